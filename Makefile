@@ -8,7 +8,10 @@ export GOFLAGS := $(shell go env GOFLAGS) -trimpath
 MODULES     := . deploy/local deploy/local/kube deploy/tools/protogen deploy/tools/grpcurl deploy/tools/sbom deploy/tools/idp test
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-workloads run build build-product servers test test-race bench check tools generate clean record-replay tidy fuzz sbom reproducible
+N    ?= 160
+SEED ?= 0
+
+.PHONY: help demo demo-workloads run build build-product servers test test-race explore bench check tools generate clean record-replay tidy fuzz sbom reproducible
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -46,6 +49,11 @@ test-race: servers ## all tests of the product with the race detector, in API, w
 		(cd test && go test -race -timeout 60m ./...) || failed=1; \
 		cat build/race/* 2>/dev/null && failed=1; \
 		test -z "$${failed:-}" # a process that a test kills has reported, too
+
+explore: build servers ## N sequences of commands and faults against the product (from SEED, 0 is any), those that fail into build/explore; ARGS="-explore.replay=file"
+	@mkdir -p build/explore
+	@cd test && DROVER_TEST_REQUIRE=1 DROVER_EXPLORE=$(CURDIR)/build/explore go test -count=1 -timeout 24h -v -run 'TestExplore$$' ./explore \
+		-rapid.checks=$$((($(N) + 15) / 16)) -rapid.seed=$(SEED) -rapid.nofailfile $(ARGS)
 
 bench: build servers ## the figures, into build/bench/report.md and report.json
 	@cd test && DROVER_TEST_REQUIRE=1 DROVER_BENCH=$(CURDIR)/build/bench go test -count=1 -timeout 120m -run TestReport ./bench

@@ -45,6 +45,9 @@ type Fault struct {
 	// UntilNext: the database has it when the next write of its collection has come, or with Flush, and has it first. Its sender
 	// waits for the answer as long as it likes.
 	UntilNext bool
+	// Before is called before the database has it, and Done when it is done and its sender has not been told: to kill a process
+	// between two of its writes. Nothing of that connection goes on meanwhile.
+	Before, Done func()
 }
 
 type fault struct {
@@ -207,12 +210,24 @@ func (p *Proxy) pass(to io.ReadWriter, from io.Writer, message []byte, f fate) e
 	if f.Late > 0 {
 		<-time.After(f.Late)
 	}
+	if f.Before != nil {
+		f.Before()
+	}
 	if f.Twice {
 		if err := ask(to, io.Discard, message); err != nil {
 			return err
 		}
 	}
-	return ask(to, from, message)
+	if f.Done == nil {
+		return ask(to, from, message)
+	}
+	var answer bytes.Buffer
+	if err := ask(to, &answer, message); err != nil {
+		return err
+	}
+	f.Done()
+	_, err := from.Write(answer.Bytes())
+	return err
 }
 
 func (p *Proxy) dial() (net.Conn, error) {

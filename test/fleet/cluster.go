@@ -261,6 +261,16 @@ func (c *cluster) count(selector labels.Selector) int {
 	return n
 }
 
+// held lists the objects of any kind that the selector matches, by kind, namespace and name.
+func (c *cluster) held(selector labels.Selector) (list []Held) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, o := range c.sorted(func(o *object) bool { return selector.Matches(labels.Set(o.labels)) }) {
+		list = append(list, Held{Kind: o.kind.Kind, Namespace: o.namespace, Name: o.name, Labels: o.labels, Leaving: o.leaving, Object: o.raw})
+	}
+	return list
+}
+
 func withVersion(o *object, version uint64) *object {
 	content := o.content()
 	setVersion(content, version)

@@ -43,6 +43,9 @@ func (f *Fleet) control(mux *http.ServeMux) {
 	handle("GET /control/objects/{cluster}", func(r *http.Request, cluster string) (any, error) {
 		return f.Objects(cluster, r.URL.Query().Get("labelSelector"))
 	})
+	handle("GET /control/held/{cluster}", func(r *http.Request, cluster string) (any, error) {
+		return f.Held(cluster, r.URL.Query().Get("labelSelector"))
+	})
 	handle("GET /control/requests/{cluster}", func(_ *http.Request, cluster string) (any, error) {
 		return f.Requests(cluster)
 	})
@@ -93,6 +96,12 @@ func (r *Remote) Close() { r.client.CloseIdleConnections() }
 func (r *Remote) Objects(ctx context.Context, cluster, selector string) (n int, err error) {
 	err = r.do(ctx, http.MethodGet, "objects/"+cluster+"?labelSelector="+url.QueryEscape(selector), nil, &n)
 	return n, err
+}
+
+// Held lists objects.
+func (r *Remote) Held(ctx context.Context, cluster, selector string) (list []Held, err error) {
+	err = r.do(ctx, http.MethodGet, "held/"+cluster+"?labelSelector="+url.QueryEscape(selector), nil, &list)
+	return list, err
 }
 
 // Requests counts requests by verb.

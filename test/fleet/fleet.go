@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -146,6 +147,30 @@ func (f *Fleet) Objects(name, selector string) (int, error) {
 		n += c.count(s)
 	}
 	return n, err
+}
+
+// Held is an object that a cluster has.
+type Held struct {
+	Kind      string            `json:"kind"`
+	Namespace string            `json:"namespace,omitempty"`
+	Name      string            `json:"name"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Leaving   bool              `json:"leaving,omitempty"` // it is deleted, and waits for a finalizer
+	Object    json.RawMessage   `json:"object"`
+}
+
+// Held lists the objects of a cluster, or of All, that the label selector matches, whatever faults there are.
+func (f *Fleet) Held(name, selector string) ([]Held, error) {
+	s, err := labels.Parse(selector)
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Invalid, "the label selector cannot be read: %s", err)
+	}
+	clusters, err := f.named(name)
+	held := []Held{}
+	for _, c := range clusters {
+		held = append(held, c.held(s)...)
+	}
+	return held, err
 }
 
 // Requests counts the requests that a cluster, or All, got since the start, those that a fault struck among

@@ -1,0 +1,713 @@
+package explore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/test/fleet"
+	"github.com/drover-io/drover/test/harness"
+	"github.com/drover-io/drover/workflows"
+)
+
+// lane runs one sequence in a project of its own.
+type lane struct {
+	w       *world
+	place   int
+	steps   sequence
+	project string
+	release string
+	groups  map[string]*group
+	flying  sync.WaitGroup // requests that nobody waits for
+	failed  error          // of describe
+
+	mu       sync.Mutex // guards what follows, and the groups
+	begun    time.Time
+	lines    []string // what was done, for people
+	problems []string
+	forbid   bool // a cluster has refused something
+	orphans  bool // a group was deleted that had left something
+	said     int
+}
+
+// group is a group, and what the model knows of it.
+type group struct {
+	*client.Deployment
+	name     string
+	possible []description // one of them is stored
+	wanted   []description // one of them its instance is made of; none when that is not known
+	inFlight int
+	vague    bool // a request of it may have been accepted or not, or may be yet
+	hand     bool // a person has ended a workflow of it
+	broken   bool // some of its documents may be missing
+	seen     []domain.Action
+	accepted map[string]int // operations that were accepted since it was described, by name
+	unknown  map[string]int
+}
+
+func (w *world) lane(place int, q sequence) *lane {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.run++
+	l := &lane{
+		w: w, place: place, steps: q, project: fmt.Sprintf("p%d", w.run), release: fmt.Sprintf("r%d", w.run), begun: time.Now(),
+		groups: map[string]*group{},
+	}
+	for name, version := range map[string]string{"a": "v1", "b": "v2"} {
+		l.groups[name] = &group{
+			name: name, possible: []description{{n: 1, on: "12", says: "0"}}, accepted: map[string]int{}, unknown: map[string]int{},
+			Deployment: &client.Deployment{
+				API: w.api, Project: l.project, CompositeApp: "composite", Version: version, Profile: "profile", LogicalCloud: "admin",
+				Group: name, Release: l.release, Clusters: w.of(place),
+			},
+		}
+	}
+	return l
+}
+
+// note writes what happens.
+func (l *lane) note(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, fmt.Sprintf("%6.2f ", time.Since(l.begun).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// wrong notes something that must not be.
+func (l *lane) wrong(format string, args ...any) {
+	l.note("WRONG: "+format, args...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.problems = append(l.problems, fmt.Sprintf(format, args...))
+}
+
+// apps are those of a group as its description has them.
+func (l *lane) apps(g *group, d description) []client.App {
+	values := func(app string, n int, more ...string) map[string]string {
+		v := map[string]string{"app": app, "n": fmt.Sprint(n), "says": d.says}
+		for _, m := range more {
+			v[m] = "yes"
+		}
+		return v
+	}
+	where := domain.Placement{}
+	if d.on == "edge" {
+		where = harness.Labelled("edge", g.Clusters[0])
+	} else {
+		for _, i := range d.places() {
+			where.AllOf = append(where.AllOf, domain.AllOf{Clusters: harness.One(g.Clusters[i])})
+		}
+	}
+	one := client.App{Name: "one", Chart: l.w.charts["one"], Overrides: values("one", d.n), Intent: where}
+	if g.name == "a" {
+		two := client.App{Name: "two", Chart: l.w.charts["two"], Overrides: values("two", 1, "hooks"), Intent: harness.Labelled("edge", g.Clusters[0])}
+		return []client.App{one, two}
+	}
+	three := client.App{Name: "three", Chart: l.w.charts["three"], Overrides: values("three", 1), Intent: harness.All(g.Clusters[:2]...)}
+	return []client.App{one, three}
+}
+
+// describe describes the project with both groups.
+func (l *lane) describe(ctx context.Context) error {
+	for _, name := range []string{"a", "b"} {
+		g := l.groups[name]
+		g.Apps = l.apps(g, g.possible[0])
+		var steps []client.Step
+		if name == "a" {
+			steps = g.CloudSteps()
+		}
+		for _, s := range g.GroupSteps() {
+			if _, profile := s.Object.(*domain.Profile); !profile {
+				steps = append(steps, s)
+			}
+		}
+		if err := l.w.api.Run(ctx, steps, nil); err != nil {
+			return err
+		}
+	}
+	a := l.groups["a"]
+	_, err := l.w.api.Create(ctx, &domain.AppDependency{
+		Identity: domain.Identity{Parent: domain.KeyOf(a.AppOf("two"))}, Metadata: domain.Metadata{Name: "after-one"},
+		Spec: domain.AppDependencySpec{App: "one", OpStatus: domain.UntilDeployed},
+	}, nil)
+	return err
+}
+
+// Bounds of the requests and waits of a lane.
+const (
+	answerTime               = 75 * time.Second
+	quietTime                = 150 * time.Second
+	awaitTime                = 4 * time.Second
+	pollTime                 = 100 * time.Millisecond
+	firstPause, longestPause = 300 * time.Millisecond, 3 * time.Second
+)
+
+// perform does the steps.
+func (l *lane) perform(ctx context.Context) {
+	for _, s := range l.steps {
+		l.step(ctx, s)
+	}
+}
+
+func (l *lane) step(ctx context.Context, s step) {
+	g := l.groups[s.Who]
+	place, isCluster := strings.CutPrefix(s.Who, "cluster")
+	switch {
+	case s.Do == "wait":
+		<-time.After(s.duration("for"))
+	case g != nil && s.Do == "await":
+		ctx, cancel := context.WithTimeout(ctx, awaitTime)
+		defer cancel()
+		_, err := g.Wait(ctx, pollTime, func(d *status.Document) bool { return !d.Status.InProgress() })
+		l.note("%s: %v", s, err == nil)
+	case g != nil && (s.Do == "cancel" || s.Do == "end"):
+		l.byHand(ctx, g, s)
+	case g != nil:
+		l.ask(ctx, g, s)
+	case isCluster:
+		i := int(place[0]-'1') % clustersEach
+		if s.Do == "forbid" {
+			l.forbid = true
+		}
+		l.note("%s: %v", s, l.w.fleet.Inject(ctx, l.w.of(l.place)[i].Name, clusterFaults[s.Do]...))
+	default:
+		l.note("%s", s)
+		l.w.harm(s)
+	}
+}
+
+// ask asks an operation in one of the ways.
+func (l *lane) ask(ctx context.Context, g *group, s step) {
+	if s.Do == "instantiate" && l.rival(ctx, g) {
+		l.note("%s: left out, as the other group may have an instance", s)
+		return
+	}
+	send := func(ctx context.Context, alone bool) { // as users do, again where there was no answer
+		for pause := firstPause; ; pause *= 3 {
+			asked, cancel := context.WithTimeout(ctx, answerTime)
+			outcome := l.send(asked, g, s, alone)
+			cancel()
+			if outcome != "unknown" && outcome != "put off" || pause > longestPause || s.duration("lost") > 0 {
+				return
+			}
+			<-time.After(pause)
+		}
+	}
+	switch {
+	case s.word("twice"):
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { send(ctx, false) })
+		}
+		both.Wait()
+	case s.word("beside"):
+		l.flying.Go(func() { send(ctx, false) })
+		<-time.After(5 * time.Millisecond)
+	case s.duration("lost") > 0:
+		ctx, cancel := context.WithTimeout(ctx, s.duration("lost"))
+		defer cancel()
+		send(ctx, false)
+	default:
+		send(ctx, true)
+	}
+}
+
+// rival says whether the other group, whose objects have the same names, has an instance or may get one.
+func (l *lane) rival(ctx context.Context, g *group) bool {
+	other := l.other(g)
+	l.mu.Lock()
+	risky := other.inFlight > 0 || g.inFlight > 0 || other.unknown["instantiate"] > 0 || g.unknown["migrate"] > 0
+	l.mu.Unlock()
+	if risky {
+		return true
+	}
+	got, err := other.Summary(ctx)
+	if err != nil {
+		return !fail.Is(err, fail.NotFound)
+	}
+	return got.Status != domain.ContextNone && got.Status != domain.ContextTerminated && got.Status != domain.ContextUpdated
+}
+
+func (l *lane) other(g *group) *group {
+	if g.name == "a" {
+		return l.groups["b"]
+	}
+	return l.groups["a"]
+}
+
+// send sends a request, waits for its answer, and learns from it. Where it is alone the states before and after it are compared.
+func (l *lane) send(ctx context.Context, g *group, s step, alone bool) (outcome string) {
+	began := time.Now()
+	l.mu.Lock()
+	alone = alone && g.inFlight == 0 && !g.vague && l.other(g).inFlight == 0 && !l.other(g).vague
+	g.inFlight++
+	next := g.possible[len(g.possible)-1]
+	if s.Do == "change" {
+		l.said++
+		next = description{s.number("n"), s.arg("on"), fmt.Sprint(l.said)}
+	}
+	if s.Do == "change" || s.Do == "describe" || s.Do == "delete" {
+		g.possible = append(g.possible, next)
+	}
+	l.mu.Unlock()
+
+	var before, rival *status.Document
+	if alone {
+		var err error
+		if before, err = g.Summary(ctx); err != nil {
+			before = nil
+		}
+		if rival, err = l.other(g).Summary(ctx); err != nil {
+			rival = nil
+		}
+	}
+	warnings, err := l.request(ctx, g, s, next)
+
+	var after *status.Document
+	if alone && before != nil {
+		got, failed := g.Summary(context.WithoutCancel(ctx))
+		if after = got; failed != nil {
+			before = nil
+		}
+	}
+	var refused *client.Error
+	answered := errors.As(err, &refused)
+	code := 0
+	if answered {
+		code = refused.Code
+	}
+	outcome = "accepted"
+	switch {
+	case answered && code/100 == 4 && code != 429 && code != 408:
+		outcome = "refused"
+	case err != nil:
+		outcome = "unknown"
+	}
+	if code == 503 && strings.Contains(err.Error(), "nothing was done") {
+		outcome = "put off" // there was too much to do
+		if s.Do == "change" || s.Do == "describe" || s.Do == "delete" {
+			outcome = "unknown" // these are several requests
+		}
+	}
+	l.note("%s: %s %v %s", s, outcome, err, strings.Join(warnings, "; "))
+	if code == 500 || code == 501 || answered && code < 400 {
+		l.wrong("%s is answered %d: %v", s, code, err)
+	}
+	if code >= 502 && outcome == "unknown" && l.w.calm(began) {
+		l.wrong("%s is answered %d though nothing is amiss: %v", s, code, err)
+	}
+	if after != nil && before != nil {
+		l.compare(g, s, outcome, code, err, warnings, before, after, rival)
+	}
+	l.learn(g, s, outcome, next)
+	return outcome
+}
+
+// compare judges an answer by the states before and after it.
+func (l *lane) compare(g *group, s step, outcome string, code int, err error, warnings []string, before, after, rival *status.Document) {
+	was, is := before.States.Actions, after.States.Actions
+	if s.Do == "delete" || s.Do == "describe" || g.hand || l.other(g).hand || g.broken {
+		return
+	}
+	if !extends(is, was) {
+		l.wrong("%s: the history was %s, and is %s", s, spell(was), spell(is))
+		return
+	}
+	if (outcome == "refused" || outcome == "put off") && len(is) != len(was) {
+		l.wrong("%s is refused, and the history was %s and is %s", s, spell(was), spell(is))
+	}
+	nothing := strings.Contains(strings.Join(warnings, " "), "nothing to")
+	effect := map[string]domain.State{
+		"approve": domain.Approved, "instantiate": domain.Instantiated, "terminate": domain.Terminated,
+		"update": domain.Instantiated, "rollback": domain.Instantiated, "migrate": domain.Updated,
+	}[s.Do]
+	if outcome == "accepted" && effect != "" && !nothing && after.States.State() != effect {
+		l.wrong("%s is accepted, and the state is %s: %s", s, after.States.State(), spell(is))
+	}
+	if before.Status.InProgress() || outcome == "unknown" || outcome == "put off" {
+		return
+	}
+	other := domain.State("")
+	if rival != nil {
+		if rival.Status.InProgress() {
+			return
+		}
+		other = rival.States.State()
+	}
+	want := may(s.Do, before.States.State(), before.Status, other)
+	if want == "yes" && outcome != "accepted" || want == "no" && outcome == "accepted" {
+		l.wrong("%s is %s in state %s (%s), the other group is %s: %v", s, outcome, before.States.State(), before.Status, other, err)
+	}
+	if want == "no" && code != 0 && code != 409 && code != 404 {
+		l.wrong("%s is answered %d in state %s (%s): %v", s, code, before.States.State(), before.Status, err)
+	}
+}
+
+// learn changes what the model knows.
+func (l *lane) learn(g *group, s step, outcome string, next description) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g.inFlight--
+	alone := g.inFlight == 0 && !g.vague && !s.word("twice")
+	if outcome == "accepted" {
+		g.accepted[s.Do]++
+	}
+	if outcome == "unknown" {
+		g.unknown[s.Do]++
+		g.vague = true
+		alone = false
+	}
+	to := g
+	switch s.Do {
+	case "change", "describe", "delete":
+		if alone && outcome == "accepted" {
+			g.possible = []description{next}
+		}
+		if s.Do == "delete" && outcome != "refused" {
+			g.broken = true
+		}
+	case "migrate":
+		to = l.other(g)
+		fallthrough
+	case "instantiate", "update":
+		switch {
+		case outcome == "accepted" && alone && to.inFlight == 0 && !to.vague:
+			to.wanted = slices.Clone(to.possible)
+		case outcome != "refused" && outcome != "put off":
+			to.wanted = nil
+		}
+	case "rollback":
+		if outcome != "refused" && outcome != "put off" {
+			g.wanted = nil
+		}
+	}
+	if !alone && s.Do != "approve" {
+		g.wanted = nil
+	}
+}
+
+// request is one command.
+func (l *lane) request(ctx context.Context, g *group, s step, next description) (warnings []string, err error) {
+	key := g.Key()
+	switch s.Do {
+	case "rollback":
+		a, err := l.w.api.Rollback(ctx, key, s.number("to"))
+		return warned(a), err
+	case "migrate":
+		to := l.other(g)
+		a, err := l.w.api.Migrate(ctx, key, to.Version, to.Group)
+		return warned(a), err
+	case "change", "describe":
+		d := *g.Deployment
+		d.Apps = l.apps(g, next)
+		for _, step := range d.IntentSteps() {
+			if _, intent := step.Object.(*domain.AppIntent); s.Do == "change" && !intent && domain.KeyOf(step.Object) != key {
+				continue
+			}
+			if _, err := l.w.api.Put(ctx, step.Object, nil); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	case "delete":
+		return nil, l.forget(ctx, g)
+	default:
+		a, err := l.w.api.Operate(ctx, key, domain.Operation(s.Do))
+		return warned(a), err
+	}
+}
+
+func warned(a *client.Accepted) []string {
+	if a == nil {
+		return nil
+	}
+	return a.Warnings
+}
+
+// forget deletes a group with its intents, unless it cannot be deleted.
+func (l *lane) forget(ctx context.Context, g *group) error {
+	got, err := g.Summary(ctx)
+	if err != nil {
+		return err
+	}
+	steps := g.IntentSteps()
+	if s := got.States.State(); s == domain.Instantiated || s == domain.InstantiateStopped || got.Status.InProgress() {
+		steps = steps[:1]
+	} else {
+		l.mu.Lock()
+		g.broken = true
+		// As in EMCO, a group can be deleted whose terminate was stopped or has failed. What that left is nobody's then.
+		l.orphans = l.orphans || got.Status == domain.ContextTerminateFailed
+		l.mu.Unlock()
+	}
+	for _, s := range slices.Backward(steps) {
+		if err := l.w.api.Delete(ctx, domain.KeyOf(s.Object)); err != nil && !fail.Is(err, fail.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// byHand cancels or ends a workflow, as a person does with Temporal's own tools.
+func (l *lane) byHand(ctx context.Context, g *group, s step) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	for o, err := range l.w.api.Operations(ctx, url.Values{"owner": {string(g.Key())}, "state": {"Running"}}) {
+		if err != nil || o.Workflow == nil {
+			l.note("%s: %v", s, err)
+			return
+		}
+		id := o.Workflow.ID
+		scope := domain.Scope{Owner: g.Key(), ContextID: o.Instance, Operation: domain.Operation(o.Operation)}
+		switch {
+		case s.word("app"):
+			id = workflows.AppID(scope, "one", 0, 0)
+		case s.word("leaf"):
+			id = workflows.LeafID(scope, "one", g.Clusters[0])
+		}
+		l.mu.Lock()
+		g.hand = true
+		l.mu.Unlock()
+		if s.Do == "cancel" {
+			err = l.w.temporal.CancelWorkflow(ctx, id, "")
+		} else {
+			err = l.w.temporal.TerminateWorkflow(ctx, id, "", "by hand")
+		}
+		l.note("%s: %s: %v", s, id, err)
+		return
+	}
+	l.note("%s: nothing runs", s)
+}
+
+// held is what the clusters have of the sequence.
+func (l *lane) held(ctx context.Context) (has contents, labels map[string]string, err error) {
+	has, labels = contents{}, map[string]string{}
+	for i, c := range l.w.of(l.place) {
+		list, err := l.w.fleet.Held(ctx, c.Name, "emco/deployment-id")
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, o := range list {
+			if !strings.HasPrefix(o.Name, l.release+"-") {
+				continue
+			}
+			at := fmt.Sprintf("%d/%s", i, o.Name)
+			has[at], labels[at] = says(o), o.Labels["emco/deployment-id"]
+		}
+	}
+	return has, labels, nil
+}
+
+func says(o fleet.Held) string {
+	var m struct {
+		Data map[string]string `json:"data"`
+	}
+	_ = json.Unmarshal(o.Object, &m)
+	return m.Data["says"]
+}
+
+// settle waits until nothing goes on with the groups any more.
+func (l *lane) settle(ctx context.Context) bool {
+	l.flying.Wait()
+	ctx, cancel := context.WithTimeout(ctx, quietTime)
+	defer cancel()
+	quiet := false
+	last := ""
+	for !quiet {
+		quiet, last = true, ""
+		for _, g := range l.groups {
+			got, err := g.Summary(ctx)
+			switch {
+			case fail.Is(err, fail.NotFound):
+			case err != nil:
+				quiet, last = false, err.Error()
+			case got.Status.InProgress():
+				quiet, last = false, fmt.Sprintf("%s is %s (%s)", g.name, got.States.State(), got.Status)
+			}
+		}
+		for o, err := range l.w.api.Operations(ctx, url.Values{"project": {l.project}, "state": {"Running"}}) {
+			if err != nil {
+				quiet, last = false, err.Error()
+				break
+			}
+			quiet, last = false, last+"; "+o.ID+" runs"
+		}
+		if quiet {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			text := ""
+			for _, g := range l.groups {
+				words, _ := l.w.api.ExplainText(context.WithoutCancel(ctx), g.Key())
+				text += "\n" + words
+			}
+			l.wrong("it waits for ever: %s%s", last, text)
+			return false
+		case <-time.After(2 * pollTime):
+		}
+	}
+	return true
+}
+
+// judge compares what is said with what is there.
+func (l *lane) judge(ctx context.Context, what string) {
+	has, labels, err := l.held(ctx)
+	if err != nil {
+		l.wrong("%v", err)
+		return
+	}
+	accounted := map[string]bool{}
+	for _, name := range []string{"a", "b"} {
+		g := l.groups[name]
+		got, err := g.Status(ctx, url.Values{"output": {"all"}})
+		if err != nil {
+			if !fail.Is(err, fail.NotFound) || !g.broken {
+				l.wrong("%s: the status of %s: %v", what, name, err)
+			}
+			continue
+		}
+		l.note("%s: %s is %s (%s): %s", what, name, got.States.State(), got.Status, spell(got.States.Actions))
+		if bad := illegal(got.States.Actions); bad != "" {
+			l.wrong("%s: the history of %s: %s: %s", what, name, bad, spell(got.States.Actions))
+		}
+		l.judgeState(g, what, got)
+		if got.States.State() == domain.Updated { // the other group has its objects
+			continue
+		}
+		rows := contents{}
+		for _, a := range got.Apps {
+			for _, c := range a.Clusters {
+				i := slices.IndexFunc(g.Clusters, func(k domain.ClusterName) bool { return k.Name == c.Name })
+				for _, r := range c.Resources {
+					at := fmt.Sprintf("%d/%s", i, r.Name)
+					rows[at] = string(r.Status)
+					_, there := has[at]
+					label := got.States.StatusContextID + "-" + a.Name
+					switch {
+					case r.Status == domain.ResourceApplied && !there:
+						l.wrong("%s: %s says that %s is Applied, and it is not there", what, name, at)
+					case r.Status == domain.ResourceApplied && labels[at] != label:
+						l.wrong("%s: %s has the label %s, not %s", what, at, labels[at], label)
+					case r.Status == domain.ResourceDeleted && there:
+						l.wrong("%s: %s says that %s is Deleted, and it is there with the label %s", what, name, at, labels[at])
+					}
+					if r.Status != domain.ResourceDeleted {
+						accounted[at] = true
+					}
+				}
+			}
+		}
+		if got.Status == domain.ContextInstantiated && got.States.State() == domain.Instantiated {
+			l.judgeContents(g, what, has, rows)
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(labels)) {
+		label := labels[at]
+		if !accounted[at] && !l.orphans {
+			l.wrong("%s: nobody wants %s (%s), and it is there", what, at, label)
+		}
+	}
+}
+
+// judgeState says whether the operation that was asked for last has come to its end.
+func (l *lane) judgeState(g *group, what string, got *status.Document) {
+	var want []domain.ContextStatus
+	switch got.States.State() {
+	case domain.Instantiated:
+		want = []domain.ContextStatus{domain.ContextInstantiated}
+	case domain.InstantiateStopped:
+		want = []domain.ContextStatus{domain.ContextInstantiateFailed, domain.ContextInstantiated}
+	case domain.Terminated:
+		want = []domain.ContextStatus{domain.ContextTerminated}
+	case domain.TerminateStopped:
+		want = []domain.ContextStatus{domain.ContextTerminateFailed, domain.ContextTerminated}
+	case domain.Updated:
+		want = []domain.ContextStatus{domain.ContextUpdated}
+	default:
+		return
+	}
+	if !slices.Contains(want, got.Status) && !l.forbid && !g.hand && !l.other(g).hand {
+		l.wrong("%s: %s is %s in the end, and the status %s", what, g.name, got.States.State(), got.Status)
+	}
+}
+
+// judgeContents says whether an instance that is Instantiated is what was asked for.
+func (l *lane) judgeContents(g *group, what string, has, rows contents) {
+	for at, s := range rows {
+		if s != string(domain.ResourceApplied) && !strings.HasSuffix(at, "-after") && !strings.HasSuffix(at, "-before") {
+			l.wrong("%s: %s is Instantiated, and %s is %s", what, g.name, at, s)
+		}
+	}
+	if len(g.wanted) == 0 || g.hand || l.other(g).hand || g.broken {
+		return
+	}
+	var differences []string
+	for _, d := range g.wanted {
+		difference := has.differs(d.wanted(g.name, l.release))
+		if difference == "" {
+			return
+		}
+		differences = append(differences, fmt.Sprintf("%+v: %s", d, difference))
+	}
+	l.wrong("%s: %s is not as it was described: %s", what, g.name, strings.Join(differences, " | "))
+}
+
+// end terminates and deletes everything.
+func (l *lane) end(ctx context.Context) {
+	for _, name := range []string{"a", "b"} {
+		g := l.groups[name]
+		got, err := g.Summary(ctx)
+		if fail.Is(err, fail.NotFound) {
+			continue
+		}
+		if err != nil {
+			l.wrong("the status of %s: %v", name, err)
+			return
+		}
+		at, state := got.Status, got.States.State()
+		if state == domain.Updated || at == domain.ContextNone || at == domain.ContextTerminated || at == domain.ContextUpdated {
+			continue
+		}
+		if err := g.Do(ctx, domain.OpTerminate); err != nil {
+			l.wrong("%s in state %s (%s) cannot be terminated: %v", name, state, at, err)
+			return
+		}
+		wait, cancel := context.WithTimeout(ctx, quietTime)
+		got, err = g.Wait(wait, pollTime, func(d *status.Document) bool { return !d.Status.InProgress() })
+		cancel()
+		if err != nil {
+			words, _ := l.w.api.ExplainText(ctx, g.Key())
+			l.wrong("the terminate of %s waits for ever: %v\n%s", name, err, words)
+			return
+		}
+		if got.Status != domain.ContextTerminated {
+			l.wrong("the terminate of %s ends %s", name, got.Status)
+		}
+	}
+	if has, labels, err := l.held(ctx); err != nil || len(has) > 0 && !l.orphans {
+		l.wrong("after the terminate there is %v %v %v", has, labels, err)
+	}
+	for _, name := range []string{"a", "b"} {
+		g := l.groups[name]
+		g.Apps = l.apps(g, g.possible[0])
+		for _, s := range slices.Backward(g.IntentSteps()) {
+			if err := l.w.api.Delete(ctx, domain.KeyOf(s.Object)); err != nil && !(g.broken && fail.Is(err, fail.NotFound)) {
+				l.wrong("delete %s: %v", domain.KeyOf(s.Object), err)
+			}
+		}
+		if _, err := g.Summary(ctx); !fail.Is(err, fail.NotFound) {
+			l.wrong("%s is deleted, and its status is answered: %v", name, err)
+		}
+	}
+}
