@@ -79,7 +79,7 @@ func tell(bad []*lane, all []sequence) string {
 	b.WriteString("# Faults of processes in the others:\n")
 	for _, q := range all {
 		for _, s := range q {
-			if s.Who == "worker" || s.Who == "api" || s.Who == "store" || s.Who == "temporal" {
+			if s.Who == "worker" || s.Who == "worker2" || s.Who == "api" || s.Who == "store" || s.Who == "temporal" {
 				fmt.Fprintf(&b, "#\t%s\n", s)
 			}
 		}
@@ -95,6 +95,7 @@ func TestExplore(t *testing.T) {
 		t.Skip("DROVER_EXPLORE is not set: make explore sets it")
 	}
 	w := newWorld(t, *atATime)
+	w.strict = true
 	if *replay != "" {
 		all := read(t, *replay)
 		bad := w.batch(t.Context(), all)

@@ -37,6 +37,7 @@ type lane struct {
 	lines    []string // what was done, for people
 	problems []string
 	forbid   bool // a cluster has refused something
+	hand     bool // a person has ended a workflow
 	orphans  bool // a group was deleted that had left something
 	said     int
 }
@@ -49,7 +50,6 @@ type group struct {
 	wanted   []description // one of them its instance is made of; none when that is not known
 	inFlight int
 	vague    bool // a request of it may have been accepted or not, or may be yet
-	hand     bool // a person has ended a workflow of it
 	broken   bool // some of its documents may be missing
 	seen     []domain.Action
 	accepted map[string]int // operations that were accepted since it was described, by name
@@ -222,6 +222,13 @@ func (l *lane) ask(ctx context.Context, g *group, s step) {
 	}
 }
 
+// disturbed says whether a person has ended a workflow, or, of a group, some of its documents may be missing.
+func (l *lane) disturbed(g *group) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hand || g != nil && g.broken
+}
+
 // rival says whether the other group, whose objects have the same names, has an instance or may get one.
 func (l *lane) rival(ctx context.Context, g *group) bool {
 	other := l.other(g)
@@ -303,7 +310,7 @@ func (l *lane) send(ctx context.Context, g *group, s step, alone bool) (outcome 
 	if code == 500 || code == 501 || answered && code < 400 {
 		l.wrong("%s is answered %d: %v", s, code, err)
 	}
-	if code >= 502 && outcome == "unknown" && l.w.calm(began) {
+	if code >= 502 && outcome == "unknown" && l.w.strict && !l.disturbed(nil) && l.w.calm(began) {
 		l.wrong("%s is answered %d though nothing is amiss: %v", s, code, err)
 	}
 	if after != nil && before != nil {
@@ -316,7 +323,7 @@ func (l *lane) send(ctx context.Context, g *group, s step, alone bool) (outcome 
 // compare judges an answer by the states before and after it.
 func (l *lane) compare(g *group, s step, outcome string, code int, err error, warnings []string, before, after, rival *status.Document) {
 	was, is := before.States.Actions, after.States.Actions
-	if s.Do == "delete" || s.Do == "describe" || g.hand || l.other(g).hand || g.broken {
+	if s.Do == "delete" || s.Do == "describe" || l.disturbed(g) {
 		return
 	}
 	if !extends(is, was) {
@@ -476,7 +483,7 @@ func (l *lane) byHand(ctx context.Context, g *group, s step) {
 			id = workflows.LeafID(scope, "one", g.Clusters[0])
 		}
 		l.mu.Lock()
-		g.hand = true
+		l.hand = true
 		l.mu.Unlock()
 		if s.Do == "cancel" {
 			err = l.w.temporal.CancelWorkflow(ctx, id, "")
@@ -637,7 +644,7 @@ func (l *lane) judgeState(g *group, what string, got *status.Document) {
 	default:
 		return
 	}
-	if !slices.Contains(want, got.Status) && !l.forbid && !g.hand && !l.other(g).hand {
+	if !slices.Contains(want, got.Status) && !l.forbid && !l.disturbed(nil) {
 		l.wrong("%s: %s is %s in the end, and the status %s", what, g.name, got.States.State(), got.Status)
 	}
 }
@@ -649,7 +656,7 @@ func (l *lane) judgeContents(g *group, what string, has, rows contents) {
 			l.wrong("%s: %s is Instantiated, and %s is %s", what, g.name, at, s)
 		}
 	}
-	if len(g.wanted) == 0 || g.hand || l.other(g).hand || g.broken {
+	if len(g.wanted) == 0 || l.disturbed(g) {
 		return
 	}
 	var differences []string

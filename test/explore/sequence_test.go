@@ -209,13 +209,17 @@ func faults() *rapid.Generator[step] {
 				rapid.SampledFrom([]string{"hang", "refuse", "cut", "slow", "fail", "limit", "heal", "forbid"}).Draw(t, "fault"), "",
 			}
 		}
-		who := rapid.SampledFrom([]string{"worker", "worker", "worker", "api", "store", "temporal"}).Draw(t, "process")
+		who := rapid.SampledFrom([]string{"worker", "worker", "worker2", "api", "store", "temporal"}).Draw(t, "process")
 		do := rapid.SampledFrom([]string{"kill", "kill", "freeze"}).Draw(t, "fault")
 		if who == "store" {
 			do = rapid.SampledFrom([]string{"kill", "freeze", "late", "lose"}).Draw(t, "fault of the store")
 		}
+		long := []int{0, 0, 300, 1500, 4000}
+		if do == "freeze" && strings.HasPrefix(who, "worker") {
+			long = []int{300, 1500, 7000, 9000} // heartbeats are missed after 5 s, and the other worker goes on
+		}
 		return step{who, do, with(
 			fmt.Sprintf("write=%d", rapid.IntRange(1, 12).Draw(t, "write")),
-			rapid.SampledFrom([]string{"", "", "done"}).Draw(t, "when"), "for="+ms(0, 0, 300, 1500, 4000))}
+			rapid.SampledFrom([]string{"", "", "done"}).Draw(t, "when"), "for="+ms(long...))}
 	})
 }

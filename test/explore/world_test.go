@@ -21,12 +21,14 @@ import (
 type world struct {
 	t        testing.TB
 	stack    *harness.Stack
+	second   *harness.Process // a worker beside the stack's
 	fleet    *harness.Fleet
 	temporal temporalclient.Client
 	api      *client.API
 	charts   map[string][]byte    // by app
 	clusters []domain.ClusterName // of all places
-	run      int                  // how many batches there were
+	run      int                  // how many sequences there were
+	strict   bool                 // a machine that is too slow to answer is not to be thought of
 
 	busy   sync.Mutex // held while a process is harmed
 	mu     sync.Mutex // guards what follows
@@ -45,7 +47,7 @@ func newWorld(t testing.TB, places int) *world {
 	for _, app := range []string{"one", "two", "three"} {
 		w.charts[app] = harness.Chart(t, app, map[string]string{"all.yaml": template})
 	}
-	w.api, w.temporal = w.stack.Client.API(), w.stack.TemporalClient()
+	w.api, w.temporal, w.second = w.stack.Client.API(), w.stack.TemporalClient(), w.stack.AddWorker()
 	for place := range places {
 		provider := fmt.Sprintf("place%d", place)
 		kubeconfigs, names := map[string][]byte{}, w.fleet.Names[place*clustersEach:(place+1)*clustersEach]
@@ -139,7 +141,8 @@ func (w *world) strike(s step) (heal func()) {
 		is    *harness.Process
 		start func()
 	}{
-		"worker": {w.stack.Worker, w.stack.StartWorker}, "api": {w.stack.API, w.stack.StartAPI},
+		"worker2": {w.second, func() { w.second = w.stack.AddWorker() }},
+		"worker":  {w.stack.Worker, w.stack.StartWorker}, "api": {w.stack.API, w.stack.StartAPI},
 		"store": {w.stack.Database, w.stack.StartDatabase}, "temporal": {w.stack.Temporal, w.stack.StartTemporal},
 	}
 	p, ok := processes[s.Who]
@@ -173,7 +176,7 @@ func (w *world) calm(since time.Time) bool {
 func (w *world) heal(ctx context.Context) {
 	w.goes.Wait()
 	require.NoError(w.t, w.fleet.Inject(ctx, fleet.All))
-	for _, p := range []*harness.Process{w.stack.API, w.stack.Worker, w.stack.Temporal, w.stack.Database} {
+	for _, p := range []*harness.Process{w.stack.API, w.stack.Worker, w.second, w.stack.Temporal, w.stack.Database} {
 		require.True(w.t, p.Alive(), "it has ended by itself:\n%s", p.Log())
 	}
 }
