@@ -49,6 +49,9 @@ func TestTimesAreInOrder(t *testing.T) {
 		"a task goes elsewhere before it is given up":                        {{"Sticky", policy.Sticky}, {"Task", policy.Task}},
 		"what was on its way has arrived":                                    {{"Beat and Throttle", policy.Beat + policy.Throttle}, {"InFlight", policy.InFlight}},
 		"a workflow that is cancelled is waited for in several polls":        {{"PollLeast", policy.PollLeast}, {"Poll", policy.Poll}, {"Close", policy.Close}},
+		"another token for a session is there, or is not to be had, before who asks is told to come again": {
+			{"RenewLook", policy.RenewLook}, {"Keys", policy.Keys}, {"Renew", policy.Renew}, {"Prove", policy.Prove},
+		},
 		"looks at a report":               {{"FirstLook", policy.FirstLook}, {"LongestLook", policy.LongestLook}, {"Confirm", policy.Confirm}},
 		"looks at a certificate":          {{"LongestLook", policy.LongestLook}, {"Sign", policy.Sign}},
 		"looks at a hook":                 {{"FirstLook", policy.FirstLook}, {"LongestHookLook", policy.LongestHookLook}},
