@@ -42,11 +42,10 @@ func (l *Control) inherit(ctx context.Context, d *draft, left *domain.Instance) 
 	}
 	var out *Prepared
 	from := &From{ContextID: left.ContextID, Owner: left.Owner}
-	switch {
-	case rest == nil:
+	if rest == nil {
 		from.Ended, from.Plan = left.LabelID(), left.Plan
 		out, err = l.planned(ctx, d, &d.plan, left.ContextID)
-	default:
+	} else {
 		if err := d.takesOver(left); err != nil {
 			return nil, err
 		}

@@ -152,7 +152,7 @@ func TestFilesOfThisMachine(t *testing.T) {
 func TestUnknownMembers(t *testing.T) {
 	w := newWorld(t)
 	const documents = `resourceContext: {anchor: projects}
-metadata: {name: p, colour: red, descripton: x}
+metadata: {name: p, colour: red, descriptio: x}
 shape: round
 ---
 resourceContext: {anchor: projects/p/logical-clouds}
@@ -163,7 +163,7 @@ resourceContext: {anchor: projects/p/logical-clouds/lc/instantiate}
 spec: {revision: "1"}
 `
 	named := []string{
-		`standard input:1: project: unknown field "metadata.colour"`, `standard input:1: project: unknown field "metadata.descripton", did you mean "metadata.description"?`, `standard input:1: project: unknown field "shape"`,
+		`standard input:1: project: unknown field "metadata.colour"`, `standard input:1: project: unknown field "metadata.descriptio", did you mean "metadata.description"?`, `standard input:1: project: unknown field "shape"`,
 		`standard input:5: logical cloud: unknown field "spec.leve", did you mean "spec.level"?`, `standard input:9: instantiate: unknown field "spec.revision"`,
 	}
 	r := w.feed(documents, "apply", "-f", "-", "--validate=strict")
