@@ -38,6 +38,7 @@ var (
 	flagged  = regexp.MustCompile(`(?:^|[ (=/])(--[a-z][a-z0-9-]*)`)
 	variable = regexp.MustCompile(`DROVER_[A-Z0-9_]*[A-Z0-9]`)
 	path     = regexp.MustCompile(`/v2/[A-Za-z0-9/_{}.…:-]+`)
+	metric   = regexp.MustCompile("`(drover_[a-z_]+)`")
 	linked   = regexp.MustCompile(`\]\(([^)]+)\)`)
 	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
@@ -179,6 +180,22 @@ func TestFlagsInDocuments(t *testing.T) {
 		}
 	}
 	require.Greater(t, n, 60)
+}
+
+// TestMetricsInDocuments: there is each metric that a document names.
+func TestMetricsInDocuments(t *testing.T) {
+	known, err := os.ReadFile("../../docs/metrics.md") // which a test of internal/measure holds true
+	require.NoError(t, err)
+	n := 0
+	for name, text := range pages(t) {
+		for _, said := range metric.FindAllStringSubmatch(text, -1) {
+			n++
+			if !strings.Contains(string(known), "`"+said[1]+"`") {
+				t.Errorf("%s: there is no metric %s", name, said[1])
+			}
+		}
+	}
+	require.Greater(t, n, 10)
 }
 
 // TestPathsInDocuments: there is each path of the API that a document names.
