@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/domain"
@@ -33,6 +35,10 @@ func TestTheTutorial(t *testing.T) {
 	}
 	for _, c := range clusters {
 		write(filepath.Join("run", "clusters", c.Name, "kubeconfig"), c.Kubeconfig(t))
+		harness.Until(ctx, t, "what was there before has gone", func() bool { // where the accounts are made, when this is run once more
+			there, err := c.Client(t).CoreV1().Namespaces().Get(ctx, "drover", metav1.GetOptions{})
+			return apierrors.IsNotFound(err) || err == nil && there.DeletionTimestamp == nil
+		})
 	}
 	account := &domain.ServiceAccount{Metadata: domain.Metadata{Name: "tutorial-" + strings.ToLower(rand.Text()[:8])}}
 	token := &domain.ServiceAccountToken{Identity: domain.Identity{Parent: domain.KeyOf(account)}, Metadata: domain.Metadata{Name: "t"}}
