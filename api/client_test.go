@@ -210,6 +210,10 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, signs.Keys, 1)
 
+	who, err := api.Whoami(ctx, nil)
+	require.NoError(t, err)
+	require.NotEmpty(t, who.Kind)
+
 	preview, err := api.PreviewGroup(ctx, theGroupKey)
 	require.NoError(t, err)
 	require.Len(t, preview.Apps, 1)

@@ -315,6 +315,7 @@ func TestConformance(t *testing.T) {
 		{method: "POST", url: theOther + "/deployment-intent-groups/dig2/approve", status: 202},
 	})
 	t.Run("verbs", func(t *testing.T) { walkVerbs(t, w) })
+	check(t, w.router, []call{{name: "who asks", method: "GET", url: "/v2/whoami", status: 200, contains: []string{`"kind"`}}})
 	t.Run("a preview says what differs", func(t *testing.T) {
 		check(t, w.router, []call{
 			{method: "GET", url: theGroup + "/preview", status: 200, is: `{"group":"` + string(theGroupKey) + `","apps":[{"app":"sink","resources":2,` +
