@@ -77,31 +77,44 @@ func (l *withLogins) bind(ctx context.Context, t *testing.T, role string) *domai
 func (l *withLogins) enter(t *testing.T) *http.Client {
 	t.Helper()
 	browser := idptest.NewBrowser(t)
-	answer, body := l.Enter(browser, l.one.URL+"/login?issuer="+url.QueryEscape(l.Issuer)+"&to=%2Ffleet")
-	require.Equal(t, http.StatusOK, answer.StatusCode, body)
-	require.Equal(t, l.one.URL+"/#/fleet", answer.Request.URL.String())
+	at, body := l.Enter(browser, l.one.URL+"/login?issuer="+url.QueryEscape(l.Issuer)+"&to=%2Ffleet")
+	require.Equal(t, l.one.URL+"/#/fleet", at, body)
 	return browser
 }
 
 // browse asks as a browser does for a page of its own.
-func browse(ctx context.Context, t *testing.T, browser *http.Client, method, address string) *http.Response {
+func browse(ctx context.Context, t *testing.T, browser *http.Client, method, address string) (code int, body []byte) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, address, nil)
 	require.NoError(t, err)
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	answer, err := browser.Do(r)
 	require.NoError(t, err)
+	defer answer.Body.Close()
+	body, err = io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return answer.StatusCode, body
+}
+
+// opened is a stream that a browser reads.
+func opened(ctx context.Context, t *testing.T, browser *http.Client, address string) io.Reader {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	require.NoError(t, err)
+	answer, err := browser.Do(r)
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = answer.Body.Close() })
-	return answer
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	return answer.Body
 }
 
 // ends waits for a stream to end.
-func ends(ctx context.Context, t *testing.T, stream *http.Response, after string) {
+func ends(ctx context.Context, t *testing.T, stream io.Reader, after string) {
 	t.Helper()
 	ended, from := make(chan struct{}), time.Now()
 	go func() {
 		defer close(ended)
-		_, _ = io.Copy(io.Discard, stream.Body)
+		_, _ = io.Copy(io.Discard, stream)
 	}()
 	select {
 	case <-ended:
@@ -119,12 +132,11 @@ func TestLoginAtARealProvider(t *testing.T) {
 	binding := l.bind(ctx, t, domain.RoleViewer)
 	login := func() *http.Client { return l.enter(t) }
 	code := func(browser *http.Client, at *harness.Replica) int {
-		return browse(ctx, t, browser, http.MethodGet, at.URL+"/v2/projects").StatusCode
+		got, _ := browse(ctx, t, browser, http.MethodGet, at.URL+"/v2/projects")
+		return got
 	}
-	stream := func(browser *http.Client) *http.Response {
-		answer := browse(ctx, t, browser, http.MethodGet, l.two.URL+"/v2/deployment-intent-groups?watch=true")
-		require.Equal(t, http.StatusOK, answer.StatusCode)
-		return answer
+	stream := func(browser *http.Client) io.Reader {
+		return opened(ctx, t, browser, l.two.URL+"/v2/deployment-intent-groups?watch=true")
 	}
 	first, second := login(), login()
 	require.Equal(t, 401, code(idptest.NewBrowser(t), l.two))
@@ -163,7 +175,8 @@ func TestLoginAtARealProvider(t *testing.T) {
 
 	t.Run("a logout ends what goes on elsewhere", func(t *testing.T) {
 		open := stream(first)
-		require.Equal(t, http.StatusNoContent, browse(ctx, t, first, http.MethodPost, l.one.URL+"/logout").StatusCode)
+		got, _ := browse(ctx, t, first, http.MethodPost, l.one.URL+"/logout")
+		require.Equal(t, http.StatusNoContent, got)
 		ends(ctx, t, open, "the logout at another process")
 		require.Equal(t, 401, code(first, l.two))
 		require.Equal(t, 200, code(second, l.two))
@@ -182,13 +195,16 @@ func TestLoginAtARealProvider(t *testing.T) {
 		_, _ = l.Enter(browser, l.one.URL+"/login?issuer="+url.QueryEscape(l.Issuer))
 		require.NotNil(t, back)
 		stranger := idptest.NewBrowser(t)
-		require.Equal(t, 401, browse(ctx, t, stranger, http.MethodGet, back.URL.String()).StatusCode, "the address alone is nothing")
+		got, _ := browse(ctx, t, stranger, http.MethodGet, back.URL.String())
+		require.Equal(t, 401, got, "the address alone is nothing")
 		require.Equal(t, 401, code(stranger, l.one))
 		kept := browser.Jar.Cookies(back.URL)
-		require.Equal(t, http.StatusSeeOther, browse(ctx, t, &http.Client{Jar: browser.Jar, CheckRedirect: never}, http.MethodGet, back.URL.String()).StatusCode)
+		got, _ = browse(ctx, t, &http.Client{Jar: browser.Jar, CheckRedirect: never}, http.MethodGet, back.URL.String())
+		require.Equal(t, http.StatusSeeOther, got)
 		again := idptest.NewBrowser(t)
 		again.Jar.SetCookies(back.URL, kept)
-		require.Equal(t, 401, browse(ctx, t, again, http.MethodGet, back.URL.String()).StatusCode)
+		got, _ = browse(ctx, t, again, http.MethodGet, back.URL.String())
+		require.Equal(t, 401, got)
 	})
 
 	t.Run("audit has it", func(t *testing.T) {
@@ -216,7 +232,10 @@ func TestLoginsWhoseProviderIsAway(t *testing.T) {
 	t.Parallel()
 	ctx, l := within(t), newLogins(t, 20*time.Second)
 	known := l.enter(t)
-	code := func() int { return browse(ctx, t, known, http.MethodGet, l.two.URL+"/v2/projects").StatusCode }
+	code := func() int {
+		got, _ := browse(ctx, t, known, http.MethodGet, l.two.URL+"/v2/projects")
+		return got
+	}
 	first := expiry(ctx, t, known, l.two)
 	harness.Until(ctx, t, "another token", func() bool { return expiry(ctx, t, known, l.one).After(first) })
 	l.Kill()
@@ -233,10 +252,10 @@ func TestLoginsWhoseProviderIsAway(t *testing.T) {
 // expiry is until when the proof of a session is good.
 func expiry(ctx context.Context, t *testing.T, browser *http.Client, at *harness.Replica) time.Time {
 	t.Helper()
-	answer := browse(ctx, t, browser, http.MethodGet, at.URL+"/v2/whoami")
-	require.Equal(t, 200, answer.StatusCode)
+	got, body := browse(ctx, t, browser, http.MethodGet, at.URL+"/v2/whoami")
+	require.Equal(t, 200, got)
 	var who service.Whoami
-	require.NoError(t, json.NewDecoder(answer.Body).Decode(&who))
+	require.NoError(t, json.Unmarshal(body, &who))
 	require.NotNil(t, who.Expires)
 	return *who.Expires
 }
