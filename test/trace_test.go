@@ -84,7 +84,7 @@ func TestTraces(t *testing.T) {
 	// One cluster is away, so that there are retries.
 	clusters[1].Down()
 	require.Equal(t, http.StatusAccepted, ask("instantiate", began).Code)
-	all := seen("three attempts at the cluster that is away", func(all spans) bool { return len(all.of(began, "ApplyToCluster")) >= 5 })
+	seen("three attempts at the cluster that is away", func(all spans) bool { return len(all.of(began, "ApplyToCluster")) >= 5 })
 	x, err := d.API.Explain(ctx, d.Key())
 	require.NoError(t, err)
 	require.Equal(t, began, x.Operation.Workflow.TraceID)
@@ -93,7 +93,7 @@ func TestTraces(t *testing.T) {
 	require.NotNil(t, description.GetWorkflowExecutionInfo().GetMemo().GetFields()["traceId"])
 	clusters[1].Up(t)
 	s.Await(ctx, d, "Instantiated")
-	all = seen("the end of the operation", func(all spans) bool { return len(all.of(began, "Instantiate")) > 0 })
+	all := seen("the end of the operation", func(all spans) bool { return len(all.of(began, "Instantiate")) > 0 })
 	accepted := all.of(began, "accept instantiate")
 	require.Len(t, accepted, 1)
 	require.Equal(t, "drover-api", accepted[0].Service)
