@@ -49,9 +49,8 @@ type group struct {
 	possible []description // one of them is stored
 	wanted   []description // one of them its instance is made of; none when that is not known
 	inFlight int
-	vague    bool // a request of it may have been accepted or not, or may be yet
-	broken   bool // some of its documents may be missing
-	seen     []domain.Action
+	vague    bool           // a request of it may have been accepted or not, or may be yet
+	broken   bool           // some of its documents may be missing
 	accepted map[string]int // operations that were accepted since it was described, by name
 	unknown  map[string]int
 }
@@ -709,7 +708,7 @@ func (l *lane) end(ctx context.Context) {
 		g := l.groups[name]
 		g.Apps = l.apps(g, g.possible[0])
 		for _, s := range slices.Backward(g.IntentSteps()) {
-			if err := l.w.api.Delete(ctx, domain.KeyOf(s.Object)); err != nil && !(g.broken && fail.Is(err, fail.NotFound)) {
+			if err := l.w.api.Delete(ctx, domain.KeyOf(s.Object)); err != nil && (!g.broken || !fail.Is(err, fail.NotFound)) {
 				l.wrong("delete %s: %v", domain.KeyOf(s.Object), err)
 			}
 		}
