@@ -86,7 +86,7 @@ func TestDiffOfAGroup(t *testing.T) {
 	require.Len(t, first.Items, 2, "two sorts of clusters")
 	require.True(t, first.Items[0].Arrives)
 	require.Equal(t, plan.ActionCreate, first.Items[0].Resources[0].Action)
-	require.Contains(t, first.Items[0].Resources[0].Object, "kind")
+	require.Contains(t, jsonOf(t, first.Items[0].Resources[0].Object), `"kind":`)
 
 	d.group.History.Append(domain.Approved, "", 0, time.Now())
 	require.NoError(t, p.store.Replace(ctx, d.group))
@@ -171,6 +171,66 @@ func TestDiffOfAGroup(t *testing.T) {
 		require.Contains(t, fail.TextOf(err), says, query)
 		require.NotEqual(t, fail.Internal, fail.KindOf(err), query)
 	}
+}
+
+// TestDiffOfMuchIsCut: of an item with many large resources so much is shown as an answer may have, and of the others it is said that they
+// are too large. Nobody goes on comparing for who does not wait any more.
+func TestDiffOfMuchIsCut(t *testing.T) {
+	p, ctx := with(t, partial(t)), t.Context()
+	const most = 5 << 20 // bytes of an item, with the names of its resources
+	d := described()
+	d.chart["web/templates/many.yaml"] = `{{ range until 200 }}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: "m{{ . }}"}, data: {text: "{{ repeat 30000 $.Values.text }}"}}
+{{ end }}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: huge}, data: {text: "{{ repeat 2200000 $.Values.text }}"}}`
+	d.archive["v.yaml"] = "{text: a}"
+	d.store(t, p.store)
+	key := domain.KeyOf(d.group)
+	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
+	lifecycle.Foresee = activities.NewRehearsal(unwritable{p.store}, p.engine, p.charts).Foresee
+	shown := func(action plan.Action) (whole, cut []string) {
+		t.Helper()
+		out, err := lifecycle.Diff(ctx, key, nil)
+		require.NoError(t, err)
+		require.Len(t, out.Items, 1)
+		data, err := json.Marshal(out.Items[0])
+		require.NoError(t, err)
+		require.Less(t, len(data), most)
+		require.Greater(t, len(data), most/2)
+		for _, r := range out.Items[0].Resources {
+			switch {
+			case r.Action != action:
+			case r.Cut:
+				require.Nil(t, r.Object)
+				require.Empty(t, r.Fields)
+				cut = append(cut, r.Resource)
+			default:
+				require.True(t, r.Object != nil || len(r.Fields) > 0, r.Resource)
+				whole = append(whole, r.Resource)
+			}
+		}
+		return whole, cut
+	}
+	whole, cut := shown(plan.ActionCreate)
+	require.Contains(t, cut, "ConfigMap/huge")
+	require.Greater(t, len(cut), 20)
+	require.Greater(t, len(whole), 100)
+
+	d.group.History.Append(domain.Approved, "", 0, time.Now())
+	require.NoError(t, p.store.Replace(ctx, d.group))
+	worker := &activities.Control{Store: p.store, Runs: p.engine, Now: time.Now, Charts: p.charts}
+	prepared, err := worker.Prepare(ctx, domain.Scope{Owner: key, ContextID: "2", Operation: domain.OpInstantiate})
+	require.NoError(t, err)
+	carriedOut(t, p, d.group, prepared, "2", 1)
+	d.profile.Archive, err = p.store.PutBlob(ctx, packed(t, map[string]string{"manifest.yaml": d.archive["manifest.yaml"], "v.yaml": "{text: b}"}))
+	require.NoError(t, err)
+	require.NoError(t, p.store.Replace(ctx, d.profile))
+	whole, cut = shown(plan.ActionChange)
+	require.Contains(t, cut, "ConfigMap/huge")
+	require.Greater(t, len(cut), 100)
+	require.Greater(t, len(whole), 50)
 }
 
 func jsonOf(t *testing.T, v any) string {

@@ -162,7 +162,10 @@ func differenceLines(d *service.GroupDiff, objects bool) []string {
 					lines = append(lines, "      + "+l)
 				}
 			}
-			if objects && r.Cut {
+			switch {
+			case r.Cut && r.Action == "change":
+				lines = append(lines, "      … (too large to be shown)")
+			case r.Cut && objects:
 				lines = append(lines, "      + … (too large to be shown)")
 			}
 		}

@@ -47,21 +47,18 @@ type Difference struct {
 	Clusters []domain.ClusterName // in the order of the app's targets
 	Arrives  bool                 // of the app there is nothing on them
 	Leaves   bool                 // the app does not go to them any more
-	// Changes are what happens to resources: those that are applied, in their order, then those that are deleted.
-	Changes []ResourceChange
+	// Counts are of all that happens, on all of the clusters.
+	Counts Counts
+
+	changes func() []ResourceChange
 }
+
+// Changes are what happens to resources: those that are applied, in their order, then those that are deleted. They are made each time:
+// thousands of clusters may each have thousands of their own.
+func (d *Difference) Changes() []ResourceChange { return d.changes() }
 
 // Counts is how many resources an action is for, each counted once a cluster.
 type Counts map[Action]int
-
-// Counts are those of the clusters of the difference.
-func (d *Difference) Counts() Counts {
-	counts := Counts{}
-	for _, c := range d.Changes {
-		counts[c.Action] += len(d.Clusters)
-	}
-	return counts
-}
 
 // pairing is how Diff has matched the resources of an app.
 type pairing struct {
@@ -70,29 +67,42 @@ type pairing struct {
 }
 
 // Differences are what is to be done, by app and by clusters on which it is the same, in the order of the plan's apps and
-// their targets. Clusters on which nothing is to be done are in none. Only those that pass are looked at.
-func (w *Way) Differences(pass func(app string, c domain.ClusterName) bool) []Difference {
+// their targets. Clusters on which nothing is to be done are in none. Only those that pass are looked at. It
+// ends with the error of waited, which is nil as long as somebody waits for it.
+func (w *Way) Differences(waited func() error, pass func(app string, c domain.ClusterName) bool) ([]Difference, error) {
 	var out []Difference
 	for i := range w.Change.Plan.Apps {
 		app := &w.Change.Plan.Apps[i]
-		c := &comparing{way: w, app: app, pair: w.Change.pairs[app.Name], known: map[string][]ResourceChange{}}
-		out = append(out, c.differences(pass)...)
+		c := &comparing{way: w, app: app, pair: w.Change.pairs[app.Name], sums: map[*byte]digest{}}
+		of, err := c.differences(waited, pass)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, of...)
 	}
-	return out
+	return out, nil
 }
+
+// digest is a SHA-256.
+type digest = [sha256.Size]byte
 
 // comparing is Differences for one app.
 type comparing struct {
 	way  *Way
 	app  *App
 	pair *pairing
-	// known are changes by their key.
-	known map[string][]ResourceChange
+	sums map[*byte]digest // of manifests, by where they are: most are those of many clusters
 }
 
-func (c *comparing) differences(pass func(app string, cluster domain.ClusterName) bool) []Difference {
+// alike is what is to be done on clusters, by what it comes to.
+type alike struct {
+	key    digest
+	counts Counts // on one of them
+}
+
+func (c *comparing) differences(waited func() error, pass func(app string, cluster domain.ClusterName) bool) ([]Difference, error) {
 	var out []Difference
-	at, keys := map[string]int{}, map[string]string{}
+	at, known := map[digest]int{}, map[string]alike{}
 	before := map[domain.ClusterName]*Target{}
 	if old := c.way.From.Plan.App(c.app.Name); old != nil {
 		for i := range old.Targets {
@@ -104,6 +114,9 @@ func (c *comparing) differences(pass func(app string, cluster domain.ClusterName
 		if !pass(c.app.Name, t.ClusterName) {
 			continue
 		}
+		if err := waited(); err != nil {
+			return nil, err
+		}
 		was := before[t.ClusterName]
 		marks := t.Begin(len(c.app.Resources))
 		variant := -1
@@ -111,28 +124,27 @@ func (c *comparing) differences(pass func(app string, cluster domain.ClusterName
 			variant = was.Variant
 		}
 		sort := fmt.Sprintf("%s %d %d %t", marks.Encode(), t.Variant, variant, t.Leaving)
-		key, known := keys[sort]
-		if !known {
-			changes := c.changes(t, was, marks)
-			key = c.key(changes, was == nil, t.Leaving)
-			keys[sort] = key
-			if c.known[key] == nil {
-				c.known[key] = changes
-			}
+		does, found := known[sort]
+		if !found {
+			does = c.alike(c.changes(t, was, marks), was == nil, t.Leaving)
+			known[sort] = does
 		}
-		changes := c.known[key]
-		if len(changes) == 0 {
+		if len(does.counts) == 0 {
 			continue
 		}
-		n, found := at[key]
+		n, found := at[does.key]
 		if !found {
 			n = len(out)
-			at[key] = n
-			out = append(out, Difference{App: c.app.Name, Arrives: was == nil, Leaves: t.Leaving, Changes: changes})
+			at[does.key] = n
+			changes := func() []ResourceChange { return c.changes(t, was, t.Begin(len(c.app.Resources))) }
+			out = append(out, Difference{App: c.app.Name, Arrives: was == nil, Leaves: t.Leaving, Counts: Counts{}, changes: changes})
 		}
 		out[n].Clusters = append(out[n].Clusters, t.ClusterName)
+		for action, count := range does.counts {
+			out[n].Counts[action] += count
+		}
 	}
-	return out
+	return out, nil
 }
 
 // changes are what is to be done on a target, of which was says what the app had there, nil for nothing.
@@ -187,18 +199,30 @@ func (c *comparing) old(i int) int {
 	}
 }
 
-// key is the same for changes that are the same.
-func (c *comparing) key(changes []ResourceChange, arrives, leaves bool) string {
-	if len(changes) == 0 {
-		return ""
-	}
-	var key strings.Builder
-	fmt.Fprintf(&key, "%t %t", arrives, leaves)
+// alike has the same key for changes that are the same.
+func (c *comparing) alike(changes []ResourceChange, arrives, leaves bool) alike {
+	does, sum := alike{counts: Counts{}}, sha256.New()
+	fmt.Fprintf(sum, "%t %t", arrives, leaves)
 	for i := range changes {
 		x := &changes[i]
-		fmt.Fprintf(&key, "\n%q %s %x %x", x.ResourceID, x.Action, sha256.Sum256(x.Before), sha256.Sum256(x.After))
+		fmt.Fprintf(sum, "\n%q %s %x %x", x.ResourceID, x.Action, c.sum(x.Before), c.sum(x.After))
+		does.counts[x.Action]++
 	}
-	return key.String()
+	sum.Sum(does.key[:0])
+	return does
+}
+
+// sum is the digest of a manifest, nil for none.
+func (c *comparing) sum(manifest json.RawMessage) []byte {
+	if len(manifest) == 0 {
+		return nil
+	}
+	sum, known := c.sums[&manifest[0]]
+	if !known {
+		sum = sha256.Sum256(manifest)
+		c.sums[&manifest[0]] = sum
+	}
+	return sum[:]
 }
 
 // FieldChange is a member of a resource that is to say something else.
@@ -210,19 +234,27 @@ type FieldChange struct {
 }
 
 // Fields are the members in which two manifests differ, in the order of their paths, but what clusters write themselves. Lists
-// whose elements have names of their own are compared by these, others of objects by their places, all else as a whole.
-func Fields(before, after json.RawMessage) (fields []FieldChange) {
+// whose elements have names of their own are compared by these, others of objects by their places, all else as a whole. Of the first
+// so many it says what they are, and of the others how many more there are. It ends with the error of waited, which is nil as long as somebody waits for it.
+func Fields(waited func() error, before, after json.RawMessage, most int) (fields []FieldChange, more int, err error) {
+	if err := waited(); err != nil {
+		return nil, 0, err
+	}
 	var x, y any
 	if !decode(before, &x) || !decode(after, &y) {
 		if bytes.Equal(before, after) {
-			return nil
+			return nil, 0, nil
 		}
-		return []FieldChange{{Before: string(before), After: string(after)}}
+		return []FieldChange{{Before: string(before), After: string(after)}}, 0, nil
 	}
 	quiet(x)
 	quiet(y)
-	compare("", x, y, func(f FieldChange) { fields = append(fields, f) })
-	return fields
+	c := &fieldwise{waited: waited, most: most}
+	c.compare(nil, x, y)
+	if c.err != nil {
+		return nil, 0, c.err
+	}
+	return c.fields, c.more, nil
 }
 
 // Shown is a manifest without what clusters write themselves, decoded; nil for one that is none.
@@ -271,27 +303,70 @@ func stamps(v any) {
 	}
 }
 
-// compare tells of the differences of what stands at a path.
-func compare(path string, x, y any, tell func(FieldChange)) {
+// fieldwise is one call of Fields.
+type fieldwise struct {
+	waited func() error
+	err    error // of waited
+	looked int   // at how many places
+	most   int
+	fields []FieldChange
+	more   int
+}
+
+// place is where something stands. Its path is written for what is told alone: a long name may be above a hundred thousand others.
+type place struct {
+	up   *place // nil at the top
+	step string // from there: .image, or ["a.b/c"], or [name="web"], or [3]
+}
+
+func (p *place) String() string {
+	var steps []string
+	for ; p != nil; p = p.up {
+		steps = append(steps, p.step)
+	}
+	slices.Reverse(steps)
+	return strings.TrimPrefix(strings.Join(steps, ""), ".")
+}
+
+// tell notes that what stands at a place differs.
+func (c *fieldwise) tell(at *place, x, y any) {
+	if len(c.fields) == c.most {
+		c.more++
+		return
+	}
+	c.fields = append(c.fields, FieldChange{at.String(), x, y})
+}
+
+// looksEach is after how many places it is looked whether anybody still waits.
+const looksEach = 1000
+
+// compare tells of the differences of what stands at a place.
+func (c *fieldwise) compare(at *place, x, y any) {
+	if c.looked++; c.looked%looksEach == 0 && c.err == nil {
+		c.err = c.waited()
+	}
+	if c.err != nil {
+		return
+	}
 	switch before := x.(type) {
 	case map[string]any:
 		if after, ok := y.(map[string]any); ok {
-			compareMembers(path, before, after, tell)
+			c.compareMembers(at, before, after)
 			return
 		}
 	case []any:
 		if after, ok := y.([]any); ok && objects(before) && objects(after) {
-			compareElements(path, before, after, tell)
+			c.compareElements(at, before, after)
 			return
 		}
 	default: // it has no members
 	}
 	if !same(x, y) {
-		tell(FieldChange{path, x, y})
+		c.tell(at, x, y)
 	}
 }
 
-func compareMembers(path string, x, y map[string]any, tell func(FieldChange)) {
+func (c *fieldwise) compareMembers(at *place, x, y map[string]any) {
 	names := make([]string, 0, len(x)+len(y))
 	for name := range x {
 		names = append(names, name)
@@ -303,20 +378,16 @@ func compareMembers(path string, x, y map[string]any, tell func(FieldChange)) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		compare(member(path, name), x[name], y[name], tell)
+		c.compare(&place{at, member(name)}, x[name], y[name])
 	}
 }
 
-// member is the path of a member: in brackets where a dot in its name would be taken for another one.
-func member(path, name string) string {
-	switch {
-	case name == "" || strings.ContainsAny(name, `./[]"`):
-		return fmt.Sprintf("%s[%q]", path, name)
-	case path == "":
-		return name
-	default:
-		return path + "." + name
+// member is the step to a member: in brackets where a dot in its name would be taken for another one.
+func member(name string) string {
+	if name == "" || strings.ContainsAny(name, `./[]"`) {
+		return fmt.Sprintf("[%q]", name)
 	}
+	return "." + name
 }
 
 // objects says whether a list has nothing but objects.
@@ -327,7 +398,7 @@ func objects(list []any) bool {
 // names are what elements of lists are called by, as Kubernetes' own types do.
 var names = []string{"name", "mountPath", "containerPort", "port", "key", "type", "ip", "topologyKey"}
 
-func compareElements(path string, x, y []any, tell func(FieldChange)) {
+func (c *fieldwise) compareElements(at *place, x, y []any) {
 	name, ok := namedBy(x, y)
 	if !ok {
 		for i := range max(len(x), len(y)) {
@@ -338,28 +409,29 @@ func compareElements(path string, x, y []any, tell func(FieldChange)) {
 			if i < len(y) {
 				b = y[i]
 			}
-			compare(fmt.Sprintf("%s[%d]", path, i), a, b, tell)
+			c.compare(&place{at, fmt.Sprintf("[%d]", i)}, a, b)
 		}
 		return
 	}
-	at := map[string]any{}
+	wanted := make(map[string]any, len(y))
 	for _, v := range y {
-		at[text(v.(map[string]any)[name])] = v
+		wanted[text(v.(map[string]any)[name])] = v
 	}
-	seen := map[string]bool{}
-	for _, v := range append(slices.Clone(x), y...) {
+	there := make(map[string]bool, len(x))
+	for _, v := range x {
 		called := text(v.(map[string]any)[name])
-		if seen[called] {
-			continue
+		there[called] = true
+		c.compare(&place{at, element(name, called)}, v, wanted[called])
+	}
+	for _, v := range y {
+		if called := text(v.(map[string]any)[name]); !there[called] {
+			c.compare(&place{at, element(name, called)}, nil, v)
 		}
-		seen[called] = true
-		var before any
-		if i := slices.IndexFunc(x, func(o any) bool { return text(o.(map[string]any)[name]) == called }); i >= 0 {
-			before = x[i]
-		}
-		compare(fmt.Sprintf("%s[%s=%s]", path, name, called), before, at[called], tell)
 	}
 }
+
+// element is the step to an element that has a name.
+func element(name, called string) string { return "[" + name + "=" + called + "]" }
 
 // namedBy is the member that all elements of both lists have, each list another value in each of its elements.
 func namedBy(x, y []any) (name string, ok bool) {

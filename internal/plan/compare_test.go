@@ -1,10 +1,12 @@
 package plan_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -13,6 +15,8 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 )
+
+func awaited() error { return nil }
 
 func everywhere(string, domain.ClusterName) bool { return true }
 
@@ -30,9 +34,13 @@ func spelled(differences []plan.Difference) string {
 		if d.Leaves {
 			b.WriteString(" leaves")
 		}
-		for _, c := range d.Changes {
+		for _, c := range d.Changes() {
 			fmt.Fprintf(&b, "; %s %s", c.Action, c.Name)
-			for _, f := range plan.Fields(c.Before, c.After) {
+			fields, _, err := plan.Fields(awaited, c.Before, c.After, 100)
+			if err != nil {
+				fmt.Fprintf(&b, " %v", err)
+			}
+			for _, f := range fields {
 				if c.Action == plan.ActionChange {
 					fmt.Fprintf(&b, " %s:%v>%v", f.Path, f.Before, f.After)
 				}
@@ -91,11 +99,12 @@ func TestDifferences(t *testing.T) {
 			}
 			way := plan.Way{From: old}
 			way.Change = plan.Diff(old, vary(sideOf("2", c.wanted), c.nextVary, 1), domain.OpUpdate)
-			all := way.Differences(everywhere)
+			all, err := way.Differences(awaited, everywhere)
+			require.NoError(t, err)
 			require.Equal(t, c.want, spelled(all))
 			counts := plan.Counts{}
 			for _, d := range all {
-				for action, n := range d.Counts() {
+				for action, n := range d.Counts {
 					counts[action] += n
 				}
 			}
@@ -103,7 +112,8 @@ func TestDifferences(t *testing.T) {
 			require.Equal(t, way.Change.Changed, counts[plan.ActionChange]+counts[plan.ActionAgain])
 			require.Equal(t, way.Change.Removed, counts[plan.ActionDelete])
 			require.Equal(t, way.Change.Empty(), len(all) == 0)
-			one := way.Differences(func(_ string, c domain.ClusterName) bool { return c.Name == "b" })
+			one, err := way.Differences(awaited, func(_ string, c domain.ClusterName) bool { return c.Name == "b" })
+			require.NoError(t, err)
 			require.Equal(t, strings.Contains(c.want, " b"), len(one) > 0)
 		})
 	}
@@ -142,7 +152,10 @@ func TestFields(t *testing.T) {
 				before, after = json.RawMessage(strings.Replace(c.before, "n", `"n"`, 1)), json.RawMessage(strings.Replace(c.after, "n", `"n"`, 1))
 			}
 			var b strings.Builder
-			for _, f := range plan.Fields(before, after) {
+			fields, more, err := plan.Fields(awaited, before, after, 100)
+			require.NoError(t, err)
+			require.Zero(t, more)
+			for _, f := range fields {
 				fmt.Fprintf(&b, "%s %v>%v\n", f.Path, shownOr(f.Before), shownOr(f.After))
 			}
 			require.Empty(t, cmp.Diff(c.want, b.String()))
@@ -155,4 +168,44 @@ func shownOr(v any) any {
 		return ""
 	}
 	return v
+}
+
+// TestFieldsOfLargeManifests: each element is looked at a few times whatever the number of others, so many fields are told and the
+// others counted, and nobody goes on who is not waited for any more.
+func TestFieldsOfLargeManifests(t *testing.T) {
+	t.Parallel()
+	const elements = 50_000
+	list := func(name string) json.RawMessage {
+		var b strings.Builder
+		b.WriteString(`{"` + strings.Repeat("long", 10_000) + `": [{"name": "kept"}`)
+		for i := range elements {
+			fmt.Fprintf(&b, `,{"name":"%s%d"}`, name, i)
+		}
+		b.WriteString("]}")
+		return json.RawMessage(b.String())
+	}
+	before, after := list("a"), list("b")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // which the square of the number would go beyond
+	defer cancel()
+	fields, more, err := plan.Fields(ctx.Err, before, after, 3)
+	require.NoError(t, err)
+	require.Len(t, fields, 3)
+	require.Equal(t, 2*elements-3, more)
+	require.True(t, strings.HasSuffix(fields[2].Path, `long[name="a2"]`))
+	require.Nil(t, fields[2].After)
+
+	looks := 0
+	left := func() error {
+		if looks++; looks > 10 {
+			return context.Canceled
+		}
+		return nil
+	}
+	_, _, err = plan.Fields(left, before, after, 3)
+	require.ErrorIs(t, err, context.Canceled)
+	way := plan.Way{From: plan.Installed{Side: sideOf("1", "")}}
+	way.Change = plan.Diff(way.From, sideOf("2", "web on a b: svc=1"), domain.OpInstantiate)
+	_, err = way.Differences(left, everywhere)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 12, looks, "it ends then")
 }

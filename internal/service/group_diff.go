@@ -63,9 +63,9 @@ type DiffResource struct {
 	Version  string      `json:"version"`          // its apiVersion
 	Action   plan.Action `json:"action"`           // create, change, again, run or delete
 	Fields   []DiffField `json:"fields,omitempty"` // of a change: the members that would say something else
-	More     int         `json:"more,omitempty"`   // how many more members would, that are too many to be shown
+	More     int         `json:"more,omitempty"`   // how many more members would, that are too many or too large to be shown
 	Object   any         `json:"object,omitempty"` // of what is created: all of it
-	Cut      bool        `json:"cut,omitempty"`    // object is missing, since it is too large to be shown
+	Cut      bool        `json:"cut,omitempty"`    // object, or fields, are missing, since they or the item are too large to be shown
 }
 
 // DiffField is a member of a resource that would say something else. Of Secrets the values are digests.
@@ -78,9 +78,11 @@ type DiffField struct {
 
 // The bounds of what is shown of a difference.
 const (
-	maxDiffFields = 100      // of a resource
-	maxDiffValue  = 32 << 10 // bytes of a value, and of an object
-	maxDiffPage   = 4 << 20  // bytes of a page, about; one item may be larger
+	maxDiffFields   = 100      // of a resource
+	maxDiffValue    = 32 << 10 // bytes of a value, of an object and of a path
+	maxDiffManifest = 2 << 20  // bytes of a manifest that is compared; clusters take hardly more
+	maxDiffItem     = 4 << 20  // bytes of what an item shows, about, without the names of its resources and clusters
+	maxDiffPage     = 4 << 20  // bytes of a page, about: it ends with the item that goes beyond
 )
 
 // diffQuery is what a difference is asked for with.
@@ -154,13 +156,28 @@ func (l *Lifecycle) Diff(ctx context.Context, key domain.Key, parameters url.Val
 		return nil, err
 	}
 	out.Warnings = way.Warnings
-	differences := way.Differences(func(string, domain.ClusterName) bool { return true })
+	differences, err := way.Differences(waited(ctx), func(string, domain.ClusterName) bool { return true })
+	if err != nil {
+		return nil, err
+	}
 	out.count(differences)
 	out.Unchanged = way.Change.Unchanged
 	if len(q.apps)+len(q.clusters) > 0 {
-		differences = way.Differences(q.passes)
+		if differences, err = way.Differences(waited(ctx), q.passes); err != nil {
+			return nil, err
+		}
 	}
-	return out, l.fillDiff(out, differences, &q)
+	return out, l.fillDiff(ctx, out, differences, &q)
+}
+
+// waited is the error of ctx, with its cause.
+func waited(ctx context.Context) func() error {
+	return func() error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return nil
+	}
 }
 
 // foreseenID is the id of a context that does not come about; no real one is so short.
@@ -249,9 +266,8 @@ func (d *GroupDiff) count(differences []plan.Difference) {
 		}
 		a := &d.Apps[len(d.Apps)-1]
 		a.Clusters += len(x.Clusters)
-		counts := x.Counts()
-		a.Changes.add(counts)
-		d.Changes.add(counts)
+		a.Changes.add(x.Counts)
+		d.Changes.add(x.Counts)
 		for _, c := range x.Clusters {
 			clusters[c] = true
 		}
@@ -268,7 +284,7 @@ func (c *DiffCounts) add(more plan.Counts) {
 }
 
 // fillDiff adds the items of a page. A page ends early when it is large.
-func (l *Lifecycle) fillDiff(out *GroupDiff, differences []plan.Difference, q *diffQuery) error {
+func (l *Lifecycle) fillDiff(ctx context.Context, out *GroupDiff, differences []plan.Difference, q *diffQuery) error {
 	out.Items = []DiffItem{}
 	first := 0
 	if q.after != "" {
@@ -284,7 +300,10 @@ func (l *Lifecycle) fillDiff(out *GroupDiff, differences []plan.Difference, q *d
 			out.Continue = goOn(placeOf(&differences[first+i-1]))
 			return nil
 		}
-		item, bytes := l.itemOf(d, out.Group)
+		item, bytes, err := l.itemOf(ctx, d, out.Group)
+		if err != nil {
+			return err
+		}
 		out.Items = append(out.Items, item)
 		size += bytes
 	}
@@ -294,40 +313,65 @@ func (l *Lifecycle) fillDiff(out *GroupDiff, differences []plan.Difference, q *d
 // placeOf is where an item stands in the list: no two have an app and a first cluster in common.
 func placeOf(d *plan.Difference) string { return d.App + "\x00" + d.Clusters[0].String() }
 
-// itemOf is a difference as it is answered, and about how many bytes it has.
-func (l *Lifecycle) itemOf(d *plan.Difference, group domain.Key) (DiffItem, int) {
-	item := DiffItem{App: d.App, Arrives: d.Arrives, Leaves: d.Leaves, Resources: make([]DiffResource, len(d.Changes))}
-	size := 0
+// itemOf is a difference as it is answered, and about how many bytes it has. It has one manifest in memory decoded at a time, or the two
+// that it compares.
+func (l *Lifecycle) itemOf(ctx context.Context, d *plan.Difference, group domain.Key) (DiffItem, int, error) {
+	changes := d.Changes()
+	item := DiffItem{App: d.App, Arrives: d.Arrives, Leaves: d.Leaves, Resources: make([]DiffResource, len(changes))}
+	named := 0
 	for _, c := range d.Clusters {
 		item.Clusters = append(item.Clusters, c.String())
-		size += len(c.Provider) + len(c.Name)
+		named += len(c.Provider) + len(c.Name)
 	}
-	project := string(domain.ScopeOf(group))
-	for i, c := range d.Changes {
+	project, room := string(domain.ScopeOf(group)), maxDiffItem
+	for i, c := range changes {
 		r := &item.Resources[i]
 		r.Resource, r.Version, r.Action = called(&c.ResourceID), strings.TrimPrefix(c.Group+"/"+c.Version, "/"), c.Action
+		named += len(r.Resource) + len(r.Version)
+		var err error
 		switch {
-		case c.Action == plan.ActionCreate && len(c.After) <= maxDiffValue:
-			r.Object = plan.Shown(l.Masks.Mask(project, c.After))
-			size += len(c.After)
-		case c.Action == plan.ActionCreate:
+		case c.Action != plan.ActionCreate && c.Action != plan.ActionChange:
+		case room <= 0, len(c.Before) > maxDiffManifest, len(c.After) > maxDiffManifest:
 			r.Cut = true
-		case c.Action == plan.ActionChange:
-			size += r.compare(plan.Fields(l.Masks.Mask(project, c.Before), l.Masks.Mask(project, c.After)))
+		case c.Action == plan.ActionCreate:
+			room -= r.show(func() json.RawMessage { return l.Masks.Mask(project, c.After) }, len(c.After))
+			err = waited(ctx)()
+		default:
+			var size int
+			size, err = r.compare(ctx, l.Masks.Mask(project, c.Before), l.Masks.Mask(project, c.After), room)
+			room -= size
 		}
-		size += len(r.Resource)
+		if err != nil {
+			return item, 0, err
+		}
 	}
-	return item, size
+	return item, named + maxDiffItem - room, nil
 }
 
-// compare takes members, and says about how many bytes they have.
-func (r *DiffResource) compare(fields []plan.FieldChange) (size int) {
-	if r.More = len(fields) - maxDiffFields; r.More > 0 {
-		fields = fields[:maxDiffFields]
-	} else {
-		r.More = 0
+// show takes the manifest of what is created if it is not too large, and says how many bytes it has.
+func (r *DiffResource) show(manifest func() json.RawMessage, size int) int {
+	if size <= maxDiffValue {
+		if object, err := json.Marshal(plan.Shown(manifest())); err == nil && len(object) <= 2*maxDiffValue { // digests are longer
+			r.Object = json.RawMessage(object)
+			return len(object)
+		}
 	}
-	for _, f := range fields {
+	r.Cut = true
+	return 0
+}
+
+// compare takes the members in which manifests differ as long as there is room for them, and says about how many bytes they have.
+func (r *DiffResource) compare(ctx context.Context, before, after json.RawMessage, room int) (size int, err error) {
+	fields, more, err := plan.Fields(waited(ctx), before, after, maxDiffFields)
+	if err != nil {
+		return 0, err
+	}
+	r.More = more
+	for i, f := range fields {
+		if size > room || len(f.Path) > maxDiffValue {
+			r.More += len(fields) - i
+			break
+		}
 		x := DiffField{Path: f.Path}
 		var before, after int
 		x.Before, before, x.Cut = shortened(f.Before, x.Cut)
@@ -335,10 +379,10 @@ func (r *DiffResource) compare(fields []plan.FieldChange) (size int) {
 		size += len(f.Path) + before + after
 		r.Fields = append(r.Fields, x)
 	}
-	return size
+	return size, nil
 }
 
-// shortened is a value that is not too large to be shown, and how many bytes it has.
+// shortened is a value that is not too large to be shown, as text or in JSON, and how many bytes it has.
 func shortened(v any, cut bool) (any, int, bool) {
 	if text, ok := v.(string); ok {
 		if len(text) <= maxDiffValue {
@@ -348,10 +392,13 @@ func shortened(v any, cut bool) (any, int, bool) {
 		for !utf8.ValidString(text[max(0, len(text)-utf8.UTFMax):]) && len(text) > maxDiffValue-utf8.UTFMax {
 			text = text[:len(text)-1]
 		}
-		return text, len(text), true
+		return strings.Clone(text), len(text), true // the whole is not kept for it
+	}
+	if v == nil {
+		return nil, 0, cut
 	}
 	if data, err := json.Marshal(v); err == nil && len(data) <= maxDiffValue {
-		return v, len(data), cut
+		return json.RawMessage(data), len(data), cut
 	}
 	return nil, 0, true
 }
