@@ -295,7 +295,10 @@ func (r *recorder) recordMatches(ctx context.Context, t *testing.T, s *harness.S
 	}
 	down(func() { e.run(ctx, 2) })
 	e.settled(ctx, 2)
-	write("few-of-a-cluster-that-was-down", "one")
+	write("one-of-a-cluster-that-was-down", "one")
+	down(func() { e.run(ctx, 4) })
+	e.settled(ctx, 4)
+	write("few-of-a-cluster-that-was-down", "few")
 	e.run(ctx, 60)
 	e.settled(ctx, 60)
 	write("many", "batch")
