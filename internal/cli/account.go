@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -67,8 +68,8 @@ func (f *accountFlags) nameFor(key domain.Key) string {
 	return made
 }
 
-// open opens the account.
-func (f *accountFlags) open(kubeconfig []byte, key domain.Key, role []byte) (*kube.Owned, error) {
+// openAccount opens the account.
+func (s *session) openAccount(f *accountFlags, kubeconfig []byte, key domain.Key, role []byte) (*kube.Owned, error) {
 	if f.life < 10*time.Minute && f.life != 0 {
 		return nil, usage("--expires-after %s: a token is good for at least 10m", f.life)
 	}
@@ -76,12 +77,13 @@ func (f *accountFlags) open(kubeconfig []byte, key domain.Key, role []byte) (*ku
 	if err != nil {
 		return nil, usage("%s", fail.TextOf(err))
 	}
+	o.Waits = func(what string) { s.note("It is waited %s.", what) }
 	return o, nil
 }
 
 // enroll makes the account of a cluster and has it registered. Each step can be done again: what is there stays, a token that the API never
-// got ends with the next one that it gets.
-func (s *session) enroll(ctx context.Context, api *client.API, key domain.Key, o *kube.Owned, register func(kubeconfig []byte) error) error {
+// got ends with the next one that it gets. Only what has the token is registered with it; first and last are what comes before and after.
+func (s *session) enroll(ctx context.Context, api *client.API, key domain.Key, o *kube.Owned, first func() error, register func(kubeconfig []byte) error, last func() error) error {
 	_, err := api.Get(ctx, domain.ClustersNoun, key) // before anything is made: who may not, or reaches no API, has changed nothing
 	known := err == nil
 	if err != nil && !fail.Is(err, fail.NotFound) {
@@ -91,30 +93,49 @@ func (s *session) enroll(ctx context.Context, api *client.API, key domain.Key, o
 	if err != nil {
 		return err
 	}
+	if err := first(); err != nil {
+		return err
+	}
 	if err := o.Make(ctx); err != nil {
 		return err
 	}
 	s.sayf("serviceaccount %s/%s %s in the cluster, with a ClusterRole of that name", o.Namespace, o.Name, map[bool]string{true: unchanged, false: created}[there])
-	return s.replaceToken(ctx, o, known || there, register)
-}
-
-// replaceToken has a new token registered, and ends those before it. What is refused leaves nothing of it behind.
-func (s *session) replaceToken(ctx context.Context, o *kube.Owned, known bool, register func(kubeconfig []byte) error) error {
-	issued, err := o.Issue(ctx)
+	issued, err := s.replaceToken(ctx, o, known || there, register)
 	if err != nil {
 		return err
 	}
-	if err := register(issued.Kubeconfig); err != nil {
-		if ctx.Err() == nil && !transient(err) { // else the API may have it
-			s.takeBack(ctx, o, known, issued.Secret)
-		}
+	if err := last(); err != nil {
 		return err
+	}
+	return s.sayAccess(ctx, issued.Kubeconfig, o.Role)
+}
+
+// replaceToken has a new token registered, and ends those before it. What the API has refused leaves nothing of it behind; what it may have
+// stays: a token that it has and that has ended would cut the cluster off.
+func (s *session) replaceToken(ctx context.Context, o *kube.Owned, known bool, register func(kubeconfig []byte) error) (*kube.Issued, error) {
+	issued, err := o.Issue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := register(issued.Kubeconfig); err != nil {
+		if refused(err) {
+			s.takeBack(ctx, o, known, issued.Secret)
+		} else {
+			s.warn([]string{"the API may have the new token: it stays good, as the one before does, until the same command is run again"})
+		}
+		return nil, err
 	}
 	if err := o.Revoke(ctx, issued.Secret); err != nil {
-		return err
+		return nil, err
 	}
 	s.sayf("its token is good until %s", until(issued.Expires))
-	return s.sayAccess(ctx, issued.Kubeconfig, o.Role)
+	return issued, nil
+}
+
+// refused says whether the API has answered that it has not done what was asked. After a fault of its own, or without an answer, it may have.
+func refused(err error) bool {
+	var answered *client.Error
+	return errors.As(err, &answered) && answered.Code >= 400 && answered.Code < 500 && !transient(err)
 }
 
 // takeBack takes away what nobody has registered.
@@ -187,7 +208,7 @@ run: until the API has the new token the one before is good.`,
 		if err != nil {
 			return err
 		}
-		o, err := f.open(kubeconfig, key, role)
+		o, err := s.openAccount(f, kubeconfig, key, role)
 		if err != nil {
 			return err
 		}
@@ -202,7 +223,7 @@ run: until the API has the new token the one before is good.`,
 			s.sayf("%s would get another token of serviceaccount %s/%s (dry run)", key, o.Namespace, o.Name)
 			return nil
 		}
-		return s.replaceToken(ctx, o, true, func(kubeconfig []byte) error {
+		issued, err := s.replaceToken(ctx, o, true, func(kubeconfig []byte) error {
 			warnings, err := api.Put(ctx, registered, kubeconfig)
 			if err != nil {
 				return err
@@ -211,6 +232,10 @@ run: until the API has the new token the one before is good.`,
 			s.sayf("%s %s", key, configured)
 			return nil
 		})
+		if err != nil {
+			return err
+		}
+		return s.sayAccess(ctx, issued.Kubeconfig, role)
 	}
 	return c
 }
@@ -223,7 +248,7 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 		if err != nil {
 			return err
 		}
-		if o, err = f.open(kubeconfig, key, nil); err != nil {
+		if o, err = s.openAccount(f, kubeconfig, key, nil); err != nil {
 			return err
 		}
 		if _, err := o.There(ctx); err != nil { // another's, or it does not answer: then nothing is forgotten yet

@@ -195,23 +195,33 @@ cluster has that user's rights then. A user that runs a program for its credenti
 		if err != nil {
 			return err
 		}
+		x, err := adding(key, *labels, domain.Report(*report))
+		if err != nil {
+			return err
+		}
+		a := s.applier(api, *dryRun)
 		if *own || *dryRun {
 			if !*own {
 				fmt.Fprintf(s.Out, "%s", role)
 			}
-			return s.addCluster(ctx, api, key, kubeconfig, *labels, domain.Report(*report), *dryRun)
+			x.cluster.File = kubeconfig
+			return s.registerBy(ctx, a, append([]client.Step{x.provider, x.cluster}, x.labels...)...)
 		}
 		name := f.nameFor(key)
 		if role, err = access.ClusterRole(name, domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...); err != nil {
 			return err
 		}
-		o, err := f.open(kubeconfig, key, role)
+		o, err := s.openAccount(f, kubeconfig, key, role)
 		if err != nil {
 			return err
 		}
-		return s.enroll(ctx, api, key, o, func(kubeconfig []byte) error {
-			return s.addCluster(ctx, api, key, kubeconfig, *labels, domain.Report(*report), false)
-		})
+		return s.enroll(ctx, api, key, o,
+			func() error { return s.registerBy(ctx, a, x.provider) },
+			func(kubeconfig []byte) error {
+				x.cluster.File = kubeconfig
+				return s.registerBy(ctx, a, x.cluster)
+			},
+			func() error { return s.registerBy(ctx, a, x.labels...) })
 	}
 	return c
 }
@@ -245,18 +255,34 @@ func (s *session) newCluster(ctx context.Context, api *client.API, name string) 
 // defaultProvider is the cluster provider of who has named none.
 const defaultProvider = "default"
 
-func (s *session) addCluster(ctx context.Context, api *client.API, key domain.Key, kubeconfig []byte, labels []string, report domain.Report, dryRun bool) error {
+// added is a cluster that is to be registered, with the provider that it may need, and its labels.
+type added struct {
+	provider, cluster client.Step
+	labels            []client.Step
+}
+
+// adding is what registers a cluster; a label that cannot be one is refused before anything is made.
+func adding(key domain.Key, labels []string, report domain.Report) (*added, error) {
 	provider, name := domain.Cut(domain.ClustersNoun, key)
-	steps := []client.Step{
-		{Object: &domain.ClusterProvider{Metadata: domain.Metadata{Name: provider.Name()}}},
-		{Object: &domain.Cluster{
+	a := &added{
+		provider: client.Step{Object: &domain.ClusterProvider{Metadata: domain.Metadata{Name: provider.Name()}}},
+		cluster: client.Step{Object: &domain.Cluster{
 			Identity: domain.Identity{Parent: provider}, Metadata: domain.Metadata{Name: name}, Spec: domain.ClusterSpec{Report: report},
-		}, File: kubeconfig},
+		}},
 	}
 	for _, l := range labels {
-		steps = append(steps, client.Step{Object: &domain.ClusterLabel{Identity: domain.Identity{Parent: key}, Label: l}})
+		label := &domain.ClusterLabel{Identity: domain.Identity{Parent: key}, Label: l}
+		var p fail.Problems
+		if label.Validate(&p); p.Err() != nil {
+			return nil, usage("--label: %s", fail.TextOf(p.Err()))
+		}
+		a.labels = append(a.labels, client.Step{Object: label})
 	}
-	a := s.applier(api, dryRun)
+	return a, nil
+}
+
+// registerBy writes what registers a cluster, one after the other. A provider that is there stays as it is.
+func (s *session) registerBy(ctx context.Context, a *applier, steps ...client.Step) error {
 	for _, step := range steps {
 		if _, ok := step.Object.(*domain.ClusterProvider); ok {
 			if old, err := a.before(ctx, step.Object); err != nil || old != nil {
@@ -270,7 +296,7 @@ func (s *session) addCluster(ctx context.Context, api *client.API, key domain.Ke
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", step.Object.Noun().Title, step.Object.LocalName(), err)
 		}
-		if dryRun && done != unchanged {
+		if a.dryRun && done != unchanged {
 			done += " (dry run)"
 		}
 		s.sayf("%s %s", domain.KeyOf(step.Object), done)

@@ -30,6 +30,7 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/notify/notifytest"
 	"github.com/drover-io/drover/internal/plan"
@@ -43,7 +44,7 @@ import (
 
 func TestMain(m *testing.M) {
 	render.Main()
-	os.Exit(m.Run())
+	os.Exit(kubetest.Main(m))
 }
 
 // world is the API over a real database, with an engine that takes every operation and never comes to its end, and a user with a

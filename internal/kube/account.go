@@ -36,6 +36,8 @@ type Owned struct {
 	Account
 	// Registration is who it is for. An account that is there for somebody else is left alone.
 	Registration string
+	// Waits is told of what Make waits for, once; nil for nobody.
+	Waits func(what string)
 
 	client *kubernetes.Clientset
 	any    dynamic.Interface
@@ -93,7 +95,7 @@ func (o *Owned) Make(ctx context.Context) error {
 	if _, err := o.There(ctx); err != nil {
 		return err
 	}
-	_, err := o.client.CoreV1().Namespaces().Get(ctx, o.Namespace, metav1.GetOptions{})
+	err := o.awaitNamespace(ctx)
 	if apierrors.IsNotFound(err) {
 		made := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": o.Namespace, "labels": map[string]any{accountKey: "namespace"}}}
 		err = o.apply(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", made)
@@ -133,6 +135,33 @@ func (o *Owned) Make(ctx context.Context) error {
 	}
 	return nil
 }
+
+// awaitNamespace looks for the namespace, and waits until one that is being deleted has gone: Drop comes to its end sooner than that.
+func (o *Owned) awaitNamespace(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, namespaceTime)
+	defer cancel()
+	look := time.NewTicker(namespaceLook)
+	defer look.Stop()
+	for told := false; ; told = true {
+		found, err := o.client.CoreV1().Namespaces().Get(ctx, o.Namespace, metav1.GetOptions{})
+		if err != nil || found.DeletionTimestamp == nil {
+			return err
+		}
+		if !told && o.Waits != nil {
+			o.Waits(fmt.Sprintf("until the namespace %s, which is being deleted, has gone", o.Namespace))
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return fail.Wrap(ctx.Err(), fail.Timeout, "the namespace %s is still being deleted", o.Namespace)
+		}
+	}
+}
+
+const (
+	namespaceTime = time.Minute // for which a namespace that is being deleted is waited for
+	namespaceLook = 200 * time.Millisecond
+)
 
 func (o *Owned) apply(ctx context.Context, r schema.GroupVersionResource, namespace string, object map[string]any) error {
 	u := &unstructured.Unstructured{Object: object}
