@@ -304,6 +304,28 @@ func TestBindingsThatGoAreAudited(t *testing.T) {
 	require.Empty(t, audited(t, w, "/v2/audit?event=unanswered").Items)
 }
 
+// TestLabelsThatGoAreAudited with their cluster, each by itself, and the cluster's own record has what the cluster was.
+func TestLabelsThatGoAreAudited(t *testing.T) {
+	w, _ := newAuditedWorld(t)
+	require.Equal(t, 201, do(t, w.router, call{method: "POST", url: "/v2/cluster-providers", body: `{"metadata":{"name":"site"}}`}).Code)
+	const cluster = "/v2/cluster-providers/site/clusters"
+	require.Equal(t, 201, do(t, w.router, call{method: "POST", url: cluster, body: `{"metadata":{"name":"edge01"}}`, file: []byte(kubeconfig)}).Code)
+	for _, label := range []string{"a", "b"} {
+		require.Equal(t, 201, do(t, w.router, call{method: "POST", url: cluster + "/edge01/labels", body: `{"clusterLabel":"` + label + `"}`}).Code)
+	}
+	require.Equal(t, 204, do(t, w.router, call{method: "DELETE", url: cluster + "/edge01?labels=true"}).Code)
+	list := audited(t, w, "/v2/audit?verb=delete")
+	const key = "cluster-providers/site/clusters/edge01"
+	require.Equal(t, []string{
+		"begun delete " + key + " ", "answered delete " + key + "/labels/a done", "answered delete " + key + "/labels/b done", "answered delete " + key + " done",
+	}, told(list))
+	made := audited(t, w, "/v2/audit?verb=create&event=answered&noun=clusters").Items
+	require.Equal(t, made[0].After, list.Items[0].Before)
+	made = audited(t, w, "/v2/audit?verb=create&event=answered&noun=cluster-labels").Items
+	require.Equal(t, made[0].After, list.Items[1].Before)
+	require.Equal(t, list.Items[0].Request, list.Items[1].Request)
+}
+
 // TestNothingIsChangedUnrecorded: while audit records cannot be stored a change is refused, and reading goes on. What could not be
 // recorded of the refusals comes when the store is back.
 func TestNothingIsChangedUnrecorded(t *testing.T) {

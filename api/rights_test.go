@@ -418,6 +418,23 @@ func TestProjectsUseServiceAccounts(t *testing.T) {
 	check(t, w.router, []call{{name: "and holds no more", method: "GET", url: theGroup, status: 404}})
 }
 
+// TestLabelsOfAClusterNeedTheirRight: who may delete a cluster and not its labels does not do so by having them go with it.
+func TestLabelsOfAClusterNeedTheirRight(t *testing.T) {
+	w := newCallers(t)
+	provider := "/v2/cluster-providers/site"
+	w.as(t, "",
+		call{name: "a provider", method: "POST", url: "/v2/cluster-providers", body: `{"metadata":{"name":"site"}}`, status: 201},
+		call{name: "a cluster", method: "POST", url: provider + "/clusters", body: `{"metadata":{"name":"c"}}`, file: []byte(kubeconfig), status: 201},
+		call{name: "its label", method: "POST", url: provider + "/clusters/c/labels", body: `{"clusterLabel":"edge"}`, status: 201},
+		call{name: "a role", method: "POST", url: "/v2/roles", status: 201,
+			body: `{"metadata":{"name":"clears"},"spec":{"rules":[{"verbs":["get","list","delete"],"nouns":["clusters"]},{"verbs":["get","list"],"nouns":["cluster-labels"]}]}}`},
+		bind(provider, "c", "clears", "cleo"), bind(provider, "a", "cluster-admin", "adam"))
+	w.as(t, "cleo", call{name: "the cluster with its labels", method: "DELETE", url: provider + "/clusters/c?labels=true", status: 403, contains: []string{"delete cluster-labels"}},
+		call{name: "both are there", method: "GET", url: provider + "/clusters/c/labels/edge", status: 200})
+	w.as(t, "adam", call{name: "the cluster with its labels", method: "DELETE", url: provider + "/clusters/c?labels=true", status: 204},
+		call{name: "the cluster is gone", method: "GET", url: provider + "/clusters/c", status: 404})
+}
+
 // TestFourEyes: where a project asks for it, who has changed a group does not approve it.
 func TestFourEyes(t *testing.T) {
 	w := newCallers(t)

@@ -7,6 +7,7 @@ import (
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
 )
 
 // Delete removes a document. Errors: NotFound; Conflict, naming it, when something is below the document
@@ -80,9 +81,13 @@ func (s *Service) Abandon(ctx context.Context, noun *domain.Noun, key domain.Key
 	return left, err
 }
 
-// RemoveCluster is Delete of a cluster with its labels, or Abandon. The labels go when the cluster has gone, whatever becomes of the caller: a
-// refusal leaves all of them. If this process dies in between, who asks again deletes what is left.
+// RemoveCluster is Delete of a cluster with its labels, or Abandon. Forbidden when the caller may not delete its labels. They go when the
+// cluster has gone, whatever becomes of the caller: a refusal leaves all of them. If this process dies in between, who asks again deletes
+// what is left. The audit log has each of them.
 func (s *Service) RemoveCluster(ctx context.Context, key domain.Key, abandon bool) (left []string, err error) {
+	if err := rights.Of(ctx).Refusal(rights.Request{Verb: "delete", Noun: domain.ClusterLabels, Key: key}); err != nil {
+		return nil, err
+	}
 	err = cas.Do(ctx, func() error {
 		o, err := s.store.Get(ctx, domain.ClustersNoun, key)
 		if err != nil {
@@ -108,10 +113,13 @@ func (s *Service) RemoveCluster(ctx context.Context, key domain.Key, abandon boo
 		return left, existsErr
 	}
 	for _, l := range labels {
-		if deleteErr := s.store.Delete(whole, domain.ClusterLabels, domain.KeyOf(l), l.Base().Revision); deleteErr != nil && !fail.Is(deleteErr, fail.NotFound) {
+		deleteErr := s.store.Delete(whole, domain.ClusterLabels, domain.KeyOf(l), l.Base().Revision)
+		if deleteErr != nil && !fail.Is(deleteErr, fail.NotFound) {
 			return left, deleteErr
 		}
-		s.changed(whole, l, nil)
+		if deleteErr == nil {
+			caller.RequestOf(ctx).Removes(caller.Removed{Noun: l.Noun().Kind, Key: string(domain.KeyOf(l)), Before: s.sum(l)})
+		}
 	}
 	if len(labels) > 0 {
 		return left, nil
