@@ -423,7 +423,9 @@ func (l *Control) Finish(ctx context.Context, in FinishInput) (*Outcome, error) 
 		return errKnown
 	})
 	if err == nil && !accepted.IsZero() {
-		measure.OperationDuration.Record(record.At.Sub(accepted).Seconds(), string(in.Operation), endOf(out.Status, in.Stopped))
+		ended := endOf(out.Status, in.Stopped)
+		measure.OperationDuration.Record(record.At.Sub(accepted).Seconds(), string(in.Operation), ended)
+		measure.OperationsEnded.Add(1, string(in.Operation), ended)
 	}
 	return out, err
 }

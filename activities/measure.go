@@ -15,6 +15,7 @@ import (
 
 // Measure has what goes on in this worker measured until end is called. (It is no method: those are activities.)
 func Measure(k *Kube, w *Watch) (end func()) {
+	measure.OperationsEnded.Begin()
 	ends := []func(){
 		measure.Size(measure.CacheBundles, k.bundles.Len),
 		measure.Read(func(say measure.Say) {

@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/testsuite"
@@ -13,12 +15,13 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/telemetry"
 	"github.com/drover-io/drover/workflows"
 )
 
-// durations are how many leaves were measured, by work and outcome.
-func durations(t *testing.T) map[[2]string]uint64 {
+// shown are the series of a metric that this process shows.
+func shown(t *testing.T, name string) []*dto.Metric {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	metrics, err := telemetry.Metrics("worker")
@@ -26,15 +29,37 @@ func durations(t *testing.T) map[[2]string]uint64 {
 	require.NoError(t, registry.Register(metrics))
 	families, err := registry.Gather()
 	require.NoError(t, err)
-	found := map[[2]string]uint64{}
 	for _, f := range families {
-		if f.GetName() == "drover_leaf_duration_seconds" {
-			for _, m := range f.GetMetric() {
-				found[[2]string{m.GetLabel()[1].GetValue(), m.GetLabel()[0].GetValue()}] = m.GetHistogram().GetSampleCount()
-			}
+		if f.GetName() == name {
+			return f.GetMetric()
 		}
 	}
+	return nil
+}
+
+// durations are how many leaves were measured, by work and outcome.
+func durations(t *testing.T) map[[2]string]uint64 {
+	t.Helper()
+	found := map[[2]string]uint64{}
+	for _, m := range shown(t, "drover_leaf_duration_seconds") {
+		found[[2]string{m.GetLabel()[1].GetValue(), m.GetLabel()[0].GetValue()}] = m.GetHistogram().GetSampleCount()
+	}
 	return found
+}
+
+// TestTheFirstFailureIsSeen: Prometheus sees an increase only of a series that was there before.
+func TestTheFirstFailureIsSeen(t *testing.T) {
+	shown(t, "") // the process measures
+	t.Cleanup(activities.Measure(activities.NewKube(nil, nil, nil, nil, nil), &activities.Watch{Now: time.Now}))
+	for _, o := range []domain.Operation{
+		domain.OpInstantiate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate, domain.OpTerminate,
+	} {
+		for _, outcome := range []string{measure.Done, measure.Failed, measure.Stopped} {
+			require.True(t, slices.ContainsFunc(shown(t, "drover_operations_ended_total"), func(m *dto.Metric) bool {
+				return m.GetLabel()[0].GetValue() == string(o) && m.GetLabel()[1].GetValue() == outcome && m.GetCounter().GetValue() == 0
+			}), "%s %s", o, outcome)
+		}
+	}
 }
 
 // TestLeavesAreMeasured once each, by what came of them.

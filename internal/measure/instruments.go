@@ -96,6 +96,11 @@ var (
 		Help:   "Time from the acceptance of an operation to its end.",
 		Labels: []Label{operation, {Name: "outcome", About: "how it ended", Values: []string{Done, Failed, Stopped}}},
 	})
+	OperationsEnded = newCounter(Instrument{
+		Name: "drover_operations_ended_total", From: ofWorker, Across: Sum,
+		Help:   "Operations that have ended. All series are there from the start of a worker, so that the first failure is seen.",
+		Labels: []Label{operation, {Name: "outcome", About: "how it ended", Values: []string{Done, Failed, Stopped}}},
+	})
 	OperationsRunning = newGauge(Instrument{
 		Name: "drover_operations_running", From: ofAPI, Across: Max,
 		Help: "Operations that go on, by Temporal's visibility.", Labels: []Label{operation},

@@ -179,6 +179,24 @@ func (c *Counter) Add(n int64, values ...string) {
 	c.counter.Add(context.Background(), n, c.of(values))
 }
 
+// Begin shows 0 for all that may be counted, which the labels have lists of: over a series that begins with its first count, rate() and
+// increase() miss that one.
+func (c *Counter) Begin() {
+	all := [][]string{nil}
+	for _, l := range c.about.Labels {
+		var longer [][]string
+		for _, before := range all {
+			for _, value := range l.Values {
+				longer = append(longer, append(slices.Clone(before), value))
+			}
+		}
+		all = longer
+	}
+	for _, values := range all {
+		c.Add(0, values...)
+	}
+}
+
 // Histogram has how often something took how long.
 type Histogram struct {
 	series
