@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
 )
 
 // How many requests are at work at a time. What is taken beyond what the machine can do is answered too late for
@@ -99,8 +100,12 @@ type visit struct {
 	ages  *time.Timer // nil where nobody is young
 }
 
-// asker is for whom a slot is asked: who has it, a project if there is one, and who asks, "" where nobody is known.
-type asker struct{ holder, caller string }
+// asker is for whom a slot is asked: who has it, a project if there is one, and who asks, "" where nobody is known. For one that is slight
+// nobody need leave time.
+type asker struct {
+	holder, caller string
+	slight         bool
+}
 
 type waiter struct {
 	*visit
@@ -140,7 +145,9 @@ func (p *slots) enter(ctx context.Context, who asker) (leave func(), err error) 
 		p.give(v)
 	}
 	p.mu.Lock()
-	p.asks(who.holder)
+	if !who.slight {
+		p.asks(who.holder)
+	}
 	if p.free(who) {
 		p.take(v)
 		p.mu.Unlock()
@@ -305,11 +312,14 @@ func (p *slots) hand() {
 	}
 }
 
+// slight are the nouns of which to ask takes hardly any time, and for which nobody needs a right.
+var slight = []*domain.Noun{domain.Whoami, domain.Sessions}
+
 // askerOf is for whom a request has its slot: the project that it is about has it, else who asks. While nobody
-// is asked who they are, projects alone are told apart.
+// is asked who they are, projects alone are told apart. Who has no right at all gets empty lists, and takes nobody's time by asking for them.
 func askerOf(ctx context.Context, r *Request) asker {
 	who, _ := caller.IdentityOf(ctx)
-	by := asker{holder: "of " + string(r.project())}
+	by := asker{holder: "of " + string(r.project()), slight: slices.Contains(slight, r.Noun) || rights.Of(ctx).Nothing()}
 	if who.Kind != caller.Open {
 		by.caller = "who " + who.String()
 	}

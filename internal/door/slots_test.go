@@ -4,15 +4,18 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
 )
 
 // TestRefusedComeBackOneAfterTheOther: of many requests at once those that find no slot are told different times, as many in
@@ -68,6 +71,69 @@ func largest(told map[time.Duration]int) (most time.Duration) {
 		most = max(most, after)
 	}
 	return most
+}
+
+// TestNobodyLeavesTimeToWhoAsksForNothing: a project has all slots while others ask who they are, or may do nothing, however often; not while one asks
+// who has a right. What tenants ask for counts, though nothing is bound to them.
+func TestNobodyLeavesTimeToWhoAsksForNothing(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	identity := func(kind caller.Kind, name string) context.Context {
+		return caller.WithIdentity(t.Context(), caller.Identity{Kind: kind, Name: name}, nil)
+	}
+	book := rights.NewBook(nil, []*domain.RoleBinding{{Spec: domain.RoleBindingSpec{
+		Role: domain.RoleViewer, Subjects: []domain.RightSubject{{Kind: domain.SubjectUser, Name: "alice"}},
+	}}})
+	holding := func(ctx context.Context) context.Context {
+		who, _ := caller.IdentityOf(ctx)
+		return rights.With(ctx, book.Of(who))
+	}
+	whoami, clusters := &door.Request{Verb: door.Get, Noun: domain.Whoami}, &door.Request{Verb: door.List, Noun: domain.ClusterProviders}
+	for name, c := range map[string]struct {
+		ctx    context.Context
+		asks   *door.Request
+		counts bool
+	}{
+		"who he is":                          {holding(identity(caller.User, "alice")), whoami, false},
+		"of clusters":                        {holding(identity(caller.User, "alice")), clusters, true},
+		"of clusters, without a right":       {holding(identity(caller.User, "bob")), clusters, false},
+		"an account without a right":         {holding(identity(caller.ServiceAccount, "service-accounts/ci")), clusters, false},
+		"a tenant":                           {holding(identity(caller.Tenant, "t")), clusters, true},
+		"while nobody is asked who they are": {holding(identity(caller.Open, "")), clusters, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := door.New(door.Parts{}, door.Slots(0))
+				end := make(chan struct{})
+				var working atomic.Int32
+				var loud sync.WaitGroup
+				flood := func() {
+					loud.Go(func() {
+						r := &door.Request{Verb: door.Status, Noun: domain.LogicalClouds, Parent: "projects/loud", Name: "c"}
+						err := d.Pass(as(context.Background(), "anna"), r, func(context.Context, door.Service) error {
+							working.Add(1)
+							<-end
+							return nil
+						})
+						if err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				flood()
+				synctest.Wait()
+				require.NoError(t, d.Pass(c.ctx, c.asks, func(context.Context, door.Service) error { return nil }))
+				flood()
+				synctest.Wait()
+				want := int32(2)
+				if c.counts {
+					want = 1
+				}
+				require.Equal(t, want, working.Load())
+				close(end)
+				loud.Wait()
+			})
+		})
+	}
 }
 
 // TestWhoFloodsLeavesOthersTime: a project has all slots as long as it is alone. While another one asks it has as many requests at work as

@@ -140,6 +140,11 @@ func Of(ctx context.Context) *Held {
 // Everything says whether the caller may do everything, as the program itself may.
 func (h *Held) Everything() bool { return h == nil || h.everything }
 
+// Nothing says whether the caller has no right at all, and gets what everybody gets.
+func (h *Held) Nothing() bool {
+	return !h.Everything() && h.who.Kind != caller.Tenant && len(h.grants) == 0
+}
+
 // First says whether the caller is the service account that is admin without a binding.
 func (h *Held) First() bool {
 	return h != nil && h.who.Kind == caller.ServiceAccount && h.who.Name == string(domain.FirstAdmin)
