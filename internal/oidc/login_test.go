@@ -401,6 +401,30 @@ func TestSessionsAreRenewed(t *testing.T) {
 	require.True(t, fail.Is(err, fail.Unauthorized), "a session does not become another one's")
 }
 
+// TestARefreshTokenIsKeptAtOnce: a provider gives another one with a token by a new key, and then does not say its keys. The other
+// refresh token is not good any more, so the next try, of whichever process, is with the new one.
+func TestARefreshTokenIsKeptAtOnce(t *testing.T) {
+	r := newReplicas(t)
+	ctx := t.Context()
+	l := r.login(t)
+	_, err := who(ctx, r.one, l.Secret)
+	require.NoError(t, err)
+	r.rotate(t, "second", false)
+	r.noKeys.Store(true)
+	r.later(61 * time.Minute)
+	_, err = who(ctx, r.one, l.Secret)
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.EqualValues(t, 1, r.refreshed.Load())
+	kept, err := r.store.Session(ctx, l.ID)
+	require.NoError(t, err)
+	require.Equal(t, "refresh-1", kept.Refresh)
+	require.Zero(t, kept.Renewing, "nobody has to wait for another try")
+	r.noKeys.Store(false)
+	_, err = who(ctx, r.two, l.Secret)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, r.refreshed.Load())
+}
+
 // TestSessionsEndAtLast: whatever the provider says.
 func TestSessionsEndAtLast(t *testing.T) {
 	r := newReplicas(t)

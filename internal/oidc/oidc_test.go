@@ -33,6 +33,7 @@ import (
 type issuer struct {
 	*httptest.Server
 	down, hangs atomic.Bool
+	noKeys      atomic.Bool
 	asked       atomic.Int64 // for keys
 
 	mu   sync.Mutex
@@ -67,6 +68,10 @@ func newIssuer(t *testing.T) *issuer {
 	mux.HandleFunc("/token", i.token)
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		i.asked.Add(1)
+		if i.noKeys.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		set := jose.JSONWebKeySet{}

@@ -191,7 +191,9 @@ func (s *Sessions) refresh(ctx context.Context, x *domain.Session) (*domain.Sess
 	if p == nil || p.Browser == nil {
 		return nil, authn.Ended()
 	}
-	given, err := p.ask(ctx, x.Refresh)
+	asking, cancel := context.WithTimeout(ctx, policy.Keys) // what is left of ctx is to store what is given
+	given, err := p.ask(asking, x.Refresh)
+	cancel()
 	if err != nil {
 		if fail.Is(err, fail.Unauthorized) {
 			err = authn.Ended()
@@ -204,25 +206,38 @@ func (s *Sessions) refresh(ctx context.Context, x *domain.Session) (*domain.Sess
 		_, _ = s.Store.ReplaceSession(ctx, x) // else others wait until its time is over
 		return nil, err
 	}
+	if given.RefreshToken != "" && given.RefreshToken != x.Refresh {
+		// It is kept before anything else is asked for: the other one was used, and who shows that again may lose all of them.
+		x.Refresh = given.RefreshToken
+		if mine, err := s.Store.ReplaceSession(ctx, x); err != nil || !mine {
+			return s.ended(ctx, x.ID, err)
+		}
+	}
 	text, _ := given.Extra("id_token").(string)
 	_, token, err := p.prove(ctx, text, s.Now())
 	if fail.Is(err, fail.Unavailable) {
+		x.Renewing = time.Time{}
+		_, _ = s.Store.ReplaceSession(context.WithoutCancel(ctx), x) // by the store's own deadline
 		return nil, err
 	}
 	if err != nil || token.Subject != subjectOf(x.Token) { // it gives no other one, or that of somebody else
 		x.Refresh = ""
 	} else {
 		x.Token, x.Renewed = text, s.Now().UTC().Truncate(time.Millisecond)
-		if given.RefreshToken != "" {
-			x.Refresh = given.RefreshToken
-		}
 	}
 	x.Renewing = time.Time{}
-	mine, err := s.Store.ReplaceSession(ctx, x)
-	if err == nil && !mine {
-		return s.read(ctx, x.ID) // it was ended meanwhile
+	if mine, err := s.Store.ReplaceSession(ctx, x); err != nil || !mine {
+		return s.ended(ctx, x.ID, err)
 	}
-	return x, err
+	return x, nil
+}
+
+// ended is what there is of a session that could not be replaced: by an error, or since it was ended meanwhile.
+func (s *Sessions) ended(ctx context.Context, id string, err error) (*domain.Session, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s.read(ctx, id)
 }
 
 // ask asks a provider for another token.
