@@ -72,7 +72,7 @@ func (p *Providers) Callback() string {
 const maxTo = 1024
 
 // Begin begins a login at a provider: the browser goes to address, and keeps what is sealed. to is where in the page it comes back to.
-// NotFound for an issuer at which nobody logs in here.
+// NotFound for an issuer at which nobody logs in here, Unavailable while too many strangers begin.
 func (s *Sessions) Begin(ctx context.Context, issuer, to string) (address, sealed string, err error) {
 	p := s.Providers.by[issuer]
 	if p == nil || p.Browser == nil {
@@ -81,6 +81,13 @@ func (s *Sessions) Begin(ctx context.Context, issuer, to string) (address, seale
 	if len(to) > maxTo {
 		to = ""
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, policy.Keys, fail.New(fail.Unavailable, "too many logins are begun at a time; try again later"))
+	defer cancel()
+	leave, err := s.begins.Take(ctx, caller.RemoteOf(ctx))
+	if err != nil {
+		return "", "", err
+	}
+	defer leave()
 	client, m, err := p.client(ctx)
 	if err != nil {
 		return "", "", err

@@ -473,6 +473,68 @@ func TestAnIssuerOfSessionsThatIsDown(t *testing.T) {
 	}, time.Minute, 50*time.Millisecond)
 }
 
+// TestAnIssuerThatSaysAnythingLater: an issuer that was away at the start, or has changed what it says since, is asked nothing where
+// others could read the secret, a code or a refresh token.
+func TestAnIssuerThatSaysAnythingLater(t *testing.T) {
+	r := newReplicas(t)
+	ctx := t.Context()
+	l := r.login(t)
+	r.later(61 * time.Minute)
+	address, sealed, err := r.one.Begin(ctx, r.URL, "")
+	require.NoError(t, err)
+	said := r.grant(t, address)
+	for says, m := range map[string]map[string]any{
+		`says the token_endpoint "http://evil.example/token", which has to be https`:         {"token_endpoint": "http://evil.example/token"},
+		`says the authorization_endpoint "http://evil.example/authorize", which has to be h`: {"authorization_endpoint": "http://evil.example/authorize"},
+		"signs by [ES256], none of which":                                                    {"id_token_signing_alg_values_supported": []string{"ES256"}},
+	} {
+		r.metadata = m
+		fresh := r.start(t)
+		_, _, err := fresh.Begin(ctx, r.URL, "")
+		require.True(t, fail.Is(err, fail.Internal), "%v", err)
+		require.ErrorContains(t, err, says)
+		_, err = fresh.Answer(ctx, sealed, said)
+		require.True(t, fail.Is(err, fail.Internal), "%v", err)
+		_, err = who(ctx, fresh, l.Secret)
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	}
+	require.EqualValues(t, 1, r.exchanged.Load())
+	require.Zero(t, r.refreshed.Load())
+	r.metadata = nil
+	_, err = who(ctx, r.start(t), l.Secret)
+	require.NoError(t, err, "the session goes on when the issuer says what it should")
+}
+
+// TestLoginsOfStrangersAreBounded: however many begin while an issuer is away, it is asked once a second, and of those that wait for one
+// that hangs there are so many of an address.
+func TestLoginsOfStrangersAreBounded(t *testing.T) {
+	r := newReplicas(t)
+	r.down.Store(true)
+	const many = 600
+	for range many {
+		_, _, err := r.one.Begin(t.Context(), r.URL, "")
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+		require.Positive(t, fail.RetryAfterOf(err))
+	}
+	require.Less(t, r.requests.Load(), int64(many/10))
+	r.down.Store(false)
+	r.hangs.Store(true)
+	ctx, cancel := context.WithCancel(caller.WithRequest(t.Context(), &caller.Request{Remote: "192.0.2.1:4711"}))
+	var beginning sync.WaitGroup
+	defer beginning.Wait()
+	defer cancel()
+	fresh, sent := r.start(t), make(chan error, many)
+	for range many {
+		beginning.Go(func() {
+			_, _, err := fresh.Begin(ctx, r.URL, "")
+			sent <- err
+		})
+	}
+	err := <-sent
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.ErrorContains(t, err, "too many calls")
+}
+
 // TestLoginsAreChecked: what cannot be is said at the start, by name, and what providers say of themselves is looked at.
 func TestLoginsAreChecked(t *testing.T) {
 	i := newIssuer(t)

@@ -48,6 +48,7 @@ func New(c *Config, now func() time.Time) (*Providers, error) {
 			return nil, fmt.Errorf("issuer %s: %w", issuer.URL, err)
 		}
 		one := &provider{Issuer: issuer, skew: skew, keys: known, says: &says{issuer: issuer.URL, client: known.client}}
+		one.says.lacks = one.lacks
 		for _, a := range issuer.Algorithms {
 			one.accepted = append(one.accepted, jose.SignatureAlgorithm(a))
 		}

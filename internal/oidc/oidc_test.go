@@ -34,6 +34,7 @@ type issuer struct {
 	*httptest.Server
 	down, hangs atomic.Bool
 	noKeys      atomic.Bool
+	requests    atomic.Int64
 	asked       atomic.Int64 // for keys
 
 	mu   sync.Mutex
@@ -47,6 +48,7 @@ func newIssuer(t *testing.T) *issuer {
 	stop := make(chan struct{})
 	mux := http.NewServeMux()
 	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		i.requests.Add(1)
 		switch {
 		case i.hangs.Load():
 			select {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,11 +23,13 @@ import (
 type says struct {
 	issuer string
 	client *http.Client
+	lacks  func(*metadata) error // why that cannot be what is configured; nothing is asked by it then
 	flight singleflight.Group
 
-	mu    sync.Mutex
-	known *metadata
-	asked time.Time // when known was said
+	mu     sync.Mutex
+	known  *metadata // nil when the last question has failed
+	failed error     // of that
+	asked  time.Time // when that was over
 }
 
 // metadata is what a provider says (OpenID Connect Discovery 1.0, section 3), as far as logins need it.
@@ -38,12 +41,16 @@ type metadata struct {
 	ResponseIss bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// now is what it says, not older than policy.KeysAge. Unavailable when it does not answer, Internal when what it says is wrong.
+// now is what it says, not older than policy.KeysAge. Unavailable when it does not answer, Internal when what it says is wrong: who asks
+// within policy.KeysLeast after that is told the same.
 func (s *says) now(ctx context.Context) (*metadata, error) {
 	s.mu.Lock()
-	known, asked := s.known, s.asked
+	known, failed, since := s.known, s.failed, time.Since(s.asked)
 	s.mu.Unlock()
-	if known != nil && time.Since(asked) < policy.KeysAge {
+	switch {
+	case failed != nil && since < policy.KeysLeast:
+		return nil, failed
+	case known != nil && since < policy.KeysAge:
 		return known, nil
 	}
 	select {
@@ -57,7 +64,16 @@ func (s *says) now(ctx context.Context) (*metadata, error) {
 	}
 }
 
+// ask asks it, and keeps what came of that.
 func (s *says) ask(ctx context.Context) (*metadata, error) {
+	m, err := s.fetch(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known, s.failed, s.asked = m, err, time.Now()
+	return m, err
+}
+
+func (s *says) fetch(ctx context.Context) (*metadata, error) {
 	ctx, cancel := context.WithTimeout(ctx, policy.Keys)
 	defer cancel()
 	answered := &answered{of: s.client.Transport}
@@ -77,9 +93,9 @@ func (s *says) ask(ctx context.Context) (*metadata, error) {
 		return nil, fail.Wrap(err, fail.Internal, "what the issuer %s says of itself cannot be read", s.issuer)
 	}
 	m.Endpoint = p.Endpoint()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.known, s.asked = m, time.Now()
+	if err := s.lacks(m); err != nil {
+		return nil, fail.New(fail.Internal, "the issuer %s %s", s.issuer, err)
+	}
 	return m, nil
 }
 
@@ -110,14 +126,11 @@ func (p *Providers) Check(ctx context.Context, away func(issuer string, err erro
 	var asking sync.WaitGroup
 	for i, one := range p.all {
 		asking.Go(func() {
-			m, err := one.says.now(ctx)
-			switch {
+			switch _, err := one.says.now(ctx); {
 			case fail.Is(err, fail.Unavailable):
 				away(one.URL, err)
 			case err != nil:
 				found[i] = fmt.Errorf("issuers[%d]: %w", i, err)
-			default:
-				found[i] = one.lacks(i, m)
 			}
 		})
 	}
@@ -128,12 +141,11 @@ func (p *Providers) Check(ctx context.Context, away func(issuer string, err erro
 	return nil
 }
 
-// lacks says what is configured that a provider cannot do.
-func (p *provider) lacks(i int, m *metadata) error {
-	var wrong []error
-	add := func(format string, args ...any) {
-		wrong = append(wrong, fmt.Errorf("issuers[%d]: the issuer %s %s", i, p.URL, fmt.Sprintf(format, args...)))
-	}
+// lacks says what is configured that a provider cannot do. It is looked at each time that the provider has said anew what it is: secrets
+// and codes go nowhere in plain, wherever it says that they are to go.
+func (p *provider) lacks(m *metadata) error {
+	var wrong []string
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if len(m.Algorithms) > 0 && !slices.ContainsFunc(m.Algorithms, func(a string) bool { return slices.Contains(p.Algorithms, a) }) {
 		add("signs by %v, none of which is in algorithms", m.Algorithms)
 	}
@@ -144,7 +156,10 @@ func (p *provider) lacks(i int, m *metadata) error {
 			}
 		}
 	}
-	return errors.Join(wrong...)
+	if len(wrong) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(wrong, ", and "))
 }
 
 // scopes are those to ask for.

@@ -24,13 +24,13 @@ type Sessions struct {
 	Sealer    Sealer
 	Now       func() time.Time
 
-	lookups, answers *authn.Turns       // of strangers: secrets that they show, and what they say that providers have answered
-	renewals         singleflight.Group // by id
+	lookups, begins, answers *authn.Turns       // of strangers: secrets that they show, logins, and what they say that providers have answered
+	renewals                 singleflight.Group // by id
 }
 
 // NewSessions makes them.
 func NewSessions(of *Providers, in SessionStore, by Sealer, now func() time.Time) *Sessions {
-	return &Sessions{Providers: of, Store: in, Sealer: by, Now: now, lookups: authn.NewTurns(), answers: authn.NewTurns()}
+	return &Sessions{Providers: of, Store: in, Sealer: by, Now: now, lookups: authn.NewTurns(), begins: authn.NewTurns(), answers: authn.NewTurns()}
 }
 
 // SessionStore has the sessions. Its errors are fail errors.
