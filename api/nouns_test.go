@@ -589,6 +589,19 @@ func TestPutCluster(t *testing.T) {
 	})
 	require.Equal(t, domain.Trial{At: now, Error: "nobody answers"}, stored().Tried)
 
+	kept, url := stored(), theCluster+"?reachable=true"
+	const refusal = `cluster "c1" cannot be used with its kubeconfig at the moment: nobody answers; nothing is changed`
+	check(t, w.router, []call{
+		{name: "it is one where that is asked for", method: "PUT", url: url, body: `{"metadata":{"name":"c1"},"spec":{"report":"none"}}`, file: []byte(other), status: 412, contains: []string{refusal}},
+		{name: "of one that is not there as well", method: "PUT", url: theProvider + "/clusters/lone?reachable=true", body: `{"metadata":{"name":"lone"}}`, file: []byte(kubeconfig), status: 412},
+		{name: "which is not made", method: "GET", url: theProvider + "/clusters/lone", status: 404},
+		{name: "a mistake", method: "PUT", url: theCluster + "?reachable=yes", body: `{"metadata":{"name":"c1"}}`, status: 400, contains: []string{"reachable"}},
+		{name: "of another noun", method: "PUT", url: theProvider + "?reachable=true", body: `{"metadata":{"name":"p1"}}`, status: 400, contains: []string{"reachable"}},
+	})
+	require.Equal(t, kept, stored())
+	w.unreached = nil
+	check(t, w.router, []call{{name: "it can be reached", method: "PUT", url: url, body: `{"metadata":{"name":"c1"}}`, file: []byte(kubeconfig), status: 200}})
+
 	check(t, w.router, []call{
 		{name: "another name", method: "PUT", url: theCluster, body: `{"metadata":{"name":"c2"}}`, status: 400, contains: []string{`"c2" in the body, "c1" in the URL`}},
 		{name: "a report that there is not", method: "PUT", url: theCluster, body: `{"metadata":{"name":"c1"},"spec":{"report":"smoke"}}`, status: 400, contains: []string{"spec.report"}},

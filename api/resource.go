@@ -66,7 +66,7 @@ func (r resource) endpoints(e *edge) []endpoint {
 	}
 	if r.put != (putCodes{}) {
 		out := map[int]any{r.put.created: one, r.put.replaced: one}
-		all = append(all, endpoint{method: http.MethodPut, path: only, verb: door.Put, summary: "Replace a " + title + ", or create it", in: one, upload: r.noun.File, file: r.file, keeps: r.keeps, out: out, handle: replace(r)})
+		all = append(all, endpoint{method: http.MethodPut, path: only, verb: door.Put, summary: "Replace a " + title + ", or create it", in: one, upload: r.noun.File, file: r.file, keeps: r.keeps, out: out, query: r.putQuery(), handle: replace(r)})
 	}
 	if r.clears {
 		all = append(all, endpoint{method: http.MethodDelete, path: many, verb: door.Delete, summary: "Delete each " + title, out: map[int]any{http.StatusNoContent: nil}, handle: removeAll})
@@ -90,6 +90,16 @@ func (r resource) abandonQuery() []parameter {
 		query = append(query, parameter{name: "labels", enum: []string{"true", "false"}, about: "delete its labels with it, which keep it from being deleted otherwise"})
 	}
 	return query
+}
+
+func (r resource) putQuery() []parameter {
+	if r.noun != domain.ClustersNoun {
+		return nil
+	}
+	return []parameter{{
+		name: "reachable", enum: []string{"true", "false"},
+		about: "refuse it (412), and change nothing, where the cluster cannot be used with the kubeconfig now; else a warning says so",
+	}}
 }
 
 // about says what a method does.
@@ -146,6 +156,11 @@ func replace(r resource) handler {
 		}
 		if err := sameName(r, o, on.Name); err != nil {
 			return nil, err
+		}
+		if cluster, ok := o.(*domain.Cluster); ok {
+			if cluster.MustAnswer, err = truth(c, "reachable"); err != nil {
+				return nil, err
+			}
 		}
 		ctx := c.Request().Context()
 		if err := attach(ctx, s, o, sent); err != nil {

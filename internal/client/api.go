@@ -55,7 +55,17 @@ func (a *API) Put(ctx context.Context, o domain.Object, file []byte, files ...do
 // PutSame is Put, and says whether the file that came was the stored one, which nobody can read to compare it: the kubeconfig of a
 // cluster.
 func (a *API) PutSame(ctx context.Context, o domain.Object, file []byte) (same bool, warnings []string, err error) {
-	answer, err := a.send(ctx, http.MethodPut, At(domain.KeyOf(o)), o, file, nil)
+	return a.putSame(ctx, At(domain.KeyOf(o)), o, file)
+}
+
+// PutReachable is PutSame of a cluster, which is refused (Precondition) with nothing changed where the API cannot reach the cluster with the
+// kubeconfig that comes, nil for the stored one.
+func (a *API) PutReachable(ctx context.Context, c *domain.Cluster, kubeconfig []byte) (same bool, warnings []string, err error) {
+	return a.putSame(ctx, At(domain.KeyOf(c))+"?reachable=true", c, kubeconfig)
+}
+
+func (a *API) putSame(ctx context.Context, path string, o domain.Object, file []byte) (same bool, warnings []string, err error) {
+	answer, err := a.send(ctx, http.MethodPut, path, o, file, nil)
 	if err != nil {
 		return false, nil, err
 	}

@@ -48,6 +48,8 @@ type Cluster struct {
 	KeepKubeconfig bool `json:"-" bson:"-"`
 	// SameKubeconfig says of one that has come in place of another that its kubeconfig is that of the other.
 	SameKubeconfig bool `json:"-" bson:"-"`
+	// MustAnswer says of one that comes that it is refused where the cluster cannot be used with its kubeconfig now.
+	MustAnswer bool `json:"-" bson:"-"`
 	// Remarks are what the user should know of what was accepted.
 	Remarks []string `json:"-" bson:"-"`
 }

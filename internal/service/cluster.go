@@ -121,8 +121,8 @@ func (s *Service) remarkAgent(ctx context.Context, from, to *domain.Cluster) err
 // tryTime bounds the look whether a cluster can be reached.
 const tryTime = 5 * time.Second
 
-// try notes whether the cluster can be reached with its kubeconfig. That it cannot is no refusal: clusters are registered
-// before they are up.
+// try notes whether the cluster can be reached with its kubeconfig. That it cannot is no refusal, as clusters are registered
+// before they are up; Precondition where it must answer.
 func (s *Service) try(ctx context.Context, c *domain.Cluster) error {
 	if s.checks.Reach == nil {
 		return nil
@@ -138,8 +138,12 @@ func (s *Service) try(ctx context.Context, c *domain.Cluster) error {
 		return context.Cause(ctx)
 	}
 	c.Tried = domain.Trial{At: s.now().UTC(), Version: version}
-	if err != nil {
-		c.Tried.Error, c.Tried.Version = fail.TextOf(err), ""
+	if err == nil {
+		return nil
+	}
+	c.Tried.Error, c.Tried.Version = fail.TextOf(err), ""
+	if c.MustAnswer {
+		return fail.New(fail.Precondition, "%s; nothing is changed", unusable(c))
 	}
 	return nil
 }
@@ -154,8 +158,11 @@ func (s *Service) unreached(_ context.Context, o domain.Object) ([]string, error
 	if c.Tried.Error == "" {
 		return remarks, nil
 	}
-	return append(remarks, fmt.Sprintf("cluster %q cannot be used with its kubeconfig at the moment: %s; what is to be done there waits until it can, "+
-		"or until the kubeconfig is replaced (PUT)", c.Name, c.Tried.Error)), nil
+	return append(remarks, unusable(c)+"; what is to be done there waits until it can, or until the kubeconfig is replaced (PUT)"), nil
+}
+
+func unusable(c *domain.Cluster) string {
+	return fmt.Sprintf("cluster %q cannot be used with its kubeconfig at the moment: %s", c.Name, c.Tried.Error)
 }
 
 func (s *Service) keepUsedCluster(ctx context.Context, c change) error {
