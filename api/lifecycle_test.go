@@ -200,7 +200,16 @@ func TestDeleteOfAGroup(t *testing.T) {
 				record(t, w, theGroupKey, state, "1")
 			}
 			w.operations.status = c.context
-			check(t, w.router, []call{{name: "group", method: "DELETE", url: theGroup, status: c.status}})
+			if w.operations.left = nil; c.context == domain.ContextTerminateFailed {
+				w.operations.left = []string{"2 of its resources stay"}
+			}
+			answer := do(t, w.router, call{method: "DELETE", url: theGroup})
+			require.Equal(t, c.status, answer.Code, answer.Body)
+			if w.operations.left != nil {
+				require.Equal(t, []string{`299 - "2 of its resources stay"`}, answer.Result().Header.Values("Warning"))
+			} else {
+				require.Empty(t, answer.Result().Header.Values("Warning"))
+			}
 			if c.status == 204 {
 				require.Equal(t, []domain.Key{theGroupKey}, w.operations.forgot)
 			} else {

@@ -260,7 +260,7 @@ func remove(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	case abandon:
 		left, err = s.Abandon(ctx, on.Noun, on.Key())
 	default:
-		err = s.Delete(ctx, on.Noun, on.Key())
+		left, err = s.Remove(ctx, on.Noun, on.Key())
 	}
 	if err == nil {
 		warnAll(c, left)

@@ -155,6 +155,7 @@ type operations struct {
 	panics   bool
 	status   domain.ContextStatus
 	forgot   []domain.Key
+	left     []string
 	tenants  bool   // groups have something in the clusters of logical clouds
 	caller   string // who asked for the last instantiate
 }
@@ -208,6 +209,8 @@ func (o *operations) User(_ context.Context, c domain.ClusterName) (domain.Key, 
 func (o *operations) Tenant(_ context.Context, _ domain.Key, c domain.ClusterName) (domain.Key, bool, error) {
 	return "projects/p/composite-apps/c/v1/deployment-intent-groups/tenant", o.tenants && c.Name == "c1", nil
 }
+
+func (o *operations) Left(context.Context, domain.Key) ([]string, error) { return o.left, nil }
 
 func (o *operations) Forget(_ context.Context, owner domain.Key) error {
 	o.forgot = append(o.forgot, owner)

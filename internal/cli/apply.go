@@ -517,7 +517,8 @@ func (s *session) deleteKey(ctx context.Context, api *client.API, f *deleteFlags
 		}
 		return "deleted", nil
 	}
-	err := api.Delete(ctx, key)
+	left, err := api.Remove(ctx, key)
+	s.warn(left)
 	if f.missing && fail.Is(err, fail.NotFound) {
 		return "is not there", nil
 	}

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // TestApply: a folder in no order is made in the order of what refers to what; again it is unchanged, with one request a collection
@@ -199,6 +203,31 @@ func TestDelete(t *testing.T) {
 	require.Contains(t, w.done("delete", "project", "demo", "--cascade"), "deployment-intent-groups/web/intents/bound deleted\n")
 	require.Equal(t, 3, w.run("get", "project", "demo").code)
 	require.Empty(t, w.done("delete", "app", "sink", "--ignore-not-found"))
+}
+
+// TestDeleteSaysWhatStays in clusters of a group whose terminate has not come to its end.
+func TestDeleteSaysWhatStays(t *testing.T) {
+	w := newWorld(t)
+	w.done("deploy", w.chart(), "--name", "web", "--clusters", "edge01")
+	key := domain.Key("projects/default/composite-apps/web/v1/deployment-intent-groups/web")
+	w.stand(key, domain.TerminateStopped, domain.ContextTerminateFailed, 1)
+	owner, err := w.db.Get(t.Context(), domain.DeploymentIntentGroups, key)
+	require.NoError(t, err)
+	id, edge := owner.(domain.Owner).Track().ContextID(), domain.ClusterName{Provider: "p", Name: "edge01"}
+	data, err := json.Marshal(plan.Plan{ContextID: id, Owner: key, Apps: []plan.App{{
+		Name: "web", Resources: make([]plan.ResourceID, 2), Targets: []plan.Target{{ClusterName: edge}},
+	}}})
+	require.NoError(t, err)
+	digest, err := w.db.PutBlob(t.Context(), data)
+	require.NoError(t, err)
+	require.NoError(t, w.db.UpdateInstance(t.Context(), id, func(i *domain.Instance) error { i.Plan = digest; return nil }))
+	require.NoError(t, w.db.PutLeaf(t.Context(), domain.Leaf{
+		ID: domain.LeafID(id, "web", edge), ContextID: id, Operation: domain.OpInstantiate, App: "web", Cluster: edge,
+		Marks: domain.Marks{domain.MarkDeleted, domain.MarkDoomed}.Encode(),
+	}))
+	r := w.run("delete", "composite-app", "web/v1", "--cascade")
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.err, "Warning: up to 1 of its resources stay in clusters, and nothing deletes them any more: p+edge01 (1)\n")
 }
 
 // TestExport: what is exported applies again to another API, where it is then the same.

@@ -191,6 +191,8 @@ type engine struct {
 	stops func(domain.Scope)
 }
 
+func (*engine) StopWatching(context.Context, string) error { return nil }
+
 func (e *engine) Stop(_ context.Context, s domain.Scope) error {
 	if e.stops != nil {
 		e.stops(s)

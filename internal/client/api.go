@@ -158,8 +158,17 @@ func checkKey(noun *domain.Noun, key domain.Key) error {
 
 // Delete removes a document.
 func (a *API) Delete(ctx context.Context, key domain.Key) error {
-	_, err := a.call(ctx, http.MethodDelete, At(key), nil, jsonType, "", nil)
+	_, err := a.Remove(ctx, key)
 	return err
+}
+
+// Remove is Delete, and gives the warnings that say what stays in clusters of what was removed.
+func (a *API) Remove(ctx context.Context, key domain.Key) (left []string, err error) {
+	answer, err := a.call(ctx, http.MethodDelete, At(key), nil, jsonType, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	return answer.warnings(), nil
 }
 
 // Abandon removes a tenant, or the registration of a cluster, whose cluster may have something of it and does not come back. It gives

@@ -33,6 +33,8 @@ type Commands interface {
 	// Replace is Put for what must be there.
 	Replace(ctx context.Context, o domain.Object) error
 	Delete(ctx context.Context, noun *domain.Noun, key domain.Key) error
+	// Remove is Delete, and says what stays in clusters of what is deleted.
+	Remove(ctx context.Context, noun *domain.Noun, key domain.Key) (left []string, err error)
 	// Abandon is Delete for what may have something in a cluster that does not come back. It says what is left there.
 	Abandon(ctx context.Context, noun *domain.Noun, key domain.Key) (left []string, err error)
 	// RemoveCluster is Delete or Abandon of a cluster with its labels.

@@ -194,7 +194,7 @@ func (s *Service) keepUsedCluster(ctx context.Context, c change) error {
 			said[i] = fmt.Sprintf("cluster %s may still have %d objects of a tenant that you may not see", one.Cluster, one.Objects)
 		}
 	}
-	if c.left == nil {
+	if !c.abandon {
 		return fail.New(fail.Conflict, "%s; wait until it is deleted; if the cluster does not come back, delete its registration with abandon=true", said[0])
 	}
 	*c.left = said

@@ -13,20 +13,27 @@ import (
 // Delete removes a document. Errors: NotFound; Conflict, naming it, when something is below the document
 // or refers to it, or when its state forbids it. The bindings of a project or a cluster provider go with it.
 func (s *Service) Delete(ctx context.Context, noun *domain.Noun, key domain.Key) error {
-	err := cas.Do(ctx, func() error {
+	_, err := s.Remove(ctx, noun, key)
+	return err
+}
+
+// Remove is Delete, and says what stays in clusters of an owner whose terminate was stopped or has failed: nobody deletes it any more.
+func (s *Service) Remove(ctx context.Context, noun *domain.Noun, key domain.Key) (left []string, err error) {
+	err = cas.Do(ctx, func() error {
 		o, err := s.store.Get(ctx, noun, key)
 		if err != nil {
 			return err
 		}
-		return s.remove(ctx, change{from: o})
+		left = nil
+		return s.remove(ctx, change{from: o, left: &left})
 	})
 	if noun.Bounds && fail.Is(err, fail.NotFound) { // somebody may have died before its bindings were gone
 		found, unboundErr := s.unbind(ctx, key)
 		if unboundErr != nil || found {
-			return unboundErr
+			return nil, unboundErr
 		}
 	}
-	return err
+	return left, err
 }
 
 // unbind deletes the bindings of a scope that is gone, and says whether there were any. It comes after the scope: who has his rights
@@ -76,7 +83,7 @@ func (s *Service) Abandon(ctx context.Context, noun *domain.Noun, key domain.Key
 			return err
 		}
 		left = nil
-		return s.remove(ctx, change{from: o, left: &left})
+		return s.remove(ctx, change{from: o, left: &left, abandon: true})
 	})
 	return left, err
 }
@@ -94,11 +101,7 @@ func (s *Service) RemoveCluster(ctx context.Context, key domain.Key, abandon boo
 			return err
 		}
 		left = nil
-		c := change{from: o, without: domain.ClusterLabels}
-		if abandon {
-			c.left = &left
-		}
-		return s.remove(ctx, c)
+		return s.remove(ctx, change{from: o, without: domain.ClusterLabels, left: &left, abandon: abandon})
 	})
 	if err != nil && !fail.Is(err, fail.NotFound) {
 		return left, err
@@ -137,6 +140,13 @@ func (s *Service) remove(ctx context.Context, c change) error {
 	}
 	if err := r.runBefore(ctx, s, c); err != nil {
 		return err
+	}
+	if _, ok := o.(domain.Owner); ok { // as long as it is recorded
+		left, err := s.instances.Left(ctx, key)
+		if err != nil {
+			return err
+		}
+		*c.left = append(*c.left, left...)
 	}
 	if err := s.store.Delete(ctx, noun, key, o.Base().Revision); err != nil {
 		return cas.Overtaken(err)

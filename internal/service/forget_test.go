@@ -2,6 +2,8 @@ package service_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
@@ -43,6 +46,43 @@ func TestForget(t *testing.T) {
 	require.ErrorIs(t, l.Forget(t.Context(), key), engine.err)
 	require.Equal(t, []string{"2"}, engine.contexts, "it is watched for by its label")
 	left, err := db.InstancesOf(t.Context(), key)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestWhatADeletedGroupLeaves is said with the deletion: a group goes though its terminate was stopped, and what is in its clusters stays.
+func TestWhatADeletedGroupLeaves(t *testing.T) {
+	o := newOwned(t)
+	o.has(t, theGroup, "Instantiated 1", "TerminateStopped 1")
+	p := plan.Plan{ContextID: "1", Owner: theGroup, Apps: []plan.App{{Name: "app", Resources: make([]plan.ResourceID, 3)}}}
+	for n := range 8 {
+		c := domain.ClusterName{Provider: "p", Name: fmt.Sprintf("edge%02d", n)}
+		p.Apps[0].Targets = append(p.Apps[0].Targets, plan.Target{ClusterName: c})
+		marks := domain.Marks{domain.MarkDoomed, domain.MarkDeleted, domain.MarkUndeleted}
+		if n == 0 {
+			marks = domain.Marks{domain.MarkDeleted, domain.MarkKept, domain.MarkIdle}
+		}
+		require.NoError(t, o.store.PutLeaf(t.Context(), domain.Leaf{
+			ID: domain.LeafID("1", "app", c), ContextID: "1", Operation: domain.OpTerminate, App: "app", Cluster: c, Marks: marks.Encode(),
+		}))
+	}
+	data, err := json.Marshal(p)
+	require.NoError(t, err)
+	digest, err := o.store.PutBlob(t.Context(), data)
+	require.NoError(t, err)
+	require.NoError(t, o.store.PutInstance(t.Context(), &domain.Instance{
+		ContextID: "1", Owner: theGroup, Origin: domain.OpInstantiate, Operation: domain.OpTerminate, Status: domain.ContextTerminateFailed, Plan: digest,
+	}))
+	left, err := o.verbs.Remove(t.Context(), domain.DeploymentIntentGroups, theGroup)
+	require.NoError(t, err)
+	require.Equal(t, []string{"up to 14 of its resources stay in clusters, and nothing deletes them any more: " +
+		"p+edge01 (2), p+edge02 (2), p+edge03 (2), p+edge04 (2), p+edge05 (2) and 2 more"}, left)
+	_, err = o.store.Get(t.Context(), domain.DeploymentIntentGroups, theGroup)
+	require.True(t, fail.Is(err, fail.NotFound))
+
+	o.has(t, givenTo, "Instantiated 2", "Terminated 2")
+	o.record(t, domain.Instance{ContextID: "2", Owner: givenTo, Origin: domain.OpInstantiate, Operation: domain.OpTerminate, Status: domain.ContextTerminated}, "edge01")
+	left, err = o.verbs.Remove(t.Context(), domain.DeploymentIntentGroups, givenTo)
 	require.NoError(t, err)
 	require.Empty(t, left)
 }

@@ -7,7 +7,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/drover-io/drover/internal/bundle"
@@ -220,6 +223,52 @@ func (l *Lifecycle) statusOf(ctx context.Context, i *domain.Instance) (domain.Co
 		running, err = l.engine.Running(ctx, at(i, domain.ContextInstantiating))
 	}
 	return i.Status.Abandoned(running), err
+}
+
+// mostLeft is on how many clusters it is said by name that something is left.
+const mostLeft = 5
+
+// Left says how many resources contexts of an owner may have left in which clusters, as after a terminate that was stopped or has failed.
+// What Drover leaves there on purpose is not among them.
+func (l *Lifecycle) Left(ctx context.Context, owner domain.Key) (texts []string, err error) {
+	contexts, err := l.records.InstancesOf(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	all, on := 0, map[string]int{}
+	for _, i := range contexts {
+		if i.Status.Over() || i.Plan == "" {
+			continue
+		}
+		records, err := l.recordsOf(ctx, i, working(i), false)
+		if fail.Is(err, fail.Internal) || fail.Is(err, fail.NotFound) { // which must not keep it for ever
+			texts = append(texts, "what it has left in clusters cannot be told: "+fail.TextOf(err))
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, app := range records.Apps() {
+			for _, c := range app.Clusters {
+				if n := len(c.Marks) - len(slices.DeleteFunc(slices.Clone(c.Marks), domain.Mark.Ours)); n > 0 {
+					all, on[c.ClusterName.String()] = all+n, on[c.ClusterName.String()]+n
+				}
+			}
+		}
+	}
+	if all == 0 {
+		return texts, nil
+	}
+	names := slices.Sorted(maps.Keys(on))
+	more := ""
+	if len(names) > mostLeft {
+		more = fmt.Sprintf(" and %d more", len(names)-mostLeft)
+	}
+	for i, name := range names[:min(len(names), mostLeft)] {
+		names[i] = fmt.Sprintf("%s (%d)", name, on[name])
+	}
+	return append(texts, fmt.Sprintf("up to %d of its resources stay in clusters, and nothing deletes them any more: %s%s",
+		all, strings.Join(names[:min(len(names), mostLeft)], ", "), more)), nil
 }
 
 // Forget removes the records of all contexts of a resource that is deleted. For one that has not come to its end, as

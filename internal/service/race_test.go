@@ -97,6 +97,8 @@ func (*allKnowing) Repair(_ context.Context, owner domain.Owner) (domain.Owner, 
 	return owner, nil
 }
 
+func (*allKnowing) Left(context.Context, domain.Key) ([]string, error) { return nil, nil }
+
 func (*allKnowing) Forget(context.Context, domain.Key) error { return nil }
 
 type fixture struct {

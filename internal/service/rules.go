@@ -10,9 +10,10 @@ import (
 // change is a write on its way: from is nil when a document is created, to is nil when it is deleted.
 type change struct {
 	from, to domain.Object
-	// left is not nil when something is deleted whose cluster does not come back: what that may have of it is no refusal then, and is
-	// said there.
+	// left is where it is said what stays in clusters of what is deleted; nil for a write that deletes nothing.
 	left *[]string
+	// abandon says that the cluster of what is deleted does not come back: what that may have of it is no refusal then.
+	abandon bool
 	// without is a noun whose documents go with what is deleted, nil for none.
 	without *domain.Noun
 }

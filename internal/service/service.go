@@ -61,6 +61,8 @@ type Instances interface {
 	Repair(ctx context.Context, owner domain.Owner) (domain.Owner, error)
 	// Planned is what a context of one app puts into clusters, nil for a context that there is no record of.
 	Planned(ctx context.Context, contextID string) (*plan.Bundle, error)
+	// Left says what contexts of an owner that have not come to their end may have left in clusters.
+	Left(ctx context.Context, owner domain.Key) (texts []string, err error)
 	// Forget removes the records of all contexts of a resource that was deleted.
 	Forget(ctx context.Context, owner domain.Key) error
 	// User finds who may have something in the cluster, and Tenant who may have it there with the rights of the

@@ -108,7 +108,7 @@ func (s *Service) keepMatched(ctx context.Context, c change) error {
 		return fmt.Errorf("look for matches of tenant %s: %w", from.Name, err)
 	case len(found) > 0 && moves:
 		return fail.New(fail.Conflict, "spec.cluster: tenant %q has %d matches in cluster %s; delete its rules and wait until their matches are gone", from.Name, len(found), from.ClusterName())
-	case len(found) > 0 && c.left != nil:
+	case len(found) > 0 && c.abandon:
 		one := domain.TenantLeft{Tenant: from.Name, ContextID: from.ContextID, Cluster: from.ClusterName(), Namespace: from.Namespace()}
 		one.Count(found)
 		*c.left = []string{one.String()}
