@@ -100,7 +100,7 @@ func (k *Kube) DeleteFromCluster(ctx context.Context, in LeafInput) (*domain.Lea
 func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err error) {
 	info := activity.GetInfo(ctx)
 	a := &attempt{kube: k, in: in}
-	k.pending.begin(info.WorkflowExecution.RunID)
+	k.pending.begin(info.WorkflowExecution.RunID, info.ScheduledTime)
 	defer func() {
 		k.pending.end(info.WorkflowExecution.RunID, a.openReason(ctx, err), waitAfter(err, info.Attempt))
 	}()

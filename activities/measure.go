@@ -19,14 +19,18 @@ func Measure(k *Kube, w *Watch) (end func()) {
 	ends := []func(){
 		measure.Size(measure.CacheBundles, k.bundles.Len),
 		measure.Read(func(say measure.Say) {
-			for reason, n := range k.pending.count(time.Now()) {
+			open, stuck := k.pending.count(time.Now())
+			for reason, n := range open {
 				say(measure.LeavesOpen, float64(n), reason)
+			}
+			for reason, n := range stuck {
+				say(measure.LeavesStuck, float64(n), reason)
 			}
 			for window, s := range map[string]slots{measure.SlotsTries: k.tries, measure.SlotsGathers: k.gatherers, measure.SlotsSilent: k.silent} {
 				say(measure.Slots, float64(len(s)), window, "used")
 				say(measure.Slots, float64(cap(s)), window, "size")
 			}
-		}, measure.LeavesOpen, measure.Slots),
+		}, measure.LeavesOpen, measure.LeavesStuck, measure.Slots),
 		measure.Read(w.measure, measure.Clusters, measure.ClusterUnheard, measure.WatchAge),
 	}
 	return func() {
@@ -45,18 +49,19 @@ type openLeaves struct {
 
 type openLeaf struct {
 	working bool
-	reason  string
+	reason  string    // of the last attempt's failure, which stays while the next one goes on; "" before there is one
+	since   time.Time // when the first attempt was due
 	until   time.Time
 }
 
-// begin says that an attempt begins.
-func (o *openLeaves) begin(run string) {
+// begin says that an attempt begins, and when the first one was due.
+func (o *openLeaves) begin(run string, due time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.of == nil {
 		o.of = map[string]openLeaf{}
 	}
-	o.of[run] = openLeaf{working: true}
+	o.of[run] = openLeaf{working: true, reason: o.of[run].reason, since: due}
 }
 
 // end says that it has ended, and that another one is due after a wait; there is none without a reason.
@@ -67,25 +72,31 @@ func (o *openLeaves) end(run, reason string, wait time.Duration) {
 		delete(o.of, run)
 		return
 	}
-	o.of[run] = openLeaf{reason: reason, until: time.Now().Add(wait)}
+	o.of[run] = openLeaf{reason: reason, since: o.of[run].since, until: time.Now().Add(wait)}
 }
 
-// count is how many there are by reason, those that have none being forgotten.
-func (o *openLeaves) count(now time.Time) map[string]int {
+// count is how many there are by reason, those that have none being forgotten; and how many of those that have failed are stuck, by the
+// reason of their last failure.
+func (o *openLeaves) count(now time.Time) (open, stuck map[string]int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n := map[string]int{measure.Working: 0, measure.Unreachable: 0, measure.Refusing: 0, measure.Waiting: 0, measure.Broken: 0}
+	open = map[string]int{measure.Working: 0, measure.Unreachable: 0, measure.Refusing: 0, measure.Waiting: 0, measure.Broken: 0}
+	stuck = map[string]int{measure.Unreachable: 0, measure.Refusing: 0, measure.Waiting: 0, measure.Broken: 0}
 	for run, l := range o.of {
 		switch {
 		case l.working:
-			n[measure.Working]++
+			open[measure.Working]++
 		case now.After(l.until):
 			delete(o.of, run)
+			continue
 		default:
-			n[l.reason]++
+			open[l.reason]++
+		}
+		if l.reason != "" && now.Sub(l.since) > measure.StuckAfter {
+			stuck[l.reason]++
 		}
 	}
-	return n
+	return open, stuck
 }
 
 // openReason is why the leaf is open after the attempt; "" when it is not, as far as the attempt knows.

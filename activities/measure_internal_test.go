@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -15,24 +16,52 @@ import (
 // TestLeavesAreCountedUntilTheirNextAttempt, which may be another worker's: then that one counts them.
 func TestLeavesAreCountedUntilTheirNextAttempt(t *testing.T) {
 	var o openLeaves
-	o.begin("a")
-	o.begin("b")
-	o.begin("c")
 	now := time.Now()
+	o.begin("a", now)
+	o.begin("b", now)
+	o.begin("c", now)
 	o.end("b", measure.Unreachable, time.Minute)
 	o.end("c", "", 0)
 	count := func(at time.Time) map[string]int {
-		n := o.count(at)
-		for reason, none := range n {
-			if none == 0 {
-				delete(n, reason)
-			}
-		}
-		return n
+		open, stuck := o.count(at)
+		require.Empty(t, some(stuck))
+		return some(open)
 	}
 	require.Equal(t, map[string]int{measure.Working: 1, measure.Unreachable: 1}, count(now))
 	require.Equal(t, map[string]int{measure.Working: 1}, count(now.Add(2*time.Minute)))
 	require.Len(t, o.of, 1, "what is past is forgotten")
+}
+
+// some are those of which there are some.
+func some(n map[string]int) map[string]int {
+	maps.DeleteFunc(n, func(_ string, n int) bool { return n == 0 })
+	return n
+}
+
+// TestLeavesAreStuckThroughTheirAttempts: one that is tried again and again is stuck also while an attempt goes on. What began shortly
+// before, or has not failed, is not.
+func TestLeavesAreStuckThroughTheirAttempts(t *testing.T) {
+	var o openLeaves
+	now := time.Now()
+	stuck := func() map[string]int { _, n := o.count(now); return some(n) }
+	old, young := now.Add(-2*time.Hour), now.Add(-time.Minute)
+	o.begin("old", old)
+	require.Empty(t, stuck(), "it works for two hours")
+	o.begin("young", young)
+	o.end("old", measure.Refusing, time.Minute)
+	o.end("young", measure.Unreachable, time.Minute)
+	for range 3 {
+		require.Equal(t, map[string]int{measure.Refusing: 1}, stuck())
+		o.begin("old", old)
+		require.Equal(t, map[string]int{measure.Refusing: 1}, stuck(), "an attempt goes on")
+		o.end("old", measure.Refusing, time.Minute)
+	}
+	o.begin("old", old)
+	o.end("old", measure.Broken, time.Minute)
+	require.Equal(t, map[string]int{measure.Broken: 1}, stuck())
+	o.begin("old", old)
+	o.end("old", "", 0)
+	require.Empty(t, stuck())
 }
 
 func TestReasonsOfOpenLeaves(t *testing.T) {

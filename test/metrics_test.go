@@ -105,7 +105,7 @@ func TestMetricsOfARun(t *testing.T) {
 	}
 	for _, name := range []string{
 		"a counter of Temporal's", "drover_build_info", "drover_operation_acceptance_seconds", "drover_operation_duration_seconds", "drover_operations_running",
-		"drover_operations_ended_total",
+		"drover_operations_ended_total", "drover_leaves_stuck",
 		"drover_leaf_duration_seconds", "drover_leaves_open", "drover_attempts_total", "drover_clusters", "drover_worker_slots",
 		"drover_task_queue_backlog", "drover_render_duration_seconds", "drover_store_duration_seconds", "drover_cluster_request_duration_seconds",
 		"drover_cache_lookups_total", "drover_cache_entries", "drover_status_subscribers",

@@ -1,5 +1,7 @@
 package measure
 
+import "time"
+
 // The processes.
 var (
 	ofAPI         = []string{"api"}
@@ -43,6 +45,9 @@ const (
 	Waiting     = "waiting"     // for what outlives its deletion
 	Broken      = "broken"      // by a failure that is not the cluster's: the store, Temporal, a worker that ends
 )
+
+// StuckAfter is how long a leaf is open until it counts as stuck.
+const StuckAfter = time.Hour
 
 // What becomes of clusters of which reports are wanted.
 const (
@@ -117,6 +122,12 @@ var (
 		Name: "drover_leaves_open", From: ofWorker, Across: Sum,
 		Help:   "Apps on clusters that are being worked on, or are to be tried again; each is counted by the worker that made the last attempt.",
 		Labels: []Label{{Name: "reason", About: "why it is open", Values: []string{Working, Unreachable, Refusing, Waiting, Broken}}},
+	})
+	LeavesStuck = newGauge(Instrument{
+		Name: "drover_leaves_stuck", From: ofWorker, Across: Sum,
+		Help: "Of the apps on clusters that are open, those that were to be worked on more than an hour ago and have failed since, by the last failure; " +
+			"each is counted by the worker that made the last attempt.",
+		Labels: []Label{{Name: "reason", About: "why the last attempt failed", Values: []string{Unreachable, Refusing, Waiting, Broken}}},
 	})
 	Attempts = newCounter(Instrument{
 		Name: "drover_attempts_total", From: ofWorker, Across: Sum,
