@@ -99,8 +99,9 @@ func TestWhatFindsNoSlotIsRefused(t *testing.T) {
 	})
 	require.Empty(t, w.operations.asked)
 	close(b.finish)
-	require.Equal(t, "p/ca/v1/dig/1/instantiate", (<-first).Get("Drover-Operation"))
-	require.Regexp(t, `msg=request requestId=r1 operation=p/ca/v1/dig/1/instantiate `, w.log.String())
+	answered := <-first
+	require.Equal(t, "p/ca/v1/dig/1/instantiate", answered.Get("Drover-Operation"))
+	require.Regexp(t, `msg=request requestId=`+answered.Get("X-Request-Id")+` operation=p/ca/v1/dig/1/instantiate clientRequestId=r1 `, w.log.String())
 	check(t, w.router, []call{{name: "the slot is free again", method: "POST", url: theGroup + "/update", status: 202}})
 }
 

@@ -281,7 +281,8 @@ func TestErrorsByKind(t *testing.T) {
 			require.Equal(t, c.status, p.Status)
 			require.Equal(t, strings.TrimSuffix(c.text, "\n"), p.Detail)
 			require.Equal(t, fail.FieldsOf(c.err), p.Errors)
-			require.Equal(t, "r1", p.RequestID)
+			require.Equal(t, answer.Header().Get("X-Request-Id"), p.RequestID)
+			require.Regexp(t, "^[A-Z2-7]{26}$", p.RequestID, "nobody has it look like another one's")
 			require.NotEmpty(t, p.Title)
 		})
 	}

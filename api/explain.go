@@ -1,6 +1,7 @@
 package api
 
 import (
+	"crypto/rand"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -100,13 +101,15 @@ func formOf(c echo.Context) (string, error) {
 // headerOperation names the operation that a request has begun, by the id of its run in the Web UI.
 const headerOperation = "Drover-Operation"
 
-// maxID bounds the id that a client gives to a request, in bytes.
+// maxID bounds what is kept of the id that a client gives to a request, in bytes.
 const maxID = 128
 
-// identify notes by which request something is asked for; the answer names the operation that it has begun.
+// identify gives a request its id, which no client has a say in: audit records are told by it. The answer names it, and the operation that
+// was begun.
 func identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		r := &caller.Request{ID: cut(c.Response().Header().Get(echo.HeaderXRequestID), maxID), Remote: c.Request().RemoteAddr}
+		r := &caller.Request{ID: rand.Text(), Remote: c.Request().RemoteAddr}
+		c.Response().Header().Set(echo.HeaderXRequestID, r.ID)
 		c.SetRequest(c.Request().WithContext(caller.WithRequest(c.Request().Context(), r)))
 		c.Response().Before(func() {
 			if operation := r.Operation(); operation != "" {

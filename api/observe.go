@@ -59,7 +59,11 @@ func (e *edge) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		recorded := trace.SpanFromContext(r.Context())
 		recorded.SetName(r.Method + " " + route)
 		recorded.SetAttributes(attribute.String("http.route", route))
-		e.log.With(door.IDs(r.Context())...).InfoContext(r.Context(), "request", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
+		ids := door.IDs(r.Context())
+		if theirs := r.Header.Get(echo.HeaderXRequestID); theirs != "" {
+			ids = append(ids, slog.String("clientRequestId", cut(theirs, maxID)))
+		}
+		e.log.With(ids...).InfoContext(r.Context(), "request", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
 			slog.Int64("bytes", c.Response().Size), slog.Duration("took", took), slog.String("remote", c.RealIP()))
 		return nil
 	}

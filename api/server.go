@@ -89,7 +89,6 @@ func New(d Deps) (*echo.Echo, error) {
 	router.Pre(plural, slashed)
 	// What observes a request stands around what may panic or refuse it, so that it sees every answer.
 	router.Use(
-		middleware.RequestID(),
 		// Its own metrics would have the names of hosts that clients make up.
 		echo.WrapMiddleware(otelhttp.NewMiddleware("drover api", otelhttp.WithFilter(isAPI), otelhttp.WithMeterProvider(noop.NewMeterProvider()))),
 		identify,
