@@ -87,7 +87,10 @@ func (s *Service) changeCluster(ctx context.Context, c change) error {
 			return errNoFile("the kubeconfig")
 		}
 		to.History = domain.NewHistory(s.now())
-		return s.try(ctx, to)
+		if err := s.try(ctx, to); err != nil {
+			return err
+		}
+		return s.orphaned(ctx, domain.ClustersNoun, domain.KeyOf(to))
 	}
 	from := c.from.(*domain.Cluster)
 	to.History = from.History

@@ -74,6 +74,38 @@ func (s *Service) unbind(ctx context.Context, scope domain.Key) (found bool, err
 	return found, nil
 }
 
+// orphaned deletes what is below a document that is not there yet: it is left of another one of its name, by somebody who has died before
+// all of that had gone. Else the new one would have it: a cluster would be selected by the labels of the one before.
+func (s *Service) orphaned(ctx context.Context, noun *domain.Noun, key domain.Key) error {
+	for _, n := range domain.Nouns {
+		if n.Parent != noun {
+			continue
+		}
+		children, err := s.store.List(ctx, n, key)
+		if err != nil {
+			return err
+		}
+		if len(children) == 0 {
+			continue
+		}
+		// Looked at after the list: what was listed is of one that is gone, then.
+		if exists, err := s.store.Exists(ctx, noun, key); err != nil || exists {
+			return err
+		}
+		for _, o := range children {
+			err := s.store.Delete(ctx, n, domain.KeyOf(o), o.Base().Revision)
+			switch {
+			case err == nil:
+				caller.RequestOf(ctx).Removes(caller.Removed{Noun: n.Kind, Key: string(domain.KeyOf(o)), Before: s.sum(o)})
+			case fail.Is(err, fail.NotFound), fail.Is(err, fail.Conflict): // it was deleted, or written, for one that is there meanwhile
+			default:
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Abandon is Delete for what may have something in a cluster that does not come back, which Delete refuses: a tenant, or the cluster
 // itself. It says what is left. As long as the cluster is registered that is deleted when it answers.
 func (s *Service) Abandon(ctx context.Context, noun *domain.Noun, key domain.Key) (left []string, err error) {

@@ -86,3 +86,36 @@ func TestWhatADeletedGroupLeaves(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
+
+// TestANewClusterHasNothingOfTheOneBefore: an API that dies while a cluster is removed leaves its labels, which would select the next one of
+// its name.
+func TestANewClusterHasNothingOfTheOneBefore(t *testing.T) {
+	f := newFixture(t)
+	require.NoError(t, f.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
+	children := func() []domain.Object {
+		return []domain.Object{
+			&domain.ClusterLabel{Identity: identity(theEdge), Label: "gpu"},
+			&domain.ClusterKV{Identity: identity(theEdge), Metadata: domain.Metadata{Name: "kv"}, Spec: domain.KVSpec{KV: []map[string]string{{"a": "b"}}}},
+		}
+	}
+	for _, o := range children() {
+		require.NoError(t, f.store.Store.Create(t.Context(), o))
+	}
+	cluster := func() *domain.Cluster {
+		return &domain.Cluster{Identity: identity("cluster-providers/p"), Metadata: domain.Metadata{Name: "edge01"}}
+	}
+	there := func(o domain.Object) bool {
+		found, err := f.store.Exists(t.Context(), o.Noun(), domain.KeyOf(o))
+		require.NoError(t, err)
+		return found
+	}
+	require.NoError(t, f.Create(t.Context(), cluster()))
+	for _, o := range children() {
+		require.False(t, there(o), domain.KeyOf(o))
+		require.NoError(t, f.Create(t.Context(), o))
+	}
+	require.True(t, fail.Is(f.Create(t.Context(), cluster()), fail.Conflict))
+	for _, o := range children() {
+		require.True(t, there(o), "what is below a cluster that is there stays: %s", domain.KeyOf(o))
+	}
+}
