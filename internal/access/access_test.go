@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -9,7 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/domain"
@@ -98,6 +104,15 @@ func TestTheAccountOfARegistration(t *testing.T) {
 	require.NoError(t, err)
 	lost, err := o.Issue(ctx) // the API never got it
 	require.NoError(t, err)
+	// Who has stolen a token has more of them issued, and hides what it is of.
+	admin := kubetest.Dynamic(t, kubeconfig)
+	accounts := admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).Namespace(name)
+	var others []*kube.Issued
+	for _, of := range []string{first.Account, lost.Account} {
+		_, err := accounts.Patch(ctx, of, types.MergePatchType, []byte(`{"metadata": {"labels": null, "annotations": null}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		others = append(others, unbound(t, kubeconfig, accounts, of))
+	}
 	second, err := o.Issue(ctx)
 	require.NoError(t, err)
 	require.NoError(t, kube.Config{}.CheckKubeconfig(second.Kubeconfig))
@@ -114,7 +129,7 @@ func TestTheAccountOfARegistration(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, seen.Lacks, "patch example.com/*")
 
-	require.NoError(t, o.Revoke(ctx, second.Secret))
+	require.NoError(t, o.Revoke(ctx, second.Account))
 	refused := func(of *kube.Issued) {
 		t.Helper()
 		require.Eventually(t, func() bool { // API servers remember tokens for some seconds
@@ -124,6 +139,8 @@ func TestTheAccountOfARegistration(t *testing.T) {
 	}
 	refused(first)
 	refused(lost)
+	refused(others[0])
+	refused(others[1])
 	_, err = kube.See(ctx, second.Kubeconfig, role)
 	require.NoError(t, err)
 
@@ -134,6 +151,11 @@ func TestTheAccountOfARegistration(t *testing.T) {
 	_, err = other.Drop(ctx)
 	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
 
+	elsewhere, err := kube.Own(kubeconfig, kube.Account{Namespace: "default", Name: name, Role: role, Life: time.Hour}, o.Registration)
+	require.NoError(t, err)
+	_, err = elsewhere.There(ctx)
+	require.ErrorContains(t, err, "--account-namespace")
+
 	there, err = o.Drop(ctx)
 	require.NoError(t, err)
 	require.True(t, there)
@@ -141,9 +163,57 @@ func TestTheAccountOfARegistration(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, there)
 	refused(second)
-	admin := kubetest.Dynamic(t, kubeconfig)
 	for _, r := range []string{"clusterroles", "clusterrolebindings"} {
 		_, err := admin.Resource(schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: r}).Get(ctx, name, metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err), "%v", err)
 	}
+}
+
+// TestAccountsThatAreNotDroversAreLeftAlone: a ClusterRole or a binding of the cluster's own is neither changed nor deleted, and nothing is
+// made beside it.
+func TestAccountsThatAreNotDroversAreLeftAlone(t *testing.T) {
+	kubeconfig, ctx := kubetest.Kubeconfig(t), t.Context()
+	admin := kubetest.Dynamic(t, kubeconfig)
+	for kind, resource := range map[string]string{"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings"} {
+		name := kubetest.Name("foreign")
+		in := admin.Resource(schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource})
+		object := map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": map[string]any{"name": name}}
+		if kind == "ClusterRoleBinding" {
+			object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+		}
+		before, err := in.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = in.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{}) })
+		role, err := access.ClusterRole(name, domain.ReportAuto, false)
+		require.NoError(t, err)
+		o, err := kube.Own(kubeconfig, kube.Account{Namespace: name, Name: name, Role: role, Life: time.Hour}, "cluster-providers/p/clusters/c")
+		require.NoError(t, err)
+		require.True(t, fail.Is(o.Make(ctx), fail.Conflict), kind)
+		_, err = o.Drop(ctx)
+		require.True(t, fail.Is(err, fail.Conflict), "%s: %v", kind, err)
+		after, err := in.Get(ctx, name, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+		_, err = admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, name, metav1.GetOptions{})
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
+	}
+}
+
+// unbound is a credential with a token of an account that is bound to nothing.
+func unbound(t *testing.T, admin []byte, accounts dynamic.ResourceInterface, name string) *kube.Issued {
+	t.Helper()
+	answer, err := accounts.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": map[string]any{"name": name}, "spec": map[string]any{},
+	}}, metav1.CreateOptions{}, "token")
+	require.NoError(t, err)
+	token, _, _ := unstructured.NestedString(answer.Object, "status", "token")
+	file, err := clientcmd.Load(admin)
+	require.NoError(t, err)
+	require.NoError(t, clientcmdapi.MinifyConfig(file))
+	for user := range file.AuthInfos {
+		file.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: token}
+	}
+	kubeconfig, err := clientcmd.Write(*file)
+	require.NoError(t, err)
+	return &kube.Issued{Kubeconfig: kubeconfig}
 }

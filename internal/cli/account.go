@@ -37,8 +37,8 @@ func (f *accountFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.context, "context", "", "the `context` of the kubeconfig (default its current one); that of the API is DROVER_CONTEXT's")
 	c.Flags().StringVar(&f.context, "kube-context", "", "the same")
 	c.Flags().Lookup("kube-context").Hidden = true
-	c.Flags().StringVar(&f.account, "account", "", "the `name` of the ServiceAccount and its ClusterRole (default of the registration: drover-site-edge01)")
-	c.Flags().StringVar(&f.namespace, "account-namespace", "drover", "the `namespace` of the ServiceAccount")
+	c.Flags().StringVar(&f.account, "account", "", "the `name` of the ClusterRole and of its ServiceAccounts, which have a suffix (default of the registration: drover-site-edge01)")
+	c.Flags().StringVar(&f.namespace, "account-namespace", "drover", "the `namespace` of the ServiceAccounts")
 	if c.Name() != "add" { // which has more to say of it
 		c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and do nothing")
 	}
@@ -99,7 +99,7 @@ func (s *session) enroll(ctx context.Context, api *client.API, key domain.Key, o
 	if err := o.Make(ctx); err != nil {
 		return err
 	}
-	s.sayf("serviceaccount %s/%s %s in the cluster, with a ClusterRole of that name", o.Namespace, o.Name, map[bool]string{true: unchanged, false: created}[there])
+	s.sayf("clusterrole %s %s in the cluster", o.Name, map[bool]string{true: unchanged, false: created}[there])
 	issued, err := s.replaceToken(ctx, o, known || there, register)
 	if err != nil {
 		return err
@@ -119,16 +119,16 @@ func (s *session) replaceToken(ctx context.Context, o *kube.Owned, known bool, r
 	}
 	if err := register(issued.Kubeconfig); err != nil {
 		if refused(err) {
-			s.takeBack(ctx, o, known, issued.Secret)
+			s.takeBack(ctx, o, known, issued.Account)
 		} else {
 			s.warn([]string{"the API may have the new token: it stays good, as the one before does, until the same command is run again"})
 		}
 		return nil, err
 	}
-	if err := o.Revoke(ctx, issued.Secret); err != nil {
+	if err := o.Revoke(ctx, issued.Account); err != nil {
 		return nil, err
 	}
-	s.sayf("its token is good until %s", until(issued.Expires))
+	s.sayf("the token of serviceaccount %s/%s is good until %s", o.Namespace, issued.Account, until(issued.Expires))
 	return issued, nil
 }
 
@@ -139,10 +139,10 @@ func refused(err error) bool {
 }
 
 // takeBack takes away what nobody has registered.
-func (s *session) takeBack(ctx context.Context, o *kube.Owned, known bool, secret string) {
+func (s *session) takeBack(ctx context.Context, o *kube.Owned, known bool, account string) {
 	var err error
 	if known {
-		err = o.End(ctx, secret)
+		err = o.End(ctx, account)
 	} else {
 		_, err = o.Drop(ctx)
 	}
@@ -175,9 +175,9 @@ func (s *session) clusterRotate() *cobra.Command {
 	f := &accountFlags{}
 	c := &cobra.Command{
 		Use: "rotate NAME", Short: "Replace the credential of a cluster that 'cluster add' has made, at once",
-		Long: `Replace the credential of a cluster that 'cluster add' has made. With the rights of a context of your kubeconfig a new token is made and
-given to the API, which has running operations go on with it; then the one before is ended. What dies in between is gone on with by a second
-run: until the API has the new token the one before is good.`,
+		Long: `Replace the credential of a cluster that 'cluster add' has made. With the rights of a context of your kubeconfig a new ServiceAccount with
+a token is made and given to the API, which has running operations go on with it; then the ServiceAccount before is deleted, which ends all
+tokens of it. What dies in between is gone on with by a second run: until the API has the new token the one before is good.`,
 		Example: "  drover cluster rotate edge01 --context edge01",
 		Args:    numbered(1, 1, "the name of a cluster"),
 		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -217,10 +217,10 @@ run: until the API has the new token the one before is good.`,
 			return err
 		}
 		if !there {
-			return fail.New(fail.NotFound, "the cluster of that context has no ServiceAccount %s/%s: it is not %s, or 'cluster add' has not made its account", o.Namespace, o.Name, key)
+			return fail.New(fail.NotFound, "the cluster of that context has no account %s of Drover's: it is not %s, or 'cluster add' has not made its account", o.Name, key)
 		}
 		if f.dryRun {
-			s.sayf("%s would get another token of serviceaccount %s/%s (dry run)", key, o.Namespace, o.Name)
+			s.sayf("%s would get a token of another ServiceAccount %s/%s-… (dry run)", key, o.Namespace, o.Name)
 			return nil
 		}
 		issued, err := s.replaceToken(ctx, o, true, func(kubeconfig []byte) error {
@@ -280,7 +280,7 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 		return err
 	}
 	if there {
-		s.sayf("serviceaccount %s/%s deleted in the cluster", o.Namespace, o.Name)
+		s.sayf("account %s/%s deleted in the cluster", o.Namespace, o.Name)
 	}
 	return nil
 }

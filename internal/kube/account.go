@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,13 +28,16 @@ import (
 const (
 	// registrationKey names, as an annotation, the registration that an account was made for.
 	registrationKey = "drover.io/registration"
-	// accountKey names, as a label, the account that a Secret or a namespace was made for.
+	// accountKey names, as a label, the account that a ServiceAccount or a namespace was made for.
 	accountKey = "drover.io/account"
-	rbacGroup  = "rbac.authorization.k8s.io"
+	// namespaceKey names, as an annotation, the namespace of the account's ServiceAccounts.
+	namespaceKey = "drover.io/account-namespace"
+	rbacGroup    = "rbac.authorization.k8s.io"
 )
 
-// Owned is the account that Drover has in a cluster for one registration, as its administrator sees it. Its token is bound to a Secret
-// without content: with that Secret the token ends, which by itself it would not before it expires.
+// Owned is the account that Drover has in a cluster for one registration, as its administrator sees it: a ClusterRole and its binding, and a
+// ServiceAccount for each token. With its ServiceAccount all that was made of it ends: the token, which by itself would be good until it
+// expires, and whatever else somebody has had issued for that account.
 type Owned struct {
 	Account
 	// Registration is who it is for. An account that is there for somebody else is left alone.
@@ -48,7 +54,7 @@ type Owned struct {
 type Issued struct {
 	Kubeconfig []byte
 	Expires    time.Time // which the cluster may have sooner than asked for
-	Secret     string    // to whose life the token is bound
+	Account    string    // the ServiceAccount, with which it ends
 }
 
 // Own opens the account in the cluster of an administrator's kubeconfig; nothing is asked yet.
@@ -71,26 +77,83 @@ func Own(admin []byte, a Account, registration string) (*Owned, error) {
 	return o, nil
 }
 
-// There says whether the account is there. Conflict when it is somebody else's.
+// There says whether any of it is there. Conflict when what has its name is somebody else's.
 func (o *Owned) There(ctx context.Context) (bool, error) {
-	account, err := o.client.CoreV1().ServiceAccounts(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, o.failed(err, "look for the ServiceAccount %s", o.Name)
-	}
-	if whose := account.Annotations[registrationKey]; whose != o.Registration {
-		if whose == "" {
-			whose = "nobody that Drover knows"
-		}
-		return false, fail.New(fail.Conflict, "the ServiceAccount %s/%s of the cluster is for %s: use another one (--account)", o.Namespace, o.Name, whose)
-	}
-	return true, nil
+	f, err := o.find(ctx)
+	return err == nil && (f.role != nil || f.binding != nil || len(f.accounts) > 0), err
 }
 
-// Make makes namespace, ServiceAccount, ClusterRole and binding, or brings them in line with what is wanted. What is there already stays, so
-// that it can be done again after any death.
+// found is what is there of an account.
+type found struct {
+	role     *rbacv1.ClusterRole        // nil when missing
+	binding  *rbacv1.ClusterRoleBinding // nil when missing
+	accounts []corev1.ServiceAccount
+}
+
+// find looks for what is there. What the binding names is of the account whatever it says of itself: who has a token of it could change that.
+func (o *Owned) find(ctx context.Context) (*found, error) {
+	f := &found{}
+	role, err := o.client.RbacV1().ClusterRoles().Get(ctx, o.Name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		f.role, err = role, o.mine("ClusterRole", role)
+	case apierrors.IsNotFound(err):
+		err = nil
+	default:
+		err = o.failed(err, "look for the ClusterRole %s", o.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	binding, err := o.client.RbacV1().ClusterRoleBindings().Get(ctx, o.Name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		f.binding, err = binding, o.mine("ClusterRoleBinding", binding)
+	case apierrors.IsNotFound(err):
+		err = nil
+	default:
+		err = o.failed(err, "look for the ClusterRoleBinding %s", o.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := o.client.CoreV1().ServiceAccounts(o.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, o.failed(err, "look for ServiceAccounts in %s", o.Namespace)
+	}
+	for i := range list.Items {
+		a := &list.Items[i]
+		if a.Labels[accountKey] == o.Name && a.Annotations[registrationKey] == o.Registration || f.names(a) && strings.HasPrefix(a.Name, o.Name+"-") {
+			f.accounts = append(f.accounts, *a)
+		}
+	}
+	return f, nil
+}
+
+// names says whether the binding names an account.
+func (f *found) names(a *corev1.ServiceAccount) bool {
+	return f.binding != nil && slices.ContainsFunc(f.binding.Subjects, func(s rbacv1.Subject) bool {
+		return s.Kind == rbacv1.ServiceAccountKind && s.Name == a.Name && s.Namespace == a.Namespace
+	})
+}
+
+// mine is Conflict for what is somebody else's.
+func (o *Owned) mine(kind string, object metav1.Object) error {
+	whose, namespace := object.GetAnnotations()[registrationKey], object.GetAnnotations()[namespaceKey]
+	if whose == o.Registration {
+		if namespace != o.Namespace {
+			return fail.New(fail.Conflict, "the %s %s of the cluster is for ServiceAccounts in %s: say so (--account-namespace)", kind, o.Name, namespace)
+		}
+		return nil
+	}
+	if whose == "" {
+		whose = "nobody that Drover knows"
+	}
+	return fail.New(fail.Conflict, "the %s %s of the cluster is for %s: use another account (--account)", kind, o.Name, whose)
+}
+
+// Make makes namespace and ClusterRole, or brings them in line with what is wanted. What is there already stays, so that it can be done
+// again after any death.
 func (o *Owned) Make(ctx context.Context) error {
 	if _, err := o.There(ctx); err != nil {
 		return err
@@ -98,7 +161,7 @@ func (o *Owned) Make(ctx context.Context) error {
 	err := o.awaitNamespace(ctx)
 	if apierrors.IsNotFound(err) {
 		made := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": o.Namespace, "labels": map[string]any{accountKey: "namespace"}}}
-		err = o.apply(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", made)
+		err = o.apply(ctx, "namespaces", "", made, false)
 	}
 	if err != nil {
 		return o.failed(err, "make the namespace %s", o.Namespace)
@@ -111,27 +174,32 @@ func (o *Owned) Make(ctx context.Context) error {
 	if err != nil {
 		return fail.Wrap(err, fail.Internal, "the ClusterRole cannot be read")
 	}
-	whose := map[string]any{registrationKey: o.Registration}
 	metadata, _ := role["metadata"].(map[string]any)
-	metadata["annotations"] = whose
-	for _, one := range []struct {
-		resource  schema.GroupVersionResource
-		namespace string
-		object    map[string]any
-	}{
-		{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, o.Namespace, map[string]any{
-			"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": o.Name, "namespace": o.Namespace, "annotations": whose},
-		}},
-		{schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "clusterroles"}, "", role},
-		{schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "clusterrolebindings"}, "", map[string]any{
-			"apiVersion": rbacGroup + "/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": o.Name, "annotations": whose},
-			"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": "ClusterRole", "name": o.Name},
-			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": o.Name, "namespace": o.Namespace}},
-		}},
-	} {
-		if err := o.apply(ctx, one.resource, one.namespace, one.object); err != nil {
-			return o.failed(err, "make the %s %s", one.object["kind"], o.Name)
-		}
+	metadata["annotations"] = o.whose()
+	if err := o.apply(ctx, "clusterroles", rbacGroup, role, false); err != nil {
+		return o.failed(err, "make the ClusterRole %s", o.Name)
+	}
+	return nil
+}
+
+// whose are the annotations of what is made.
+func (o *Owned) whose() map[string]any {
+	return map[string]any{registrationKey: o.Registration, namespaceKey: o.Namespace}
+}
+
+// bind gives the rights to these ServiceAccounts, and to no other one, whoever had them.
+func (o *Owned) bind(ctx context.Context, names ...string) error {
+	subjects := []any{}
+	for _, name := range names {
+		subjects = append(subjects, map[string]any{"kind": rbacv1.ServiceAccountKind, "name": name, "namespace": o.Namespace})
+	}
+	err := o.apply(ctx, "clusterrolebindings", rbacGroup, map[string]any{
+		"apiVersion": rbacGroup + "/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": o.Name, "annotations": o.whose()},
+		"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": "ClusterRole", "name": o.Name},
+		"subjects": subjects,
+	}, true)
+	if err != nil {
+		return o.failed(err, "give the rights to the ServiceAccount %s", strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -140,7 +208,7 @@ func (o *Owned) Make(ctx context.Context) error {
 func (o *Owned) awaitNamespace(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, namespaceTime)
 	defer cancel()
-	look := time.NewTicker(namespaceLook)
+	look := time.NewTicker(accountLook)
 	defer look.Stop()
 	for told := false; ; told = true {
 		found, err := o.client.CoreV1().Namespaces().Get(ctx, o.Namespace, metav1.GetOptions{})
@@ -158,104 +226,156 @@ func (o *Owned) awaitNamespace(ctx context.Context) error {
 	}
 }
 
-const (
-	namespaceTime = time.Minute // for which a namespace that is being deleted is waited for
-	namespaceLook = 200 * time.Millisecond
-)
-
-func (o *Owned) apply(ctx context.Context, r schema.GroupVersionResource, namespace string, object map[string]any) error {
+// apply writes an object without a namespace; by force what somebody else has changed of it, too.
+func (o *Owned) apply(ctx context.Context, resource, group string, object map[string]any, force bool) error {
 	u := &unstructured.Unstructured{Object: object}
-	var in dynamic.ResourceInterface = o.any.Resource(r)
-	if namespace != "" {
-		in = o.any.Resource(r).Namespace(namespace)
-	}
-	_, err := in.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager})
+	of := o.any.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource})
+	_, err := of.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager, Force: force})
 	return err
 }
 
-// Issue makes a Secret and a token that ends with it. The one before stays good until Revoke.
+// Issue makes a ServiceAccount, gives it the rights, and has a token made of it, which is good when this returns. Those before it stay good
+// until Revoke.
 func (o *Owned) Issue(ctx context.Context) (*Issued, error) {
-	bound := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{
-		"generateName": o.Name + "-", "labels": map[string]any{accountKey: o.Name}, "annotations": map[string]any{registrationKey: o.Registration},
-	}}}
-	secrets := o.any.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(o.Namespace)
-	made, err := secrets.Create(ctx, bound, metav1.CreateOptions{FieldManager: FieldManager})
+	f, err := o.find(ctx)
 	if err != nil {
-		return nil, o.failed(err, "make a Secret for the token of the ServiceAccount %s", o.Name)
+		return nil, err
 	}
-	asked := tokenRequest(o.Account)
-	_ = unstructured.SetNestedMap(asked.Object, map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "name": made.GetName(), "uid": string(made.GetUID()),
-	}, "spec", "boundObjectRef")
-	issued := &Issued{Secret: made.GetName()}
+	made, err := o.client.CoreV1().ServiceAccounts(o.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: o.Name + "-", Labels: map[string]string{accountKey: o.Name}, Annotations: map[string]string{registrationKey: o.Registration},
+	}}, metav1.CreateOptions{FieldManager: FieldManager})
+	if err != nil {
+		return nil, o.failed(err, "make a ServiceAccount for %s", o.Name)
+	}
+	names := []string{made.Name}
+	for i := range f.accounts {
+		if f.names(&f.accounts[i]) {
+			names = append(names, f.accounts[i].Name)
+		}
+	}
+	if err := o.bind(ctx, names...); err != nil {
+		return nil, err
+	}
+	account := o.Account
+	account.Name = made.Name
+	issued := &Issued{Account: made.Name}
 	accounts := o.any.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).Namespace(o.Namespace)
-	if issued.Kubeconfig, issued.Expires, err = issue(ctx, accounts, asked, o.Account, o.file); err != nil {
-		return nil, o.failed(err, "ask for a token of the ServiceAccount %s", o.Name)
+	if issued.Kubeconfig, issued.Expires, err = issue(ctx, accounts, tokenRequest(account), account, o.file); err != nil {
+		return nil, o.failed(err, "ask for a token of the ServiceAccount %s", made.Name)
 	}
-	return issued, nil
+	return issued, o.awaitRights(ctx, issued)
 }
 
-// Revoke ends all tokens of the account but the one that is bound to a Secret, "" for all.
-func (o *Owned) Revoke(ctx context.Context, but string) error {
-	secrets := o.client.CoreV1().Secrets(o.Namespace)
-	found, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: accountKey + "=" + o.Name})
+// awaitRights waits until the cluster lets a token do what its account has a right to: API servers hear of a binding a little later, and what
+// Drover is refused meanwhile would count as a fault of what it applies.
+func (o *Owned) awaitRights(ctx context.Context, issued *Issued) error {
+	config, err := clientcmd.RESTConfigFromKubeConfig(issued.Kubeconfig)
 	if err != nil {
-		return o.failed(err, "look for earlier tokens of the ServiceAccount %s", o.Name)
+		return fail.Wrap(err, fail.Internal, "the kubeconfig cannot be used")
 	}
-	for i := range found.Items {
-		s := &found.Items[i]
-		if s.Name == but || s.Annotations[registrationKey] != o.Registration {
-			continue
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fail.Wrap(err, fail.Internal, "the kubeconfig cannot be used")
+	}
+	ctx, cancel := context.WithTimeout(ctx, rightsTime)
+	defer cancel()
+	look := time.NewTicker(accountLook)
+	defer look.Stop()
+	for allowed := 0; allowed < rightsLooks; {
+		review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "configmaps"}},
+		}, metav1.CreateOptions{})
+		switch {
+		case err == nil && review.Status.Allowed:
+			allowed++
+		case err == nil || apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err):
+			allowed = 0
+		default:
+			return o.failed(err, "try the token of the ServiceAccount %s", issued.Account)
 		}
-		if err := secrets.Delete(ctx, s.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return o.failed(err, "end an earlier token of the ServiceAccount %s", o.Name)
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return fail.Wrap(ctx.Err(), fail.Timeout, "the cluster does not give its rights to the ServiceAccount %s", issued.Account)
 		}
 	}
 	return nil
 }
 
-// End ends one token.
-func (o *Owned) End(ctx context.Context, secret string) error {
-	err := o.client.CoreV1().Secrets(o.Namespace).Delete(ctx, secret, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return o.failed(err, "end the token of the Secret %s", secret)
-	}
-	return nil
-}
+const (
+	namespaceTime = time.Minute      // for which a namespace that is being deleted is waited for
+	rightsTime    = 30 * time.Second // for which a cluster may not know of a binding
+	rightsLooks   = 3                // in a row, of which each may be answered by another API server
+	accountLook   = 200 * time.Millisecond
+)
 
-// Drop takes away what Make and Issue have made. The ServiceAccount, by which it is known whose the rest is, goes last but for
-// the namespace, which goes when Make has made it and no other account is in it. It says whether anything was there.
-func (o *Owned) Drop(ctx context.Context) (bool, error) {
-	there, err := o.There(ctx)
-	if err != nil || !there {
-		return false, err
-	}
-	gone := func(err error) error {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
+// Revoke ends all tokens of the account but those of a ServiceAccount.
+func (o *Owned) Revoke(ctx context.Context, but string) error {
+	f, err := o.find(ctx)
+	if err != nil {
 		return err
 	}
-	if err := o.Revoke(ctx, ""); err != nil {
-		return true, err
+	if err := o.bind(ctx, but); err != nil { // first: what cannot be deleted has no rights then
+		return err
 	}
-	for _, drop := range []struct {
-		what string
-		do   func() error
-	}{
-		{"ClusterRoleBinding", func() error {
-			return o.client.RbacV1().ClusterRoleBindings().Delete(ctx, o.Name, metav1.DeleteOptions{})
-		}},
-		{"ClusterRole", func() error { return o.client.RbacV1().ClusterRoles().Delete(ctx, o.Name, metav1.DeleteOptions{}) }},
-		{"ServiceAccount", func() error {
-			return o.client.CoreV1().ServiceAccounts(o.Namespace).Delete(ctx, o.Name, metav1.DeleteOptions{})
-		}},
-	} {
-		if err := gone(drop.do()); err != nil {
-			return true, o.failed(err, "delete the %s %s", drop.what, o.Name)
+	return o.end(ctx, f.accounts, func(name string) bool { return name != but })
+}
+
+// End ends the tokens of one ServiceAccount.
+func (o *Owned) End(ctx context.Context, account string) error {
+	f, err := o.find(ctx)
+	if err != nil {
+		return err
+	}
+	return o.end(ctx, f.accounts, func(name string) bool { return name == account })
+}
+
+// end deletes those of these accounts that are to end.
+func (o *Owned) end(ctx context.Context, accounts []corev1.ServiceAccount, ends func(name string) bool) error {
+	for i := range accounts {
+		a := &accounts[i]
+		if !ends(a.Name) {
+			continue
+		}
+		if err := o.client.CoreV1().ServiceAccounts(a.Namespace).Delete(ctx, a.Name, only(a)); err != nil && !apierrors.IsNotFound(err) {
+			return o.failed(err, "delete the ServiceAccount %s", a.Name)
 		}
 	}
-	return true, o.dropNamespace(ctx)
+	return nil
+}
+
+// only has an object deleted that was looked at, and none of its name that came since.
+func only(object metav1.Object) metav1.DeleteOptions {
+	uid := object.GetUID()
+	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+}
+
+// Drop takes away what Make and Issue have made, and the namespace when Make has made it and no other account is in it. Each says by itself
+// whose it is, so that it can be done again after any death. It says whether anything was there.
+func (o *Owned) Drop(ctx context.Context) (bool, error) {
+	f, err := o.find(ctx)
+	if err != nil {
+		return false, err
+	}
+	if f.binding != nil {
+		err := o.client.RbacV1().ClusterRoleBindings().Delete(ctx, o.Name, only(f.binding))
+		if err != nil && !apierrors.IsNotFound(err) {
+			return true, o.failed(err, "delete the ClusterRoleBinding %s", o.Name)
+		}
+	}
+	if err := o.end(ctx, f.accounts, func(string) bool { return true }); err != nil {
+		return true, err
+	}
+	if err := o.dropNamespace(ctx); err != nil {
+		return true, err
+	}
+	if f.role != nil { // last: where none of it is left a second run has nothing to do
+		err := o.client.RbacV1().ClusterRoles().Delete(ctx, o.Name, only(f.role))
+		if err != nil && !apierrors.IsNotFound(err) {
+			return true, o.failed(err, "delete the ClusterRole %s", o.Name)
+		}
+	}
+	return f.role != nil || f.binding != nil || len(f.accounts) > 0, nil
 }
 
 func (o *Owned) dropNamespace(ctx context.Context) error {
@@ -275,10 +395,10 @@ func (o *Owned) dropNamespace(ctx context.Context) error {
 			return nil
 		}
 	}
-	if namespace.Labels[accountKey] == "" {
+	if namespace.Labels[accountKey] == "" || namespace.DeletionTimestamp != nil {
 		return nil
 	}
-	err = o.client.CoreV1().Namespaces().Delete(ctx, o.Namespace, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &namespace.UID}})
+	err = o.client.CoreV1().Namespaces().Delete(ctx, o.Namespace, only(namespace))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return o.failed(err, "delete the namespace %s", o.Namespace)
 	}
