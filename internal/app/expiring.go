@@ -16,14 +16,17 @@ type expiring struct {
 	now  func() time.Time
 
 	mu    sync.Mutex
+	asked time.Time // whether there was an answer or not
 	read  time.Time
 	found map[domain.ClusterName]time.Time
 }
 
-// How often clusters are read for the metric, and how long that may take.
+// How often clusters are read for the metric, how long that may take, and for how long what was read is told while the store does not
+// answer: clusters may have other credentials meanwhile, or be gone.
 const (
 	expiringEvery = time.Minute
 	expiringTime  = 5 * time.Second
+	expiringKept  = 10 * time.Minute
 )
 
 func (p *Parts) expiring() *expiring {
@@ -39,13 +42,17 @@ var credentialsExpire = prometheus.NewDesc("drover_cluster_credentials_expire_se
 // Describe implements prometheus.Collector.
 func (*expiring) Describe(to chan<- *prometheus.Desc) { to <- credentialsExpire }
 
-// Collect implements prometheus.Collector. A store that does not answer leaves what was read last.
+// Collect implements prometheus.Collector. A store that does not answer leaves what was read last, for a while.
 func (e *expiring) Collect(to chan<- prometheus.Metric) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
-	if now.Sub(e.read) >= expiringEvery {
+	if now.Sub(e.asked) >= expiringEvery {
+		e.asked = now
 		e.look(now)
+	}
+	if now.Sub(e.read) > expiringKept {
+		return
 	}
 	for c, at := range e.found {
 		if left := at.Sub(now); left <= domain.ExpiryNotice {
@@ -58,7 +65,7 @@ func (e *expiring) look(now time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), expiringTime)
 	defer cancel()
 	clusters, err := e.list(ctx)
-	if err != nil {
+	if _, err = domain.UnreadableOf(err); err != nil { // one that somebody has damaged says nothing of the others
 		return
 	}
 	e.read, e.found = now, map[domain.ClusterName]time.Time{}

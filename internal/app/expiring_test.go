@@ -24,7 +24,8 @@ func TestCredentialsThatExpireAreMeasured(t *testing.T) {
 	}
 	all := []domain.Object{cluster("never", 0), cluster("later", 15*24*time.Hour), cluster("soon", time.Hour), cluster("gone", -time.Hour)}
 	var away error
-	e := &expiring{now: func() time.Time { return now }, list: func(context.Context) ([]domain.Object, error) { return all, away }}
+	asked := 0
+	e := &expiring{now: func() time.Time { return now }, list: func(context.Context) ([]domain.Object, error) { asked++; return all, away }}
 	r := prometheus.NewRegistry()
 	r.MustRegister(e)
 	seconds := func() map[string]float64 {
@@ -42,6 +43,13 @@ func TestCredentialsThatExpireAreMeasured(t *testing.T) {
 	away = errors.New("the store is away")
 	now = now.Add(2 * time.Minute)
 	require.Len(t, seconds(), 2, "what was read last")
-	away, all = nil, nil
+	require.Len(t, seconds(), 2)
+	require.Equal(t, 2, asked, "a store that is away is asked once a minute, too")
+	now = now.Add(expiringKept)
+	require.Empty(t, seconds(), "nobody knows for how long what was read is true")
+	away = &domain.Unreadable{IDs: []string{"cluster-providers/p/clusters/damaged"}, Cause: errors.New("damaged")}
+	now = now.Add(expiringEvery)
+	require.Len(t, seconds(), 2, "one that cannot be read says nothing of the others")
+	away, all, now = nil, nil, now.Add(expiringEvery)
 	require.Empty(t, seconds())
 }
