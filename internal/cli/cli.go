@@ -43,6 +43,7 @@ const (
 	exitForbidden   = 4   // who asks is not known, or may not
 	exitUnreachable = 5   // the API does not answer
 	exitTimeout     = 6   // time was over before it was done
+	exitDiffers     = 7   // of diff --exit-code: something would be done
 	exitInterrupted = 130 // Ctrl-C
 )
 
@@ -53,6 +54,7 @@ const aboutExitCodes = `  0    done
   4    who asks is not known (see "login"), or may not
   5    the API does not answer
   6    time was over (--timeout) before it was done
+  7    "diff --exit-code": something would be done, and nothing has failed
   130  interrupted (Ctrl-C); an operation that was accepted goes on`
 
 // session is one run of the command.

@@ -42,7 +42,7 @@ is not in it. Of Secrets it has digests.
   drover diff web --to 2
   drover diff v1/web --version v2
   drover diff web --app sink --cluster site+edge01 --objects
-  drover diff web --exit-code -q || drover update web --wait`,
+  drover diff web --exit-code -q || { [ $? -eq 7 ] && drover update web --wait; }`,
 		Args: numbered(1, 2, "the name of a group"), ValidArgsFunction: s.completeOwners,
 	}
 	s.placed(c, &f.where)
@@ -52,7 +52,7 @@ is not in it. Of Secrets it has digests.
 	c.Flags().StringSliceVar(&f.apps, "app", nil, "only this `app`")
 	c.Flags().StringSliceVar(&f.clusters, "cluster", nil, "only this `cluster`, as provider+cluster")
 	c.Flags().BoolVar(&f.objects, "objects", false, "show what is created whole")
-	c.Flags().BoolVar(&f.exitCode, "exit-code", false, "end with 1 where something would be done, with 0 where not")
+	c.Flags().BoolVar(&f.exitCode, "exit-code", false, "end with 7 where something would be done, with 0 where not")
 	c.Flags().StringVarP(&f.output, "output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
 	c.RunE = func(c *cobra.Command, args []string) error { return s.doDiff(c.Context(), f, args) }
 	return c
@@ -106,7 +106,7 @@ func (s *session) doDiff(ctx context.Context, f *diffFlags, args []string) error
 		}
 	}
 	if err == nil && f.exitCode && len(d.Items) > 0 {
-		return errSaid{exitFailed}
+		return errSaid{exitDiffers}
 	}
 	return err
 }

@@ -63,7 +63,7 @@ web on p+a, p+b
 	require.Contains(t, w.done("diff", "web", "--cluster", "p+b"), "\nweb on p+b\n")
 	require.Contains(t, w.done("diff", "web", "--to", "1"), "      data.text: later -> now\n")
 	r := w.run("diff", "web", "--exit-code", "-q")
-	require.Equal(t, result{code: 1}, r)
+	require.Equal(t, result{code: 7}, r)
 	var d service.GroupDiff
 	require.NoError(t, json.Unmarshal([]byte(w.done("diff", "web", "-o", "json")), &d))
 	require.Equal(t, domain.OpUpdate, d.Operation)
@@ -86,6 +86,7 @@ web on p+a, p+b
 	w.foresees = func(domain.Scope, domain.Goal) (string, string, error) {
 		return "", "", fail.New(fail.Invalid, "app web: a template cannot be rendered")
 	}
+	require.Equal(t, 1, w.run("diff", "web", "--exit-code", "-q").code, "what failed is no difference")
 	r = w.run("diff", "web")
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.err, "a template cannot be rendered")
