@@ -276,6 +276,17 @@ func TestThePageAsksWhoLooks(t *testing.T) {
 	admin := client.New(api.URL+"/v2", client.WithToken(strings.TrimSpace(string(token))))
 	t.Cleanup(admin.Close)
 	viewer := seesOneProject(ctx, t, admin.API())
+	// Where the session of one has ended and another one goes on in the same page, nothing is offered by the rights of the one before.
+	p.Click(".rows a", "group-shown")
+	p.Until("the administrator's buttons", "document.querySelector('[data-operation=approve]')")
+	p.Ask("sessionStorage.clear()", nil)
+	enter(viewer)
+	p.Until("the viewer's buttons", "document.querySelector('[data-operation=approve], [data-denied=approve]')")
+	var denied bool
+	p.Ask("!!document.querySelector('[data-denied=approve]')", &denied)
+	require.True(t, denied)
+	p.Ask("location.hash = '#/groups'", nil)
+	p.Says(".rows", "shown")
 	p.Click("button", "Sign out")
 	enter(viewer)
 	p.Says(".rows", "shown")

@@ -176,7 +176,7 @@ function showCluster(main, provider, name, life) {
     fill(body,
       h('p', { class: 'dim facts' }, `Reports: ${full.report}`, full.lastHeard && !full.heard ? [' \u00b7 last heard ', when(full.lastHeard)] : null, full.unheard ? ` \u00b7 ${full.unheard}` : '',
         full.tried ? [` \u00b7 registration tried `, when(full.tried.at), full.tried.error ? `: ${full.tried.error}` : full.tried.version ? ` (Kubernetes ${full.tried.version})` : ''] : null),
-      full.credentialsExpire ? h('p', { class: expiring(full) ? 'warn' : 'dim' }, `Its credentials expire at ${new Date(full.credentialsExpire).toLocaleString()}${expiring(full) ? '. Register it with others: drover cluster add, or PUT.' : '.'}`) : null,
+      full.credentialsExpire ? h('p', { class: expiring(full) ? 'warn' : 'dim' }, `Its credentials expire at ${new Date(full.credentialsExpire).toLocaleString()}${expiring(full) ? `. Replace them: drover cluster rotate ${name}; or, where cluster add has not made them, PUT a kubeconfig with the same rights.` : '.'}`) : null,
       h('h2', {}, 'What runs there'),
       full.deployments?.length ? h('div', { class: 'scroll' }, h('table', {},
         h('thead', {}, h('tr', {}, ['What', 'State', 'App', 'Resources', 'Why'].map((c) => h('th', { scope: 'col' }, c)))),

@@ -4,6 +4,7 @@ import { keepToken, refused, token } from './api.js';
 import { fill, h, text } from './dom.js';
 import { Life } from './life.js';
 import { ask, person, whoami } from './login.js';
+import { forget } from './rights.js';
 import { clock, tick } from './words.js';
 
 /** views by the first word of the address; a view is loaded when it is looked at. */
@@ -148,6 +149,7 @@ let known = false; // the API has known who asks
 /** enter finds out who the API takes us for, and shows where we are. */
 async function enter() {
   asking = true;
+  forget();
   try {
     who.show(await whoami());
     known = true;

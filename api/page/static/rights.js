@@ -3,7 +3,10 @@
 import { get } from './api.js';
 
 const fresh = 20_000; // for how long an answer is good: what is withdrawn ends within 10 s, and the API refuses it in any case
-const kept = new Map(); // by question: { at, answer }
+let kept = new Map(); // by question: { at, answer }
+
+/** forget is called when somebody else may look: what is on its way is of the one before, too. */
+export function forget() { kept = new Map(); }
 
 /** verbs of the operations on owners. */
 const operations = ['approve', 'instantiate', 'update', 'rollback', 'migrate', 'stop', 'terminate'];
@@ -27,12 +30,13 @@ export async function deniedOn(key, signal) {
   const owner = ownerOf(key);
   if (!owner) return {};
   const question = JSON.stringify(owner);
-  const known = kept.get(question);
+  const mine = kept;
+  const known = mine.get(question);
   if (known && Date.now() - known.at < fresh) return known.answer;
   try {
     const said = await get('whoami', { ...owner, verb: offered[owner.noun] }, signal);
     const answer = Object.fromEntries((said.rights?.[0]?.mayNot ?? []).map((d) => [d.verb, d]));
-    kept.set(question, { at: Date.now(), answer });
+    mine.set(question, { at: Date.now(), answer });
     return answer;
   } catch (e) {
     if (signal?.aborted) throw e;
