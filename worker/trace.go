@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"math/bits"
+	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -12,14 +13,22 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/span"
 	"github.com/drover-io/drover/internal/telemetry"
 	"github.com/drover-io/drover/workflows"
 )
 
-// tracedLeaves is how many leaves of one app's workflow are recorded whole; of the others the failed ones, by a span each.
-const tracedLeaves = 30
+// tracedLeaves is how many leaves of one app's workflow are recorded whole; of the others failed ones, by a span each: tracedFailures of them
+// in a worker. A fleet that fails at once would push other spans out of the exporter's queue, such as that of the operation, which is last.
+const (
+	tracedLeaves   = 30
+	tracedFailures = 30
+)
+
+// tracedApps is of how many apps' workflows a worker knows how many failures it has recorded.
+const tracedApps = 1000
 
 // tracedAttempts is up to which attempt each one at an activity is recorded; then it is every second, fourth, eighth one.
 const tracedAttempts = 4
@@ -28,6 +37,26 @@ const tracedAttempts = 4
 // the run has come to its end, so that a run that is replayed is recorded once, and a worker that dies takes no span with it.
 type tracing struct {
 	interceptor.WorkerInterceptorBase
+
+	mu       sync.Mutex
+	failures *lru.Cache[string, int] // that were recorded of leaves, by run of their app's workflow
+}
+
+func newTracing() *tracing { return &tracing{failures: lru.New[string, int](tracedApps)} }
+
+// tells says whether one more failure of a leaf is to be recorded, and counts it.
+func (t *tracing) tells(parent *workflow.Execution) bool {
+	if parent == nil {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, _ := t.failures.Get(parent.RunID)
+	if n >= tracedFailures {
+		return false
+	}
+	t.failures.Add(parent.RunID, n+1)
+	return true
 }
 
 // InterceptActivity wraps one activity.
@@ -97,14 +126,15 @@ func argument(args []any) []attribute.KeyValue {
 }
 
 // InterceptWorkflow wraps one run.
-func (*tracing) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	t := &tracedWorkflow{}
-	t.Next = next
-	return t
+func (t *tracing) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	w := &tracedWorkflow{of: t}
+	w.Next = next
+	return w
 }
 
 type tracedWorkflow struct {
 	interceptor.WorkflowInboundInterceptorBase
+	of     *tracing
 	own    trace.SpanContext // the run's span, none where nothing is to be recorded
 	leaves int               // that were started
 }
@@ -133,8 +163,8 @@ func (t *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.E
 	if workflow.IsReplaying(ctx) {
 		return out, err
 	}
-	outcome, failed := outcomeOf(in.Args, out, err)
-	if came.Brief && !failed {
+	outcome, failed := outcomeOf(ctx, in.Args, out, err)
+	if came.Brief && (!failed || !t.of.tells(info.ParentWorkflowExecution)) {
 		return out, err
 	}
 	over := span.Over{
@@ -148,30 +178,38 @@ func (t *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.E
 	return out, err
 }
 
-// outcomeOf is how a workflow ended.
-func outcomeOf(args []any, out any, err error) (outcome string, failed bool) {
-	if err != nil {
+// outcomeOf is how a workflow ended. One that goes on as a new run has done its part, and one that was stopped has not failed.
+func outcomeOf(ctx workflow.Context, args []any, out any, err error) (outcome string, failed bool) {
+	if workflow.IsContinueAsNewError(err) {
+		return measure.Done, false
+	}
+	if o, ok := out.(*activities.Outcome); ok && o != nil && err == nil {
+		if o.Refused != "" {
+			return "refused", false
+		}
+		return string(o.Status), !o.Status.Succeeded()
+	}
+	switch {
+	case err == nil && done(args, out):
+		return measure.Done, false
+	case ctx.Err() != nil:
+		return measure.Stopped, false
+	default:
 		return measure.Failed, true
 	}
+}
+
+// done says whether a workflow that came to its end did all that it was to do.
+func done(args []any, out any) bool {
 	switch out := out.(type) {
-	case *activities.Outcome:
-		switch {
-		case out == nil:
-		case out.Refused != "":
-			return "refused", false
-		default:
-			return string(out.Status), !out.Status.Succeeded()
-		}
 	case *workflows.ClusterProgress:
-		if in, ok := args[0].(activities.LeafInput); ok && out != nil && !out.Succeeded(in) {
-			return measure.Failed, true
-		}
+		in, ok := args[0].(activities.LeafInput)
+		return !ok || out == nil || out.Succeeded(in)
 	case *workflows.AppProgress:
-		if out != nil && out.Failed+out.Lost > 0 {
-			return measure.Failed, true
-		}
+		return out == nil || out.Failed+out.Lost == 0
+	default:
+		return true
 	}
-	return measure.Done, false
 }
 
 // ExecuteUpdate runs what a request asks of the run. That is a span of the operation, with a link to the request where that has a

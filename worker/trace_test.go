@@ -20,6 +20,7 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/span"
 	"github.com/drover-io/drover/internal/telemetry"
 	"github.com/drover-io/drover/workflows"
@@ -27,14 +28,20 @@ import (
 
 const traced = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// TestTracesAreBounded: of an app on a thousand clusters some leaves are recorded, and those that fail.
-func TestTracesAreBounded(t *testing.T) {
+// recording records the spans of a test. Such tests are not parallel: the recorder is the process's.
+func recording(t *testing.T) *tracetest.SpanRecorder {
+	t.Helper()
 	r := tracetest.NewSpanRecorder()
 	before := otel.GetTracerProvider()
 	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r)))
 	span.Record(true)
 	t.Cleanup(func() { span.Record(false); otel.SetTracerProvider(before) })
+	return r
+}
 
+// tracedRun is where workflows run whose spans are recorded.
+func tracedRun(t *testing.T) *testsuite.TestWorkflowEnvironment {
+	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	suite.SetContextPropagators([]workflow.ContextPropagator{telemetry.Traces{}})
@@ -43,39 +50,89 @@ func TestTracesAreBounded(t *testing.T) {
 	suite.SetHeader(&commonpb.Header{Fields: map[string]*commonpb.Payload{"drover-trace": header}})
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(time.Minute)
-	env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{&tracing{}}})
-	const clusters, failing = 100, 90
-	leaf := func(_ workflow.Context, in activities.LeafInput) (*workflows.ClusterProgress, error) {
-		mark := domain.MarkApplied
-		if in.Cluster.Name == fmt.Sprint(failing) {
-			mark = domain.MarkRefused
-		}
-		return &workflows.ClusterProgress{Marks: domain.NewMarks(1, mark).Encode()}, nil
-	}
-	env.RegisterWorkflowWithOptions(leaf, workflow.RegisterOptions{Name: workflows.ApplyToClusterName})
-	env.RegisterWorkflowWithOptions(func(ctx workflow.Context, _ workflows.OperationInput) error {
-		for n := range clusters {
-			in := activities.LeafInput{App: "web", Cluster: domain.ClusterName{Provider: "p", Name: fmt.Sprint(n)}}
-			in.Operation = domain.OpInstantiate
-			ctx := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: fmt.Sprint("leaf-", n)})
-			if err := workflow.ExecuteChildWorkflow(ctx, workflows.ApplyToClusterName, in).Get(ctx, nil); err != nil {
-				return err
+	env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{newTracing()}})
+	return env
+}
+
+// TestTracesAreBounded: of an app on a thousand clusters some leaves are recorded, and some of those that fail, whatever befalls the fleet.
+func TestTracesAreBounded(t *testing.T) {
+	const clusters = 100
+	for name, c := range map[string]struct {
+		fails   func(cluster int) bool
+		stopped bool
+		want    int // leaves, of which
+		failed  int
+	}{
+		"one fails":    {fails: func(n int) bool { return n == 90 }, want: tracedLeaves + 1, failed: 1},
+		"all fail":     {fails: func(int) bool { return true }, want: tracedLeaves + tracedFailures, failed: tracedLeaves + tracedFailures},
+		"it is halted": {fails: func(int) bool { return true }, stopped: true, want: tracedLeaves},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, env := recording(t), tracedRun(t)
+			leaf := func(ctx workflow.Context, in activities.LeafInput) (*workflows.ClusterProgress, error) {
+				if c.stopped {
+					ctx.Done().Receive(ctx, nil)
+				}
+				mark, n := domain.MarkApplied, 0
+				if _, err := fmt.Sscan(in.Cluster.Name, &n); err == nil && c.fails(n) {
+					mark = domain.MarkRefused
+				}
+				return &workflows.ClusterProgress{Marks: domain.NewMarks(1, mark).Encode()}, nil
 			}
-		}
-		return nil
-	}, workflow.RegisterOptions{Name: workflows.InstantiateName})
-	env.ExecuteWorkflow(workflows.InstantiateName, workflows.OperationInput{})
-	require.NoError(t, env.GetWorkflowError())
-	names, failed := map[string]int{}, 0
-	for _, s := range r.Ended() {
-		require.Equal(t, "0af7651916cd43dd8448eb211c80319c", s.SpanContext().TraceID().String())
-		names[s.Name()]++
-		if s.Status().Code != 0 {
-			failed++
-		}
+			env.RegisterWorkflowWithOptions(leaf, workflow.RegisterOptions{Name: workflows.ApplyToClusterName})
+			env.RegisterWorkflowWithOptions(func(ctx workflow.Context, _ workflows.OperationInput) error {
+				var all []workflow.ChildWorkflowFuture
+				for n := range clusters {
+					in := activities.LeafInput{App: "web", Cluster: domain.ClusterName{Provider: "p", Name: fmt.Sprint(n)}}
+					in.Operation = domain.OpInstantiate
+					ctx := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: fmt.Sprint("leaf-", n), WaitForCancellation: true})
+					one := workflow.ExecuteChildWorkflow(ctx, workflows.ApplyToClusterName, in)
+					if err := workflow.Sleep(ctx, time.Second); err != nil { // the test's environment has one header for all that start at once
+						return err
+					}
+					all = append(all, one)
+				}
+				whole, _ := workflow.NewDisconnectedContext(ctx)
+				for _, one := range all {
+					if err := one.Get(whole, nil); err != nil {
+						return err
+					}
+				}
+				return nil
+			}, workflow.RegisterOptions{Name: workflows.InstantiateName})
+			if c.stopped {
+				env.RegisterDelayedCallback(env.CancelWorkflow, time.Hour)
+			}
+			env.ExecuteWorkflow(workflows.InstantiateName, workflows.OperationInput{})
+			require.NoError(t, env.GetWorkflowError())
+			names, failed := map[string]int{}, 0
+			for _, s := range r.Ended() {
+				require.Equal(t, "0af7651916cd43dd8448eb211c80319c", s.SpanContext().TraceID().String())
+				names[s.Name()]++
+				if s.Status().Code != 0 {
+					failed++
+				}
+				if c.stopped && s.Name() == workflows.ApplyToClusterName {
+					require.Contains(t, s.Attributes(), span.String(span.Outcome, measure.Stopped))
+				}
+			}
+			require.Equal(t, map[string]int{workflows.InstantiateName: 1, workflows.ApplyToClusterName: c.want}, names)
+			require.Equal(t, c.failed, failed)
+		})
 	}
-	require.Equal(t, map[string]int{workflows.InstantiateName: 1, workflows.ApplyToClusterName: tracedLeaves + 1}, names)
-	require.Equal(t, 1, failed)
+}
+
+// TestWhatGoesOnIsNoFailure: a watch goes on as a new run for ever.
+func TestWhatGoesOnIsNoFailure(t *testing.T) {
+	r, env := recording(t), tracedRun(t)
+	env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
+		return workflow.NewContinueAsNewError(ctx, workflows.WatchClustersName)
+	}, workflow.RegisterOptions{Name: workflows.WatchClustersName})
+	env.ExecuteWorkflow(workflows.WatchClustersName)
+	require.True(t, workflow.IsContinueAsNewError(env.GetWorkflowError()))
+	require.Len(t, r.Ended(), 1)
+	require.Zero(t, r.Ended()[0].Status().Code)
+	require.Contains(t, r.Ended()[0].Attributes(), span.String(span.Outcome, measure.Done))
 }
 
 // TestAttemptsAreRecordedLessAndLess, as a cluster that is away for weeks is tried every 10 s.

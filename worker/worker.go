@@ -52,7 +52,7 @@ func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, 
 	worker.SetStickyWorkflowCacheSize(o.Cache)
 	activities.BoundTasks(kube, o.Workflows)
 	activities.BoundSilent(kube, o.Clusters)
-	interceptors := []interceptor.WorkerInterceptor{&kinds{}, &measuring{}, &telemetry.RequestLogs{}, &tracing{}}
+	interceptors := []interceptor.WorkerInterceptor{&kinds{}, &measuring{}, &telemetry.RequestLogs{}, newTracing()}
 	if o.Leases != nil {
 		interceptors = append(interceptors, &leasing{leases: o.Leases})
 	}
