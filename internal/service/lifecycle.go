@@ -251,7 +251,7 @@ func (l *Lifecycle) Left(ctx context.Context, owner domain.Key) (texts []string,
 		for _, app := range records.Apps() {
 			for _, c := range app.Clusters {
 				if n := len(c.Marks) - len(slices.DeleteFunc(slices.Clone(c.Marks), domain.Mark.Ours)); n > 0 {
-					all, on[c.ClusterName.String()] = all+n, on[c.ClusterName.String()]+n
+					all, on[c.String()] = all+n, on[c.String()]+n
 				}
 			}
 		}
