@@ -163,6 +163,8 @@ func differenceLines(d *service.GroupDiff, objects bool) []string {
 				}
 			}
 			switch {
+			case r.Action == "change" && !r.Cut && len(r.Fields) == 0 && r.More == 0:
+				lines = append(lines, "      (it says the same, otherwise written)")
 			case r.Cut && r.Action == "change":
 				lines = append(lines, "      … (too large to be shown)")
 			case r.Cut && objects:

@@ -235,7 +235,9 @@ type FieldChange struct {
 
 // Fields are the members in which two manifests differ, in the order of their paths, but what clusters write themselves. Lists
 // whose elements have names of their own are compared by these, others of objects by their places, all else as a whole. Of the first
-// so many it says what they are, and of the others how many more there are. It ends with the error of waited, which is nil as long as somebody waits for it.
+// so many it says what they are, and of the others how many more there are. Where names of elements come in another order, that is a
+// change, too: a later init container waits for an earlier one. Where manifests differ in nothing else, it says what differs of what clusters
+// write, and in null members, as such an apply is one, too. It ends with the error of waited, which is nil as long as somebody waits for it.
 func Fields(waited func() error, before, after json.RawMessage, most int) (fields []FieldChange, more int, err error) {
 	if err := waited(); err != nil {
 		return nil, 0, err
@@ -251,6 +253,13 @@ func Fields(waited func() error, before, after json.RawMessage, most int) (field
 	quiet(y)
 	c := &fieldwise{waited: waited, most: most}
 	c.compare(nil, x, y)
+	if c.err == nil && len(c.fields) == 0 && c.more == 0 && !sameManifest(before, after) {
+		var x, y any
+		decode(before, &x) // as before
+		decode(after, &y)
+		c.nulls = true
+		c.compare(nil, x, y)
+	}
 	if c.err != nil {
 		return nil, 0, c.err
 	}
@@ -309,6 +318,7 @@ type fieldwise struct {
 	err    error // of waited
 	looked int   // at how many places
 	most   int
+	nulls  bool // a member that is null is another than one that is not there
 	fields []FieldChange
 	more   int
 }
@@ -378,7 +388,16 @@ func (c *fieldwise) compareMembers(at *place, x, y map[string]any) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		c.compare(&place{at, member(name)}, x[name], y[name])
+		a, was := x[name]
+		b, is := y[name]
+		switch here := (&place{at, member(name)}); {
+		case !c.nulls || was == is || a != nil || b != nil:
+			c.compare(here, a, b)
+		case was:
+			c.tell(here, "null", nil)
+		default:
+			c.tell(here, nil, "null")
+		}
 	}
 }
 
@@ -413,6 +432,9 @@ func (c *fieldwise) compareElements(at *place, x, y []any) {
 		}
 		return
 	}
+	if before, after := inBoth(x, y, name), inBoth(y, x, name); !slices.Equal(before, after) {
+		c.tell(&place{at, " (order)"}, before, after)
+	}
 	wanted := make(map[string]any, len(y))
 	for _, v := range y {
 		wanted[text(v.(map[string]any)[name])] = v
@@ -428,6 +450,20 @@ func (c *fieldwise) compareElements(at *place, x, y []any) {
 			c.compare(&place{at, element(name, called)}, nil, v)
 		}
 	}
+}
+
+// inBoth is what those elements of a list are called by that another list has, too, in their order.
+func inBoth(list, other []any, name string) (called []string) {
+	there := make(map[string]bool, len(other))
+	for _, v := range other {
+		there[text(v.(map[string]any)[name])] = true
+	}
+	for _, v := range list {
+		if is := text(v.(map[string]any)[name]); there[is] {
+			called = append(called, strings.Trim(is, `"`))
+		}
+	}
+	return called
 }
 
 // element is the step to an element that has a name.

@@ -127,7 +127,7 @@ func TestFields(t *testing.T) {
 		"members that come and go":   {`{spec: {a: 1}}`, `{spec: {b: {c: 2}}}`, "spec.a 1>\nspec.b >map[c:2]\n"},
 		"an element by its name": {
 			`{c: [{name: a, image: "x:1"}, {name: b, image: y}]}`, `{c: [{name: b, image: y}, {name: a, image: "x:2"}, {name: d}]}`,
-			"c[name=\"a\"].image x:1>x:2\nc[name=\"d\"] >map[name:d]\n",
+			"c (order) [a b]>[b a]\nc[name=\"a\"].image x:1>x:2\nc[name=\"d\"] >map[name:d]\n",
 		},
 		"elements without a name, by place": {`{rules: [{verbs: [get]}, {verbs: [list]}]}`, `{rules: [{verbs: [get, put]}]}`, "rules[0].verbs [get]>[get put]\nrules[1] map[verbs:[list]]>\n"},
 		"two of one name, by place":         {`{e: [{name: a, v: 1}, {name: a, v: 2}]}`, `{e: [{name: a, v: 1}, {name: a, v: 3}]}`, "e[1].v 2>3\n"},
@@ -137,8 +137,19 @@ func TestFields(t *testing.T) {
 		"numbers to the digit":              {`{n: 12345678901234567890}`, `{n: 12345678901234567891}`, "n 12345678901234567890>12345678901234567891\n"},
 		"what clusters write": {
 			`{metadata: {name: a, uid: x, generation: 1}, status: {ready: 1}, spec: {template: {metadata: {creationTimestamp: null}}}}`,
-			`{metadata: {name: a, resourceVersion: "7", creationTimestamp: now}, spec: {template: {metadata: {}}}}`, ``,
+			`{metadata: {name: a, resourceVersion: "7", creationTimestamp: now}, spec: {replicas: 2, template: {metadata: {}}}}`, "spec.replicas >2\n",
 		},
+		"what clusters write alone": {
+			`{metadata: {name: a, uid: x}, spec: {template: {metadata: {creationTimestamp: null}}}}`, `{metadata: {name: a}, spec: {template: {metadata: {}}}}`,
+			"metadata.uid x>\nspec.template.metadata.creationTimestamp null>\n",
+		},
+		"status alone":    {`{a: 1}`, `{a: 1, status: {b: 1}}`, "status >map[b:1]\n"},
+		"null and absent": {`{spec: {a: null}}`, `{spec: {b: null}}`, "spec.a null>\nspec.b >null\n"},
+		"the order alone": {
+			`{initContainers: [{name: a}, {name: b}, {name: c}]}`, `{initContainers: [{name: new}, {name: b}, {name: a}]}`,
+			"initContainers (order) [a b]>[b a]\ninitContainers[name=\"c\"] map[name:c]>\ninitContainers[name=\"new\"] >map[name:new]\n",
+		},
+		"more elements in the same order": {`{e: [{name: a}, {name: b}]}`, `{e: [{name: x}, {name: a}, {name: b}]}`, "e[name=\"x\"] >map[name:x]\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

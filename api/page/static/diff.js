@@ -74,6 +74,7 @@ function resource(r, open) {
     r.object ? h('pre', { tabIndex: 0, 'aria-label': r.resource }, yaml(r.object)) : null,
     r.cut ? h('p', { class: 'dim' }, 'It is too large to be shown.') : null,
   ].filter(Boolean);
+  if (!said.length && r.action === 'change') said.push(h('p', { class: 'dim' }, 'It says the same, otherwise written.'));
   if (!said.length) return h('li', {}, h('div', { class: 'flat' }, [...line.childNodes]));
   return h('li', {}, h('details', { open: Boolean(r.fields?.length) && open() }, line, h('div', { class: 'object' }, said)));
 }
