@@ -8,8 +8,8 @@ import (
 	"github.com/drover-io/drover/internal/pause"
 )
 
-// errNotAtOnce hands what could not be done in a workflow's task over to an activity.
-var errNotAtOnce = fail.New(fail.Unavailable, "not done at once")
+// ErrNotAtOnce (Unavailable) hands what could not be done in a workflow's task over to an activity: nothing has failed yet.
+var ErrNotAtOnce = fail.New(fail.Unavailable, "not done at once")
 
 // BoundTasks bounds how many of the workflow tasks that a worker does at a time may wait: what is to be done in others must
 // not have to wait for those. Half of them may try leaves at once, of which one whose cluster hangs holds its task until

@@ -107,7 +107,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 	if info.IsLocalActivity {
 		leave, ok := k.tries.enter()
 		if !ok {
-			return nil, errNotAtOnce
+			return nil, ErrNotAtOnce
 		}
 		defer leave()
 	}
@@ -150,7 +150,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 	switch {
 	case info.IsLocalActivity && (work.Err() != nil || outcome.Retry != nil):
 		// The activity that comes after this one begins anew and is the one to tell of the cluster.
-		return nil, errNotAtOnce
+		return nil, ErrNotAtOnce
 	case lost != nil: // what it has seen is no word on the cluster: it may be another attempt's doing
 		return nil, lost
 	case temporal.IsCanceledError(context.Cause(ctx)), errors.Is(context.Cause(work), errHalted):

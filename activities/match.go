@@ -272,7 +272,7 @@ func (m *Match) SettleMatches(ctx context.Context, in MatchesInput) (*Settled, e
 	if local {
 		leave, ok := m.Work.tries.enter()
 		if !ok {
-			return nil, errNotAtOnce
+			return nil, ErrNotAtOnce
 		}
 		defer leave()
 	}
@@ -299,11 +299,11 @@ func (m *Match) SettleMatches(ctx context.Context, in MatchesInput) (*Settled, e
 		case errors.Is(err, errOvertaken):
 			continue
 		case err != nil && local:
-			return nil, errNotAtOnce
+			return nil, ErrNotAtOnce
 		case err != nil:
 			return nil, err
 		case s.away.Load() && local && !s.silent: // the deadline may have been too short; the activity finds out
-			return nil, errNotAtOnce
+			return nil, ErrNotAtOnce
 		case s.away.Load():
 			out.Away = true
 			return out, nil

@@ -73,7 +73,7 @@ func TestReasonsOfOpenLeaves(t *testing.T) {
 	}{
 		"done":               {a: &attempt{}, err: nil, want: ""},
 		"refused for good":   {a: &attempt{}, err: fail.New(fail.Invalid, "no"), want: ""},
-		"tried at once":      {a: &attempt{}, err: errNotAtOnce, want: ""},
+		"tried at once":      {a: &attempt{}, err: ErrNotAtOnce, want: ""},
 		"does not answer":    {a: &attempt{state: progress{Connectivity: domain.ConnectivityRetrying}}, err: away, want: measure.Unreachable},
 		"answers and denies": {a: &attempt{reached: true, state: progress{Connectivity: domain.ConnectivityRetrying}}, err: away, want: measure.Refusing},
 		"waits":              {a: &attempt{state: progress{Reason: "a finalizer"}}, err: away, want: measure.Waiting},

@@ -160,7 +160,7 @@ type remnantsWait struct {
 func (k *Kube) awaitGone(ctx context.Context, in RemnantsInput, w *remnantsWait, left string) error {
 	if activity.GetInfo(ctx).IsLocalActivity {
 		if len(w.Going) > 0 {
-			return errNotAtOnce // the activity that comes after this one waits
+			return ErrNotAtOnce // the activity that comes after this one waits
 		}
 		return nil
 	}

@@ -181,7 +181,7 @@ func (a *attempt) remove(ctx context.Context, cluster, admin *kube.Cluster, job 
 	if local {
 		s, err := a.look(ctx, admin)
 		if err != nil || s.filled && awaited {
-			return kube.Outcome{Retry: errNotAtOnce}
+			return kube.Outcome{Retry: ErrNotAtOnce}
 		}
 		present = s.present
 	}

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"errors"
+
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
@@ -16,7 +18,15 @@ func count(info *activity.Info, err error) {
 	if info.Attempt > 1 {
 		attempt = "again"
 	}
-	measure.Attempts.Add(1, info.ActivityType.Name, attempt, measure.OutcomeOf(err))
+	measure.Attempts.Add(1, info.ActivityType.Name, attempt, attempted(err))
+}
+
+// attempted is how an attempt ended.
+func attempted(err error) string {
+	if errors.Is(err, activities.ErrNotAtOnce) {
+		return measure.HandedOver
+	}
+	return measure.OutcomeOf(err)
 }
 
 // measuring measures leaves. It has a workflow's end from the workflow's own code, as it is not being replayed: what ends a workflow

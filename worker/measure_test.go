@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/span"
 	"github.com/drover-io/drover/internal/telemetry"
 	"github.com/drover-io/drover/workflows"
 )
@@ -101,4 +103,35 @@ func TestLeavesAreMeasured(t *testing.T) {
 			require.Equal(t, before, after, "and nothing else")
 		})
 	}
+}
+
+// TestWhatIsHandedOverHasNotFailed: a first try in a workflow's task that is not enough is followed by an activity, which is no retry.
+func TestWhatIsHandedOverHasNotFailed(t *testing.T) {
+	ended := func(outcome string) (n float64) {
+		for _, m := range shown(t, "drover_attempts_total") {
+			if m.GetLabel()[0].GetValue() == "FailWhenCancelled" && m.GetLabel()[2].GetValue() == outcome {
+				n += m.GetCounter().GetValue()
+			}
+		}
+		return n
+	}
+	shown(t, "") // the process measures
+	before := ended(measure.HandedOver)
+	r := recording(t)
+	f := &failing{err: activities.ErrNotAtOnce}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // it is out of time
+	env := newEnvironment(ctx, t, f)
+	env.SetWorkerOptions(sdkworker.Options{
+		Interceptors: []interceptor.WorkerInterceptor{&kinds{}, newTracing()}, BackgroundActivityContext: span.Below(ctx, span.Parse(traced)),
+	})
+	_, err := env.ExecuteActivity(f.FailWhenCancelled)
+	require.Error(t, err)
+	require.InDelta(t, before+1, ended(measure.HandedOver), 0)
+	require.Zero(t, ended("Unavailable")+ended(measure.Canceled))
+	for _, s := range r.Ended() {
+		require.Zero(t, s.Status().Code)
+		require.Contains(t, s.Attributes(), span.String(span.Outcome, measure.HandedOver))
+	}
+	require.NotEmpty(t, r.Ended())
 }

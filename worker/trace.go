@@ -80,11 +80,11 @@ func (t *tracedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	attributes := append(argument(in.Args), span.Int(span.Attempt, int(info.Attempt)), attribute.Bool("drover.at_once", info.IsLocalActivity))
 	ctx, end := span.Begin(ctx, info.ActivityType.Name, span.Consumer, attributes...)
 	out, err := t.Next.ExecuteActivity(span.Limited(ctx), in)
-	outcome := measure.OutcomeOf(err)
-	if ctx.Err() != nil {
+	outcome := attempted(err)
+	if ctx.Err() != nil && outcome != measure.HandedOver {
 		outcome = measure.Canceled
 	}
-	end(outcome, err != nil && outcome != measure.Canceled)
+	end(outcome, err != nil && outcome != measure.Canceled && outcome != measure.HandedOver)
 	return out, err
 }
 

@@ -3,6 +3,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -163,11 +164,15 @@ type kindsInbound struct {
 // ExecuteActivity runs the activity and turns its error.
 func (k *kindsInbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	out, err := k.Next.ExecuteActivity(ctx, in)
+	ended := err
 	if ctx.Err() != nil && err != nil {
 		err = ctx.Err()
 	}
+	if !errors.Is(ended, activities.ErrNotAtOnce) { // what is out of time in a workflow's task, too
+		ended = err
+	}
 	info := activity.GetInfo(ctx)
-	count(&info, err)
+	count(&info, ended)
 	if ctx.Err() != nil {
 		return out, err
 	}

@@ -35,6 +35,8 @@ const (
 	Stopped  = "stopped"
 	Canceled = "canceled"
 	Accepted = "accepted"
+	// HandedOver is what could not be done in a workflow's own task, and is done by another attempt.
+	HandedOver = "handed over"
 )
 
 // Why leaves are open.
@@ -135,7 +137,10 @@ var (
 		Labels: []Label{
 			{Name: "activity", About: "the activity's type", Most: 60},
 			{Name: "attempt", About: "the first one of its activity or a later one", Values: []string{"first", "again"}},
-			{Name: "outcome", About: "done, canceled, or the kind of the failure", Values: append([]string{Done, Canceled}, failures...)},
+			{
+				Name: "outcome", About: "done, canceled, handed over by a first try in the workflow's own task, or the kind of the failure",
+				Values: append([]string{Done, Canceled, HandedOver}, failures...),
+			},
 		},
 	})
 	Clusters = newGauge(Instrument{
