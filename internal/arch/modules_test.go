@@ -14,7 +14,7 @@ import (
 )
 
 // builtTogether are the modules that a machine builds one after the other, the first one's folder being the repository's.
-var builtTogether = []string{".", "deploy/local", "test"}
+var builtTogether = []string{".", "deploy/local", "deploy/local/kube", "test"}
 
 // mayDiffer are the modules of which a second version is worth what it costs.
 var mayDiffer = map[string]string{
