@@ -1,0 +1,104 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// KeepRights adds to the role the rights that the account has in the cluster, so that Make takes none away that something may need that runs
+// there. It says which, such as "get example.com/*".
+func (o *Owned) KeepRights(ctx context.Context) ([]string, error) {
+	there, err := o.client.RbacV1().ClusterRoles().Get(ctx, o.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, o.failed(err, "look at the ClusterRole %s", o.Name)
+	}
+	if there.Annotations[registrationKey] != o.Registration {
+		return nil, nil // none of the account's: Make says whose it is
+	}
+	wanted := &rbacv1.ClusterRole{}
+	if err := yaml.Unmarshal(o.Role, wanted); err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "the ClusterRole cannot be read")
+	}
+	rules, kept := widened(wanted.Rules, there.Rules)
+	if len(kept) == 0 {
+		return nil, nil
+	}
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole", "metadata": map[string]any{"name": wanted.Name}, "rules": rules,
+	})
+	if err == nil {
+		o.Role, err = yaml.JSONToYAML(data)
+	}
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "the ClusterRole cannot be written")
+	}
+	return kept, nil
+}
+
+// widened are the rules that are wanted, and those of what there is that allow something else. kept is what they allow.
+func widened(wanted, there []rbacv1.PolicyRule) (rules []rbacv1.PolicyRule, kept []string) {
+	rules = slices.Clone(wanted)
+	for i := range there {
+		if more := beyond(&there[i], wanted); len(more) > 0 {
+			rules, kept = append(rules, there[i]), append(kept, more...)
+		}
+	}
+	slices.Sort(kept)
+	return rules, slices.Compact(kept)
+}
+
+// beyond are the rights of a rule that rules do not give.
+func beyond(rule *rbacv1.PolicyRule, rules []rbacv1.PolicyRule) (rights []string) {
+	in := func(list []string, one string) bool { return slices.Contains(list, one) || slices.Contains(list, "*") }
+	given := func(gives func(r *rbacv1.PolicyRule) bool) bool {
+		for i := range rules {
+			if gives(&rules[i]) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, verb := range rule.Verbs {
+		for _, url := range rule.NonResourceURLs {
+			if !given(func(r *rbacv1.PolicyRule) bool { return in(r.Verbs, verb) && in(r.NonResourceURLs, url) }) {
+				rights = append(rights, verb+" "+url)
+			}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				gives := func(r *rbacv1.PolicyRule) bool {
+					named := len(r.ResourceNames) == 0 || len(rule.ResourceNames) > 0 &&
+						!slices.ContainsFunc(rule.ResourceNames, func(name string) bool { return !slices.Contains(r.ResourceNames, name) })
+					return named && in(r.Verbs, verb) && in(r.APIGroups, group) && in(r.Resources, resource)
+				}
+				if !given(gives) {
+					rights = append(rights, right(verb, group, resource, rule.ResourceNames))
+				}
+			}
+		}
+	}
+	return rights
+}
+
+func right(verb, group, resource string, names []string) string {
+	text := verb + " " + resource
+	if group != "" {
+		text = verb + " " + group + "/" + resource
+	}
+	if len(names) > 0 {
+		text += fmt.Sprintf(" %v", names)
+	}
+	return text
+}
