@@ -6,11 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/client"
@@ -24,6 +26,7 @@ type accountFlags struct {
 	kubeconfig, context string
 	dryRun              bool
 	account, namespace  string
+	address             string
 	life                time.Duration
 }
 
@@ -43,6 +46,7 @@ func (f *accountFlags) add(c *cobra.Command) {
 		c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and do nothing")
 	}
 	if c.Name() != "remove" {
+		c.Flags().StringVar(&f.address, "address", "", "the `URL` by which Drover reaches the cluster, where it is not that of the context: a tunnel's for example")
 		c.Flags().DurationVar(&f.life, "expires-after", defaultLife, "for how long the token is to be good, at least 10m; the cluster may have it shorter")
 	}
 }
@@ -73,6 +77,9 @@ func (s *session) openAccount(f *accountFlags, kubeconfig []byte, key domain.Key
 	if f.life < 10*time.Minute && f.life != 0 {
 		return nil, usage("--expires-after %s: a token is good for at least 10m", f.life)
 	}
+	if _, err := f.readdressed(nil); err != nil {
+		return nil, err
+	}
 	o, err := kube.Own(kubeconfig, kube.Account{Namespace: f.namespace, Name: f.nameFor(key), Role: role, Life: f.life}, string(key))
 	if err != nil {
 		return nil, usage("%s", fail.TextOf(err))
@@ -83,18 +90,22 @@ func (s *session) openAccount(f *accountFlags, kubeconfig []byte, key domain.Key
 
 // enroll makes the account of a cluster and has it registered. Each step can be done again: what is there stays, a token that the API never
 // got ends with the next one that it gets. Only what has the token is registered with it; first and last are what comes before and after.
-func (s *session) enroll(ctx context.Context, api *client.API, key domain.Key, o *kube.Owned, first func() error, register func(kubeconfig []byte) error, last func() error) error {
-	_, err := api.Get(ctx, domain.ClustersNoun, key) // before anything is made: who may not, or reaches no API, has changed nothing
-	known := err == nil
-	if err != nil && !fail.Is(err, fail.NotFound) {
-		return err
-	}
+func (s *session) enroll(ctx context.Context, o *kube.Owned, known, narrow bool, first func() error, register func(kubeconfig []byte) error, last func() error) error {
 	there, err := o.There(ctx)
 	if err != nil {
 		return err
 	}
 	if err := first(); err != nil {
 		return err
+	}
+	if !narrow {
+		kept, err := o.KeepRights(ctx)
+		if err != nil {
+			return err
+		}
+		if len(kept) > 0 {
+			s.sayf("%d rights that nobody has asked for now stay: %s (--narrow)", len(kept), few(kept))
+		}
 	}
 	if err := o.Make(ctx); err != nil {
 		return err
@@ -138,6 +149,47 @@ func refused(err error) bool {
 	return errors.As(err, &answered) && answered.Code >= 400 && answered.Code < 500 && !transient(err)
 }
 
+// reregister gives the API the credential of a cluster that is registered, which it refuses if it cannot use the cluster with it: what ends the one
+// before comes next.
+func (s *session) reregister(ctx context.Context, api *client.API, c *domain.Cluster, f *accountFlags, kubeconfig []byte) error {
+	kubeconfig, err := f.readdressed(kubeconfig)
+	if err != nil {
+		return err
+	}
+	_, warnings, err := api.PutReachable(ctx, c, kubeconfig)
+	if fail.Is(err, fail.Precondition) {
+		s.note("The token before stays good. The API is given the context's address of the cluster, unless --address says by which one it can reach it.")
+	}
+	if err != nil {
+		return err
+	}
+	s.warn(warnings)
+	s.sayf("%s %s", domain.KeyOf(c), configured)
+	return nil
+}
+
+// readdressed leads to the address by which Drover reaches the cluster; of no kubeconfig it only says whether the address is one.
+func (f *accountFlags) readdressed(kubeconfig []byte) ([]byte, error) {
+	if at, err := url.Parse(f.address); err != nil || f.address != "" && (at.Scheme != "https" || at.Host == "") {
+		return nil, usage("--address %q: it is a URL such as https://edge01.example:6443", f.address)
+	}
+	if f.address == "" || kubeconfig == nil {
+		return kubeconfig, nil
+	}
+	file, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("decode kubeconfig: %w", err)
+	}
+	for _, to := range file.Clusters {
+		to.Server, to.TLSServerName, to.ProxyURL = f.address, "", "" // which are those of the way that is taken here
+	}
+	data, err := clientcmd.Write(*file)
+	if err != nil {
+		return nil, fmt.Errorf("encode kubeconfig: %w", err)
+	}
+	return data, nil
+}
+
 // takeBack takes away what nobody has registered.
 func (s *session) takeBack(ctx context.Context, o *kube.Owned, known bool, account string) {
 	var err error
@@ -177,7 +229,8 @@ func (s *session) clusterRotate() *cobra.Command {
 		Use: "rotate NAME", Short: "Replace the credential of a cluster that 'cluster add' has made, at once",
 		Long: `Replace the credential of a cluster that 'cluster add' has made. With the rights of a context of your kubeconfig a new ServiceAccount with
 a token is made and given to the API, which has running operations go on with it; then the ServiceAccount before is deleted, which ends all
-tokens of it. What dies in between is gone on with by a second run: until the API has the new token the one before is good.`,
+tokens of it. What dies in between is gone on with by a second run: until the API has the new token the one before is good. The API
+refuses one with which it cannot reach the cluster; the one before stays then.`,
 		Example: "  drover cluster rotate edge01 --context edge01",
 		Args:    numbered(1, 1, "the name of a cluster"),
 		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -224,13 +277,7 @@ tokens of it. What dies in between is gone on with by a second run: until the AP
 			return nil
 		}
 		issued, err := s.replaceToken(ctx, o, true, func(kubeconfig []byte) error {
-			warnings, err := api.Put(ctx, registered, kubeconfig)
-			if err != nil {
-				return err
-			}
-			s.warn(warnings)
-			s.sayf("%s %s", key, configured)
-			return nil
+			return s.reregister(ctx, api, registered.(*domain.Cluster), f, kubeconfig)
 		})
 		if err != nil {
 			return err
@@ -241,8 +288,15 @@ tokens of it. What dies in between is gone on with by a second run: until the AP
 }
 
 // forgetCluster deletes a registration, and where a context is given the account in the cluster. A second run goes on with what is left.
+// Where the account is not there, nothing is deleted: it is in another cluster, and its token good.
 func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain.Key, abandon bool, f *accountFlags) error {
+	_, err := api.Get(ctx, domain.ClustersNoun, key)
+	known := err == nil
+	if err != nil && !fail.Is(err, fail.NotFound) {
+		return err
+	}
 	var o *kube.Owned
+	there := false
 	if f.given() {
 		kubeconfig, err := s.kubeconfig(f.kubeconfig, f.context, false)
 		if err != nil {
@@ -251,16 +305,30 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 		if o, err = s.openAccount(f, kubeconfig, key, nil); err != nil {
 			return err
 		}
-		if _, err := o.There(ctx); err != nil { // another's, or it does not answer: then nothing is forgotten yet
+		if there, err = o.There(ctx); err != nil { // another's, or it does not answer: then nothing is forgotten yet
 			return err
+		}
+		missing := fmt.Sprintf("the cluster of that context has no account %s of Drover's", o.Name)
+		switch {
+		case !there && known:
+			return fail.New(fail.Conflict, "%s: it is not %s, or 'cluster add' has not made its account; nothing is deleted; without --context the registration alone is", missing, key)
+		case !there:
+			s.warn([]string{missing + ": if it is the cluster of another context, the account there has a token that stays good"})
 		}
 	}
 	if f.dryRun {
-		_, err := api.Get(ctx, domain.ClustersNoun, key)
-		if err == nil {
+		switch {
+		case known:
 			s.sayf("%s would be deleted (dry run)", key)
+		case o == nil:
+			return err
+		default:
+			s.sayf("%s is not there", key)
 		}
-		return err
+		if there {
+			s.sayf("its account %s would be deleted in the cluster (dry run)", o.Name)
+		}
+		return nil
 	}
 	done, err := s.removeCluster(ctx, api, key, abandon)
 	switch {
@@ -275,8 +343,7 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 		s.note("The account that 'cluster add' may have made in the cluster is still there: with --context it is taken away.")
 		return nil
 	}
-	there, err := o.Drop(ctx)
-	if err != nil {
+	if there, err = o.Drop(ctx); err != nil {
 		return err
 	}
 	if there {

@@ -54,7 +54,7 @@ func (s *session) cluster() *cobra.Command {
 	remove := &cobra.Command{
 		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Forget a cluster, with its labels and what else is registered of it",
 		Long: `Forget a cluster, with its labels. One in which something runs is refused: terminate that first. With --context also the account
-that 'cluster add' has made in the cluster is taken away.`,
+that 'cluster add' has made in the cluster is taken away; if it is not there, nothing is deleted.`,
 		Example: "  drover cluster remove edge01 --context edge01",
 	}
 	in.add(remove)
@@ -160,7 +160,8 @@ ClusterRole with the least rights that Drover needs for the way in which the clu
 API gets a kubeconfig with that token alone, and seals it. Then it is tried: version, latency, rights. The provider is made where it is not there; without one
 it is the only one there is, or else "default".
 
-What dies in between is gone on with by a second run, which replaces the token of one that is registered. 'cluster rotate' replaces the
+What dies in between is gone on with by a second run, which replaces the token of one that is registered. What it does not say stays as it is
+registered, and the ClusterRole keeps the rights that it has, unless --narrow takes away what is not asked for now. 'cluster rotate' replaces the
 token before it expires, 'cluster remove --context' takes the account away again.
 
 --use-own-credentials makes nothing in the cluster: the user of the context is sent, with the files that it names. What works in the
@@ -175,7 +176,9 @@ cluster has that user's rights then. A user that runs a program for its credenti
 	report := c.Flags().String("report", "", "how the cluster reports: auto (when missing), agent, install, agentless or none")
 	groups := c.Flags().StringSlice("groups", nil, "further API `groups` whose kinds charts have; * for any")
 	users := c.Flags().Bool("logical-cloud-users", false, "for logical clouds of level 1, too: certificates of their users are signed, and who may have that done may be any user of the cluster")
+	narrow := c.Flags().Bool("narrow", false, "take away rights that the account has from before and that are not asked for now; what runs there may need them")
 	own := c.Flags().Bool("use-own-credentials", false, "send the user of the context, and make nothing in the cluster")
+	c.MarkFlagsMutuallyExclusive("narrow", "use-own-credentials")
 	dryRun := c.Flags().Bool("dry-run", false, "show the ClusterRole and say what would be registered, and do nothing")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ctx := c.Context()
@@ -183,8 +186,7 @@ cluster has that user's rights then. A user that runs a program for its credenti
 		if err != nil {
 			return err
 		}
-		role, err := access.ClusterRole("drover", domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...)
-		if err != nil {
+		if _, err := access.ClusterRole("drover", domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...); err != nil {
 			return usage("--report or --groups: %s", fail.TextOf(err))
 		}
 		api, err := s.api()
@@ -195,7 +197,19 @@ cluster has that user's rights then. A user that runs a program for its credenti
 		if err != nil {
 			return err
 		}
-		x, err := adding(key, *labels, domain.Report(*report))
+		// Before anything is made: who may not, or reaches no API, has changed nothing.
+		registered, err := s.registered(ctx, api, key, *own)
+		if err != nil {
+			return err
+		}
+		if registered != nil && !c.Flags().Changed("report") {
+			*report = string(registered.Spec.Report)
+		}
+		x, err := adding(key, registered, *labels, domain.Report(*report))
+		if err != nil {
+			return err
+		}
+		role, err := access.ClusterRole(f.nameFor(key), domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...)
 		if err != nil {
 			return err
 		}
@@ -204,21 +218,24 @@ cluster has that user's rights then. A user that runs a program for its credenti
 			if !*own {
 				fmt.Fprintf(s.Out, "%s", role)
 			}
-			x.cluster.File = kubeconfig
+			if x.cluster.File, err = f.readdressed(kubeconfig); err != nil {
+				return err
+			}
 			return s.registerBy(ctx, a, append([]client.Step{x.provider, x.cluster}, x.labels...)...)
-		}
-		name := f.nameFor(key)
-		if role, err = access.ClusterRole(name, domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...); err != nil {
-			return err
 		}
 		o, err := s.openAccount(f, kubeconfig, key, role)
 		if err != nil {
 			return err
 		}
-		return s.enroll(ctx, api, key, o,
+		return s.enroll(ctx, o, registered != nil, *narrow,
 			func() error { return s.registerBy(ctx, a, x.provider) },
 			func(kubeconfig []byte) error {
-				x.cluster.File = kubeconfig
+				if registered != nil {
+					return s.reregister(ctx, api, x.cluster.Object.(*domain.Cluster), f, kubeconfig)
+				}
+				if x.cluster.File, err = f.readdressed(kubeconfig); err != nil {
+					return err
+				}
 				return s.registerBy(ctx, a, x.cluster)
 			},
 			func() error { return s.registerBy(ctx, a, x.labels...) })
@@ -261,14 +278,31 @@ type added struct {
 	labels            []client.Step
 }
 
-// adding is what registers a cluster; a label that cannot be one is refused before anything is made.
-func adding(key domain.Key, labels []string, report domain.Report) (*added, error) {
+// registered is what there is of a cluster, nil for nothing, or for what may not be seen of one that is sent as it is: who then writes over one is
+// refused by the API.
+func (s *session) registered(ctx context.Context, api *client.API, key domain.Key, own bool) (*domain.Cluster, error) {
+	o, err := api.Get(ctx, domain.ClustersNoun, key)
+	switch {
+	case fail.Is(err, fail.NotFound) || own && fail.Is(err, fail.Forbidden):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return o.(*domain.Cluster), nil
+}
+
+// adding is what registers a cluster, or changes one that is registered as nobody has said that it is not to be; a label that cannot be one
+// is refused before anything is made.
+func adding(key domain.Key, registered *domain.Cluster, labels []string, report domain.Report) (*added, error) {
 	provider, name := domain.Cut(domain.ClustersNoun, key)
+	cluster := &domain.Cluster{Identity: domain.Identity{Parent: provider}, Metadata: domain.Metadata{Name: name}}
+	if registered != nil {
+		*cluster = *registered
+	}
+	cluster.Spec.Report = report
 	a := &added{
 		provider: client.Step{Object: &domain.ClusterProvider{Metadata: domain.Metadata{Name: provider.Name()}}},
-		cluster: client.Step{Object: &domain.Cluster{
-			Identity: domain.Identity{Parent: provider}, Metadata: domain.Metadata{Name: name}, Spec: domain.ClusterSpec{Report: report},
-		}},
+		cluster:  client.Step{Object: cluster},
 	}
 	for _, l := range labels {
 		label := &domain.ClusterLabel{Identity: domain.Identity{Parent: key}, Label: l}

@@ -37,7 +37,7 @@ users:
 	require.Equal(t, "cluster-providers/site created\n"+key+" created\n"+key+"/labels/edge created\n"+key+"/labels/small created\n", w.done(add...))
 	require.Equal(t, key+" unchanged\n"+key+"/labels/edge unchanged\n"+key+"/labels/small unchanged\n", w.done(add...))
 	require.Contains(t, w.done("cluster", "list"), "edge01")
-	require.Contains(t, w.done("cluster", "check", "edge01"), "Connectivity:  Unknown")
+	require.Contains(t, w.done("cluster", "check", "edge01"), "Connectivity:  Available")
 	for want, args := range map[string][]string{
 		`has no context "none"`:    {"site/edge02", "--kubeconfig", file, "--kube-context", "none"},
 		"credentials by a program": {"site/edge02", "--kubeconfig", file, "--kube-context", "run", "--use-own-credentials"},

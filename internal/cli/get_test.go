@@ -88,7 +88,7 @@ func TestGet(t *testing.T) {
 	const path = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
 	require.Equal(t, "NAME   DESCRIPTION\ndemo\n", w.done("get", "projects"))
 	require.Equal(t, "CLUSTER-PROVIDER   NAME     CONNECTIVITY   REPORT   HEARD   GROUPS\n"+
-		"edge               edge01   Unknown        auto     -       0\n", w.done("get", "cluster"))
+		"edge               edge01   Available      auto     -       0\n", w.done("get", "cluster"))
 	require.Equal(t, path+"\n", w.done("get", "dig", "-o", "name"))
 	for _, args := range [][]string{
 		{"group"}, {"deployment-intent-groups", "web"}, {"groups", "v1/web"}, {"dig", "-p", "demo"}, {"groups", "--in", "vfw/v1"}, {path}, {"group/web"}, {"/v2/" + path},

@@ -58,6 +58,8 @@ type world struct {
 	db       *store.Store
 	engine   *engine
 	contexts atomic.Int64 // that stand has made
+	// reaches says whether the API reaches a cluster, nil for any.
+	reaches func(ctx context.Context, kubeconfig []byte) (version string, err error)
 	// foresees says what becomes of texts of a ConfigMap by an operation, nil for nothing.
 	foresees func(s domain.Scope, goal domain.Goal) (before, after string, err error)
 }
@@ -96,6 +98,12 @@ func newWorldWhere(t testing.TB, prove authn.Prover, offers authn.Offers) *world
 			Chart:      func(_ context.Context, app string, tgz []byte) error { return render.CheckChart(app, tgz) },
 			Profile:    func(_ context.Context, tgz []byte) error { return render.CheckProfile(tgz) },
 			Kubeconfig: kube.Config{}.CheckKubeconfig,
+			Reach: func(ctx context.Context, kubeconfig []byte) (string, error) {
+				if w.reaches == nil {
+					return "", nil
+				}
+				return w.reaches(ctx, kubeconfig)
+			},
 		},
 		Renewing: db.Renewing,
 	})

@@ -1,0 +1,120 @@
+package cli_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/access"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/kubetest"
+)
+
+const edge01 = "cluster-providers/site/clusters/edge01"
+
+// registered is what is stored of the cluster.
+func (a *account) registered() *domain.Cluster {
+	a.t.Helper()
+	o, err := a.db.Get(a.t.Context(), domain.ClustersNoun, edge01)
+	require.NoError(a.t, err)
+	return o.(*domain.Cluster)
+}
+
+// TestATokenEndsOnlyWhenTheAPIReachesTheClusterWithTheNext: who rotates may reach the cluster where the API does not, by a tunnel for example.
+func TestATokenEndsOnlyWhenTheAPIReachesTheClusterWithTheNext(t *testing.T) {
+	a := newAccount(t)
+	a.done(append([]string{"cluster", "add"}, a.at...)...)
+	good, kept := a.sent, a.registered()
+	a.reaches = func(_ context.Context, kubeconfig []byte) (string, error) {
+		if strings.Contains(string(kubeconfig), "https://edge01.example:6443") {
+			return "v1.34.1", nil
+		}
+		return "", fail.New(fail.Unavailable, "nobody answers")
+	}
+	for _, what := range []string{"rotate", "add"} {
+		r := a.run(append([]string{"cluster", what}, a.at...)...)
+		require.Equal(t, 1, r.code, r.out+r.err)
+		require.Contains(t, r.err, "nobody answers; nothing is changed")
+		require.Contains(t, r.err, "--address")
+		require.Eventually(t, func() bool { return !a.works() }, kubetest.Deadline, kubetest.Tick, "the new token is taken back")
+		require.Equal(t, kept, a.registered())
+		a.sent = good
+		require.True(t, a.works(), "the one that is registered stays good")
+	}
+	r := a.run(append([]string{"cluster", "rotate", "--address", "edge01.example:6443"}, a.at...)...)
+	require.Equal(t, 2, r.code, r.err)
+	for _, what := range []string{"rotate", "add"} {
+		out := a.done(append([]string{"cluster", what, "--address", "https://edge01.example:6443"}, a.at...)...)
+		require.Contains(t, out, edge01+" configured\n")
+		require.Contains(t, out, "answers in", "which is tried from here by the context's address")
+		require.Contains(t, string(a.sent), "server: https://edge01.example:6443")
+		require.NotEqual(t, kept.KubeconfigDigest, a.registered().KubeconfigDigest)
+	}
+}
+
+// TestASecondAddTakesNothingAway: what it says nothing of stays as it is registered, and the ClusterRole keeps the rights that it has, until
+// somebody says that it is not to.
+func TestASecondAddTakesNothingAway(t *testing.T) {
+	a := newAccount(t)
+	a.done(append([]string{"cluster", "add", "--report", "agentless", "--groups", "example.com", "--logical-cloud-users"}, a.at...)...)
+	w := a.registered()
+	w.Description = "behind the hill"
+	require.NoError(t, a.db.Replace(t.Context(), w))
+	lacks := func(users bool, groups ...string) []string {
+		t.Helper()
+		role, err := access.ClusterRole(a.name, domain.ReportAgentless, users, groups...)
+		require.NoError(t, err)
+		seen, err := kube.See(t.Context(), a.sent, role)
+		require.NoError(t, err)
+		return seen.Lacks
+	}
+	require.Empty(t, lacks(true, "example.com"))
+
+	out := a.done(append([]string{"cluster", "add", "--groups", "example.org"}, a.at...)...)
+	require.Contains(t, out, "rights that nobody has asked for now stay: ")
+	require.Contains(t, out, "example.com/*")
+	require.Contains(t, out, "(--narrow)")
+	require.Contains(t, out, "rights: all that are needed")
+	require.Equal(t, domain.ReportAgentless, a.registered().Spec.Report)
+	require.Equal(t, "behind the hill", a.registered().Description)
+	require.Empty(t, lacks(true, "example.com", "example.org"))
+
+	out = a.done(append([]string{"cluster", "add", "--report", "agent", "--groups", "example.org", "--narrow"}, a.at...)...)
+	require.NotContains(t, out, "--narrow")
+	require.Equal(t, domain.ReportAgent, a.registered().Spec.Report)
+	require.Equal(t, "behind the hill", a.registered().Description)
+	require.Contains(t, lacks(false, "example.com"), "patch example.com/*")
+	require.NotContains(t, lacks(false, "example.org"), "patch example.org/*")
+	require.Contains(t, lacks(true), "approve certificates.k8s.io/signers")
+	role, err := access.ClusterRole(a.name, domain.ReportAgent, false)
+	require.NoError(t, err)
+	require.Contains(t, a.done(append([]string{"cluster", "add", "--dry-run"}, a.at...)...), string(role), "for the report that is registered")
+}
+
+// TestNoLiveAccountIsLeftInSilence: a registration whose account is not in the cluster of the context is not forgotten with that context.
+func TestNoLiveAccountIsLeftInSilence(t *testing.T) {
+	a := newAccount(t)
+	a.done(append([]string{"cluster", "add"}, a.at...)...)
+	remove := append([]string{"cluster", "remove"}, a.at...)
+	wrong := append(remove, "--account", a.name+"-other") // as in another cluster
+	for _, args := range [][]string{wrong, append(wrong, "--dry-run")} {
+		r := a.run(args...)
+		require.Equal(t, 1, r.code, r.out+r.err)
+		require.Contains(t, r.err, "without --context")
+		require.NotNil(t, a.registered())
+	}
+	require.True(t, a.works())
+	require.Equal(t, edge01+" would be deleted (dry run)\nits account "+a.name+" would be deleted in the cluster (dry run)\n", a.done(append(remove, "--dry-run")...))
+	require.True(t, a.works())
+	a.done("cluster", "remove", "site/edge01")
+	require.Equal(t, edge01+" is not there\nits account "+a.name+" would be deleted in the cluster (dry run)\n", a.done(append(remove, "--dry-run")...))
+	require.Contains(t, a.run(wrong...).err, "has no account", "nor is there anything of that name")
+	require.True(t, a.works())
+	require.Contains(t, a.done(remove...), " deleted in the cluster\n")
+	require.Eventually(t, func() bool { return !a.works() }, kubetest.Deadline, kubetest.Tick)
+	require.Contains(t, a.run(append(remove, "--dry-run")...).err, "has no account")
+}
