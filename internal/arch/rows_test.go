@@ -130,7 +130,7 @@ var layers = []layer{
 			libs:  "golang.org/x/sync",
 			world: "context",
 		},
-		{pkg: "trail", ours: "audit policy fail", world: "context"},
+		{pkg: "trail", ours: "audit authn policy lru fail", world: "context"},
 		{pkg: "notify", ours: "status domain fail", libs: "github.com/prometheus/client_golang", world: "context"},
 		{
 			pkg:  "engine",

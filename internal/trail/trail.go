@@ -122,7 +122,7 @@ func New(c Config) *Trail {
 		c.Ring = []*audit.Key{c.Key}
 	}
 	writer := c.Process + "-" + strings.ToLower(rand.Text()[:16])
-	return &Trail{Config: c, writer: writer, chain: audit.NewChain(writer), named: map[string]int64{}}
+	return &Trail{Config: c, writer: writer, chain: audit.NewChain(writer), named: map[string]int64{}, refused: newRefusals()}
 }
 
 // Writer is the name of the trail in its records.

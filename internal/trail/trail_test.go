@@ -639,6 +639,47 @@ func BenchmarkWrite(b *testing.B) {
 	})
 }
 
+// TestStrangersDoNotFillTheLog: some addresses that are refused all day have few records, and neither hide another one nor have what is
+// kept of identities forgotten. An IPv6 network is one address.
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	c := newClock()
+	tr := begin(t, open(t), c)
+	from := func(who, address string) bool {
+		r := audit.Record{Event: audit.Answered, Verb: "GET", From: address, Who: &audit.Who{Kind: "anonymous"}, Result: "Forbidden"}
+		if who != "" {
+			r.Who = &audit.Who{Kind: "user", Name: who}
+		}
+		return tr.Admits(r)
+	}
+	flood := func(n int) (admitted int) {
+		for range n {
+			for i := range 20 {
+				if from("", fmt.Sprintf("192.0.2.%d:4711", i+1)) {
+					admitted++
+				}
+			}
+			c.advance(time.Second)
+		}
+		return admitted
+	}
+	flood(12 * 60 * 60)
+	require.Less(t, flood(12*60*60), 5_000, "once they have had their first records")
+	require.False(t, from("", "192.0.2.1:4711"))
+	require.True(t, from("", "198.51.100.1:4711"), "who was not seen before is not hidden")
+	require.True(t, from("alice", "192.0.2.1:4711"))
+	for from("alice", "192.0.2.1:4711") {
+	}
+	var of int
+	for i := range 20_000 {
+		if from("", fmt.Sprintf("[2001:db8::%x]:4711", i+1)) {
+			of++
+		}
+		_ = from("", fmt.Sprintf("10.1.%d.%d:4711", i/256, i%256))
+	}
+	require.LessOrEqual(t, of, 20, "one network")
+	require.False(t, from("alice", "192.0.2.1:4711"), "it is known that she has had hers")
+}
+
 // TestRefusalsThatComeTooFast: they are counted for each address, for each identity and in all, and one record says how many have
 // none; what came of commands has room beside those that wait for the store.
 func TestRefusalsThatComeTooFast(t *testing.T) {
@@ -661,7 +702,7 @@ func TestRefusalsThatComeTooFast(t *testing.T) {
 	}
 	host := func(name string) func(int) string { return func(int) string { return name } }
 	require.Equal(t, 20, admitted(50, "", host("192.0.2.1")))
-	require.Equal(t, 80, admitted(200, "", func(i int) string { return fmt.Sprint("host", i) }), "of all addresses")
+	require.Equal(t, 80+100, admitted(200, "", func(i int) string { return fmt.Sprint("host", i) }), "of all addresses, and of those that have none yet")
 	require.Equal(t, 100, admitted(150, "alice", host("192.0.2.1")))
 	require.Equal(t, 100, admitted(150, "bob", host("192.0.2.1")))
 	c.advance(time.Second)
@@ -691,7 +732,7 @@ func TestRefusalsThatComeTooFast(t *testing.T) {
 			records++
 		}
 	}
-	require.Equal(t, int64(30+120+48+42), more["Unauthorized"])
+	require.Equal(t, int64(30+20+48+42), more["Unauthorized"])
 	require.Equal(t, int64(100+n-records), more["Forbidden"])
 	require.Less(t, records, n)
 	require.Empty(t, verify(t, lines).Problems)
