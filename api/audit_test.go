@@ -101,7 +101,7 @@ func (s *auditStore) PutAudit(ctx context.Context, lines []audit.Line) (int, err
 }
 
 // newAuditedWorld is a world whose requests are recorded. Nobody may delete controllers, and what is called secret is hidden.
-func newAuditedWorld(t *testing.T) (w *world, records *auditStore) {
+func newAuditedWorld(t *testing.T, change ...func(*deps)) (w *world, records *auditStore) {
 	records = &auditStore{}
 	key := audit.NewKey(bytes.Repeat([]byte{3}, 32))
 	var tr *trail.Trail
@@ -124,6 +124,9 @@ func newAuditedWorld(t *testing.T) (w *world, records *auditStore) {
 			}
 			return next(ctx)
 		}, inner}
+		for _, c := range change {
+			c(d)
+		}
 	})
 	require.NoError(t, tr.Begin(t.Context()))
 	t.Cleanup(func() { require.NoError(t, tr.Close(context.WithoutCancel(t.Context()))) })

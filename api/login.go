@@ -130,6 +130,7 @@ func (e *edge) endLogin(c echo.Context) error {
 	if login != nil {
 		asked.Name = domain.SessionName(login.ID)
 	}
+	c.Set(contextPassed, true)
 	err := e.door.Pass(ctx, asked, func(ctx context.Context, _ door.Service) error { return e.login.Logins.Keep(ctx, login) })
 	if err != nil {
 		return err
@@ -152,6 +153,7 @@ func (e *edge) logout(c echo.Context) error {
 	}
 	c.SetCookie(e.login.cookie(sessionCookie, "", 0, http.SameSiteStrictMode))
 	asked := &door.Request{Verb: door.Delete, Noun: domain.Sessions, Name: domain.SessionName(authn.SessionID(secret))}
+	c.Set(contextPassed, true)
 	err := e.door.Pass(r.Context(), asked, func(ctx context.Context, _ door.Service) error { return e.login.Logins.End(ctx, secret) })
 	if err != nil {
 		return err

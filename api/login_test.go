@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/service"
@@ -217,6 +218,30 @@ func TestLoginsThatFail(t *testing.T) {
 	answer = browse(t, w, "GET", "/login/callback?state=good", nil, sealed)
 	require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
 	require.Len(t, p.kept, kept, "what cannot be recorded is not done")
+}
+
+// TestLoginsThatFailAreRecordedOnce: by the door, and not by the edge again; what does not come to the door by the edge.
+func TestLoginsThatFailAreRecordedOnce(t *testing.T) {
+	w, _ := newAuditedWorld(t, func(d *deps) {
+		d.Login = api.Login{Logins: &people{}}
+		d.steps = append([]door.Step{d.steps[0], func(ctx context.Context, r *door.Request, next door.Next) error {
+			if r.Noun == domain.Sessions {
+				return fail.New(fail.Forbidden, "may not")
+			}
+			return next(ctx)
+		}}, d.steps[1:]...)
+	})
+	plain := map[string]string{"Accept": "application/json"}
+	sealed, session := &http.Cookie{Name: "drover-login", Value: "sealed"}, &http.Cookie{Name: "drover-session", Value: "alices-secret"}
+	require.Equal(t, http.StatusForbidden, browse(t, w, "GET", "/login/callback?state=good", plain, sealed).StatusCode)
+	require.Equal(t, http.StatusForbidden, browse(t, w, "POST", "/logout", plain, session).StatusCode)
+	require.Equal(t, http.StatusBadRequest, browse(t, w, "POST", "/logout", plain).StatusCode)
+	name := domain.SessionName(authn.SessionID("alices-secret"))
+	want := []string{
+		"answered create sessions/" + name + " Forbidden", "answered delete sessions/" + name + " Forbidden", "answered POST /logout Invalid",
+	}
+	require.Eventually(t, func() bool { return len(audited(t, w, "/v2/audit?event=answered").Items) >= len(want) }, time.Minute, time.Millisecond)
+	require.ElementsMatch(t, want, told(audited(t, w, "/v2/audit?event=answered")))
 }
 
 // TestOffers: everybody is told how to log in, and there are no routes for that where nobody does.
