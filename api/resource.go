@@ -111,7 +111,11 @@ func (r resource) about(method string) string {
 	case http.MethodPut:
 		text = "The body replaces the whole document; its name is that of the path."
 	case http.MethodDelete:
-		return "What others still refer to, or what has something below it, cannot be deleted (409)."
+		text = "What others still refer to, or what has something below it, cannot be deleted (409)."
+		if r.noun.Owner != nil {
+			text += " Where a terminate was stopped or has failed, a warning says what stays in clusters: nothing deletes that any more."
+		}
+		return text
 	default:
 		return "What was written comes back with every member."
 	}
