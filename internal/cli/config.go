@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -97,6 +98,23 @@ func (s *session) save(c *settings) error {
 		return errUsage{err}
 	}
 	return nil
+}
+
+// update changes the file, and has no other command change it meanwhile: what one has renewed would be lost by another one.
+func (s *session) update(ctx context.Context, change func(*settings) error) error {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	if err := change(c); err != nil {
+		return err
+	}
+	return s.save(c)
 }
 
 // find is the context of a name, nil when there is none.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -25,7 +26,7 @@ func (s *session) contexts() *cobra.Command {
 		Args:    numbered(1, 1, "the name of the context"),
 	}
 	use := set.Flags().Bool("use", false, "use it from now on")
-	set.RunE = func(_ *cobra.Command, args []string) error { return s.setContext(args[0], *use) }
+	set.RunE = func(c *cobra.Command, args []string) error { return s.setContext(c.Context(), args[0], *use) }
 	c.AddCommand(
 		&cobra.Command{
 			Use: "list", Aliases: []string{"ls"}, Short: "List the contexts, the current one with a star", Args: cobra.NoArgs,
@@ -34,13 +35,13 @@ func (s *session) contexts() *cobra.Command {
 		&cobra.Command{
 			Use: "use NAME", Short: "Use a context from now on", Args: numbered(1, 1, "the name of the context"),
 			ValidArgsFunction: s.completeContexts,
-			RunE:              func(_ *cobra.Command, args []string) error { return s.useContext(args[0]) },
+			RunE:              func(c *cobra.Command, args []string) error { return s.useContext(c.Context(), args[0]) },
 		},
 		set,
 		&cobra.Command{
 			Use: "delete NAME", Aliases: []string{"rm"}, Short: "Forget a context", Args: numbered(1, 1, "the name of the context"),
 			ValidArgsFunction: s.completeContexts,
-			RunE:              func(_ *cobra.Command, args []string) error { return s.deleteContext(args[0]) },
+			RunE:              func(c *cobra.Command, args []string) error { return s.deleteContext(c.Context(), args[0]) },
 		},
 	)
 	return c
@@ -71,66 +72,68 @@ func (s *session) listContexts() error {
 	return t.flush()
 }
 
-func (s *session) useContext(name string) error {
-	found, err := s.load()
-	if err != nil {
-		return err
+func (s *session) useContext(ctx context.Context, name string) error {
+	err := s.update(ctx, func(found *settings) error {
+		if found.find(name) == nil {
+			return usage("there is no context %q; see '%s context list'", name, s.Program)
+		}
+		found.Current = name
+		return nil
+	})
+	if err == nil {
+		s.sayf("context %s is used from now on", name)
 	}
-	if found.find(name) == nil {
-		return usage("there is no context %q; see '%s context list'", name, s.Program)
-	}
-	found.Current = name
-	if err := s.save(found); err != nil {
-		return err
-	}
-	s.sayf("context %s is used from now on", name)
-	return nil
+	return err
 }
 
-func (s *session) setContext(name string, use bool) error {
-	found, err := s.load()
-	if err != nil {
-		return err
-	}
-	x := Context{Name: name}
-	old := found.find(name)
-	if old != nil {
-		x = *old
-	}
-	if s.flags.server != "" {
-		if old != nil && !sameServer(old.Server, s.flags.server) {
-			x.forget() // it was for another server
-		}
-		x.Server = s.flags.server
-	}
-	if x.Server == "" {
-		return usage("--server is needed: the URL of the API, such as %s", defaultServer)
-	}
-	x.CA, x.ClientCertificate, x.ClientKey = or(s.flags.ca, x.CA), or(s.flags.certificate, x.ClientCertificate), or(s.flags.key, x.ClientKey)
-	switch {
-	case s.flags.token != "":
-		x.forget()
-		x.Token = s.flags.token
-	case s.flags.tokenFile == "-":
-		x.forget()
-		if x.Token, err = s.readToken("-"); err != nil {
+func (s *session) setContext(ctx context.Context, name string, use bool) error {
+	token := s.flags.token
+	if token == "" && s.flags.tokenFile == "-" {
+		var err error
+		if token, err = s.readToken("-"); err != nil {
 			return err
 		}
-	case s.flags.tokenFile != "":
-		x.forget()
-		x.TokenFile = s.flags.tokenFile
 	}
-	x.Project = or(s.flags.project, x.Project)
-	x.Plaintext = x.Plaintext || s.flags.plaintext
-	if err := s.keep(x, use); err != nil {
-		return err
+	err := s.update(ctx, func(found *settings) error {
+		x := Context{Name: name}
+		old := found.find(name)
+		if old != nil {
+			x = *old
+		}
+		if s.flags.server != "" {
+			if old != nil && !sameServer(old.Server, s.flags.server) {
+				x.forget() // it was for another server
+			}
+			x.Server = s.flags.server
+		}
+		if x.Server == "" {
+			return usage("--server is needed: the URL of the API, such as %s", defaultServer)
+		}
+		x.CA, x.ClientCertificate, x.ClientKey = or(s.flags.ca, x.CA), or(s.flags.certificate, x.ClientCertificate), or(s.flags.key, x.ClientKey)
+		switch {
+		case token != "":
+			x.forget()
+			x.Token = token
+		case s.flags.tokenFile != "":
+			x.forget()
+			x.TokenFile = s.flags.tokenFile
+		}
+		x.Project = or(s.flags.project, x.Project)
+		x.Plaintext = x.Plaintext || s.flags.plaintext
+		return s.putContext(found, x, use)
+	})
+	if err == nil {
+		s.sayf("context %s is set", name)
 	}
-	s.sayf("context %s is set", name)
-	return nil
+	return err
 }
 
 // keep stores a context, in place of one of its name; use has it used from now on. Its files must be there.
-func (s *session) keep(x Context, use bool) error {
+func (s *session) keep(ctx context.Context, x Context, use bool) error {
+	return s.update(ctx, func(found *settings) error { return s.putContext(found, x, use) })
+}
+
+func (s *session) putContext(found *settings, x Context, use bool) error {
 	base, err := baseURL(x.Server)
 	if err != nil {
 		return err
@@ -148,34 +151,28 @@ func (s *session) keep(x Context, use bool) error {
 		return err
 	}
 	c.Close()
-	found, err := s.load()
-	if err != nil {
-		return err
-	}
 	found.put(x)
 	if use || found.Current == "" {
 		found.Current = x.Name
 	}
-	return s.save(found)
+	return nil
 }
 
-func (s *session) deleteContext(name string) error {
-	found, err := s.load()
-	if err != nil {
-		return err
+func (s *session) deleteContext(ctx context.Context, name string) error {
+	err := s.update(ctx, func(found *settings) error {
+		if found.find(name) == nil {
+			return usage("there is no context %q; see '%s context list'", name, s.Program)
+		}
+		found.Contexts = slices.DeleteFunc(found.Contexts, func(x Context) bool { return x.Name == name })
+		if found.Current == name {
+			found.Current = ""
+		}
+		return nil
+	})
+	if err == nil {
+		s.sayf("context %s is deleted", name)
 	}
-	if found.find(name) == nil {
-		return usage("there is no context %q; see '%s context list'", name, s.Program)
-	}
-	found.Contexts = slices.DeleteFunc(found.Contexts, func(x Context) bool { return x.Name == name })
-	if found.Current == name {
-		found.Current = ""
-	}
-	if err := s.save(found); err != nil {
-		return err
-	}
-	s.sayf("context %s is deleted", name)
-	return nil
+	return err
 }
 
 func (s *session) completeContexts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

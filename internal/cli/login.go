@@ -41,7 +41,7 @@ What proves who you are is kept in a context, in a file that nobody else can rea
 	}
 	f := &loginFlags{}
 	c.Flags().StringVar(&f.name, "name", "", "the `name` of the context (default that of the server's host)")
-	c.Flags().StringVar(&f.issuer, "issuer", "", "of several providers this one, by its `URL` or its name")
+	c.Flags().StringVar(&f.issuer, "issuer", "", "of several providers this one, by its `URL` or its name; by its URL also where another server's context has the same one")
 	c.Flags().StringVar(&f.issuerCA, "issuer-ca", "", "a `file` with the certificates that the provider's is checked by (default those of this machine)")
 	c.Flags().BoolVar(&f.device, "device", false, "log in with a browser on another machine, by a code")
 	c.Flags().BoolVar(&f.noBrowser, "no-browser", false, "open no browser; the address is printed")
@@ -96,7 +96,7 @@ func (s *session) doLogin(ctx context.Context, f *loginFlags) error {
 		}
 		return err
 	}
-	if err := s.keep(*x, true); err != nil {
+	if err := s.keep(ctx, *x, true); err != nil {
 		return err
 	}
 	s.sayf("logged in at %s as %s, as context %s", x.Server, nameOf(who), x.Name)
@@ -140,6 +140,9 @@ func (s *session) loginByProvider(ctx context.Context, f *loginFlags, x *Context
 	if err != nil {
 		return err
 	}
+	if err := s.notAnothers(x, offer, f.issuer); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, loginTime, fail.New(fail.Timeout, "nobody has logged in for %s", loginTime))
 	defer cancel()
 	p, err := s.provider(ctx, offer.Issuer, offer.Command.ClientID, f.issuerCA)
@@ -156,6 +159,23 @@ func (s *session) loginByProvider(ctx context.Context, f *loginFlags, x *Context
 		return err
 	}
 	x.Issuer, x.IssuerCA, x.ClientID, x.RefreshToken = offer.Issuer, f.issuerCA, p.ClientID, given.RefreshToken
+	return nil
+}
+
+// notAnothers refuses to log in as the client of another server's contexts: what the provider gives would be good at that one as well, and this
+// server is shown it. The user may say that it is meant, by the provider's URL.
+func (s *session) notAnothers(x *Context, offer *authn.Offer, named string) error {
+	found, err := s.load()
+	if err != nil {
+		return err
+	}
+	for i := range found.Contexts {
+		y := &found.Contexts[i]
+		if y.Issuer == offer.Issuer && y.ClientID == offer.Command.ClientID && !sameServer(y.Server, x.Server) && named != offer.Issuer {
+			return usage("%s would have you log in at %s as the client %s, as %s (context %s) does: it could show your token there. If you trust it, give --issuer %s",
+				x.Server, printable(offer.Issuer), printable(offer.Command.ClientID), y.Server, y.Name, printable(offer.Issuer))
+		}
+	}
 	return nil
 }
 

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -176,4 +179,46 @@ func TestProvidersThatDoNotAnswer(t *testing.T) {
 	require.Zero(t, r.code)
 	require.Contains(t, r.err, "could not be told")
 	require.Equal(t, 2, w.run("login", "http://drover.example", "--token", "x").code)
+}
+
+// TestALoginIsForOneServer: a server that has people log in as the client of another one could show their tokens there. It is refused until the
+// user names the provider.
+func TestALoginIsForOneServer(t *testing.T) {
+	w, idp := withProvider(t)
+	lines, end := w.begin("login", w.url, "--no-browser", "--name", "prod")
+	_, _ = idp.Enter(idptest.NewBrowser(t), said(t, lines, `http://\S+\?\S+`))
+	require.Zero(t, end().code)
+	before := w.settings()
+	api, err := url.Parse(w.url)
+	require.NoError(t, err)
+	evil := httptest.NewServer(httputil.NewSingleHostReverseProxy(api))
+	t.Cleanup(evil.Close)
+	r := w.run("login", evil.URL, "--no-browser", "--name", "evil")
+	require.Equal(t, 2, r.code, r.err)
+	require.Contains(t, r.err, "context prod")
+	require.Equal(t, 2, w.run("login", evil.URL, "--no-browser", "--name", "evil", "--issuer", "Test").code, "a name is what the server says")
+	require.Equal(t, before, w.settings())
+	lines, end = w.begin("login", evil.URL, "--no-browser", "--name", "evil", "--issuer", idp.Issuer)
+	_, _ = idp.Enter(idptest.NewBrowser(t), said(t, lines, `http://\S+\?\S+`))
+	require.Zero(t, end().code)
+}
+
+// TestContextsAreWrittenOneAfterTheOther: while another command renews a login none writes the file of contexts, which it has read before.
+func TestContextsAreWrittenOneAfterTheOther(t *testing.T) {
+	w := newWorld(t)
+	w.done("context", "set", "one", "--server", w.url)
+	w.done("context", "set", "two", "--server", w.url)
+	before := w.settings()
+	f, err := os.OpenFile(filepath.Join(w.env["XDG_CONFIG_HOME"], "drover", ".login.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX)) // #nosec G115 -- a descriptor
+	for _, args := range [][]string{{"use", "two"}, {"set", "three", "--server", w.url}, {"delete", "one"}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		require.NotZero(t, w.start(ctx, nil, io.Discard, io.Discard, append([]string{"context"}, args...)...), args)
+		cancel()
+		require.Equal(t, before, w.settings(), args)
+	}
+	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_UN)) // #nosec G115 -- a descriptor
+	w.done("context", "use", "two")
 }

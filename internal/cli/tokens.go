@@ -89,7 +89,7 @@ func (t *tokens) renew(ctx context.Context) error {
 // lockLook is how often it is looked whether another command is done with the file of contexts.
 const lockLook = 50 * time.Millisecond
 
-// lock has no other command renew a token meanwhile.
+// lock has no other command renew a token, or write the file of contexts, meanwhile.
 func (s *session) lock(ctx context.Context) (unlock func(), err error) {
 	path, err := s.settingsPath()
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *session) lock(ctx context.Context) (unlock func(), err error) {
 		case <-next.C:
 		case <-ctx.Done():
 			next.Stop()
-			return nil, fail.Wrap(fmt.Errorf("%w: %w", err, f.Close()), fail.Unavailable, "another command renews the login, and does not come to an end")
+			return nil, fail.Wrap(fmt.Errorf("%w: %w", err, f.Close()), fail.Unavailable, "another command writes the file of contexts, and does not come to an end")
 		}
 	}
 }
