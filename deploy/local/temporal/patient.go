@@ -48,6 +48,13 @@ type patientHistory struct {
 	historyservice.HistoryServiceClient
 }
 
+// Stop ends what the client runs beside its calls. Who made it looks for the method, which the interface does not name.
+func (h patientHistory) Stop() {
+	if s, ok := h.HistoryServiceClient.(interface{ Stop() }); ok {
+		s.Stop()
+	}
+}
+
 func (h patientHistory) RecordWorkflowTaskStarted(
 	ctx context.Context, in *historyservice.RecordWorkflowTaskStartedRequest, opts ...grpc.CallOption,
 ) (*historyservice.RecordWorkflowTaskStartedResponse, error) {
