@@ -1,8 +1,8 @@
 package test
 
 import (
+	"bytes"
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -20,13 +20,9 @@ import (
 // families are the metrics that a process shows.
 func families(ctx context.Context, t *testing.T, url string) map[string]*dto.MetricFamily {
 	t.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
-	require.NoError(t, err)
-	answer, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer answer.Body.Close()
+	_, data := harness.Exposition(ctx, t, url)
 	text := expfmt.NewTextParser(model.UTF8Validation)
-	found, err := text.TextToMetricFamilies(answer.Body)
+	found, err := text.TextToMetricFamilies(bytes.NewReader(data))
 	require.NoError(t, err)
 	return found
 }

@@ -33,7 +33,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "cli",
-			ours: "client kube access service operations combined status combine audit authn rights domain nearest atomicfile version pause fail",
+			ours: "client kube access service operations combined status combine audit authn rights domain nearest atomicfile hosts version pause fail",
 			libs: "github.com/coreos/go-oidc github.com/spf13/cobra github.com/spf13/pflag go.yaml.in/yaml/v3 golang.org/x/oauth2 golang.org/x/sync k8s.io/client-go " +
 				"helm.sh/helm/v4/pkg/strvals sigs.k8s.io/yaml",
 			world: "context net net/http os os/exec syscall",
@@ -199,12 +199,12 @@ var layers = []layer{
 			world: "context net net/http net/http/pprof",
 		},
 		{pkg: "sink", ours: "audit pause", world: "context net os"},
-		{pkg: "config", ours: "address limits", world: "net net/http os"},
+		{pkg: "config", ours: "address hosts limits", world: "net net/http os"},
 		{pkg: "fetch", ours: "address fail", world: "context net net/http"},
 		{
-			pkg: "oidc", ours: "authn domain policy caller token fail",
+			pkg: "oidc", ours: "authn domain policy caller hosts token fail",
 			libs:  "github.com/coreos/go-oidc github.com/go-jose/go-jose golang.org/x/oauth2 golang.org/x/sync sigs.k8s.io/yaml",
-			world: "context net net/http os",
+			world: "context net/http os",
 		},
 	}},
 	{name: "decisions", about: "from values to values: no I/O, no clock", rows: []row{

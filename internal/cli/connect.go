@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/hosts"
 	"github.com/drover-io/drover/internal/version"
 )
 
@@ -153,15 +154,10 @@ func (s *session) open(c *Context) (*client.Client, error) {
 // plaintext refuses to show a token to another machine without TLS.
 func plaintext(c *Context) error {
 	base, err := baseURL(c.Server)
-	if err != nil || base.Scheme != "http" || c.Plaintext || loopback(base.Hostname()) {
+	if err != nil || base.Scheme != "http" || c.Plaintext || hosts.Loopback(base.Hostname()) {
 		return err
 	}
 	return usage("%s is another machine, and everybody on the way could read the token: use https, or give --plaintext", base.Host)
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // maxToken bounds a token that is read, in bytes.

@@ -25,6 +25,7 @@ import (
 
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/hosts"
 )
 
 // How long a login may take, and each question to a provider. A token is replaced when it is good for less than tokenLeast.
@@ -99,7 +100,7 @@ func unsafe(address string) string {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil:
 		return "is no address"
-	case u.Scheme == "https", u.Scheme == "http" && loopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && hosts.Loopback(u.Hostname()):
 		return ""
 	default:
 		return "has to be https"
@@ -139,7 +140,7 @@ func (p *provider) idToken(ctx context.Context, given *oauth2.Token, nonce strin
 // byBrowser has the user log in at the provider, by a browser that comes back to this machine (RFC 8252, RFC 7636).
 func (s *session) byBrowser(ctx context.Context, p *provider, redirect string, open bool) (*oauth2.Token, string, error) {
 	u, err := url.Parse(redirect)
-	if err != nil || u.Scheme != "http" || !loopback(u.Hostname()) {
+	if err != nil || u.Scheme != "http" || !hosts.Loopback(u.Hostname()) {
 		return nil, "", fail.New(fail.Invalid, "the API says that browsers come back to %q, which is not this machine", redirect)
 	}
 	host := u.Hostname()

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	addresses "github.com/drover-io/drover/internal/address"
+	"github.com/drover-io/drover/internal/hosts"
 	"github.com/drover-io/drover/internal/limits"
 )
 
@@ -181,7 +182,7 @@ var settings = []setting{
 	{"kubeconfig-allow", "", "what `members` kubeconfigs of clusters may have, comma-separated: exec, auth-provider, files, insecure-skip-tls-verify, proxy-url, http; the same for api and worker", Both, kubeconfigAllow},
 	{"cluster-allow", "", "`networks` that clusters may be in, comma-separated, such as 10.0.0.0/8; any when empty; the same for api and worker", Both, networks(func(c *Config) *string { return &c.ClusterAllow })},
 	{"cluster-deny", addresses.Default, "`networks` that clusters must not be in, comma-separated; the same for api and worker", Both, networks(func(c *Config) *string { return &c.ClusterDeny })},
-	{"external-hosts", "", "`hosts` that patches of generic k8s intents may take values from by https, comma-separated, with a port where it is not 443; none when empty; the same for api and worker", Both, hosts},
+	{"external-hosts", "", "`hosts` that patches of generic k8s intents may take values from by https, comma-separated, with a port where it is not 443; none when empty; the same for api and worker", Both, hostNames},
 	{"metrics-listen", "127.0.0.1:9465", "`address` of health and metrics", Worker | Monitoring | TenantAgents, address(func(c *Config) *string { return &c.MetricsListen })},
 	{"profile-listen", "", "`address` of the runtime's profiles; none when empty", all, optional(address(func(c *Config) *string { return &c.ProfileListen }))},
 	{"temporal-address", "127.0.0.1:7233", "`address` of Temporal's frontend", Both, address(func(c *Config) *string { return &c.Temporal.Address })},
@@ -365,7 +366,7 @@ func (c *Config) checkAuth() (wrong []error) {
 		return wrong
 	}
 	for _, l := range []struct{ name, address string }{{"listen", c.Listen}, {"grpc-listen", c.GRPCListen}} {
-		if host, _, err := net.SplitHostPort(l.address); err == nil && !loopback(host) {
+		if host, _, err := net.SplitHostPort(l.address); err == nil && !hosts.Loopback(host) {
 			wrong = append(wrong, fmt.Errorf("%s: %q can be reached from other machines, so %s may not be off", both(l.name), l.address, both("auth")))
 		}
 	}
@@ -392,7 +393,7 @@ func (c *Config) checkListeners() (wrong []error) {
 		{"listen", c.Listen}, {"grpc-listen", c.GRPCListen}, {"metrics-listen", c.MetricsListen}, {"profile-listen", c.ProfileListen},
 	} {
 		host, _, err := net.SplitHostPort(l.address)
-		if err == nil && !loopback(host) { // what is no address has been refused, and "" is none
+		if err == nil && !hosts.Loopback(host) { // what is no address has been refused, and "" is none
 			wrong = append(wrong, fmt.Errorf("%s: %q can be reached from other machines, so it needs %s, or %s", both(l.name), l.address, both("tls-cert"), both("insecure")))
 		}
 	}
@@ -409,7 +410,7 @@ func (c *Config) checkTenants() (wrong []error) {
 	switch {
 	case (t.Cert == "") != (t.Key == "") || (t.Cert == "") != (t.CA == ""):
 		wrong = append(wrong, fmt.Errorf("%s, %s and %s belong together", both("tenant-tls-cert"), both("tenant-tls-key"), both("tenant-tls-ca")))
-	case t.Cert == "" && !loopback(host):
+	case t.Cert == "" && !hosts.Loopback(host):
 		wrong = append(wrong, fmt.Errorf("%s: %q can be reached from other machines, so it needs %s", both("tenant-listen"), c.TenantListen, both("tenant-tls-cert")))
 	}
 	return wrong
@@ -427,18 +428,12 @@ func (a *TenantAgent) check() (wrong []error) {
 	switch secured := a.CA != "" || a.Cert != "" || a.Token != "" || a.ServerName != ""; {
 	case a.Plaintext && secured:
 		wrong = append(wrong, fmt.Errorf("%s is without %s, %s, %s and %s", both("server-plaintext"), both("server-ca"), both("server-name"), both("client-cert"), both("token-file")))
-	case a.Plaintext && !loopback(host):
+	case a.Plaintext && !hosts.Loopback(host):
 		wrong = append(wrong, fmt.Errorf("%s: %q is not on this machine, so it needs TLS", both("server-plaintext"), a.Server))
 	case !a.Plaintext && a.Cert == "" && a.Token == "":
 		wrong = append(wrong, fmt.Errorf("%s or %s is required", both("client-cert"), both("token-file")))
 	}
 	return wrong
-}
-
-// loopback says whether a host is this machine.
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // tenant is a name as the server takes it; whether there is such a tenant is not known here.
@@ -541,8 +536,8 @@ func (c *Config) ClusterNetworks() addresses.Networks {
 	return n
 }
 
-// hosts are names, with ports or without.
-func hosts(c *Config, v string) error {
+// hostNames are names, with ports or without.
+func hostNames(c *Config, v string) error {
 	_ = list(func(c *Config) *[]string { return &c.ExternalHosts })(c, v)
 	for _, host := range c.ExternalHosts {
 		if u, err := url.Parse("https://" + host); err != nil || u.Host != host || u.Hostname() == "" || strings.Contains(host, "*") {

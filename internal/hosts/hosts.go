@@ -41,6 +41,12 @@ func (n Names) Ours(r *http.Request) bool {
 	return ip.IsLoopback() || local != nil && local.AddrPort().Addr().Unmap() == ip.Unmap()
 }
 
+// Loopback says whether a host without a port is this machine by what it says: nobody looks it up.
+func Loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 // name is that of host or host:port, in the one spelling in which names are compared.
 func name(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {

@@ -460,29 +460,21 @@ func See(ctx context.Context, kubeconfig, role []byte) (*Seen, error) {
 
 // lacking are what a role allows and rules do not.
 func lacking(role []byte, has []authorizationv1.ResourceRule) (lacks []string, err error) {
-	var wanted struct {
-		Rules []struct {
-			APIGroups, Resources, ResourceNames, Verbs []string
-		}
-	}
+	var wanted rbacv1.ClusterRole
 	if err := yaml.Unmarshal(role, &wanted); err != nil {
 		return nil, fail.Wrap(err, fail.Internal, "the ClusterRole cannot be read")
 	}
-	in := func(list []string, one string) bool { return slices.Contains(list, one) || slices.Contains(list, "*") }
-	for _, w := range wanted.Rules {
+	rules := make([]rbacv1.PolicyRule, len(has))
+	for i, r := range has {
+		rules[i] = rbacv1.PolicyRule{APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, Verbs: r.Verbs}
+	}
+	for i := range wanted.Rules {
+		w := &wanted.Rules[i]
 		for _, group := range w.APIGroups {
 			for _, resource := range w.Resources {
 				for _, verb := range w.Verbs {
-					allowed := slices.ContainsFunc(has, func(r authorizationv1.ResourceRule) bool {
-						names := len(r.ResourceNames) == 0 || len(w.ResourceNames) > 0 && !slices.ContainsFunc(w.ResourceNames, func(n string) bool { return !slices.Contains(r.ResourceNames, n) })
-						return in(r.APIGroups, group) && in(r.Resources, resource) && in(r.Verbs, verb) && names
-					})
-					if !allowed {
-						if group != "" {
-							lacks = append(lacks, verb+" "+group+"/"+resource)
-						} else {
-							lacks = append(lacks, verb+" "+resource)
-						}
+					if !allow(rules, verb, group, resource, w.ResourceNames) {
+						lacks = append(lacks, right(verb, group, resource, nil))
 					}
 				}
 			}

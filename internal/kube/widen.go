@@ -61,29 +61,15 @@ func widened(wanted, there []rbacv1.PolicyRule) (rules []rbacv1.PolicyRule, kept
 
 // beyond are the rights of a rule that rules do not give.
 func beyond(rule *rbacv1.PolicyRule, rules []rbacv1.PolicyRule) (rights []string) {
-	in := func(list []string, one string) bool { return slices.Contains(list, one) || slices.Contains(list, "*") }
-	given := func(gives func(r *rbacv1.PolicyRule) bool) bool {
-		for i := range rules {
-			if gives(&rules[i]) {
-				return true
-			}
-		}
-		return false
-	}
 	for _, verb := range rule.Verbs {
 		for _, url := range rule.NonResourceURLs {
-			if !given(func(r *rbacv1.PolicyRule) bool { return in(r.Verbs, verb) && in(r.NonResourceURLs, url) }) {
+			if !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return listed(r.Verbs, verb) && listed(r.NonResourceURLs, url) }) {
 				rights = append(rights, verb+" "+url)
 			}
 		}
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
-				gives := func(r *rbacv1.PolicyRule) bool {
-					named := len(r.ResourceNames) == 0 || len(rule.ResourceNames) > 0 &&
-						!slices.ContainsFunc(rule.ResourceNames, func(name string) bool { return !slices.Contains(r.ResourceNames, name) })
-					return named && in(r.Verbs, verb) && in(r.APIGroups, group) && in(r.Resources, resource)
-				}
-				if !given(gives) {
+				if !allow(rules, verb, group, resource, rule.ResourceNames) {
 					rights = append(rights, right(verb, group, resource, rule.ResourceNames))
 				}
 			}
@@ -92,6 +78,21 @@ func beyond(rule *rbacv1.PolicyRule, rules []rbacv1.PolicyRule) (rights []string
 	return rights
 }
 
+// allow says whether one of the rules gives a right: to all objects of a resource, or where there are names to those of them.
+func allow(rules []rbacv1.PolicyRule, verb, group, resource string, names []string) bool {
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		named := len(r.ResourceNames) == 0 ||
+			len(names) > 0 && !slices.ContainsFunc(names, func(n string) bool { return !slices.Contains(r.ResourceNames, n) })
+		return named && listed(r.Verbs, verb) && listed(r.APIGroups, group) && listed(r.Resources, resource)
+	})
+}
+
+// listed says whether a list of a rule has one, or all that there are.
+func listed(list []string, one string) bool {
+	return slices.Contains(list, one) || slices.Contains(list, rbacv1.VerbAll)
+}
+
+// right is what people are told of a right.
 func right(verb, group, resource string, names []string) string {
 	text := verb + " " + resource
 	if group != "" {

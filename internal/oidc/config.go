@@ -3,7 +3,6 @@ package oidc
 import (
 	"crypto/x509"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/hosts"
 )
 
 // Config is the file of --auth-config.
@@ -164,7 +164,7 @@ func (issuer *Issuer) clients(p *fail.Problems, at func(string) string) {
 		if c.RedirectURL == "" {
 			c.RedirectURL = defaultCallback
 		}
-		if u, err := url.Parse(c.RedirectURL); err != nil || u.Scheme != "http" || !loopback(u.Hostname()) || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		if u, err := url.Parse(c.RedirectURL); err != nil || u.Scheme != "http" || !hosts.Loopback(u.Hostname()) || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 			p.Add(at("command.redirectURL"), "%q is not on the user's own machine, such as %s", c.RedirectURL, defaultCallback)
 		}
 	}
@@ -221,7 +221,7 @@ func badURL(text string) string {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return "is not a URL such as https://dex.example.com"
-	case u.Scheme == "https", u.Scheme == "http" && loopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && hosts.Loopback(u.Hostname()):
 		return ""
 	default:
 		return "has to be https, but on this machine"
@@ -232,11 +232,6 @@ func badURL(text string) string {
 func badEndpoint(text string) string {
 	address, _, _ := strings.Cut(text, "?")
 	return badURL(address)
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func poolOf(file string) (*x509.CertPool, error) {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/url"
@@ -214,7 +215,7 @@ func (l *Lifecycle) foreseen(ctx context.Context, out *GroupDiff, q *diffQuery) 
 		}
 		out.To = q.revision
 	case domain.OpMigrate:
-		target, err := targetOf(key, q.version, orElse(q.group, key.Name()))
+		target, err := targetOf(key, q.version, cmp.Or(q.group, key.Name()))
 		if err != nil {
 			return goal, err
 		}
@@ -246,13 +247,6 @@ func (l *Lifecycle) lookAt(ctx context.Context, key domain.Key) (domain.Owner, d
 	}
 	stands, err := l.ContextStatus(ctx, key, owner.Track().ContextID())
 	return owner, stands, err
-}
-
-func orElse(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // count counts all that would be done.

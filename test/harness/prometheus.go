@@ -81,14 +81,8 @@ func (p *Prometheus) End(l labels.Labels, at time.Time) {
 // Scrape reads the metrics of a process below a URL as they were at a time.
 func (p *Prometheus) Scrape(ctx context.Context, t testing.TB, url, job string, at time.Time) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
-	require.NoError(t, err)
-	answer, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	require.Equal(t, http.StatusOK, answer.StatusCode)
-	data, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
+	status, data := Exposition(ctx, t, url)
+	require.Equal(t, http.StatusOK, status)
 	text := textparse.NewPromParser(data, labels.NewSymbolTable(), false)
 	for {
 		entry, err := text.Next()
