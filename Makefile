@@ -11,7 +11,7 @@ MODULES     := . deploy/local deploy/local/kube deploy/tools/protogen deploy/too
 N    ?= 160
 SEED ?= 0
 
-.PHONY: help demo demo-workloads run build build-product servers test test-race explore bench check lint generated tools generate clean record-replay tidy fuzz sbom reproducible
+.PHONY: help demo demo-workloads run build build-product servers test test-race explore bench check lint generated tools generate clean record-replay tidy fuzz sbom reproducible test-upgrade released
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -92,8 +92,10 @@ tools: ## the linters, built from pinned versions into build/bin
 tidy: ## go mod tidy in every module
 	@for m in $(MODULES); do (cd $$m && go mod tidy); done
 
-record-replay: build servers ## record workflow histories from the present code as replay fixtures
-	@cd test && DROVER_TEST_REQUIRE=1 DROVER_RECORD_REPLAY=$(CURDIR)/workflows/testdata/replay go test -count=1 -timeout 30m -run TestRecordReplay ./...
+TO ?= $(CURDIR)/workflows/testdata/replay/next
+record-replay: build servers ## record workflow histories from the present code as replay fixtures, into the folder TO
+	@mkdir -p $(TO)
+	@cd test && DROVER_TEST_REQUIRE=1 DROVER_RECORD_REPLAY=$(TO) go test -count=1 -timeout 30m -run TestRecordReplay ./...
 
 clean: ## remove everything that was built or run here
 	@rm -rf build

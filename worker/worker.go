@@ -37,6 +37,20 @@ type Options struct {
 	// Leases has to listen to the connection to Temporal. Without it an attempt does not notice that its worker was
 	// frozen.
 	Leases *Leases
+	// Build is what Temporal is told that this worker is. When it is empty the worker is of no build, and Temporal gives it what
+	// is of none.
+	Build string
+}
+
+// deployment is how Temporal knows the worker.
+func (o *Options) deployment() worker.DeploymentOptions {
+	if o.Build == "" {
+		return worker.DeploymentOptions{}
+	}
+	return worker.DeploymentOptions{
+		UseVersioning: true,
+		Version:       worker.WorkerDeploymentVersion{DeploymentName: workflows.Deployment, BuildID: o.Build},
+	}
 }
 
 // Worker polls the product's queues.
@@ -69,6 +83,7 @@ func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, 
 			MaxHeartbeatThrottleInterval:           policy.Throttle,
 			WorkerStopTimeout:                      o.Drain,
 			Interceptors:                           interceptors,
+			DeploymentOptions:                      o.deployment(),
 		}),
 		kube: worker.New(c, workflows.KubeQueue, worker.Options{
 			DisableWorkflowWorker:              true,
@@ -77,6 +92,7 @@ func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, 
 			MaxHeartbeatThrottleInterval:       policy.Throttle,
 			WorkerStopTimeout:                  o.Drain,
 			Interceptors:                       interceptors,
+			DeploymentOptions:                  o.deployment(),
 		}),
 		watch: worker.New(c, workflows.WatchQueue, worker.Options{
 			DisableWorkflowWorker:              true,
@@ -85,6 +101,7 @@ func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, 
 			MaxHeartbeatThrottleInterval:       policy.Throttle,
 			WorkerStopTimeout:                  o.Drain,
 			Interceptors:                       interceptors,
+			DeploymentOptions:                  o.deployment(),
 		}),
 	}
 	w.wait = worker.New(c, workflows.WaitQueue, worker.Options{
@@ -94,6 +111,7 @@ func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, 
 		MaxHeartbeatThrottleInterval:       policy.Throttle,
 		WorkerStopTimeout:                  o.Drain,
 		Interceptors:                       interceptors,
+		DeploymentOptions:                  o.deployment(),
 	})
 	workflows.Register(w.lifecycle)
 	w.lifecycle.RegisterActivity(lifecycle)

@@ -67,6 +67,9 @@ const (
 	WaitQueue      = "drover-wait"
 )
 
+// Deployment is the Worker Deployment that all workers of a namespace belong to, whatever their build.
+const Deployment = "drover"
+
 // Messages.
 const (
 	// AcceptUpdate is answered when the operation is accepted or refused: Acceptance.

@@ -220,6 +220,7 @@ func (k *stack) startProduct(ctx context.Context, log *slog.Logger, failed chan<
 		"--grpc-listen", net.JoinHostPort(loopback, strconv.Itoa(k.rpcPort)), "--secret-keys-file", keys,
 		"--temporal-address", net.JoinHostPort(loopback, strconv.Itoa(k.temporalPort)),
 		"--mongo-uri", fmt.Sprintf("mongodb://%s:%d", loopback, k.mongoPort), "--web-ui", k.uiURL, "--drain", "5s", "--auth", k.auth,
+		"--worker-versioning", "force", // there is one worker, and its data may be those of a newer build
 	}
 	if k.auth != "off" {
 		settings = append(settings, "--admin-token-file", k.tokenFile())

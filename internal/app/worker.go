@@ -18,7 +18,9 @@ import (
 	"github.com/drover-io/drover/internal/fetch"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/observe"
+	"github.com/drover-io/drover/internal/version"
 	"github.com/drover-io/drover/worker"
+	"github.com/drover-io/drover/workflows"
 )
 
 // Work runs the worker until ctx ends, then ends what runs or hands it over. ready is called when it polls.
@@ -59,15 +61,52 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		worker.Options{
 			Workflows: p.config.Workflows, Activities: p.config.Activities, Clusters: p.config.Clusters,
 			Watches: activities.WatchShards, Waits: waits,
-			Cache: p.config.Cache, Drain: p.config.Drain, Leases: p.leases,
+			Cache: p.config.Cache, Drain: p.config.Drain, Leases: p.leases, Build: p.build(),
 		})
 	if err := w.Start(); err != nil {
 		return err
 	}
+	defer w.Stop()
+	if err := p.takeOver(ctx); err != nil {
+		return err
+	}
 	ready()
 	<-ctx.Done()
-	w.Stop()
 	return nil
+}
+
+// build is what Temporal knows this worker by, "" where it is to know of none.
+func (p *Parts) build() string {
+	switch p.config.WorkerVersioning {
+	case "on", "force":
+		return version.Of().BuildID()
+	default:
+		return ""
+	}
+}
+
+// takeOver has what workflows do from now on be done by this build, unless a newer one is there. It waits until Temporal knows that the worker
+// polls all its queues: before that it would send some work to nobody.
+func (p *Parts) takeOver(ctx context.Context) error {
+	build := p.build()
+	return await(ctx, p.log, dependency{
+		"Temporal Worker Deployment " + workflows.Deployment,
+		"look at `temporal worker deployment describe --name " + workflows.Deployment + "`, or start the worker with --worker-versioning off (DROVER_WORKER_VERSIONING)",
+		func(ctx context.Context) error {
+			now, before, err := p.engine.TakeOver(ctx, build, p.config.WorkerVersioning == "force")
+			switch {
+			case err != nil:
+				return err
+			case now != build:
+				p.log.Warn("a newer build does the work of this namespace, and this worker gets none; --worker-versioning force has it take over", "build", build, "newer", now)
+			case build == "" && before != "":
+				p.log.Warn("workers tell Temporal no build any more: what this one has begun an older one may go on with", "before", before)
+			case before != build:
+				p.log.Info("this build does the work of the namespace from now on", "build", build, "before", before)
+			}
+			return nil
+		},
+	})
 }
 
 // waits is how many activities may wait for something in a cluster at a time: each costs three goroutines.

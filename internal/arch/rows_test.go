@@ -25,8 +25,8 @@ var layers = []layer{
 		},
 		{
 			pkg: "app",
-			ours: "deploy/helm/monitor api api/rpc worker door trail service notify engine activities observe store kube fetch render " +
-				"secret sink telemetry codec measure policy config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause caller limits token fail",
+			ours: "deploy/helm/monitor api api/rpc worker workflows door trail service notify engine activities observe store kube fetch render " +
+				"secret sink telemetry codec measure policy config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause caller limits token version fail",
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client " +
 				"golang.org/x/sync google.golang.org/grpc",
 			world: "context net net/http os",
@@ -134,7 +134,7 @@ var layers = []layer{
 		{pkg: "notify", ours: "status domain fail", libs: "github.com/prometheus/client_golang", world: "context"},
 		{
 			pkg:  "engine",
-			ours: "workflows activities operations explain outcome domain measure span policy caller lru fail",
+			ours: "workflows activities operations explain outcome domain measure span policy caller lru version fail",
 			libs: "go.temporal.io/api/enums go.temporal.io/api/failure go.temporal.io/api/operatorservice " +
 				"go.temporal.io/api/serviceerror go.temporal.io/api/taskqueue go.temporal.io/api/workflow go.temporal.io/api/workflowservice " +
 				"go.temporal.io/sdk/client go.temporal.io/sdk/converter go.temporal.io/sdk/temporal golang.org/x/sync " +
@@ -165,7 +165,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "store",
-			ours: "audit plan secret domain measure span cas share limits fail",
+			ours: "audit plan secret domain measure span cas share limits version fail",
 			libs: "github.com/hashicorp/golang-lru github.com/klauspost/compress go.mongodb.org/mongo-driver " +
 				"golang.org/x/sync",
 			world: "context",
@@ -251,7 +251,7 @@ var layers = []layer{
 	}},
 	{name: "nouns", about: "what users name, with its rules", rows: []row{
 		{pkg: "authn", ours: "domain policy caller token fail", libs: "golang.org/x/sync", world: "context"}, // who calls, by what was stored of it
-		{pkg: "stored", ours: "domain fail", libs: "golang.org/x/sync", world: "context"},
+		{pkg: "stored", ours: "domain version fail", libs: "golang.org/x/sync", world: "context"},
 		{pkg: "domain", ours: "quantity fail"},
 	}},
 	{name: "ground", about: "knows nothing of Drover", rows: []row{
@@ -280,7 +280,7 @@ var layers = []layer{
 		{pkg: "freeport", world: "math/rand/v2 net"},
 		{pkg: "hosts", world: "net net/http"},
 		{pkg: "limits"},
-		{pkg: "version"},
+		{pkg: "version", ours: "fail", libs: "github.com/Masterminds/semver/v3"},
 		{pkg: "fail", world: "context"},
 	}},
 }

@@ -67,6 +67,7 @@ type Config struct {
 	Drain                 time.Duration
 	Renderers             int           // processes that render charts; 0 for one for each processor
 	RenderMemory          int64         // of each of them
+	WorkerVersioning      string        // on, off or force
 	Workflows, Activities int           // at a time
 	Clusters              int           // activities on clusters at a time
 	Cache                 int           // workflows kept in memory
@@ -187,6 +188,7 @@ var settings = []setting{
 	{"profile-listen", "", "`address` of the runtime's profiles; none when empty", all, optional(address(func(c *Config) *string { return &c.ProfileListen }))},
 	{"temporal-address", "127.0.0.1:7233", "`address` of Temporal's frontend", Both, address(func(c *Config) *string { return &c.Temporal.Address })},
 	{"temporal-namespace", "drover", "Temporal `namespace`", Both, required(func(c *Config) *string { return &c.Temporal.Namespace })},
+	{"worker-versioning", "on", "whether the worker tells Temporal its build, so that operations never go back to an older one: `on`, off where Temporal has no Worker Deployments or gives no right to them, or force, by which an older build takes over from a newer one", Worker, oneOf(func(c *Config) *string { return &c.WorkerVersioning }, "on", "off", "force")},
 	{"temporal-tls-cert", "", "client certificate `file` for Temporal", Both, file(func(c *Config) *string { return &c.Temporal.TLSCert })},
 	{"temporal-tls-key", "", "client key `file` for Temporal", Both, file(func(c *Config) *string { return &c.Temporal.TLSKey })},
 	{"temporal-tls-ca", "", "CA `file` of Temporal; the system's when empty", Both, file(func(c *Config) *string { return &c.Temporal.TLSCA })},

@@ -34,6 +34,7 @@ type Resource struct {
 // Bundle is all of one app's rendered resources: those of its release in apply order, then its hooks in the
 // order in which those of an event are run. Its index positions are what leaf records and notes refer to.
 type Bundle struct {
+	Version   int64      `json:"v,omitempty"` // see Known
 	App       string     `json:"app"`
 	Resources []Resource `json:"resources"`
 }
@@ -121,6 +122,7 @@ func (a *App) Hook(i int) bool { return i < a.Wanted() && i >= a.Wanted()-a.Hook
 
 // Plan is one app context's work.
 type Plan struct {
+	Version   int64      `json:"v,omitempty"` // see Known
 	ContextID string     `json:"contextID"`
 	Label     string     `json:"label,omitempty"` // see domain.Instance
 	Owner     domain.Key `json:"owner"`
@@ -129,6 +131,17 @@ type Plan struct {
 	User      domain.Key `json:"user,omitempty"` // the logical cloud with whose user's rights it is applied
 	Apps      []App      `json:"apps"`           // in the order of the composite app
 }
+
+// Known is the newest version of plans and of bundles that this build knows. Who gives them a member by which other things are done to clusters
+// counts on, and has those that use it say the number. A build that knows less would do half of what they say, and refuses them. 0 is
+// the first one, and is not written: the digest of what says nothing new stays.
+const Known = 0
+
+// Versions say which version a plan has, and which ones are known.
+func (p *Plan) Versions() (has, known int64) { return p.Version, Known }
+
+// Versions are those of Plan.Versions.
+func (b *Bundle) Versions() (has, known int64) { return b.Version, Known }
 
 // App finds an app by name; nil when there is none.
 func (p *Plan) App(name string) *App {

@@ -118,6 +118,8 @@ const (
 	Poll      = 20 * time.Second
 	PollLeast = time.Second
 	Close     = 45 * time.Second
+	// LookAgain is between two looks whether Temporal knows that a worker polls, which it learns some tenths of a second after it began.
+	LookAgain = 200 * time.Millisecond
 	// Describe bounds all calls of one question about runs: who asks wants to know soon that Temporal does not answer.
 	Describe = 3 * time.Second
 	// Counts is how long an answer about an operation's progress is good.

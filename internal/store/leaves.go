@@ -19,6 +19,7 @@ type leafRecord struct {
 	ID          string `bson:"_id"`
 	domain.Leaf `bson:",inline"`
 	Sealed      []byte `bson:"sealed,omitempty"` // leafTexts
+	Version     int64  `bson:"v,omitempty"`      // see extended; 0 stands for the first one, of which there are very many
 }
 
 // operations, the later ones first: what a terminate recorded is a leaf's last word, in whatever order the
@@ -49,10 +50,17 @@ func (s *Store) PutLeaf(ctx context.Context, leaf domain.Leaf) error {
 	}
 	leaf.ID = domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)
 	record := leafRecord{ID: recordID(leaf.ID, leaf.Operation), Leaf: leaf}
+	has, err := versionFor(leavesName, func() (bson.D, error) { return marshal(record) })
+	if err != nil {
+		return err
+	}
+	if has > firstVersion {
+		record.Version = has
+	}
 	if err := s.sealLeaf(&record); err != nil {
 		return err
 	}
-	err := s.leafWrites.do(ctx, record)
+	err = s.leafWrites.do(ctx, record)
 	if errors.Is(err, errTaken) {
 		return s.replaceLeaf(ctx, record)
 	}

@@ -39,6 +39,14 @@ func (s *Store) part(collection string, n uint32) *mongo.Collection {
 
 func partName(collection string, n uint32) string { return fmt.Sprintf("%s-%02d", collection, n) }
 
+// undivided is the name of what a collection is a part of, its own when it is none.
+func undivided(name string) string {
+	if n := len(name) - len("-00"); n > 0 && divided[name[:n]] > 0 {
+		return name[:n]
+	}
+	return name
+}
+
 // leaves are divided by context: all of a context's are in one collection.
 func (s *Store) leaves(contextID string) *mongo.Collection { return s.partition(leavesName, contextID) }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/version"
 )
 
 // maxReply is how many documents are asked for at a time; the default is 101, and every reply costs a
@@ -27,7 +28,7 @@ func below(key string) bson.D {
 var sortedByID = bson.D{{Key: "_id", Value: 1}}
 
 // each decodes every document that the filter selects into a T, in the order of _id, one after another.
-// The deadline is for each reply, not for all. What cannot be opened is passed over: the error is a domain.Unreadable that names it, so
+// The deadline is for each reply, not for all. What cannot be opened, or a newer build has written, is passed over: the error is a domain.Unreadable that names it, so
 // that who shows the others can, and who decides by them fails.
 func each[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.D, make func() T, take func(T), opts ...options.Lister[options.FindOptions]) error {
 	call, cancel := s.deadline(ctx)
@@ -55,14 +56,14 @@ func each[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson
 		switch {
 		case err == nil:
 			take(v)
-		case !fail.Is(err, fail.Internal): // it may be opened later
+		case !fail.Is(err, fail.Internal) && !errors.Is(err, version.ErrNewer): // it may be opened later
 			return err
 		case unreadable == nil:
-			unreadable = &domain.Unreadable{Cause: fail.Wrap(err, fail.Internal, "a document of %s cannot be read", c.Name())}
+			unreadable = &domain.Unreadable{Cause: fail.Wrap(err, fail.KindOf(err), "a document of %s cannot be read", c.Name())}
 			fallthrough
 		default:
 			if len(unreadable.IDs) == mostUnreadable {
-				return fail.Wrap(err, fail.Internal, "documents of %s cannot be read", c.Name())
+				return fail.Wrap(err, fail.KindOf(err), "documents of %s cannot be read", c.Name())
 			}
 			id, _ := cursor.Current.Lookup("_id").StringValueOK()
 			unreadable.IDs = append(unreadable.IDs, id)

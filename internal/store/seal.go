@@ -39,7 +39,7 @@ func place(collection, id string, revision int64) string {
 	return collection + "/" + id + "#" + strconv.FormatInt(revision, 10)
 }
 
-// sealDocument seals the members of a document, with copies of some that are open.
+// sealDocument seals the members of a document and its version, with copies of some that are open.
 func (s *Store) sealDocument(collection, id string, revision int64, members bson.D, openly []string) (bson.D, error) {
 	open, sealed := bson.D{}, bson.D{}
 	for _, e := range members {
@@ -50,6 +50,11 @@ func (s *Store) sealDocument(collection, id string, revision int64, members bson
 			sealed = append(sealed, e)
 		}
 	}
+	has, err := versionFor(collection, func() (bson.D, error) { return sealed, nil })
+	if err != nil {
+		return nil, err
+	}
+	open, sealed = append(open, bson.E{Key: versionMember, Value: has}), append(sealed, bson.E{Key: versionMember, Value: has})
 	plain, err := bson.Marshal(sealed)
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Internal, "the document cannot be stored")
@@ -63,6 +68,9 @@ func (s *Store) decode(collection string, document bson.Raw, into any) error {
 	if raw, ok := into.(*bson.Raw); ok {
 		*raw = slices.Clone(document)
 		return nil
+	}
+	if err := refuseNewer(collection, document); err != nil {
+		return err
 	}
 	switch r := into.(type) {
 	case domain.Object, *instance, *domain.Instance, *domain.Session:

@@ -290,6 +290,13 @@ func encodeValue(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	has, err := versionFor(ledgerValues, func() (bson.D, error) { return d, nil })
+	if err != nil {
+		return nil, err
+	}
+	if has > firstVersion {
+		d = append(d, bson.E{Key: versionMember, Value: has})
+	}
 	data, err := bson.Marshal(d)
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Internal, "the document cannot be stored")
@@ -297,11 +304,17 @@ func encodeValue(v any) ([]byte, error) {
 	return slices.Clone(data), nil // a ledger is kept in memory, and what was written into has up to twice the room
 }
 
+// ledgerValues is what workloads, hosts and matches are extended as (see extended).
+const ledgerValues = "values of ledgers"
+
 // decodeAll is the opposite of encodeValue. What it returns is not nil.
 func decodeAll[T any](values [][]byte) ([]*T, error) {
 	found := make([]*T, 0, len(values))
 	for _, value := range values {
 		v := new(T)
+		if err := refuseNewer(ledgerValues, value); err != nil {
+			return nil, err
+		}
 		if err := decode(value, v); err != nil {
 			return nil, fail.Wrap(err, fail.Internal, "a stored value cannot be read")
 		}

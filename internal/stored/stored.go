@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/version"
 )
 
 // Resources reads resources.
@@ -36,7 +37,7 @@ type Blobs interface {
 	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
 }
 
-// JSON reads a blob of JSON. NotFound when it is not there.
+// JSON reads a blob of JSON. NotFound when it is not there, Unavailable when a newer build has written it.
 func JSON[T any](ctx context.Context, from Blobs, digest domain.Digest) (*T, error) {
 	data, err := from.Blob(ctx, digest)
 	if err != nil {
@@ -45,6 +46,12 @@ func JSON[T any](ctx context.Context, from Blobs, digest domain.Digest) (*T, err
 	v := new(T)
 	if err := json.Unmarshal(data, v); err != nil {
 		return nil, fmt.Errorf("decode blob %s: %w", digest, err)
+	}
+	if x, ok := any(v).(interface{ Versions() (has, known int64) }); ok {
+		has, known := x.Versions()
+		if err := version.Refuse(fmt.Sprintf("%T %s", *v, digest), has, known); err != nil {
+			return nil, err
+		}
 	}
 	return v, nil
 }

@@ -1,39 +1,93 @@
 // Package version knows what the running binary was built from.
 package version
 
-import "runtime/debug"
+import (
+	_ "embed" // for the file VERSION
+	"errors"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/drover-io/drover/internal/fail"
+)
 
 // Info is what a binary was built from, as far as it knows.
 type Info struct {
-	Version  string `json:"version"`            // such as v0.1.0, "devel" when it is of no release
+	Version  string `json:"version"`            // such as v0.1.0, and v0.2.0-dev on the way to v0.2.0
 	Revision string `json:"revision,omitempty"` // the commit
 	Modified bool   `json:"modified,omitempty"` // the sources were not those of the commit
 	Go       string `json:"go"`                 // the compiler
+
+	at time.Time // of the commit
 }
 
-// release is set by the linker (-X) where a release is built.
-var release string
+// number is what VERSION in the root of the repository, a link to this file, says: 0.1.0 in the commit of that release alone, and 0.2.0-dev
+// in those between it and the next one.
+//
+//go:embed VERSION
+var number string
 
 // Of is that of the running binary.
 func Of() Info {
-	i := Info{Version: "devel"}
+	i := Info{Version: "v" + strings.TrimSpace(number)}
 	b, ok := debug.ReadBuildInfo()
-	if ok {
-		i.Go = b.GoVersion
-		if v := b.Main.Version; v != "" && v != "(devel)" {
-			i.Version = v
-		}
-		for _, s := range b.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				i.Revision = s.Value
-			case "vcs.modified":
-				i.Modified = s.Value == "true"
-			}
-		}
+	if !ok {
+		return i
 	}
-	if release != "" {
-		i.Version = release
+	i.Go = b.GoVersion
+	for _, s := range b.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			i.Revision = s.Value
+		case "vcs.modified":
+			i.Modified = s.Value == "true"
+		case "vcs.time":
+			i.at, _ = time.Parse(time.RFC3339, s.Value) // else it stays zero, the time of what knows none
+		}
 	}
 	return i
+}
+
+// shortRevision is how much of a commit's hash is in an id.
+const shortRevision = 12
+
+// BuildID names a build among all that work on the same data, in the order of Newer: 0.1.0 of a release,
+// 0.2.0-dev.20261123113903.g63b9931abcde of a commit after it.
+func (i Info) BuildID() string {
+	id := strings.TrimPrefix(i.Version, "v")
+	if strings.Contains(id, "-") && i.Revision != "" {
+		id += "." + i.at.UTC().Format("20060102150405") + ".g" + i.Revision[:min(len(i.Revision), shortRevision)]
+	}
+	switch {
+	case !i.Modified:
+	case strings.Contains(id, "-"):
+		id += ".changed"
+	default:
+		id += "+changed"
+	}
+	return id
+}
+
+// Newer says whether the build of one id comes after that of another. An id that is none of ours comes before all.
+func Newer(id, other string) bool {
+	a, err := semver.NewVersion(id)
+	if err != nil {
+		return false
+	}
+	b, err := semver.NewVersion(other)
+	return err != nil || a.GreaterThan(b)
+}
+
+// ErrNewer says of something that is stored that a newer build has written it, and that this one does not know what it means.
+var ErrNewer = errors.New("a newer build has written it")
+
+// Refuse is an error for what has a version that is newer than the newest one that is known. The error is Unavailable: a newer process can do
+// what this one cannot.
+func Refuse(what string, has, known int64) error {
+	if has <= known {
+		return nil
+	}
+	return fail.Wrap(ErrNewer, fail.Unavailable, "%s has version %d, as a newer Drover has written it; this one, %s, knows versions up to %d: replace it by the newer one", what, has, Of().Version, known)
 }

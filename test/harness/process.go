@@ -89,6 +89,19 @@ func launch(name, ready string, cmd *exec.Cmd) (*Process, error) {
 	}
 }
 
+// Refused runs a process of the product that does not start, and gives its exit code and what it said.
+func (s *Stack) Refused(ctx context.Context, t testing.TB, process string) (code int, said string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.program(), process)
+	cmd.Env = append(os.Environ(), s.Env()...)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit, "%s", out)
+	return exit.ExitCode(), string(out)
+}
+
 // Kill ends the process as kill -9 does and waits until it is gone.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()

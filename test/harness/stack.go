@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -57,6 +58,8 @@ type Servers struct {
 	SlowDatabase bool
 	// Traces is the URL that API and worker send traces to; "" for none.
 	Traces string
+	// Program is what API and worker are, in build/bin; drover when it is "".
+	Program string
 }
 
 // NewStack starts everything.
@@ -178,10 +181,15 @@ func (s *Stack) StartDatabase() {
 		"--dir", filepath.Join(s.dir, "documents"), "--database", "drover", "--port", fmt.Sprint(s.ports[2]), "--profile-listen", s.profiles(6))
 }
 
+// Use has API and worker be another program of build/bin from their next start on.
+func (s *Stack) Use(program string) { s.servers.Program = program }
+
+func (s *Stack) program() string { return built.Binary(s.t, cmp.Or(s.servers.Program, "drover")) }
+
 // StartAPI starts the API.
 func (s *Stack) StartAPI() {
 	s.t.Helper()
-	s.API = Start(s.t, "api", "ready", s.Env(), built.Binary(s.t, "drover"), "api", "--profile-listen", s.profiles(7))
+	s.API = Start(s.t, "api", "ready", s.Env(), s.program(), "api", "--profile-listen", s.profiles(7))
 	if s.Client != nil {
 		s.Client.Close() // the connections to the one before
 		raw.CloseIdleConnections()
@@ -191,7 +199,7 @@ func (s *Stack) StartAPI() {
 // StartWorker starts the worker.
 func (s *Stack) StartWorker() {
 	s.t.Helper()
-	s.Worker = Start(s.t, "worker", "ready", s.Env(), built.Binary(s.t, "drover"), "worker", "--profile-listen", s.profiles(8))
+	s.Worker = Start(s.t, "worker", "ready", s.Env(), s.program(), "worker", "--profile-listen", s.profiles(8))
 }
 
 func (s *Stack) profiles(port int) string { return fmt.Sprintf("127.0.0.1:%d", s.ports[port]) }
@@ -269,7 +277,7 @@ func (s *Stack) WorkerURL() string { return fmt.Sprintf("http://127.0.0.1:%d", s
 // AddWorker starts one more worker, which ends with the test; env overrides what the other has.
 func (s *Stack) AddWorker(env ...string) *Process {
 	s.t.Helper()
-	return Start(s.t, "another worker", "ready", append(s.Env(), env...), built.Binary(s.t, "drover"), "worker", "--metrics-listen", freeport.Address())
+	return Start(s.t, "another worker", "ready", append(s.Env(), env...), s.program(), "worker", "--metrics-listen", freeport.Address())
 }
 
 // Replica is one more process of the API.
@@ -280,6 +288,7 @@ type Replica struct {
 	Tenants string // the address of its services for tenants
 	RPC     string // the address of its gRPC services
 	env     []string
+	program string
 }
 
 // AddAPI starts one more API, which ends with the test; env overrides what the others have.
@@ -287,7 +296,7 @@ func (s *Stack) AddAPI(t testing.TB, env ...string) *Replica {
 	t.Helper()
 	listen, tenants, rpc := freeport.Address(), freeport.Address(), freeport.Address()
 	r := &Replica{
-		RPC: rpc,
+		RPC: rpc, program: s.program(),
 		URL: "http://" + listen, Client: client.New("http://" + listen + "/v2"), Tenants: tenants,
 		env: append(s.Env(), "DROVER_LISTEN="+listen, "DROVER_GRPC_LISTEN="+rpc, "DROVER_TENANT_LISTEN="+tenants),
 	}
@@ -300,7 +309,7 @@ func (s *Stack) AddAPI(t testing.TB, env ...string) *Replica {
 func (r *Replica) Start(t testing.TB, env ...string) {
 	t.Helper()
 	r.env = append(r.env, env...)
-	r.Process = Start(t, "another api", "ready", r.env, built.Binary(t, "drover"), "api")
+	r.Process = Start(t, "another api", "ready", r.env, r.program, "api")
 }
 
 // Env is the configuration of API and worker.

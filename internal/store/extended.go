@@ -1,0 +1,74 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/version"
+)
+
+// A document has the version of the newest of its members (decision 0085). A build that does not know that version refuses the document:
+// it would not see the member, and lose it when it writes the document again. A document in which no newer member says anything has the version
+// that it always had, so that older and newer processes work side by side until somebody uses what is new.
+
+// versionMember has a document's version. A document without it has the first one.
+const (
+	versionMember = "v"
+	firstVersion  = 1
+)
+
+// extension is a member that documents have got after the first version, as a path with dots. It is left out of documents when it is
+// empty (omitempty).
+type extension struct {
+	version int64
+	member  string
+}
+
+// extended are the extensions of the documents of a collection, the last ones the newest. Who adds a member to a document adds it here:
+// TestMembersOfDocuments says when one is missing.
+var extended = map[string][]extension{}
+
+// knownVersion is the newest version of documents of a collection that this build knows.
+func knownVersion(collection string) int64 {
+	known := int64(firstVersion)
+	for _, e := range extended[collection] {
+		known = max(known, e.version)
+	}
+	return known
+}
+
+// versionFor is the version of a document of a collection that is about to be stored with members.
+func versionFor(collection string, members func() (bson.D, error)) (int64, error) {
+	has := int64(firstVersion)
+	if len(extended[collection]) == 0 {
+		return has, nil
+	}
+	d, err := members()
+	if err != nil {
+		return 0, err
+	}
+	document, err := bson.Marshal(d)
+	if err != nil {
+		return 0, fail.Wrap(err, fail.Internal, "the document cannot be stored")
+	}
+	for _, e := range extended[collection] {
+		if _, err := bson.Raw(document).LookupErr(strings.Split(e.member, ".")...); err == nil {
+			has = max(has, e.version)
+		}
+	}
+	return has, nil
+}
+
+// refuseNewer is an error for a document of a version that this build does not know.
+func refuseNewer(collection string, document bson.Raw) error {
+	has, ok := document.Lookup(versionMember).AsInt64OK()
+	if !ok || has <= firstVersion {
+		return nil
+	}
+	id, _ := document.Lookup("_id").StringValueOK()
+	collection = undivided(collection)
+	return version.Refuse(fmt.Sprintf("document %q of %s", id, collection), has, knownVersion(collection))
+}
