@@ -214,6 +214,9 @@ func TestTheClientHasEveryOperation(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, who.Kind)
 
+	checked, err := api.CheckCluster(ctx, theClusterKey, service.Needs{Groups: []string{"example.com"}})
+	require.NoError(t, err)
+	require.Contains(t, checked.Rights.Missing, "delete example.com/*")
 	preview, err := api.PreviewGroup(ctx, theGroupKey)
 	require.NoError(t, err)
 	require.Len(t, preview.Apps, 1)

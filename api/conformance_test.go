@@ -152,6 +152,11 @@ var verbs = []verb{
 
 // queries are the lists and documents that a parameter turns into something else.
 var queries = []call{
+	{method: "GET", url: theCluster + "/check", status: 200, contains: []string{`"reachable":true`, `"version":"v1.34.1"`, `"needed":`, `"missing":["delete apps/*"]`}},
+	{method: "GET", url: theCluster + "/check?group=example.com&logicalCloudUsers=true", status: 200, contains: []string{`"missing":["delete apps/*","delete example.com/*","update certificates.k8s.io/certificatesigningrequests/approval"]`}},
+	{method: "GET", url: theCluster + "/check?group=A_B", status: 400, contains: []string{"Invalid query group", `"A_B" is no API group`}},
+	{method: "GET", url: theCluster + "/check?logicalCloudUsers=perhaps", status: 400, contains: []string{"use true or false"}},
+	{method: "GET", url: theProvider + "/clusters/none/check", status: 404},
 	{method: "GET", url: theProvider + "/clusters?label=edge", status: 200, is: `["c1"]`},
 	{method: "GET", url: theProvider + "/clusters?withLabels=true", status: 200, contains: []string{`"labels":[{"clusterLabel":"edge"}]`}},
 	{method: "GET", url: theCluster + "/kv-pairs/kv?key=a", status: 200, is: `{"value":"b"}`},

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
 )
 
 // clusterStatus answers a status query of a cluster: where its network intents stand, as EMCO does, or with view=full what
@@ -27,6 +28,16 @@ func clusterStatus(c echo.Context, s door.Service, on *door.Request) (reply, err
 	}
 	cluster, err := s.Cluster(c.Request().Context(), on.Key())
 	return asJSON(http.StatusOK, cluster), err
+}
+
+// checkCluster asks a cluster what it is like.
+func checkCluster(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	users, err := truth(c, "logicalCloudUsers")
+	if err != nil {
+		return nil, err
+	}
+	check, err := s.CheckCluster(c.Request().Context(), on.Key(), service.Needs{Users: users, Groups: c.QueryParams()["group"]})
+	return asJSON(http.StatusOK, check), err
 }
 
 // watchCluster is clusterStatus as a stream.

@@ -104,6 +104,9 @@ func (e *edge) operations() []endpoint {
 	all = append(all, watched(get(domain.ClustersNoun, door.List, "/"+domain.ClustersNoun.Collection, "List the clusters of all providers with where each of them stands",
 		"In pages, sorted by provider and name. With watch, a stream of what changes.",
 		service.ClusterList{}, []parameter{limitQuery, continueQuery, clustersWatchQuery}, clustersOfFleet), e.watchClusters))
+	all = append(all, get(domain.ClustersNoun, door.Query, onePath(domain.ClustersNoun)+"/check", "Ask a cluster what it is like",
+		"With the credential that is registered: whether it answers, its version, the time of a round trip, and which of the rights are missing that are needed for the way in which it reports. Ten seconds at the most; that it does not answer is an answer.",
+		service.ClusterCheck{}, clusterCheckQuery, checkCluster))
 	all = append(all, tenancy()...)
 	all = append(all, e.whoamis())
 	all = append(all, e.audits()...)
@@ -218,6 +221,10 @@ var (
 		{name: "label", about: "answer with the names of the clusters that carry the label"},
 		{name: "withLabels", about: "true: answer with the clusters' labels"},
 		fullQuery[0], fullQuery[1], fullQuery[2],
+	}
+	clusterCheckQuery = []parameter{
+		{name: "group", about: "a further API group whose kinds charts have; * for any", repeats: true},
+		{name: "logicalCloudUsers", about: "true: it is to be in logical clouds of level 1, whose users have certificates signed", enum: []string{"true", "false"}},
 	}
 	kvQuery          = []parameter{{name: "key", about: "answer with the value of this key"}}
 	profileListQuery = []parameter{{name: "app", about: "answer with the profile of this app"}}

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/api"
+	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
@@ -265,6 +266,22 @@ func (w *world) reach(_ context.Context, kubeconfig []byte) (version string, err
 	return "v1.34.1", w.unreached
 }
 
+// see says of a cluster that some of the rights of a role are missing.
+func (w *world) see(ctx context.Context, kubeconfig, role []byte) (*access.Seen, error) {
+	version, err := w.reach(ctx, kubeconfig)
+	s := &access.Seen{Version: version, Latency: 4 * time.Millisecond, Needed: strings.Count(string(role), "verbs:"), Lacks: []string{"delete apps/*"}}
+	if strings.Contains(string(role), `"example.com"`) {
+		s.Lacks = append(s.Lacks, "delete example.com/*")
+	}
+	if strings.Contains(string(role), "certificatesigningrequests/approval") {
+		s.Lacks = append(s.Lacks, "update certificates.k8s.io/certificatesigningrequests/approval")
+	}
+	return s, err
+}
+
+// theInstallation is the id of the world's.
+const theInstallation = "3f9a0c1b7d2e4f58"
+
 var now = time.Date(2026, 11, 21, 5, 29, 7, 36e6, time.UTC)
 
 func newWorld(t testing.TB) *world {
@@ -302,7 +319,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 	var instances service.Instances = w.operations
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	d := deps{
-		Deps:      api.Deps{Ready: w.ready, MaxBody: 1 << 20, Listen: "127.0.0.1:9015", KubeconfigDownload: true, Log: log},
+		Deps:      api.Deps{Installation: theInstallation, Ready: w.ready, MaxBody: 1 << 20, Listen: "127.0.0.1:9015", KubeconfigDownload: true, Log: log},
 		lifecycle: w.operations,
 	}
 	d.Parts = door.Parts{
@@ -333,7 +350,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 		Checks: service.Checks{
 			Chart:      func(_ context.Context, app string, tgz []byte) error { return render.CheckChart(app, tgz) },
 			Profile:    func(_ context.Context, tgz []byte) error { return render.CheckProfile(tgz) },
-			Kubeconfig: kube.Config{}.CheckKubeconfig, Reach: w.reach,
+			Kubeconfig: kube.Config{}.CheckKubeconfig, Reach: w.reach, See: w.see,
 		},
 		Renewing: db.Renewing,
 	})

@@ -36,6 +36,8 @@ type Deps struct {
 	// Ready are the questions of /readyz, by the name of what is asked.
 	Ready map[string]func(context.Context) error
 	Log   *slog.Logger
+	// Installation is the id of the installation.
+	Installation string
 	// Metrics is what /metrics shows; a registry of its own when nil.
 	Metrics *prometheus.Registry
 	// MaxBody bounds a request's body in bytes; limits.Body when 0.
@@ -60,9 +62,11 @@ type edge struct {
 	kubeconfigs bool     // may be read back
 	templates   []string // of all paths, for those that are not there
 	verbs       verbs    // that endpoints have
-	log         *slog.Logger
-	seconds     *prometheus.HistogramVec
-	login       Login
+
+	installation string
+	log          *slog.Logger
+	seconds      *prometheus.HistogramVec
+	login        Login
 }
 
 // New makes the router.
@@ -76,7 +80,7 @@ func New(d Deps) (*echo.Echo, error) {
 	if d.BodyWait == 0 {
 		d.BodyWait = DefaultBodyWait
 	}
-	e := &edge{door: d.Door, ready: d.Ready, kubeconfigs: d.KubeconfigDownload, log: d.Log, seconds: newHistogram(), login: d.Login}
+	e := &edge{door: d.Door, ready: d.Ready, kubeconfigs: d.KubeconfigDownload, log: d.Log, seconds: newHistogram(), login: d.Login, installation: d.Installation}
 	guarded, err := guard(d.Listen, d.Hosts, d.Origins, d.WebUIs)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ func (e *edge) whoamis() endpoint {
 	return endpoint{
 		method: http.MethodGet, path: manyPath(domain.Whoami), verb: door.Get, noun: domain.Whoami,
 		summary: "Say who asks, and what that caller may do",
-		about: "Everybody who is known may ask. Without parameters it says who asks. With any it says what may be done in a project, in a cluster " +
+		about: "Everybody who is known may ask. Without parameters it says who asks, and by its id which installation answers. With any it says what may be done in a project, in a cluster " +
 			"provider, or else everywhere; by the same rules by which requests are let in.",
 		out: map[int]any{http.StatusOK: service.Whoami{}}, handle: e.whoami,
 		query: []parameter{
@@ -75,6 +75,7 @@ func (e *edge) whoami(c echo.Context, _ door.Service, _ *door.Request) (reply, e
 	if err != nil {
 		return nil, err
 	}
+	answer.Installation = e.installation
 	query := c.QueryParams()
 	if len(query) == 0 {
 		return asJSON(http.StatusOK, answer), nil

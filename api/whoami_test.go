@@ -96,7 +96,7 @@ func TestWhoami(t *testing.T) {
 		call{name: "anybody", method: "GET", url: "/v2/whoami?noun=projects", status: 200, contains: []string{`"kind":"open"`, `"create"`}})
 	const group = "noun=deployment-intent-groups&"
 	w.as(t, "vera",
-		call{method: "GET", url: "/v2/whoami", status: 200, is: `{"kind":"user","name":"vera"}`},
+		call{method: "GET", url: "/v2/whoami", status: 200, is: `{"installation":"` + theInstallation + `","kind":"user","name":"vera"}`},
 		call{
 			name: "what the page asks", method: "GET", url: "/v2/whoami?project=proj&" + group + "verb=approve&verb=stop", status: 200,
 			contains: []string{

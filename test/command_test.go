@@ -13,9 +13,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/deploy/examples"
 	"github.com/drover-io/drover/internal/built"
+	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/test/harness"
 )
@@ -246,6 +248,21 @@ spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name
 	require.Contains(t, stderr, "and goes on")
 	c.done(append(in, "stop", name, "--wait")...)
 	require.Contains(t, c.done(append(in, "status", name)...), "InstantiateStopped")
+	c.done(append(deploy, "--set", "colour=green", "--wait")...)
+
+	// The token is replaced while an update waits at the hook: it goes on with the new one.
+	c.done(append(deploy, "--set", "hang=true,colour=yellow")...)
+	_, stderr, code = c.run(append(in, "wait", name, "--for=deployed", "--timeout", "2s")...)
+	require.Equal(t, 6, code, stderr)
+	jobs := clusters[0].Client(t).BatchV1().Jobs("default")
+	harness.Until(ctx, t, "the hook is there", func() bool {
+		_, err := jobs.Get(ctx, name+"-hook", metav1.GetOptions{})
+		return err == nil
+	})
+	require.Contains(t, c.done(append([]string{"cluster", "rotate"}, at...)...), "is good until")
+	release(ctx, t, clusters[0], &client.Deployment{Release: name}, "hook")
+	c.done(append(in, "wait", name, "--for=deployed", "--timeout", "2m")...)
+	require.Contains(t, c.done(append(in, "history", name)...), "Instantiated")
 	c.done(append(deploy, "--set", "colour=green", "--wait")...)
 
 	// To another version of the composite app.

@@ -90,7 +90,7 @@ func TestTheAccountOfARegistration(t *testing.T) {
 	require.NoError(t, err)
 	own := func(registration string) *kube.Owned {
 		t.Helper()
-		o, err := kube.Own(kubeconfig, kube.Account{Namespace: name, Name: name, Role: role, Life: time.Hour}, registration)
+		o, err := kube.Own(kubeconfig, kube.Account{Namespace: name, Name: name, Role: role, Life: time.Hour}, kube.Holder{Installation: "one", Registration: registration})
 		require.NoError(t, err)
 		return o
 	}
@@ -121,8 +121,9 @@ func TestTheAccountOfARegistration(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, `^v1\.`, seen.Version)
 	require.Positive(t, seen.Latency)
-	require.True(t, seen.Known)
+	require.Empty(t, seen.Unknown)
 	require.Empty(t, seen.Lacks)
+	require.Greater(t, seen.Needed, 100)
 	more, err := access.ClusterRole(name, domain.ReportAuto, false, "example.com")
 	require.NoError(t, err)
 	seen, err = kube.See(ctx, second.Kubeconfig, more)
@@ -144,14 +145,17 @@ func TestTheAccountOfARegistration(t *testing.T) {
 	_, err = kube.See(ctx, second.Kubeconfig, role)
 	require.NoError(t, err)
 
-	other := own("cluster-providers/p/clusters/other")
-	_, err = other.There(ctx)
-	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
-	require.True(t, fail.Is(other.Make(ctx), fail.Conflict))
-	_, err = other.Drop(ctx)
-	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	elsewhere, err := kube.Own(kubeconfig, o.Account, kube.Holder{Installation: "two", Registration: o.Registration})
+	require.NoError(t, err)
+	for _, other := range []*kube.Owned{own("cluster-providers/p/clusters/other"), elsewhere} {
+		_, err = other.There(ctx)
+		require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+		require.True(t, fail.Is(other.Make(ctx), fail.Conflict))
+		_, err = other.Drop(ctx)
+		require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	}
 
-	elsewhere, err := kube.Own(kubeconfig, kube.Account{Namespace: "default", Name: name, Role: role, Life: time.Hour}, o.Registration)
+	elsewhere, err = kube.Own(kubeconfig, kube.Account{Namespace: "default", Name: name, Role: role, Life: time.Hour}, o.Holder)
 	require.NoError(t, err)
 	_, err = elsewhere.There(ctx)
 	require.ErrorContains(t, err, "--account-namespace")
@@ -186,7 +190,7 @@ func TestAccountsThatAreNotDroversAreLeftAlone(t *testing.T) {
 		t.Cleanup(func() { _ = in.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{}) })
 		role, err := access.ClusterRole(name, domain.ReportAuto, false)
 		require.NoError(t, err)
-		o, err := kube.Own(kubeconfig, kube.Account{Namespace: name, Name: name, Role: role, Life: time.Hour}, "cluster-providers/p/clusters/c")
+		o, err := kube.Own(kubeconfig, kube.Account{Namespace: name, Name: name, Role: role, Life: time.Hour}, kube.Holder{Installation: "one", Registration: "cluster-providers/p/clusters/c"})
 		require.NoError(t, err)
 		require.True(t, fail.Is(o.Make(ctx), fail.Conflict), kind)
 		_, err = o.Drop(ctx)

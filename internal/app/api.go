@@ -96,7 +96,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		Renewing:       p.store.Renewing,
 		Matching:       matcher,
 		Checks: service.Checks{
-			Chart: p.charts.CheckChart, Profile: p.charts.CheckProfile, Kubeconfig: reached.CheckKubeconfig, Reach: reached.Reach, Expiry: kube.Expiry,
+			Chart: p.charts.CheckChart, Profile: p.charts.CheckProfile, Kubeconfig: reached.CheckKubeconfig, Reach: reached.Reach, See: reached.See, Expiry: kube.Expiry,
 		},
 	})
 	shares := door.NewShares(p.config.Fair, usage{p.engine, p.store}, time.Now)
@@ -123,7 +123,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	prove := p.prover()
 	handler, err := api.New(api.Deps{
 		Door: entrance, Prove: prove, Login: p.login(),
-		Ready: p.ready(), Log: p.log, Metrics: registry, MaxBody: p.config.MaxBody,
+		Ready: p.ready(), Log: p.log, Installation: root.ID(), Metrics: registry, MaxBody: p.config.MaxBody,
 		Histories: p.codec.Handler(), WebUIs: webUIs(p.config),
 		Listen: p.config.Listen, Hosts: p.config.AllowedHosts, Origins: p.config.AllowedOrigins, KubeconfigDownload: p.config.KubeconfigDownload,
 	})

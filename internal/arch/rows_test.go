@@ -125,7 +125,7 @@ var layers = []layer{
 		},
 		{
 			pkg: "service",
-			ours: "notify operations explain combined status repair view combine network logicalcloud bundle match vary rights readiness plan stored audit " +
+			ours: "notify access operations explain combined status repair view combine network logicalcloud bundle match vary rights readiness plan stored audit " +
 				"authn domain policy cas caller lru share limits token fail",
 			libs:  "golang.org/x/sync",
 			world: "context",
@@ -172,7 +172,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "kube",
-			ours: "fields quantity plan domain measure span lease address pause limits fail",
+			ours: "access fields quantity plan domain measure span lease address pause limits fail",
 			libs: "github.com/hashicorp/golang-lru golang.org/x/sync k8s.io/api k8s.io/apimachinery k8s.io/client-go " +
 				"sigs.k8s.io/yaml",
 			world: "context math/rand/v2 net net/http",

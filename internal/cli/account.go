@@ -35,13 +35,18 @@ const (
 	accountTime = 2 * time.Minute // of what is asked of a cluster
 )
 
-func (f *accountFlags) add(c *cobra.Command) {
+// addCluster adds the flags that name a cluster and the account in it.
+func (f *accountFlags) addCluster(c *cobra.Command) {
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig `file` (default KUBECONFIG, or kubectl's)")
 	c.Flags().StringVar(&f.context, "context", "", "the `context` of the kubeconfig (default its current one); that of the API is DROVER_CONTEXT's")
 	c.Flags().StringVar(&f.context, "kube-context", "", "the same")
 	c.Flags().Lookup("kube-context").Hidden = true
-	c.Flags().StringVar(&f.account, "account", "", "the `name` of the ClusterRole and of its ServiceAccounts, which have a suffix (default of the registration: drover-site-edge01)")
+	c.Flags().StringVar(&f.account, "account", "", "the `name` of the ClusterRole and of its ServiceAccounts, which have a suffix (default of the installation and the registration: drover-site-edge01-3f9a0c1b)")
 	c.Flags().StringVar(&f.namespace, "account-namespace", "drover", "the `namespace` of the ServiceAccounts")
+}
+
+func (f *accountFlags) add(c *cobra.Command) {
+	f.addCluster(c)
 	if c.Name() != "add" { // which has more to say of it
 		c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and do nothing")
 	}
@@ -56,31 +61,41 @@ func (f *accountFlags) given() bool { return f.kubeconfig != "" || f.context != 
 
 var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// nameFor is the name of the account of a registration: what Kubernetes takes as a name, another one for each registration.
-func (f *accountFlags) nameFor(key domain.Key) string {
+// nameFor is the name of the account of a registration: what Kubernetes takes as a name, another one for each registration of each
+// installation. Its end is a hash of both, as two names may be the same in what Kubernetes takes.
+func (f *accountFlags) nameFor(h kube.Holder) string {
 	if f.account != "" {
 		return f.account
 	}
+	key := domain.Key(h.Registration)
 	provider, name := domain.Cut(domain.ClustersNoun, key)
-	plain := "drover-" + provider.Name() + "-" + name
-	made := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(plain), "-"), "-")
-	const most = 50                                                                                                 // Secrets have more behind it
-	if made != plain || len(made) > most || strings.Contains(name, "-") || strings.Contains(provider.Name(), "-") { // a-b/c is not a/b-c
-		sum := sha256.Sum256([]byte(key))
-		made = made[:min(len(made), most-9)] + "-" + hex.EncodeToString(sum[:4])
+	made := notInNames.ReplaceAllString(strings.ToLower("drover-"+provider.Name()+"-"+name), "-")
+	const most = 41 // with the hash, and the suffix of a ServiceAccount, it is the value of a label
+	sum := sha256.Sum256([]byte(h.Installation + "/" + h.Registration))
+	return strings.Trim(made[:min(len(made), most)], "-") + "-" + hex.EncodeToString(sum[:4])
+}
+
+// holder is who an account for a registration belongs to, as the API says which installation it is.
+func (s *session) holder(ctx context.Context, api *client.API, key domain.Key) (kube.Holder, error) {
+	who, err := api.Whoami(ctx, nil)
+	if err != nil {
+		return kube.Holder{}, err
 	}
-	return made
+	if who.Installation == "" {
+		return kube.Holder{}, fail.New(fail.Precondition, "the API does not say which installation it is, and accounts in clusters belong to one: it is older than this command (%s version)", s.Program)
+	}
+	return kube.Holder{Installation: who.Installation, Registration: string(key)}, nil
 }
 
 // openAccount opens the account.
-func (s *session) openAccount(f *accountFlags, kubeconfig []byte, key domain.Key, role []byte) (*kube.Owned, error) {
+func (s *session) openAccount(f *accountFlags, kubeconfig []byte, holder kube.Holder, role []byte) (*kube.Owned, error) {
 	if f.life < 10*time.Minute && f.life != 0 {
 		return nil, usage("--expires-after %s: a token is good for at least 10m", f.life)
 	}
 	if _, err := f.readdressed(nil); err != nil {
 		return nil, err
 	}
-	o, err := kube.Own(kubeconfig, kube.Account{Namespace: f.namespace, Name: f.nameFor(key), Role: role, Life: f.life}, string(key))
+	o, err := kube.Own(kubeconfig, kube.Account{Namespace: f.namespace, Name: f.nameFor(holder), Role: role, Life: f.life}, holder)
 	if err != nil {
 		return nil, usage("%s", fail.TextOf(err))
 	}
@@ -93,6 +108,9 @@ func (s *session) openAccount(f *accountFlags, kubeconfig []byte, key domain.Key
 func (s *session) enroll(ctx context.Context, o *kube.Owned, known, narrow bool, first func() error, register func(kubeconfig []byte) error, last func() error) error {
 	there, err := o.There(ctx)
 	if err != nil {
+		return err
+	}
+	if err := o.Allowed(ctx); err != nil { // before anything is made
 		return err
 	}
 	if err := first(); err != nil {
@@ -213,10 +231,10 @@ func (s *session) sayAccess(ctx context.Context, kubeconfig, role []byte) error 
 	}
 	rights := "all that are needed"
 	switch {
-	case len(seen.Lacks) > 0 && seen.Known:
+	case len(seen.Lacks) > 0:
 		rights = fmt.Sprintf("%d are missing: %s", len(seen.Lacks), few(seen.Lacks))
-	case !seen.Known:
-		rights = "the cluster does not say all of them"
+	case seen.Unknown != "":
+		rights = "the cluster does not say them: " + printable(seen.Unknown)
 	}
 	s.sayf("Kubernetes %s answers in %s; rights: %s", printable(seen.Version), seen.Latency.Round(time.Millisecond/10), rights)
 	return nil
@@ -257,11 +275,15 @@ refuses one with which it cannot reach the cluster; the one before stays then.`,
 			return err
 		}
 		report := or(string(registered.(*domain.Cluster).Spec.Report), string(domain.ReportAuto))
-		role, err := access.ClusterRole(f.nameFor(key), domain.Report(report), false)
+		holder, err := s.holder(ctx, api, key)
 		if err != nil {
 			return err
 		}
-		o, err := s.openAccount(f, kubeconfig, key, role)
+		role, err := access.ClusterRole(f.nameFor(holder), domain.Report(report), false)
+		if err != nil {
+			return err
+		}
+		o, err := s.openAccount(f, kubeconfig, holder, role)
 		if err != nil {
 			return err
 		}
@@ -287,12 +309,18 @@ refuses one with which it cannot reach the cluster; the one before stays then.`,
 	return c
 }
 
+// forgotten says how a cluster is removed.
+type forgotten struct {
+	*accountFlags
+	abandon bool
+	force   bool // although it cannot be seen whether it is registered
+}
+
 // forgetCluster deletes a registration, and where a context is given the account in the cluster. A second run goes on with what is left.
 // Where the account is not there, nothing is deleted: it is in another cluster, and its token good.
-func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain.Key, abandon bool, f *accountFlags) error {
-	_, err := api.Get(ctx, domain.ClustersNoun, key)
-	known := err == nil
-	if err != nil && !fail.Is(err, fail.NotFound) {
+func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain.Key, f *forgotten) error {
+	known, err := s.isRegistered(ctx, api, key, f)
+	if err != nil {
 		return err
 	}
 	var o *kube.Owned
@@ -302,7 +330,11 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 		if err != nil {
 			return err
 		}
-		if o, err = s.openAccount(f, kubeconfig, key, nil); err != nil {
+		holder, err := s.holder(ctx, api, key)
+		if err != nil {
+			return err
+		}
+		if o, err = s.openAccount(f.accountFlags, kubeconfig, holder, nil); err != nil {
 			return err
 		}
 		if there, err = o.There(ctx); err != nil { // another's, or it does not answer: then nothing is forgotten yet
@@ -321,7 +353,7 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 		case known:
 			s.sayf("%s would be deleted (dry run)", key)
 		case o == nil:
-			return err
+			return fail.New(fail.NotFound, "cluster %q not found", key.Name())
 		default:
 			s.sayf("%s is not there", key)
 		}
@@ -330,7 +362,16 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 		}
 		return nil
 	}
-	done, err := s.removeCluster(ctx, api, key, abandon)
+	done, err := s.removeCluster(ctx, api, key, f.abandon)
+	if o != nil && fail.Is(err, fail.NotFound) && known { // who may see it now knows that it has gone meanwhile
+		still, again := s.isRegistered(ctx, api, key, f)
+		if again != nil {
+			return again
+		}
+		if still { // something else is not found, or not the caller's to know of
+			return err
+		}
+	}
 	switch {
 	case o != nil && fail.Is(err, fail.NotFound):
 		s.sayf("%s is not there", key)
@@ -350,6 +391,24 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 		s.sayf("account %s/%s deleted in the cluster", o.Namespace, o.Name)
 	}
 	return nil
+}
+
+// isRegistered says whether a cluster is. That it is not found says nothing to who may not see it: then it is refused, as the API may go on using the
+// account in the cluster, unless that is to be taken away in any case.
+func (s *session) isRegistered(ctx context.Context, api *client.API, key domain.Key, f *forgotten) (bool, error) {
+	_, err := api.Get(ctx, domain.ClustersNoun, key)
+	if err == nil || !fail.Is(err, fail.NotFound) {
+		return err == nil, err
+	}
+	if !f.given() || f.force {
+		return false, nil
+	}
+	provider, _ := domain.Cut(domain.ClustersNoun, key)
+	lacks, err := s.lacks(ctx, api, right{"get", domain.ClustersNoun, provider})
+	if err == nil && lacks != "" {
+		err = fail.New(fail.Forbidden, "whether %s is registered is not yours to see, so that Drover may go on working with its account: %s; nothing is deleted; --force takes the account away all the same", key, lacks)
+	}
+	return false, err
 }
 
 // until is a time to come for people.

@@ -89,10 +89,10 @@ func TestASecondAddTakesNothingAway(t *testing.T) {
 	require.Equal(t, "behind the hill", a.registered().Description)
 	require.Contains(t, lacks(false, "example.com"), "patch example.com/*")
 	require.NotContains(t, lacks(false, "example.org"), "patch example.org/*")
-	require.Contains(t, lacks(true), "approve certificates.k8s.io/signers")
+	require.Contains(t, lacks(true), "approve certificates.k8s.io/signers [kubernetes.io/kube-apiserver-client]")
 	role, err := access.ClusterRole(a.name, domain.ReportAgent, false)
 	require.NoError(t, err)
-	require.Contains(t, a.done(append([]string{"cluster", "add", "--dry-run"}, a.at...)...), string(role), "for the report that is registered")
+	require.Contains(t, a.done(append([]string{"cluster", "add", "--dry-run", "--narrow"}, a.at...)...), string(role), "for the report that is registered")
 }
 
 // TestNoLiveAccountIsLeftInSilence: a registration whose account is not in the cluster of the context is not forgotten with that context.

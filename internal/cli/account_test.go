@@ -35,8 +35,13 @@ type account struct {
 
 func newAccount(t *testing.T) *account {
 	t.Helper()
+	return accountOf(t, newWorld(t))
+}
+
+func accountOf(t *testing.T, w *world) *account {
+	t.Helper()
 	kubeconfig := kubetest.Kubeconfig(t)
-	a := &account{world: newWorld(t), name: kubetest.Name("own"), admin: kubetest.Dynamic(t, kubeconfig)}
+	a := &account{world: w, name: kubetest.Name("own"), admin: kubetest.Dynamic(t, kubeconfig)}
 	api, err := url.Parse(a.url)
 	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(api)

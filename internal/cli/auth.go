@@ -18,7 +18,7 @@ func (s *session) auth() *cobra.Command {
 	c := &cobra.Command{
 		Use: "auth", Short: "Say who you are, and what you may do",
 		Example: "  drover auth whoami\n  drover auth can-i approve group -p demo\n  drover auth can-i --list -p demo",
-		Args:    cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args:    noCommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(s.whoami(), s.canI())
 	return c

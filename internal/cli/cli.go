@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/nearest"
 )
 
 // Options are what a run of the command is given by the program.
@@ -224,7 +225,7 @@ Exit codes:
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRun: func(*cobra.Command, []string) { s.ran = true },
 		RunE:             func(c *cobra.Command, _ []string) error { return c.Help() },
-		Args:             cobra.NoArgs,
+		Args:             noCommand,
 	}
 	c.SetIn(s.In)
 	c.SetOut(s.Out)
@@ -285,6 +286,21 @@ func (s *session) processes(root *cobra.Command) {
 		}
 		parent.AddCommand(sub)
 	}
+}
+
+// noCommand refuses what follows a command that has others, and names the one that was meant, as far as that can be told.
+func noCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var all []string
+	for _, sub := range c.Commands() {
+		all = append(append(all, sub.Name()), sub.Aliases...)
+	}
+	if near := nearest.Name(args[0], all); near != "" {
+		return usage("%s has no command %q; did you mean %q?", c.CommandPath(), args[0], near)
+	}
+	return usage("%s has no command %q\nSee '%s --help'", c.CommandPath(), args[0], c.CommandPath())
 }
 
 // numbered bounds how many arguments there are; what names them in the error.

@@ -18,24 +18,27 @@ import (
 func TestWrongCommandLines(t *testing.T) {
 	w := newWorld(t)
 	for want, args := range map[string][]string{
-		`unknown command "fly"`:                     {"fly"},
-		"unknown flag: --fly":                       {"get", "projects", "--fly"},
-		"get needs a noun":                          {"get"},
-		`"things" is no noun`:                       {"get", "things"},
-		"-o xml is none of":                         {"get", "projects", "-o", "xml"},
-		"-f is needed":                              {"apply"},
-		"no such file":                              {"apply", "-f", "/nowhere/file.yaml"},
-		`there is no context "none"`:                {"get", "projects", "--context", "none"},
-		`"ftp://x" is not the URL of an API`:        {"get", "projects", "--server", "ftp://x"},
-		"--client-certificate and --client-key":     {"get", "projects", "--client-key", "k"},
-		"has more parts than the name of a project": {"get", "project", "a/b"},
-		`"a b" is no name of a project`:             {"get", "project", "a b"},
-		"--to is needed":                            {"rollback", "web"},
-		"is another machine":                        {"get", "projects", "--server", "http://drover.example", "--token", "t"},
-		"--in says nothing of projects":             {"get", "projects", "--in", "x"},
-		"choose operations":                         {"get", "projects", "--cluster", "p+c"},
-		"either names or -f":                        {"delete", "project", "p", "-f", "x"},
-		`"kv-pairs" may be any of`:                  {"get", "kv-pairs"},
+		`drover has no command "fly"`:                          {"fly"},
+		`did you mean "deploy"?`:                               {"depoly", "./chart"},
+		`cluster has no command "chek"; did you mean "check"?`: {"cluster", "chek", "edge01"},
+		`"clutsers" is no noun; did you mean "clusters"?`:      {"get", "clutsers"},
+		"unknown flag: --fly":                                  {"get", "projects", "--fly"},
+		"get needs a noun":                                     {"get"},
+		`"things" is no noun`:                                  {"get", "things"},
+		"-o xml is none of":                                    {"get", "projects", "-o", "xml"},
+		"-f is needed":                                         {"apply"},
+		"no such file":                                         {"apply", "-f", "/nowhere/file.yaml"},
+		`there is no context "none"`:                           {"get", "projects", "--context", "none"},
+		`"ftp://x" is not the URL of an API`:                   {"get", "projects", "--server", "ftp://x"},
+		"--client-certificate and --client-key":                {"get", "projects", "--client-key", "k"},
+		"has more parts than the name of a project":            {"get", "project", "a/b"},
+		`"a b" is no name of a project`:                        {"get", "project", "a b"},
+		"--to is needed":                                       {"rollback", "web"},
+		"is another machine":                                   {"get", "projects", "--server", "http://drover.example", "--token", "t"},
+		"--in says nothing of projects":                        {"get", "projects", "--in", "x"},
+		"choose operations":                                    {"get", "projects", "--cluster", "p+c"},
+		"either names or -f":                                   {"delete", "project", "p", "-f", "x"},
+		`"kv-pairs" may be any of`:                             {"get", "kv-pairs"},
 	} {
 		r := w.run(args...)
 		require.Equal(t, 2, r.code, "%v: %s", args, r.err)
@@ -126,7 +129,8 @@ func TestContexts(t *testing.T) {
 func TestVersion(t *testing.T) {
 	w := newWorld(t)
 	lines := strings.Split(strings.TrimSpace(w.done("version")), "\n")
-	require.Len(t, lines, 2)
+	require.Len(t, lines, 3)
+	require.Regexp(t, "^Installation: [0-9a-f]{16}$", lines[2])
 	require.Regexp(t, `^Client: \S+ .*go1`, lines[0])
 	require.Equal(t, strings.TrimPrefix(lines[0], "Client: "), strings.TrimPrefix(lines[1], "Server: "))
 	require.Contains(t, w.done("version", "-o", "json"), `"server": {`)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
@@ -14,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -22,7 +24,7 @@ func (s *session) cluster() *cobra.Command {
 	c := &cobra.Command{
 		Use: "cluster", Short: "Register clusters, list them and see whether they can be used",
 		Example: "  drover cluster add site/edge01 --context edge01 --label edge\n  drover cluster rotate edge01 --context edge01\n  drover cluster list\n  drover cluster check edge01",
-		Args:    cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args:    noCommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	in := &accountFlags{}
 	named := func(one *cobra.Command, do func(ctx context.Context, api *client.API, key domain.Key) error) *cobra.Command {
@@ -58,22 +60,32 @@ that 'cluster add' has made in the cluster is taken away; if it is not there, no
 		Example: "  drover cluster remove edge01 --context edge01",
 	}
 	in.add(remove)
-	check := &cobra.Command{
-		Use: "check NAME", Short: "Say whether a cluster answers, what runs there and what hangs there; exit code 1 when it does not answer",
-		Long: `Say whether a cluster answers, how it reports, when its credential expires, what runs there and what hangs there, as Drover sees it; exit code 1
-when it does not answer.`,
-		Example: "  drover cluster check edge01\n  drover cluster check edge01 -o json",
-	}
-	checkOutput := check.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
-	abandon := remove.Flags().Bool("abandon", false, "forget it although it may keep something for ever, since it does not come back")
+	check, looked := &cobra.Command{
+		Use: "check NAME", Short: "Ask a cluster whether Drover can work on it, and say what runs there and what hangs there",
+		Long: `Ask a cluster, by way of the API and with the credential that is registered: whether it answers, its version, the time of a round trip, how it
+reports, when the credential expires, and each right that is missing of those that Drover needs there. Rights that only some need are asked about with
+--groups and --logical-cloud-users, as with 'cluster add'. Then it is said what runs there and what hangs there, as Drover sees it. With --context the
+account is looked at in the cluster, too: whether 'cluster add' of this installation has made it, and how many tokens it has.
+
+Exit code 0: Drover can work there. 1: the cluster does not answer, or not to work that goes on, its credential has expired, or a right is missing,
+or cannot be told. 3: there is no such cluster. 5: the API does not answer.`,
+		Example: "  drover cluster check edge01\n  drover cluster check edge01 --context edge01\n  drover cluster check edge01 -o json",
+	}, &checking{}
+	check.Flags().StringVarP(&looked.output, "output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
+	check.Flags().StringSliceVar(&looked.needs.Groups, "groups", nil, "further API `groups` whose kinds charts have; * for any")
+	check.Flags().BoolVar(&looked.needs.Users, "logical-cloud-users", false, "for logical clouds of level 1, too")
+	looked.account.addCluster(check)
+	forget := &forgotten{accountFlags: in}
+	remove.Flags().BoolVar(&forget.abandon, "abandon", false, "forget it although it may keep something for ever, since it does not come back")
+	remove.Flags().BoolVar(&forget.force, "force", false, "take the account away although you may not see whether the cluster is registered")
 	c.AddCommand(
 		s.clusterAdd(), list,
 		named(check, func(ctx context.Context, api *client.API, key domain.Key) error {
-			return s.checkCluster(ctx, api, key, *checkOutput)
+			return s.checkCluster(ctx, api, key, looked)
 		}),
 		s.clusterRotate(),
 		named(remove, func(ctx context.Context, api *client.API, key domain.Key) error {
-			return s.forgetCluster(ctx, api, key, *abandon, in)
+			return s.forgetCluster(ctx, api, key, forget)
 		}),
 	)
 	return c
@@ -103,50 +115,146 @@ func (s *session) standing(ctx context.Context, api *client.API, key domain.Key)
 	return service.ClusterStatus{}, fail.New(fail.NotFound, "cluster %q not found", key.Name())
 }
 
+// checking says what of a cluster is looked at.
+type checking struct {
+	account accountFlags
+	needs   service.Needs
+	output  string
+}
+
 // checked is a report on a cluster.
 type checked struct {
 	Cluster domain.Key            `json:"cluster"`
 	Status  service.ClusterStatus `json:"status"`
+	Check   *service.ClusterCheck `json:"check"`
+	Account *checkedAccount       `json:"account,omitempty"` // with --context
 }
 
-func (s *session) checkCluster(ctx context.Context, api *client.API, key domain.Key, output string) error {
-	p, err := newPrinter(output)
+// checkedAccount is the account that Drover has in a cluster, as its administrator sees it.
+type checkedAccount struct {
+	Name            string   `json:"name"`
+	There           bool     `json:"there"`
+	ServiceAccounts []string `json:"serviceAccounts"`   // each has a token, and more than one when a rotate did not come to its end
+	Problem         string   `json:"problem,omitempty"` // such as that it is somebody else's
+}
+
+// good says whether Drover can work there.
+func (c *checked) good() bool {
+	expired := c.Check.CredentialsExpire != nil && c.Check.CredentialsExpire.Before(time.Now())
+	return c.Check.Reachable && c.Status.Connectivity != domain.ConnectivityRetrying && !expired && len(c.Check.Rights.Missing) == 0 && c.Check.Rights.Unknown == ""
+}
+
+func (s *session) checkCluster(ctx context.Context, api *client.API, key domain.Key, f *checking) error {
+	p, err := newPrinter(f.output)
 	if err != nil {
 		return err
 	}
-	status, err := s.standing(ctx, api, key)
-	if err != nil {
+	c := &checked{Cluster: key}
+	if c.Check, err = api.CheckCluster(ctx, key, f.needs); err != nil {
 		return err
+	}
+	if c.Status, err = s.standing(ctx, api, key); err != nil {
+		return err
+	}
+	if f.account.given() {
+		if c.Account, err = s.checkAccount(ctx, api, key, &f.account); err != nil {
+			return err
+		}
 	}
 	if !p.people() {
-		if err := p.value(s.Out, checked{key, status}); err != nil {
+		if err := p.value(s.Out, c); err != nil {
 			return err
 		}
 	} else {
-		s.sayCluster(key, status)
+		s.sayCluster(c)
 		text, err := api.ExplainText(ctx, key)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(s.Out, "\n%s", text)
 	}
-	if status.Connectivity == domain.ConnectivityRetrying {
+	if !c.good() {
 		return errSaid{exitFailed}
 	}
 	return nil
 }
 
-func (s *session) sayCluster(key domain.Key, status service.ClusterStatus) {
-	fmt.Fprintf(s.Out, "Path:          %s\nConnectivity:  %s\nReports by:    %s\nHeard now:     %t\nGroups there:  %d\n",
-		key, status.Connectivity, status.Report, status.Heard, status.Groups)
-	if len(status.Labels) > 0 {
-		fmt.Fprintf(s.Out, "Labels:        %s\n", strings.Join(status.Labels, ", "))
+// checkAccount looks at the account in the cluster. What is wrong with it is part of the report.
+func (s *session) checkAccount(ctx context.Context, api *client.API, key domain.Key, f *accountFlags) (*checkedAccount, error) {
+	kubeconfig, err := s.kubeconfig(f.kubeconfig, f.context, false)
+	if err != nil {
+		return nil, err
 	}
-	if status.CredentialsExpire != nil {
-		fmt.Fprintf(s.Out, "Expires:       %s\n", until(*status.CredentialsExpire))
+	holder, err := s.holder(ctx, api, key)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.openAccount(f, kubeconfig, holder, nil)
+	if err != nil {
+		return nil, err
+	}
+	a := &checkedAccount{Name: o.Name, ServiceAccounts: []string{}}
+	if a.There, err = o.There(ctx); err == nil && a.There {
+		a.ServiceAccounts, err = o.Accounts(ctx)
+	}
+	if err != nil {
+		a.Problem = fail.TextOf(err)
+	}
+	return a, nil
+}
+
+func (s *session) sayCluster(c *checked) {
+	status, check := &c.Status, c.Check
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(s.Out, "%-15s%s\n", what+":", fmt.Sprintf(format, args...))
+	}
+	line("Path", "%s", c.Cluster)
+	if check.Reachable {
+		line("Answers", "in %s", time.Duration(check.LatencySeconds*float64(time.Second)).Round(time.Millisecond/10))
+		line("Kubernetes", "%s", dash(printable(check.Version)))
+	} else {
+		line("Answers", "no: %s", printable(check.Reason))
+	}
+	line("Connectivity", "%s", status.Connectivity)
+	line("Reports by", "%s", status.Report)
+	line("Heard now", "%t", status.Heard)
+	line("Groups there", "%d", status.Groups)
+	if len(status.Labels) > 0 {
+		line("Labels", "%s", strings.Join(status.Labels, ", "))
+	}
+	switch at := check.CredentialsExpire; {
+	case at == nil:
+	case at.Before(time.Now()):
+		line("Expired", "%s; 'cluster rotate' makes another one", at.Local().Format(time.DateTime))
+	default:
+		line("Expires", "%s", until(*at))
+	}
+	if r := check.Rights; r != nil {
+		switch {
+		case r.Unknown != "":
+			line("Rights", "the cluster does not say them: %s", printable(r.Unknown))
+		case len(r.Missing) == 0:
+			line("Rights", "all %d that are needed", r.Needed)
+		default:
+			line("Rights", "%d of %d are missing", len(r.Missing), r.Needed)
+			for _, one := range r.Missing {
+				fmt.Fprintf(s.Out, "  %s\n", printable(one))
+			}
+		}
+	}
+	switch a := c.Account; {
+	case a == nil:
+	case a.Problem != "":
+		line("Account", "%s: %s", a.Name, printable(a.Problem))
+	case !a.There:
+		line("Account", "%s is not in the cluster of that context", a.Name)
+	case len(a.ServiceAccounts) > 1:
+		line("Account", "%s has %d ServiceAccounts, so an add or rotate did not come to its end; 'cluster rotate' ends all but a new one", a.Name, len(a.ServiceAccounts))
+	default:
+		line("Account", "%s, with %d token", a.Name, len(a.ServiceAccounts))
 	}
 	if status.Reason != "" {
-		fmt.Fprintf(s.Out, "Reason:        %s\n", printable(status.Reason))
+		line("Reason", "%s", printable(status.Reason))
 	}
 }
 
@@ -179,7 +287,7 @@ cluster has that user's rights then. A user that runs a program for its credenti
 	narrow := c.Flags().Bool("narrow", false, "take away rights that the account has from before and that are not asked for now; what runs there may need them")
 	own := c.Flags().Bool("use-own-credentials", false, "send the user of the context, and make nothing in the cluster")
 	c.MarkFlagsMutuallyExclusive("narrow", "use-own-credentials")
-	dryRun := c.Flags().Bool("dry-run", false, "show the ClusterRole and say what would be registered, and do nothing")
+	dryRun := c.Flags().Bool("dry-run", false, "ask the cluster and the API what would be made, show the ClusterRole, and do nothing")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ctx := c.Context()
 		kubeconfig, err := s.kubeconfig(f.kubeconfig, f.context, *own)
@@ -209,21 +317,30 @@ cluster has that user's rights then. A user that runs a program for its credenti
 		if err != nil {
 			return err
 		}
-		role, err := access.ClusterRole(f.nameFor(key), domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...)
+		holder, err := s.holder(ctx, api, key)
+		if err != nil {
+			return err
+		}
+		role, err := access.ClusterRole(f.nameFor(holder), domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...)
 		if err != nil {
 			return err
 		}
 		a := s.applier(api, *dryRun)
-		if *own || *dryRun {
-			if !*own {
-				fmt.Fprintf(s.Out, "%s", role)
+		if err := s.mayAdd(ctx, a, x, registered != nil); err != nil {
+			return err
+		}
+		if *dryRun && !*own {
+			if err := s.tryAccount(ctx, f, kubeconfig, holder, role, *narrow); err != nil {
+				return err
 			}
+		}
+		if *own || *dryRun {
 			if x.cluster.File, err = f.readdressed(kubeconfig); err != nil {
 				return err
 			}
 			return s.registerBy(ctx, a, append([]client.Step{x.provider, x.cluster}, x.labels...)...)
 		}
-		o, err := s.openAccount(f, kubeconfig, key, role)
+		o, err := s.openAccount(f, kubeconfig, holder, role)
 		if err != nil {
 			return err
 		}
@@ -241,6 +358,62 @@ cluster has that user's rights then. A user that runs a program for its credenti
 			func() error { return s.registerBy(ctx, a, x.labels...) })
 	}
 	return c
+}
+
+// mayAdd refuses, before anything is made, what the caller may not register.
+func (s *session) mayAdd(ctx context.Context, a *applier, x *added, registered bool) error {
+	provider := domain.KeyOf(x.provider.Object)
+	there, err := a.before(ctx, x.provider.Object)
+	if err != nil {
+		return err
+	}
+	var rights []right
+	if there == nil {
+		rights = append(rights, right{"create", domain.ClusterProviders, ""})
+	}
+	verb := "create"
+	if registered {
+		verb = "put"
+	}
+	rights = append(rights, right{verb, domain.ClustersNoun, provider})
+	for _, l := range x.labels {
+		if registered {
+			if there, err = a.before(ctx, l.Object); err != nil {
+				return err
+			}
+		}
+		if !registered || there == nil {
+			rights = append(rights, right{"create", domain.ClusterLabels, provider})
+			break
+		}
+	}
+	return s.needs(ctx, a.api, rights...)
+}
+
+// tryAccount says what would be made in the cluster, as the cluster says it.
+func (s *session) tryAccount(ctx context.Context, f *accountFlags, kubeconfig []byte, holder kube.Holder, role []byte, narrow bool) error {
+	o, err := s.openAccount(f, kubeconfig, holder, role)
+	if err != nil {
+		return err
+	}
+	var kept []string
+	if !narrow {
+		if kept, err = o.KeepRights(ctx); err != nil {
+			return err
+		}
+	}
+	would, err := o.Try(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Out, "%s", o.Role)
+	if len(kept) > 0 {
+		s.sayf("%d rights that nobody has asked for now would stay: %s (--narrow)", len(kept), few(kept))
+	}
+	for _, w := range would {
+		s.sayf("%s %s in the cluster (dry run)", w.Object, w.Would)
+	}
+	return nil
 }
 
 // newCluster is the key of a cluster that is there, or is to be made.

@@ -37,7 +37,9 @@ users:
 	require.Equal(t, "cluster-providers/site created\n"+key+" created\n"+key+"/labels/edge created\n"+key+"/labels/small created\n", w.done(add...))
 	require.Equal(t, key+" unchanged\n"+key+"/labels/edge unchanged\n"+key+"/labels/small unchanged\n", w.done(add...))
 	require.Contains(t, w.done("cluster", "list"), "edge01")
-	require.Contains(t, w.done("cluster", "check", "edge01"), "Connectivity:  Available")
+	r := w.run("cluster", "check", "edge01")
+	require.Equal(t, 1, r.code, r.out+r.err)
+	require.Contains(t, r.out, "Answers:       no: ")
 	for want, args := range map[string][]string{
 		`has no context "none"`:    {"site/edge02", "--kubeconfig", file, "--kube-context", "none"},
 		"credentials by a program": {"site/edge02", "--kubeconfig", file, "--kube-context", "run", "--use-own-credentials"},
@@ -50,8 +52,9 @@ users:
 		require.Equal(t, 2, r.code, r.err)
 		require.Contains(t, r.err, want)
 	}
-	dry := w.done("cluster", "add", "edge02", "--kubeconfig", file, "--context", "mine", "--dry-run", "--report", "agent")
-	require.Contains(t, dry, "kind: ClusterRole")
+	r = w.run("cluster", "add", "edge02", "--kubeconfig", file, "--context", "mine", "--dry-run", "--report", "agent")
+	require.Equal(t, 5, r.code, "the cluster is asked: "+r.err)
+	dry := w.done("cluster", "add", "edge02", "--kubeconfig", file, "--context", "mine", "--dry-run", "--use-own-credentials")
 	require.Contains(t, dry, "cluster-providers/site/clusters/edge02 created (dry run)")
 	require.Equal(t, 3, w.run("get", "cluster", "edge02").code)
 

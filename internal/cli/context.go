@@ -18,7 +18,7 @@ func (s *session) contexts() *cobra.Command {
 		Example: `  drover context set edge --server https://drover.example:9015 --ca ca.pem --token-file token --use
   drover context list
   drover context use edge`,
-		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args: noCommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	set := &cobra.Command{
 		Use: "set NAME", Short: "Add a context, or change one: what is not given stays",

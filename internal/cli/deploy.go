@@ -122,6 +122,9 @@ func (s *session) doDeploy(ctx context.Context, f *deployFlags, chart string) er
 // bringAbout makes what a deployment says, and then asks for the operation that is due.
 func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlags, d *client.Deployment) error {
 	a := s.applier(api, f.dryRun)
+	if err := s.mayDeploy(ctx, a, d); err != nil {
+		return err
+	}
 	for _, step := range append(d.CloudSteps(), d.GroupSteps()...) {
 		if step.Object == nil {
 			if err := s.cloudUp(ctx, a, f, d.CloudKey()); err != nil {
@@ -163,6 +166,46 @@ func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlag
 		return nil
 	}
 	return s.goOn(ctx, api, f, d.Key())
+}
+
+// mayDeploy refuses, before anything is made, what the caller may not do to its end. Of a project that is to be made nothing more is asked: who
+// may do what in it may come with it.
+func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deployment) error {
+	project := d.ProjectKey()
+	missing := map[domain.Key]bool{}
+	var needed []right
+	need := func(verb string, n *domain.Noun, scope domain.Key) {
+		if r := (right{verb, n, scope}); !slices.Contains(needed, r) {
+			needed = append(needed, r)
+		}
+	}
+	for _, step := range append(d.CloudSteps(), d.GroupSteps()...) {
+		if step.Object == nil {
+			continue
+		}
+		key, n := domain.KeyOf(step.Object), step.Object.Noun()
+		there := !missing[step.Object.Base().Parent]
+		if there {
+			old, err := a.before(ctx, step.Object)
+			if err != nil {
+				return err
+			}
+			there = old != nil
+		}
+		switch {
+		case !there && n == domain.Projects:
+			return s.needs(ctx, a.api, right{"create", n, ""})
+		case !there:
+			missing[key] = true
+			need("create", n, project)
+		}
+	}
+	for _, op := range []domain.Operation{domain.OpApprove, domain.OpInstantiate} {
+		if missing[d.Key()] {
+			need(string(op), domain.DeploymentIntentGroups, project)
+		}
+	}
+	return s.needs(ctx, a.api, needed...)
 }
 
 // keeps says whether a document that is there stays as it is: of those deploy needs no more than that they are there, and their users

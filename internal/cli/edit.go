@@ -19,7 +19,7 @@ import (
 
 // edit is the command edit.
 func (s *session) edit() *cobra.Command {
-	w := &where{}
+	w, dryRun := &where{}, false
 	c := &cobra.Command{
 		Use: "edit NOUN NAME", Short: "Change a document in your editor (DROVER_EDITOR, VISUAL, EDITOR)",
 		Long: "Change a document in your editor (DROVER_EDITOR, VISUAL, EDITOR; vi otherwise). What is not saved, or saved as it was, changes nothing.\n" +
@@ -28,6 +28,7 @@ func (s *session) edit() *cobra.Command {
 		Args:    numbered(1, 2, "a noun and a name"), ValidArgsFunction: s.completeNames,
 	}
 	s.placed(c, w)
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be changed, and change nothing; what you wrote stays in a file, which apply -f takes")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		n, wanted, err := s.meant(args[0], args[1:], w)
 		if err != nil {
@@ -44,12 +45,12 @@ func (s *session) edit() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return s.doEdit(c.Context(), api, n, key)
+		return s.doEdit(c.Context(), api, n, key, dryRun)
 	}
 	return c
 }
 
-func (s *session) doEdit(ctx context.Context, api *client.API, n *domain.Noun, key domain.Key) error {
+func (s *session) doEdit(ctx context.Context, api *client.API, n *domain.Noun, key domain.Key, dryRun bool) error {
 	o, err := api.Get(ctx, n, key)
 	if err != nil {
 		return err
@@ -70,7 +71,11 @@ func (s *session) doEdit(ctx context.Context, api *client.API, n *domain.Noun, k
 			_ = os.RemoveAll(folder)
 		}
 	}()
-	head := fmt.Sprintf("# %s\n# It is written when you save it and leave the editor.\n", key)
+	becomes := "It is written when you save it and leave the editor."
+	if dryRun {
+		becomes = "Nothing is written (dry run): it is said what would be."
+	}
+	head := fmt.Sprintf("# %s\n# %s\n", key, becomes)
 	if err := os.WriteFile(file, append([]byte(head), before...), 0o600); err != nil {
 		return errUsage{err}
 	}
@@ -105,10 +110,15 @@ func (s *session) doEdit(ctx context.Context, api *client.API, n *domain.Noun, k
 		s.note("What you wrote is in %s", file)
 		return err
 	}
-	done, err := s.applier(api, false).put(ctx, papers[0].object, nil, nil)
+	done, err := s.applier(api, dryRun).put(ctx, papers[0].object, nil, nil)
 	if err != nil {
 		s.note("What you wrote is in %s", file)
 		return err
+	}
+	if dryRun {
+		s.sayf("%s %s (dry run)", key, done)
+		s.note("What you wrote is in %s", file)
+		return nil
 	}
 	keep = false
 	s.sayf("%s %s", key, done)

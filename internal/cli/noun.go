@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/nearest"
 )
 
 // shown are the nouns that can be listed: the documents, and what is computed and has a list.
@@ -101,6 +102,13 @@ func nounOf(word string, given func(called string) bool) (*domain.Noun, error) {
 			}
 			return nil, usage("%q may be any of %s: name one of these", word, strings.Join(kinds, ", "))
 		}
+	}
+	var all []string
+	for _, n := range shown {
+		all = append(all, words(n)...)
+	}
+	if near := nearest.Name(word, all); near != "" {
+		return nil, usage("%q is no noun; did you mean %q? 'drover nouns' lists all", word, near)
 	}
 	return nil, usage("%q is no noun; see 'drover nouns'", word)
 }

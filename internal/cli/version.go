@@ -13,6 +13,8 @@ import (
 type versions struct {
 	Client version.Info  `json:"client"`
 	Server *version.Info `json:"server,omitempty"`
+	// Installation is the id of the installation that the server is of; missing when it does not know who asks.
+	Installation string `json:"installation,omitempty"`
 }
 
 // version is the command version.
@@ -37,6 +39,8 @@ func (s *session) showVersion(ctx context.Context, alone bool, output string) er
 		}
 		if v.Server, asked = api.Version(ctx); asked != nil {
 			v.Server = nil
+		} else if who, err := api.Whoami(ctx, nil); err == nil { // which is told to callers who are known
+			v.Installation = who.Installation
 		}
 	}
 	if output != "" {
@@ -52,6 +56,9 @@ func (s *session) showVersion(ctx context.Context, alone bool, output string) er
 	fmt.Fprintf(s.Out, "Client: %s\n", called(v.Client))
 	if v.Server != nil {
 		fmt.Fprintf(s.Out, "Server: %s\n", called(*v.Server))
+		if v.Installation != "" {
+			fmt.Fprintf(s.Out, "Installation: %s\n", v.Installation)
+		}
 		if v.Server.Version != v.Client.Version || v.Server.Revision != v.Client.Revision {
 			s.note("Warning: they were not built from the same sources: what one of them knows the other may not")
 		}

@@ -35,6 +35,7 @@ import (
 	"github.com/drover-io/drover/internal/notify/notifytest"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/render"
+	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/service/servicetest"
@@ -44,8 +45,14 @@ import (
 
 func TestMain(m *testing.M) {
 	render.Main()
+	if os.Getenv(asCommand) != "" {
+		os.Exit(cli.Main(context.Background(), cli.Options{Program: "drover", Args: os.Args[1:], In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}))
+	}
 	os.Exit(kubetest.Main(m))
 }
+
+// asCommand has this program be the command, as a process that a test can kill.
+const asCommand = "DROVER_TEST_COMMAND"
 
 // world is the API over a real database, with an engine that takes every operation and never comes to its end, and a user with a
 // config folder.
@@ -73,6 +80,24 @@ func newWorldWith(t testing.TB, prove authn.Prover) *world {
 
 // newWorldWhere is one where people log in.
 func newWorldWhere(t testing.TB, prove authn.Prover, offers authn.Offers) *world {
+	t.Helper()
+	return newWorldBound(t, prove, offers, nil)
+}
+
+// newWorldOf is one where callers are users by the names that they show as tokens, and may do what bindings say.
+func newWorldOf(t testing.TB, roles []*domain.Role, bindings ...*domain.RoleBinding) *world {
+	t.Helper()
+	named := func(_ context.Context, s *authn.Shown) (*authn.Proof, error) {
+		if len(s.Authorization) == 0 {
+			return nil, nil
+		}
+		return &authn.Proof{Identity: caller.Identity{Kind: caller.User, Name: strings.TrimPrefix(s.Authorization[0], "Bearer ")}}, nil
+	}
+	return newWorldBound(t, named, authn.Offers{Asked: true}, func(context.Context) (*rights.Book, error) { return rights.NewBook(roles, bindings), nil })
+}
+
+// newWorldBound is one where a book says what may be done, nil for everything.
+func newWorldBound(t testing.TB, prove authn.Prover, offers authn.Offers, book func(context.Context) (*rights.Book, error)) *world {
 	t.Helper()
 	db := storetest.Open(t, store.Config{})
 	sealer, err := secret.Parse("test:" + strings.Repeat("A", 43) + "=")
@@ -104,6 +129,7 @@ func newWorldWhere(t testing.TB, prove authn.Prover, offers authn.Offers) *world
 				}
 				return w.reaches(ctx, kubeconfig)
 			},
+			See: kube.Config{}.See,
 		},
 		Renewing: db.Renewing,
 	})
@@ -117,8 +143,14 @@ func newWorldWhere(t testing.TB, prove authn.Prover, offers authn.Offers) *world
 			return lifecycle.Status(ctx, owner, q)
 		}),
 	}
+	steps := []door.Step{door.Traced(log), door.Identified}
+	if book != nil {
+		steps = append(steps, door.NewRights(book, time.Now).Authorised)
+	}
+	root, err := db.Root(t.Context())
+	require.NoError(t, err)
 	router, err := api.New(api.Deps{
-		Door: door.New(parts, door.Traced(log), door.Identified, door.Timed), Prove: prove, Login: api.Login{Offers: offers},
+		Door: door.New(parts, append(steps, door.Timed)...), Installation: root.ID(), Prove: prove, Login: api.Login{Offers: offers},
 		Ready: map[string]func(context.Context) error{}, Listen: "127.0.0.1:9015", Log: log,
 	})
 	require.NoError(t, err)

@@ -400,6 +400,16 @@ func (a *API) AuditRecords(ctx context.Context, project domain.Key, filter url.V
 	})
 }
 
+// CheckCluster asks a cluster, by way of the API, what it is like.
+func (a *API) CheckCluster(ctx context.Context, cluster domain.Key, n service.Needs) (*service.ClusterCheck, error) {
+	query := url.Values{"group": n.Groups}
+	if n.Users {
+		query.Set("logicalCloudUsers", "true")
+	}
+	c := &service.ClusterCheck{}
+	return c, a.read(ctx, At(cluster)+"/check", query, c)
+}
+
 // AuditKeys are the keys that sign audit records.
 func (a *API) AuditKeys(ctx context.Context) (*audit.Keys, error) {
 	keys := &audit.Keys{}

@@ -90,6 +90,8 @@ type Documents interface {
 	Bindings(ctx context.Context, group domain.Key) ([]map[string]string, error)
 	AppIntentOf(ctx context.Context, placementIntent domain.Key, app string) (*domain.AppIntent, error)
 	UserKubeconfig(ctx context.Context, reference domain.Key) ([]byte, error)
+	// CheckCluster asks a cluster what it is like.
+	CheckCluster(ctx context.Context, cluster domain.Key, n service.Needs) (*service.ClusterCheck, error)
 	// Preview says what a workload rule would bring about; it is not stored.
 	Preview(ctx context.Context, rule domain.Object, parameters url.Values) (*service.RulePreview, error)
 }

@@ -1,10 +1,13 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -26,13 +28,17 @@ import (
 )
 
 const (
-	// registrationKey names, as an annotation, the registration that an account was made for.
+	// registrationKey names, as an annotation, the registration that an account was made for, and installationKey the installation of
+	// Drover that has it.
 	registrationKey = "drover.io/registration"
+	installationKey = "drover.io/installation"
 	// accountKey names, as a label, the account that a ServiceAccount or a namespace was made for.
 	accountKey = "drover.io/account"
-	// namespaceKey names, as an annotation, the namespace of the account's ServiceAccounts.
+	// namespaceKey names, as an annotation and as a label, the namespace of the account's ServiceAccounts.
 	namespaceKey = "drover.io/account-namespace"
-	rbacGroup    = "rbac.authorization.k8s.io"
+	// claimKey is, as an annotation of a namespace that was made for accounts, another text each time that somebody needs it.
+	claimKey  = "drover.io/claimed"
+	rbacGroup = "rbac.authorization.k8s.io"
 )
 
 // Owned is the account that Drover has in a cluster for one registration, as its administrator sees it: a ClusterRole and its binding, and a
@@ -40,14 +46,40 @@ const (
 // expires, and whatever else somebody has had issued for that account.
 type Owned struct {
 	Account
-	// Registration is who it is for. An account that is there for somebody else is left alone.
-	Registration string
+	// Holder is who it is for. An account that is there for somebody else is left alone.
+	Holder
 	// Waits is told of what Make waits for, once; nil for nobody.
 	Waits func(what string)
 
+	dry    []string // with what is written that is not to be done
 	client *kubernetes.Clientset
 	any    dynamic.Interface
 	file   *clientcmdapi.Config
+}
+
+// Holder is a registration of an installation of Drover, by its path and its id. Two installations may call a cluster the same.
+type Holder struct{ Installation, Registration string }
+
+// holderOf is who an object says it was made for.
+func holderOf(object metav1.Object) Holder {
+	return Holder{object.GetAnnotations()[installationKey], object.GetAnnotations()[registrationKey]}
+}
+
+// annotations are what holderOf reads.
+func (h Holder) annotations() map[string]string {
+	return map[string]string{registrationKey: h.Registration, installationKey: h.Installation}
+}
+
+// String is for people.
+func (h Holder) String() string {
+	switch {
+	case h.Registration == "":
+		return "nobody that Drover knows"
+	case h.Installation == "":
+		return h.Registration + " of an installation that it does not name"
+	default:
+		return h.Registration + " of the installation " + h.Installation
+	}
 }
 
 // Issued is a credential.
@@ -58,7 +90,7 @@ type Issued struct {
 }
 
 // Own opens the account in the cluster of an administrator's kubeconfig; nothing is asked yet.
-func Own(admin []byte, a Account, registration string) (*Owned, error) {
+func Own(admin []byte, a Account, holder Holder) (*Owned, error) {
 	file, err := loadAny(admin) // whoever runs this does so with a kubeconfig of his own, whatever it does and wherever it leads
 	if err != nil {
 		return nil, err
@@ -67,7 +99,8 @@ func Own(admin []byte, a Account, registration string) (*Owned, error) {
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Malformed, "the kubeconfig cannot be used")
 	}
-	o := &Owned{Account: a, Registration: registration, file: file}
+	config.Timeout = cmp.Or(config.Timeout, accountCall)
+	o := &Owned{Account: a, Holder: holder, file: file}
 	if o.client, err = kubernetes.NewForConfig(config); err == nil {
 		o.any, err = dynamic.NewForConfig(config)
 	}
@@ -88,6 +121,20 @@ type found struct {
 	role     *rbacv1.ClusterRole        // nil when missing
 	binding  *rbacv1.ClusterRoleBinding // nil when missing
 	accounts []corev1.ServiceAccount
+}
+
+// Accounts are the ServiceAccounts that are there, of each of which there may be a token, sorted.
+func (o *Owned) Accounts(ctx context.Context) ([]string, error) {
+	f, err := o.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(f.accounts))
+	for i := range f.accounts {
+		names[i] = f.accounts[i].Name
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // find looks for what is there. What the binding names is of the account whatever it says of itself: who has a token of it could change that.
@@ -123,7 +170,7 @@ func (o *Owned) find(ctx context.Context) (*found, error) {
 	}
 	for i := range list.Items {
 		a := &list.Items[i]
-		if a.Labels[accountKey] == o.Name && a.Annotations[registrationKey] == o.Registration || f.names(a) && strings.HasPrefix(a.Name, o.Name+"-") {
+		if a.Labels[accountKey] == o.Name && holderOf(a) == o.Holder || f.names(a) && strings.HasPrefix(a.Name, o.Name+"-") {
 			f.accounts = append(f.accounts, *a)
 		}
 	}
@@ -139,52 +186,83 @@ func (f *found) names(a *corev1.ServiceAccount) bool {
 
 // mine is Conflict for what is somebody else's.
 func (o *Owned) mine(kind string, object metav1.Object) error {
-	whose, namespace := object.GetAnnotations()[registrationKey], object.GetAnnotations()[namespaceKey]
-	if whose == o.Registration {
-		if namespace != o.Namespace {
+	whose := holderOf(object)
+	if whose == o.Holder {
+		if namespace := object.GetAnnotations()[namespaceKey]; namespace != o.Namespace {
 			return fail.New(fail.Conflict, "the %s %s of the cluster is for ServiceAccounts in %s: say so (--account-namespace)", kind, o.Name, namespace)
 		}
 		return nil
 	}
-	if whose == "" {
-		whose = "nobody that Drover knows"
-	}
 	return fail.New(fail.Conflict, "the %s %s of the cluster is for %s: use another account (--account)", kind, o.Name, whose)
 }
 
-// Make makes namespace and ClusterRole, or brings them in line with what is wanted. What is there already stays, so that it can be done
+// Make makes ClusterRole and namespace, or brings them in line with what is wanted. What is there already stays, so that it can be done
 // again after any death.
 func (o *Owned) Make(ctx context.Context) error {
 	if _, err := o.There(ctx); err != nil {
 		return err
 	}
-	err := o.awaitNamespace(ctx)
-	if apierrors.IsNotFound(err) {
-		made := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": o.Namespace, "labels": map[string]any{accountKey: "namespace"}}}
-		err = o.apply(ctx, "namespaces", "", made, false)
+	if _, err := o.applyRole(ctx); err != nil {
+		return err
 	}
-	if err != nil {
+	if err := o.claimNamespace(ctx); err != nil {
 		return o.failed(err, "make the namespace %s", o.Namespace)
 	}
+	return nil
+}
+
+// applyRole writes the ClusterRole, and gives what the cluster has then.
+func (o *Owned) applyRole(ctx context.Context) (*unstructured.Unstructured, error) {
 	role := map[string]any{}
 	data, err := yaml.YAMLToJSON(o.Role)
 	if err == nil {
 		err = json.Unmarshal(data, &role)
 	}
 	if err != nil {
-		return fail.Wrap(err, fail.Internal, "the ClusterRole cannot be read")
+		return nil, fail.Wrap(err, fail.Internal, "the ClusterRole cannot be read")
 	}
 	metadata, _ := role["metadata"].(map[string]any)
-	metadata["annotations"] = o.whose()
-	if err := o.apply(ctx, "clusterroles", rbacGroup, role, false); err != nil {
-		return o.failed(err, "make the ClusterRole %s", o.Name)
+	metadata["annotations"], metadata["labels"] = o.whose(), map[string]any{namespaceKey: o.Namespace}
+	applied, err := o.apply(ctx, "clusterroles", rbacGroup, role, false)
+	if err != nil {
+		return nil, o.failed(err, "make the ClusterRole %s", o.Name)
 	}
-	return nil
+	return applied, nil
+}
+
+// claimNamespace makes the namespace, or says in one that was made for accounts that somebody needs it. The ClusterRole is there by then.
+// Whoever takes away another account deletes the namespace only if it is as it was before he looked for such ClusterRoles
+// (dropNamespace): so either he sees the role, or the claim, or is done before, and then the namespace is made anew.
+func (o *Owned) claimNamespace(ctx context.Context) error {
+	for {
+		found, err := o.awaitNamespace(ctx)
+		switch {
+		case err != nil && !apierrors.IsNotFound(err):
+			return err
+		case err == nil && found.Labels[accountKey] == "":
+			return nil // somebody else's, whom Drover deletes nothing of
+		}
+		claimed, err := o.claim(ctx)
+		if err != nil || claimed.GetDeletionTimestamp() == nil {
+			return err
+		}
+	}
+}
+
+// claim writes the namespace.
+func (o *Owned) claim(ctx context.Context) (*unstructured.Unstructured, error) {
+	return o.apply(ctx, "namespaces", "", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
+		"name": o.Namespace, "labels": map[string]any{accountKey: "namespace"}, "annotations": map[string]any{claimKey: strconv.FormatUint(rand.Uint64(), 36)},
+	}}, true)
 }
 
 // whose are the annotations of what is made.
 func (o *Owned) whose() map[string]any {
-	return map[string]any{registrationKey: o.Registration, namespaceKey: o.Namespace}
+	whose := map[string]any{namespaceKey: o.Namespace}
+	for name, value := range o.annotations() {
+		whose[name] = value
+	}
+	return whose
 }
 
 // bind gives the rights to these ServiceAccounts, and to no other one, whoever had them.
@@ -193,7 +271,7 @@ func (o *Owned) bind(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		subjects = append(subjects, map[string]any{"kind": rbacv1.ServiceAccountKind, "name": name, "namespace": o.Namespace})
 	}
-	err := o.apply(ctx, "clusterrolebindings", rbacGroup, map[string]any{
+	_, err := o.apply(ctx, "clusterrolebindings", rbacGroup, map[string]any{
 		"apiVersion": rbacGroup + "/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": o.Name, "annotations": o.whose()},
 		"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": "ClusterRole", "name": o.Name},
 		"subjects": subjects,
@@ -205,7 +283,7 @@ func (o *Owned) bind(ctx context.Context, names ...string) error {
 }
 
 // awaitNamespace looks for the namespace, and waits until one that is being deleted has gone: Drop comes to its end sooner than that.
-func (o *Owned) awaitNamespace(ctx context.Context) error {
+func (o *Owned) awaitNamespace(ctx context.Context) (*corev1.Namespace, error) {
 	ctx, cancel := context.WithTimeout(ctx, namespaceTime)
 	defer cancel()
 	look := time.NewTicker(accountLook)
@@ -213,7 +291,7 @@ func (o *Owned) awaitNamespace(ctx context.Context) error {
 	for told := false; ; told = true {
 		found, err := o.client.CoreV1().Namespaces().Get(ctx, o.Namespace, metav1.GetOptions{})
 		if err != nil || found.DeletionTimestamp == nil {
-			return err
+			return found, err
 		}
 		if !told && o.Waits != nil {
 			o.Waits(fmt.Sprintf("until the namespace %s, which is being deleted, has gone", o.Namespace))
@@ -221,17 +299,16 @@ func (o *Owned) awaitNamespace(ctx context.Context) error {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return fail.Wrap(ctx.Err(), fail.Timeout, "the namespace %s is still being deleted", o.Namespace)
+			return nil, fail.Wrap(ctx.Err(), fail.Timeout, "the namespace %s is still being deleted", o.Namespace)
 		}
 	}
 }
 
 // apply writes an object without a namespace; by force what somebody else has changed of it, too.
-func (o *Owned) apply(ctx context.Context, resource, group string, object map[string]any, force bool) error {
+func (o *Owned) apply(ctx context.Context, resource, group string, object map[string]any, force bool) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: object}
 	of := o.any.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource})
-	_, err := of.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager, Force: force})
-	return err
+	return of.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager, Force: force, DryRun: o.dry})
 }
 
 // Issue makes a ServiceAccount, gives it the rights, and has a token made of it, which is good when this returns. Those before it stay good
@@ -241,11 +318,9 @@ func (o *Owned) Issue(ctx context.Context) (*Issued, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := o.client.CoreV1().ServiceAccounts(o.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: o.Name + "-", Labels: map[string]string{accountKey: o.Name}, Annotations: map[string]string{registrationKey: o.Registration},
-	}}, metav1.CreateOptions{FieldManager: FieldManager})
+	made, err := o.newAccount(ctx)
 	if err != nil {
-		return nil, o.failed(err, "make a ServiceAccount for %s", o.Name)
+		return nil, err
 	}
 	names := []string{made.Name}
 	for i := range f.accounts {
@@ -266,6 +341,17 @@ func (o *Owned) Issue(ctx context.Context) (*Issued, error) {
 	return issued, o.awaitRights(ctx, issued)
 }
 
+// newAccount makes a ServiceAccount, which has no rights yet.
+func (o *Owned) newAccount(ctx context.Context) (*corev1.ServiceAccount, error) {
+	made, err := o.client.CoreV1().ServiceAccounts(o.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: o.Name + "-", Labels: map[string]string{accountKey: o.Name}, Annotations: o.annotations(),
+	}}, metav1.CreateOptions{FieldManager: FieldManager, DryRun: o.dry})
+	if err != nil {
+		return nil, o.failed(err, "make a ServiceAccount for %s", o.Name)
+	}
+	return made, nil
+}
+
 // awaitRights waits until the cluster lets a token do what its account has a right to: API servers hear of a binding a little later, and what
 // Drover is refused meanwhile would count as a fault of what it applies.
 func (o *Owned) awaitRights(ctx context.Context, issued *Issued) error {
@@ -273,6 +359,7 @@ func (o *Owned) awaitRights(ctx context.Context, issued *Issued) error {
 	if err != nil {
 		return fail.Wrap(err, fail.Internal, "the kubeconfig cannot be used")
 	}
+	config.Timeout = accountCall
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fail.Wrap(err, fail.Internal, "the kubeconfig cannot be used")
@@ -307,6 +394,7 @@ const (
 	rightsTime    = 30 * time.Second // for which a cluster may not know of a binding
 	rightsLooks   = 3                // in a row, of which each may be answered by another API server
 	accountLook   = 200 * time.Millisecond
+	accountCall   = 30 * time.Second // of one request: who runs this waits for it
 )
 
 // Revoke ends all tokens of the account but those of a ServiceAccount.
@@ -378,107 +466,55 @@ func (o *Owned) Drop(ctx context.Context) (bool, error) {
 	return f.role != nil || f.binding != nil || len(f.accounts) > 0, nil
 }
 
+// dropNamespace deletes the namespace that was made for accounts, when none is in it or about to be: see claimNamespace.
 func (o *Owned) dropNamespace(ctx context.Context) error {
-	namespace, err := o.client.CoreV1().Namespaces().Get(ctx, o.Namespace, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
+	for {
+		namespace, err := o.client.CoreV1().Namespaces().Get(ctx, o.Namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return o.failed(err, "look at the namespace %s", o.Namespace)
+		}
+		if namespace.Labels[accountKey] == "" || namespace.DeletionTimestamp != nil {
+			return nil
+		}
+		needed, err := o.others(ctx)
+		if err != nil || needed {
+			return err
+		}
+		as := only(namespace)
+		as.Preconditions.ResourceVersion = &namespace.ResourceVersion
+		err = o.client.CoreV1().Namespaces().Delete(ctx, o.Namespace, as)
+		switch {
+		case err == nil || apierrors.IsNotFound(err):
+			return nil
+		case !apierrors.IsConflict(err): // which says that somebody has written it since: it is looked at again
+			return o.failed(err, "delete the namespace %s", o.Namespace)
+		}
 	}
-	if err != nil {
-		return o.failed(err, "look at the namespace %s", o.Namespace)
-	}
+}
+
+// others says whether other accounts are in the namespace, or are being made.
+func (o *Owned) others(ctx context.Context) (bool, error) {
 	accounts, err := o.client.CoreV1().ServiceAccounts(o.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return o.failed(err, "look at the namespace %s", o.Namespace)
+		return false, o.failed(err, "look at the namespace %s", o.Namespace)
 	}
 	for i := range accounts.Items {
 		if accounts.Items[i].Name != "default" {
-			return nil
+			return true, nil
 		}
 	}
-	if namespace.Labels[accountKey] == "" || namespace.DeletionTimestamp != nil {
-		return nil
+	roles, err := o.client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{LabelSelector: namespaceKey + "=" + o.Namespace})
+	if err != nil {
+		return false, o.failed(err, "look for other accounts in the namespace %s", o.Namespace)
 	}
-	err = o.client.CoreV1().Namespaces().Delete(ctx, o.Namespace, only(namespace))
-	if err != nil && !apierrors.IsNotFound(err) {
-		return o.failed(err, "delete the namespace %s", o.Namespace)
-	}
-	return nil
+	return slices.ContainsFunc(roles.Items, func(r rbacv1.ClusterRole) bool { return r.Name != o.Name }), nil
 }
 
 // failed is an error of the cluster, with what was tried.
 func (o *Owned) failed(err error, format string, args ...any) error {
 	err = kindOf(err)
 	return fail.Wrap(err, fail.KindOf(err), "%s: %s", fmt.Sprintf(format, args...), fail.TextOf(err))
-}
-
-// Seen is what a cluster is like with a credential.
-type Seen struct {
-	Version string        // of its API server, such as v1.34.1
-	Latency time.Duration // of a small request, the middle one of three
-	// Lacks are rights of the role that the credential does not have, such as "delete apps/*". Known is false where the cluster
-	// cannot say it.
-	Lacks []string
-	Known bool
-}
-
-// See asks a cluster with a credential what it is like. The role is the manifest, in YAML, of what it is to be allowed.
-func See(ctx context.Context, kubeconfig, role []byte) (*Seen, error) {
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	if err != nil {
-		return nil, fail.Wrap(err, fail.Malformed, "the kubeconfig cannot be used")
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fail.Wrap(err, fail.Malformed, "the kubeconfig cannot be used")
-	}
-	s := &Seen{}
-	var took []time.Duration
-	for range 3 {
-		begun := time.Now()
-		answer, err := client.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
-		if err != nil {
-			return nil, kindOf(err)
-		}
-		took = append(took, time.Since(begun))
-		var is version.Info
-		if err := json.Unmarshal(answer, &is); err != nil {
-			return nil, fail.New(fail.Unavailable, "what answers is no API server of Kubernetes")
-		}
-		s.Version = is.GitVersion
-	}
-	slices.Sort(took)
-	s.Latency = took[1]
-	review, err := client.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx,
-		&authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}}, metav1.CreateOptions{})
-	if err != nil {
-		return s, kindOf(err)
-	}
-	s.Known = !review.Status.Incomplete
-	s.Lacks, err = lacking(role, review.Status.ResourceRules)
-	return s, err
-}
-
-// lacking are what a role allows and rules do not.
-func lacking(role []byte, has []authorizationv1.ResourceRule) (lacks []string, err error) {
-	var wanted rbacv1.ClusterRole
-	if err := yaml.Unmarshal(role, &wanted); err != nil {
-		return nil, fail.Wrap(err, fail.Internal, "the ClusterRole cannot be read")
-	}
-	rules := make([]rbacv1.PolicyRule, len(has))
-	for i, r := range has {
-		rules[i] = rbacv1.PolicyRule{APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, Verbs: r.Verbs}
-	}
-	for i := range wanted.Rules {
-		w := &wanted.Rules[i]
-		for _, group := range w.APIGroups {
-			for _, resource := range w.Resources {
-				for _, verb := range w.Verbs {
-					if !allow(rules, verb, group, resource, w.ResourceNames) {
-						lacks = append(lacks, right(verb, group, resource, nil))
-					}
-				}
-			}
-		}
-	}
-	return lacks, nil
 }

@@ -38,6 +38,12 @@ func (r Root) Derive(purpose string) []byte {
 	return key
 }
 
+// ID names the installation: the same one for as long as it has this secret, of which it tells nothing.
+func (r Root) ID() string { return hex.EncodeToString(r.Derive("id of the installation")[:idSize]) }
+
+// idSize is how many bytes an id has: enough that no two installations have the same, and few enough to be read out.
+const idSize = 8
+
 // Sealer seals for a purpose by a key that comes from the root secret.
 func (r Root) Sealer(purpose string) (*Sealer, error) {
 	aead, err := newAEAD(r.Derive(purpose))

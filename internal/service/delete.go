@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/cas"
@@ -120,12 +121,24 @@ func (s *Service) Abandon(ctx context.Context, noun *domain.Noun, key domain.Key
 	return left, err
 }
 
-// RemoveCluster is Delete of a cluster with its labels, or Abandon. Forbidden when the caller may not delete its labels. They go when the
+// RemoveCluster is Delete of a cluster with its labels, or Abandon. Forbidden when it has labels that the caller may not delete. They go when the
 // cluster has gone, whatever becomes of the caller: a refusal leaves all of them. If this process dies in between, who asks again deletes
 // what is left. The audit log has each of them.
 func (s *Service) RemoveCluster(ctx context.Context, key domain.Key, abandon bool) (left []string, err error) {
-	if err := rights.Of(ctx).Refusal(rights.Request{Verb: "delete", Noun: domain.ClusterLabels, Key: key}); err != nil {
-		return nil, err
+	without := domain.ClusterLabels
+	if lacks := rights.Of(ctx).Refusal(rights.Request{Verb: "delete", Noun: domain.ClusterLabels, Key: key}); lacks != nil {
+		labels, err := s.store.List(ctx, domain.ClusterLabels, key)
+		if err != nil {
+			return nil, err
+		}
+		if len(labels) > 0 {
+			why := fmt.Sprintf("you have no right to delete %s of %s", domain.ClusterLabels.Kind, domain.ScopeOf(key))
+			if fail.Is(lacks, fail.Forbidden) {
+				why = fail.TextOf(lacks)
+			}
+			return nil, fail.New(fail.Forbidden, "cluster %q has labels, which go with it: %s", key.Name(), why)
+		}
+		without = nil // those that it gets meanwhile keep it
 	}
 	err = cas.Do(ctx, func() error {
 		o, err := s.store.Get(ctx, domain.ClustersNoun, key)
@@ -133,9 +146,9 @@ func (s *Service) RemoveCluster(ctx context.Context, key domain.Key, abandon boo
 			return err
 		}
 		left = nil
-		return s.remove(ctx, change{from: o, without: domain.ClusterLabels, left: &left, abandon: abandon})
+		return s.remove(ctx, change{from: o, without: without, left: &left, abandon: abandon})
 	})
-	if err != nil && !fail.Is(err, fail.NotFound) {
+	if without == nil || err != nil && !fail.Is(err, fail.NotFound) {
 		return left, err
 	}
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)

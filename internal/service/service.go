@@ -11,6 +11,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -93,6 +94,8 @@ type Checks struct {
 	// Reach says whether a cluster can be reached with a kubeconfig, in tryTime at most. Its error says why not, in words
 	// that may be shown; version is that of its Kubernetes, as far as it tells. nil for a service that tries none.
 	Reach func(ctx context.Context, kubeconfig []byte) (version string, err error)
+	// See asks a cluster what it is like with a kubeconfig that is to have the rights of a ClusterRole. Errors are those of Reach.
+	See func(ctx context.Context, kubeconfig, role []byte) (*access.Seen, error)
 }
 
 // Clock tells the time.

@@ -6,13 +6,15 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// Whoami is who asks, and what that caller may do.
+// Whoami is who asks, what that caller may do, and who answers.
 type Whoami struct {
-	Kind    string     `json:"kind" api:"required"` // what sort of caller: user, service-account, or open while nobody is asked (--auth=off)
-	Name    string     `json:"name,omitempty"`      // unique within the kind
-	Groups  []string   `json:"groups,omitempty"`    // those that the provider or the certificate names
-	By      string     `json:"by,omitempty"`        // how that was proven
-	Expires *time.Time `json:"expires,omitempty"`   // when the proof ends; never when missing
+	// Installation is the id of the installation that answers: that of its store, whatever becomes of keys and machines.
+	Installation string     `json:"installation,omitempty"`
+	Kind         string     `json:"kind" api:"required"` // what sort of caller: user, service-account, or open while nobody is asked (--auth=off)
+	Name         string     `json:"name,omitempty"`      // unique within the kind
+	Groups       []string   `json:"groups,omitempty"`    // those that the provider or the certificate names
+	By           string     `json:"by,omitempty"`        // how that was proven
+	Expires      *time.Time `json:"expires,omitempty"`   // when the proof ends; never when missing
 	// Scope is where the rights hold: the path of a project or a cluster provider; everywhere when missing.
 	Scope  string  `json:"scope,omitempty"`
 	Rights []Right `json:"rights,omitempty"` // of the nouns that were asked for

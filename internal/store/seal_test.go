@@ -307,12 +307,23 @@ func leafCollection(t *testing.T, db *mongo.Database, leaf string) (id string, c
 	return "", nil
 }
 
+// idOf is the id of the installation that has a store.
+func idOf(t *testing.T, s *store.Store) string {
+	t.Helper()
+	root, err := s.Root(t.Context())
+	require.NoError(t, err)
+	require.Regexp(t, "^[0-9a-f]{16}$", root.ID())
+	return root.ID()
+}
+
 func TestEverythingIsSealedAnew(t *testing.T) {
 	c := shared(t)
 	c.Keys = sealer(t, "old")
 	e := fill(t, storetest.Open(t, c))
 	running := storetest.Open(t, c) // which has things in memory
 	e.requireThere(t, running)
+	id := idOf(t, running)
+	require.NotEqual(t, id, idOf(t, storetest.Open(t, store.Config{})), "another database is another installation")
 
 	c.Keys = sealer(t, "new", "old")
 	s := storetest.Open(t, c)
@@ -335,6 +346,7 @@ func TestEverythingIsSealedAnew(t *testing.T) {
 	c.Keys = sealer(t, "new")
 	alone := storetest.Open(t, c)
 	e.requireThere(t, alone)
+	require.Equal(t, id, idOf(t, alone), "the installation is the same by whatever key it is sealed")
 	digest, err := alone.PutBlob(t.Context(), e.data[0])
 	require.NoError(t, err)
 	require.Equal(t, e.blobs[0], digest, "what is shared stays so")

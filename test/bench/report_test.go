@@ -89,6 +89,7 @@ var parts = []struct {
 	{"stop", stopping, false},
 	{"update", updates, false},
 	{"vary", varying, false},
+	{"diff", differing, false},
 	{"restart", restart, false},
 	{"cluster-status", clusterStatus, false},
 	{"combined-row", onARow, false},
