@@ -155,6 +155,15 @@ func TestTheAccountOfARegistration(t *testing.T) {
 		require.True(t, fail.Is(err, fail.Conflict), "%v", err)
 	}
 
+	// An account of v0.1.0 names no installation: who names it takes it over.
+	rbac := admin.Resource(schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"})
+	_, err = rbac.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata": {"annotations": {"drover.io/installation": null}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.NoError(t, o.Make(ctx))
+	taken, err := rbac.Get(ctx, name, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "one", taken.GetAnnotations()["drover.io/installation"])
+
 	elsewhere, err = kube.Own(kubeconfig, kube.Account{Namespace: "default", Name: name, Role: role, Life: time.Hour}, o.Holder)
 	require.NoError(t, err)
 	_, err = elsewhere.There(ctx)

@@ -317,13 +317,15 @@ cluster has that user's rights then. A user that runs a program for its credenti
 		if err != nil {
 			return err
 		}
-		holder, err := s.holder(ctx, api, key)
-		if err != nil {
-			return err
-		}
-		role, err := access.ClusterRole(f.nameFor(holder), domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...)
-		if err != nil {
-			return err
+		var holder kube.Holder
+		var role []byte
+		if !*own {
+			if holder, err = s.holder(ctx, api, key); err != nil {
+				return err
+			}
+			if role, err = access.ClusterRole(f.nameFor(holder), domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...); err != nil {
+				return err
+			}
 		}
 		a := s.applier(api, *dryRun)
 		if err := s.mayAdd(ctx, a, x, registered != nil); err != nil {

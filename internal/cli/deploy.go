@@ -68,6 +68,8 @@ of --any-of one is taken.`,
 	c.Flags().BoolVar(&f.wait, "wait", false, "wait for the end, and show what is going on")
 	c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait; 0 for as long as it takes")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be made, and do nothing")
+	s.completeFlag(c, "clusters", s.completeWhich)
+	s.completeFlag(c, "any-of", s.completeWhich)
 	c.RunE = func(c *cobra.Command, args []string) error { return s.doDeploy(c.Context(), f, args[0]) }
 	return c
 }

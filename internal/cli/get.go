@@ -44,13 +44,14 @@ func (s *session) get() *cobra.Command {
   drover get apps --in compositevfw/v1
   drover get group web -p demo -o yaml
   drover get group web -o jsonpath='{.status.contextStatus}'
-  drover get operations --cluster provider+edge02 --state Running`,
+  drover get operations --cluster edge02 --state Running`,
 		Args: numbered(1, -1, "a noun, such as clusters; \"drover nouns\" lists them"),
 	}
 	s.placed(c, &f.where)
 	c.Flags().StringVarP(&f.output, "output", "o", "", aboutOutput)
 	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "go on, and print what changes")
-	c.Flags().StringVar(&f.cluster, "cluster", "", "of operations: those with something to do on this `provider+cluster`")
+	c.Flags().StringVar(&f.cluster, "cluster", "", "of operations: those with something to do on this `cluster`, by its name or as provider+cluster")
+	s.completeFlag(c, "cluster", s.completeClusters)
 	c.Flags().StringVar(&f.state, "state", "", "of operations: those in this `state`, such as Running")
 	c.Flags().StringVar(&f.since, "since", "", "of operations: leave out what had ended before this `time`, such as 2h30m")
 	c.Flags().StringVar(&f.kind, "kind", "", "of operations: only this `operation`, such as update")
@@ -319,6 +320,30 @@ func (s *session) completeNames(c *cobra.Command, args []string, _ string) ([]st
 
 // completeTime bounds how long a shell waits for names.
 const completeTime = 3 * time.Second
+
+// completeFlag completes the value of a flag, which has just been added.
+func (s *session) completeFlag(c *cobra.Command, name string, values func(ctx context.Context) []string) {
+	_ = c.RegisterFlagCompletionFunc(name, func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return values(c.Context()), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// completeClusters are the clusters that there are.
+func (s *session) completeClusters(ctx context.Context) []string {
+	return s.completeOf(ctx, domain.ClustersNoun, &where{})
+}
+
+// completeWhich are what a choice of clusters may say: clusters, and labels that some have.
+func (s *session) completeWhich(ctx context.Context) []string {
+	all := s.completeClusters(ctx)
+	for _, label := range s.completeOf(ctx, domain.ClusterLabels, &where{}) {
+		parts := strings.Split(label, "/")
+		if which := parts[0] + "/label=" + parts[len(parts)-1]; !slices.Contains(all, which) {
+			all = append(all, which)
+		}
+	}
+	return all
+}
 
 // completeOf are the names of a noun's documents on the server, none when it does not answer soon.
 func (s *session) completeOf(ctx context.Context, n *domain.Noun, w *where) []string {

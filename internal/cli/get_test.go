@@ -205,6 +205,15 @@ func TestCompletion(t *testing.T) {
 	require.Contains(t, w.done("__complete", "get", "projects", ""), "demo\n")
 	require.Contains(t, w.done("__complete", "get", "app", "--in", "vfw/v1", ""), "demo/sink\n")
 	require.Contains(t, w.done("__complete", "status", ""), "demo/vfw/v1/web\n")
+	w.file("k", kubeconfig)
+	w.done("cluster", "add", "hill/edge07", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/k", "--label", "south", "--use-own-credentials")
+	require.Contains(t, w.done("__complete", "deploy", ".", "--clusters", ""), "hill/edge07\n")
+	require.Contains(t, w.done("__complete", "deploy", ".", "--any-of", ""), "hill/label=south\n")
+	require.Contains(t, w.done("__complete", "get", "operations", "--cluster", ""), "hill/edge07\n")
+	for _, cluster := range []string{"edge07", "hill/edge07", "hill+edge07"} {
+		require.Contains(t, w.done("get", "operations", "--cluster", cluster), "7-update   update")
+	}
+	require.Equal(t, 3, w.run("get", "operations", "--cluster", "edge99").code)
 	w.env["DROVER_SERVER"] = "http://127.0.0.1:1"
 	require.Equal(t, ":4\n", w.done("__complete", "get", "projects", ""))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/operations"
 )
 
@@ -15,9 +16,18 @@ func (s *session) getOperations(ctx context.Context, f *getFlags, p *printer, id
 	if err != nil {
 		return err
 	}
+	cluster := strings.Replace(f.cluster, "/", "+", 1)
+	if cluster != "" && !strings.Contains(cluster, "+") { // a name, where only one provider has it
+		key, err := s.pick(ctx, api, domain.ClustersNoun, cluster, &where{})
+		if err != nil {
+			return err
+		}
+		provider, name := domain.Cut(domain.ClustersNoun, key)
+		cluster = domain.ClusterName{Provider: provider.Name(), Name: name}.String()
+	}
 	filter := url.Values{}
 	for name, value := range map[string]string{
-		"cluster": strings.Replace(f.cluster, "/", "+", 1), "state": f.state, "since": f.since, "kind": f.kind,
+		"cluster": cluster, "state": f.state, "since": f.since, "kind": f.kind,
 		"owner": strings.Trim(f.owner, "/"),
 	} {
 		if value != "" {

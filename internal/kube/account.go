@@ -65,6 +65,12 @@ func holderOf(object metav1.Object) Holder {
 	return Holder{object.GetAnnotations()[installationKey], object.GetAnnotations()[registrationKey]}
 }
 
+// has says whether an object was made for the holder. v0.1.0 named the registration alone: whoever names the account of then (--account) takes it over.
+func (h Holder) has(object metav1.Object) bool {
+	whose := holderOf(object)
+	return whose.Registration == h.Registration && (whose.Installation == h.Installation || whose.Installation == "")
+}
+
 // annotations are what holderOf reads.
 func (h Holder) annotations() map[string]string {
 	return map[string]string{registrationKey: h.Registration, installationKey: h.Installation}
@@ -76,7 +82,7 @@ func (h Holder) String() string {
 	case h.Registration == "":
 		return "nobody that Drover knows"
 	case h.Installation == "":
-		return h.Registration + " of an installation that it does not name"
+		return h.Registration
 	default:
 		return h.Registration + " of the installation " + h.Installation
 	}
@@ -170,7 +176,7 @@ func (o *Owned) find(ctx context.Context) (*found, error) {
 	}
 	for i := range list.Items {
 		a := &list.Items[i]
-		if a.Labels[accountKey] == o.Name && holderOf(a) == o.Holder || f.names(a) && strings.HasPrefix(a.Name, o.Name+"-") {
+		if a.Labels[accountKey] == o.Name && o.has(a) || f.names(a) && strings.HasPrefix(a.Name, o.Name+"-") {
 			f.accounts = append(f.accounts, *a)
 		}
 	}
@@ -186,14 +192,13 @@ func (f *found) names(a *corev1.ServiceAccount) bool {
 
 // mine is Conflict for what is somebody else's.
 func (o *Owned) mine(kind string, object metav1.Object) error {
-	whose := holderOf(object)
-	if whose == o.Holder {
+	if o.has(object) {
 		if namespace := object.GetAnnotations()[namespaceKey]; namespace != o.Namespace {
 			return fail.New(fail.Conflict, "the %s %s of the cluster is for ServiceAccounts in %s: say so (--account-namespace)", kind, o.Name, namespace)
 		}
 		return nil
 	}
-	return fail.New(fail.Conflict, "the %s %s of the cluster is for %s: use another account (--account)", kind, o.Name, whose)
+	return fail.New(fail.Conflict, "the %s %s of the cluster is for %s: use another account (--account)", kind, o.Name, holderOf(object))
 }
 
 // Make makes ClusterRole and namespace, or brings them in line with what is wanted. What is there already stays, so that it can be done

@@ -24,7 +24,7 @@ func (o *Owned) KeepRights(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, o.failed(err, "look at the ClusterRole %s", o.Name)
 	}
-	if holderOf(there) != o.Holder {
+	if !o.has(there) {
 		return nil, nil // none of the account's: Make says whose it is
 	}
 	wanted := &rbacv1.ClusterRole{}
