@@ -36,11 +36,17 @@ demo-workloads: servers ## a Pod of a tenant's cluster, and what is made of it i
 run: servers ## the local stack and two clusters, until Ctrl-C; data in build/run
 	@$(BIN)/drover-local run $(ARGS)
 
-test: build servers ## all tests, end to end on real components included; what fails runs again, alone (docs/flaky.md); PARTS="race unit" for some
+released: ## the program of the last release, from its commit, for tests
+	@deploy/tools/release.sh build
+
+test-upgrade: build servers released ## operations of every kind, begun on the last release, end right on the present code
+	@cd test && DROVER_TEST_REQUIRE=1 go test -count=1 -timeout 15m -v -run 'TestUpgrade$$' .
+
+test: build servers released ## all tests, end to end on real components included; what fails runs again, alone (docs/flaky.md); PARTS="race unit" for some
 	@cd test && go build -o ../$(BIN)/ci ./cmd/ci
 	@$(BIN)/ci $(SPENT) $(PARTS)
 
-test-race: servers ## all tests of the product with the race detector, in API, worker and agent too
+test-race: servers released ## all tests of the product with the race detector, in API, worker and agent too
 	@rm -rf build/race && mkdir -p build/race
 	@go build -race -o $(BIN)/drover ./cmd/drover # until the next make build
 	@cd test && go build -race -o ../$(BIN)/fleet ./cmd/fleet

@@ -1,0 +1,493 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	enumspb "go.temporal.io/api/enums/v1"
+	temporalclient "go.temporal.io/sdk/client"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/combined"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/version"
+	"github.com/drover-io/drover/test/harness"
+	"github.com/drover-io/drover/workflows"
+)
+
+// released is the program of the last release (make released).
+const released = "drover-released"
+
+// upgrading is what was begun on the last release, and waits for something in the clusters.
+type upgrading struct {
+	name string
+	goOn func(ctx context.Context)               // what it waits for comes
+	ends func(ctx context.Context, t *testing.T) // it ends as it should, and then nothing is left of it
+	runs []string                                // ids of workflows that are open until then
+}
+
+// upgrade is a stack whose API and worker are replaced.
+type upgrade struct {
+	*testing.T
+	s        *harness.Stack
+	temporal temporalclient.Client
+}
+
+// TestUpgrade begins operations of every kind on the last release, each of which waits for a cluster, or for a hook. Then come API and worker
+// of the present code: beside the old ones at first, and then in their place. Some operations go on while both are there, the others later.
+// All of them end as if nothing had happened, and the clusters hold what they should.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	s := harness.NewStackOn(t, harness.Servers{Program: released})
+	u := &upgrade{t, s, s.TemporalClient()}
+	var begun []upgrading
+	for _, begin := range []func(context.Context) upgrading{
+		u.instantiates, u.updates, u.rollsBack, u.migrates, u.terminates, u.isStopped, u.runsHook, u.waitsForApp, u.networks, u.cloud, u.tables, u.matches,
+	} {
+		at := time.Now()
+		begun = append(begun, begin(ctx))
+		t.Logf("%s: begun in %.1f s", begun[len(begun)-1].name, time.Since(at).Seconds())
+	}
+
+	s.Use("drover")
+	worker, api := s.AddWorker(), s.AddAPI(t)
+	u.bothServe(ctx, api)
+	for i, o := range begun {
+		if i%2 == 0 {
+			o.goOn(ctx)
+		}
+	}
+	require.NoError(t, s.API.Stop(ctx))
+	s.Worker.Kill()
+	s.StartAPI()
+	s.StartWorker()
+	require.NoError(t, worker.Stop(ctx))
+	for i, o := range begun {
+		if i%2 == 1 {
+			o.goOn(ctx)
+		}
+	}
+	for _, o := range begun {
+		t.Run(o.name, func(t *testing.T) {
+			o.ends(within(t), t)
+			for _, id := range o.runs {
+				u.doneBy(ctx, t, id)
+			}
+		})
+	}
+	t.Run("an older worker comes back", func(t *testing.T) { u.olderWorker(within(t), t) })
+	t.Run("what a newer build has written", func(t *testing.T) { u.newerDocuments(within(t), t, api) })
+}
+
+// bothServe has each API begin an operation, and the other one end it.
+func (u *upgrade) bothServe(ctx context.Context, other *harness.Replica) {
+	u.Helper()
+	clusters := twoClusters(u.T)
+	apis := []*client.API{u.s.Client.API(), other.Client.API()}
+	for i, from := range apis {
+		d := u.s.Deployment(ctx, clusters, twoApps(u.T)...)
+		d.API = from
+		do(ctx, u.T, d, "approve", "instantiate")
+		got := u.s.Await(ctx, d, "Instantiated")
+		holds(u.T, clusters, got, 5)
+		d.API = apis[1-i]
+		require.Equal(u, map[domain.ResourceState]int{"Applied": 10}, u.s.Await(ctx, d, "Instantiated").Deployed)
+		do(ctx, u.T, d, "terminate")
+		holds(u.T, clusters, u.s.Await(ctx, d, "Terminated"), 0)
+		u.doneBy(ctx, u.T, workflows.OperationID(scope(d, got.States.ContextID(), "instantiate")))
+	}
+}
+
+// present is the build of the program that tests run.
+func (u *upgrade) present(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	is, err := u.temporal.WorkerDeploymentClient().GetHandle(workflows.Deployment).Describe(ctx, temporalclient.WorkerDeploymentDescribeOptions{})
+	require.NoError(t, err)
+	require.NotNil(t, is.Info.RoutingConfig.CurrentVersion)
+	return is.Info.RoutingConfig.CurrentVersion.BuildID
+}
+
+// doneBy checks that the last one to do something in a workflow was the present build.
+func (u *upgrade) doneBy(ctx context.Context, t *testing.T, id string) {
+	t.Helper()
+	d, err := u.temporal.DescribeWorkflowExecution(ctx, id, "")
+	require.NoError(t, err, id)
+	info := d.GetWorkflowExecutionInfo().GetVersioningInfo()
+	require.Equal(t, enumspb.VERSIONING_BEHAVIOR_AUTO_UPGRADE, info.GetBehavior(), id)
+	require.Equal(t, u.present(ctx, t), info.GetDeploymentVersion().GetBuildId(), id)
+}
+
+// isHeld waits until so many resources wait for a cluster.
+func (u *upgrade) isHeld(ctx context.Context, d *client.Deployment) *status.Document {
+	u.Helper()
+	return waitFor(ctx, u.T, d, func(g *status.Document) bool { return retrying(g) > 0 })
+}
+
+// root is the workflow of an operation on the context that a deployment has now.
+func (u *upgrade) root(ctx context.Context, d *client.Deployment, operation domain.Operation) []string {
+	u.Helper()
+	got, err := d.Summary(ctx)
+	require.NoError(u, err)
+	return []string{workflows.OperationID(scope(d, got.States.ContextID(), operation))}
+}
+
+// up has a cluster answer.
+func (u *upgrade) up(c *harness.Cluster) func(context.Context) {
+	return func(context.Context) { c.Up(u.T) }
+}
+
+func (u *upgrade) instantiates(ctx context.Context) upgrading {
+	clusters := twoClusters(u.T)
+	d := u.s.Deployment(ctx, clusters, twoApps(u.T)...)
+	clusters[1].Down()
+	do(ctx, u.T, d, "approve", "instantiate")
+	u.isHeld(ctx, d)
+	return upgrading{"instantiate", u.up(clusters[1]), func(ctx context.Context, t *testing.T) {
+		got := u.s.Await(ctx, d, "Instantiated")
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 10}, got.Deployed)
+		holds(t, clusters, got, 5)
+		do(ctx, t, d, "terminate")
+		holds(t, clusters, u.s.Await(ctx, d, "Terminated"), 0)
+	}, u.root(ctx, d, "instantiate")}
+}
+
+// changes is a deployment that was changed while a cluster was down; both clusters hold the same in the end.
+func (u *upgrade) changes(ctx context.Context, name string, operation domain.Operation, change func(*changing), wanted ...string) upgrading {
+	c := instantiated(ctx, u.T, u.s, "web:a=1 b=1", "log:x=1")
+	change(c)
+	u.isHeld(ctx, c.Deployment)
+	return upgrading{name, u.up(c.clusters[1]), func(ctx context.Context, t *testing.T) {
+		u.s.Await(ctx, c.Deployment, "Instantiated")
+		for _, k := range c.clusters {
+			require.Equal(t, wanted, c.holds(k), "on %s", k.Name)
+		}
+		c.end(ctx)
+	}, u.root(ctx, c.Deployment, operation)}
+}
+
+func (u *upgrade) updates(ctx context.Context) upgrading {
+	return u.changes(ctx, "update", "update", func(c *changing) {
+		c.chart(ctx, "web", "a=2 c=2")
+		c.clusters[1].Down()
+		c.update(ctx)
+	}, "log/x=1", "web/a=2", "web/c=2")
+}
+
+func (u *upgrade) rollsBack(ctx context.Context) upgrading {
+	return u.changes(ctx, "rollback", "rollback", func(c *changing) {
+		c.chart(ctx, "web", "a=2 c=2")
+		c.update(ctx)
+		u.s.Await(ctx, c.Deployment, "Instantiated")
+		c.clusters[1].Down()
+		require.NoError(u, c.rollback(ctx, 1))
+	}, "log/x=1", "web/a=1", "web/b=1")
+}
+
+func (u *upgrade) migrates(ctx context.Context) upgrading {
+	return u.changes(ctx, "migrate", "migrate", func(c *changing) {
+		next, source := c.successor("a=2 d=1"), *c.Deployment
+		require.NoError(u, next.API.Run(ctx, next.GroupSteps(), nil))
+		do(ctx, u.T, &next, "approve")
+		c.clusters[1].Down()
+		require.NoError(u, migrate(ctx, &source, next.Version, next.Group))
+		c.Deployment = &next
+	}, "web/a=2", "web/d=1")
+}
+
+func (u *upgrade) terminates(ctx context.Context) upgrading {
+	clusters := twoClusters(u.T)
+	d := u.s.Deployment(ctx, clusters, twoApps(u.T)...)
+	do(ctx, u.T, d, "approve", "instantiate")
+	holds(u.T, clusters, u.s.Await(ctx, d, "Instantiated"), 5)
+	clusters[1].Down()
+	do(ctx, u.T, d, "terminate")
+	waitFor(ctx, u.T, d, func(g *status.Document) bool { return retrying(g) > 0 && g.Deployed["Deleted"] == 5 })
+	return upgrading{"terminate", u.up(clusters[1]), func(ctx context.Context, t *testing.T) {
+		got := u.s.Await(ctx, d, "Terminated")
+		require.Equal(t, map[domain.ResourceState]int{"Deleted": 10}, got.Deployed)
+		holds(t, clusters, got, 0)
+	}, u.root(ctx, d, "terminate")}
+}
+
+// isStopped has two: one is stopped before, and terminated after, and one is stopped after.
+func (u *upgrade) isStopped(ctx context.Context) upgrading {
+	clusters := twoClusters(u.T)
+	before, after := u.s.Deployment(ctx, clusters, twoApps(u.T)...), u.s.Deployment(ctx, clusters, twoApps(u.T)...)
+	clusters[1].Down()
+	for _, d := range []*client.Deployment{before, after} {
+		do(ctx, u.T, d, "approve", "instantiate")
+		u.isHeld(ctx, d)
+	}
+	do(ctx, u.T, before, "stop")
+	u.s.Await(ctx, before, "InstantiateFailed")
+	return upgrading{"stop", func(context.Context) {}, func(ctx context.Context, t *testing.T) {
+		stopped(ctx, t, after, "InstantiateFailed")
+		clusters[1].Up(u.T)
+		for _, d := range []*client.Deployment{before, after} {
+			do(ctx, t, d, "terminate")
+			holds(t, clusters, u.s.Await(ctx, d, "Terminated"), 0)
+		}
+	}, u.root(ctx, after, "instantiate")}
+}
+
+func (u *upgrade) runsHook(ctx context.Context) upgrading {
+	clusters := twoClusters(u.T)
+	d := u.s.Deployment(ctx, clusters, hookApp(u.T, "web", map[string]string{
+		"slow": hookJob("slow", "pre-install", "", suspended), "leave": hookJob("leave", "pre-delete", "", ""),
+	}))
+	do(ctx, u.T, d, "approve", "instantiate")
+	awaitReason(ctx, u.T, d, "web", "waits for the pre-install hook Job "+d.Release+"-slow")
+	harness.Until(ctx, u.T, "both hooks are there", func() bool {
+		return job(ctx, u.T, clusters[0], d, "slow") != nil && job(ctx, u.T, clusters[1], d, "slow") != nil
+	})
+	first := job(ctx, u.T, clusters[0], d, "slow").UID
+	return upgrading{"hook", func(ctx context.Context) {
+		for _, c := range clusters {
+			release(ctx, u.T, c, d, "slow")
+		}
+	}, func(ctx context.Context, t *testing.T) {
+		got := u.s.Await(ctx, d, "Instantiated")
+		require.Equal(t, first, job(ctx, t, clusters[0], d, "slow").UID, "it was run once")
+		holds(t, clusters, got, 1)
+		do(ctx, t, d, "terminate")
+		holds(t, clusters, u.s.Await(ctx, d, "Terminated"), 0)
+		for _, c := range clusters {
+			goes(ctx, t, c, d, "slow")
+			goes(ctx, t, c, d, "leave")
+		}
+	}, u.root(ctx, d, "instantiate")}
+}
+
+func (u *upgrade) waitsForApp(ctx context.Context) upgrading {
+	clusters := twoClusters(u.T)
+	d := u.s.Deployment(ctx, clusters, client.App{Name: "front", Chart: harness.Chart(u.T, "front", harness.ConfigMaps("front", 1))},
+		client.App{Name: "db", Chart: harness.Chart(u.T, "db", harness.Web("db"))})
+	require.NoError(u, depend(ctx, d, "front", "db", "Ready", 1))
+	clusters[1].Down()
+	do(ctx, u.T, d, "approve", "instantiate")
+	u.isHeld(ctx, d)
+	return upgrading{"an app that waits for another", u.up(clusters[1]), func(ctx context.Context, t *testing.T) {
+		holds(t, clusters, u.s.Await(ctx, d, "Instantiated"), 3)
+		do(ctx, t, d, "terminate")
+		holds(t, clusters, u.s.Await(ctx, d, "Terminated"), 0)
+	}, u.root(ctx, d, "instantiate")}
+}
+
+func (u *upgrade) networks(ctx context.Context) upgrading {
+	c := harness.NewCluster(u.T, harness.ClusterNames[0])
+	n := newNetworks(ctx, u.T, u.s, c, "none")
+	n.create(ctx, 3)
+	c.Down()
+	n.do(ctx, "apply")
+	got := n.await(ctx, func(s *status.Document) bool { return retrying(s) == 3 })
+	id := workflows.OperationID(domain.Scope{Owner: n.key, ContextID: got.States.ContextID(), Operation: "instantiate"})
+	return upgrading{"networks", u.up(c), func(ctx context.Context, t *testing.T) {
+		require.Len(t, c.Networks(t, n.awaitStatus(ctx, "Instantiated").States.ContextID()), 3)
+		n.clean(ctx)
+	}, []string{id}}
+}
+
+func (u *upgrade) cloud(ctx context.Context) upgrading {
+	c := newLevel1(ctx, u.T, u.s)
+	c.pipes[1].Down()
+	_, err := c.do("instantiate")
+	require.NoError(u, err)
+	got := c.await(ctx, "half done", "detail", func(s *status.Document) bool {
+		return s.Deployed["Applied"] == 5 && of(s, c.pipes[1].Name).Connectivity == "Retrying"
+	})
+	id := workflows.OperationID(domain.Scope{Owner: c.key, ContextID: got.States.ContextID(), Operation: "instantiate"})
+	return upgrading{"logical cloud", func(context.Context) { c.pipes[1].Up(u.T) }, func(ctx context.Context, t *testing.T) {
+		c.awaitStatus(ctx, "Instantiated")
+		before := c.certificate(0)
+		c.signal(ctx, workflows.RenewSignal)
+		harness.Until(ctx, t, "renewed", func() bool { return c.certificate(0).SerialNumber.Cmp(before.SerialNumber) != 0 })
+		u.doneBy(ctx, t, c.keeper())
+		_, err := c.do("terminate")
+		require.NoError(t, err)
+		c.awaitStatus(ctx, "Terminated")
+		for i := range c.pipes {
+			c.gone(ctx, i)
+		}
+	}, []string{id}}
+}
+
+// tables are watched at the API that is replaced. Its watches of clusters were begun on the release.
+func (u *upgrade) tables(ctx context.Context) upgrading {
+	clusters := twoClusters(u.T)
+	var on []domain.ClusterName
+	for _, c := range clusters {
+		on = append(on, u.s.RegisterAs(ctx, c.Name, c.Kubeconfig(u.T), "agentless"))
+	}
+	d := u.s.On(ctx, on, client.App{Name: "site", Chart: harness.Chart(u.T, "site", harness.Web("site"))})
+	collect(ctx, u.T, d, "wanted", `{"select":[{"name":"wec","def":"inventory.name"},{"name":"wanted","def":"returned.spec.replicas"}]}`)
+	intend(ctx, u.T, d, "all", "wanted")
+	do(ctx, u.T, d, "approve", "instantiate")
+	u.s.Await(ctx, d, "Instantiated")
+	is := func(replicas ...int) func(map[string][]string, *combined.CombinedStatus) bool {
+		var rows []string
+		for i, n := range replicas {
+			rows = append(rows, fmt.Sprintf("%s %d", clusters[i].Name, n))
+		}
+		return func(got map[string][]string, _ *combined.CombinedStatus) bool {
+			return slices.Equal(got["wanted"], rows)
+		}
+	}
+	before := streamOfTables(ctx, d, "")
+	before.await(u.T, "deployments", is(1, 1))
+	return upgrading{"combined status", func(ctx context.Context) { scale(ctx, u.T, clusters[0], d, 2) }, func(ctx context.Context, t *testing.T) {
+		for { // the stream of the API that was replaced has ended
+			e, err := before.Next()
+			if err != nil {
+				break
+			}
+			require.Contains(t, []string{"status", "change", "end"}, e.Kind, e.Data)
+			if e.ID != "" {
+				before.id = e.ID
+			}
+		}
+		before.Close()
+		after := streamOfTables(ctx, d, before.id)
+		defer after.Close()
+		after.await(t, "deployments", is(2, 1))
+		scale(ctx, t, clusters[1], d, 3)
+		after.await(t, "deployments", is(2, 3))
+		do(ctx, t, d, "terminate")
+		holds(t, clusters, u.s.Await(ctx, d, "Terminated"), 0)
+	}, nil}
+}
+
+// matches are those of a tenant that tells the API which is replaced what it runs.
+func (u *upgrade) matches(ctx context.Context) upgrading {
+	e := newTenancy(ctx, u.T, u.s, domain.ReportNone)
+	for i := range 2 {
+		e.workload(i)
+	}
+	a := e.agent(ctx)
+	a.sync()
+	e.settled(ctx, 2)
+	e.cluster.Down()
+	a.update(e.workload(2))
+	delete(e.workloads, "w0")
+	a.delete("w0")
+	id := workflows.TenantID(e.tenant.Name)
+	harness.Until(ctx, u.T, "waits for the cluster", func() bool {
+		d, err := u.temporal.DescribeWorkflowExecution(ctx, id, "")
+		return err == nil && len(d.GetPendingActivities()) > 0
+	})
+	return upgrading{"workloads", u.up(e.cluster), func(ctx context.Context, t *testing.T) {
+		e.settled(ctx, 2) // w1 and w2
+		again := e.agent(ctx)
+		e.workload(3)
+		again.sync()
+		e.settled(ctx, 3)
+		clear(e.workloads)
+		again.sync()
+		e.settled(ctx, 0)
+		again.end()
+	}, []string{id}}
+}
+
+// olderWorker starts one of the release beside those of the present code: it gets no work, since histories may be beyond it.
+func (u *upgrade) olderWorker(ctx context.Context, t *testing.T) {
+	now := u.present(ctx, t)
+	u.s.Use(released)
+	older := u.s.AddWorker()
+	u.s.Use("drover")
+	require.Equal(t, now, u.present(ctx, t))
+	require.Contains(t, older.Log(), "a newer build does the work of this namespace")
+	clusters := twoClusters(t)
+	d := u.s.Deployment(ctx, clusters, twoApps(t)...)
+	do(ctx, t, d, "approve", "instantiate")
+	got := u.s.Await(ctx, d, "Instantiated")
+	id := workflows.OperationID(scope(d, got.States.ContextID(), "instantiate"))
+	u.doneBy(ctx, t, id)
+	events := u.temporal.GetWorkflowHistory(ctx, id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		require.NoError(t, err)
+		require.NotContains(t, e.GetWorkflowTaskStartedEventAttributes().GetIdentity()+"@", fmt.Sprintf("%d@", older.PID()))
+	}
+	do(ctx, t, d, "terminate")
+	u.s.Await(ctx, d, "Terminated")
+	require.NoError(t, older.Stop(ctx))
+}
+
+// newerDocuments gives a document, and then the database, the number that one of a newer build has. Both programs refuse it.
+func (u *upgrade) newerDocuments(ctx context.Context, t *testing.T, present *harness.Replica) {
+	u.s.Use(released)
+	older := u.s.AddAPI(t)
+	u.s.Use("drover")
+	project := &domain.Project{Metadata: domain.Metadata{Name: "newer"}}
+	_, err := u.s.Client.API().Create(ctx, project, nil)
+	require.NoError(t, err)
+	c, err := mongo.Connect(options.Client().ApplyURI(u.s.DatabaseURI()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Disconnect(context.WithoutCancel(ctx)) })
+	db := c.Database("drover")
+	set := func(collection, id, member string, value int) {
+		t.Helper()
+		r, err := db.Collection(collection).UpdateOne(ctx, bson.D{{Key: "_id", Value: id}}, bson.D{{Key: "$set", Value: bson.D{{Key: member, Value: value}}}})
+		require.NoError(t, err)
+		require.Equal(t, int64(1), r.MatchedCount)
+	}
+	was, err := db.Collection("projects").FindOne(ctx, bson.D{{Key: "_id", Value: "projects/newer"}}).Raw()
+	require.NoError(t, err)
+	set("projects", "projects/newer", "v", 7)
+	for url, of := range map[string]version.Info{older.URL: u.version(ctx, t, older.URL), present.URL: u.version(ctx, t, present.URL)} {
+		for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete} {
+			code, body := u.ask(ctx, t, method, url+"/v2/projects/newer", `{"metadata":{"name":"newer","description":"lost"}}`)
+			require.Equal(t, http.StatusServiceUnavailable, code, "%s %s: %s", method, url, body)
+			require.Contains(t, body, `projects/newer`)
+			require.Contains(t, body, "version 7")
+			require.Contains(t, body, of.Version)
+		}
+		code, body := u.ask(ctx, t, http.MethodGet, url+"/v2/projects", "")
+		require.Equal(t, http.StatusOK, code, "the others are shown")
+		require.NotContains(t, body, `"newer"`)
+	}
+	now, err := db.Collection("projects").FindOne(ctx, bson.D{{Key: "_id", Value: "projects/newer"}}).Raw()
+	require.NoError(t, err)
+	require.Equal(t, was.Lookup("sealed"), now.Lookup("sealed"), "nobody has written over it")
+
+	set("layout", "layout", "layout", 1_000)
+	for _, program := range []string{released, "drover"} {
+		u.s.Use(program)
+		code, said := u.s.Refused(ctx, t, "worker")
+		require.Equal(t, 1, code, said)
+		require.Contains(t, said, "the database has layout 1000, that of a newer Drover")
+	}
+}
+
+func (u *upgrade) version(ctx context.Context, t *testing.T, url string) (of version.Info) {
+	t.Helper()
+	code, body := u.ask(ctx, t, http.MethodGet, url+"/version", "")
+	require.Equal(t, http.StatusOK, code)
+	require.NoError(t, json.Unmarshal([]byte(body), &of))
+	return of
+}
+
+func (u *upgrade) ask(ctx context.Context, t *testing.T, method, url, body string) (code int, said string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return answer.StatusCode, string(data)
+}
