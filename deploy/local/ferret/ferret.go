@@ -95,7 +95,7 @@ func Start(ctx context.Context, c Config) (_ *DB, err error) {
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	db.front = newFront(listener, backend, x, c.Logger)
+	db.front = newFront(listener, backend, x, newLookups(dir), c.Logger)
 	return db, nil
 }
 

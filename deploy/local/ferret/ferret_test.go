@@ -416,6 +416,38 @@ func TestTimePerDocumentDoesNotGrow(t *testing.T) {
 		op   func(c *mongo.Collection, id string) error
 	}{
 		{"find", func(c *mongo.Collection, id string) error { return c.FindOne(ctx, bson.M{"_id": id}).Err() }},
+		{"find below a prefix", func(c *mongo.Collection, id string) error {
+			found, err := c.Find(ctx, bson.M{"_id": bson.D{{Key: "$gt", Value: id + "/"}, {Key: "$lt", Value: id + "0"}}}, options.Find().SetSort(bson.M{"_id": 1}))
+			if err != nil {
+				return err
+			}
+			var none []bson.M
+			if err := found.All(ctx, &none); err != nil || len(none) > 0 {
+				return fmt.Errorf("%d below %s: %w", len(none), id, err)
+			}
+			return nil
+		}},
+		{"replace a revision", func(c *mongo.Collection, id string) error {
+			r, err := c.ReplaceOne(ctx, bson.D{{Key: "_id", Value: id}, {Key: "revision", Value: 1}}, bson.M{"revision": 2})
+			if err == nil && r.ModifiedCount != 1 {
+				err = fmt.Errorf("%s was not replaced", id)
+			}
+			return err
+		}},
+		{"replace a revision that there is not", func(c *mongo.Collection, id string) error {
+			r, err := c.ReplaceOne(ctx, bson.D{{Key: "_id", Value: id}, {Key: "revision", Value: 1}}, bson.M{"revision": 3})
+			if err == nil && r.MatchedCount != 0 {
+				err = fmt.Errorf("%s was replaced", id)
+			}
+			return err
+		}},
+		{"delete a revision that there is not", func(c *mongo.Collection, id string) error {
+			r, err := c.DeleteOne(ctx, bson.D{{Key: "_id", Value: id}, {Key: "revision", Value: 1}})
+			if err == nil && r.DeletedCount != 0 {
+				err = fmt.Errorf("%s was deleted", id)
+			}
+			return err
+		}},
 		{"replace", func(c *mongo.Collection, id string) error { return replace(ctx, c, id) }},
 		{"delete", func(c *mongo.Collection, id string) error {
 			_, err := c.DeleteOne(ctx, bson.M{"_id": id})

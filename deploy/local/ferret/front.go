@@ -20,7 +20,8 @@ import (
 //   - FerretDB reads what an update's filter selects and then writes by _id, so
 //     that of two compare-and-set updates at a time both succeed. The front lets
 //     through one update, delete or findAndModify at a time.
-//   - Looking up an _id reads the whole collection: see indexes.
+//   - Looking up an _id reads the whole collection: see indexes. So does looking
+//     for an _id and something else, or for several: see narrowWrite.
 //   - An update with many statements holds a database connection for each until
 //     it is done; from about a hundred on it waits for ever, and everybody with
 //     it. The front refuses such a command.
@@ -34,6 +35,7 @@ type front struct {
 	listener net.Listener
 	backend  string // FerretDB's address
 	indexes  *indexes
+	lookups  *lookups
 	log      *slog.Logger
 
 	write sync.Mutex // held by the one command that changes documents
@@ -53,8 +55,8 @@ const slow = time.Second
 // connections for all clients.
 const maxUpdates = 50
 
-func newFront(l net.Listener, backend string, x *indexes, log *slog.Logger) *front {
-	f := &front{listener: l, backend: backend, indexes: x, log: log}
+func newFront(l net.Listener, backend string, x *indexes, ids *lookups, log *slog.Logger) *front {
+	f := &front{listener: l, backend: backend, indexes: x, lookups: ids, log: log}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	f.clients.Go(f.accept)
 	return f
@@ -134,6 +136,15 @@ func (f *front) do(backend net.Conn, c command, request, buf []byte) ([]byte, er
 		f.write.Lock()
 		defer f.write.Unlock()
 		turn = time.Now()
+		narrowed, err := f.narrowWrite(backend, c, request)
+		if err != nil || narrowed.reply != nil {
+			return narrowed.reply, err
+		}
+		request = narrowed.request
+	case "find":
+		if reply, err := f.narrowFind(backend, c, request); err != nil || reply != nil {
+			return reply, err
+		}
 	}
 	if _, err := backend.Write(request); err != nil {
 		return nil, err
@@ -165,6 +176,9 @@ func (f *front) index(c command) {
 		}
 	case "drop", "dropDatabase", "renameCollection":
 		f.indexes.forget()
+		if err := f.lookups.forget(); err != nil {
+			f.log.Warn("close MongoDB files", "error", err)
+		}
 	}
 }
 
@@ -180,7 +194,7 @@ func (f *front) stop(d time.Duration) error {
 	}()
 	select {
 	case <-done:
-		return err
+		return errors.Join(err, f.lookups.forget())
 	case <-time.After(d):
 		return errors.Join(err, fmt.Errorf("requests were still running after %v", d))
 	}

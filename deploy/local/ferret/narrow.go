@@ -1,0 +1,567 @@
+package ferret
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+// FerretDB asks SQLite for a document by its _id when a filter has nothing else. With any other filter it reads the whole collection and
+// decodes each document: a compare-and-set, whose filter is an _id and a revision, costs as much as there are documents, and so does
+// whoever wants what is below a prefix. The front makes such commands ones by _id:
+//
+//   - An update or a delete of one _id with more conditions: the document is read by its _id, and the conditions are looked at here. No
+//     other command that changes documents is let through meanwhile.
+//   - A find of _ids between "prefix/" and "prefix0", or of some _ids: which there are is read from SQLite's index, and the documents one
+//     by one, when they are few in comparison to all.
+//
+// What it does not understand it passes on as it is.
+
+// readsPerID is how many documents FerretDB reads of a whole collection in the time in which it finds one by its _id, and maxIDs how many are
+// found one by one at the most.
+const (
+	readsPerID = 8
+	maxIDs     = 200
+)
+
+// narrowed is what becomes of an update or a delete: a request that asks by _id alone, or the answer to it.
+type narrowed struct{ request, reply []byte }
+
+// narrowWrite narrows a command that changes documents. The write lock is held.
+func (f *front) narrowWrite(backend net.Conn, c command, request []byte) (narrowed, error) {
+	list := map[string]string{"update": "updates", "delete": "deletes"}[c.name]
+	if list == "" {
+		return narrowed{request: request}, nil
+	}
+	body, statement, ok := statementOf(request, list)
+	if !ok {
+		return narrowed{request: request}, nil
+	}
+	q, ok := statement.Lookup("q").DocumentOK()
+	if !ok {
+		return narrowed{request: request}, nil
+	}
+	id, conditions := conditionsOf(q)
+	upsert, _ := statement.Lookup("upsert").BooleanOK()
+	if len(conditions) == 0 || upsert {
+		return narrowed{request: request}, nil
+	}
+	found, err := f.byIDs(backend, c, []bson.RawValue{id}, nil)
+	if err != nil {
+		return narrowed{}, err
+	}
+	for _, document := range found {
+		switch fits, known := matches(document, conditions); {
+		case !known:
+			return narrowed{request: request}, nil
+		case fits:
+			request, err := rebuilt(request, body, list, statement, bson.D{{Key: "_id", Value: id}})
+			return narrowed{request: request}, err
+		}
+	}
+	none := bson.D{{Key: "n", Value: int32(0)}}
+	if c.name == "update" {
+		none = append(none, bson.E{Key: "nModified", Value: int32(0)})
+	}
+	reply, err := answer(request, append(none, bson.E{Key: "ok", Value: 1.0}))
+	return narrowed{reply: reply}, err
+}
+
+// statementOf is the body of a command and its only statement; false when it has none or several.
+func statementOf(request []byte, list string) (body, statement bson.Raw, ok bool) {
+	var statements []bson.Raw
+	for rest := request[headerSize+4:]; len(rest) > 4; {
+		size := int(binary.LittleEndian.Uint32(rest[1:]))
+		section := rest[1 : 1+size]
+		if rest[0] == 0 {
+			body = bson.Raw(section)
+		} else if name, documents, found := bytes.Cut(section[4:], []byte{0}); found && string(name) == list {
+			for len(documents) > 4 {
+				n := int(binary.LittleEndian.Uint32(documents))
+				if n > len(documents) {
+					return nil, nil, false
+				}
+				statements, documents = append(statements, bson.Raw(documents[:n])), documents[n:]
+			}
+		}
+		rest = rest[1+size:]
+	}
+	if array, ok := body.Lookup(list).ArrayOK(); ok {
+		values, err := array.Values()
+		if err != nil {
+			return nil, nil, false
+		}
+		for _, v := range values {
+			if d, ok := v.DocumentOK(); ok {
+				statements = append(statements, d)
+			}
+		}
+	}
+	if len(statements) != 1 {
+		return nil, nil, false
+	}
+	return body, statements[0], true
+}
+
+// conditionsOf are the _id that a filter wants and what else it does; no conditions when it wants no _id.
+func conditionsOf(filter bson.Raw) (id bson.RawValue, conditions []bson.RawElement) {
+	elements, err := filter.Elements()
+	if err != nil {
+		return id, nil
+	}
+	for _, e := range elements {
+		if e.Key() != "_id" {
+			conditions = append(conditions, e)
+			continue
+		}
+		if id = e.Value(); id.Type != bson.TypeString && id.Type != bson.TypeObjectID {
+			return id, nil
+		}
+	}
+	if id.Value == nil {
+		return id, nil
+	}
+	return id, conditions
+}
+
+// matches says whether a document fits all conditions, as far as those are known here: equal, less, and one of several.
+func matches(document bson.Raw, conditions []bson.RawElement) (fits, known bool) {
+	fits = true
+	for _, c := range conditions {
+		var one bool
+		if c.Key() == "$or" {
+			one, known = matchesAny(document, c.Value())
+		} else if is, plain := memberOf(document, c.Key()); plain {
+			one, known = matchesOne(is, c)
+		} else {
+			known = false
+		}
+		if !known {
+			return false, false
+		}
+		fits = fits && one
+	}
+	return fits, true
+}
+
+func matchesAny(document bson.Raw, alternatives bson.RawValue) (fits, known bool) {
+	array, ok := alternatives.ArrayOK()
+	if !ok {
+		return false, false
+	}
+	values, err := array.Values()
+	if err != nil {
+		return false, false
+	}
+	for _, v := range values {
+		alternative, ok := v.DocumentOK()
+		if !ok {
+			return false, false
+		}
+		elements, err := alternative.Elements()
+		if err != nil {
+			return false, false
+		}
+		one, known := matches(document, elements)
+		if !known {
+			return false, false
+		}
+		fits = fits || one
+	}
+	return fits, true
+}
+
+// memberOf is a member of a document, the zero value for one that is not there; false when it is in an array, or is one.
+func memberOf(document bson.Raw, path string) (is bson.RawValue, plain bool) {
+	if strings.HasPrefix(path, "$") {
+		return is, false
+	}
+	steps := strings.Split(path, ".")
+	for i, step := range steps {
+		var err error
+		if is, err = document.LookupErr(step); err != nil {
+			return bson.RawValue{}, errors.Is(err, bsoncore.ErrElementNotFound)
+		}
+		if is.Type == bson.TypeArray {
+			return is, false
+		}
+		if i == len(steps)-1 {
+			break
+		}
+		if document, plain = is.DocumentOK(); !plain {
+			return bson.RawValue{}, true
+		}
+	}
+	return is, true
+}
+
+// matchesOne looks at one member, with the zero value for one that is not there.
+func matchesOne(is bson.RawValue, c bson.RawElement) (fits, known bool) {
+	operators, ok := c.Value().DocumentOK()
+	if !ok {
+		order, same, known := compare(is, c.Value())
+		return same && order == 0, known
+	}
+	elements, err := operators.Elements()
+	if err != nil || len(elements) == 0 {
+		return false, false
+	}
+	fits = true
+	for _, o := range elements {
+		order, same, known := compare(is, o.Value())
+		if !known {
+			return false, false
+		}
+		switch o.Key() {
+		case "$lt":
+			fits = fits && same && order < 0
+		case "$lte":
+			fits = fits && same && order <= 0
+		case "$gt":
+			fits = fits && same && order > 0
+		case "$gte":
+			fits = fits && same && order >= 0
+		default:
+			return false, false
+		}
+	}
+	return fits, true
+}
+
+// compare compares values of the same kind: whole numbers, texts, times, truths and ids. Those of different kinds are neither equal, nor
+// is one less; known is false for kinds of which that is not known here.
+func compare(is, want bson.RawValue) (order int, same, known bool) {
+	x, kind := kindOf(is)
+	y, wanted := kindOf(want)
+	switch {
+	case wanted == unknownKind || wanted == missing || kind == unknownKind:
+		return 0, false, false
+	case kind != wanted:
+		return 0, false, true
+	case kind == number || kind == moment:
+		return cmp.Compare(x, y), true, true
+	case kind == text:
+		return strings.Compare(is.StringValue(), want.StringValue()), true, true
+	default:
+		return bytes.Compare(is.Value, want.Value), true, true
+	}
+}
+
+type kind int
+
+const (
+	unknownKind kind = iota
+	missing
+	number
+	moment
+	text
+	other // truths and ids
+)
+
+// kindOf is what a value is, and which whole number, or time in ms.
+func kindOf(v bson.RawValue) (int64, kind) {
+	switch v.Type {
+	case 0:
+		return 0, missing
+	case bson.TypeInt32:
+		return int64(v.Int32()), number
+	case bson.TypeInt64:
+		return v.Int64(), number
+	case bson.TypeDateTime:
+		return v.DateTime(), moment
+	case bson.TypeString:
+		return 0, text
+	case bson.TypeObjectID, bson.TypeBoolean:
+		return 0, other + kind(v.Type)
+	default:
+		return 0, unknownKind
+	}
+}
+
+// rebuilt is a request with one statement that has another filter.
+func rebuilt(request []byte, body bson.Raw, list string, statement bson.Raw, q bson.D) ([]byte, error) {
+	with := func(document bson.Raw, key string, value any) (bson.D, error) {
+		elements, err := document.Elements()
+		if err != nil {
+			return nil, err
+		}
+		var d bson.D
+		for _, e := range elements {
+			if e.Key() != key {
+				d = append(d, bson.E{Key: e.Key(), Value: e.Value()})
+			}
+		}
+		return append(d, bson.E{Key: key, Value: value}), nil
+	}
+	one, err := with(statement, "q", q)
+	if err != nil {
+		return nil, err
+	}
+	command, err := with(body, list, bson.A{one})
+	if err != nil {
+		return nil, err
+	}
+	return message(request, command)
+}
+
+// message is a request with the ids of another one.
+func message(like []byte, command bson.D) ([]byte, error) {
+	m, err := answer(like, command)
+	if err != nil {
+		return nil, err
+	}
+	copy(m[4:8], like[4:8])
+	clear(m[8:12])
+	return m, nil
+}
+
+// byIDs finds documents by their _id, in that order; those that are not there are left out.
+func (f *front) byIDs(backend net.Conn, c command, ids []bson.RawValue, projection bson.Raw) (found []bson.Raw, err error) {
+	var like [headerSize]byte
+	var reply []byte
+	for _, id := range ids {
+		find := bson.D{{Key: "find", Value: c.collection}, {Key: "filter", Value: bson.D{{Key: "_id", Value: id}}}, {Key: "limit", Value: int64(1)}, {Key: "singleBatch", Value: true}}
+		if projection != nil {
+			find = append(find, bson.E{Key: "projection", Value: projection})
+		}
+		request, err := message(like[:], append(find, bson.E{Key: "$db", Value: c.database}))
+		if err != nil {
+			return nil, err
+		}
+		if _, err := backend.Write(request); err != nil {
+			return nil, err
+		}
+		if reply, err = readMessage(backend, nil); err != nil {
+			return nil, err
+		}
+		batch, ok := bson.Raw(reply[headerSize+5:]).Lookup("cursor", "firstBatch").ArrayOK()
+		if !ok {
+			return nil, fmt.Errorf("find %s by _id: %v", c.collection, bson.Raw(reply[headerSize+5:]))
+		}
+		values, err := batch.Values()
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range values {
+			found = append(found, v.Document())
+		}
+	}
+	return found, nil
+}
+
+// narrowFind answers a find of _ids below a prefix, or of some _ids; nil when it is to be passed on.
+func (f *front) narrowFind(backend net.Conn, c command, request []byte) ([]byte, error) {
+	body := bson.Raw(request[headerSize+5:])
+	elements, err := body.Elements()
+	if err != nil {
+		return nil, nil //nolint:nilerr // FerretDB says what is wrong with it
+	}
+	var filter, projection bson.Raw
+	limit := 0
+	for _, e := range elements {
+		switch e.Key() {
+		case "filter":
+			filter, _ = e.Value().DocumentOK()
+		case "projection":
+			projection, _ = e.Value().DocumentOK()
+		case "limit":
+			n, kind := kindOf(e.Value())
+			if kind != number || n < 0 {
+				return nil, nil
+			}
+			limit = int(n)
+		case "sort":
+			sort, _ := e.Value().DocumentOK()
+			order, kind := kindOf(sort.Lookup("_id"))
+			if all, err := sort.Elements(); err != nil || len(all) != 1 || kind != number || order != 1 {
+				return nil, nil //nolint:nilerr // as above
+			}
+		case "find", "batchSize", "singleBatch", "$db", "lsid", "maxTimeMS", "$readPreference", "$clusterTime":
+		default:
+			return nil, nil
+		}
+	}
+	if binary.LittleEndian.Uint32(body) != uint32(len(body)) { // something follows
+		return nil, nil
+	}
+	ids, ok := f.lookups.ids(f.ctx, c.database, c.collection, filter)
+	if !ok {
+		return nil, nil
+	}
+	if limit > 0 {
+		ids = ids[:min(limit, len(ids))]
+	}
+	values := make([]bson.RawValue, len(ids))
+	for i, id := range ids {
+		kind, data, err := bson.MarshalValue(id)
+		if err != nil {
+			return nil, err
+		}
+		values[i] = bson.RawValue{Type: kind, Value: data}
+	}
+	found, err := f.byIDs(backend, c, values, projection)
+	if err != nil {
+		return nil, err
+	}
+	batch := make(bson.A, len(found))
+	for i := range found {
+		batch[i] = found[i]
+	}
+	cursor := bson.D{{Key: "firstBatch", Value: batch}, {Key: "id", Value: int64(0)}, {Key: "ns", Value: c.database + "." + c.collection}}
+	return answer(request, bson.D{{Key: "cursor", Value: cursor}, {Key: "ok", Value: 1.0}})
+}
+
+// lookups says which _ids there are, from SQLite's index.
+type lookups struct {
+	dir string
+
+	mu     sync.Mutex
+	files  map[string]*sql.DB // by database
+	tables map[string]string  // by database.collection
+}
+
+func newLookups(dir string) *lookups {
+	return &lookups{dir: dir, files: map[string]*sql.DB{}, tables: map[string]string{}}
+}
+
+// forget is for when a collection may have been dropped, and for the end.
+func (l *lookups) forget() (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, file := range l.files {
+		err = errors.Join(err, file.Close())
+	}
+	clear(l.files)
+	clear(l.tables)
+	return err
+}
+
+// ids are those, sorted, that a filter selects; false when it is of another kind, selects many, or SQLite does not know.
+func (l *lookups) ids(ctx context.Context, database, collection string, filter bson.Raw) ([]string, bool) {
+	prefix, among, ok := wanted(filter)
+	if !ok {
+		return nil, false
+	}
+	file, table, err := l.table(ctx, database, collection)
+	if err != nil {
+		return nil, false
+	}
+	var rows int
+	if err := file.QueryRowContext(ctx, fmt.Sprintf(`SELECT coalesce(max(rowid), 0) FROM %q`, table)).Scan(&rows); err != nil {
+		return nil, false
+	}
+	most := min(rows/readsPerID, maxIDs)
+	if among != nil {
+		return among, len(among) <= most
+	}
+	found, err := file.QueryContext(ctx, fmt.Sprintf(`SELECT %s FROM %q WHERE %[1]s > ? AND %[1]s < ? LIMIT ?`, idColumn, table),
+		`"`+prefix+`/`, `"`+prefix+`0`, most+1)
+	if err != nil {
+		return nil, false
+	}
+	defer found.Close()
+	ids := []string{}
+	for found.Next() {
+		var text, id string
+		if found.Scan(&text) != nil || json.Unmarshal([]byte(text), &id) != nil {
+			return nil, false
+		}
+		if id != prefix+"/" {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, found.Err() == nil && len(ids) <= most
+}
+
+// table is where SQLite has a collection.
+func (l *lookups) table(ctx context.Context, database, collection string) (*sql.DB, string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	file := l.files[database]
+	if file == nil {
+		var err error
+		if file, err = sql.Open("sqlite", sqliteURL(filepath.Join(l.dir, database+".sqlite"))+"&mode=ro"); err != nil {
+			return nil, "", err
+		}
+		file.SetMaxOpenConns(lookupsAtOnce)
+		l.files[database] = file
+	}
+	key := database + "." + collection
+	if table, ok := l.tables[key]; ok {
+		return file, table, nil
+	}
+	var table string
+	if err := file.QueryRowContext(ctx, `SELECT table_name FROM _ferretdb_collections WHERE name = ?`, collection).Scan(&table); err != nil {
+		return nil, "", err
+	}
+	l.tables[key] = table
+	return file, table, nil
+}
+
+// lookupsAtOnce is how many connections look up _ids.
+const lookupsAtOnce = 4
+
+// wanted is the prefix below which a filter wants all _ids, or those that it names, sorted and each once.
+func wanted(filter bson.Raw) (prefix string, among []string, ok bool) {
+	elements, err := filter.Elements()
+	if err != nil || len(elements) != 1 || elements[0].Key() != "_id" {
+		return "", nil, false
+	}
+	condition, ok := elements[0].Value().DocumentOK()
+	if !ok {
+		return "", nil, false
+	}
+	operators, err := condition.Elements()
+	if err != nil {
+		return "", nil, false
+	}
+	if len(operators) == 1 && operators[0].Key() == "$in" {
+		return wantedAmong(operators[0].Value())
+	}
+	from, isText := condition.Lookup("$gt").StringValueOK()
+	to, alsoText := condition.Lookup("$lt").StringValueOK()
+	prefix, below := strings.CutSuffix(from, "/")
+	if len(operators) != 2 || !isText || !alsoText || !below || to != prefix+"0" {
+		return "", nil, false
+	}
+	// What JSON spells otherwise has another place in the index.
+	if text, err := json.Marshal(prefix); err != nil || string(text) != `"`+prefix+`"` {
+		return "", nil, false
+	}
+	return prefix, nil, true
+}
+
+func wantedAmong(list bson.RawValue) (prefix string, among []string, ok bool) {
+	array, ok := list.ArrayOK()
+	if !ok {
+		return "", nil, false
+	}
+	values, err := array.Values()
+	if err != nil {
+		return "", nil, false
+	}
+	among = []string{}
+	for _, v := range values {
+		id, ok := v.StringValueOK()
+		if !ok {
+			return "", nil, false
+		}
+		among = append(among, id)
+	}
+	slices.Sort(among)
+	return "", slices.Compact(among), true
+}

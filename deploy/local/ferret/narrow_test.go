@@ -1,0 +1,153 @@
+package ferret_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// TestConditionsBesideAnID: an update with an _id and more meets a document if and only if that fits, whether the front knows the
+// condition or leaves it to FerretDB.
+func TestConditionsBesideAnID(t *testing.T) {
+	c := collection(t)
+	at, id := time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC), bson.NewObjectID()
+	document := bson.M{
+		"_id": "x", "n": int64(7), "small": int32(3), "part": 1.5, "text": "abc", "at": at, "token": id, "yes": true, "no": nil,
+		"list": bson.A{"a", "b"}, "turn": bson.M{"began": int64(10), "rank": 2}, "sealed": []byte{1, 2},
+	}
+	if _, err := c.InsertOne(t.Context(), document); err != nil {
+		t.Fatal(err)
+	}
+	insert(t, c, 100)
+	lt := func(n any) bson.M { return bson.M{"$lt": n} }
+	for _, x := range []struct {
+		condition bson.D
+		want      int64
+	}{
+		{bson.D{{Key: "n", Value: 7}}, 1},
+		{bson.D{{Key: "n", Value: int32(7)}}, 1},
+		{bson.D{{Key: "n", Value: 7.0}}, 1},
+		{bson.D{{Key: "n", Value: 8}}, 0},
+		{bson.D{{Key: "n", Value: "7"}}, 0},
+		{bson.D{{Key: "n", Value: nil}}, 0},
+		{bson.D{{Key: "part", Value: 1.5}}, 1},
+		{bson.D{{Key: "part", Value: 1}}, 0},
+		{bson.D{{Key: "text", Value: "abc"}}, 1},
+		{bson.D{{Key: "text", Value: "abd"}}, 0},
+		{bson.D{{Key: "at", Value: at}}, 1},
+		{bson.D{{Key: "at", Value: at.Add(time.Millisecond)}}, 0},
+		{bson.D{{Key: "at", Value: at.UnixMilli()}}, 0},
+		{bson.D{{Key: "token", Value: id}}, 1},
+		{bson.D{{Key: "token", Value: bson.NewObjectID()}}, 0},
+		{bson.D{{Key: "yes", Value: true}}, 1},
+		{bson.D{{Key: "yes", Value: false}}, 0},
+		{bson.D{{Key: "no", Value: nil}}, 1},
+		{bson.D{{Key: "missing", Value: nil}}, 1},
+		{bson.D{{Key: "missing", Value: 1}}, 0},
+		{bson.D{{Key: "missing", Value: lt(1)}}, 0},
+		{bson.D{{Key: "list", Value: "b"}}, 1},
+		{bson.D{{Key: "list", Value: "c"}}, 0},
+		{bson.D{{Key: "sealed", Value: []byte{1, 2}}}, 1},
+		{bson.D{{Key: "turn.began", Value: lt(11)}}, 1},
+		{bson.D{{Key: "turn.began", Value: lt(10)}}, 0},
+		{bson.D{{Key: "turn.began", Value: lt("z")}}, 0},
+		{bson.D{{Key: "turn.began", Value: bson.M{"$lte": 10, "$gt": 9}}}, 1},
+		{bson.D{{Key: "turn.began", Value: bson.M{"$gte": 10, "$ne": 10}}}, 0},
+		{bson.D{{Key: "turn.began.deep", Value: 1}}, 0},
+		{bson.D{{Key: "n", Value: 7}, {Key: "text", Value: "abc"}}, 1},
+		{bson.D{{Key: "n", Value: 7}, {Key: "text", Value: "x"}}, 0},
+		{bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "turn.began", Value: lt(10)}}, bson.D{{Key: "turn.began", Value: 10}, {Key: "turn.rank", Value: bson.M{"$lte": 2}}}}}}, 1},
+		{bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "turn.began", Value: lt(10)}}, bson.D{{Key: "turn.began", Value: 10}, {Key: "turn.rank", Value: bson.M{"$lte": 1}}}}}}, 0},
+	} {
+		t.Run(fmt.Sprint(x.condition), func(t *testing.T) {
+			r, err := c.UpdateOne(t.Context(), append(bson.D{{Key: "_id", Value: "x"}}, x.condition...), bson.M{"$inc": bson.M{"met": 1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.MatchedCount != x.want || r.ModifiedCount != x.want {
+				t.Errorf("%d matched and %d changed, not %d", r.MatchedCount, r.ModifiedCount, x.want)
+			}
+		})
+	}
+	t.Run("a document that is not there", func(t *testing.T) {
+		filter := bson.D{{Key: "_id", Value: "y"}, {Key: "n", Value: 7}}
+		r, err := c.UpdateOne(t.Context(), filter, bson.M{"$set": bson.M{"a": 1}})
+		if err != nil || r.MatchedCount != 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if r, err = c.UpdateOne(t.Context(), filter, bson.M{"$set": bson.M{"a": 1}}, options.UpdateOne().SetUpsert(true)); err != nil || r.UpsertedCount != 1 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+	t.Run("delete", func(t *testing.T) {
+		for n, want := range map[int]int64{6: 0, 7: 1} {
+			r, err := c.DeleteOne(t.Context(), bson.D{{Key: "_id", Value: "x"}, {Key: "n", Value: n}})
+			if err != nil || r.DeletedCount != want {
+				t.Errorf("n %d: %+v, %v", n, r, err)
+			}
+		}
+	})
+}
+
+// TestFindsOfSomeIDs: whether few or many are found, they are the same, in the same order.
+func TestFindsOfSomeIDs(t *testing.T) {
+	c := collection(t)
+	insert(t, c, 5000)
+	odd := []string{"q/", "q/<a", "q/Ä", "q/a", "q/a\"b", "q/a b", "q0", "q", "q/b/c", "q.", "q/~"}
+	for _, id := range odd {
+		if _, err := c.InsertOne(t.Context(), bson.M{"_id": id, "n": 1, "m": 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids := func(filter any, opts ...options.Lister[options.FindOptions]) (found []string) {
+		for _, d := range mustFind(t, c, filter, append(opts, options.Find().SetSort(bson.M{"_id": 1}))...) {
+			found = append(found, d["_id"].(string))
+		}
+		return found
+	}
+	same := func(name string, got, want []string) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, not %q", name, got, want)
+		}
+	}
+	below := func(p string) bson.D {
+		return bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: p + "/"}, {Key: "$lt", Value: p + "0"}}}}
+	}
+	var want []string
+	for _, id := range odd {
+		if id > "q/" && id < "q0" {
+			want = append(want, id)
+		}
+	}
+	slices.Sort(want)
+	same("below q", ids(below("q")), want)
+	same("the first two", ids(below("q"), options.Find().SetLimit(2)), want[:2])
+	same("nothing", ids(below("r")), nil)
+	same("what JSON spells otherwise", ids(below("q/<a")), nil)
+	if got := len(ids(below("/p/0007"))); got != 100 {
+		t.Errorf("%d below /p/0007", got)
+	}
+	if got := len(ids(below("/p"))); got != 5000 {
+		t.Errorf("%d below /p", got)
+	}
+	same("among", ids(bson.M{"_id": bson.M{"$in": bson.A{"q/b/c", "none", "q", "q"}}}), []string{"q", "q/b/c"})
+	if got := mustFind(t, c, below("q"), options.Find().SetProjection(bson.M{"_id": 0, "m": 1}).SetLimit(1)); len(got) != 1 || len(got[0]) != 1 || got[0]["m"] != int32(2) {
+		t.Errorf("only a member: %v", got)
+	}
+	if got := mustFind(t, c, below("q"), options.Find().SetSort(bson.M{"_id": -1}).SetLimit(1)); got[0]["_id"] != want[len(want)-1] {
+		t.Errorf("the last one: %v", got)
+	}
+	if err := c.Drop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	same("after a drop", ids(below("q")), nil)
+	if _, err := c.InsertOne(t.Context(), bson.M{"_id": "q/new"}); err != nil {
+		t.Fatal(err)
+	}
+	same("made anew", ids(below("q")), []string{"q/new"})
+}
