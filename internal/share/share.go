@@ -16,10 +16,11 @@ type Reads[T any] struct {
 }
 
 type call[T any] struct {
-	read  func() (T, error)
-	done  chan struct{}
-	value T
-	err   error
+	read   func() (T, error)
+	askers int // who still want it; guarded by the mutex of Reads
+	done   chan struct{}
+	value  T
+	err    error
 }
 
 // New makes one of which nothing is read yet.
@@ -28,13 +29,17 @@ func New[T any]() *Reads[T] {
 }
 
 // Get reads what key names, or shares a read of it. The value may be shared too. The read has to bound
-// itself: it goes on for others when ctx ends.
+// itself: it goes on for others when ctx ends. One that has not begun when the last who asked for it has gone is never begun: what is
+// slow for a moment is not asked again and again for what nobody wants any more.
 func (r *Reads[T]) Get(ctx context.Context, key string, read func(context.Context) (T, error)) (T, error) {
 	shared := r.join(key, func() (T, error) { return read(context.WithoutCancel(ctx)) })
 	select {
 	case <-shared.done:
 		return shared.value, shared.err
 	case <-ctx.Done():
+		r.mu.Lock()
+		shared.askers--
+		r.mu.Unlock()
 		var none T
 		return none, context.Cause(ctx)
 	}
@@ -53,6 +58,7 @@ func (r *Reads[T]) join(key string, read func() (T, error)) *call[T] {
 		shared = &call[T]{read: read, done: make(chan struct{})}
 		r.next[key] = shared
 	}
+	shared.askers++
 	if !r.busy[key] {
 		r.busy[key] = true
 		go r.run(key)
@@ -73,6 +79,9 @@ func (r *Reads[T]) begin(key string) *call[T] {
 	defer r.mu.Unlock()
 	shared := r.next[key]
 	delete(r.next, key)
+	if shared != nil && shared.askers == 0 {
+		shared = nil
+	}
 	if shared == nil {
 		delete(r.busy, key)
 	}

@@ -65,6 +65,55 @@ func TestSharedReadsBeginAfterTheyWereAskedFor(t *testing.T) {
 	require.Equal(t, result{2, nil}, <-second)
 }
 
+// TestAReadThatNobodyWantsIsNotBegun: those who shared it have gone before the one under way was over.
+func TestAReadThatNobodyWantsIsNotBegun(t *testing.T) {
+	r := New[int]()
+	begun, proceed := make(chan int), make(chan struct{})
+	reads := 0
+	read := func(context.Context) (int, error) {
+		reads++
+		begun <- reads
+		<-proceed
+		return reads, nil
+	}
+	answers := make(chan error, 3)
+	ask := func(ctx context.Context) {
+		go func() {
+			_, err := r.Get(ctx, "key", read)
+			answers <- err
+		}()
+	}
+	waiting := func() int {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if next := r.next["key"]; next != nil {
+			return next.askers
+		}
+		return 0
+	}
+	ask(t.Context())
+	require.Equal(t, 1, <-begun)
+	ctx, cancel := context.WithCancel(t.Context())
+	ask(ctx)
+	ask(ctx)
+	require.Eventually(t, func() bool { return waiting() == 2 }, waitTime, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-answers, context.Canceled)
+	require.ErrorIs(t, <-answers, context.Canceled)
+	proceed <- struct{}{}
+	require.NoError(t, <-answers)
+	require.Eventually(t, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.next)+len(r.busy) == 0
+	}, waitTime, time.Millisecond)
+	require.Equal(t, 1, reads)
+	ask(t.Context())
+	require.Equal(t, 2, <-begun, "who asks later has it read")
+	proceed <- struct{}{}
+	require.NoError(t, <-answers)
+}
+
 func TestSharedReadsAreApartByKey(t *testing.T) {
 	r := New[string]()
 	errRead := errors.New("read")

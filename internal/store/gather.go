@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/drover-io/drover/internal/fail"
@@ -14,7 +15,8 @@ const maxBatch = 500
 // under way goes into the next one. A lone caller waits for nobody. What waits is bounded by the callers,
 // each of which has one item in it.
 type gatherer[T any] struct {
-	call func([]T) []error // an outcome for each item
+	call  func([]T) []error // an outcome for each item
+	lasts bool              // what its caller has given up before the call is done all the same
 
 	mu      sync.Mutex
 	waiting []gathered[T]
@@ -24,17 +26,25 @@ type gatherer[T any] struct {
 }
 
 type gathered[T any] struct {
+	ctx     context.Context // of the caller
 	item    T
 	outcome chan<- error
 }
 
+// newGatherer is for what nobody needs when its caller has gone: a database that is slow for a moment is not asked what those have
+// asked who will ask again.
 func newGatherer[T any](call func([]T) []error) *gatherer[T] { return &gatherer[T]{call: call} }
 
+// newLastingGatherer is for what has to be done though its caller has gone.
+func newLastingGatherer[T any](call func([]T) []error) *gatherer[T] {
+	return &gatherer[T]{call: call, lasts: true}
+}
+
 // do puts item into the next call and returns its outcome. When ctx ends first, the item may still be in
-// a call. Unavailable after close.
+// a call that has begun. Unavailable after close.
 func (g *gatherer[T]) do(ctx context.Context, item T) error {
 	outcome := make(chan error, 1)
-	if !g.add(gathered[T]{item, outcome}) {
+	if !g.add(gathered[T]{ctx, item, outcome}) {
 		return fail.New(fail.Unavailable, "the store is closed")
 	}
 	select {
@@ -76,6 +86,9 @@ func (g *gatherer[T]) run() {
 func (g *gatherer[T]) next() []gathered[T] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if !g.lasts {
+		g.waiting = slices.DeleteFunc(g.waiting, func(w gathered[T]) bool { return w.ctx.Err() != nil })
+	}
 	n := min(len(g.waiting), maxBatch)
 	batch := g.waiting[:n:n]
 	g.waiting = g.waiting[n:]

@@ -93,6 +93,34 @@ func TestGathererLetsACallerGo(t *testing.T) {
 	require.NoError(t, <-stayed, "the others are not held up")
 }
 
+// TestGathererForgetsWhatWasGivenUp: what waited for a slow call, and whose caller has gone, is not called for, unless it has to be.
+func TestGathererForgetsWhatWasGivenUp(t *testing.T) {
+	for _, lasts := range []bool{false, true} {
+		gate := newGate()
+		g := newGatherer(gate.call)
+		g.lasts = lasts
+		first, left, stayed := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+		go func() { first <- g.do(t.Context(), 0) }()
+		<-gate.begun
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { left <- g.do(ctx, 2) }()
+		require.True(t, arrived(g, 1))
+		go func() { stayed <- g.do(t.Context(), 4) }()
+		require.True(t, arrived(g, 2))
+		cancel()
+		require.ErrorIs(t, <-left, context.Canceled)
+		gate.proceed <- struct{}{}
+		want := []int{4}
+		if lasts {
+			want = []int{2, 4}
+		}
+		require.Equal(t, want, <-gate.begun)
+		gate.proceed <- struct{}{}
+		require.NoError(t, <-first)
+		require.NoError(t, <-stayed)
+	}
+}
+
 func TestGathererCloses(t *testing.T) {
 	gate := newGate()
 	g := newGatherer(gate.call)

@@ -105,7 +105,7 @@ const bookBytes = 256 << 20
 
 func newLedgers(s *Store, name string) *ledgers {
 	l := &ledgers{store: s, name: name}
-	l.adds = newGatherer(s.addEntries)
+	l.adds = newLastingGatherer(s.addEntries)
 	// The number is positive, which is all that it can fail for.
 	l.books, _ = simplelru.NewLRU(math.MaxInt32, func(_ string, b *book) { l.bytes -= b.counted; b.counted = 0 })
 	return l

@@ -24,6 +24,9 @@ import (
 const (
 	defaultTimeout = 10 * time.Second
 	defaultCache   = 128 << 20
+	// defaultAtOnce is how many commands a process has a database do at a time, where its URI says nothing else (maxPoolSize). What waits
+	// for its turn here can still be given up by who asked for it; what has been sent cannot.
+	defaultAtOnce = 32
 )
 
 // Config says where the store is.
@@ -103,7 +106,11 @@ func Open(c Config) (*Store, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	client, err := mongo.Connect(options.Client().ApplyURI(c.URI).
+	connection := options.Client().ApplyURI(c.URI)
+	if connection.MaxPoolSize == nil {
+		connection.SetMaxPoolSize(defaultAtOnce)
+	}
+	client, err := mongo.Connect(connection.
 		SetAppName("drover").
 		SetServerSelectionTimeout(c.Timeout).
 		SetBSONOptions(&options.BSONOptions{UseJSONStructTags: true}).
@@ -120,8 +127,8 @@ func Open(c Config) (*Store, error) {
 	}
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
 	s.childReads = newGatherer(s.readChildren)
-	s.versionWrites, s.chains = newGatherer(s.putVersions), newChains()
-	s.watchWrites = newGatherer(s.putWatchesVersion)
+	s.versionWrites, s.chains = newLastingGatherer(s.putVersions), newChains()
+	s.watchWrites = newLastingGatherer(s.putWatchesVersion)
 	s.sizes = []func(){
 		measure.Size(measure.CacheBlobs, s.cache.len), measure.Size(measure.CacheObserved, s.observedApps.len),
 	}
