@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,8 @@ type Cluster struct {
 	checked   atomic.Int64  // when the credentials were last known to be current, in ns since 1970
 	life      context.Context
 	end       context.CancelFunc // of life: others have come in place of the credentials
+	users     atomic.Int64       // what goes on with it, see While
+	unused    func()             // is called when nothing does any more
 }
 
 // ErrReplaced ends what goes on with credentials, or is begun with them, when others have come in their place. It is not
@@ -41,10 +44,14 @@ var ErrReplaced = &fail.Error{
 func (c *Cluster) While(ctx context.Context) (while context.Context, leave func()) {
 	while, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.life, func() { cancel(ErrReplaced) })
-	return while, func() {
+	c.users.Add(1)
+	return while, sync.OnceFunc(func() {
 		stop()
 		cancel(nil)
-	}
+		if c.users.Add(-1) == 0 && c.unused != nil {
+			c.unused()
+		}
+	})
 }
 
 // said is err, of a request within ctx, or ErrReplaced when that is why it was cut off.

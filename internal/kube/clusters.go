@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -85,13 +87,17 @@ type (
 	Users = Clients[User]
 )
 
-// Clients keeps clients of clusters; the least recently used ones are closed. No lock is held while a
+// Clients keeps clients of clusters; the least recently used ones are closed, unless something goes on with them, such as a watch: then they
+// are kept until that is over, as another client for the same cluster would be one more. No lock is held while a
 // cluster or the source is asked, so a dead cluster holds up nobody.
 type Clients[K Name] struct {
 	config  Config
 	source  SourceOf[K]
 	flights singleflight.Group // by name
 	clients *lru.Cache[K, *Cluster]
+
+	mu   sync.Mutex
+	held map[K]*Cluster // those that clients has no room for, and that are in use
 
 	unmeasured func() // ends what measures the clients
 }
@@ -107,8 +113,8 @@ func NewUsers(config Config, source SourceOf[User]) (*Users, error) {
 }
 
 func newClients[K Name](config Config, source SourceOf[K]) (*Clients[K], error) {
-	k := &Clients[K]{config: config.withDefaults(), source: source}
-	clients, err := lru.NewWithEvict(k.config.Clients, func(_ K, c *Cluster) { c.close() })
+	k := &Clients[K]{config: config.withDefaults(), source: source, held: map[K]*Cluster{}}
+	clients, err := lru.NewWithEvict(k.config.Clients, k.evicted)
 	if err != nil {
 		return nil, fmt.Errorf("make client cache: %w", err)
 	}
@@ -120,7 +126,7 @@ func newClients[K Name](config Config, source SourceOf[K]) (*Clients[K], error) 
 // of at most Config.Fresh ago, and newer when the cluster refused them since. Errors are the source's, or
 // Malformed or Invalid when the kubeconfig cannot be used, or the context's.
 func (k *Clients[K]) Get(ctx context.Context, name K) (*Cluster, error) {
-	c, ok := k.clients.Get(name)
+	c, ok := k.find(name)
 	measure.Looked(measure.CacheClients, ok)
 	if ok && c.fresh() {
 		return c, nil
@@ -149,17 +155,21 @@ func (k *Clients[K]) load(ctx context.Context, name K) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c, ok := k.clients.Peek(name); ok && c.digest == digest {
-		c.checked.Store(asked.UnixNano())
-		return c, nil
+	old, _ := k.find(name)
+	if old != nil && old.digest == digest {
+		old.checked.Store(asked.UnixNano())
+		return old, nil
 	}
 	c, err := newCluster(kubeconfig, digest, k.config)
 	if err != nil {
 		return nil, err
 	}
 	c.checked.Store(asked.UnixNano())
-	old, _ := k.clients.Peek(name)
+	c.unused = func() { k.drop(name, c) }
 	k.clients.Remove(name) // closes the one with the old credentials
+	if old != nil {
+		k.drop(name, old)
+	}
 	k.clients.Add(name, c)
 	if old != nil {
 		old.end()
@@ -167,15 +177,58 @@ func (k *Clients[K]) load(ctx context.Context, name K) (*Cluster, error) {
 	return c, nil
 }
 
+// find finds a client that is kept.
+func (k *Clients[K]) find(name K) (*Cluster, bool) {
+	if c, ok := k.clients.Get(name); ok {
+		return c, true
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c, ok := k.held[name]
+	return c, ok
+}
+
+// evicted takes a client for which there is no room any more. Work that begins with it in this moment makes a connection of its own.
+func (k *Clients[K]) evicted(name K, c *Cluster) {
+	if c.users.Load() == 0 || c.life.Err() != nil {
+		c.close()
+		return
+	}
+	k.mu.Lock()
+	k.held[name] = c
+	k.mu.Unlock()
+	if c.users.Load() == 0 { // it was left before it was held
+		k.drop(name, c)
+	}
+}
+
+// drop closes a client that is held.
+func (k *Clients[K]) drop(name K, c *Cluster) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.held[name] == c {
+		delete(k.held, name)
+		c.close()
+	}
+}
+
+// names are those of all clients that are kept.
+func (k *Clients[K]) names() []K {
+	kept := k.clients.Keys()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return append(kept, slices.Collect(maps.Keys(k.held))...)
+}
+
 // Renew asks for the credentials of the clients there are whose names are wanted. What goes on with credentials that have
 // been replaced ends with ErrReplaced.
 func (k *Clients[K]) Renew(ctx context.Context, wanted func(K) bool) error {
-	names := slices.DeleteFunc(k.clients.Keys(), func(name K) bool { return !wanted(name) })
+	names := slices.DeleteFunc(k.names(), func(name K) bool { return !wanted(name) })
 	errs := make([]error, len(names))
 	var g errgroup.Group
 	g.SetLimit(renewedAtOnce)
 	for i, name := range names {
-		if c, ok := k.clients.Peek(name); ok {
+		if c, ok := k.find(name); ok {
 			c.recheck()
 			g.Go(func() error {
 				_, errs[i] = k.Get(ctx, name)

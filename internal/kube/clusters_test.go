@@ -282,3 +282,41 @@ func TestReach(t *testing.T) {
 	_, err = kube.Config{}.Reach(ctx, serve(t, http2, hang).kubeconfig(t))
 	require.True(t, fail.Is(err, fail.Timeout))
 }
+
+// TestClientsInUseAreKept: a client that something goes on with is found though there is no room for it, until that is over.
+func TestClientsInUseAreKept(t *testing.T) {
+	t.Parallel()
+	s := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusUnauthorized, status(401, metav1.StatusReasonUnauthorized, "Unauthorized", nil))
+	})
+	from := newSource(s.kubeconfig(t))
+	clusters := newClusters(t, kube.Config{Clients: 1, Fresh: time.Hour}, from.get)
+	get := func(name string) *kube.Cluster {
+		c, err := clusters.Get(t.Context(), named(name))
+		require.NoError(t, err)
+		return c
+	}
+	watched := get("a")
+	_, leave := watched.While(t.Context())
+	_, another := watched.While(t.Context())
+	get("b")
+	get("c")
+	require.Same(t, watched, get("a"))
+	require.EqualValues(t, 3, from.asked.Load(), "its credentials are not asked for again")
+
+	leave()
+	require.Same(t, watched, get("a"), "somebody else uses it")
+	another()
+	another()
+	require.NotSame(t, watched, get("a"), "there is no room for it")
+
+	watched = get("a")
+	during, leave := watched.While(t.Context())
+	defer leave()
+	get("b")
+	from.digest.Store(domain.Digest("2"))
+	require.NoError(t, clusters.Renew(t.Context(), func(domain.ClusterName) bool { return true }))
+	<-during.Done()
+	require.ErrorIs(t, context.Cause(during), kube.ErrReplaced, "what goes on with credentials that were replaced ends")
+	require.NotSame(t, watched, get("a"))
+}
