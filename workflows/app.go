@@ -205,7 +205,7 @@ func (a *app) progress() *AppProgress {
 
 // detail answers ProgressQuery.
 func (a *app) detail() (AppDetail, error) {
-	d := AppDetail{Batches: a.batches.ids}
+	d := AppDetail{Batches: a.batches.ids[:a.batches.started]}
 	for i := range a.window.leaves {
 		if l := &a.window.leaves[i]; l.open() {
 			d.Open = append(d.Open, l.ClusterProgress)

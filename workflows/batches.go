@@ -2,56 +2,111 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/drover-io/drover/internal/domain"
 )
 
-// batches are the parts of an app that has many clusters, each a workflow of its own.
+// batches are the parts of an app that has many clusters, each a workflow of its own. Some of them are at work at a time: what a leaf costs
+// depends on how many leaves are open, and a batch with a few leaves at a time takes as many tasks for each of them.
 type batches struct {
 	ids      []string
 	progress []AppProgress // in the order of ids
+	started  int           // so many of them, in that order
+	over     []bool        // those that have ended
+	still    []bool        // those in which nothing has come to an end for patience while others waited
+	waits    bool          // a batch waits for a place
 }
 
-// slots is how many leaves of an app may be at work at a time in one workflow: its batches share openLeaves.
+// slots is how many leaves of an app may be at work at a time in one workflow: the batches that are at work share openLeaves.
 func slots(clusters int) int {
 	batches := (clusters + batchSize - 1) / batchSize
-	return max(openLeaves/max(batches, 1), fewestOpen)
+	return openLeaves / min(max(batches, 1), openBatches)
 }
 
-// split starts a child per batch and waits for all of them.
+// split starts a child per batch, openBatches at a time, and waits for all of them.
 func (a *app) split(ctx workflow.Context) error {
-	open := 0
+	var inputs []AppInput
 	for from := a.in.From; from < a.in.To; from += batchSize {
 		in := a.in
 		in.From, in.To = from, min(from+batchSize, a.in.To)
-		i := a.batches.add(in)
-		open++
+		inputs = append(inputs, in)
+		a.batches.add(in)
+	}
+	b := &a.batches
+	workflow.Go(a.whole, a.listenToBatches)
+	workflow.Go(a.whole, a.passOver)
+	for i, in := range inputs {
+		b.waits = true
+		if err := workflow.Await(a.whole, func() bool { return ctx.Err() != nil || b.atWork() < openBatches }); err != nil {
+			return err
+		}
+		if ctx.Err() != nil { // those that have not begun have sent nothing
+			break
+		}
+		b.started++
 		workflow.Go(ctx, func(ctx workflow.Context) {
-			defer func() { open-- }()
+			defer func() { b.over[i] = true }()
 			var result AppProgress
-			if err := startApp(ctx, in, a.batches.ids[i]).Get(ctx, &result); err != nil {
+			if err := startApp(ctx, in, b.ids[i]).Get(ctx, &result); err != nil {
 				workflow.GetLogger(ctx).Error("batch", "app", in.App.Name, "from", in.From, "error", err)
-				a.batches.lose(i, in)
+				b.lose(i, in)
 				return
 			}
-			a.batches.progress[i] = result
+			b.progress[i] = result
 			a.changed = true
 		})
 	}
-	workflow.Go(a.whole, a.listenToBatches)
-	return workflow.Await(a.whole, func() bool { return open == 0 })
+	b.waits = false
+	return workflow.Await(a.whole, func() bool { return !slices.Contains(b.over[:b.started], false) })
 }
 
-// add takes a batch that is to be started, and returns its place.
-func (b *batches) add(in AppInput) int {
+// passOver gives the places of batches to others in which nothing has come to an end for patience: all of their clusters are slow, or do
+// not answer, and none waits for them.
+func (a *app) passOver(ctx workflow.Context) {
+	b := &a.batches
+	for {
+		if err := workflow.Await(ctx, func() bool { return b.waits }); err != nil {
+			return
+		}
+		done := b.done()
+		if err := workflow.Sleep(ctx, patience); err != nil || a.ended {
+			return
+		}
+		for i, now := range b.done() {
+			b.still[i] = b.still[i] || i < len(done) && now == done[i]
+		}
+	}
+}
+
+// done is how many clusters of each batch that was started are done.
+func (b *batches) done() (done []int) {
+	for i := range b.started {
+		done = append(done, b.progress[i].Done)
+	}
+	return done
+}
+
+// atWork counts the batches that hold a place: not those of whose clusters none is left but such that do not answer.
+func (b *batches) atWork() (n int) {
+	for i := range b.started {
+		if p := &b.progress[i]; !b.over[i] && !b.still[i] && p.Done+p.Retrying < p.Clusters {
+			n++
+		}
+	}
+	return n
+}
+
+// add takes a batch that is to be started.
+func (b *batches) add(in AppInput) {
 	b.ids = append(b.ids, AppID(in.Scope, in.App.Name, in.From, in.To))
 	b.progress = append(b.progress, AppProgress{
 		From: in.From, Clusters: in.To - in.From,
 		Counts: Counts{domain.ResourcePending: in.App.Resources * (in.To - in.From)},
 	})
-	return len(b.ids) - 1
+	b.over, b.still = append(b.over, false), append(b.still, false)
 }
 
 // lose notes that nobody knows what a batch came to.

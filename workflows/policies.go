@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"hash/fnv"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -25,10 +26,10 @@ const (
 	// progressInterval is the least time between two reports of an app to its operation.
 	progressInterval = 500 * time.Millisecond
 	// openLeaves bounds the leaves of one app that are at work at a time; the batches of a split app share
-	// it, but none has less than fewestOpen. How many are open at a time decides what each of them costs.
+	// it, openBatches of them at a time. How many are open at a time decides what each of them costs.
 	// Leaves whose cluster does not answer do not count: a dead cluster never holds up a live one.
-	openLeaves = 30
-	fewestOpen = 4
+	openLeaves  = 30
+	openBatches = 4
 	// gatherEach is how long an app gathers what comes of its leaves for each that is at work, gatherMost the longest,
 	// and gatherLeast the fewest leaves for which it does at all. A leaf takes two cores some 10 ms, so that
 	// no leaf is late by more than those before it. Temporal takes 100 events meanwhile.
@@ -97,10 +98,21 @@ func briefly(ctx workflow.Context, activity, in, out any) error {
 	return workflow.ExecuteActivity(waiting(ctx), activity, in).Get(ctx, out)
 }
 
-// soon is the retry policy of all that depends on nothing but the store and Temporal.
-func soon() *temporal.RetryPolicy {
-	return &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second}
+// soon is the retry policy of all that depends on nothing but the store and Temporal. Temporal has no jitter: what begins together, as
+// after a restart or while the store was slow, is spread by the run.
+func soon(ctx workflow.Context) *temporal.RetryPolicy {
+	return &temporal.RetryPolicy{InitialInterval: spread(ctx, 100*time.Millisecond), BackoffCoefficient: 2, MaximumInterval: spread(ctx, 5*time.Second)}
 }
+
+// spread leaves out up to a quarter of a time, of each run another part, as pause.Backoff does.
+func spread(ctx workflow.Context, d time.Duration) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(workflow.GetInfo(ctx).WorkflowExecution.RunID))
+	return d - time.Duration(h.Sum32()%spreadParts)*(d/4/spreadParts)
+}
+
+// spreadParts is how many different waits there are.
+const spreadParts = 1000
 
 // patient is the retry policy of what depends on a cluster.
 func patient() *temporal.RetryPolicy {
@@ -115,7 +127,7 @@ func preparing(ctx workflow.Context) workflow.Context {
 		ScheduleToCloseTimeout: policy.PrepareAll,
 		HeartbeatTimeout:       policy.Heartbeat,
 		WaitForCancellation:    true,
-		RetryPolicy:            soon(),
+		RetryPolicy:            soon(ctx),
 	})
 }
 
@@ -139,7 +151,7 @@ func waiting(ctx workflow.Context) workflow.Context {
 		TaskQueue:           LifecycleQueue,
 		StartToCloseTimeout: 10 * time.Minute,
 		HeartbeatTimeout:    policy.Heartbeat,
-		RetryPolicy:         soon(),
+		RetryPolicy:         soon(ctx),
 	})
 }
 
@@ -178,7 +190,7 @@ func settling(ctx workflow.Context) workflow.Context {
 		StartToCloseTimeout: 10 * time.Minute,
 		HeartbeatTimeout:    policy.Heartbeat,
 		WaitForCancellation: true,
-		RetryPolicy:         soon(),
+		RetryPolicy:         soon(ctx),
 	})
 }
 
@@ -203,7 +215,7 @@ func readying(ctx workflow.Context) workflow.Context {
 		TaskQueue:           WaitQueue,
 		StartToCloseTimeout: 24 * time.Hour,
 		HeartbeatTimeout:    policy.Heartbeat,
-		RetryPolicy:         soon(),
+		RetryPolicy:         soon(ctx),
 	})
 }
 
@@ -215,7 +227,7 @@ func watching(ctx workflow.Context) workflow.Context {
 		StartToCloseTimeout: 24 * time.Hour,
 		HeartbeatTimeout:    policy.Heartbeat,
 		WaitForCancellation: true,
-		RetryPolicy:         soon(),
+		RetryPolicy:         soon(ctx),
 	})
 }
 
