@@ -393,9 +393,26 @@ func (s *Store) deleteOf(ctx context.Context, c *mongo.Collection, contextIDs []
 	return nil
 }
 
-// Observed lists what there are observations of, for contexts. The apps are named as in labels.
+// Observed lists what there are observations of, for contexts. The apps are named as in labels. It goes over all observations, and those
+// who ask at the same time, as the shards of a worker that has been started do, share that.
 func (s *Store) Observed(ctx context.Context, contextIDs []string) ([]domain.ObservedApp, error) {
 	found := []domain.ObservedApp{}
+	if len(contextIDs) == 0 {
+		return found, nil
+	}
+	all, err := s.observedIDs.Get(ctx, "", s.allObserved)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(contextIDs))) {
+		found = append(found, all[id]...)
+	}
+	return found, nil
+}
+
+// allObserved is what there are observations of, by context.
+func (s *Store) allObserved(ctx context.Context) (map[string][]domain.ObservedApp, error) {
+	all := map[string][]domain.ObservedApp{}
 	for n := range divided[observationsName] {
 		ids, err := s.ids(ctx, s.part(observationsName, n), bson.D{})
 		if err != nil {
@@ -404,12 +421,10 @@ func (s *Store) Observed(ctx context.Context, contextIDs []string) ([]domain.Obs
 		for _, id := range ids {
 			deployment, _, _ := strings.Cut(id, "/")
 			contextID, app, _ := strings.Cut(deployment, "-")
-			if slices.Contains(contextIDs, contextID) {
-				found = append(found, domain.ObservedApp{ContextID: contextID, App: app, Cluster: clusterOf(id)})
-			}
+			all[contextID] = append(all[contextID], domain.ObservedApp{ContextID: contextID, App: app, Cluster: clusterOf(id)})
 		}
 	}
-	return found, nil
+	return all, nil
 }
 
 // StoredObservation is an observation as it is stored: what the resources are is read when it is asked for.

@@ -59,7 +59,8 @@ type Store struct {
 	// those who ask for what clusters say soon after have it from memory.
 	documentReads *share.Reads[bson.Raw]
 	observedReads *share.Reads[*saidOfApp]
-	observedApps  *bounded[string, *saidOfApp] // by deployment
+	observedIDs   *share.Reads[map[string][]domain.ObservedApp] // by context, see Observed
+	observedApps  *bounded[string, *saidOfApp]                  // by deployment
 	versionReads  *share.Reads[string]
 	watchReads    *share.Reads[*said]
 	watchesSaid   atomic.Pointer[said]
@@ -122,7 +123,7 @@ func Open(c Config) (*Store, error) {
 	s := &Store{
 		client: client, keys: c.Keys, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now,
 		cache: newBlobCache(c.Cache), documentReads: share.New[bson.Raw](), leafReads: share.New[[]domain.Leaf](),
-		observedReads: share.New[*saidOfApp](), versionReads: share.New[string](), watchReads: share.New[*said](),
+		observedReads: share.New[*saidOfApp](), observedIDs: share.New[map[string][]domain.ObservedApp](), versionReads: share.New[string](), watchReads: share.New[*said](),
 		observedApps: newBounded[string](measure.CacheObserved, observedBytes, (*saidOfApp).size),
 	}
 	s.leafWrites, s.leafLookups = newGatherer(s.insertLeaves), newGatherer(s.lookUp)
