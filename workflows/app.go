@@ -77,7 +77,7 @@ func (a *app) run(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	a.window = window{whole: a.whole, leaves: leavesOf(a.in, targets), slots: slots(a.in.App.Clusters), begin: a.begin, halt: a.halt}
+	a.window = window{whole: a.whole, leaves: leavesOf(a.in, targets), slots: slots(a.in.App.Clusters, batchesAtOnce(ctx, a.in.App.Clusters)), begin: a.begin, halt: a.halt}
 	workflow.Go(a.whole, a.listen)
 	return a.window.slide(ctx)
 }

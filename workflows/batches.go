@@ -21,10 +21,24 @@ type batches struct {
 }
 
 // slots is how many leaves of an app may be at work at a time in one workflow: the batches that are at work share openLeaves.
-func slots(clusters int) int {
+func slots(clusters, open int) int {
 	batches := (clusters + batchSize - 1) / batchSize
-	return openLeaves / min(max(batches, 1), openBatches)
+	return max(openLeaves/min(max(batches, 1), open), fewestOpen)
 }
+
+// batchesAtOnce is how many batches are at work at a time: all of them in a run that began with v0.1.0.
+func batchesAtOnce(ctx workflow.Context, clusters int) int {
+	if clusters <= openBatches*batchSize { // all of them anyhow
+		return openBatches
+	}
+	if workflow.GetVersion(ctx, fewBatches, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return clusters
+	}
+	return openBatches
+}
+
+// fewBatches names the change by which few batches of an app are at work at a time, see docs/decisions/0083.
+const fewBatches = "few-batches"
 
 // split starts a child per batch, openBatches at a time, and waits for all of them.
 func (a *app) split(ctx workflow.Context) error {
@@ -35,12 +49,12 @@ func (a *app) split(ctx workflow.Context) error {
 		inputs = append(inputs, in)
 		a.batches.add(in)
 	}
-	b := &a.batches
+	b, most := &a.batches, batchesAtOnce(ctx, a.in.App.Clusters)
 	workflow.Go(a.whole, a.listenToBatches)
-	workflow.Go(a.whole, a.passOver)
+	workflow.Go(a.whole, a.passOver) // which does nothing where none waits
 	for i, in := range inputs {
-		b.waits = true
-		if err := workflow.Await(a.whole, func() bool { return ctx.Err() != nil || b.atWork() < openBatches }); err != nil {
+		b.waits = b.atWork() >= most
+		if err := workflow.Await(a.whole, func() bool { return ctx.Err() != nil || b.atWork() < most }); err != nil {
 			return err
 		}
 		if ctx.Err() != nil { // those that have not begun have sent nothing

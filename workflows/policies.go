@@ -30,6 +30,7 @@ const (
 	// Leaves whose cluster does not answer do not count: a dead cluster never holds up a live one.
 	openLeaves  = 30
 	openBatches = 4
+	fewestOpen  = 4 // of a batch, where all are at work
 	// gatherEach is how long an app gathers what comes of its leaves for each that is at work, gatherMost the longest,
 	// and gatherLeast the fewest leaves for which it does at all. A leaf takes two cores some 10 ms, so that
 	// no leaf is late by more than those before it. Temporal takes 100 events meanwhile.

@@ -42,7 +42,7 @@ func TestWhoHasAPlace(t *testing.T) {
 
 func TestSlotsAreSharedByBatches(t *testing.T) {
 	for clusters, want := range map[int]int{0: 30, 1: 30, 250: 30, 251: 15, 750: 10, 751: 7, 2000: 7, 10_000: 7} {
-		require.Equal(t, want, slots(clusters), "%d clusters", clusters)
+		require.Equal(t, want, slots(clusters, openBatches), "%d clusters", clusters)
 	}
 }
 
