@@ -27,6 +27,8 @@ type Proxy struct {
 	held   *held
 	turns  map[string]*turn // by collection
 	writes []string
+	asked  map[Question]Answers
+	slow   *slowness // nil for none
 	conns  map[net.Conn]bool
 	done   sync.WaitGroup
 	err    error // of the proxy itself
@@ -93,7 +95,7 @@ func NewProxy(t testing.TB, uri string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{target: host, l: l, conns: map[net.Conn]bool{}, turns: map[string]*turn{}}
+	p := &Proxy{target: host, l: l, conns: map[net.Conn]bool{}, turns: map[string]*turn{}, asked: map[Question]Answers{}}
 	p.done.Go(p.accept)
 	t.Cleanup(func() {
 		p.close()
@@ -180,6 +182,8 @@ func (p *Proxy) serve(from net.Conn) {
 		if err != nil {
 			return
 		}
+		counted := p.count(message)
+		p.crawl(message)
 		f := p.meet(message)
 		if f.before != nil {
 			<-f.before.done
@@ -195,6 +199,7 @@ func (p *Proxy) serve(from net.Conn) {
 		default:
 			err = p.pass(to, from, message, f)
 		}
+		counted()
 		if err != nil {
 			return
 		}

@@ -25,24 +25,17 @@ import (
 
 // clusterStatus measures how soon a change in a cluster is seen, what it costs to watch, and how long an answer takes
 // that says what clusters report.
-func clusterStatus(ctx context.Context, t *testing.T) []figure {
+func clusterStatus(ctx context.Context, t *trial) {
 	t.Helper()
-	var figures []figure
-	for _, part := range []struct {
-		name    string
-		measure func(context.Context, *testing.T) []figure
-	}{{"freshness", freshness}, {"agent", agentCost}, {"watching", watching}} {
-		t.Run(part.name, func(t *testing.T) { // its processes end before the next ones begin
-			figures = append(figures, part.measure(ctx, t)...)
-		})
-	}
-	return figures
+	t.stage("freshness", func(t *trial) { t.add(freshness(ctx, t)...) })
+	t.stage("agent", func(t *trial) { t.add(agentCost(ctx, t)...) })
+	t.stage("watching", func(t *trial) { watching(ctx, t) })
 }
 
 // freshness measures the time from the request that changes something in a real cluster until the API's answer that
 // shows it, which is asked for every look: of lone changes, and of changes that come faster than they may be
 // reported one by one.
-func freshness(ctx context.Context, t *testing.T) []figure {
+func freshness(ctx context.Context, t testing.TB) []figure {
 	t.Helper()
 	s := harness.NewStack(t)
 	agentless, agent := harness.NewCluster(t, harness.ClusterNames[0]), harness.NewCluster(t, harness.ClusterNames[1])
@@ -83,7 +76,7 @@ type changing struct {
 	number int // of the last change
 }
 
-func newChanging(ctx context.Context, t *testing.T, s *harness.Stack, how domain.Report, c *harness.Cluster) *changing {
+func newChanging(ctx context.Context, t testing.TB, s *harness.Stack, how domain.Report, c *harness.Cluster) *changing {
 	t.Helper()
 	d := s.On(ctx, []domain.ClusterName{s.RegisterAs(ctx, c.Name, c.Kubeconfig(t), how)}, client.App{Name: "app", Chart: harness.Chart(t, "app", harness.ConfigMaps("app", 10))})
 	require.NoError(t, d.Do(ctx, "approve"))
@@ -99,7 +92,7 @@ func newChanging(ctx context.Context, t *testing.T, s *harness.Stack, how domain
 const numbered = "change"
 
 // change makes the next change, and says when it was sent.
-func (f *changing) change(ctx context.Context, t *testing.T) (sent time.Time) {
+func (f *changing) change(ctx context.Context, t testing.TB) (sent time.Time) {
 	t.Helper()
 	f.number++
 	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, numbered, f.number)
@@ -139,7 +132,7 @@ func (f *changing) seen(ctx context.Context) (int, error) {
 }
 
 // await waits until the last change is seen, and says how long that took.
-func (f *changing) await(ctx context.Context, t *testing.T, sent time.Time) time.Duration {
+func (f *changing) await(ctx context.Context, t testing.TB, sent time.Time) time.Duration {
 	t.Helper()
 	for {
 		seen, err := f.seen(ctx)
@@ -152,7 +145,7 @@ func (f *changing) await(ctx context.Context, t *testing.T, sent time.Time) time
 }
 
 // lone makes so many changes, each after a rest that is longer than the time between two reports.
-func (f *changing) lone(ctx context.Context, t *testing.T, n int) (took []time.Duration) {
+func (f *changing) lone(ctx context.Context, t testing.TB, n int) (took []time.Duration) {
 	t.Helper()
 	for i := range n {
 		time.Sleep(1200*time.Millisecond + time.Duration(i)*7*time.Millisecond)
@@ -162,7 +155,7 @@ func (f *changing) lone(ctx context.Context, t *testing.T, n int) (took []time.D
 }
 
 // bursts makes 100 changes, 50 ms apart, so many times.
-func (f *changing) bursts(ctx context.Context, t *testing.T, n int) (took []time.Duration) {
+func (f *changing) bursts(ctx context.Context, t testing.TB, n int) (took []time.Duration) {
 	t.Helper()
 	const changes, apart = 100, 50 * time.Millisecond
 	for range n {
@@ -198,7 +191,7 @@ func (f *changing) bursts(ctx context.Context, t *testing.T, n int) (took []time
 
 // agentCost measures what an agent takes in a cluster with many objects that are none of its business, and with no, some
 // and many Pods that are: memory, and processor time for taking them in and while nothing changes.
-func agentCost(ctx context.Context, t *testing.T) (figures []figure) {
+func agentCost(ctx context.Context, t testing.TB) (figures []figure) {
 	t.Helper()
 	const others, rest = 20_000, 20 * time.Second
 	s, c := harness.NewStack(t), harness.NewCluster(t, harness.ClusterNames[1])
@@ -247,7 +240,7 @@ func agentCost(ctx context.Context, t *testing.T) (figures []figure) {
 }
 
 // fill makes n ConfigMaps without a label, until the test ends.
-func fill(ctx context.Context, t *testing.T, c *harness.Cluster, n int) {
+func fill(ctx context.Context, t testing.TB, c *harness.Cluster, n int) {
 	t.Helper()
 	const namespace = "others"
 	kube := c.Client(t)
@@ -270,13 +263,12 @@ func fill(ctx context.Context, t *testing.T, c *harness.Cluster, n int) {
 
 // watching measures what the worker has in memory for a cluster that it watches, beside what it has for one that it
 // only works on; and the status of 1,200 resources.
-func watching(ctx context.Context, t *testing.T) []figure {
+func watching(ctx context.Context, t *trial) {
 	t.Helper()
 	const clusters, asked = 200, 100
-	var figures []figure
 	resident := map[domain.Report]float64{}
 	for _, how := range []domain.Report{domain.ReportNone, domain.ReportInstall, domain.ReportAgentless} {
-		t.Run(string(how), func(t *testing.T) { // its processes end before the next ones begin
+		t.stage(string(how), func(t *trial) {
 			f := simulateOn(ctx, t, harness.Servers{}, how, clusters, clusters, asked)
 			d := f.deployment(ctx, t, "watched", firstLabel(clusters), 1, scaleResources)
 			require.NoError(t, d.Do(ctx, "instantiate"))
@@ -287,21 +279,22 @@ func watching(ctx context.Context, t *testing.T) []figure {
 			time.Sleep(10 * time.Second) // until what was needed for the work has gone
 			resident[how] = f.Worker.ResidentMiB(t)
 			if how == domain.ReportAgentless {
-				figures = append(figures, f.reportedAnswers(ctx, t, asked)...)
+				t.add(f.reportedAnswers(ctx, t, asked)...)
 			}
 		})
 	}
 	for _, how := range []domain.Report{domain.ReportInstall, domain.ReportAgentless} {
+		if resident[how] == 0 || resident[domain.ReportNone] == 0 {
+			continue
+		}
 		per := (resident[how] - resident[domain.ReportNone]) * 1024 / clusters
 		what := map[domain.Report]string{domain.ReportInstall: "agent", domain.ReportAgentless: "agentless"}[how]
-		figures = append(figures, goal(values("watch_"+what+"_kib_per_cluster",
-			fmt.Sprintf("worker's memory for each of %d watched clusters, %s", clusters, what), "KiB", []float64{per}), "≤ 1024", per <= 1024))
+		t.add(most("watch_"+what+"_kib_per_cluster", fmt.Sprintf("worker's memory for each of %d watched clusters, %s", clusters, what), "KiB", per, 1024))
 	}
-	return figures
 }
 
 // heard waits until n clusters are heard.
-func (f *simulated) heard(ctx context.Context, t *testing.T, n int) {
+func (f *simulated) heard(ctx context.Context, t testing.TB, n int) {
 	t.Helper()
 	db, err := store.Open(f.StoreConfig())
 	require.NoError(t, err)
@@ -319,7 +312,7 @@ func (f *simulated) heard(ctx context.Context, t *testing.T, n int) {
 }
 
 // reportedAnswers measures the status of what 3 apps × 4 resources on n clusters have become.
-func (f *simulated) reportedAnswers(ctx context.Context, t *testing.T, n int) (figures []figure) {
+func (f *simulated) reportedAnswers(ctx context.Context, t testing.TB, n int) (figures []figure) {
 	t.Helper()
 	d := f.deployment(ctx, t, "asked", firstLabel(n), scaleApps, scaleResources)
 	f.operate(ctx, t, d, "instantiate", n)

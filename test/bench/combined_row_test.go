@@ -24,7 +24,7 @@ var collectorsOnARow = map[string]string{
 }
 
 // onARow compares the evaluation of five collectors on what a cluster reports of a Deployment with the decoding of its JSON.
-func onARow(ctx context.Context, t *testing.T) []figure {
+func onARow(ctx context.Context, t testing.TB) []figure {
 	data, err := os.ReadFile("../../internal/readiness/testdata/deployment.json")
 	require.NoError(t, err)
 	object, err := combine.Decode(json.RawMessage(data))

@@ -24,18 +24,10 @@ import (
 )
 
 // combinedStatus measures tables over stored clusters, asked for and streamed, and how soon a change in a real one shows.
-func combinedStatus(ctx context.Context, t *testing.T) []figure {
+func combinedStatus(ctx context.Context, t *trial) {
 	t.Helper()
-	var figures []figure
-	for _, part := range []struct {
-		name    string
-		measure func(context.Context, *testing.T) []figure
-	}{{"stored", storedTables}, {"fresh", freshTables}} {
-		t.Run(part.name, func(t *testing.T) { // its processes end before the next ones begin
-			figures = append(figures, part.measure(ctx, t)...)
-		})
-	}
-	return figures
+	t.stage("stored", func(t *trial) { t.add(storedTables(ctx, t)...) })
+	t.stage("fresh", func(t *trial) { t.add(freshTables(ctx, t)...) })
 }
 
 // fiveCollectors are what is asked of a Deployment: those of the seed's examples.
@@ -62,7 +54,7 @@ func reportingCluster(n int) domain.ClusterName {
 }
 
 // reported stores a group with so many Deployments on so many clusters, all of which have reported.
-func reported(ctx context.Context, t *testing.T, s *store.Store, name, contextID string, clusters, objects int) *reporting {
+func reported(ctx context.Context, t testing.TB, s *store.Store, name, contextID string, clusters, objects int) *reporting {
 	t.Helper()
 	now := time.Now()
 	project := domain.Key("projects/" + name)
@@ -143,7 +135,7 @@ func (r *reporting) says(ctx context.Context, cluster, available int) error {
 }
 
 // storedTables measures one object on 10,000 clusters with five collectors, and many objects on few.
-func storedTables(ctx context.Context, t *testing.T) []figure {
+func storedTables(ctx context.Context, t testing.TB) []figure {
 	t.Helper()
 	const many, few, subscribers, changes = 10_000, 1_000, 500, 40
 	s := harness.NewStack(t)
@@ -281,7 +273,7 @@ func profileWhile(ctx context.Context, s *harness.Stack, d time.Duration) error 
 }
 
 // overStatus is by how much longer a whole answer takes than a status, by 20 clients.
-func overStatus(ctx context.Context, t *testing.T, s *harness.Stack, r *reporting) float64 {
+func overStatus(ctx context.Context, t testing.TB, s *harness.Stack, r *reporting) float64 {
 	t.Helper()
 	const clients, times = 20, 10
 	p99 := func(path string) time.Duration {
@@ -319,7 +311,7 @@ type tables struct {
 }
 
 // watchTables begins a stream, and returns when the list is there.
-func watchTables(ctx context.Context, t *testing.T, api *client.API, group domain.Key) *tables {
+func watchTables(ctx context.Context, t testing.TB, api *client.API, group domain.Key) *tables {
 	t.Helper()
 	w := &tables{arrived: make(chan time.Time, 1000)}
 	ctx, cancel := context.WithCancel(ctx)
@@ -346,7 +338,7 @@ func watchTables(ctx context.Context, t *testing.T, api *client.API, group domai
 }
 
 // next is when the next event came.
-func (w *tables) next(t *testing.T) time.Time {
+func (w *tables) next(t testing.TB) time.Time {
 	t.Helper()
 	select {
 	case at, open := <-w.arrived:
@@ -361,7 +353,7 @@ func (w *tables) next(t *testing.T) time.Time {
 }
 
 // freshTables measures the time from the request that changes something in a real cluster until the event of a table.
-func freshTables(ctx context.Context, t *testing.T) []figure {
+func freshTables(ctx context.Context, t testing.TB) []figure {
 	t.Helper()
 	s := harness.NewStack(t)
 	f := newChanging(ctx, t, s, domain.ReportAgentless, harness.NewCluster(t, harness.ClusterNames[0]))

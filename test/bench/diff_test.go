@@ -17,7 +17,7 @@ import (
 
 // differing measures how long it takes to say what an update of a group on 2,000 clusters would change: one resource that says something
 // else on all, which is one item; and one of which each cluster has a value of its own, which is an item for each.
-func differing(ctx context.Context, t *testing.T) []figure {
+func differing(ctx context.Context, t testing.TB) []figure {
 	t.Helper()
 	const clusters, resources, rounds = 2000, 10, 5
 	f := simulate(ctx, t, clusters, clusters)

@@ -16,7 +16,7 @@ import (
 
 // latencies measures what a caller waits for with the vFW app on two clusters: the POST of instantiate,
 // and the status.
-func latencies(ctx context.Context, t *testing.T) []figure {
+func latencies(ctx context.Context, t *trial) {
 	t.Helper()
 	s := harness.NewStack(t)
 	var clusters []domain.ClusterName
@@ -34,7 +34,15 @@ func latencies(ctx context.Context, t *testing.T) []figure {
 	d := s.On(ctx, clusters, apps...)
 	require.NoError(t, d.Do(ctx, "approve"))
 	var accepted, whole, summary, all []time.Duration
-	for round := range 21 {
+	t.finally(func() []figure {
+		return []figure{
+			measured("instantiate_vfw_accepted_ms", "vFW (3 apps, 2 clusters): POST instantiate until its answer", accepted),
+			measured("instantiate_vfw_ms", "vFW: POST instantiate to Instantiated", whole),
+			measured("status_summary_vfw_ms", "vFW: GET status, summary", summary),
+			measured("status_all_vfw_ms", "vFW: GET status, all", all),
+		}
+	})
+	for round := range t.rounds(ctx, 21, 8) {
 		begun := time.Now()
 		require.NoError(t, d.Do(ctx, "instantiate"))
 		answered := time.Since(begun)
@@ -53,15 +61,9 @@ func latencies(ctx context.Context, t *testing.T) []figure {
 		require.NoError(t, err)
 		require.Equal(t, map[domain.ResourceState]int{"Deleted": 12}, got.Deployed)
 	}
-	return []figure{
-		measured("instantiate_vfw_accepted_ms", "vFW (3 apps, 2 clusters): POST instantiate until its answer", accepted),
-		measured("instantiate_vfw_ms", "vFW: POST instantiate to Instantiated", whole),
-		measured("status_summary_vfw_ms", "vFW: GET status, summary", summary),
-		measured("status_all_vfw_ms", "vFW: GET status, all", all),
-	}
 }
 
-func ask(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, query string) time.Duration {
+func ask(ctx context.Context, t testing.TB, s *harness.Stack, d *client.Deployment, query string) time.Duration {
 	t.Helper()
 	begun := time.Now()
 	_, err := s.Read(ctx, client.At(d.Key())+"/status?"+query, nil)

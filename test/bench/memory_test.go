@@ -14,7 +14,7 @@ import (
 
 // remembering measures what memory Temporal takes while groups are instantiated and terminated without a rest: whether it
 // levels off. With DROVER_BENCH_PROFILE, a folder, it writes profiles of the heap there, after a quarter and at the end.
-func remembering(ctx context.Context, t *testing.T) []figure {
+func remembering(ctx context.Context, t testing.TB) []figure {
 	t.Helper()
 	const clusters, sample = 50, 20 * time.Second
 	over := 9 * time.Minute

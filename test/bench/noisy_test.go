@@ -20,7 +20,7 @@ import (
 
 // noisyProject measures how much longer the status of a group takes while another project is asked for as fast as five times what it may
 // be: by an API with the limits that it has when nobody says otherwise, and by one without, all in one run.
-func noisyProject(ctx context.Context, t *testing.T) []figure {
+func noisyProject(ctx context.Context, t *trial) {
 	t.Helper()
 	const pairs, window, rate = 6, 4 * time.Second, 20
 	may := limits.Fairly().ProjectRate
@@ -39,7 +39,6 @@ func noisyProject(ctx context.Context, t *testing.T) []figure {
 	}
 	quiet, loud := deployed(), deployed()
 	limited := s.AddAPI(t, fmt.Sprintf("DROVER_PROJECT_RATE=%d", may))
-	var figures []figure
 	for _, by := range []struct {
 		key, what, goal string
 		api             *client.API
@@ -49,8 +48,21 @@ func noisyProject(ctx context.Context, t *testing.T) []figure {
 	} {
 		var before []time.Duration
 		var shifts, quietShifts, told []float64
+		what := fmt.Sprintf("GET status of a group, %d a second, %s: how much longer the median is while another project is asked %d times a second", rate, by.what, 5*may)
+		t.finally(func() []figure {
+			shift := values(by.key+"_shift_pct", what, "%", shifts)
+			if by.goal != "" {
+				shift = goal(shift, by.goal, shift.Median <= 10)
+			}
+			return []figure{
+				shift,
+				values(by.key+"_quiet_shift_pct", "how much longer it is than the one before when nobody is", "%", quietShifts),
+				measured(by.key+"_status_ms", "the status when nobody is: medians", before),
+				values(by.key+"_refused", "which share of that project's requests is answered 429", "", told),
+			}
+		})
 		before = append(before, percentile(statuses(ctx, t, by.api, quiet, rate, window, nil), 50))
-		for i := range pairs {
+		for i := range t.rounds(ctx, pairs, 2) {
 			var refused atomic.Int64
 			flooded, flood := context.WithCancel(ctx)
 			done := make(chan int, 1)
@@ -62,17 +74,7 @@ func noisyProject(ctx context.Context, t *testing.T) []figure {
 			shifts = append(shifts, 100*(with.Seconds()/((before[i]+before[i+1]).Seconds()/2)-1))
 			quietShifts = append(quietShifts, 100*(before[i+1].Seconds()/before[i].Seconds()-1))
 		}
-		what := fmt.Sprintf("GET status of a group, %d a second, %s: how much longer the median is while another project is asked %d times a second", rate, by.what, 5*may)
-		shift := values(by.key+"_shift_pct", what, "%", shifts)
-		if by.goal != "" {
-			shift = goal(shift, by.goal, shift.Median <= 10)
-		}
-		figures = append(figures, shift,
-			values(by.key+"_quiet_shift_pct", "how much longer it is than the one before when nobody is", "%", quietShifts),
-			measured(by.key+"_status_ms", "the status when nobody is: medians", before),
-			values(by.key+"_refused", "which share of that project's requests is answered 429", "", told))
 	}
-	return figures
 }
 
 // floodAtOnce bounds the requests of a flood that have no answer yet.
@@ -80,7 +82,7 @@ const floodAtOnce = 64
 
 // statuses asks for the status of a group so many times a second, whatever becomes of the answers, until a time is over or ctx ends. It
 // returns how long those took that were answered, and counts those that were refused, when they may be.
-func statuses(ctx context.Context, t *testing.T, api *client.API, d *client.Deployment, rate int, last time.Duration, refused *atomic.Int64) []time.Duration {
+func statuses(ctx context.Context, t testing.TB, api *client.API, d *client.Deployment, rate int, last time.Duration, refused *atomic.Int64) []time.Duration {
 	t.Helper()
 	asking := new(errgroup.Group)
 	asking.SetLimit(floodAtOnce)

@@ -119,7 +119,7 @@ func pageChange(n int) string {
 
 // pageEvents measures how long a change takes from the server to the pixels with 20,000 cells, and what 10,000 changes leave in the
 // browser's memory.
-func pageEvents(ctx context.Context, t *testing.T) []figure {
+func pageEvents(ctx context.Context, t testing.TB) []figure {
 	t.Helper()
 	browser := harness.NewBrowser(ctx, t)
 	p, err := page.New()

@@ -12,21 +12,17 @@ import (
 
 // postgres measures the scale app on 100 clusters with Temporal on a SQLite file and on PostgreSQL, which
 // waits for the disk at every commit.
-func postgres(ctx context.Context, t *testing.T) []figure {
+func postgres(ctx context.Context, t *trial) {
 	t.Helper()
-	var figures []figure
-	t.Run("sqlite", func(t *testing.T) { // its processes end before the next one's begin
-		figures = append(figures, onStore(ctx, t, "sqlite", harness.Servers{}, nil)...)
-	})
-	t.Run("postgres", func(t *testing.T) {
+	t.stage("sqlite", func(t *trial) { t.add(onStore(ctx, t, "sqlite", harness.Servers{}, nil)...) })
+	t.stage("postgres", func(t *trial) {
 		p := harness.StartPostgres(t)
-		figures = append(figures, onStore(ctx, t, "postgres", harness.Servers{Postgres: p.URL}, p)...)
+		t.add(onStore(ctx, t, "postgres", harness.Servers{Postgres: p.URL}, p)...)
 	})
-	return figures
 }
 
 // onStore measures with Temporal on one kind of store; server is nil when the store has no process of its own.
-func onStore(ctx context.Context, t *testing.T, kind string, servers harness.Servers, server *harness.Postgres) []figure {
+func onStore(ctx context.Context, t testing.TB, kind string, servers harness.Servers, server *harness.Postgres) []figure {
 	t.Helper()
 	const clusters, rounds = 100, 5
 	f := simulateOn(ctx, t, servers, domain.ReportAgent, clusters, clusters)

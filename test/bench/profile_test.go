@@ -19,7 +19,7 @@ func TestProfile(t *testing.T) {
 		t.Skip("DROVER_BENCH_PROFILE names no folder for the profiles")
 	}
 	require.NoError(t, os.MkdirAll(folder, 0o755))
-	ctx, cancel := context.WithTimeout(t.Context(), partTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	const clusters, over = 100, 8 * time.Second
 	f := simulate(ctx, t, clusters, clusters)

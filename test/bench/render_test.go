@@ -14,7 +14,7 @@ import (
 )
 
 // rendering compares rendering the vFW app's charts in processes of their own with rendering them in this one.
-func rendering(ctx context.Context, t *testing.T) []figure {
+func rendering(ctx context.Context, t testing.TB) []figure {
 	p, err := render.NewProcesses(render.Options{Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer p.Close()

@@ -31,7 +31,7 @@ import (
 )
 
 // auditVerify measures how many audit records a second can be verified, of an export with a checkpoint for each hundred commands.
-func auditVerify(ctx context.Context, t *testing.T) []figure {
+func auditVerify(ctx context.Context, t testing.TB) []figure {
 	t.Helper()
 	const commands, times = 25_000, 5
 	key, chain, now := audit.NewKey(bytes.Repeat([]byte{7}, 32)), audit.NewChain("api"), time.Now()
@@ -78,14 +78,14 @@ func auditVerify(ctx context.Context, t *testing.T) []figure {
 }
 
 // usedCPU is the processor time that this process has used.
-func usedCPU(t *testing.T) time.Duration {
+func usedCPU(t testing.TB) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-func mustJSON(t *testing.T, v any) []byte {
+func mustJSON(t testing.TB, v any) []byte {
 	t.Helper()
 	data, err := json.Marshal(v)
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func mustJSON(t *testing.T, v any) []byte {
 
 // auth measures what it costs that the API asks who calls and what they may, and records it, over one that asks nobody: both on the same
 // store, in turns. And how long a stream goes on that has lost its token, or its right.
-func auth(ctx context.Context, t *testing.T) []figure {
+func auth(ctx context.Context, t testing.TB) []figure {
 	t.Helper()
 	const rounds, times, revoked = 10, 100, 5
 	s, fleet := harness.NewStack(t), harness.StartFleet(t, 4)
@@ -188,7 +188,7 @@ type issuer struct {
 	key *rsa.PrivateKey
 }
 
-func newIssuer(t *testing.T) *issuer {
+func newIssuer(t testing.TB) *issuer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
@@ -215,7 +215,7 @@ func newIssuer(t *testing.T) *issuer {
 }
 
 // token is one of a subject that is good for an hour.
-func (i *issuer) token(t *testing.T, subject string) string {
+func (i *issuer) token(t testing.TB, subject string) string {
 	t.Helper()
 	part := func(v any) string { return base64.RawURLEncoding.EncodeToString(mustJSON(t, v)) }
 	now := time.Now().Unix()

@@ -20,10 +20,10 @@ import (
 // seeded is how many groups a fleet carries already.
 const seeded = 100
 
-// carry makes the fleet's store what it is when n groups of one app of one ConfigMap are instantiated on
+// carry makes the fleet's store what it is when groups from one number to another, of one app of one ConfigMap are instantiated on
 // every cluster: everything by the API, but the records of the instantiation, which would take a quarter of
 // an hour to come about. The clusters do not hold the ConfigMaps.
-func (f *simulated) carry(ctx context.Context, t *testing.T, n int) {
+func (f *simulated) carry(ctx context.Context, t testing.TB, from, to int) {
 	t.Helper()
 	db, err := store.Open(f.StoreConfig())
 	require.NoError(t, err)
@@ -31,13 +31,13 @@ func (f *simulated) carry(ctx context.Context, t *testing.T, n int) {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(registerAtOnce)
 	chart, profile := harness.Chart(t, "app0", harness.ConfigMaps("app0", 1)), harness.Profile(t)
-	for i := range n {
+	for i := from; i < to; i++ {
 		g.Go(func() error { return f.carryOne(gctx, db, i, chart, profile) })
 	}
 	require.NoError(t, g.Wait())
 	active, err := db.ActiveInstances(ctx)
 	require.NoError(t, err)
-	require.Len(t, active, n)
+	require.GreaterOrEqual(t, len(active), to)
 }
 
 func (f *simulated) carryOne(ctx context.Context, db *store.Store, i int, chart, profile []byte) error {

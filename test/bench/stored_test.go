@@ -13,7 +13,7 @@ import (
 
 // stored is the number of bytes of all documents in the store, as BSON, by the kind of collection: the parts
 // of a divided one count together.
-func (f *simulated) stored(ctx context.Context, t *testing.T) map[string]int {
+func (f *simulated) stored(ctx context.Context, t testing.TB) map[string]int {
 	t.Helper()
 	return storedAt(ctx, t, f.DatabaseURI())
 }

@@ -18,7 +18,7 @@ import (
 // updates measures what makes of one instance another, of the scale app on 100 clusters: without a difference; with
 // one resource of one app that says something else everywhere; with one that goes for another one; and with a cluster
 // that an app leaves.
-func updates(ctx context.Context, t *testing.T) []figure {
+func updates(ctx context.Context, t *trial) {
 	t.Helper()
 	const clusters, rounds = 100, 5
 	f := simulate(ctx, t, clusters, clusters, clusters-1)
@@ -29,7 +29,17 @@ func updates(ctx context.Context, t *testing.T) []figure {
 	f.change(ctx, t, d, all+clusters)
 
 	var none, one, pruned, left []time.Duration
-	for i := range rounds {
+	what := fmt.Sprintf("update of %d apps × %d clusters × %d resources", scaleApps, clusters, scaleResources)
+	t.finally(func() []figure {
+		return []figure{
+			measured("update_instantiate_ms", what+": the instantiate before", []time.Duration{first}),
+			measured("update_none_ms", what+": nothing differs", none),
+			measured("update_one_ms", what+": one resource of one app says something else", one),
+			measured("update_pruned_ms", what+": one resource of one app goes, and another one comes", pruned),
+			measured("update_left_ms", what+": one app leaves one cluster", left),
+		}
+	})
+	for i := range t.rounds(ctx, rounds, 2) {
 		none = append(none, f.change(ctx, t, d, all+clusters))
 		f.chart(ctx, t, d, "one", fmt.Sprint(i+1))
 		one = append(one, f.change(ctx, t, d, all+clusters))
@@ -41,18 +51,10 @@ func updates(ctx context.Context, t *testing.T) []figure {
 		f.chart(ctx, t, d, "one", fmt.Sprint(i+1))
 		f.change(ctx, t, d, all+clusters)
 	}
-	what := fmt.Sprintf("update of %d apps × %d clusters × %d resources", scaleApps, clusters, scaleResources)
-	return []figure{
-		measured("update_instantiate_ms", what+": the instantiate before", []time.Duration{first}),
-		measured("update_none_ms", what+": nothing differs", none),
-		measured("update_one_ms", what+": one resource of one app says something else", one),
-		measured("update_pruned_ms", what+": one resource of one app goes, and another one comes", pruned),
-		measured("update_left_ms", what+": one app leaves one cluster", left),
-	}
 }
 
 // chart gives the first app one resource more than the others have.
-func (f *simulated) chart(ctx context.Context, t *testing.T, d *client.Deployment, name, says string) {
+func (f *simulated) chart(ctx context.Context, t testing.TB, d *client.Deployment, name, says string) {
 	t.Helper()
 	app := d.Apps[0].Name
 	templates := maps.Clone(harness.ConfigMaps(app, scaleResources))
@@ -62,14 +64,14 @@ func (f *simulated) chart(ctx context.Context, t *testing.T, d *client.Deploymen
 }
 
 // place puts the first app onto the first n clusters.
-func (f *simulated) place(ctx context.Context, t *testing.T, d *client.Deployment, n int) {
+func (f *simulated) place(ctx context.Context, t testing.TB, d *client.Deployment, n int) {
 	t.Helper()
 	_, err := d.API.Put(ctx, d.PlacementOf(d.Apps[0].Name, f.labelled(firstLabel(n))), nil)
 	require.NoError(t, err)
 }
 
 // change updates, and returns how long it took until so many resources were applied and no others there.
-func (f *simulated) change(ctx context.Context, t *testing.T, d *client.Deployment, applied int) time.Duration {
+func (f *simulated) change(ctx context.Context, t testing.TB, d *client.Deployment, applied int) time.Duration {
 	t.Helper()
 	begun := time.Now()
 	require.NoError(t, d.Do(ctx, "update"))

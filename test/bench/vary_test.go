@@ -21,7 +21,7 @@ import (
 
 // varying measures an instantiate on 1,000 clusters each of which gets a value of its own, a key-value pair of the cluster, by one
 // customization, over one without. They take turns.
-func varying(ctx context.Context, t *testing.T) []figure {
+func varying(ctx context.Context, t *trial) {
 	t.Helper()
 	const clusters, rounds = 1000, 3
 	f := simulate(ctx, t, clusters, clusters)
@@ -45,7 +45,16 @@ func varying(ctx context.Context, t *testing.T) []figure {
 		require.NoError(t, d.API.Run(ctx, steps, nil))
 	}
 	var took, accepted [2][]time.Duration
-	for range rounds {
+	what := fmt.Sprintf("an app of %d resources on %d clusters, one of which each cluster has with a value of its own", scaleResources, clusters)
+	t.finally(func() []figure {
+		return []figure{
+			measured("vary_instantiate_ms", what+": instantiate", took[0]),
+			measured("vary_accepted_ms", what+": until it is accepted", accepted[0]),
+			ratio("vary_over_render", what+": instantiate, over the same without", took[0], took[1], "≤ 1.5", func(r float64) bool { return r <= 1.5 }),
+			ratio("vary_over_render_accepted", what+": until it is accepted, over the same without", accepted[0], accepted[1], "", nil),
+		}
+	})
+	for range t.rounds(ctx, rounds, 1) {
 		for i, d := range []*client.Deployment{with, without} {
 			require.NoError(t, d.Do(ctx, "approve"))
 			r := f.operate(ctx, t, d, domain.OpInstantiate, clusters)
@@ -56,17 +65,10 @@ func varying(ctx context.Context, t *testing.T) []figure {
 			f.operate(ctx, t, d, domain.OpTerminate, clusters)
 		}
 	}
-	what := fmt.Sprintf("an app of %d resources on %d clusters, one of which each cluster has with a value of its own", scaleResources, clusters)
-	return []figure{
-		measured("vary_instantiate_ms", what+": instantiate", took[0]),
-		measured("vary_accepted_ms", what+": until it is accepted", accepted[0]),
-		ratio("vary_over_render", what+": instantiate, over the same without", took[0], took[1], "≤ 1.5", func(r float64) bool { return r <= 1.5 }),
-		ratio("vary_over_render_accepted", what+": until it is accepted, over the same without", accepted[0], accepted[1], "", nil),
-	}
 }
 
 // group is apps of ConfigMaps on the clusters with a label, of which nothing is stored.
-func (f *simulated) group(t *testing.T, name, label string, apps, resources int) *client.Deployment {
+func (f *simulated) group(t testing.TB, name, label string, apps, resources int) *client.Deployment {
 	t.Helper()
 	d := *f.cloud
 	d.CompositeApp, d.Version, d.Profile, d.Group, d.Release = name, "v1", "profile", name, name
@@ -81,7 +83,7 @@ func (f *simulated) group(t *testing.T, name, label string, apps, resources int)
 }
 
 // says is what the first resource of a group's first app says on a cluster.
-func (f *simulated) says(ctx context.Context, t *testing.T, d *client.Deployment, cluster string) string {
+func (f *simulated) says(ctx context.Context, t testing.TB, d *client.Deployment, cluster string) string {
 	t.Helper()
 	maps := kubetest.Dynamic(t, f.fleet.Kubeconfig(t, cluster)).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
 	o, err := maps.Namespace("default").Get(ctx, firstResource(d), metav1.GetOptions{})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -364,7 +365,7 @@ func (s *Stack) TemporalClient() temporalclient.Client {
 func (s *Stack) DialTemporal(options temporalclient.ConnectionOptions) temporalclient.Client {
 	s.t.Helper()
 	c, err := temporalclient.Dial(temporalclient.Options{
-		HostPort: fmt.Sprintf("127.0.0.1:%d", s.ports[0]), Namespace: "drover", Logger: log.NewStructuredLogger(nil), ConnectionOptions: options,
+		HostPort: fmt.Sprintf("127.0.0.1:%d", s.ports[0]), Namespace: "drover", Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)), ConnectionOptions: options,
 	})
 	require.NoError(s.t, err)
 	s.t.Cleanup(c.Close)

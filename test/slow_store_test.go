@@ -1,0 +1,78 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/pause"
+	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/test/harness"
+)
+
+// TestAStoreThatWasSlow has one that does two commands at a time take half a second for each, for 10 s, while 30 operations begin. What
+// their askers have given up is not done again and again when it is well: they end soon, and then it has nothing left to do.
+func TestAStoreThatWasSlow(t *testing.T) {
+	t.Parallel()
+	const groups, atOnce = 30, 2
+	const well, slow, slowFor = 2 * time.Millisecond, 500 * time.Millisecond, 10 * time.Second
+	ctx, s, fleet := within(t), harness.NewStackOn(t, harness.Servers{SlowDatabase: true}), harness.StartFleet(t, groups)
+	var deployments []*client.Deployment
+	for _, name := range fleet.Names {
+		cluster := s.Register(ctx, name, fleet.Kubeconfig(t, name))
+		d := s.On(ctx, []domain.ClusterName{cluster}, client.App{Name: "app", Chart: harness.Chart(t, "app", harness.ConfigMaps("app", 2))})
+		do(ctx, t, d, "approve")
+		deployments = append(deployments, d)
+	}
+	s.Slow.Crawl(slow, atOnce)
+	var asked sync.WaitGroup
+	for _, d := range deployments {
+		asked.Go(func() { askUntilTaken(ctx, t, d) })
+	}
+	time.Sleep(slowFor)
+	s.Slow.Crawl(well, atOnce)
+	again := time.Now()
+	asked.Wait()
+	for _, d := range deployments {
+		_, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Status == domain.ContextInstantiated })
+		require.NoError(t, err)
+	}
+	took := time.Since(again)
+	t.Logf("all operations had ended %s after the store was well again", took)
+	require.Less(t, took, time.Minute, "what was asked while it was slow is done soon")
+
+	time.Sleep(3 * time.Second) // what follows an operation
+	s.Slow.Asked()
+	time.Sleep(3 * time.Second)
+	commands := 0
+	for _, a := range s.Slow.Asked() {
+		commands += a.N
+	}
+	require.Less(t, commands, 300, "nobody asks for what was given up")
+}
+
+// askUntilTaken asks for an instantiate until it was accepted, as whoever is told to come again.
+func askUntilTaken(ctx context.Context, t *testing.T, d *client.Deployment) {
+	wait := pause.Backoff{First: 500 * time.Millisecond, Most: 2 * time.Second}
+	for {
+		var answer *client.Error
+		err := d.Do(ctx, domain.OpInstantiate)
+		switch {
+		case err == nil:
+			return
+		case errors.As(err, &answer) && answer.Code == http.StatusConflict: // taken, and nobody was told
+			return
+		case ctx.Err() != nil || answer != nil && answer.Code < http.StatusInternalServerError:
+			t.Errorf("instantiate: %v", err)
+			return
+		}
+		_ = wait.Wait(ctx)
+	}
+}
