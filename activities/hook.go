@@ -94,22 +94,17 @@ func (h *hookRun) clear(ctx context.Context, found *object) kube.Outcome {
 	if found == nil {
 		return kube.Outcome{}
 	}
-	owner, runsOnce := found.Metadata.Labels[plan.DeploymentLabel], readiness.RunsOnce(h.gvk())
-	switch {
-	case !h.resources[h.index].Hook.Has(plan.BeforeCreation) && runsOnce:
-		h.mark(h.index, domain.MarkUndeleted, "it is there already, from an earlier run; it would have to have the policy "+string(plan.BeforeCreation))
-		return kube.Outcome{}
-	case !h.resources[h.index].Hook.Has(plan.BeforeCreation):
-		return kube.Outcome{}
-	case owner == "" && runsOnce:
-		h.mark(h.index, domain.MarkRefused, "an object of its name, that does not carry the label "+plan.DeploymentLabel+", is there already")
-		return kube.Outcome{}
-	case owner == "":
+	left := plan.HookLeftover{Owner: found.Metadata.Labels[plan.DeploymentLabel], RunsOnce: readiness.RunsOnce(h.gvk())}
+	clearing := h.resources[h.index].Hook.Clear(left)
+	if clearing.Fails != 0 {
+		h.mark(h.index, clearing.Fails, clearing.Why)
+	}
+	if !clearing.Delete {
 		return kube.Outcome{}
 	}
 	refusal, outcome := beside(ctx, h.cluster.Delete, kube.Job{
 		Resources: []plan.Resource{{ResourceID: h.id}}, Marks: domain.NewMarks(1, domain.MarkDoomed),
-		Namespace: h.in.Namespace, DeploymentID: owner,
+		Namespace: h.in.Namespace, DeploymentID: left.Owner,
 	})
 	if refusal != "" {
 		h.mark(h.index, domain.MarkUndeleted, "what an earlier run has left cannot be deleted: "+refusal)
@@ -118,8 +113,8 @@ func (h *hookRun) clear(ctx context.Context, found *object) kube.Outcome {
 	if outcome.Retry != nil { // what waits, says so
 		return outcome
 	}
-	left, err := h.look(ctx)
-	if outcome.Retry = h.refused(ctx, err); left != nil {
+	found, err := h.look(ctx)
+	if outcome.Retry = h.refused(ctx, err); found != nil {
 		outcome.Retry = fail.New(fail.Unavailable, "%s %s of an earlier run is still being deleted", h.id.Kind, h.id.Name)
 	}
 	return outcome
@@ -136,8 +131,8 @@ func (h *hookRun) send(ctx context.Context) kube.Outcome {
 	}
 	job.Resources[h.index].Manifest = manifest
 	job.OnMark = func(i int, m domain.Mark, note string) {
-		if m == domain.MarkApplied && readiness.Awaited(h.gvk()) {
-			m = domain.MarkSent // it is settled when it has completed
+		if readiness.Awaited(h.gvk()) {
+			m = m.Await()
 		}
 		h.mark(i, m, note)
 	}
@@ -155,20 +150,13 @@ func (h *hookRun) await(ctx context.Context) error {
 		if err != nil {
 			return h.refused(ctx, err)
 		}
-		if found == nil {
-			h.mark(h.index, domain.MarkRefused, "it was deleted before it had completed")
-			return nil
+		sight := plan.HookSight{There: found != nil, Waited: time.Since(since), Most: timeout}
+		if found != nil {
+			end := readiness.Hook(h.gvk(), found.raw)
+			sight.Done, sight.Failure, sight.Lacks = end.Done, end.Failure, end.Lacks
 		}
-		end := readiness.Hook(h.gvk(), found.raw)
-		switch {
-		case end.Done:
-			h.mark(h.index, domain.MarkApplied, "")
-			return nil
-		case end.Failure != "":
-			h.mark(h.index, domain.MarkUndeleted, end.Failure)
-			return nil
-		case timeout > 0 && time.Since(since) > timeout:
-			h.mark(h.index, domain.MarkUndeleted, fmt.Sprintf("it has not completed within %s: %s", timeout, end.Lacks))
+		if end, why, over := sight.End(); over {
+			h.mark(h.index, end, why)
 			return nil
 		}
 		if err := h.waits(ctx); err != nil {

@@ -409,7 +409,7 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 
 func (a *attempt) settled() bool {
 	if a.in.Prune {
-		return !a.all.Has(domain.Mark.ToDelete)
+		return a.all.Pruned()
 	}
 	return a.all.Settled()
 }
@@ -419,9 +419,8 @@ func (a *attempt) mark(i int, m domain.Mark, note string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	was := a.all[i]
-	a.all[i] = m
-	if m == domain.MarkDeleted && a.in.Prune {
-		a.all[i] = domain.MarkGone
+	if a.all[i] = m; a.in.Prune {
+		a.all[i] = m.Prune()
 	}
 	if m.Answered() {
 		a.state.Connectivity, a.state.Error = domain.ConnectivityAvailable, ""

@@ -316,7 +316,7 @@ func (l *Control) RecordLeaf(ctx context.Context, leaf domain.Leaf) error {
 func (l *Control) Supersede(ctx context.Context, s domain.Scope) (*Prepared, error) {
 	stop := beat(ctx)
 	defer stop()
-	if domain.OwnerNoun(s.Owner) == domain.LogicalClouds {
+	if domain.Certifies(s.Owner) {
 		if err := l.Keepers.Release(ctx, s.Owner); err != nil {
 			return nil, err
 		}
@@ -423,23 +423,11 @@ func (l *Control) Finish(ctx context.Context, in FinishInput) (*Outcome, error) 
 		return errKnown
 	})
 	if err == nil && !accepted.IsZero() {
-		ended := endOf(out.Status, in.Stopped)
+		ended := outcome.Measured(out.Status, in.Stopped)
 		measure.OperationDuration.Record(record.At.Sub(accepted).Seconds(), string(in.Operation), ended)
 		measure.OperationsEnded.Add(1, string(in.Operation), ended)
 	}
 	return out, err
-}
-
-// endOf is how an operation ended, for who counts it.
-func endOf(s domain.ContextStatus, stopped bool) string {
-	switch {
-	case s.Succeeded():
-		return measure.Done
-	case stopped:
-		return measure.Stopped
-	default:
-		return measure.Failed
-	}
 }
 
 func (l *Control) owner(ctx context.Context, key domain.Key) (domain.Owner, error) {

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -78,8 +77,8 @@ func (a *attempt) apply(ctx context.Context, cluster, admin *kube.Cluster, job k
 			return outcome
 		}
 	}
-	ofCloud := domain.OwnerNoun(a.in.Owner) == domain.LogicalClouds
-	if ofCloud {
+	certifies := domain.Certifies(a.in.Owner)
+	if certifies {
 		if err := a.spare(ctx, cluster, job); err != nil {
 			return kube.Outcome{Retry: err}
 		}
@@ -89,7 +88,7 @@ func (a *attempt) apply(ctx context.Context, cluster, admin *kube.Cluster, job k
 	if outcome.Retry == nil && a.holds() && how.ByAgent() {
 		outcome.Retry = a.applyState(ctx, admin)
 	}
-	if outcome.Retry == nil && ofCloud {
+	if outcome.Retry == nil && certifies {
 		outcome.Retry = a.certify(ctx, cluster)
 		outcome.Reached = outcome.Reached || errors.Is(outcome.Retry, errNotIssued)
 	}
@@ -100,7 +99,7 @@ func (a *attempt) apply(ctx context.Context, cluster, admin *kube.Cluster, job k
 func (a *attempt) holds() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Contains(a.all, domain.MarkApplied)
+	return a.all.Applied()
 }
 
 // install applies what makes the agent, once to a cluster as far as this process knows.

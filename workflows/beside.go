@@ -47,7 +47,7 @@ func (o *operation) watch(activity any, in activities.WatchingInput) {
 
 // keepCertificates has the certificates of a logical cloud renewed from now on.
 func (o *operation) keepCertificates(out *activities.Outcome) {
-	if out.Status != domain.ContextInstantiated || domain.OwnerNoun(o.in.Owner) != domain.LogicalClouds {
+	if out.Status != domain.ContextInstantiated || !domain.Certifies(o.in.Owner) {
 		return
 	}
 	o.beside(func(ctx workflow.Context) {

@@ -217,7 +217,7 @@ var layers = []layer{
 			world: "context", // which bounds what tables may take
 		},
 		{pkg: "status", ours: "view plan domain fail"},
-		{pkg: "outcome", ours: "plan domain fail"},
+		{pkg: "outcome", ours: "plan domain measure fail"},
 		{pkg: "repair", ours: "domain"},
 		{pkg: "view", ours: "bundle readiness plan domain fail", libs: "k8s.io/apimachinery"},
 		{pkg: "placement", ours: "plan domain quantity fail"},

@@ -44,6 +44,7 @@ var LogicalClouds = &Noun{
 		ID: "{project}/logical-clouds/{logicalCloud}", Label: "logical cloud {project} / {logicalCloud}", Name: "{logicalCloud}",
 		Attributes: []Attribute{{"DroverProject", "{project}"}, {"DroverLogicalCloud", "{logicalCloud}"}},
 		Document:   "cloud",
+		Certifies:  true,
 		Operations: []OwnerOperation{
 			{Operation: OpInstantiate, Summary: "Instantiate a logical cloud", About: "The namespace, the user and its rights are made in each cluster that is referred to. The answer comes when it is accepted: follow it with status."},
 			{Operation: OpTerminate, Summary: "Terminate a logical cloud", About: "What it has in its clusters is deleted; no deployment intent group may name it any more."},

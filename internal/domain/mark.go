@@ -69,6 +69,34 @@ func (m Mark) Stays() bool { return m == MarkApplied || m == MarkKept }
 // has refused it. What was refused, or could not be deleted, is settled: it is not tried again until somebody asks for it.
 func (m Mark) Settled() bool { return !m.ToApply() && !m.ToDelete() }
 
+// Lack is what is still to come of a resource.
+type Lack int
+
+// The lacks.
+const (
+	LacksNothing Lack = iota // it is settled
+	LacksRequest             // nobody has sent what applies it
+	LacksDelete              // nobody has sent what deletes it
+	LacksAnswer              // something was sent, and nobody knows what came of it
+	LacksEnd                 // its deletion was accepted, and it is still there
+)
+
+// Lacks says what is still to come of the resource.
+func (m Mark) Lacks() Lack {
+	switch {
+	case m.Settled():
+		return LacksNothing
+	case m == MarkLeaving:
+		return LacksEnd
+	case !m.Unsent():
+		return LacksAnswer
+	case m.ToDelete():
+		return LacksDelete
+	default:
+		return LacksRequest
+	}
+}
+
 // Failed says whether the cluster has refused it, or what is to be done on it has failed there.
 func (m Mark) Failed() bool { return m == MarkRefused || m == MarkUndeleted }
 
@@ -110,6 +138,22 @@ func (m Mark) Refuse() Mark {
 		return MarkUndeleted
 	}
 	return MarkRefused
+}
+
+// Await is the mark of a hook that is waited for, when the cluster has said m of its object: one that was taken has not completed.
+func (m Mark) Await() Mark {
+	if m == MarkApplied {
+		return MarkSent
+	}
+	return m
+}
+
+// Prune is the mark of what an update prunes, when the cluster has said m of it: what is deleted is not the context's any more.
+func (m Mark) Prune() Mark {
+	if m == MarkDeleted {
+		return MarkGone
+	}
+	return m
 }
 
 // Unsure is the mark when nobody knows what was sent.
@@ -227,6 +271,13 @@ func (m Marks) Failed() bool { return m.Has(Mark.Failed) }
 
 // Settled says whether nothing is left to be done on any of the resources, see Mark.Settled.
 func (m Marks) Settled() bool { return !m.Has(Mark.ToApply) && !m.Has(Mark.ToDelete) }
+
+// Pruned says whether nothing is left to be done on any of the resources by an update's second round, which only deletes: what it
+// has not come to in its first round is not its business.
+func (m Marks) Pruned() bool { return !m.Has(Mark.ToDelete) }
+
+// Applied says whether the cluster has taken one of the resources as it is to be.
+func (m Marks) Applied() bool { return slices.Contains(m, MarkApplied) }
 
 // Has says whether a mark is as is says.
 func (m Marks) Has(is func(Mark) bool) bool { return slices.ContainsFunc(m, is) }

@@ -205,84 +205,112 @@ var becomes = map[domain.Mark]map[string]become{
 		"Refuse": {domain.MarkRefused, "it was never sent before"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDeleted, "nothing was sent"},
+		"Await":  {domain.MarkPending, "only what was taken is waited for"},
+		"Prune":  {domain.MarkPending, "it has not gone"},
 	},
 	domain.MarkOutdated: {
 		"Send":   {domain.MarkSent, "as MarkPending"},
 		"Refuse": {domain.MarkUndeleted, "what an earlier context applied is there"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDoomed, "what an earlier context applied is there"},
+		"Await":  {domain.MarkOutdated, "only what was taken is waited for"},
+		"Prune":  {domain.MarkOutdated, "it has not gone"},
 	},
 	domain.MarkSent: {
 		"Send":   {domain.MarkSent, "it was"},
 		"Refuse": {domain.MarkUndeleted, "the request before may have got through"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDoomed, "it may be there"},
+		"Await":  {domain.MarkSent, "only what was taken is waited for"},
+		"Prune":  {domain.MarkSent, "it has not gone"},
 	},
 	domain.MarkApplied: {
 		"Send":   {domain.MarkApplied, "nothing is sent for it"},
 		"Refuse": {domain.MarkUndeleted, "it is there: the certificate that was asked for is refused, say"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDoomed, "it is there"},
+		"Await":  {domain.MarkSent, "taken is not completed"},
+		"Prune":  {domain.MarkApplied, "it has not gone"},
 	},
 	domain.MarkRefused: {
 		"Send":   {domain.MarkRefused, "nothing is sent for it"},
 		"Refuse": {domain.MarkRefused, "it was"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDeleted, "it is not there"},
+		"Await":  {domain.MarkRefused, "only what was taken is waited for"},
+		"Prune":  {domain.MarkRefused, "it has not gone"},
 	},
 	domain.MarkDoomed: {
 		"Send":   {domain.MarkDeleting, "nobody can say from now on that it is still there"},
 		"Refuse": {domain.MarkUndeleted, "it is there"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDoomed, "it is"},
+		"Await":  {domain.MarkDoomed, "only what was taken is waited for"},
+		"Prune":  {domain.MarkDoomed, "it has not gone"},
 	},
 	domain.MarkDeleting: {
 		"Send":   {domain.MarkDeleting, "it was"},
 		"Refuse": {domain.MarkUndeleted, "it may be there"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDeleting, "it has been sent already"},
+		"Await":  {domain.MarkDeleting, "only what was taken is waited for"},
+		"Prune":  {domain.MarkDeleting, "it has not gone"},
 	},
 	domain.MarkLeaving: {
 		"Send":   {domain.MarkLeaving, "its deletion was accepted"},
 		"Refuse": {domain.MarkUndeleted, "it is there"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkLeaving, "its deletion was accepted: it is looked at"},
+		"Await":  {domain.MarkLeaving, "only what was taken is waited for"},
+		"Prune":  {domain.MarkLeaving, "it has not gone"},
 	},
 	domain.MarkUndeleted: {
 		"Send":   {domain.MarkUndeleted, "nothing is sent for it"},
 		"Refuse": {domain.MarkUndeleted, "it was"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDoomed, "it may be there: it is tried again"},
+		"Await":  {domain.MarkUndeleted, "only what was taken is waited for"},
+		"Prune":  {domain.MarkUndeleted, "it has not gone"},
 	},
 	domain.MarkDeleted: {
 		"Send":   {domain.MarkDeleted, "nothing is sent for it"},
 		"Refuse": {domain.MarkRefused, "it is not there"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDeleted, "it is not there"},
+		"Await":  {domain.MarkDeleted, "only what was taken is waited for"},
+		"Prune":  {domain.MarkGone, "the context does not have it any more"},
 	},
 	domain.MarkKept: {
 		"Send":   {domain.MarkKept, "nothing is sent for it"},
 		"Refuse": {domain.MarkUndeleted, "it is there"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkKept, "it stays"},
+		"Await":  {domain.MarkKept, "only what was taken is waited for"},
+		"Prune":  {domain.MarkKept, "it has not gone"},
 	},
 	domain.MarkIdle: {
 		"Send":   {domain.MarkIdle, "nothing is sent for it"},
 		"Refuse": {domain.MarkRefused, "it was never sent"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDeleted, "nothing was sent"},
+		"Await":  {domain.MarkIdle, "only what was taken is waited for"},
+		"Prune":  {domain.MarkIdle, "it has not gone"},
 	},
 	domain.MarkLeft: {
 		"Send":   {domain.MarkLeft, "nothing is sent for it"},
 		"Refuse": {domain.MarkUndeleted, "a run of it may have left an object"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
 		"Doom":   {domain.MarkDoomed, "a run of it may have left an object"},
+		"Await":  {domain.MarkLeft, "only what was taken is waited for"},
+		"Prune":  {domain.MarkLeft, "it has not gone"},
 	},
 	domain.MarkGone: {
 		"Send":   {domain.MarkGone, "it is not the context's"},
 		"Refuse": {domain.MarkRefused, "it was never here"},
 		"Unsure": {domain.MarkGone, "it is not the context's, whatever was sent"},
 		"Doom":   {domain.MarkGone, "it is not the context's"},
+		"Await":  {domain.MarkGone, "only what was taken is waited for"},
+		"Prune":  {domain.MarkGone, "it has not gone"},
 	},
 }
 
@@ -417,6 +445,19 @@ func TestMarksCount(t *testing.T) {
 	marks := domain.DecodeMarks("2A1F3p")
 	require.Equal(t, map[domain.ResourceState]int{"Applied": 2, "Failed": 1, "Pending": 3}, marks.Count(false, domain.ConnectivityRetrying))
 	require.Equal(t, map[domain.ResourceState]int{"Applied": 2, "Failed": 1, "Retrying": 3}, marks.Count(true, domain.ConnectivityRetrying))
+}
+
+// TestWhatMarksLack: what is settled lacks nothing, and what is not lacks something.
+func TestWhatMarksLack(t *testing.T) {
+	lacks := map[domain.Mark]domain.Lack{
+		domain.MarkPending: domain.LacksRequest, domain.MarkOutdated: domain.LacksRequest, domain.MarkDoomed: domain.LacksDelete,
+		domain.MarkSent: domain.LacksAnswer, domain.MarkDeleting: domain.LacksAnswer, domain.MarkLeaving: domain.LacksEnd,
+	}
+	for _, letter := range []byte(letters) {
+		m := domain.Mark(letter)
+		require.Equal(t, lacks[m], m.Lacks(), "%c", letter)
+		require.Equal(t, m.Settled(), m.Lacks() == domain.LacksNothing, "%c", letter)
+	}
 }
 
 // TestMarksStay is that what is made of marks leaves them as they are.

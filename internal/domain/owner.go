@@ -34,6 +34,8 @@ type OwnerKind struct {
 	Attributes []Attribute
 	// Document is the form of its status, a status.Subject.
 	Document string
+	// Certifies says that its leaves wait for certificates of its user, which are renewed as long as it is instantiated.
+	Certifies bool
 	// Operations are those that users may ask of it, in the order in which they are shown.
 	Operations []OwnerOperation
 }
@@ -49,6 +51,12 @@ type OwnerOperation struct {
 	Operation      Operation
 	Word           string // in the path and in lists; the operation's own when ""
 	Summary, About string // for people
+}
+
+// Certifies says whether the owner is of a noun whose OwnerKind does.
+func Certifies(owner Key) bool {
+	n := OwnerNoun(owner)
+	return n != nil && n.Owner.Certifies
 }
 
 // Called is the operation's word.

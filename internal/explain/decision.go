@@ -236,7 +236,7 @@ func (d *decision) leaf(p *view.Place) {
 		d.refused(r, at)
 	}
 	if !c.InProgress {
-		marks.leaving = 0 // refused has them
+		marks[domain.LacksEnd] = 0 // refused has them
 	}
 	switch {
 	case marks.unsettled() == 0:
@@ -271,18 +271,18 @@ func (d *decision) over(c *view.Cluster, marks marks, at place) {
 	case c.LastError != "" && c.Connectivity != domain.ConnectivityRetrying:
 		d.add(WorkGaveUp, c.LastError, marks.unsettled(), at)
 		return
-	case marks.sent > 0:
-		d.add(Unanswered, said, marks.sent, at)
+	case marks[domain.LacksAnswer] > 0:
+		d.add(Unanswered, said, marks[domain.LacksAnswer], at)
 	}
-	if marks.doomed > 0 {
-		d.add(Leftover, said, marks.doomed, at)
+	if marks[domain.LacksDelete] > 0 {
+		d.add(Leftover, said, marks[domain.LacksDelete], at)
 	}
-	if marks.pending > 0 {
+	if marks[domain.LacksRequest] > 0 {
 		kind := NeverSent
 		if d.deleting() {
 			kind = Leftover // a terminate that died before it looked
 		}
-		d.add(kind, said, marks.pending, at)
+		d.add(kind, said, marks[domain.LacksRequest], at)
 	}
 }
 
@@ -304,23 +304,16 @@ func (d *decision) refused(r *view.Row, at place) {
 	d.add(kind, r.Message, 1, at)
 }
 
-// marks are the numbers of marks of a leaf that are not settled.
-type marks struct{ pending, sent, doomed, leaving int }
+// marks are the numbers of marks of a leaf that are not settled, by what they lack.
+type marks [domain.LacksEnd + 1]int
 
-func (m marks) unsettled() int { return m.pending + m.sent + m.doomed + m.leaving }
+func (m *marks) add(mark domain.Mark) { m[mark.Lacks()]++ }
 
-func (m *marks) add(mark domain.Mark) {
-	switch {
-	case mark.Settled():
-	case mark == domain.MarkLeaving:
-		m.leaving++
-	case mark.ToDelete() && mark.Unsent():
-		m.doomed++
-	case mark.Unsent():
-		m.pending++
-	default:
-		m.sent++
+func (m *marks) unsettled() (n int) {
+	for _, lacking := range m[domain.LacksNothing+1:] {
+		n += lacking
 	}
+	return n
 }
 
 // reportTime is how long after the end of an operation a cluster may take to report what was applied: an agent writes once a

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -51,6 +52,19 @@ func (t *Tally) Status(op domain.Operation, stopped bool) domain.ContextStatus {
 		return domain.ContextTerminated
 	default:
 		return domain.ContextNone
+	}
+}
+
+// Measured is how an operation that has left a context with the status is counted among those that have ended. One that was stopped
+// when all was done has done it.
+func Measured(s domain.ContextStatus, stopped bool) string {
+	switch {
+	case s.Succeeded():
+		return measure.Done
+	case stopped:
+		return measure.Stopped
+	default:
+		return measure.Failed
 	}
 }
 

@@ -118,3 +118,20 @@ func TestWrite(t *testing.T) {
 		})
 	}
 }
+
+func TestHowAnOperationIsCounted(t *testing.T) {
+	for _, c := range []struct {
+		status  domain.ContextStatus
+		stopped bool
+		want    string
+	}{
+		{domain.ContextInstantiated, false, "done"},
+		{domain.ContextTerminated, false, "done"},
+		{domain.ContextInstantiateFailed, false, "failed"},
+		{domain.ContextInstantiateFailed, true, "stopped"},
+		{domain.ContextTerminateFailed, true, "stopped"},
+		{domain.ContextInstantiated, true, "done"},
+	} {
+		require.Equal(t, c.want, outcome.Measured(c.status, c.stopped), "%s %t", c.status, c.stopped)
+	}
+}

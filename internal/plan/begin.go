@@ -99,7 +99,7 @@ func reported(leaf *domain.Leaf, tookOver bool) bool {
 	case tookOver:
 		return marks.Has(domain.Mark.MayBeThere) // an earlier context may have been reported on
 	default:
-		return slices.Contains(marks, domain.MarkApplied)
+		return marks.Applied()
 	}
 }
 

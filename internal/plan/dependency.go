@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/drover-io/drover/internal/domain"
 )
 
 // Dependency is an app that another one waits for.
@@ -16,9 +18,9 @@ type Dependency struct {
 // Until names what is waited for, for people.
 func (d Dependency) Until() string {
 	if d.Ready {
-		return "Ready"
+		return domain.UntilReady
 	}
-	return "Deployed"
+	return domain.UntilDeployed
 }
 
 // Cycle finds apps that wait for one another, directly or not: the way from an app back to itself, which is

@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -70,6 +71,67 @@ func (h *Hook) Tidied(m domain.Mark) (end domain.Mark, goes bool) {
 		return domain.MarkRefused, true
 	default:
 		return m, false
+	}
+}
+
+// HookLeftover is an object of a hook's name that is in the cluster before the hook is run, and was not made by this run.
+type HookLeftover struct {
+	Owner string // the value of its DeploymentLabel, "" of one that is not ours
+	// RunsOnce says that its kind runs to an end, so that it cannot be run again by applying it.
+	RunsOnce bool
+}
+
+// Clearing is what is done about a HookLeftover. The zero Clearing leaves it, and the hook is applied over it.
+type Clearing struct {
+	Delete bool
+	// Fails is the mark with which the hook fails, and Why; zero when it does not.
+	Fails domain.Mark
+	Why   string
+}
+
+// Clear decides what is done about what is left where the hook is to be run.
+func (h *Hook) Clear(l HookLeftover) Clearing {
+	switch {
+	case h.Has(BeforeCreation) && l.Owner != "":
+		return Clearing{Delete: true}
+	case !l.RunsOnce:
+		return Clearing{}
+	case h.Has(BeforeCreation):
+		return Clearing{
+			Fails: domain.MarkRefused,
+			Why:   "an object of its name, that does not carry the label " + DeploymentLabel + ", is there already",
+		}
+	default:
+		return Clearing{
+			Fails: domain.MarkUndeleted,
+			Why:   "it is there already, from an earlier run; it would have to have the policy " + string(BeforeCreation),
+		}
+	}
+}
+
+// HookSight is what was seen of the object of a hook whose completion is waited for.
+type HookSight struct {
+	There   bool
+	Done    bool
+	Failure string        // why it has failed, "" when it has not
+	Lacks   string        // why it is not done
+	Waited  time.Duration // since it was looked at first
+	Most    time.Duration // how long it is waited for, 0 for as long as it takes
+}
+
+// End decides whether the hook has come to its end, with which mark, and why if it failed.
+func (s HookSight) End() (end domain.Mark, why string, over bool) {
+	switch {
+	case !s.There:
+		return domain.MarkRefused, "it was deleted before it had completed", true
+	case s.Done:
+		return domain.MarkApplied, "", true
+	case s.Failure != "":
+		return domain.MarkUndeleted, s.Failure, true
+	case s.Most > 0 && s.Waited > s.Most:
+		return domain.MarkUndeleted, fmt.Sprintf("it has not completed within %s: %s", s.Most, s.Lacks), true
+	default:
+		return domain.MarkSent, "", false
 	}
 }
 

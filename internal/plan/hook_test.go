@@ -1,0 +1,80 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+func TestWhatIsLeftOfAHookIsClearedByItsPolicy(t *testing.T) {
+	const ours = "2621114006130701074-sink"
+	before, keeps := []string{string(plan.BeforeCreation)}, []string{string(plan.WhenSucceeded)}
+	for name, c := range map[string]struct {
+		reason   string
+		policies []string
+		left     plan.HookLeftover
+		want     plan.Clearing
+	}{
+		"a Job of ours": {
+			"it cannot be run again as it is", before, plan.HookLeftover{Owner: ours, RunsOnce: true}, plan.Clearing{Delete: true},
+		},
+		"a ConfigMap of ours": {"the policy says so", before, plan.HookLeftover{Owner: ours}, plan.Clearing{Delete: true}},
+		"no policy": {
+			"that is the policy before-hook-creation", nil, plan.HookLeftover{Owner: ours, RunsOnce: true}, plan.Clearing{Delete: true},
+		},
+		"a Job of somebody else": {
+			"it is not ours to delete, and what would be applied over it would not run", before, plan.HookLeftover{RunsOnce: true},
+			plan.Clearing{
+				Fails: domain.MarkRefused,
+				Why:   "an object of its name, that does not carry the label emco/deployment-id, is there already",
+			},
+		},
+		"a ConfigMap of somebody else": {"the cluster says whether it may be applied over", before, plan.HookLeftover{}, plan.Clearing{}},
+		"a Job that stays": {
+			"its policy does not let it be deleted", keeps, plan.HookLeftover{Owner: ours, RunsOnce: true},
+			plan.Clearing{
+				Fails: domain.MarkUndeleted,
+				Why:   "it is there already, from an earlier run; it would have to have the policy before-hook-creation",
+			},
+		},
+		"a ConfigMap that stays": {"it is applied over", keeps, plan.HookLeftover{Owner: ours}, plan.Clearing{}},
+	} {
+		require.Equal(t, c.want, (&plan.Hook{DeletePolicies: c.policies}).Clear(c.left), "%s: %s", name, c.reason)
+	}
+}
+
+func TestHowAHookEnds(t *testing.T) {
+	type end struct {
+		mark domain.Mark
+		why  string
+		over bool
+	}
+	for name, c := range map[string]struct {
+		reason string
+		sight  plan.HookSight
+		want   end
+	}{
+		"deleted":   {"nobody will see how it ends", plan.HookSight{}, end{domain.MarkRefused, "it was deleted before it had completed", true}},
+		"completed": {"", plan.HookSight{There: true, Done: true}, end{domain.MarkApplied, "", true}},
+		"completed late": {
+			"that it has completed counts more than when", plan.HookSight{There: true, Done: true, Waited: 2, Most: 1},
+			end{domain.MarkApplied, "", true},
+		},
+		"failed": {
+			"its object stays", plan.HookSight{There: true, Failure: "the Job has failed"}, end{domain.MarkUndeleted, "the Job has failed", true},
+		},
+		"too long": {
+			"it says what it lacked", plan.HookSight{There: true, Lacks: "the Job has not completed", Waited: 2 * time.Minute, Most: time.Minute},
+			end{domain.MarkUndeleted, "it has not completed within 1m0s: the Job has not completed", true},
+		},
+		"in time":       {"it is waited for", plan.HookSight{There: true, Waited: time.Minute, Most: time.Minute}, end{mark: domain.MarkSent}},
+		"without limit": {"it is waited for", plan.HookSight{There: true, Waited: time.Hour}, end{mark: domain.MarkSent}},
+	} {
+		mark, why, over := c.sight.End()
+		require.Equal(t, c.want, end{mark, why, over}, "%s: %s", name, c.reason)
+	}
+}
