@@ -5,7 +5,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/statusnotify"
@@ -42,18 +41,17 @@ func (*answer) Document() []byte { return nil }
 func (*answer) Since(notify.Answer) ([]byte, error) { return []byte{}, nil }
 
 // notification is what a registered client is told of a status. READY is a context that is instantiated, or
-// updated, and ready; DEPLOYED one that is instantiated or updated. An app or a cluster is what all its resources are.
-// Left out are resources of which nobody says whether they are ready, and hooks that are not in clusters of a context
-// that is instantiated, as they are not to be: those of other operations, and those that were deleted when they had
-// done their work.
+// updated, and ready; DEPLOYED one that is instantiated or updated. An app or a cluster is what all its resources are that
+// count (view.Row.Readied, view.Row.Deployed); those that do not are left out.
 func (q question) notification(s *status.Source) (*statusnotify.StatusNotification, error) {
 	rows, err := q.Rows(s)
 	if err != nil {
 		return nil, err
 	}
-	d := details{
-		ready: q.Type == status.TypeReady, there: s.Status == domain.ContextInstantiated || s.Status == domain.ContextUpdated,
-		byApp: s.Subject == status.SubjectGroup,
+	d := details{ready: q.Type == status.TypeReady, byApp: s.Subject == status.SubjectGroup}
+	d.judge = (*view.Row).Deployed
+	if d.ready {
+		d.judge = (*view.Row).Readied
 	}
 	var t view.Tally
 	for r, err := range rows {
@@ -65,15 +63,15 @@ func (q question) notification(s *status.Source) (*statusnotify.StatusNotificati
 			d.add(r)
 		}
 	}
-	good := d.there && (!d.ready || s.Ready(&t))
+	good := s.Stands() && (!d.ready || s.Ready(&t))
 	return &statusnotify.StatusNotification{StatusValue: d.value(good), Details: d.list}, nil
 }
 
 // details are those of a notification.
 type details struct {
 	ready bool // it is about readiness
-	there bool // the context is instantiated
 	byApp bool // clusters are told by app
+	judge func(*view.Row) (counts, good bool)
 
 	list    []*statusnotify.StatusDetail
 	app     *statusnotify.AppStatus     // the one that is being told, where byApp
@@ -86,28 +84,15 @@ func (d *details) add(r *view.Row) {
 	if r.Place != d.place {
 		d.enter(r.Place)
 	}
-	told, ok := d.judge(r)
-	if !told {
+	counts, good := d.judge(r)
+	if !counts {
 		return
 	}
 	id := r.Resource
 	d.cluster.Resources = append(d.cluster.Resources, &statusnotify.ResourceStatus{
-		Name: id.Name, Gvk: &statusnotify.GVK{Group: id.Group, Version: id.Version, Kind: id.Kind}, StatusValue: d.value(ok),
+		Name: id.Name, Gvk: &statusnotify.GVK{Group: id.Group, Version: id.Version, Kind: id.Kind}, StatusValue: d.value(good),
 	})
-	d.spoil(ok)
-}
-
-// judge says whether a row is told of, and whether it is as it should be.
-func (d *details) judge(r *view.Row) (told, ok bool) {
-	if d.ready {
-		return r.Readiness != view.Uncounted, r.Readiness == view.Ready
-	}
-	switch r.State {
-	case domain.ResourcePending, domain.ResourceRetrying, domain.ResourceDeleted:
-		return !d.there, false
-	default:
-		return true, r.State == domain.ResourceApplied
-	}
+	d.spoil(good)
 }
 
 // enter begins a cluster, and its app when that is another one. A cluster that nobody vouches for is not as it should be.

@@ -213,7 +213,7 @@ var layers = []layer{
 		{pkg: "audit", ours: "fail"},
 		{pkg: "explain", ours: "match view bundle plan domain"},
 		{
-			pkg: "combined", ours: "combine view bundle plan domain fail", libs: "k8s.io/apimachinery",
+			pkg: "combined", ours: "status combine view bundle plan domain fail", libs: "k8s.io/apimachinery",
 			world: "context", // which bounds what tables may take
 		},
 		{pkg: "status", ours: "view plan domain fail"},

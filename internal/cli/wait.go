@@ -181,17 +181,11 @@ func (s *session) awaitReady(ctx context.Context, api *client.API, key domain.Ke
 		case waiting.Err() != nil:
 		case err != nil && !transient(err):
 			return err
-		case err == nil && d.Ready == "Ready":
+		case err == nil && d.Ready == status.Ready:
 			s.sayf("%s is ready", key)
 			return nil
 		case err == nil:
-			var parts []string
-			for _, state := range []string{"Ready", "NotReady", "NotPresent"} {
-				if n := d.Readiness[state]; n > 0 {
-					parts = append(parts, fmt.Sprintf("%d %s", n, state))
-				}
-			}
-			if text := or(strings.Join(parts, ", "), "nothing is reported yet"); text != said {
+			if text := or(status.ReadyCounts(d.Readiness), "nothing is reported yet"); text != said {
 				said = text
 				s.sayf("%s", text)
 			}

@@ -51,7 +51,7 @@ type Propagation struct {
 	// Stale says that nothing was ever reported, or that the cluster, or the object's kind there, is not heard now.
 	Stale      bool
 	StaleSince *time.Time // nil, which is null, where it is not stale or was never heard
-	Ready      string     // Ready, NotReady or NotPresent, as readiness.Status; "" where that is not known
+	Ready      string     // Ready, NotReady or NotPresent, as status.Readiness; "" where that is not known
 	State      string     // as type=rsync shows the object, such as Applied
 	Message    string     // why, as type=rsync shows it
 	// Summarised says that the agent may have cut members (bundle.SummarisedAnnotation): one that is missing is an error then.

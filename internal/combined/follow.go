@@ -37,7 +37,7 @@ func (s *Set) Follow(ctx context.Context, source *view.Source, clusters []domain
 		return changed, err
 	}
 	s.whole = true
-	s.Settle()
+	s.complete()
 	return changed, nil
 }
 

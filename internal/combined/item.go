@@ -81,8 +81,8 @@ func (i *item) key(o *Object, c domain.ClusterName) combine.Key {
 	return key
 }
 
-// settle says that the tables have all rows but those that they have left: what comes later is a change, and has a time of its own.
-func (i *item) settle() {
+// complete says that the tables have all rows but those that they have left: what comes later is a change, and has a time of its own.
+func (i *item) complete() {
 	for n := range i.tables {
 		if t := &i.tables[n]; t.rows != nil && t.left == nil {
 			t.rows.Whole()

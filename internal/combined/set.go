@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/combine"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/view"
 )
 
@@ -156,10 +157,10 @@ func (s *Set) Evaluate(ctx context.Context, source *view.Source) error {
 	return err
 }
 
-// Settle ends the time that tables have for all that was put until now: what comes later has a time of its own.
-func (s *Set) Settle() {
+// complete ends the time that tables have for all that was put until now: what comes later has a time of its own.
+func (s *Set) complete() {
 	for _, i := range s.items {
-		i.settle()
+		i.complete()
 	}
 }
 
@@ -248,7 +249,7 @@ func (s *Set) input(e *entry, r *view.Row) (*Input, error) {
 	}
 	in := s.silent(e, r.Place.Cluster.ClusterName)
 	p := &in.Propagation
-	p.State, p.Message, p.Ready = string(r.State), r.Message, readiness[r.Readiness]
+	p.State, p.Message, p.Ready = string(r.State), r.Message, status.Readiness(r.Readiness)
 	in.Returned = returned
 	if r.Observed {
 		in.Reason = ""
@@ -284,8 +285,6 @@ func (s *Set) silent(e *entry, c domain.ClusterName) *Input {
 		Reason: "nothing has been reported of the object",
 	}
 }
-
-var readiness = map[view.Readiness]string{view.Ready: "Ready", view.NotReady: "NotReady", view.NotThere: "NotPresent"}
 
 func summarised(returned map[string]any) bool {
 	metadata, _ := returned["metadata"].(map[string]any)

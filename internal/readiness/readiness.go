@@ -14,7 +14,7 @@ import (
 	k8sjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Status is where an object stands, as EMCO 22.x spells it.
+// Status is where an object stands. The words are stored with what clusters report.
 type Status string
 
 // The statuses. What kstatus calls Current is Ready; InProgress, Failed and Terminating are NotReady.

@@ -160,22 +160,29 @@ func (l *Lifecycle) gather(ctx context.Context, owner domain.Owner, d *StatusDoc
 	return err
 }
 
-// gatherApps reads every leaf. The open ones are asked for before the records are read: a leaf that ends
+// gatherApps reads every leaf, and what the query asks for beside. The open ones are asked for before the records are read: a leaf that ends
 // in between is then found in both, and its record is the later word.
 func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain.Instance, s domain.Scope, running bool) error {
 	records, err := l.recordsOf(ctx, i, s, running)
 	if err != nil {
 		return err
 	}
-	d.source.Apps = records.Apps()
 	switch {
 	case d.query.Reported():
-		d.source.Namespace = i.Namespace
-		err = l.hear(ctx, &d.source.Source, i.LabelID(), d.query.Clusters, records.Words())
+		return l.gatherReports(ctx, &d.source.Source, i, records, d.query.Clusters)
 	case d.query.Output == status.OutputDetail:
 		d.source.Manifest, d.source.Varied, err = l.manifests(ctx, records.Plan)
 	}
+	d.source.Apps = records.Apps()
 	return err
+}
+
+// gatherReports takes what was done, and reads what the clusters report of it, nil for all clusters.
+func (l *Lifecycle) gatherReports(
+	ctx context.Context, s *view.Source, i *domain.Instance, records *view.Records, clusters []domain.ClusterName,
+) error {
+	s.Apps, s.Namespace = records.Apps(), i.Namespace
+	return l.hear(ctx, s, i.LabelID(), clusters, records.Words())
 }
 
 // recordsOf reads what there is of every leaf.

@@ -51,10 +51,12 @@ var camel = form{
 // The members that say whether a resource is ready, and what was last reported of it where that is not vouched for.
 var (
 	camelReadinesses = [...]string{
-		view.Ready: `,"readyStatus":"Ready"`, view.NotReady: `,"readyStatus":"NotReady"`, view.NotThere: `,"readyStatus":"NotPresent"`,
+		view.Ready: readyStatus(view.Ready), view.NotReady: readyStatus(view.NotReady), view.NotThere: readyStatus(view.NotThere),
 	}
 	camelLast = [...]string{view.Ready: `,"lastReadyStatus":"Ready"`}
 )
+
+func readyStatus(r view.Readiness) string { return `,"readyStatus":"` + Readiness(r) + `"` }
 
 func camelReady(ready bool) clusterState {
 	if ready {

@@ -83,6 +83,11 @@ const (
 	clusterNotReady   clusterState = "NotReady"
 )
 
+// Readiness is EMCO's word for whether a resource is ready; "" of one that does not count.
+func Readiness(r view.Readiness) string {
+	return string([...]clusterState{view.Ready: clusterReady, view.NotReady: clusterNotReady, view.NotThere: clusterNotPresent}[r])
+}
+
 // counted leaves out states without resources.
 func counted(counts map[clusterState]int) map[clusterState]int {
 	for state, n := range counts {

@@ -2,10 +2,30 @@ package status
 
 import (
 	"encoding/json"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 )
+
+// The words of Document.Ready (the first two), of DocumentResource.Ready, and of the counts by them, in the order in which they are told.
+const (
+	Ready      = string(clusterReady)
+	NotReady   = string(clusterNotReady)
+	NotPresent = string(clusterNotPresent)
+)
+
+// ReadyCounts are the counts of a Document's Readiness, for people: "3 Ready, 1 NotPresent".
+func ReadyCounts(counts map[string]int) string {
+	var parts []string
+	for _, word := range []string{Ready, NotReady, NotPresent} {
+		if n := counts[word]; n > 0 {
+			parts = append(parts, strconv.Itoa(n)+" "+word)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
 
 // Document is a status document in the form of EMCO 22, as whoever asks for it reads it: what the encoders of that form write
 // (camel.go, networks.go, cloud.go), in one type. Members that a query does not ask for are zero.

@@ -114,6 +114,21 @@ func (r *Row) Why() *Doubt {
 	return r.Doubt
 }
 
+// Readied says whether the resource counts when it is asked whether all is ready, and whether it is.
+func (r *Row) Readied() (counts, ready bool) { return r.Readiness != Uncounted, r.Readiness == Ready }
+
+// Deployed says whether the resource counts when it is asked whether all is deployed, and whether it is. Hooks that are not in
+// clusters of a context that stands do not count, as they are not to be: those of other operations, and those that were deleted
+// when they had done their work.
+func (r *Row) Deployed() (counts, deployed bool) {
+	switch r.State {
+	case domain.ResourcePending, domain.ResourceRetrying, domain.ResourceDeleted:
+		return !r.Place.source.Stands(), false
+	default:
+		return true, r.State == domain.ResourceApplied
+	}
+}
+
 // Hook says whether it is a hook.
 func (r *Row) Hook() bool { return r.Index >= 0 && r.Place.App.hook(r.Index) }
 

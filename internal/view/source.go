@@ -45,6 +45,11 @@ type Source struct {
 	Varied func(app string, variant, index int) json.RawMessage
 }
 
+// Stands says whether the context is what was asked for: it was brought to its end, or another one has taken over what it had.
+func (s *Source) Stands() bool {
+	return s.Status == domain.ContextInstantiated || s.Status == domain.ContextUpdated
+}
+
 // App is one app of a context.
 type App struct {
 	Name      string
