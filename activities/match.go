@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
@@ -296,7 +297,7 @@ func (m *Match) SettleMatches(ctx context.Context, in MatchesInput) (*Settled, e
 		}
 		err = s.round(ctx, in.Tenant, due)
 		switch {
-		case errors.Is(err, errOvertaken):
+		case errors.Is(err, cas.ErrOvertaken):
 			continue
 		case err != nil && local:
 			return nil, ErrNotAtOnce
@@ -321,9 +322,6 @@ func (m *Match) SettleMatches(ctx context.Context, in MatchesInput) (*Settled, e
 	out.Next = m.Now()
 	return out, nil
 }
-
-// errOvertaken says that records are not any more what they were read as.
-var errOvertaken = errors.New("records were changed meanwhile")
 
 // settling is one round over matches of a tenant.
 type settling struct {
@@ -464,12 +462,12 @@ func (s *settling) actAll(ctx, acting context.Context, work []one, ends []*domai
 		if err == nil {
 			err = s.end(ctx, some)
 		}
-		if errors.Is(err, errOvertaken) { // it is looked at again when all have ended
+		if errors.Is(err, cas.ErrOvertaken) { // it is looked at again when all have ended
 			overtaken, err = true, nil
 		}
 	}
 	if err == nil && overtaken {
-		err = errOvertaken
+		err = cas.ErrOvertaken
 	}
 	return known == len(work), err
 }
@@ -596,12 +594,8 @@ func (s *settling) write(ctx context.Context, write, remove []domain.Match) erro
 	if err := lease.Check(ctx); err != nil {
 		return err
 	}
-	err := s.Store.WriteMatches(ctx, s.tenant.Name, write, remove)
-	if fail.Is(err, fail.Conflict) {
-		return errOvertaken
-	}
-	if err != nil {
-		return err
+	if err := s.Store.WriteMatches(ctx, s.tenant.Name, write, remove); err != nil {
+		return cas.Overtaken(err)
 	}
 	for i := range write {
 		s.after[write[i].ID()] = write[i]
@@ -624,20 +618,20 @@ func (s *settling) end(ctx context.Context, ends []*domain.Match) error {
 		}
 	}
 	err := s.write(ctx, write, remove)
-	if !errors.Is(err, errOvertaken) {
+	if !errors.Is(err, cas.ErrOvertaken) {
 		return err
 	}
 	for i := range write {
-		if err := s.write(ctx, write[i:i+1], nil); err != nil && !errors.Is(err, errOvertaken) {
+		if err := s.write(ctx, write[i:i+1], nil); err != nil && !errors.Is(err, cas.ErrOvertaken) {
 			return err
 		}
 	}
 	for i := range remove {
-		if err := s.write(ctx, nil, remove[i:i+1]); err != nil && !errors.Is(err, errOvertaken) {
+		if err := s.write(ctx, nil, remove[i:i+1]); err != nil && !errors.Is(err, cas.ErrOvertaken) {
 			return err
 		}
 	}
-	return errOvertaken
+	return cas.ErrOvertaken
 }
 
 // act does the step, and returns the record as it is to be then; nil when nobody knows what came of it. One that is not to be done
@@ -720,7 +714,7 @@ var errTooLate = errors.New("the create was to be sent earlier")
 
 // create makes the object. One that is there already is looked at.
 func (s *settling) create(ctx context.Context, cluster *kube.Cluster, o *one) (domain.Match, error) {
-	if s.Now().Sub(o.Made.Sent) > match.SendWithin {
+	if s.Now().Sub(o.Made.Sent) > policy.SendWithin {
 		return domain.Match{}, errTooLate
 	}
 	uid, err := cluster.Create(ctx, o.resource.ID, o.resource.Manifest)

@@ -38,6 +38,7 @@ import (
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/match"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
 )
@@ -402,7 +403,7 @@ func TestACreateIsSentSoonOrNotAtAll(t *testing.T) {
 	writes := 0
 	m.match.Store = frozenStore{m.store, func() {
 		if writes++; writes == 1 {
-			m.now = m.now.Add(match.SendWithin + time.Second)
+			m.now = m.now.Add(policy.SendWithin + time.Second)
 		}
 		if writes == 2 {
 			require.Empty(t, m.pods())

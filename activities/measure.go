@@ -128,7 +128,7 @@ func waitAfter(err error, attempt int32) time.Duration {
 	}
 	wait := fail.RetryAfterOf(err)
 	if wait == 0 {
-		wait = min(policy.FirstWork<<min(max(attempt-1, 0), 16), policy.LongestWork)
+		wait = policy.Doubling{First: policy.FirstWork, Most: policy.LongestWork}.Nth(int(attempt) - 1)
 	}
 	return wait + policy.HandedOut
 }

@@ -25,17 +25,21 @@ type news struct {
 	of map[domain.ObservedApp]struct{}
 }
 
-func (n *news) note(o domain.ObservedApp, something bool) {
+// note takes that a cluster has something of an app.
+func (n *news) note(o domain.ObservedApp) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !something {
-		delete(n.of, o)
-		return
-	}
 	if n.of == nil {
 		n.of = map[domain.ObservedApp]struct{}{}
 	}
 	n.of[o] = struct{}{}
+}
+
+// forget takes that it has nothing of it any more.
+func (n *news) forget(o domain.ObservedApp) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.of, o)
 }
 
 // take are the contexts that have news, which are not news any more.

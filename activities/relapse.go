@@ -31,7 +31,7 @@ func (r *relapses) next(tenant string, now time.Time) time.Duration {
 	}
 	pause := time.Duration(0)
 	if l, again := r.last[tenant]; again {
-		pause = min(max(2*l.pause, policy.FirstAway), policy.LongestAway)
+		pause = policy.Doubling{First: policy.FirstAway, Most: policy.LongestAway}.After(l.pause)
 	}
 	if r.last == nil {
 		r.last = map[string]relapse{}

@@ -468,7 +468,11 @@ func (s *shard) Put(ctx context.Context, o *domain.Observation) error {
 			s.ours.Store(o.ContextID, nil)
 		}
 	}
-	s.news.note(o.ObservedApp, len(o.Resources) > 0)
+	if len(o.Resources) > 0 {
+		s.news.note(o.ObservedApp)
+	} else {
+		s.news.forget(o.ObservedApp)
+	}
 	return s.Store.PutObservation(ctx, o)
 }
 
@@ -494,7 +498,7 @@ func (s *shard) Delete(ctx context.Context, o domain.ObservedApp) error {
 			}
 		}
 	}
-	s.news.note(o, false)
+	s.news.forget(o)
 	return s.Store.DeleteObservation(ctx, o)
 }
 

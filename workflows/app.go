@@ -125,11 +125,13 @@ func (a *app) begin(ctx workflow.Context, l *leafState) {
 		in.App+" on "+in.Cluster.String())
 	future := workflow.ExecuteChildWorkflow(options, name, in)
 	workflow.Go(a.whole, func(c workflow.Context) {
-		if future.GetChildWorkflowExecution().Get(c, nil) == nil {
+		notBegun := future.GetChildWorkflowExecution().Get(c, nil)
+		if notBegun == nil {
 			a.window.stir()
 		}
 		var result ClusterProgress
-		if err := future.Get(c, &result); err != nil {
+		err := future.Get(c, &result)
+		if err != nil {
 			workflow.GetLogger(c).Error("cluster", "app", in.App, "cluster", in.Cluster, "error", err)
 			l.lost = true
 		} else {
@@ -154,7 +156,8 @@ func (a *app) leafInput(l *leafState) activities.LeafInput {
 // halt ends the attempts at the app that this worker has.
 func (a *app) halt(ctx workflow.Context) (halted []domain.ClusterName) {
 	in := activities.HaltInput{Scope: a.in.Scope, App: a.in.App.Name}
-	if err := workflow.ExecuteLocalActivity(once(ctx, haltTimeout), kube.HaltApp, in).Get(ctx, &halted); err != nil {
+	err := workflow.ExecuteLocalActivity(once(ctx, haltTimeout), kube.HaltApp, in).Get(ctx, &halted)
+	if err != nil {
 		return nil
 	}
 	return halted

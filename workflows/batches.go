@@ -64,7 +64,8 @@ func (a *app) split(ctx workflow.Context) error {
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer func() { b.over[i] = true }()
 			var result AppProgress
-			if err := startApp(ctx, in, b.ids[i]).Get(ctx, &result); err != nil {
+			err := startApp(ctx, in, b.ids[i]).Get(ctx, &result)
+			if err != nil {
 				workflow.GetLogger(ctx).Error("batch", "app", in.App.Name, "from", in.From, "error", err)
 				b.lose(i, in)
 				return

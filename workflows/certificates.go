@@ -19,7 +19,8 @@ func KeepCertificates(ctx workflow.Context, cloud domain.Key) error {
 	for {
 		k.receive()
 		var all activities.Renewals
-		if err := briefly(ctx, lifecycle.Renewals, cloud, &all); err != nil || all.Over {
+		err := briefly(ctx, lifecycle.Renewals, cloud, &all)
+		if err != nil || all.Over {
 			return err
 		}
 		next, err := k.round(ctx, all.Due)

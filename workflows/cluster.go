@@ -91,7 +91,8 @@ func (l *leaf) attempt(ctx workflow.Context, activity any) (end domain.Leaf, err
 		if attempts.IsReady() { // a step that is over
 			return
 		}
-		if err := workflow.ExecuteLocalActivity(atOnce(c), kube.Halt).Get(c, &halted); err != nil {
+		err := workflow.ExecuteLocalActivity(atOnce(c), kube.Halt).Get(c, &halted)
+		if err != nil {
 			halted = nil
 		}
 	})

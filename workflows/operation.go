@@ -219,7 +219,8 @@ func (o *operation) finish(prepared activities.Prepared, reason string) (*activi
 		Left: reason != "" && o.in.Operation == domain.OpTerminate,
 	}
 	var out activities.Outcome
-	if err := briefly(o.whole, lifecycle.Finish, in, &out); err != nil {
+	err := briefly(o.whole, lifecycle.Finish, in, &out)
+	if err != nil {
 		return nil, err
 	}
 	o.progress.Status = out.Status

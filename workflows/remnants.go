@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // RemoveRemnants looks after a context that is terminated: twice, after a minute and a quarter of an hour, and at once when
@@ -29,7 +30,8 @@ func RemoveRemnants(ctx workflow.Context, in activities.RemnantsInput) error {
 			continue
 		}
 		var result activities.RemnantsResult
-		if err := workflow.ExecuteActivity(sweeping(ctx), kube.RemoveRemnants, in).Get(ctx, &result); err != nil {
+		err := workflow.ExecuteActivity(sweeping(ctx), kube.RemoveRemnants, in).Get(ctx, &result)
+		if err != nil {
 			return err
 		}
 		in.Reach = cmp.Or(result.Reach, in.Reach)
@@ -41,7 +43,7 @@ func RemoveRemnants(ctx workflow.Context, in activities.RemnantsInput) error {
 		case clean > 0:
 			clean, wait = 0, firstSweep
 		default:
-			wait = min(2*wait, rarestSweep)
+			wait = policy.Doubling{First: firstSweep, Most: rarestSweep}.After(wait)
 		}
 		// What is reported comes in bursts.
 		if err := workflow.Sleep(ctx, sweepGap); err != nil {

@@ -71,7 +71,8 @@ func (o *operation) appInput(app activities.PreparedApp, r round) AppInput {
 // runApp runs the child of app i to its end.
 func (o *operation) runApp(ctx workflow.Context, i int, in AppInput) {
 	var result AppProgress
-	if err := startApp(ctx, in, AppID(in.Scope, in.App.Name, 0, 0)).Get(ctx, &result); err != nil {
+	err := startApp(ctx, in, AppID(in.Scope, in.App.Name, 0, 0)).Get(ctx, &result)
+	if err != nil {
 		workflow.GetLogger(ctx).Error("app", "app", in.App.Name, "error", err)
 		o.failed += in.App.Resources * in.App.Clusters
 		o.lost += in.App.Clusters

@@ -84,7 +84,8 @@ func (t *tenant) round(ctx workflow.Context) error {
 	if t.tried {
 		in.AtOnce = 0
 	}
-	if err := briefly(t.whole, matcher.DueMatches, in, &due); err != nil {
+	err := briefly(t.whole, matcher.DueMatches, in, &due)
+	if err != nil {
 		return err
 	}
 	t.again(due.Next)

@@ -41,7 +41,7 @@ func Keys(ctx context.Context, c *config.Config, log *slog.Logger, ask, id strin
 	if err := s.RequireLayout(ctx); err != nil { // of another one, it is not known what is sealed
 		return err
 	}
-	k := &keyring{store: s, keys: keys, file: c.SecretKeysFile, out: out, wait: settled}
+	k := &keyring{store: s, keys: keys, file: c.SecretKeysFile, out: out, wait: othersWritten}
 	switch ask {
 	case "list":
 		return k.list(ctx)
@@ -60,11 +60,11 @@ type keyring struct {
 	wait  func(context.Context) error // until what others were writing as a key was dropped is written
 }
 
-// settle is longer than processes take to look at the file again, and then to write what they have sealed.
-const settle = 15 * time.Second
+// othersWrite is longer than processes take to look at the file again, and then to write what they have sealed.
+const othersWrite = 15 * time.Second
 
-func settled(ctx context.Context) error {
-	wait := time.NewTimer(settle)
+func othersWritten(ctx context.Context) error {
+	wait := time.NewTimer(othersWrite)
 	defer wait.Stop()
 	select {
 	case <-wait.C:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // How a record that is due is settled, one step after the other, by who acts on clusters. Each of the functions below that
@@ -47,33 +48,8 @@ func Next(m *domain.Match) Step {
 	}
 }
 
-// The waits of what is tried again.
-const (
-	// firstAgain and longestAgain are before what was gone, or did not get through, is tried again; it doubles.
-	firstAgain   = time.Second
-	longestAgain = 5 * time.Minute
-	// longestWait is between two looks at what is being deleted.
-	longestWait = 30 * time.Second
-	// lives is how long an object has to have been there for the waits to begin anew when it is gone.
-	lives = 10 * time.Minute
-	// SendWithin is how long after it was written that a create is about to be sent it is sent at the latest, and lasts how long
-	// the request may take then.
-	SendWithin = 10 * time.Second
-	lasts      = 15 * time.Second
-	// arrives is how long a create that nobody waits for any more may be on its way.
-	arrives = 3 * time.Second
-)
-
-// again is the wait after so many attempts.
-func again(attempts int) time.Duration {
-	wait := firstAgain
-	for range attempts {
-		if wait = 2 * wait; wait >= longestAgain {
-			return longestAgain
-		}
-	}
-	return wait
-}
+// again are the waits before what was gone, or did not get through, is tried again.
+var again = policy.Doubling{First: policy.FirstAgain, Most: policy.LongestAgain}
 
 // Sending is the record when r is about to be created.
 func Sending(m domain.Match, r *Resource, now time.Time) domain.Match {
@@ -193,7 +169,7 @@ const NameConflict = "NameConflict"
 func Taken(m domain.Match, now time.Time) domain.Match {
 	due := m.Due
 	m = Refused(m, NameConflict+": the cluster has an object of this name that was not made for the match; it is left alone")
-	m.Due, m.Next = due, now.Add(longestAgain)
+	m.Due, m.Next = due, now.Add(policy.LongestAgain)
 	return m
 }
 
@@ -218,7 +194,7 @@ func Unclear(m domain.Match, why string) domain.Match {
 // Gone is the record when what was made is not there any more, though it is wanted: it is made again after a while, the longer
 // the more often that was so.
 func Gone(m domain.Match, why string, now time.Time) domain.Match {
-	if now.Sub(m.Made.Sent) > lives {
+	if now.Sub(m.Made.Sent) > policy.Lives {
 		m.Attempts = 0
 	}
 	m.Made, m.Mark = nil, domain.MarkPending
@@ -228,7 +204,7 @@ func Gone(m domain.Match, why string, now time.Time) domain.Match {
 // Later is the record when the cluster could not do it now.
 func Later(m domain.Match, why string, now time.Time) domain.Match {
 	m.Reason = why
-	m.Next = now.Add(again(m.Attempts))
+	m.Next = now.Add(again.Nth(m.Attempts))
 	m.Attempts++
 	return m
 }
@@ -245,9 +221,9 @@ func Arriving(m *domain.Match, now time.Time) (until time.Time) {
 	if m.Made == nil || m.Made.UID != "" || m.Made.Sent.IsZero() {
 		return time.Time{}
 	}
-	until = m.Made.Sent.Add(SendWithin + lasts + arrives)
+	until = m.Made.Sent.Add(policy.SendWithin + policy.CreateLasts + policy.CreateArrives)
 	if !m.Made.Over.IsZero() {
-		until = m.Made.Over.Add(arrives)
+		until = m.Made.Over.Add(policy.CreateArrives)
 	}
 	if !now.Before(until) {
 		return time.Time{}
@@ -266,7 +242,7 @@ func Evicted(m domain.Match, now time.Time) domain.Match {
 func Withdrawn(m domain.Match, now time.Time) domain.Match {
 	m.Made, m.Mark, m.Reason, m.Next = nil, domain.MarkPending, "", time.Time{}
 	if m.Attempts > 0 {
-		m.Next = now.Add(again(m.Attempts - 1))
+		m.Next = now.Add(again.Nth(m.Attempts - 1))
 	}
 	return m
 }
@@ -280,13 +256,13 @@ func Leaving(m domain.Match, why string, now time.Time) domain.Match {
 // Waiting is the record when something is waited for that takes as long as it takes: a finalizer, say. Nobody needs to know at
 // once that it is over after an hour.
 func Waiting(m domain.Match, why string, now time.Time) domain.Match {
-	m.Reason, m.Next = why, now.Add(min(max(now.Sub(m.Due)/4, firstAgain), longestWait))
+	m.Reason, m.Next = why, now.Add(min(max(now.Sub(m.Due)/4, policy.FirstAgain), policy.LongestWait))
 	return m
 }
 
 // Stuck is the record when the cluster refuses to delete what was made. That is tried again.
 func Stuck(m domain.Match, why string, now time.Time) domain.Match {
-	m.Mark, m.Reason, m.Next = domain.MarkDoomed, why, now.Add(longestAgain)
+	m.Mark, m.Reason, m.Next = domain.MarkDoomed, why, now.Add(policy.LongestAgain)
 	return m
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Backoff is the wait between one try and the next: First, then twice as long each time, and at most Most. Of each wait up
@@ -20,7 +22,7 @@ func (b *Backoff) Wait(ctx context.Context) error { return For(ctx, b.Next()) }
 
 // Next is how long the next wait is, for those who wait for something else at the same time.
 func (b *Backoff) Next() time.Duration {
-	b.last = min(max(2*b.last, b.First), b.Most)
+	b.last = policy.Doubling{First: b.First, Most: b.Most}.After(b.last)
 	return b.last - rand.N(b.last/4+1) // #nosec G404 -- nobody gains by guessing it
 }
 

@@ -52,15 +52,26 @@ func TestTimesAreInOrder(t *testing.T) {
 		"another token for a session is there, or is not to be had, before who asks is told to come again": {
 			{"RenewLook", policy.RenewLook}, {"Keys", policy.Keys}, {"Renew", policy.Renew}, {"Prove", policy.Prove},
 		},
-		"looks at a report":               {{"FirstLook", policy.FirstLook}, {"LongestLook", policy.LongestLook}, {"Confirm", policy.Confirm}},
-		"looks at a certificate":          {{"LongestLook", policy.LongestLook}, {"Sign", policy.Sign}},
-		"looks at a hook":                 {{"FirstLook", policy.FirstLook}, {"LongestHookLook", policy.LongestHookLook}},
-		"looks at an app":                 {{"FirstReadyLook", policy.FirstReadyLook}, {"LongestReadyLook", policy.LongestReadyLook}},
-		"words about an app":              {{"FirstLacking", policy.FirstLacking}, {"LongestLacking", policy.LongestLacking}},
-		"attempts at work":                {{"FirstWork", policy.FirstWork}, {"LongestWork", policy.LongestWork}},
-		"looks at what leaves":            {{"FirstLeaving", policy.FirstLeaving}, {"LongestLeaving", policy.LongestLeaving}},
-		"looks at a cluster that is away": {{"FirstAway", policy.FirstAway}, {"LongestAway", policy.LongestAway}},
-		"tries of a watch":                {{"FirstWatch", policy.FirstWatch}, {"LongestWatch", policy.LongestWatch}},
+		"who asks the engine for a list or an explanation answers without it in time": {
+			{"SignCounts", policy.SignCounts}, {"ListCounts", policy.ListCounts}, {"Describe", policy.Describe}, {"Explain", policy.Explain}, {"Plain", policy.Plain},
+		},
+		"a write that is refused is taken back before its request is cut": {{"Undo", policy.Undo}, {"Plain", policy.Plain}},
+		"a cluster is tried while it is registered":                       {{"ClusterTry", policy.ClusterTry}, {"Plain", policy.Plain}},
+		"watches are waited for a part of the time for which they stand":  {{"SignWatchesWait", policy.SignWatchesWait}, {"SignWatches", policy.SignWatches}},
+		"tables are looked at as long as they are kept":                   {{"TablesAnew", policy.TablesAnew}, {"TablesKept", policy.TablesKept}},
+		"tables that were given up":                                       {{"FirstTables", policy.FirstTables}, {"LongestTables", policy.LongestTables}},
+		"a stream that was displaced ends before others look":             {{"StreamLeast", policy.StreamLeast}, {"StreamHandOver", policy.StreamHandOver}, {"StreamStands", policy.StreamStands}, {"Lost", policy.Lost}, {"Unfinished", policy.Unfinished}},
+		"matches are tried again":                                         {{"FirstAgain", policy.FirstAgain}, {"LongestAgain", policy.LongestAgain}, {"Lives", policy.Lives}},
+		"matches that are being deleted are looked at":                    {{"FirstAgain", policy.FirstAgain}, {"LongestWait", policy.LongestWait}, {"LongestAgain", policy.LongestAgain}},
+		"looks at a report":                                               {{"FirstLook", policy.FirstLook}, {"LongestLook", policy.LongestLook}, {"Confirm", policy.Confirm}},
+		"looks at a certificate":                                          {{"LongestLook", policy.LongestLook}, {"Sign", policy.Sign}},
+		"looks at a hook":                                                 {{"FirstLook", policy.FirstLook}, {"LongestHookLook", policy.LongestHookLook}},
+		"looks at an app":                                                 {{"FirstReadyLook", policy.FirstReadyLook}, {"LongestReadyLook", policy.LongestReadyLook}},
+		"words about an app":                                              {{"FirstLacking", policy.FirstLacking}, {"LongestLacking", policy.LongestLacking}},
+		"attempts at work":                                                {{"FirstWork", policy.FirstWork}, {"LongestWork", policy.LongestWork}},
+		"looks at what leaves":                                            {{"FirstLeaving", policy.FirstLeaving}, {"LongestLeaving", policy.LongestLeaving}},
+		"looks at a cluster that is away":                                 {{"FirstAway", policy.FirstAway}, {"LongestAway", policy.LongestAway}},
+		"tries of a watch":                                                {{"FirstWatch", policy.FirstWatch}, {"LongestWatch", policy.LongestWatch}},
 	} {
 		for i := range chain[1:] {
 			less, more := chain[i], chain[i+1]
@@ -71,7 +82,8 @@ func TestTimesAreInOrder(t *testing.T) {
 
 // homes are the packages whose times live here, with their file that may have some: what only workflows wait for.
 var homes = map[string]string{
-	"api": "", "worker": "", "activities": "", "internal/engine": "", "workflows": "policies.go",
+	"api": "", "worker": "", "activities": "", "internal/engine": "", "internal/service": "", "internal/match": "",
+	"workflows": "policies.go",
 }
 
 // TestNoTimesElsewhere: a time that is written where it is used is one that no other time can be compared with.

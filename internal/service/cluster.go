@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 )
 
@@ -121,9 +121,6 @@ func (s *Service) remarkAgent(ctx context.Context, from, to *domain.Cluster) err
 	return err
 }
 
-// tryTime bounds the look whether a cluster can be reached.
-const tryTime = 5 * time.Second
-
 // try notes whether the cluster can be reached with its kubeconfig. That it cannot is no refusal, as clusters are registered
 // before they are up; Precondition where it must answer.
 func (s *Service) try(ctx context.Context, c *domain.Cluster) error {
@@ -133,7 +130,7 @@ func (s *Service) try(ctx context.Context, c *domain.Cluster) error {
 	version := ""
 	kubeconfig, err := s.kubeconfig(ctx, c)
 	if err == nil {
-		trying, cancel := context.WithTimeout(ctx, tryTime)
+		trying, cancel := context.WithTimeout(ctx, policy.ClusterTry)
 		defer cancel()
 		version, err = s.checks.Reach(trying, kubeconfig)
 	}

@@ -68,12 +68,11 @@ type keptKey struct {
 	extent tablesExtent
 }
 
-// How often all clusters are looked at, whatever versions say: a process that dies while it stores what a cluster says leaves
-// the old one. And for how long tables that were given up are left alone: longer each time.
-const (
-	keptAnew, keptShare   = 10 * time.Second, 10
-	firstRetry, lastRetry = time.Minute, time.Hour
-)
+// keptShare is how many times as long as a look at all clusters has taken there is none after it.
+const keptShare = 10
+
+// retries is for how long tables that were given up are left alone.
+var retries = policy.Doubling{First: policy.FirstTables, Most: policy.LongestTables}
 
 // errTooMuch is that of a group whose rows cannot be looked at in time.
 var errTooMuch = fail.New(fail.Timeout, "the clusters of the group report more than can be looked at in %s; it goes on when you ask again", policy.Tables)
@@ -186,7 +185,7 @@ func (k *kept) renew(ctx context.Context) error {
 
 // old says whether all clusters are to be looked at again. Where that takes long, it is done less often.
 func (k *kept) old() bool {
-	return k.tables.lifecycle.now().Sub(k.all) > max(keptAnew, keptShare*k.took)
+	return k.tables.lifecycle.now().Sub(k.all) > max(policy.TablesAnew, keptShare*k.took)
 }
 
 // dependence is what tables depend on, all of it.
@@ -358,11 +357,11 @@ func (k *kept) tryAgain() {
 	case !k.set.GivenUp():
 		k.retry, k.backoff = time.Time{}, 0
 	case k.retry.IsZero():
-		k.backoff = firstRetry
+		k.backoff = retries.After(0)
 		k.retry = now.Add(k.backoff)
 	case now.After(k.retry):
 		k.set.Retry()
-		k.backoff = min(2*k.backoff, lastRetry)
+		k.backoff = retries.After(k.backoff)
 		k.retry = now.Add(k.backoff)
 	}
 }

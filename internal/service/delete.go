@@ -8,6 +8,7 @@ import (
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 )
 
@@ -41,7 +42,7 @@ func (s *Service) Remove(ctx context.Context, noun *domain.Noun, key domain.Key)
 // by one of them can delete the scope again until all are gone. What is left gives rights to nothing, and goes before another scope
 // gets the name.
 func (s *Service) unbind(ctx context.Context, scope domain.Key) (found bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime) // the caller's right may be among them
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Undo) // the caller's right may be among them
 	defer cancel()
 	for _, n := range domain.BindingNouns {
 		if n.Parent == nil {
@@ -151,7 +152,7 @@ func (s *Service) RemoveCluster(ctx context.Context, key domain.Key, abandon boo
 	if without == nil || err != nil && !fail.Is(err, fail.NotFound) {
 		return left, err
 	}
-	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Undo)
 	defer cancel()
 	labels, listErr := s.store.List(whole, domain.ClusterLabels, key)
 	if listErr != nil {

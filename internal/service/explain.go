@@ -3,12 +3,11 @@ package service
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/status"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/view"
 )
 
@@ -36,9 +35,6 @@ func NewExplainer(l *Lifecycle, runs Runs, ui explain.WebUI) *Explainer {
 	return &Explainer{lifecycle: l, runs: runs, ui: ui}
 }
 
-// engineTimeout bounds all that is asked of the engine for one explanation: an explanation without it must come soon.
-const engineTimeout = 6 * time.Second
-
 // Explain says why an owner is not as it was wished, from its history, the records of its last app context, the run of
 // the last operation and the work that is under way, and what clusters report. Without the engine it says what the
 // store knows. Errors: NotFound; those of the store.
@@ -61,7 +57,7 @@ func (x *Explainer) look(ctx context.Context, key domain.Key) (*explain.Situatio
 	if err != nil {
 		return nil, nil, err
 	}
-	asking, cancel := context.WithTimeout(ctx, engineTimeout)
+	asking, cancel := context.WithTimeout(ctx, policy.Explain)
 	defer cancel()
 	s, err := x.situation(ctx, asking, owner)
 	if err != nil {
@@ -202,12 +198,14 @@ func (x *Explainer) instance(ctx, asking context.Context, s *explain.Situation, 
 // is under way.
 func (x *Explainer) apps(ctx, asking context.Context, s *explain.Situation, scope domain.Scope) error {
 	gather := func(ctx context.Context, running bool) error {
-		d := &StatusDocument{query: status.Query{Type: status.TypeReady}}
-		d.source.ContextID, d.source.Status = scope.ContextID, s.Status
-		if err := x.lifecycle.gatherApps(ctx, d, s.Instance, scope, running); err != nil {
+		records, err := x.lifecycle.recordsOf(ctx, s.Instance, scope, running)
+		if err != nil {
 			return err
 		}
-		source := &d.source.Source
+		source := &view.Source{ContextID: scope.ContextID, Status: s.Status}
+		if err := x.lifecycle.gatherReports(ctx, source, s.Instance, records, nil); err != nil {
+			return err
+		}
 		if s.Only != nil {
 			source = source.On(*s.Only)
 		}

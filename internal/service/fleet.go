@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/view"
@@ -196,9 +197,8 @@ const unreadableText = "it cannot be read: who changed it in the database was no
 
 // Of operations that go on the workflows are asked how far they are: a few at a time, and not more than that for one list.
 const (
-	asked     = 64
-	askedAt   = 8
-	askedTime = 2 * time.Second
+	asked   = 64
+	askedAt = 8
 )
 
 // groups says where groups stand: the records of all their contexts are read at once.
@@ -232,7 +232,7 @@ func (f *Fleet) groups(ctx context.Context, objects []domain.Object, unreadable 
 		}
 		all = append(all, group)
 	}
-	ctx, cancel := context.WithTimeout(ctx, askedTime)
+	ctx, cancel := context.WithTimeout(ctx, policy.ListCounts)
 	defer cancel()
 	var going errgroup.Group
 	going.SetLimit(askedAt)

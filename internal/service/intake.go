@@ -52,10 +52,6 @@ func errCut(tenant string) error {
 	return fail.New(fail.Unavailable, "the stream of tenant %q was taken for lost: connect again", tenant)
 }
 
-// standsEvery is how often a stream looks whether it is the last one of its tenant still, when it says nothing, and whether who
-// speaks on it still may.
-const standsEvery = 5 * time.Second
-
 // Begin begins a stream of a tenant, and displaces the one that there is. What follows from what that has said is seen to first:
 // its process may have died before, and what this stream says again is no difference. Precondition when there is no such tenant.
 func (m *Matcher) Begin(ctx context.Context, tenant string) (*Intake, error) {
@@ -102,9 +98,6 @@ func (m *Matcher) Begin(ctx context.Context, tenant string) (*Intake, error) {
 	return in, nil
 }
 
-// handOverWithin is how long a stream waits at most for the end of the one that it displaces in the same process.
-const handOverWithin = time.Second
-
 // handOver ends the tenant's stream that this process reads, and waits until that is noted: after an end in order BeginStream has
 // nothing to write. An agent that connects again at once often does so before the end of the connection that it lost has arrived.
 // When it takes longer, or the other stream is another process's, BeginStream keeps that from storing more.
@@ -116,7 +109,7 @@ func (m *Matcher) handOver(ctx context.Context, tenant string) {
 		return
 	}
 	older.displace(errDisplaced(tenant))
-	late := time.NewTimer(handOverWithin)
+	late := time.NewTimer(policy.StreamHandOver)
 	defer late.Stop()
 	select {
 	case <-older.over:
@@ -145,7 +138,7 @@ func (in *Intake) displace(cause error) { in.end(cause) }
 func (in *Intake) stand() {
 	m := in.matcher
 	for {
-		next := time.NewTimer(standsEvery - time.Since(m.began)%standsEvery)
+		next := time.NewTimer(policy.StreamStands - time.Since(m.began)%policy.StreamStands)
 		select {
 		case <-in.ctx.Done():
 			next.Stop()
@@ -170,7 +163,7 @@ func (in *Intake) lost(ctx context.Context) error {
 	return errDisplaced(tenant)
 }
 
-// SpokenBy says who speaks on the stream: it ends within standsEvery when that one may not any more. What arrives after that is
+// SpokenBy says who speaks on the stream: it ends within policy.StreamStands when that one may not any more. What arrives after that is
 // not stored.
 func (in *Intake) SpokenBy(s *Speaker) {
 	if s.token == "" && s.Until.IsZero() {
@@ -183,9 +176,9 @@ func (in *Intake) SpokenBy(s *Speaker) {
 // listen looks now and then whether a speaker may still speak.
 func (in *Intake) listen(s *Speaker) {
 	for {
-		wait := standsEvery
+		wait := policy.StreamStands
 		if !s.Until.IsZero() {
-			wait = max(min(wait, s.Until.Sub(in.matcher.now())), time.Millisecond)
+			wait = max(min(wait, s.Until.Sub(in.matcher.now())), policy.StreamLeast)
 		}
 		next := time.NewTimer(wait)
 		select {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 )
 
@@ -135,13 +135,10 @@ func describe(noun *domain.Noun, key domain.Key) string {
 	return fmt.Sprintf("%s %q", noun.Title, name)
 }
 
-// undoTime bounds the taking back of a write.
-const undoTime = 10 * time.Second
-
 // undo takes a write back. It goes on when the caller has left: a write that was refused must not stay.
 // The refusal is the answer; when the taking back fails too, that is part of it.
 func (s *Service) undo(ctx context.Context, refusal error, take func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Undo)
 	defer cancel()
 	err := take(ctx)
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/share"
 )
 
@@ -21,8 +22,7 @@ type keeper struct {
 // Bounds of what nobody reads now.
 const (
 	keptBytes = 64 << 20
-	keptTime  = time.Minute // since it was asked for
-	keptLeast = 16 << 10    // is what each counts at least
+	keptLeast = 16 << 10 // is what each counts at least
 )
 
 func newKeeper(now func() time.Time) *keeper { return &keeper{now: now, kept: map[keptKey]*kept{}} }
@@ -66,7 +66,7 @@ func (s *keeper) tidy() {
 	for key, k := range s.kept {
 		switch {
 		case k.pins > 0:
-		case now.Sub(k.used) > keptTime:
+		case now.Sub(k.used) > policy.TablesKept:
 			delete(s.kept, key)
 		default:
 			bytes += k.size
@@ -83,7 +83,7 @@ func (s *keeper) tidy() {
 		bytes -= oldest.size
 	}
 	if len(s.kept) > 0 && s.timer == nil {
-		s.timer = time.AfterFunc(keptTime, s.later)
+		s.timer = time.AfterFunc(policy.TablesKept, s.later)
 	}
 }
 

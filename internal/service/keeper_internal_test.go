@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // TestWhatIsReadNowStays, however large it is: those who ask meanwhile share it. After that it goes by its size, or its time.
@@ -28,11 +30,11 @@ func TestWhatIsReadNowStays(t *testing.T) {
 	small := tables.kept(group, extent("small"))
 	tables.keeper.release(small)
 	require.Same(t, small, tables.kept(group, extent("small")))
-	now = now.Add(keptTime + time.Second)
+	now = now.Add(policy.TablesKept + time.Second)
 	tables.keeper.later()
 	require.Same(t, small, tables.keeper.kept[small.key], "somebody reads it")
 	tables.keeper.release(small)
-	now = now.Add(keptTime + time.Second)
+	now = now.Add(policy.TablesKept + time.Second)
 	tables.keeper.later()
 	require.Empty(t, tables.keeper.kept)
 }
@@ -74,7 +76,7 @@ func TestWhatIsTooMuchGoesOldestFirst(t *testing.T) {
 	tables.keeper.release(read)
 	require.NotContains(t, names(), "read")
 	require.NotNil(t, tables.keeper.timer, "else they stay when nobody asks any more")
-	now = now.Add(keptTime + time.Second)
+	now = now.Add(policy.TablesKept + time.Second)
 	tables.keeper.later()
 	require.Empty(t, names())
 	require.Nil(t, tables.keeper.timer)
@@ -127,7 +129,7 @@ func TestTheKeeperKeepsItsBounds(t *testing.T) {
 		for _, k := range read {
 			tables.keeper.release(k)
 		}
-		now = now.Add(keptTime + time.Second)
+		now = now.Add(policy.TablesKept + time.Second)
 		tables.keeper.later()
 		require.Empty(t, tables.keeper.kept)
 	}

@@ -488,12 +488,8 @@ func (m *Matcher) kick(tenant string) {
 	})
 }
 
-// When somebody looks for what others have left, and how long a change may take before it counts as left.
-const (
-	pulseEvery      = domain.PulseLife / 3
-	sweepEvery      = 10 * time.Second
-	unfinishedAfter = 30 * time.Second
-)
+// pulseEvery is how often a process says that its streams live.
+const pulseEvery = domain.PulseLife / 3
 
 // Run gives the pulses by which the streams of this process live, and looks for what others have left, until ctx ends.
 func (m *Matcher) Run(ctx context.Context) {
@@ -502,7 +498,7 @@ func (m *Matcher) Run(ctx context.Context) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		_ = m.store.Pulse(ctx, m.process, m.now()) // the next one counts as well
-		if m.now().Sub(swept) >= sweepEvery {
+		if m.now().Sub(swept) >= policy.Lost {
 			swept = m.now()
 			_ = m.Sweep(ctx) // what fails is done the next time
 		}
@@ -522,7 +518,7 @@ func (m *Matcher) Close() { m.work.Wait() }
 // Sweep does what processes that died have left: it looks for the tenants whose settings were being changed, and for those
 // whose streams were lost. It removes the workloads whose time is over. What fails for one tenant keeps none of the others waiting.
 func (m *Matcher) Sweep(ctx context.Context) error {
-	unfinished, err := m.store.UnfinishedSettings(ctx, unfinishedAfter)
+	unfinished, err := m.store.UnfinishedSettings(ctx, policy.Unfinished)
 	failed := []error{err}
 	for tenant, tokens := range unfinished {
 		failed = append(failed, m.finish(ctx, tenant, tokens))

@@ -91,7 +91,7 @@ type Checks struct {
 	Kubeconfig func(kubeconfig []byte) error
 	// Expiry is when the first credential of a kubeconfig expires, zero for never; nil for a service that asks for none.
 	Expiry func(kubeconfig []byte) time.Time
-	// Reach says whether a cluster can be reached with a kubeconfig, in tryTime at most. Its error says why not, in words
+	// Reach says whether a cluster can be reached with a kubeconfig, in policy.ClusterTry at most. Its error says why not, in words
 	// that may be shown; version is that of its Kubernetes, as far as it tells. nil for a service that tries none.
 	Reach func(ctx context.Context, kubeconfig []byte) (version string, err error)
 	// See asks a cluster what it is like with a kubeconfig that is to have the rights of a ClusterRole. Errors are those of Reach.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/view"
@@ -99,13 +100,10 @@ func (l *Lifecycle) signContext(ctx context.Context, s *sign, key domain.Key, co
 	return err
 }
 
-// countsTime is how long an operation may take to say where it stands: it does not answer while no worker has it.
-const countsTime = time.Second
-
 // countsNow are the counts of a running operation. That there are none is a sign too: it has not begun, is over, or no
 // worker takes care of it.
 func (l *Lifecycle) countsNow(ctx context.Context, s domain.Scope) map[domain.ResourceState]int {
-	ctx, cancel := context.WithTimeout(ctx, countsTime)
+	ctx, cancel := context.WithTimeout(ctx, policy.SignCounts)
 	defer cancel()
 	counts, err := l.engine.Counts(ctx, s)
 	if err != nil {
@@ -183,10 +181,6 @@ func contactsNow(clusters []domain.ClusterName, watches map[domain.ClusterName]d
 	return d
 }
 
-// watchesAge is how old the watches of a sign may be: they are those of all clusters, for all groups that somebody
-// watches, and a pulse that fails is noticed after domain.PulseLife only.
-const watchesAge = time.Second
-
 // recent keeps the last answers of Heard. Callers that find the watches too old wait a moment for newer ones, and go on with
 // the old ones when that takes long, as it does with thousands of clusters: who looks often must not be kept by it.
 type recent struct {
@@ -199,11 +193,8 @@ type recent struct {
 	changes int // of rules
 }
 
-// How long watches that are too old are waited for, and how old they may get at the most.
-const (
-	recentWait = 20 * time.Millisecond
-	recentMost = domain.PulseEvery
-)
+// recentMost is how old watches may get at the most.
+const recentMost = domain.PulseEvery
 
 // number is that of rules: another one when they are not those of the last time.
 func (r *recent) number(rules *readiness.Rules) int {
@@ -242,7 +233,7 @@ func (r *recent) begin(ctx context.Context, heard Heard, now Clock) (kept map[do
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old := now().Sub(r.at)
-	if r.watches != nil && old < watchesAge {
+	if r.watches != nil && old < policy.SignWatches {
 		return r.watches, nil, nil
 	}
 	if r.reading == nil {
@@ -250,7 +241,7 @@ func (r *recent) begin(ctx context.Context, heard Heard, now Clock) (kept map[do
 		go r.read(context.WithoutCancel(ctx), heard, now())
 	}
 	if r.watches != nil && old < recentMost {
-		enough = time.After(recentWait)
+		enough = time.After(policy.SignWatchesWait)
 	}
 	return r.watches, r.reading, enough
 }

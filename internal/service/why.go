@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // TenantRuns describes what settles the matches of tenants. engine.Engine has it.
@@ -112,7 +113,7 @@ func (m *Matcher) knownOf(ctx context.Context, tenant string, rule domain.Key) (
 		return nil, err
 	}
 	if m.runs != nil && slices.ContainsFunc(k.Matches, func(one domain.Match) bool { return !one.Due.IsZero() }) {
-		asking, cancel := context.WithTimeout(ctx, engineTimeout)
+		asking, cancel := context.WithTimeout(ctx, policy.Explain)
 		defer cancel()
 		if k.Run, err = m.runs.Settling(asking, tenant); err != nil {
 			k.Silent = fail.TextOf(err)

@@ -149,7 +149,13 @@ func (s *Store) putChanges(ctx context.Context, contextID string, ids []string) 
 		return err
 	}
 	s.chains.tell(ids)
-	return s.trim(ctx, contextID, c, !known)
+	if known {
+		return s.trim(ctx, contextID, c, trimmedAtOnce)
+	}
+	if err := s.adopt(ctx, contextID, c); err != nil {
+		return err
+	}
+	return s.trim(ctx, contextID, c, 0)
 }
 
 // findTail reads where the chain ends, or ended a moment ago.
@@ -174,24 +180,23 @@ func (s *Store) step(ctx context.Context, contextID string, c *chain) error {
 	return err
 }
 
-// trim removes what is old of the chain: what this process has added, and at first what others have left.
-func (s *Store) trim(ctx context.Context, contextID string, c *chain, all bool) error {
+// adopt takes what others have left of the chain that is old, to be trimmed with what this process has added.
+func (s *Store) adopt(ctx context.Context, contextID string, c *chain) error {
 	old := s.now().Add(-changesKept)
-	if all {
-		err := each(ctx, s, s.changes(contextID), below(contextID), func() *changeDoc { return &changeDoc{} }, func(d *changeDoc) {
-			if d.Version.Timestamp().Before(old) {
-				c.entries = append([]chainEntry{{d.ID, d.Version.Timestamp()}}, c.entries...)
-			}
-		})
-		if err != nil {
-			return err
+	return each(ctx, s, s.changes(contextID), below(contextID), func() *changeDoc { return &changeDoc{} }, func(d *changeDoc) {
+		if d.Version.Timestamp().Before(old) {
+			c.entries = append([]chainEntry{{d.ID, d.Version.Timestamp()}}, c.entries...)
 		}
-	}
-	n := 0
+	})
+}
+
+// trim removes what is old of the chain, if it is so many entries or more.
+func (s *Store) trim(ctx context.Context, contextID string, c *chain, least int) error {
+	n, old := 0, s.now().Add(-changesKept)
 	for n < len(c.entries) && c.entries[n].at.Before(old) {
 		n++
 	}
-	if n < trimmedAtOnce && !all {
+	if n < least {
 		return nil
 	}
 	for part := range slices.Chunk(c.entries[:n], trimmedAtOnce) {

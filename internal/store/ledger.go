@@ -16,6 +16,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/secret"
@@ -190,9 +191,18 @@ func (l *ledgers) known(ctx context.Context, tenant string, see func(*book)) err
 	return nil
 }
 
+// edit is what an entry is to say.
+type edit struct {
+	puts   []put
+	begins bool // a stream begins with the entry
+	whole  bool // puts are all values
+}
+
+func (e edit) empty() bool { return len(e.puts) == 0 && !e.begins && !e.whole }
+
 // change writes what decide says, as one entry. Decide is called again when others have written meanwhile. What it finds
 // wrong, and that there is nothing to write, counts only by what is stored.
-func (l *ledgers) change(ctx context.Context, tenant string, decide func(*book) (puts []put, begins bool, err error)) error {
+func (l *ledgers) change(ctx context.Context, tenant string, decide func(*book) (edit, error)) error {
 	b, leave, err := l.enter(ctx, tenant)
 	if err != nil {
 		return err
@@ -204,43 +214,41 @@ func (l *ledgers) change(ctx context.Context, tenant string, decide func(*book) 
 			return err
 		}
 	}
-	for {
-		puts, begins, err := decide(b)
-		if err != nil || len(puts) == 0 && !begins {
-			if fresh {
-				return err
-			}
+	return cas.Do(ctx, func() error {
+		change, err := decide(b)
+		if !fresh && (err != nil || change.empty()) {
 			fresh = true
 			moved, lookErr := l.advance(ctx, tenant, b)
-			switch {
-			case lookErr != nil:
+			if lookErr != nil {
 				return lookErr
-			case !moved:
-				return err
 			}
-			continue
+			if moved {
+				change, err = decide(b)
+			}
 		}
-		err = l.add(ctx, tenant, b, puts, begins, false)
-		if errors.Is(err, errTaken) {
+		if err != nil || change.empty() {
+			return err
+		}
+		err = l.add(ctx, tenant, b, change)
+		if errors.Is(err, cas.ErrOvertaken) {
+			fresh = true
 			if _, err := l.advance(ctx, tenant, b); err != nil {
 				return err
 			}
-			fresh = true
-			continue
 		}
 		return err
-	}
+	})
 }
 
-// add inserts the next entry; errTaken when there is one. What the caller does not wait for any more is written all the same:
-// nobody would know.
-func (l *ledgers) add(ctx context.Context, tenant string, b *book, puts []put, begins, whole bool) error {
+// add inserts the next entry; cas.ErrOvertaken when there is one. What the caller does not wait for any more is written all the
+// same: nobody would know.
+func (l *ledgers) add(ctx context.Context, tenant string, b *book, change edit) error {
 	ctx = context.WithoutCancel(ctx)
-	e := entry{ID: entryID(tenant, b.seq+1), By: bson.NewObjectID().Hex(), Begun: b.begun, Whole: whole}
-	if begins {
+	e := entry{ID: entryID(tenant, b.seq+1), By: bson.NewObjectID().Hex(), Begun: b.begun, Whole: change.whole}
+	if change.begins {
 		e.Begun = b.seq + 1
 	}
-	data, err := l.store.keys.SealBytes(l.place(&e), encoder.EncodeAll(encodePuts(puts), nil))
+	data, err := l.store.keys.SealBytes(l.place(&e), encoder.EncodeAll(encodePuts(change.puts), nil))
 	if err != nil {
 		return err
 	}
@@ -257,11 +265,15 @@ func (l *ledgers) add(ctx context.Context, tenant string, b *book, puts []put, b
 		data = nil
 	}
 	e.Data = data
-	if err := l.adds.do(ctx, ledgerAdd{l.collection(tenant), e}); err != nil {
+	err = l.adds.do(ctx, ledgerAdd{l.collection(tenant), e})
+	if errors.Is(err, errTaken) {
+		return cas.ErrOvertaken
+	}
+	if err != nil {
 		return err
 	}
-	b.apply(&e, puts, size)
-	if !whole && (b.later >= wholeAfter || b.since > max(b.whole, wholeFrom)) {
+	b.apply(&e, change.puts, size)
+	if !change.whole && (b.later >= wholeAfter || b.since > max(b.whole, wholeFrom)) {
 		_ = l.rewrite(ctx, tenant, b) // what fails is done with a later one
 	}
 	return nil
@@ -273,7 +285,7 @@ func (l *ledgers) rewrite(ctx context.Context, tenant string, b *book) error {
 	for _, id := range slices.Sorted(maps.Keys(b.values)) {
 		puts = append(puts, put{id, b.values[id]})
 	}
-	if err := l.add(ctx, tenant, b, puts, false, true); err != nil {
+	if err := l.add(ctx, tenant, b, edit{puts: puts, whole: true}); err != nil {
 		return err
 	}
 	l.trim(ctx, tenant, b.seq)
@@ -296,21 +308,19 @@ func (l *ledgers) clear(ctx context.Context, tenant string) error {
 		return err
 	}
 	defer leave()
-	for {
+	return cas.Do(ctx, func() error {
 		if _, err := l.advance(ctx, tenant, b); err != nil {
 			return err
 		}
 		if b.seq == 0 {
 			return nil
 		}
-		err := l.add(ctx, tenant, b, nil, true, true)
+		err := l.add(ctx, tenant, b, edit{begins: true, whole: true})
 		if err == nil {
 			l.trim(ctx, tenant, b.seq)
 		}
-		if !errors.Is(err, errTaken) {
-			return err
-		}
-	}
+		return err
+	})
 }
 
 // advance brings a book up to what is stored, and says whether that was more.

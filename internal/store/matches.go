@@ -68,20 +68,20 @@ func (s *Store) WriteMatches(ctx context.Context, tenant string, write, remove [
 	for i := range remove {
 		puts, before = append(puts, put{remove[i].ID(), nil}), append(before, remove[i].Revision)
 	}
-	err := s.matches.change(ctx, tenant, func(b *book) ([]put, bool, error) {
+	err := s.matches.change(ctx, tenant, func(b *book) (edit, error) {
 		for i, p := range puts {
 			if have := revisionOf(b.values[p.id]); have != before[i] {
-				return nil, false, fail.New(fail.Conflict, "match %s was changed meanwhile; try again", p.id)
+				return edit{}, fail.New(fail.Conflict, "match %s was changed meanwhile; try again", p.id)
 			}
 		}
 		for i := range write { // each write is an entry, so that no record has come as far as the number of the next one
 			if before[i] == 0 {
 				if err := encode(i, b.seq+1); err != nil {
-					return nil, false, err
+					return edit{}, err
 				}
 			}
 		}
-		return puts, false, nil
+		return edit{puts: puts}, nil
 	})
 	if err == nil {
 		copy(write, written)

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
@@ -407,20 +407,17 @@ func (l *ledgers) sealAnew(ctx context.Context, tenant string) (bool, error) {
 		return false, err
 	}
 	defer leave()
-	for {
+	there := false
+	err = cas.Do(ctx, func() error {
 		if _, err := l.advance(ctx, tenant, b); err != nil {
-			return false, err
+			return err
 		}
-		if b.seq == 0 {
-			return false, nil
+		if there = b.seq > 0; !there {
+			return nil
 		}
-		if err := l.rewrite(ctx, tenant, b); !errors.Is(err, errTaken) {
-			return err == nil, err
-		}
-		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
-		}
-	}
+		return l.rewrite(ctx, tenant, b)
+	})
+	return there && err == nil, err
 }
 
 // packedParts opens what an observation has, as it was compressed: the names, and the frames of bodies.

@@ -41,30 +41,37 @@ func (s *Store) BeginStream(ctx context.Context, tenant, process string) (*domai
 		}
 		next := streamDoc{Tenant: tenant, Token: begun.Token, Process: process, TenantStream: last.TenantStream}
 		next.Since, next.Ended, next.Settled = s.now(), time.Time{}, false
-		if err := s.replaceStream(ctx, &next, last.Token, first); err != nil {
+		if first {
+			err = s.insertStream(ctx, &next)
+		} else {
+			err = s.replaceStream(ctx, &next, last.Token)
+		}
+		if err != nil {
 			return err
 		}
 		begun.LeftOut, begun.LeftOutCount, begun.Unsettled = last.LeftOut, last.LeftOutCount, !first && !last.Settled
 		if !begun.Unsettled {
 			return nil
 		}
-		return s.workloads.change(ctx, tenant, func(b *book) ([]put, bool, error) {
+		return s.workloads.change(ctx, tenant, func(b *book) (edit, error) {
 			begun.Begun = b.seq + 1
-			return nil, true, nil
+			return edit{begins: true}, nil
 		})
 	})
 	return begun, err
 }
 
-// replaceStream puts a document in place of that of an earlier stream.
-func (s *Store) replaceStream(ctx context.Context, next *streamDoc, before string, first bool) error {
-	if first {
-		inserted, err := s.insertOnce(ctx, s.streams(), next)
-		if err == nil && !inserted {
-			return cas.ErrOvertaken
-		}
-		return err
+// insertStream stores the document of a tenant's first stream.
+func (s *Store) insertStream(ctx context.Context, next *streamDoc) error {
+	inserted, err := s.insertOnce(ctx, s.streams(), next)
+	if err == nil && !inserted {
+		return cas.ErrOvertaken
 	}
+	return err
+}
+
+// replaceStream puts a document in place of that of an earlier stream.
+func (s *Store) replaceStream(ctx context.Context, next *streamDoc, before string) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	r, err := s.streams().ReplaceOne(ctx, ofToken(next.Tenant, before), next)
@@ -178,7 +185,7 @@ func (s *Store) LostStreams(ctx context.Context) ([]*domain.Stream, error) {
 // on.
 func (s *Store) CutStream(ctx context.Context, lost *domain.Stream) error {
 	cut := false
-	err := s.workloads.change(ctx, lost.Tenant, func(*book) ([]put, bool, error) {
+	err := s.workloads.change(ctx, lost.Tenant, func(*book) (edit, error) {
 		var d streamDoc
 		err := s.findOne(ctx, s.streams(), lost.Tenant, &d)
 		// One that ends itself says nothing after that. Who begins meanwhile writes an entry after this look, and there is another.
@@ -186,7 +193,7 @@ func (s *Store) CutStream(ctx context.Context, lost *domain.Stream) error {
 		if fail.Is(err, fail.NotFound) {
 			err = nil
 		}
-		return nil, cut, err
+		return edit{begins: cut}, err
 	})
 	if err != nil || !cut {
 		return err

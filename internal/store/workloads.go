@@ -89,14 +89,14 @@ func (s *Store) WriteWorkloads(ctx context.Context, tenant string, w *domain.Wor
 		}
 		encoded = append(encoded, put{one.ID, value})
 	}
-	err = s.workloads.change(ctx, tenant, func(b *book) ([]put, bool, error) {
+	err = s.workloads.change(ctx, tenant, func(b *book) (edit, error) {
 		if b.begun != w.Begun {
-			return nil, false, fail.New(fail.Aborted, "a newer stream of tenant %q has taken the place of this one", tenant)
+			return edit{}, fail.New(fail.Aborted, "a newer stream of tenant %q has taken the place of this one", tenant)
 		}
 		var puts []put
 		var err error
 		puts, written, err = decide(w, b, encoded)
-		return puts, false, err
+		return edit{puts: puts}, err
 	})
 	return written, err
 }
@@ -246,14 +246,15 @@ func goneSince(until time.Time) func([]byte) bool {
 }
 
 func (s *Store) removeWorkloads(ctx context.Context, tenant string, which func([]byte) bool) (removed []string, err error) {
-	err = s.workloads.change(ctx, tenant, func(b *book) (puts []put, _ bool, _ error) {
+	err = s.workloads.change(ctx, tenant, func(b *book) (edit, error) {
+		var e edit
 		removed = nil
 		for _, id := range slices.Sorted(maps.Keys(b.values)) {
 			if which(b.values[id]) {
-				removed, puts = append(removed, id), append(puts, put{id, nil})
+				removed, e.puts = append(removed, id), append(e.puts, put{id, nil})
 			}
 		}
-		return puts, false, nil
+		return e, nil
 	})
 	return removed, err
 }

@@ -325,8 +325,11 @@ func (k *carriage) step(ctx context.Context, do step, want, have *universe.Rule)
 		defer cancel()
 		_, err := k.client.Create(call, &universe.CreateRequest{Rule: want})
 		switch {
-		case status.Code(err) == codes.AlreadyExists:
-			err = k.arrived(ctx, again)
+		case status.Code(err) == codes.AlreadyExists && again:
+			err = k.arrived(ctx)
+		case status.Code(err) == codes.AlreadyExists: // somebody else has made it since we have looked
+			k.status.Made, k.status.Making = false, ""
+			err = errConflict
 		case refused(status.Code(err)) && !again: // this one has not made it
 			k.status.Making = ""
 		}
@@ -348,19 +351,15 @@ func (k *carriage) step(ctx context.Context, do step, want, have *universe.Rule)
 
 // arrived says whose a rule is that was made since we have looked: an earlier request of ours, of which there was no answer, may
 // have come late. errConflict when it is not ours.
-func (k *carriage) arrived(ctx context.Context, again bool) error {
-	if again {
-		have, err := k.get(ctx)
-		if err != nil {
-			return err
-		}
-		if have != nil && ours(have, &k.status) { // what differs is found by the next look
-			return nil
-		}
-		k.status.Made = false // what may be on its way still is noted as before
-		return errConflict
+func (k *carriage) arrived(ctx context.Context) error {
+	have, err := k.get(ctx)
+	if err != nil {
+		return err
 	}
-	k.status.Made, k.status.Making = false, ""
+	if have != nil && ours(have, &k.status) { // what differs is found by the next look
+		return nil
+	}
+	k.status.Made = false // what may be on its way still is noted as before
 	return errConflict
 }
 

@@ -15,14 +15,14 @@ import (
 // Begin begins the trail by a checkpoint, which names the writers that there are with the last records that are found of them, and
 // with their ends those of the dead. So the first thing that a process does after a crash is to seal what the one before it has left.
 func (t *Trail) Begin(ctx context.Context) error {
-	found, err := t.others(ctx, true)
+	found, err := t.everyOther(ctx)
 	if err != nil {
 		return err
 	}
 	if err := t.name(ctx, found); err != nil {
 		return err
 	}
-	return t.present(ctx, false)
+	return t.alive(ctx)
 }
 
 // Run seals what was written, looks after other writers and drops what was kept long enough, until ctx ends.
@@ -62,7 +62,7 @@ func (t *Trail) Close(ctx context.Context) error {
 		return err
 	}
 	t.done.Wait() // nothing is left to do
-	return t.present(ctx, true)
+	return t.ended(ctx)
 }
 
 // Seal makes a checkpoint of what is not sealed, if there is any.
@@ -76,12 +76,12 @@ func (t *Trail) Seal(ctx context.Context) error {
 	if err := t.state(ctx, audit.Checkpoint{}); err != nil {
 		return err
 	}
-	return t.present(ctx, false)
+	return t.alive(ctx)
 }
 
 // Look names other writers that have written, or died, since they were named, and says that this one is alive.
 func (t *Trail) Look(ctx context.Context) error {
-	found, err := t.others(ctx, false)
+	found, err := t.newOthers(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (t *Trail) Look(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.present(ctx, false)
+	return t.alive(ctx)
 }
 
 // state writes a checkpoint.
@@ -99,12 +99,20 @@ func (t *Trail) state(ctx context.Context, c audit.Checkpoint) error {
 	return err
 }
 
-// present says that the writer is alive, or has ended, and where its records are.
-func (t *Trail) present(ctx context.Context, closed bool) error {
+// alive says that the writer is alive, and where its records are.
+func (t *Trail) alive(ctx context.Context) error { return t.Store.PutAuditor(ctx, t.presence()) }
+
+// ended says that it has ended.
+func (t *Trail) ended(ctx context.Context) error {
+	p := t.presence()
+	p.Closed = true
+	return t.Store.PutAuditor(ctx, p)
+}
+
+func (t *Trail) presence() audit.Presence {
 	t.stood.Lock()
-	s := t.seal
-	t.stood.Unlock()
-	return t.Store.PutAuditor(ctx, audit.Presence{Writer: t.writer, Checkpoint: s.line, Seen: t.Now().UTC(), Closed: closed})
+	defer t.stood.Unlock()
+	return audit.Presence{Writer: t.writer, Checkpoint: t.seal.line, Seen: t.Now().UTC()}
 }
 
 // others are what is to be named of other writers.
@@ -134,10 +142,29 @@ func (t *Trail) name(ctx context.Context, o *others) error {
 	return nil
 }
 
-// others are the heads of writers to name: all of them, or those of which something is to be said that was not. Those that were not
-// seen for long are taken for dead: what is found of them is named as their end. Should one live, it says so, and goes on. Of what
-// presences say only what is signed is believed: where one is said to have ended, and has not signed that, what is there is named.
-func (t *Trail) others(ctx context.Context, all bool) (*others, error) {
+// other is another writer, as its presence and what it has signed last say.
+type other struct {
+	audit.Presence
+	stated *audit.Record
+	closes bool // it has signed that it has ended
+	dead   bool // nobody has seen it for long, nor said that it has ended
+	named  bool // by this one
+	told   int64
+}
+
+// closed says whether it has ended, whoever says so.
+func (o *other) closed() bool { return o.closes || o.Closed || o.dead }
+
+// over says whether its end was named: nothing is to be said of it any more.
+func (o *other) over() bool { return (o.closes || o.Closed) && o.named && o.told == closedTold }
+
+// news says whether there is something to be said of it that was not.
+func (o *other) news() bool { return o.closed() || !o.named || o.told < o.stated.Checkpoint.Told }
+
+// presentOthers are the other writers of which something may be to be said. Those that were not seen for long are taken for dead: what is
+// found of them is named as their end. Should one live, it says so, and goes on. Of what presences say only what is signed is believed:
+// where one is said to have ended, and has not signed that, what is there is named.
+func (t *Trail) presentOthers(ctx context.Context) ([]other, error) {
 	present, err := t.Store.Auditors(ctx)
 	if err != nil {
 		return nil, err
@@ -145,7 +172,7 @@ func (t *Trail) others(ctx context.Context, all bool) (*others, error) {
 	t.stood.Lock()
 	named := maps.Clone(t.named)
 	t.stood.Unlock()
-	found := &others{told: map[string]int64{}}
+	var found []other
 	for _, p := range present {
 		if p.Writer == t.writer {
 			continue
@@ -155,29 +182,80 @@ func (t *Trail) others(ctx context.Context, all bool) (*others, error) {
 			t.Log.WarnContext(ctx, "what a writer of audit records says of itself is not signed by a key that is known", "writer", p.Writer)
 			continue
 		}
-		head := audit.HeadOf(r)
-		closes := r.Checkpoint.Closes
-		dead := !closes && !p.Closed && t.Now().Sub(p.Seen) > policy.AuditDead
-		known, before := named[p.Writer]
-		switch {
-		case (closes || p.Closed) && before && known == closedTold, !all && !closes && !p.Closed && !dead && before && known >= r.Checkpoint.Told:
+		o := other{Presence: p, stated: r, closes: r.Checkpoint.Closes}
+		o.dead = !o.closes && !p.Closed && t.Now().Sub(p.Seen) > policy.AuditDead
+		if o.told, o.named = named[p.Writer]; !o.over() {
+			found = append(found, o)
+		}
+	}
+	return found, nil
+}
+
+// everyOther names all other writers, each by the last record that is stored of it.
+func (t *Trail) everyOther(ctx context.Context) (*others, error) {
+	present, err := t.presentOthers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := &others{told: map[string]int64{}}
+	for i := range present {
+		head, err := t.last(ctx, &present[i])
+		if err != nil {
+			return nil, err
+		}
+		found.add(&present[i], head)
+	}
+	return found, nil
+}
+
+// newOthers names those of which something is to be said that was not: those that go on by what they have signed, those that have ended
+// by the last record that is stored of them.
+func (t *Trail) newOthers(ctx context.Context) (*others, error) {
+	present, err := t.presentOthers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := &others{told: map[string]int64{}}
+	for i := range present {
+		o := &present[i]
+		if !o.news() {
 			continue
 		}
-		head.Closed, found.told[p.Writer] = closes || p.Closed || dead, r.Checkpoint.Told
-		if head.Closed {
-			found.told[p.Writer] = closedTold
-		}
-		if !closes && (all || head.Closed) {
-			if head, err = t.follow(ctx, head, audit.PlaceOf(r)); err != nil {
+		head := o.head()
+		if o.closed() {
+			if head, err = t.last(ctx, o); err != nil {
 				return nil, err
 			}
 		}
-		if dead {
-			found.dead = append(found.dead, p)
-		}
-		found.heads = append(found.heads, head)
+		found.add(o, head)
 	}
 	return found, nil
+}
+
+// head is what it has signed last.
+func (o *other) head() audit.Head {
+	head := audit.HeadOf(o.stated)
+	head.Closed = o.closed()
+	return head
+}
+
+// last is the last record that is stored of a writer.
+func (t *Trail) last(ctx context.Context, o *other) (audit.Head, error) {
+	if o.closes { // nothing comes after it
+		return o.head(), nil
+	}
+	return t.follow(ctx, o.head(), audit.PlaceOf(o.stated))
+}
+
+// add is to name a writer by a head of it.
+func (o *others) add(one *other, head audit.Head) {
+	o.heads, o.told[one.Writer] = append(o.heads, head), one.stated.Checkpoint.Told
+	if head.Closed {
+		o.told[one.Writer] = closedTold
+	}
+	if one.dead {
+		o.dead = append(o.dead, one.Presence)
+	}
 }
 
 // follow is the last record that is stored of a writer, from a head on that is known.

@@ -1,0 +1,60 @@
+package policy
+
+import "time"
+
+// How long queries ask for what may not be there, and for how long they go by what they have read.
+const (
+	// ClusterTry bounds the look whether a cluster can be reached that is registered.
+	ClusterTry = 5 * time.Second
+	// Explain bounds all that is asked of the engine for one explanation: an explanation without it must come soon.
+	Explain = 6 * time.Second
+	// ListCounts bounds what all workflows are asked for one list, and SignCounts what one is asked by a look of a stream: it does not
+	// answer while no worker has it.
+	ListCounts = 2 * time.Second
+	SignCounts = time.Second
+	// SignWatches is how old the watches of a sign may be: they are those of all clusters, for all groups that somebody looks at, and
+	// a pulse that fails is noticed after domain.PulseLife only. SignWatchesWait is how long newer ones are waited for.
+	SignWatches     = time.Second
+	SignWatchesWait = 20 * time.Millisecond
+	// TablesAnew is how often the tables of a query look at all clusters, whatever versions say: a process that dies while it stores
+	// what a cluster says leaves the old one. TablesKept is how long they stay when nobody asks for them any more.
+	TablesAnew = 10 * time.Second
+	TablesKept = time.Minute
+	// FirstTables and LongestTables are for how long tables that were given up are left alone; it doubles.
+	FirstTables   = time.Minute
+	LongestTables = time.Hour
+	// Undo bounds the taking back of a write.
+	Undo = 10 * time.Second
+)
+
+// What streams of tenants wait for.
+const (
+	// StreamStands is how often a stream that says nothing looks whether it is the last one of its tenant still, and whether who speaks
+	// on it still may.
+	StreamStands = 5 * time.Second
+	// StreamLeast is the least time until the next look.
+	StreamLeast = time.Millisecond
+	// StreamHandOver is how long a stream waits at most for the end of the one that it displaces in the same process.
+	StreamHandOver = time.Second
+	// Lost is how often streams are looked for whose process is gone, and Unfinished how long a change of settings may take before
+	// somebody else ends it.
+	Lost       = 10 * time.Second
+	Unfinished = 30 * time.Second
+)
+
+// How matches are tried again.
+const (
+	// FirstAgain and LongestAgain are before what was gone, or did not get through, is tried again; it doubles.
+	FirstAgain   = time.Second
+	LongestAgain = 5 * time.Minute
+	// LongestWait is between two looks at what is being deleted.
+	LongestWait = 30 * time.Second
+	// Lives is how long an object has to have been there for the waits to begin anew when it is gone.
+	Lives = 10 * time.Minute
+	// SendWithin is how long after it was written that a create is about to be sent it is sent at the latest, and CreateLasts how long
+	// the request may take then.
+	SendWithin  = 10 * time.Second
+	CreateLasts = 15 * time.Second
+	// CreateArrives is how long a create that nobody waits for any more may be on its way.
+	CreateArrives = 3 * time.Second
+)
