@@ -200,7 +200,7 @@ var layers = []layer{
 		},
 		{pkg: "sink", ours: "audit pause", world: "context net os"},
 		{pkg: "config", ours: "address hosts limits", world: "net net/http os"},
-		{pkg: "fetch", ours: "address fail", world: "context net net/http"},
+		{pkg: "fetch", ours: "address limits fail", world: "context net net/http"},
 		{
 			pkg: "oidc", ours: "authn domain policy caller hosts token fail",
 			libs:  "github.com/coreos/go-oidc github.com/go-jose/go-jose golang.org/x/oauth2 golang.org/x/sync sigs.k8s.io/yaml",
@@ -260,7 +260,7 @@ var layers = []layer{
 		{pkg: "address", ours: "fail", world: "syscall"},
 		{pkg: "token"},
 		{pkg: "quantity", ours: "limits"},
-		{pkg: "expression", libs: "github.com/google/cel-go", world: "context"}, // which bounds what an expression of users may take
+		{pkg: "expression", ours: "limits", libs: "github.com/google/cel-go", world: "context"}, // which bounds what an expression of users may take
 		{pkg: "cas", ours: "pause fail", world: "context"},
 		{pkg: "lease", ours: "fail", libs: "golang.org/x/sys", world: "context"},
 		{pkg: "pause", ours: "policy", world: "context math/rand/v2"},

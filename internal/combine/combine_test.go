@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/combine"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // spec is one of JSON.
@@ -585,7 +586,7 @@ func TestBounds(t *testing.T) {
 		r := combine.Evaluate(t.Context(), compiled(t, s), slices.Values(rows))
 		require.True(t, r.Truncated)
 		require.Equal(t, 100, r.TotalRows)
-		require.Less(t, len(written(t, r)), combine.MaxResult)
+		require.Less(t, len(written(t, r)), limits.TableResult)
 		require.Greater(t, len(r.Rows), 5)
 	})
 	t.Run("errors", func(t *testing.T) {
@@ -599,7 +600,7 @@ func TestBounds(t *testing.T) {
 		}
 		r := combine.Evaluate(t.Context(), compiled(t, &s), slices.Values(rows))
 		require.Equal(t, 5000, r.TotalRowErrors)
-		require.Less(t, len(written(t, r)), combine.MaxResult)
+		require.Less(t, len(written(t, r)), limits.TableResult)
 		require.NotEmpty(t, r.Rows)
 	})
 	t.Run("cost", func(t *testing.T) {
@@ -618,7 +619,7 @@ func TestBounds(t *testing.T) {
 	t.Run("memory of a table", func(t *testing.T) {
 		table := combine.NewTable(compiled(t, selecting("returned.status.s")))
 		rows := []*combine.Row{reporting(t, "w", `{"s":"`+strings.Repeat("a", 64<<10)+`"}`), reporting(t, "w", `{"s":"`+strings.Repeat("b", 64<<10)+`"}`)}
-		const fit = combine.MaxTable / combine.MaxCell
+		const fit = limits.Table / limits.Cell
 		for i := range fit + 1 {
 			require.True(t, table.Put(t.Context(), rows[i%2]))
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/combine/combinetest"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // FuzzSpec: whatever a spec says, it is refused with problems by field, or gives a table of JSON.
@@ -96,5 +97,5 @@ func checkTable(t *testing.T, p *combine.Program, rows []*combine.Row) {
 	back := slices.Clone(rows)
 	slices.Reverse(back)
 	require.Equal(t, there, written(t, combine.Evaluate(t.Context(), p, slices.Values(back))))
-	require.Less(t, len(there), combine.MaxResult)
+	require.Less(t, len(there), limits.TableResult)
 }

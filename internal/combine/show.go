@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"github.com/drover-io/drover/internal/expression"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // Bounds of a result.
 const (
-	MaxResult    = 1 << 20       // bytes of JSON: rows that do not fit are left out, and it is truncated
-	maxMessages  = MaxResult / 2 // of those, for errors and warnings
-	MaxRowErrors = 20            // listed of a column; errors of aggregates too
-	maxError     = 256           // bytes of an error's text, and of the paths that it names
+	maxMessages  = limits.TableResult / 2 // bytes of JSON, for errors and warnings
+	MaxRowErrors = 20                     // listed of a column; errors of aggregates too
+	maxError     = 256                    // bytes of an error's text, and of the paths that it names
 )
 
 // Result is the table as it stands: the same for the same rows, whatever was put or dropped before.
@@ -33,7 +33,7 @@ func (t *Table) Result() *Result {
 	} else {
 		rows, r.TotalRows = t.rowsShown()
 	}
-	left += MaxResult - maxMessages
+	left += limits.TableResult - maxMessages
 	for _, row := range rows {
 		cells := make([]Cell, len(row.values))
 		size := 16

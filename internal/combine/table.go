@@ -8,13 +8,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // TableTime is how long the expressions of a table may run before it is whole. What other tables take in between does not count.
 const TableTime = 10 * time.Second
-
-// MaxTable is how many bytes of text the cells and the errors of a table may keep: those too that are not shown now.
-const MaxTable = 64 << 20
 
 // tableTime is TableTime but in tests.
 var tableTime = TableTime
@@ -72,7 +71,7 @@ func NewTable(p *Program) *Table {
 
 // Put adds a row, or replaces the one with the same key, and says whether anything of the table may have changed by it. The
 // expressions run now: in all of the process at most on half the cores at once. When they have taken TableTime since the table
-// was whole, when cells and errors are longer than MaxTable, or when ctx ends, the table is given up: its result has errors and
+// was whole, when cells and errors are longer than limits.Table, or when ctx ends, the table is given up: its result has errors and
 // no rows, and stays so.
 func (t *Table) Put(ctx context.Context, row *Row) bool {
 	if t.spent != "" {
@@ -109,8 +108,8 @@ func (t *Table) Put(ctx context.Context, row *Row) bool {
 		t.order = append(t.order, e)
 	}
 	t.enter(e)
-	if t.kept > MaxTable {
-		return t.giveUp("its cells and errors are longer than " + strconv.Itoa(MaxTable>>20) + " MiB together; select less, or filter rows")
+	if t.kept > limits.Table {
+		return t.giveUp("its cells and errors are longer than " + strconv.Itoa(limits.Table>>20) + " MiB together; select less, or filter rows")
 	}
 	return true
 }

@@ -43,9 +43,6 @@ type value struct {
 	nanos  int32  // of a time, beside its seconds
 }
 
-// MaxCell is the longest text of a cell, in bytes: of a string, or of the JSON of an object.
-const MaxCell = 64 << 10
-
 var null = value{class: isNull}
 
 // valueOf makes a value of what an expression gave: a value of CEL, or of Go as Decode has them.
@@ -105,14 +102,14 @@ func ofDigits(n json.Number) (value, error) {
 }
 
 func ofText(c class, text string) (value, error) {
-	if len(text) > MaxCell {
+	if len(text) > limits.Cell {
 		return null, tooLong(len(text))
 	}
 	return value{class: c, text: text}, nil
 }
 
 func tooLong(length int) error {
-	return errorText("is " + strconv.Itoa(length) + " bytes long; a cell has at most " + strconv.Itoa(MaxCell))
+	return errorText("is " + strconv.Itoa(length) + " bytes long; a cell has at most " + strconv.Itoa(limits.Cell))
 }
 
 func ofTime(t time.Time) value {
@@ -169,7 +166,7 @@ func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), '
 
 func ofJSON(c class, v any) (value, error) {
 	text, err := appendJSON(nil, v)
-	if err == nil && len(text) > MaxCell {
+	if err == nil && len(text) > limits.Cell {
 		err = tooLong(len(text))
 	}
 	if err != nil {
@@ -178,10 +175,10 @@ func ofJSON(c class, v any) (value, error) {
 	return value{class: c, text: string(text)}, nil
 }
 
-// appendJSON writes a value with its members sorted and its numbers as cells have them, at most MaxCell bytes.
+// appendJSON writes a value with its members sorted and its numbers as cells have them, at most limits.Cell bytes.
 func appendJSON(to []byte, v any) ([]byte, error) {
-	if len(to) > MaxCell {
-		return nil, errorText("is longer than " + strconv.Itoa(MaxCell) + " bytes, the most that a cell has")
+	if len(to) > limits.Cell {
+		return nil, errorText("is longer than " + strconv.Itoa(limits.Cell) + " bytes, the most that a cell has")
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -208,7 +205,7 @@ func appendJSON(to []byte, v any) ([]byte, error) {
 		var items []any
 		for i := v.Iterator(); i.HasNext() == types.True; {
 			items = append(items, i.Next())
-			if len(items) > MaxCell {
+			if len(items) > limits.Cell {
 				break
 			}
 		}

@@ -10,13 +10,12 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/ext"
+
+	"github.com/drover-io/drover/internal/limits"
 )
 
-// MaxText is the longest text that a function may make, in bytes. What a call costs is known only when it has been made: one
-// replace() on a text of 100 KB would have taken 10 GB before.
-const MaxText = 1 << 20
-
-// boundedText are the functions whose results may be longer than all that they are given, with how long they are at the most.
+// boundedText are the functions whose results may be longer than all that they are given, each with how long its result is at the
+// most. They make no text that is longer than limits.ExpressionText: one replace() on a text of 100 KB could make 10 GB.
 func boundedText() (options []cel.EnvOption) {
 	env, err := cel.NewEnv(ext.Strings())
 	if err != nil {
@@ -38,8 +37,8 @@ func boundedText() (options []cel.EnvOption) {
 
 func bounded(name string, of *functions.Overload, length func(args []ref.Val) int) cel.OverloadOpt {
 	check := func(args ...ref.Val) ref.Val {
-		if length(args) > MaxText {
-			return types.NewErr("%s() makes a text of more than %d bytes", name, MaxText)
+		if length(args) > limits.ExpressionText {
+			return types.NewErr("%s() makes a text of more than %d bytes", name, limits.ExpressionText)
 		}
 		return nil
 	}
@@ -95,13 +94,13 @@ func lengthOf(v ref.Val, each, above int) int {
 	case types.Bytes:
 		length += len(v)
 	case traits.Mapper:
-		for i := v.Iterator(); i.HasNext() == types.True && above+length <= MaxText; {
+		for i := v.Iterator(); i.HasNext() == types.True && above+length <= limits.ExpressionText; {
 			key := i.Next()
 			length += lengthOf(key, each, above+length)
 			length += lengthOf(v.Get(key), each, above+length)
 		}
 	case traits.Lister:
-		for i := v.Iterator(); i.HasNext() == types.True && above+length <= MaxText; {
+		for i := v.Iterator(); i.HasNext() == types.True && above+length <= limits.ExpressionText; {
 			length += lengthOf(i.Next(), each, above+length)
 		}
 	}

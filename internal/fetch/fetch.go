@@ -18,13 +18,11 @@ import (
 
 	"github.com/drover-io/drover/internal/address"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
-// What an answer may take.
-const (
-	Deadline = 5 * time.Second
-	MaxBytes = 64 << 10
-)
+// Deadline is how long an answer may take.
+const Deadline = 5 * time.Second
 
 // atOnce is how many connections to a host are kept for what is asked for next.
 const atOnce = 16
@@ -48,7 +46,7 @@ func New(names []string, roots *x509.CertPool) *Hosts {
 		Transport: &http.Transport{
 			DialContext:            dialer.DialContext,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
-			MaxResponseHeaderBytes: MaxBytes,
+			MaxResponseHeaderBytes: limits.ExternalValue,
 			MaxIdleConnsPerHost:    atOnce, // until Rest, or for a moment
 			IdleConnTimeout:        Deadline,
 		},
@@ -100,12 +98,12 @@ func (h *Hosts) Get(ctx context.Context, u *url.URL) ([]byte, error) {
 	default:
 		return nil, fail.New(fail.Malformed, "host %s answers with %d", u.Host, code)
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, MaxBytes+1))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, limits.ExternalValue+1))
 	if err != nil {
 		return nil, h.kindOf(u, err)
 	}
-	if len(body) > MaxBytes {
-		return nil, fail.New(fail.Malformed, "host %s answers with more than %d bytes", u.Host, MaxBytes)
+	if len(body) > limits.ExternalValue {
+		return nil, fail.New(fail.Malformed, "host %s answers with more than %d bytes", u.Host, limits.ExternalValue)
 	}
 	return body, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/fetch"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // serve is a host with a certificate that hosts trust, and the URL of it.
@@ -44,7 +45,7 @@ func TestAnswers(t *testing.T) {
 		case "/moved":
 			http.Redirect(w, r, "/value", http.StatusFound)
 		case "/large":
-			_, _ = w.Write(make([]byte, fetch.MaxBytes+1))
+			_, _ = w.Write(make([]byte, limits.ExternalValue+1))
 		case "/busy":
 			http.Error(w, "secret", http.StatusServiceUnavailable)
 		case "/cut":

@@ -104,6 +104,33 @@ const (
 	RenderStack       = 64 << 20
 )
 
+// What expressions of users may make, in bytes: those of readiness rules and of status collectors.
+const (
+	// ExpressionText bounds the text that one function of an expression makes. What a call costs is known only when it was made.
+	ExpressionText = 1 << 20
+	// Cell bounds a cell of a table: a string, or the JSON of an object.
+	Cell = 64 << 10
+	// TableResult bounds a table as it is shown, as JSON: rows that do not fit are left out, and it is truncated.
+	TableResult = 1 << 20
+	// Table bounds the text that the cells and errors of a table keep, those too that are not shown.
+	Table = 64 << 20
+	// ExternalValue bounds the answer of a host of which a patch has a value.
+	ExternalValue = 64 << 10
+)
+
+// What is shown of the difference that an operation would make. What is larger is cut, and says so.
+const (
+	// DiffFields bounds the fields of a resource, and DiffValue, in bytes, a value, an object and a path.
+	DiffFields = 100
+	DiffValue  = 32 << 10
+	// DiffManifest bounds a manifest that is compared, in bytes; clusters take hardly more.
+	DiffManifest = 2 << 20
+	// DiffItem bounds what an item shows, without the names of its resources and clusters, and DiffPage a page, which ends with the
+	// item that goes beyond. Both are in bytes, about.
+	DiffItem = 4 << 20
+	DiffPage = 4 << 20
+)
+
 // What the database takes, in bytes.
 const (
 	// Blob bounds a chart, an archive, a bundle or a plan as it is stored; more is 400. It is EMCO's limit of an upload, and
@@ -219,6 +246,13 @@ func All(body, renderMemory int64) []Size {
 		{"varied", "what intents make of the apps of a group, for all clusters, each manifest once", Varied, true, "", "422, with the app"},
 		{"values", "the values that patches of a group have from elsewhere, together", Varied, true, "", "422, with the intent"},
 		{"externalValues", "values that patches of a group have from other hosts", ExternalValues, false, "", "422, with the intent"},
+		{"externalValue", "the answer of another host that has a value of a patch", ExternalValue, true, "", "422, with the intent"},
+		{"expressionText", "the text that a function of an expression makes, in a rule or a collector", ExpressionText, true, "", "a row error; of a readiness rule the resource is not ready, and says why"},
+		{"cell", "a cell of a table", Cell, true, "", "Null and a row error"},
+		{"tableResult", "a table as it is shown", TableResult, true, "", "rows are left out: `truncated`"},
+		{"table", "the cells and errors of a table", Table, true, "", "errors, and no rows"},
+		{"diffFields", "fields of a resource that a difference shows", DiffFields, false, "", "the others are left out: `cut`"},
+		{"diffValue", "a value that a difference shows", DiffValue, true, "", "it is left out or ends early: `cut`"},
 		{"renderMemory", "the memory that rendering or checking a chart takes", renderMemory, true, "render-memory", "400, with the file"},
 		{"renderStack", "the stack that rendering or checking a chart takes", RenderStack, true, "", "400, with the file"},
 		{"blob", "a chart, an archive or a bundle as it is stored", Blob, true, "", "400"},

@@ -35,7 +35,20 @@ func TestSizesAreInOrder(t *testing.T) {
 		"no file is as large as what all of them write, or are":                    {{"Parsed", limits.Parsed}, {"Written", limits.Written}, {"Expanded", limits.Expanded}},
 		"text is larger as JSON, and crds directories come to it":                  {{"twice Written", 2 * limits.Written}, {"Bundle", limits.Bundle}},
 		"the stack ends before the memory":                                         {{"RenderStack", limits.RenderStack}, {"RenderMemoryLeast", limits.RenderMemoryLeast}, {"RenderMemory", limits.RenderMemory}},
-		"the ratio counts before all is expanded":                                  {{"RatioFrom", limits.RatioFrom}, {"Expanded", limits.Expanded}},
+		"a cell fits a table as it is shown, which keeps more than it shows": {
+			{"Cell", limits.Cell}, {"TableResult", limits.TableResult}, {"Table", limits.Table},
+		},
+		"a text that an expression makes may be too long for a cell, and is not for a table": {
+			{"Cell", limits.Cell}, {"ExpressionText", limits.ExpressionText}, {"Table", limits.Table},
+		},
+		"a difference shows several values, and compares what an object may have": {
+			{"DiffValue", limits.DiffValue}, {"Etcd", limits.Etcd}, {"DiffManifest", limits.DiffManifest}, {"DiffItem", limits.DiffItem},
+			{"DiffPage and a byte", limits.DiffPage + 1},
+		},
+		"the values from other hosts that a group may have are more than all of them may have together": {
+			{"ExternalValue", limits.ExternalValue}, {"Varied", limits.Varied}, {"all of the largest", limits.ExternalValue * limits.ExternalValues},
+		},
+		"the ratio counts before all is expanded": {{"RatioFrom", limits.RatioFrom}, {"Expanded", limits.Expanded}},
 		"a status fits etcd with what is around it, and an object is read as a whole": {
 			{"StatusLeast", limits.StatusLeast}, {"Status", limits.Status}, {"Etcd", limits.Etcd}, {"ClusterAnswer", limits.ClusterAnswer},
 		},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 )
@@ -76,15 +77,6 @@ type DiffField struct {
 	After  any    `json:"after,omitempty"`  // missing where it would not be there
 	Cut    bool   `json:"cut,omitempty"`    // texts end early, others are missing: they are too large to be shown
 }
-
-// The bounds of what is shown of a difference.
-const (
-	maxDiffFields   = 100      // of a resource
-	maxDiffValue    = 32 << 10 // bytes of a value, of an object and of a path
-	maxDiffManifest = 2 << 20  // bytes of a manifest that is compared; clusters take hardly more
-	maxDiffItem     = 4 << 20  // bytes of what an item shows, about, without the names of its resources and clusters
-	maxDiffPage     = 4 << 20  // bytes of a page, about: it ends with the item that goes beyond
-)
 
 // diffQuery is what a difference is asked for with.
 type diffQuery struct {
@@ -290,7 +282,7 @@ func (l *Lifecycle) fillDiff(ctx context.Context, out *GroupDiff, differences []
 	size := 0
 	for i := range differences[first:] {
 		d := &differences[first+i]
-		if i > 0 && (i >= q.limit || size > maxDiffPage) {
+		if i > 0 && (i >= q.limit || size > limits.DiffPage) {
 			out.Continue = goOn(placeOf(&differences[first+i-1]))
 			return nil
 		}
@@ -317,7 +309,7 @@ func (l *Lifecycle) itemOf(ctx context.Context, d *plan.Difference, group domain
 		item.Clusters = append(item.Clusters, c.String())
 		named += len(c.Provider) + len(c.Name)
 	}
-	project, room := string(domain.ScopeOf(group)), maxDiffItem
+	project, room := string(domain.ScopeOf(group)), limits.DiffItem
 	for i, c := range changes {
 		r := &item.Resources[i]
 		r.Resource, r.Version, r.Action = called(&c.ResourceID), strings.TrimPrefix(c.Group+"/"+c.Version, "/"), c.Action
@@ -325,7 +317,7 @@ func (l *Lifecycle) itemOf(ctx context.Context, d *plan.Difference, group domain
 		var err error
 		switch {
 		case c.Action != plan.ActionCreate && c.Action != plan.ActionChange:
-		case room <= 0, len(c.Before) > maxDiffManifest, len(c.After) > maxDiffManifest:
+		case room <= 0, len(c.Before) > limits.DiffManifest, len(c.After) > limits.DiffManifest:
 			r.Cut = true
 		case c.Action == plan.ActionCreate:
 			room -= r.show(func() json.RawMessage { return l.Masks.Mask(project, c.After) }, len(c.After))
@@ -339,13 +331,13 @@ func (l *Lifecycle) itemOf(ctx context.Context, d *plan.Difference, group domain
 			return item, 0, err
 		}
 	}
-	return item, named + maxDiffItem - room, nil
+	return item, named + limits.DiffItem - room, nil
 }
 
 // show takes the manifest of what is created if it is not too large, and says how many bytes it has.
 func (r *DiffResource) show(manifest func() json.RawMessage, size int) int {
-	if size <= maxDiffValue {
-		if object, err := json.Marshal(plan.Shown(manifest())); err == nil && len(object) <= 2*maxDiffValue { // digests are longer
+	if size <= limits.DiffValue {
+		if object, err := json.Marshal(plan.Shown(manifest())); err == nil && len(object) <= 2*limits.DiffValue { // digests are longer
 			r.Object = json.RawMessage(object)
 			return len(object)
 		}
@@ -356,13 +348,13 @@ func (r *DiffResource) show(manifest func() json.RawMessage, size int) int {
 
 // compare takes the members in which manifests differ as long as there is room for them, and says about how many bytes they have.
 func (r *DiffResource) compare(ctx context.Context, before, after json.RawMessage, room int) (size int, err error) {
-	fields, more, err := plan.Fields(waited(ctx), before, after, maxDiffFields)
+	fields, more, err := plan.Fields(waited(ctx), before, after, limits.DiffFields)
 	if err != nil {
 		return 0, err
 	}
 	r.More = more
 	for i, f := range fields {
-		if size > room || len(f.Path) > maxDiffValue {
+		if size > room || len(f.Path) > limits.DiffValue {
 			r.More += len(fields) - i
 			break
 		}
@@ -379,11 +371,11 @@ func (r *DiffResource) compare(ctx context.Context, before, after json.RawMessag
 // shortened is a value that is not too large to be shown, as text or in JSON, and how many bytes it has.
 func shortened(v any, cut bool) (any, int, bool) {
 	if text, ok := v.(string); ok {
-		if len(text) <= maxDiffValue {
+		if len(text) <= limits.DiffValue {
 			return text, len(text), cut
 		}
-		text = text[:maxDiffValue]
-		for !utf8.ValidString(text[max(0, len(text)-utf8.UTFMax):]) && len(text) > maxDiffValue-utf8.UTFMax {
+		text = text[:limits.DiffValue]
+		for !utf8.ValidString(text[max(0, len(text)-utf8.UTFMax):]) && len(text) > limits.DiffValue-utf8.UTFMax {
 			text = text[:len(text)-1]
 		}
 		return strings.Clone(text), len(text), true // the whole is not kept for it
@@ -391,7 +383,7 @@ func shortened(v any, cut bool) (any, int, bool) {
 	if v == nil {
 		return nil, 0, cut
 	}
-	if data, err := json.Marshal(v); err == nil && len(data) <= maxDiffValue {
+	if data, err := json.Marshal(v); err == nil && len(data) <= limits.DiffValue {
 		return json.RawMessage(data), len(data), cut
 	}
 	return nil, 0, true
