@@ -9,36 +9,8 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
 )
-
-// rollbackBody is what a rollback is asked with, in EMCO's form: the revision is a string.
-type rollbackBody struct {
-	Metadata described    `json:"metadata" api:"required"`
-	Spec     rollbackSpec `json:"spec" api:"required"`
-}
-
-// rollbackSpec names the revision.
-type rollbackSpec struct {
-	Revision string `json:"revision" api:"required"` // the number of the revision, as a string
-}
-
-// migrateBody is what a migrate is asked with.
-type migrateBody struct {
-	Metadata described   `json:"metadata" api:"required"`
-	Spec     migrateSpec `json:"spec" api:"required"`
-}
-
-// migrateSpec names the group that takes over.
-type migrateSpec struct {
-	TargetCompositeAppVersion   string `json:"targetCompositeAppVersion" api:"required"`   // of the composite app, with the other group
-	TargetDeploymentIntentGroup string `json:"targetDeploymentIntentGroup" api:"required"` // the other group; it must be approved
-}
-
-// described is the metadata of a request that has no name; EMCO's command sends an empty one.
-type described struct {
-	Name        string `json:"name,omitempty"`        // may be left out
-	Description string `json:"description,omitempty"` // for people
-}
 
 // update answers with the revision that the instance has then.
 func update(c echo.Context, s door.Service, on *door.Request) (reply, error) {
@@ -48,7 +20,7 @@ func update(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 }
 
 func rollback(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-	var body rollbackBody
+	var body service.RollbackRequest
 	if err := receiveChange(c, &body); err != nil {
 		return nil, err
 	}
@@ -67,7 +39,7 @@ func rollback(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 }
 
 func migrate(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-	var body migrateBody
+	var body service.MigrateRequest
 	if err := receiveChange(c, &body); err != nil {
 		return nil, err
 	}

@@ -315,7 +315,7 @@ func TestErrorsComeBackAsTheyWere(t *testing.T) {
 		var answer *client.Error
 		require.ErrorAs(t, err, &answer)
 		require.NotEmpty(t, answer.RequestID)
-		for _, err := range api.WatchStatus(t.Context(), theGroupKey, nil, "") {
+		for _, err := range api.StreamStatus(t.Context(), theGroupKey, nil, "") {
 			require.ErrorAs(t, err, &got)
 			require.Equal(t, want, got, "a watch")
 		}
@@ -372,13 +372,13 @@ func TestStreamsEnd(t *testing.T) {
 	w := newWorld(t)
 	api := apiOf(t, w, func(*http.Request) {})
 	key := domain.Key("projects/fleet/composite-apps/collectd/v1/deployment-intent-groups/everywhere")
-	event := first(t, api.WatchStatus(t.Context(), key, nil, ""))
+	event := first(t, api.StreamStatus(t.Context(), key, nil, ""))
 	require.Equal(t, "status", event.Kind)
 	require.True(t, json.Valid([]byte(event.Data)))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var last error
-	for _, err := range api.WatchStatus(ctx, key, nil, "") {
+	for _, err := range api.StreamStatus(ctx, key, nil, "") {
 		last = err
 		cancel()
 	}

@@ -276,7 +276,7 @@ func TestErrorsByKind(t *testing.T) {
 			request.header["Accept"] = "application/problem+json, application/json"
 			answer = do(t, w.router, request)
 			require.Equal(t, "application/problem+json", answer.Header().Get("Content-Type"))
-			var p api.Problem
+			var p fail.Problem
 			require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &p))
 			require.Equal(t, c.status, p.Status)
 			require.Equal(t, strings.TrimSuffix(c.text, "\n"), p.Detail)

@@ -44,27 +44,12 @@ const (
 	notFoundText = "404 page not found"
 )
 
-// Problem is an error as RFC 9457 has it; for clients that accept JSON rather than text.
-type Problem struct {
-	Title  string       `json:"title"`            // the status in words
-	Status int          `json:"status"`           // the HTTP status
-	Detail string       `json:"detail"`           // what is wrong, and what can be done
-	Kind   string       `json:"kind,omitempty"`   // the kind of error, for programs
-	Errors []fail.Field `json:"errors,omitempty"` // the members that are wrong
-	// RequestID is the X-Request-Id of the answer; the logs have it too.
-	RequestID string `json:"requestID,omitempty"`
-	// TraceID is that of the request's trace, where traces are recorded.
-	TraceID string `json:"traceID,omitempty"`
-}
-
-const problemJSON = "application/problem+json"
-
-// problemOffers are what an error is asked for as; both kinds of JSON are answered with problemJSON.
-var problemOffers = []string{echo.MIMETextPlain, problemJSON, echo.MIMEApplicationJSON}
+// problemOffers are what an error is asked for as; both kinds of JSON are answered with fail.ProblemJSON.
+var problemOffers = []string{echo.MIMETextPlain, fail.ProblemJSON, echo.MIMEApplicationJSON}
 
 // problemOf says what a client may know of an error.
-func problemOf(err error) Problem {
-	p := Problem{Status: http.StatusInternalServerError, Detail: internalText, Kind: string(fail.Internal)}
+func problemOf(err error) fail.Problem {
+	p := fail.Problem{Status: http.StatusInternalServerError, Detail: internalText, Kind: fail.Internal}
 	var known *fail.Error
 	var unrouted *echo.HTTPError
 	switch {
@@ -73,7 +58,7 @@ func problemOf(err error) Problem {
 	// Ours comes before echo's: an error of ours may wrap one of echo's.
 	case errors.As(err, &known), errors.Is(err, context.DeadlineExceeded):
 		kind := fail.KindOf(err)
-		p.Status, p.Detail, p.Kind, p.Errors = statuses[kind], fail.TextOf(err), string(kind), fail.FieldsOf(err)
+		p.Status, p.Detail, p.Kind, p.Errors = statuses[kind], fail.TextOf(err), kind, fail.FieldsOf(err)
 	case errors.As(err, &unrouted):
 		p.Status, p.Detail, p.Kind = unrouted.Code, "", ""
 		switch text, ok := unrouted.Message.(string); {
@@ -90,7 +75,7 @@ func problemOf(err error) Problem {
 }
 
 // hint says what there is instead of a path or a method that is not there.
-func (e *edge) hint(c echo.Context, p *Problem) {
+func (e *edge) hint(c echo.Context, p *fail.Problem) {
 	switch {
 	case p.Status == http.StatusNotFound && p.Kind == "":
 		if near := nearest.Path(c.Request().URL.Path, e.templates); near != "" {
@@ -128,13 +113,13 @@ func (e *edge) writeError(err error, c echo.Context) {
 	}
 }
 
-func writeProblem(c echo.Context, p Problem) error {
+func writeProblem(c echo.Context, p fail.Problem) error {
 	if form, ok := negotiate(c.Request().Header.Values(echo.HeaderAccept), problemOffers); ok && form != problemOffers[0] {
 		data, err := json.Marshal(p)
 		if err != nil {
 			return err
 		}
-		return c.Blob(p.Status, problemJSON, append(data, '\n'))
+		return c.Blob(p.Status, fail.ProblemJSON, append(data, '\n'))
 	}
 	if p.Detail == "" {
 		return c.NoContent(p.Status)

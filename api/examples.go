@@ -132,10 +132,10 @@ var examples = map[string]string{
 	"AppIntentSpec": `{"app":"sink","intent":{"allOf":[{"clusterProvider":"vfw-cluster-provider","cluster":"edge01"},
 			{"anyOf":[{"clusterProvider":"vfw-cluster-provider","cluster":"edge02"},{"clusterProvider":"vfw-cluster-provider","clusterLabel":"LabelA"}]}],
 		"anyOf":[{"clusterProvider":"vfw-cluster-provider","clusterLabel":"LabelA"}]}}`,
-	"api.intentList":    `{"intent":[{"genericPlacementIntent":"vfw_placement-intent"}]}`,
-	"api.intentBinding": `{"intent":{"genericPlacementIntent":"vfw_placement-intent"}}`,
-	"api.rollbackBody":  `{"metadata":{"name":"rollback","description":"back to what worked"},"spec":{"revision":"1"}}`,
-	"api.migrateBody": `{"metadata":{"name":"migrate","description":"to the next version"},
+	"api.intentList":          `{"intent":[{"genericPlacementIntent":"vfw_placement-intent"}]}`,
+	"api.intentBinding":       `{"intent":{"genericPlacementIntent":"vfw_placement-intent"}}`,
+	"service.RollbackRequest": `{"metadata":{"name":"rollback","description":"back to what worked"},"spec":{"revision":"1"}}`,
+	"service.MigrateRequest": `{"metadata":{"name":"migrate","description":"to the next version"},
 		"spec":{"targetCompositeAppVersion":"v2","targetDeploymentIntentGroup":"vfw_deployment_intent_group"}}`,
 	"int": `2`, // the revision after an update
 
@@ -238,7 +238,7 @@ var examples = map[string]string{
 			{"state":"Created","instance":"","time":"2026-11-21T05:28:00.036Z","revision":0},
 			{"state":"Instantiated","instance":"2621114006130701074","time":"2026-11-21T05:29:07.036Z","revision":1}]},
 		"deployedStatus":"Instantiated","deployedCounts":{"Applied":8}}`,
-	"api.Problem": `{"title":"Bad Request","status":400,"detail":"metadata.name is required","kind":"Invalid",
+	"fail.Problem": `{"title":"Bad Request","status":400,"detail":"metadata.name is required","kind":"Invalid",
 		"errors":[{"field":"metadata.name","message":"is required"}],"requestID":"lZ8mJ0p3bYvQkqWcX2TtRn5sHd7fGa1e",
 		"traceID":"0af7651916cd43dd8448eb211c80319c"}`,
 }

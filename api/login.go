@@ -182,7 +182,7 @@ func (e *edge) shownToPeople(handle echo.HandlerFunc) echo.HandlerFunc {
 		h.Set(echo.HeaderCacheControl, "no-store")
 		h.Set("Referrer-Policy", "no-referrer") // the address has a code
 		err := handle(c)
-		offer, ok := negotiate(c.Request().Header.Values(echo.HeaderAccept), []string{problemJSON, echo.MIMETextHTML})
+		offer, ok := negotiate(c.Request().Header.Values(echo.HeaderAccept), []string{fail.ProblemJSON, echo.MIMETextHTML})
 		if err == nil || !ok || offer != echo.MIMETextHTML || errors.Is(err, context.Canceled) {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
 )
 
 // endpoint is one method of one path: what serves it, and what the OpenAPI document says of it.
@@ -82,18 +83,18 @@ func openAPI(endpoints []endpoint) ([]byte, error) {
 			openapi3gen.CreateComponentSchemas(openapi3gen.ExportComponentSchemasOptions{ExportComponentSchemas: true, ExportTopLevelSchema: true}),
 		),
 	}
-	problem, err := g.of(Problem{})
+	problem, err := g.of(fail.Problem{})
 	if err != nil {
 		return nil, err
 	}
-	wrong, err := exampleOf(Problem{})
+	wrong, err := exampleOf(fail.Problem{})
 	if err != nil {
 		return nil, err
 	}
 	refusal := openapi3.NewResponse().WithDescription("What is wrong: one message as text, or the details for clients that accept them").
 		WithContent(openapi3.Content{
-			"text/plain": shown(openapi3.NewMediaType().WithSchema(openapi3.NewStringSchema()), "metadata.name is required\n"),
-			problemJSON:  shown(openapi3.NewMediaType().WithSchemaRef(problem), wrong),
+			"text/plain":     shown(openapi3.NewMediaType().WithSchema(openapi3.NewStringSchema()), "metadata.name is required\n"),
+			fail.ProblemJSON: shown(openapi3.NewMediaType().WithSchemaRef(problem), wrong),
 		})
 	doc.Components.Responses = openapi3.ResponseBodies{"Refusal": {Value: refusal}}
 	for _, p := range endpoints {

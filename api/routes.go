@@ -186,9 +186,9 @@ func operation(noun *domain.Noun, o domain.OwnerOperation) endpoint {
 			p.handle, out = updateCloud, &domain.LogicalCloud{}
 		}
 	case domain.OpRollback:
-		p.handle, p.in = rollback, rollbackBody{}
+		p.handle, p.in = rollback, service.RollbackRequest{}
 	case domain.OpMigrate:
-		p.handle, p.in = migrate, migrateBody{}
+		p.handle, p.in = migrate, service.MigrateRequest{}
 	default: // users cannot ask for it; TestOwners lets no owner offer it
 	}
 	p.out = map[int]any{ok: out}

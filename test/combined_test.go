@@ -82,7 +82,7 @@ type tablesStream struct {
 }
 
 func streamOfTables(ctx context.Context, d *client.Deployment, after string) *tablesStream {
-	next, stop := iter.Pull2(d.API.WatchCombinedStatus(ctx, d.Key(), url.Values{}, after))
+	next, stop := iter.Pull2(d.API.StreamCombinedStatus(ctx, d.Key(), url.Values{}, after))
 	return &tablesStream{stream: &stream{next, stop}, items: map[string]*combined.CombinedStatus{}}
 }
 

@@ -32,7 +32,7 @@ type stream struct {
 
 // streamOf watches a deployment, after an event that is known, "" for none. It is opened when it is read first.
 func streamOf(ctx context.Context, d *client.Deployment, query url.Values, after string) *stream {
-	next, stop := iter.Pull2(d.API.WatchStatus(ctx, d.Key(), query, after))
+	next, stop := iter.Pull2(d.API.StreamStatus(ctx, d.Key(), query, after))
 	return &stream{next, stop}
 }
 

@@ -119,11 +119,11 @@ func (s *session) doEvents(ctx context.Context, all, follow, asJSON bool) error 
 	}
 	known := map[string]string{}
 	read := func(after string) (string, error) {
-		for e, err := range api.WatchGroups(ctx, project, after) {
+		for e, err := range api.StreamGroups(ctx, project, after) {
 			if err != nil {
 				return after, err
 			}
-			if e.Kind != "status" && e.Kind != "change" {
+			if !e.Tells() {
 				continue
 			}
 			after = e.ID
@@ -145,19 +145,19 @@ func (s *session) doEvents(ctx context.Context, all, follow, asJSON bool) error 
 
 // tell prints what an event of the stream of groups says that was not known.
 func (s *session) tell(known map[string]string, e client.Event, asJSON bool) error {
-	var groups map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(e.Data), &groups); err != nil {
-		return fmt.Errorf("decode event: %w", err)
+	groups, err := e.Groups()
+	if err != nil {
+		return err
 	}
 	now := time.Now().UTC().Format(time.RFC3339)
 	for _, path := range sortedKeys(groups) {
-		data := groups[path]
-		if known[path] == string(data) {
+		g := groups[path]
+		if known[path] == string(g.JSON) {
 			continue
 		}
-		known[path] = string(data)
+		known[path] = string(g.JSON)
 		if asJSON {
-			line, err := json.Marshal(map[string]any{"time": now, "resource": path, "status": data})
+			line, err := json.Marshal(map[string]any{"time": now, "resource": path, "status": g.JSON})
 			if err != nil {
 				return fmt.Errorf("encode event: %w", err)
 			}
@@ -167,8 +167,7 @@ func (s *session) tell(known map[string]string, e client.Event, asJSON bool) err
 			continue
 		}
 		text := "deleted"
-		var g service.GroupStatus
-		if string(data) != "null" && json.Unmarshal(data, &g) == nil {
+		if g.GroupStatus != nil {
 			text = or(string(g.Context), string(g.State))
 			if t := tally(g.Counts); t != "" {
 				text += ": " + t

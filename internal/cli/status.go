@@ -86,13 +86,7 @@ func (s *session) printStatus(key domain.Key, d, ready *status.Document, tree bo
 		fmt.Fprintf(s.Out, "Deployed:  %s\n", text)
 	}
 	if ready.Ready != "" {
-		var parts []string
-		for _, state := range []string{"Ready", "NotReady", "NotPresent"} {
-			if n := ready.Readiness[state]; n > 0 {
-				parts = append(parts, fmt.Sprintf("%d %s", n, state))
-			}
-		}
-		fmt.Fprintf(s.Out, "Ready:     %s\n", strings.TrimSuffix(ready.Ready+": "+strings.Join(parts, ", "), ": "))
+		fmt.Fprintf(s.Out, "Ready:     %s\n", strings.TrimSuffix(ready.Ready+": "+status.ReadyCounts(ready.Readiness), ": "))
 	}
 	if r := d.States.Revision(); r > 0 {
 		fmt.Fprintf(s.Out, "Revision:  %d\n", r)
@@ -122,7 +116,7 @@ func (s *session) printStatus(key domain.Key, d, ready *status.Document, tree bo
 					done++
 				}
 				said := reported[place(p.name, c, r)]
-				if said.Ready == "Ready" {
+				if said.Ready == status.Ready {
 					good++
 				}
 				if reason == "" {
@@ -216,8 +210,8 @@ func (s *session) watchStatus(ctx context.Context, api *client.API, key domain.K
 		return nil
 	}
 	return s.follow(ctx, func(after string) (string, error) {
-		for e, err := range api.WatchStatus(ctx, key, summary, after) {
-			if err == nil && (e.Kind == "status" || e.Kind == "change") {
+		for e, err := range api.StreamStatus(ctx, key, summary, after) {
+			if err == nil && e.Tells() {
 				after = e.ID
 				err = show()
 			}

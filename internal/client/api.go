@@ -219,13 +219,13 @@ func (a *API) Operate(ctx context.Context, owner domain.Key, op domain.Operation
 
 // Rollback brings the instance of a group back to a revision; otherwise as Operate.
 func (a *API) Rollback(ctx context.Context, group domain.Key, revision int) (*Accepted, error) {
-	return a.operate(ctx, At(group)+"/rollback", map[string]any{"spec": map[string]string{"revision": strconv.Itoa(revision)}})
+	return a.operate(ctx, At(group)+"/rollback", service.RollbackRequest{Spec: service.RollbackSpec{Revision: strconv.Itoa(revision)}})
 }
 
 // Migrate hands the instance of a group over to a group of another version of the composite app; otherwise as Operate.
 func (a *API) Migrate(ctx context.Context, group domain.Key, version, target string) (*Accepted, error) {
-	return a.operate(ctx, At(group)+"/migrate", map[string]any{"spec": map[string]string{
-		"targetCompositeAppVersion": version, "targetDeploymentIntentGroup": target,
+	return a.operate(ctx, At(group)+"/migrate", service.MigrateRequest{Spec: service.MigrateSpec{
+		TargetCompositeAppVersion: version, TargetDeploymentIntentGroup: target,
 	}})
 }
 
@@ -310,10 +310,10 @@ func (a *API) Cluster(ctx context.Context, cluster domain.Key) (*explain.Cluster
 	return c, a.read(ctx, At(cluster)+"/status", url.Values{"view": {"full"}}, c)
 }
 
-// WatchStatus is Status as a stream: the first document, then what changes of it, until the loop or ctx ends. An error is
+// StreamStatus is Status as a stream: the first document, then what changes of it, until the loop or ctx ends. An error is
 // the last pair; without one the server has ended the stream in order. after is the id of the last event that is known,
 // "" for none.
-func (a *API) WatchStatus(ctx context.Context, owner domain.Key, query url.Values, after string) iter.Seq2[Event, error] {
+func (a *API) StreamStatus(ctx context.Context, owner domain.Key, query url.Values, after string) iter.Seq2[Event, error] {
 	q := url.Values{"status": {string(status.TypeDeployed)}}
 	for name, values := range query {
 		q[name] = values
@@ -321,18 +321,18 @@ func (a *API) WatchStatus(ctx context.Context, owner domain.Key, query url.Value
 	return a.watch(ctx, At(owner)+"/status", q, after)
 }
 
-// WatchCombinedStatus is CombinedStatus as a stream: the list, then the items that have changed; otherwise as WatchStatus.
-func (a *API) WatchCombinedStatus(ctx context.Context, group domain.Key, query url.Values, after string) iter.Seq2[Event, error] {
+// StreamCombinedStatus is CombinedStatus as a stream: the list, then the items that have changed; otherwise as StreamStatus.
+func (a *API) StreamCombinedStatus(ctx context.Context, group domain.Key, query url.Values, after string) iter.Seq2[Event, error] {
 	return a.watch(ctx, At(group)+"/combined-status", query, after)
 }
 
-// WatchObjects is Objects as a stream; otherwise as WatchCombinedStatus.
-func (a *API) WatchObjects(ctx context.Context, group domain.Key, query url.Values, after string) iter.Seq2[Event, error] {
+// StreamObjects is Objects as a stream; otherwise as StreamCombinedStatus.
+func (a *API) StreamObjects(ctx context.Context, group domain.Key, query url.Values, after string) iter.Seq2[Event, error] {
 	return a.watch(ctx, At(group)+"/objects", query, after)
 }
 
-// WatchGroups streams where the groups below a project stand, or with "" those of the fleet; otherwise as WatchStatus.
-func (a *API) WatchGroups(ctx context.Context, project domain.Key, after string) iter.Seq2[Event, error] {
+// StreamGroups streams where the groups below a project stand, or with "" those of the fleet; otherwise as StreamStatus.
+func (a *API) StreamGroups(ctx context.Context, project domain.Key, after string) iter.Seq2[Event, error] {
 	return a.watch(ctx, At(project.Child(domain.DeploymentIntentGroups.Collection)), url.Values{}, after)
 }
 

@@ -32,13 +32,6 @@ func (e *Error) Error() string {
 // Unwrap is the fail error.
 func (e *Error) Unwrap() error { return e.problem }
 
-// problem is an error as the API sends it to who accepts JSON (RFC 9457).
-type problem struct {
-	Detail string       `json:"detail"`
-	Kind   fail.Kind    `json:"kind"`
-	Errors []fail.Field `json:"errors"`
-}
-
 // refused reads an answer that is not 2xx.
 func refused(res *http.Response, body []byte, method, path string) *Error {
 	e := &Error{Method: method, Path: path, Code: res.StatusCode, Body: string(bytes.TrimSpace(body)), RequestID: res.Header.Get("X-Request-Id")}
@@ -48,8 +41,8 @@ func refused(res *http.Response, body []byte, method, path string) *Error {
 		e.problem.Kind, e.problem.Message = fail.Malformed, e.Body // which asking again does not help
 		return e
 	}
-	var p problem
-	if strings.HasPrefix(res.Header.Get("Content-Type"), "application/problem+json") && json.Unmarshal(body, &p) == nil {
+	var p fail.Problem
+	if strings.HasPrefix(res.Header.Get("Content-Type"), fail.ProblemJSON) && json.Unmarshal(body, &p) == nil {
 		e.Body = p.Detail
 		if p.Kind.Known() {
 			e.problem.Kind = p.Kind

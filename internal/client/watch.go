@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/service"
 )
 
 // Event is a server-sent event.
@@ -19,6 +21,32 @@ type Event struct {
 	ID   string // "" for none
 	Kind string
 	Data string
+}
+
+// Tells says whether the event tells where things stand: all of them, or what has changed since the event before.
+func (e Event) Tells() bool { return e.Kind == "status" || e.Kind == "change" }
+
+// GroupEvent is where a group stands by an event of StreamGroups.
+type GroupEvent struct {
+	*service.GroupStatus                 // nil of one that is gone
+	JSON                 json.RawMessage // as it came
+}
+
+// Groups are the groups that an event of StreamGroups tells of, by their paths.
+func (e Event) Groups() (map[string]GroupEvent, error) {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(e.Data), &raw); err != nil {
+		return nil, fmt.Errorf("decode event: %w", err)
+	}
+	groups := make(map[string]GroupEvent, len(raw))
+	for path, data := range raw {
+		g := GroupEvent{JSON: data}
+		if err := json.Unmarshal(data, &g.GroupStatus); err != nil {
+			return nil, fmt.Errorf("decode event of %s: %w", path, err)
+		}
+		groups[path] = g
+	}
+	return groups, nil
 }
 
 // stream is a stream of events that is open.

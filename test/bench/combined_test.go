@@ -319,7 +319,7 @@ func watchTables(ctx context.Context, t testing.TB, api *client.API, group domai
 	go func() {
 		defer close(ended)
 		defer close(w.arrived)
-		for event, err := range api.WatchCombinedStatus(ctx, group, url.Values{}, "") {
+		for event, err := range api.StreamCombinedStatus(ctx, group, url.Values{}, "") {
 			if err == nil && event.Kind != string(notify.Status) && event.Kind != string(notify.Change) {
 				err = fmt.Errorf("the stream ends: %s %s", event.Kind, event.Data)
 			}
