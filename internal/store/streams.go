@@ -54,12 +54,24 @@ func (s *Store) BeginStream(ctx context.Context, tenant, process string) (*domai
 			return nil
 		}
 		return s.workloads.change(ctx, tenant, func(b *book) (edit, error) {
+			// Who has begun since has an entry of its own, or will have one: ours after it would let the wrong one write.
+			var now streamDoc
+			if err := s.findOne(ctx, s.streams(), tenant, &now); err != nil && !fail.Is(err, fail.NotFound) {
+				return edit{}, err
+			}
+			if now.Token != begun.Token {
+				begun.Begun = displaced
+				return edit{}, nil
+			}
 			begun.Begun = b.seq + 1
 			return edit{begins: true}, nil
 		})
 	})
 	return begun, err
 }
+
+// displaced is no entry's number: who begins with it may not write.
+const displaced = -1
 
 // insertStream stores the document of a tenant's first stream.
 func (s *Store) insertStream(ctx context.Context, next *streamDoc) error {
