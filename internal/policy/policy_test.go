@@ -56,7 +56,7 @@ func TestTimesAreInOrder(t *testing.T) {
 			{"SignCounts", policy.SignCounts}, {"ListCounts", policy.ListCounts}, {"Describe", policy.Describe}, {"Explain", policy.Explain}, {"Plain", policy.Plain},
 		},
 		"a write that is refused is taken back before its request is cut": {{"Undo", policy.Undo}, {"Plain", policy.Plain}},
-		"a cluster is tried while it is registered":                       {{"ClusterTry", policy.ClusterTry}, {"Plain", policy.Plain}},
+		"a cluster is tried while it is registered":                       {{"ClusterTry", policy.ClusterTry}, {"ClusterCheck", policy.ClusterCheck}, {"Plain", policy.Plain}},
 		"watches are waited for a part of the time for which they stand":  {{"SignWatchesWait", policy.SignWatchesWait}, {"SignWatches", policy.SignWatches}},
 		"tables are looked at as long as they are kept":                   {{"TablesAnew", policy.TablesAnew}, {"TablesKept", policy.TablesKept}},
 		"tables that were given up":                                       {{"FirstTables", policy.FirstTables}, {"LongestTables", policy.LongestTables}},

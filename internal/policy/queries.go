@@ -6,6 +6,8 @@ import "time"
 const (
 	// ClusterTry bounds the look whether a cluster can be reached that is registered.
 	ClusterTry = 5 * time.Second
+	// ClusterCheck bounds all that a cluster is asked by a check of it.
+	ClusterCheck = 10 * time.Second
 	// Explain bounds all that is asked of the engine for one explanation: an explanation without it must come soon.
 	Explain = 6 * time.Second
 	// ListCounts bounds what all workflows are asked for one list, and SignCounts what one is asked by a look of a stream: it does not

@@ -7,6 +7,7 @@ import (
 	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // ClusterCheck is what a cluster is like to who works on it: it was asked with the credential that is registered.
@@ -39,8 +40,7 @@ type Needs struct {
 }
 
 const (
-	checkTime  = 10 * time.Second // of all that a cluster is asked
-	mostGroups = 20               // each of its rights may be a question to the cluster
+	mostGroups = 20 // each of its rights may be a question to the cluster
 )
 
 // CheckCluster asks a cluster what it is like. That it does not answer is an answer.
@@ -73,7 +73,7 @@ func (s *Service) CheckCluster(ctx context.Context, key domain.Key, n Needs) (*C
 		out.Reason = "it is registered without a kubeconfig"
 		return out, nil
 	}
-	asking, cancel := context.WithTimeout(ctx, checkTime)
+	asking, cancel := context.WithTimeout(ctx, policy.ClusterCheck)
 	defer cancel()
 	seen, err := s.checks.See(asking, kubeconfig, role)
 	if ctx.Err() != nil {
