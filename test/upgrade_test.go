@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	temporalclient "go.temporal.io/sdk/client"
 
+	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
@@ -47,9 +50,13 @@ type upgrade struct {
 
 // TestUpgrade begins operations of every kind on the last release, each of which waits for a cluster, or for a hook. Then come API and worker
 // of the present code: beside the old ones at first, and then in their place. Some operations go on while both are there, the others later.
-// All of them end as if nothing had happened, and the clusters hold what they should.
+// All of them end as if nothing had happened, and the clusters hold what they should. A clone without the release's commit leaves it out,
+// whatever else is required: make test-upgrade fails there.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
+	if _, err := os.Stat(filepath.Join(built.Root(t), "build", "bin", released)); err != nil {
+		t.Skipf("%s: the program of the last release is not built (deploy/tools/release.sh build)", err)
+	}
 	ctx := within(t)
 	s := harness.NewStackOn(t, harness.Servers{Program: released})
 	u := &upgrade{t, s, s.TemporalClient()}

@@ -2,17 +2,16 @@
 # What is done with releases. docs/releases.txt names them, the last one last: version, commit, and the digest of the list of the histories
 # that were recorded of it.
 #
-#   release.sh build             builds the program of the last release into build/bin/drover-released, once for each commit
+#   release.sh build             builds the program of the last release into build/bin/drover-released, once for each commit; ends with 3
+#                                where that commit cannot be had
 #   release.sh record COMMIT     makes a release of a commit: records its histories and names it in docs/releases.txt
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 list=docs/releases.txt
 
-# there says whether this clone has a commit, and what to do when it has not.
+# there says whether this clone has a commit, for which it asks its origin when it is a shallow one.
 there() {
-  git cat-file -e "$1^{commit}" 2>/dev/null && return
-  echo "release.sh: this clone does not have the commit $1 of $2. It is a shallow one: git fetch --unshallow, or git fetch origin $1" >&2
-  exit 1
+  git cat-file -e "$1^{commit}" 2>/dev/null || timeout 60 git fetch -q --depth=1 origin "$1" 2>/dev/null || return 1
 }
 
 build() {
@@ -20,7 +19,11 @@ build() {
   read -r version commit _ < <(grep -v '^#' "$list" | tail -n 1)
   folder=build/releases/$commit
   if [[ ! -x $folder/drover ]]; then
-    there "$commit" "$version"
+    if ! there "$commit"; then
+      rm -f build/bin/drover-released
+      echo "release.sh: neither this clone nor its origin has $commit, the commit of $version: nothing is upgraded from it. git fetch --unshallow" >&2
+      exit 3
+    fi
     echo "building $version"
     rm -rf "$folder" && mkdir -p "$folder/source"
     git archive "$commit" | tar -x -C "$folder/source"
@@ -55,5 +58,5 @@ record() {
 case ${1:-} in
 build) build ;;
 record) record "${2:?which commit?}" ;;
-*) sed -n '2,7p' "$0" && exit 2 ;;
+*) sed -n '2,8p' "$0" && exit 2 ;;
 esac
