@@ -97,7 +97,7 @@ var parts = []part{
 	{"stop", sized(130, 50), stopping, false},
 	{"update", sized(90, 45), updates, false},
 	{"vary", sized(160, 80), varying, false},
-	{"diff", sized(90, 90), returning(differing), false},
+	{"diff", sized(600, 600), returning(differing), true},
 	{"restart", sized(190, 120), restart, false},
 	{"cluster-status", sized(180, 180), clusterStatus, false},
 	{"combined-row", sized(15, 15), returning(onARow), false},
