@@ -72,7 +72,7 @@ func TestSecretsAreNowhereInPlain(t *testing.T) { // alone, as others of the clu
 
 	cluster := harness.NewCluster(t, harness.ClusterNames[0])
 	cluster.DefineReports(t)
-	agent := cluster.StartAgent(t)
+	agent := cluster.StartAgent(t, "--otlp-endpoint", collector.URL)
 	registered := s.RegisterAs(ctx, cluster.Name, append([]byte("made-by: "+inKubeconfig+"\n"), cluster.Kubeconfig(t)...), domain.ReportAgent)
 	away := s.Register(ctx, "away", []byte("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"+
 		"clusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}]\nusers: [{name: u, user: {token: "+inToken+"}}]\n"))

@@ -30,7 +30,7 @@ func families(ctx context.Context, t *testing.T, url string) map[string]*dto.Met
 // mayBeEmpty are panels about what does not happen in a run that goes well.
 var mayBeEmpty = []string{
 	"Not heard for longest", "Credentials that expire", "Retries, by activity", "Attempts that fail, by kind", "Refused as over a share",
-	"Watches: age", "Temporal: requests that fail",
+	"Watches: age", "Temporal: requests that fail", "Spans of traces, by outcome",
 }
 
 // TestMetricsOfARun: a run exports what is documented and nothing else, counters are counters, and dashboards and rules have something
@@ -104,7 +104,7 @@ func TestMetricsOfARun(t *testing.T) {
 		"drover_operations_ended_total", "drover_leaves_stuck",
 		"drover_leaf_duration_seconds", "drover_leaves_open", "drover_attempts_total", "drover_clusters", "drover_worker_slots",
 		"drover_task_queue_backlog", "drover_render_duration_seconds", "drover_store_duration_seconds", "drover_cluster_request_duration_seconds",
-		"drover_cache_lookups_total", "drover_cache_entries", "drover_status_subscribers",
+		"drover_cache_lookups_total", "drover_cache_entries", "drover_status_subscribers", "drover_app_windows", "drover_app_window_leaves",
 	} {
 		require.True(t, seen[name], name)
 	}

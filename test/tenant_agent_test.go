@@ -34,12 +34,13 @@ type agency struct {
 	crs    dynamic.ResourceInterface
 	spaces [2]string // whose Pods may be told of; the first one is the agents', and the WorkloadRules are there
 	folder string    // with certificates
+	traces *harness.Collector
 }
 
 func newAgency(ctx context.Context, t *testing.T) *agency {
 	t.Helper()
 	s := harness.SharedStack(t)
-	e := &agency{tenancy: newTenancy(ctx, t, s, domain.ReportNone), folder: t.TempDir()}
+	e := &agency{tenancy: newTenancy(ctx, t, s, domain.ReportNone), folder: t.TempDir(), traces: harness.NewCollector(t)}
 	e.deleteRule(ctx)
 	at := harness.NewCluster(t, harness.ClusterNames[1])
 	e.kube = at.Client(t)
@@ -80,7 +81,7 @@ func (e *agency) certify() {
 		require.NoError(e, os.WriteFile(filepath.Join(e.folder, to), data, 0o600))
 	}
 	e.api.Start(e, "DROVER_TENANT_TLS_CERT="+filepath.Join(fresh, "server.crt"), "DROVER_TENANT_TLS_KEY="+filepath.Join(fresh, "server.key"),
-		"DROVER_TENANT_TLS_CA="+filepath.Join(fresh, "ca.crt"))
+		"DROVER_TENANT_TLS_CA="+filepath.Join(fresh, "ca.crt"), "DROVER_OTLP_ENDPOINT="+e.traces.URL, "OTEL_BSP_SCHEDULE_DELAY=100")
 }
 
 // agent starts one that has a certificate.
@@ -104,8 +105,26 @@ func (e *agency) agentWith(credentials ...string) *harness.TenantAgent {
 	e.Helper()
 	return harness.StartTenantAgent(e, harness.ClusterNames[1], append([]string{
 		"--tenant", e.tenant.Name, "--agent-namespace", e.spaces[0], "--server", e.api.Tenants, "--server-name", tenantcert.ServerName,
-		"--server-ca", filepath.Join(e.folder, "ca.crt"),
+		"--server-ca", filepath.Join(e.folder, "ca.crt"), "--otlp-endpoint", e.traces.URL,
 	}, credentials...)...)
+}
+
+// traced waits until the agent has told what runs, and of a rule that it has carried over, which is one trace with what the API did.
+func (e *agency) traced(ctx context.Context) {
+	e.Helper()
+	harness.Until(ctx, e, "the agent's traces", func() bool {
+		told, carried := false, map[string]bool{}
+		all := spans(e.traces.Spans())
+		for _, x := range all {
+			told = told || x.Service == "drover-tenant-agent" && x.Name == "sync"
+			if x.Service == "drover-tenant-agent" && x.Name == "carry rule" {
+				carried[x.Trace] = true
+			}
+		}
+		return told && slices.ContainsFunc(all, func(x harness.Span) bool {
+			return x.Service == "drover-api" && x.Attributes["drover.verb"] == "create" && carried[x.Trace] && all.below(x, "carry rule")
+		})
+	})
 }
 
 // configure has the agents tell of the Pods of some namespaces.
@@ -253,6 +272,7 @@ func TestTenantAgent(t *testing.T) {
 	e.write(ctx, "web", "nginx:1")
 	e.stands(ctx, "nginx:1", "a", "b")
 	e.says(ctx, "web", "Synced")
+	e.traced(ctx)
 	e.stop(ctx, here, "a")
 	e.start(ctx, here, "c")
 	e.stands(ctx, "nginx:1", "b", "c")

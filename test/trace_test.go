@@ -1,8 +1,11 @@
 package test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -91,6 +95,8 @@ func TestTraces(t *testing.T) {
 	description, err := temporal.DescribeWorkflowExecution(ctx, x.Operation.Workflow.ID, "")
 	require.NoError(t, err)
 	require.NotNil(t, description.GetWorkflowExecutionInfo().GetMemo().GetFields()["traceId"])
+	require.Equal(t, map[string]float64{"slots": 30, "at work": 0, "outside": 1, "waiting": 0}, windowsOf(ctx, t, s, func(w map[string]float64) bool { return w["outside"] == 1 && w["at work"] == 0 }),
+		"the app's window has the cluster that is away outside")
 	clusters[1].Up(t)
 	s.Await(ctx, d, "Instantiated")
 	all := seen("the end of the operation", func(all spans) bool { return len(all.of(began, "Instantiate")) > 0 })
@@ -171,5 +177,67 @@ func TestTraces(t *testing.T) {
 			require.NotContains(t, value, mark, "%s of %s", name, x.Name)
 		}
 	}
-	require.Contains(t, s.Worker.Log()+s.API.Log(), "traceId="+began)
+	require.Contains(t, s.Worker.Log(), "traceId="+began)
+	require.Contains(t, s.API.Log(), "traceId="+began)
+
+	// Each of the operations is found by its trace: in the list of operations, by the run's memo, and in the audit log.
+	listed := map[string]string{}
+	for o, err := range d.API.Operations(ctx, url.Values{"owner": {"/v2/" + string(d.Key())}}) {
+		require.NoError(t, err)
+		listed[o.Workflow.TraceID] = o.Operation
+	}
+	require.Equal(t, "instantiate", listed[began])
+	require.Equal(t, "terminate", listed[end])
+	require.Equal(t, "terminate", listed[again])
+	records := s.Send(ctx, http.MethodGet, s.At("audit")+"?limit=1000", nil, "")
+	require.Equal(t, http.StatusOK, records.Code)
+	var audited struct {
+		Items []struct{ Verb, Event, Trace, Outcome string }
+	}
+	require.NoError(t, json.Unmarshal(records.Body, &audited))
+	verbs := map[string]string{}
+	for _, r := range audited.Items {
+		if r.Event == "answered" {
+			verbs[r.Trace] = r.Verb
+		}
+	}
+	for trace, verb := range map[string]string{began: "instantiate", stop: "stop", end: "terminate", again: "terminate", refused: "instantiate"} {
+		require.Equal(t, verb, verbs[trace], trace)
+	}
+	windowsOf(ctx, t, s, func(w map[string]float64) bool { return w["slots"] == 0 }) // nothing goes on, and nothing is left
+}
+
+// windowsOf waits until the windows of apps in the worker are as they should be, and gives what it shows of them.
+func windowsOf(ctx context.Context, t *testing.T, s *harness.Stack, is func(map[string]float64) bool) map[string]float64 {
+	t.Helper()
+	found := map[string]float64{}
+	harness.Until(ctx, t, "the windows of apps", func() bool {
+		all := harness.Metrics(ctx, t, s.WorkerURL())
+		for _, state := range []string{"slots", "at work", "outside", "waiting"} {
+			found[state] = all[fmt.Sprintf("drover_app_window_leaves{state=%q}", state)]
+		}
+		return is(found)
+	})
+	return found
+}
+
+// TestAgentsSendTraces: each write of a report is a trace, with the requests that it took.
+func TestAgentsSendTraces(t *testing.T) { // alone, as the cluster has one definition of reports
+	ctx, s, collector := within(t), harness.SharedStack(t), harness.NewCollector(t)
+	cluster := harness.NewCluster(t, harness.ClusterNames[1])
+	cluster.DefineReports(t)
+	cluster.StartAgent(t, "--otlp-endpoint", collector.URL)
+	d := s.On(ctx, []domain.ClusterName{register(ctx, t, s, cluster, domain.ReportAgent)}, reportedApp(t))
+	do(ctx, t, d, "approve", "instantiate")
+	reports(ctx, t, s, d, "status=ready", ready(1))
+	id := s.Await(ctx, d, "Instantiated").States.ContextID()
+	harness.Until(ctx, t, "a report with its requests", func() bool {
+		all := spans(collector.Spans())
+		return slices.ContainsFunc(all, func(x harness.Span) bool {
+			return x.Service == "drover-monitor" && x.Name == "cluster PATCH" && slices.ContainsFunc(all, func(r harness.Span) bool {
+				return r.Name == "report" && r.ID == x.Parent && r.Parent == "" && strings.HasPrefix(r.Attributes["drover.deployment"], id+"-")
+			})
+		})
+	})
+	terminate(ctx, t, s, d, cluster)
 }

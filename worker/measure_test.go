@@ -136,3 +136,28 @@ func TestWhatIsHandedOverHasNotFailed(t *testing.T) {
 	}
 	require.NotEmpty(t, r.Ended())
 }
+
+// TestWindowsAreMeasured: what apps tell of their windows is added up, and a run that is over, or not in memory any more, counts no more.
+func TestWindowsAreMeasured(t *testing.T) {
+	shown(t, "") // the process measures
+	w := &windows{of: map[string]workflows.WindowState{}}
+	t.Cleanup(measure.Read(w.say, measure.Windows, measure.WindowLeaves))
+	stands := func() map[string]float64 {
+		found := map[string]float64{}
+		for _, name := range []string{"drover_app_windows", "drover_app_window_leaves"} {
+			for _, m := range shown(t, name) {
+				found[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+			}
+		}
+		return found
+	}
+	none := map[string]float64{"free": 0, "full": 0, "slots": 0, "at work": 0, "outside": 0, "waiting": 0}
+	require.Equal(t, none, stands())
+	w.Tell("a", workflows.WindowState{Slots: 30, AtWork: 30, Outside: 2, Waiting: 7})
+	w.Tell("b", workflows.WindowState{Slots: 15, AtWork: 20, Outside: 1})
+	w.Tell("b", workflows.WindowState{Slots: 15, AtWork: 4, Outside: 1})
+	require.Equal(t, map[string]float64{"free": 1, "full": 1, "slots": 45, "at work": 34, "outside": 3, "waiting": 7}, stands())
+	w.End("a")
+	w.End("b")
+	require.Equal(t, none, stands())
+}

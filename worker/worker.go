@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/telemetry"
 	"github.com/drover-io/drover/workflows"
@@ -57,9 +58,11 @@ func (o *Options) deployment() worker.DeploymentOptions {
 type Worker struct {
 	lifecycle, kube, watch, wait worker.Worker
 
-	leases *Leases
-	alive  sync.WaitGroup
-	end    context.CancelFunc
+	leases  *Leases
+	windows *windows
+	alive   sync.WaitGroup
+	end     context.CancelFunc
+	silence func() // ends what is said of windows
 }
 
 // New makes a worker; Start starts it.
@@ -67,12 +70,13 @@ func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, 
 	worker.SetStickyWorkflowCacheSize(o.Cache)
 	activities.BoundTasks(kube, o.Workflows)
 	activities.BoundSilent(kube, o.Clusters)
-	interceptors := []interceptor.WorkerInterceptor{&kinds{}, &measuring{}, &telemetry.RequestLogs{}, newTracing()}
+	inMemory := &windows{of: map[string]workflows.WindowState{}}
+	interceptors := []interceptor.WorkerInterceptor{&kinds{}, &measuring{windows: inMemory}, &telemetry.RequestLogs{}, newTracing()}
 	if o.Leases != nil {
 		interceptors = append(interceptors, &leasing{leases: o.Leases})
 	}
 	w := &Worker{
-		leases: o.Leases,
+		leases: o.Leases, windows: inMemory,
 		lifecycle: worker.New(c, workflows.LifecycleQueue, worker.Options{
 			MaxConcurrentWorkflowTaskExecutionSize: o.Workflows,
 			MaxConcurrentWorkflowTaskPollers:       8,
@@ -133,6 +137,7 @@ func (w *Worker) Start() error {
 	if w.leases != nil {
 		w.alive.Go(func() { w.leases.run(ctx) })
 	}
+	w.silence = measure.Read(w.windows.say, measure.Windows, measure.WindowLeaves)
 	var started []worker.Worker
 	for _, q := range []struct {
 		name   string
@@ -142,6 +147,7 @@ func (w *Worker) Start() error {
 			for _, s := range started {
 				s.Stop()
 			}
+			w.silence()
 			w.end()
 			w.alive.Wait()
 			return fmt.Errorf("start %s worker: %w", q.name, err)
@@ -159,6 +165,7 @@ func (w *Worker) Stop() {
 	wg.Go(w.kube.Stop)
 	w.lifecycle.Stop()
 	wg.Wait()
+	w.silence()
 	w.end()
 	w.alive.Wait()
 }

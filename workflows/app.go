@@ -78,6 +78,11 @@ func (a *app) run(ctx workflow.Context) error {
 		return err
 	}
 	a.window = window{whole: a.whole, leaves: leavesOf(a.in, targets), slots: slots(a.in.App.Clusters, batchesAtOnce(ctx, a.in.App.Clusters)), begin: a.begin, halt: a.halt}
+	if told, ok := ctx.Value(windowsKey{}).(Windows); ok {
+		run := workflow.GetInfo(ctx).WorkflowExecution.RunID
+		a.window.tell = func(s WindowState) { told.Tell(run, s) }
+		defer told.End(run) // when the run is put out of memory, too
+	}
 	workflow.Go(a.whole, a.listen)
 	return a.window.slide(ctx)
 }

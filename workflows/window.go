@@ -20,6 +20,8 @@ type window struct {
 	begin func(ctx workflow.Context, l *leafState)
 	// halt has the work of leaves end in order that can be ended from here, and returns on which clusters.
 	halt func(ctx workflow.Context) []domain.ClusterName
+	// tell is told how the window stands whenever that has changed; nil where nobody wants to know.
+	tell func(WindowState)
 
 	crowded bool // a leaf waits for a slot
 	moves   int  // how often a leaf has ended or has left the window
@@ -50,6 +52,7 @@ func (w *window) slide(ctx workflow.Context) error {
 	})
 	workflow.Go(w.whole, w.loosen)
 	workflow.Go(w.whole, w.gather)
+	w.say()
 	for _, l := range w.order() {
 		w.crowded = w.full()
 		if err := workflow.Await(w.whole, func() bool { return stopped() || !w.full() }); err != nil {
@@ -80,6 +83,7 @@ func (w *window) order() (order []*leafState) {
 func (w *window) start(l *leafState) {
 	ctx, cancel := workflow.WithCancel(w.whole)
 	l.started, l.cancel = true, cancel
+	w.say()
 	w.begin(ctx, l)
 }
 
@@ -87,7 +91,10 @@ func (w *window) start(l *leafState) {
 func (w *window) stir() { w.stirred = true }
 
 // moved notes that a leaf may have left the window, or has come back to it.
-func (w *window) moved() { w.moves++ }
+func (w *window) moved() {
+	w.moves++
+	w.say()
+}
 
 // ended notes that a leaf is done.
 func (w *window) ended(l *leafState) {
@@ -126,6 +133,7 @@ func (w *window) loosen(ctx workflow.Context) {
 		for i := range w.leaves {
 			w.leaves[i].slow = w.leaves[i].slow || w.leaves[i].started
 		}
+		w.say()
 	}
 }
 
@@ -164,6 +172,51 @@ func (w *window) atWork() (n int) {
 		}
 	}
 	return n
+}
+
+// WindowState is how the window of an app stands.
+type WindowState struct {
+	Slots   int
+	AtWork  int // leaves that hold a slot
+	Outside int // leaves that are open and hold none
+	Waiting int // leaves that were not begun
+}
+
+// Full says whether no leaf may be begun.
+func (s WindowState) Full() bool { return s.AtWork >= s.Slots }
+
+// say tells how the window stands.
+func (w *window) say() {
+	if w.tell == nil {
+		return
+	}
+	s := WindowState{Slots: w.slots}
+	for i := range w.leaves {
+		switch l := &w.leaves[i]; {
+		case l.done:
+		case !l.started:
+			s.Waiting++
+		case l.atWork():
+			s.AtWork++
+		default:
+			s.Outside++
+		}
+	}
+	w.tell(s)
+}
+
+// Windows is told how the windows of apps stand, for who measures them. A workflow never asks it for anything.
+type Windows interface {
+	// Tell says how the window of a run stands, and End that the run is over, or is not in memory any more.
+	Tell(run string, s WindowState)
+	End(run string)
+}
+
+type windowsKey struct{}
+
+// WithWindows is ctx for a workflow whose window is to be measured.
+func WithWindows(ctx workflow.Context, w Windows) workflow.Context {
+	return workflow.WithValue(ctx, windowsKey{}, w)
 }
 
 // open says whether the leaf was started and is not done.

@@ -201,3 +201,21 @@ func TestGather(t *testing.T) {
 		require.Equal(t, n == gatherLeast, s.gathered > 0, "%d at work", n)
 	}
 }
+
+// TestTheWindowTellsHowItStands whenever that has changed, whatever becomes of its leaves.
+func TestTheWindowTellsHowItStands(t *testing.T) {
+	s := &sliding{
+		takes: map[string]time.Duration{"a": time.Second, "b": time.Hour, "c": time.Second, "d": time.Second},
+		loses: map[string]time.Duration{"b": 100 * time.Millisecond},
+	}
+	var told []WindowState
+	s.tell = func(now WindowState) { told = append(told, now) }
+	slide(t, 2, s, "a", "b", "c", "d")
+	require.Equal(t, WindowState{Slots: 2, Waiting: 4}, told[0])
+	require.Equal(t, WindowState{Slots: 2}, told[len(told)-1], "all are done")
+	require.Contains(t, told, WindowState{Slots: 2, AtWork: 2, Waiting: 2})
+	require.Contains(t, told, WindowState{Slots: 2, AtWork: 2, Outside: 1, Waiting: 1}, "b does not answer, and has left its slot to c")
+	for _, now := range told {
+		require.LessOrEqual(t, now.AtWork, now.Slots)
+	}
+}

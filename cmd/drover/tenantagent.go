@@ -40,6 +40,11 @@ func speak(ctx context.Context, c *config.Config, log *slog.Logger, stdout io.Wr
 	if err != nil {
 		return err
 	}
+	stop, err := traced(ctx, c, log, "tenant-agent")
+	if err != nil {
+		return err
+	}
+	defer stop()
 	a := c.TenantAgent
 	return tenantagent.Run(ctx, tenantagent.Config{
 		Cluster: cluster,

@@ -89,21 +89,21 @@ var layers = []layer{
 		{
 			pkg:   "api/rpc",
 			ours:  "door service notify status view convey authn domain policy caller statusnotify universe limits lru fail",
-			libs:  "golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf",
+			libs:  "go.opentelemetry.io/otel golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
 		{pkg: "api/page", world: "net/http"},
 		{pkg: "client", ours: "service operations explain combined status audit authn domain policy version fail", world: "context net/http"},
 		{
 			pkg:  "monitor",
-			ours: "bundle readiness plan pause fail",
+			ours: "bundle readiness plan measure span pause fail",
 			libs: "github.com/go-logr/logr github.com/prometheus/client_golang k8s.io/api k8s.io/apimachinery " +
 				"k8s.io/client-go k8s.io/klog sigs.k8s.io/controller-runtime",
 			world: "context net/http os",
 		},
 		{
 			pkg:  "tenantagent",
-			ours: "convey match domain universe pause policy limits fail",
+			ours: "convey match domain measure span universe pause policy limits fail",
 			libs: "github.com/prometheus/client_golang golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf " +
 				"k8s.io/api k8s.io/apimachinery k8s.io/client-go sigs.k8s.io/yaml",
 			world: "context net net/http os",
@@ -196,7 +196,7 @@ var layers = []layer{
 			libs: "github.com/prometheus/client_golang go.opentelemetry.io/otel go.temporal.io/api/common go.temporal.io/sdk/client go.temporal.io/sdk/contrib " +
 				"go.temporal.io/sdk/converter go.temporal.io/sdk/interceptor go.temporal.io/sdk/log " +
 				"go.temporal.io/sdk/temporal go.temporal.io/sdk/workflow",
-			world: "context net net/http net/http/pprof",
+			world: "context net net/http net/http/pprof os",
 		},
 		{pkg: "sink", ours: "audit pause", world: "context net os"},
 		{pkg: "config", ours: "address hosts limits", world: "net net/http os"},
@@ -255,7 +255,7 @@ var layers = []layer{
 		{pkg: "domain", ours: "quantity fail"},
 	}},
 	{name: "ground", about: "knows nothing of Drover", rows: []row{
-		{pkg: "span", libs: "go.opentelemetry.io/otel", world: "context"},
+		{pkg: "span", libs: "go.opentelemetry.io/otel", world: "context net/http"},
 		{pkg: "measure", ours: "fail", libs: "go.opentelemetry.io/otel", world: "context"},
 		{pkg: "address", ours: "fail", world: "syscall"},
 		{pkg: "token"},

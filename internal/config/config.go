@@ -199,7 +199,7 @@ var settings = []setting{
 	{"secret-keys-file", "", "`file` with the keys, one a line", stored, file(func(c *Config) *string { return &c.SecretKeysFile })},
 	{"log-level", "info", "least `level` that is logged: debug, info, warn, error", all | Admin | Keys, func(c *Config, v string) error { return c.LogLevel.UnmarshalText([]byte(v)) }},
 	{"log-format", "text", "`format` of the log: text or json", all | Admin | Keys, oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
-	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP; none when empty", Both, httpURL(func(c *Config) *string { return &c.OTLPEndpoint })},
+	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP; none when empty", all, httpURL(func(c *Config) *string { return &c.OTLPEndpoint })},
 	{"web-ui", "", "base `URL` of Temporal's Web UI, for links", API, httpURL(func(c *Config) *string { return &c.WebUI })},
 	{"codec-origins", "", "`origins` of Web UIs of Temporal that may have payloads of histories opened (/codec), comma-separated; that of --web-ui when empty", API, origins(func(c *Config) *[]string { return &c.CodecOrigins })},
 	{"audit-keep", "2160h", "`duration` for which audit records are kept, at least 24h", Both, auditKeep},

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -139,19 +138,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !span.Allowed(r.Context()) {
-		return t.measured(r)
-	}
-	// The path has names of resources. What stands behind it and in bodies is not told.
-	_, end := span.Begin(r.Context(), "cluster "+r.Method, span.Client,
-		span.String("http.request.method", r.Method), span.String("url.path", r.URL.Path))
-	answer, err := t.measured(r)
-	outcome := measure.Failed
-	if answer != nil {
-		outcome = strconv.Itoa(answer.StatusCode)
-	}
-	end(outcome, answer == nil || answer.StatusCode >= http.StatusInternalServerError)
-	return answer, err
+	return span.Request(r, t.measured)
 }
 
 func (t *transport) measured(r *http.Request) (*http.Response, error) {

@@ -37,6 +37,8 @@ const (
 	Accepted = "accepted"
 	// HandedOver is what could not be done in a workflow's own task, and is done by another attempt.
 	HandedOver = "handed over"
+	Sent       = "sent"
+	Dropped    = "dropped" // for want of room
 )
 
 // Why leaves are open.
@@ -63,6 +65,17 @@ const (
 	SlotsTries   = "tries"   // leaves that are tried at once, in their workflow's task
 	SlotsGathers = "gathers" // tasks that wait for more of what comes
 	SlotsSilent  = "silent"  // attempts at clusters that did not answer
+)
+
+// Windows of apps: an app has so many clusters at work at a time.
+const (
+	WindowFree = "free"
+	WindowFull = "full" // nothing of it is begun until a cluster has left it
+
+	LeavesSlots   = "slots"   // there are, in all windows together
+	LeavesAtWork  = "at work" // hold one
+	LeavesOutside = "outside" // are open and hold none: their cluster does not answer, they wait, or were slow
+	LeavesWaiting = "waiting" // were not begun yet
 )
 
 // Caches are those that are measured.
@@ -167,6 +180,19 @@ var (
 			{Name: "state", About: "used or all there are", Values: []string{"used", "size"}},
 		},
 	})
+	Windows = newGauge(Instrument{
+		Name: "drover_app_windows", From: ofWorker, Across: Sum,
+		Help:   "Apps, of more than 250 clusters batches of them, that are being brought to their clusters by workflows that this worker has in memory.",
+		Labels: []Label{{Name: "state", About: "whether the app's window has room for one more cluster", Values: []string{WindowFree, WindowFull}}},
+	})
+	WindowLeaves = newGauge(Instrument{
+		Name: "drover_app_window_leaves", From: ofWorker, Across: Sum,
+		Help: "What there is in these windows: slots, and apps on clusters.",
+		Labels: []Label{{
+			Name: "state", About: "slots that there are; apps on clusters that hold one, that are open without one, and that wait for one",
+			Values: []string{LeavesSlots, LeavesAtWork, LeavesOutside, LeavesWaiting},
+		}},
+	})
 	Backlog = newGauge(Instrument{
 		Name: "drover_task_queue_backlog", From: ofAPI, Across: Max,
 		Help: "Tasks that no worker has taken yet, as Temporal estimates them.",
@@ -209,6 +235,14 @@ var (
 			{Name: "method", About: "HTTP's", Values: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}},
 			{Name: "code", About: "HTTP's class, or failed without an answer", Values: []string{"1xx", "2xx", "3xx", "4xx", "5xx", Failed}},
 		},
+	})
+	Spans = newCounter(Instrument{
+		Name: "drover_spans_total", From: ofAll, Across: Sum,
+		Help: "Spans of traces, where --otlp-endpoint has them sent.",
+		Labels: []Label{{
+			Name: "outcome", About: "sent; failed where the collector has not taken them; dropped where more than OTEL_BSP_MAX_QUEUE_SIZE (8,192) were waiting",
+			Values: []string{Sent, Failed, Dropped},
+		}},
 	})
 	CacheLookups = newCounter(Instrument{
 		Name: "drover_cache_lookups_total", From: ofServers, Across: Sum, Help: "Looks into a cache.",

@@ -37,6 +37,7 @@ import (
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/span"
 )
 
 // Config is what the agent needs.
@@ -110,6 +111,7 @@ func newManager(c Config, x *index, h *health) (manager.Manager, error) {
 	cluster := rest.CopyConfig(c.Cluster)
 	cluster.UserAgent = "drover-monitor"
 	cluster.QPS, cluster.Burst = requestRate, requestBurst
+	cluster.Wrap(span.Requests)
 	labelled, err := labels.NewRequirement(plan.DeploymentLabel, selection.Exists, nil)
 	if err != nil {
 		return nil, err

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/span"
 )
 
 // fieldManager is the name under which the agent owns what it writes. It is in every cluster and must not change.
@@ -104,12 +106,20 @@ func (w *writer) Reconcile(ctx context.Context, id string) (reconcile.Result, er
 	}
 	var wrong []error
 	for _, f := range due {
-		if err := w.bring(ctx, f, v, statuses, err, s.written[f.UID]); err != nil {
+		if err := w.bringTraced(ctx, id, f, v, statuses, err, s.written[f.UID]); err != nil {
 			failures.Inc()
 			wrong = append(wrong, fmt.Errorf("write %s/%s: %w", f.Namespace, f.Name, err))
 		}
 	}
 	return reconcile.Result{RequeueAfter: again}, errors.Join(wrong...)
+}
+
+// bringTraced is bring, in a trace of its own: who has deployed what is reported asked for it long ago.
+func (w *writer) bringTraced(ctx context.Context, id string, f first, v view, statuses []json.RawMessage, unmade error, state *written) error {
+	ctx, end := span.First(ctx, "report", span.String("drover.deployment", id), span.Int("drover.parts", len(statuses)), span.Int("drover.objects", len(v.objects)))
+	err := w.bring(ctx, f, v, statuses, unmade, state)
+	end(measure.SucceededOf(err), err != nil)
+	return err
 }
 
 // bring brings a bundle up to date, or has it say why that is not possible: what it says is old by then. unmade is why

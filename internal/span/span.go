@@ -80,7 +80,12 @@ func Begin(ctx context.Context, name string, kind trace.SpanKind, attributes ...
 		return ctx, func(string, bool) {}
 	}
 	in, s := otel.Tracer(Scope).Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
-	return in, func(outcome string, failed bool) {
+	return in, ender(s)
+}
+
+// ender ends a span, with how it went.
+func ender(s trace.Span) func(outcome string, failed bool) {
+	return func(outcome string, failed bool) {
 		if outcome != "" {
 			s.SetAttributes(String(Outcome, outcome))
 		}
@@ -89,6 +94,15 @@ func Begin(ctx context.Context, name string, kind trace.SpanKind, attributes ...
 		}
 		s.End()
 	}
+}
+
+// First begins the first span of a trace of its own, of what nobody has asked for: an agent's work. Below it Most spans are recorded.
+func First(ctx context.Context, name string, attributes ...attribute.KeyValue) (in context.Context, end func(outcome string, failed bool)) {
+	if !On() {
+		return ctx, func(string, bool) {}
+	}
+	in, s := otel.Tracer(Scope).Start(ctx, name, trace.WithNewRoot(), trace.WithSpanKind(Internal), trace.WithAttributes(attributes...))
+	return Limited(in), ender(s)
 }
 
 // Kinds of spans.

@@ -47,7 +47,7 @@ func Start(ctx context.Context, endpoint, name string) (Tracing, error) {
 	if err != nil {
 		return Tracing{}, fmt.Errorf("start tracing: %w", err)
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithIDGenerator(ids{}),
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(send(exporter)), sdktrace.WithIDGenerator(ids{}),
 		sdktrace.WithResource(resource.NewSchemaless(semconv.ServiceName("drover-"+name), semconv.ServiceVersion(version.Of().Version))))
 	otel.SetTracerProvider(provider)
 	otel.SetTextMapPropagator(Callers{propagation.TraceContext{}})

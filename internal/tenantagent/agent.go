@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/drover-io/drover/internal/span"
 	"github.com/drover-io/drover/internal/universe"
 )
 
@@ -67,6 +68,7 @@ func Run(ctx context.Context, c Config) error {
 	cluster := rest.CopyConfig(c.Cluster)
 	cluster.UserAgent = userAgent
 	cluster.QPS, cluster.Burst = requestRate, requestBurst
+	cluster.Wrap(span.Requests)
 	objects, err := dynamic.NewForConfig(cluster)
 	if err != nil {
 		return err

@@ -25,6 +25,8 @@ import (
 
 	"github.com/drover-io/drover/internal/convey"
 	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/span"
 	"github.com/drover-io/drover/internal/universe"
 )
 
@@ -126,7 +128,7 @@ func (c *carrier) one(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(key)
-	err := c.carry(ctx, key)
+	err := c.carryTraced(ctx, key)
 	switch {
 	case ctx.Err() != nil:
 	case err == nil:
@@ -240,7 +242,19 @@ func keyOf(r *workloadRule) string { return r.Namespace + "/" + r.Name }
 
 // call is the context of one call for the tenant.
 func (c *carrier) call(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(metadata.AppendToOutgoingContext(ctx, tenantHeader, c.agent.config.Tenant), callTime)
+	ctx = metadata.AppendToOutgoingContext(ctx, tenantHeader, c.agent.config.Tenant)
+	if parent := span.ParentOf(ctx); parent != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "traceparent", parent)
+	}
+	return context.WithTimeout(ctx, callTime)
+}
+
+// carryTraced is carry, in a trace of its own, in which what it calls at the control plane is, too.
+func (c *carrier) carryTraced(ctx context.Context, key string) error {
+	ctx, end := span.First(ctx, "carry rule", span.String("drover.rule", key))
+	err := c.carry(ctx, key)
+	end(measure.SucceededOf(err), err != nil)
+	return err
 }
 
 // carry has one rule be as it is to be. What the cluster has is asked for: its last word may not have been told yet, and who

@@ -14,7 +14,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/pause"
+	"github.com/drover-io/drover/internal/span"
 	"github.com/drover-io/drover/internal/universe"
 )
 
@@ -130,7 +132,9 @@ func (t *teller) tell(ctx context.Context, s *scope, stream grpc.ClientStream, e
 // sync sends all that runs.
 func (t *teller) sync(s *scope, stream grpc.ClientStream) error {
 	pods := s.all()
-	if err := stream.SendMsg(syncOf(pods)); err != nil {
+	_, end := span.First(stream.Context(), "sync", span.Int("drover.pods", len(pods)))
+	err := stream.SendMsg(syncOf(pods))
+	if end(measure.SucceededOf(err), err != nil); err != nil {
 		return err
 	}
 	debug.FreeOSMemory() // lists are several times what is kept of them, and do not come again soon
@@ -140,8 +144,10 @@ func (t *teller) sync(s *scope, stream grpc.ClientStream) error {
 }
 
 // changes sends what has changed. What goes comes first, so that a Pod and the one that takes its place are not both there.
-func (t *teller) changes(s *scope, stream grpc.ClientStream) error {
+func (t *teller) changes(s *scope, stream grpc.ClientStream) (err error) {
 	gone, update := s.changes()
+	_, end := span.First(stream.Context(), "changes", span.Int("drover.gone", len(gone)), span.Int("drover.updated", len(update)))
+	defer func() { end(measure.SucceededOf(err), err != nil) }()
 	for _, p := range gone {
 		if err := stream.SendMsg(deleteOf(p)); err != nil {
 			return err

@@ -66,8 +66,8 @@ func (c *Cluster) Reports(t testing.TB) map[string]unstructured.Unstructured {
 	return found
 }
 
-// StartAgent starts the cluster's agent, past the proxy.
-func (c *Cluster) StartAgent(t testing.TB) *Process {
+// StartAgent starts the cluster's agent, past the proxy, with more arguments.
+func (c *Cluster) StartAgent(t testing.TB, args ...string) *Process {
 	t.Helper()
 	_, err := c.Client(t).CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}}, metav1.CreateOptions{})
@@ -77,7 +77,6 @@ func (c *Cluster) StartAgent(t testing.TB) *Process {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(kubeconfig, Kubeconfig(t, c.Name), 0o600))
 	// An agent has nobody to tell on its standard output that it is there.
-	return Start(t, "agent of "+c.Name, "ready", nil, "/bin/sh", "-c", `echo ready; exec "$0" "$@"`, built.Binary(t, "drover"),
-		"monitor", "--kubeconfig", kubeconfig, "--namespace", agentNamespace,
-		"--metrics-listen", freeport.Address())
+	return Start(t, "agent of "+c.Name, "ready", nil, "/bin/sh",
+		append([]string{"-c", `echo ready; exec "$0" "$@"`, built.Binary(t, "drover"), "monitor", "--kubeconfig", kubeconfig, "--namespace", agentNamespace, "--metrics-listen", freeport.Address()}, args...)...)
 }

@@ -205,6 +205,16 @@ func (s *Stack) StartWorker() {
 
 func (s *Stack) profiles(port int) string { return fmt.Sprintf("127.0.0.1:%d", s.ports[port]) }
 
+// SendTraces starts API and worker anew, which send traces to a URL then; "" for none.
+func (s *Stack) SendTraces(url string) {
+	s.t.Helper()
+	s.Worker.Kill()
+	s.API.Kill()
+	s.servers.Traces = url
+	s.StartAPI()
+	s.StartWorker()
+}
+
 // Restart ends every process as kill -9 does and starts all of them again on their data, the servers first.
 func (s *Stack) Restart() {
 	s.t.Helper()

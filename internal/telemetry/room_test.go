@@ -1,0 +1,68 @@
+package telemetry_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
+	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/telemetry"
+)
+
+// spansCounted is what is shown of spans, by outcome.
+func spansCounted(t *testing.T) map[string]int {
+	t.Helper()
+	found := map[string]int{}
+	for _, m := range gather(t)["drover_spans_total"].GetMetric() {
+		found[m.GetLabel()[0].GetValue()] = int(m.GetCounter().GetValue())
+	}
+	return found
+}
+
+// TestSpansThatFindNoRoom are counted, as is each that was sent: a collector that stands still loses what is beyond the room, and
+// nothing else. The tracer is the process's.
+func TestSpansThatFindNoRoom(t *testing.T) {
+	const ended, room = 5000, 1000
+	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "1000")
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
+	var received atomic.Int64
+	stands := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-stands
+		data, err := io.ReadAll(r.Body)
+		var sent collectorpb.ExportTraceServiceRequest
+		if err != nil || proto.Unmarshal(data, &sent) != nil {
+			t.Errorf("spans that were sent cannot be read")
+		}
+		for _, resource := range sent.GetResourceSpans() {
+			for _, scope := range resource.GetScopeSpans() {
+				received.Add(int64(len(scope.GetSpans())))
+			}
+		}
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	t.Cleanup(server.Close)
+	tracing, err := telemetry.Start(t.Context(), server.URL, "test")
+	require.NoError(t, err)
+	before := spansCounted(t)
+	require.Contains(t, before, measure.Dropped, "it is shown before there is one")
+	for range ended {
+		_, s := otel.Tracer("test").Start(t.Context(), "one")
+		s.End()
+	}
+	dropped := spansCounted(t)[measure.Dropped] - before[measure.Dropped]
+	require.Equal(t, ended-room, dropped)
+	close(stands)
+	require.NoError(t, tracing.Stop(t.Context()))
+	after := spansCounted(t)
+	require.Equal(t, room, after[measure.Sent]-before[measure.Sent])
+	require.Equal(t, int64(room), received.Load())
+	require.Equal(t, before[measure.Failed], after[measure.Failed])
+}
