@@ -37,17 +37,20 @@ func (s *Store) readChildren(reads []*childrenRead) []error {
 		nouns[r.noun][r.parent] = append(nouns[r.noun][r.parent], i)
 	}
 	for noun, parents := range nouns {
-		err := s.readChildrenOf(noun, parents, reads)
-		for _, at := range parents {
+		problems, err := s.readChildrenOf(noun, parents, reads)
+		for parent, at := range parents {
 			for _, i := range at {
-				outcomes[i] = err
+				if outcomes[i] = err; err == nil {
+					outcomes[i] = problems[parent]
+				}
 			}
 		}
 	}
 	return outcomes
 }
 
-func (s *Store) readChildrenOf(noun *domain.Noun, parents map[domain.Key][]int, reads []*childrenRead) (err error) {
+// readChildrenOf reads the documents below some parents. What cannot be read is a problem of its parent.
+func (s *Store) readChildrenOf(noun *domain.Noun, parents map[domain.Key][]int, reads []*childrenRead) (problems map[domain.Key]error, err error) {
 	keys := make(bson.A, 0, len(parents))
 	for parent := range parents {
 		keys = append(keys, parent)
@@ -56,26 +59,18 @@ func (s *Store) readChildrenOf(noun *domain.Noun, parents map[domain.Key][]int, 
 	if len(keys) > 1 {
 		filter = bson.D{{Key: "parent", Value: bson.D{{Key: "$in", Value: keys}}}}
 	}
-	var problem error
+	problems = map[domain.Key]error{}
 	err = each(context.Background(), s, s.collection(noun), filter, func() *bson.Raw { return &bson.Raw{} }, func(document *bson.Raw) {
-		var of struct {
-			Parent domain.Key `bson:"parent"`
-		}
-		if err := decode(*document, &of); err != nil {
-			problem = fail.Wrap(err, fail.Internal, "a document of %s cannot be read", noun.Kind)
-			return
-		}
-		for _, i := range parents[of.Parent] {
+		parent, _ := document.Lookup("parent").StringValueOK() // the filter has found it by that
+		of := domain.Key(parent)
+		for _, i := range parents[of] {
 			o := noun.New()
 			if err := s.decode(noun.Kind, *document, o); err != nil {
-				problem = fail.Wrap(err, fail.Internal, "a document of %s cannot be read", noun.Kind)
+				problems[of] = fail.Wrap(err, fail.KindOf(err), "a document of %s cannot be read", noun.Kind)
 				return
 			}
 			reads[i].found = append(reads[i].found, o)
 		}
 	})
-	if err == nil {
-		err = problem
-	}
-	return err
+	return problems, err
 }

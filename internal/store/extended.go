@@ -72,3 +72,9 @@ func refuseNewer(collection string, document bson.Raw) error {
 	collection = undivided(collection)
 	return version.Refuse(fmt.Sprintf("document %q of %s", id, collection), has, knownVersion(collection))
 }
+
+// refuseNewerValue is refuseNewer for a value of a ledger, nil for none, which has no _id.
+func refuseNewerValue(id string, value []byte) error {
+	has, _ := bson.Raw(value).Lookup(versionMember).AsInt64OK()
+	return version.Refuse(fmt.Sprintf("%q of %s", id, ledgerValues), has, knownVersion(ledgerValues))
+}

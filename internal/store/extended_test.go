@@ -17,6 +17,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/version"
 )
 
 var updateMembers = flag.Bool("update", false, "add new members to testdata/members.txt")
@@ -159,4 +160,47 @@ func TestExtendedDocuments(t *testing.T) {
 	require.True(t, fail.Is(err, fail.Unavailable))
 	require.ErrorContains(t, err, `document "projects/p" of projects has version 4`)
 	require.ErrorContains(t, err, "knows versions up to 3")
+}
+
+// TestWorkloadsOfANewerBuild are not changed, whatever would change them, and others are.
+func TestWorkloadsOfANewerBuild(t *testing.T) {
+	value := func(id string, more ...bson.E) []byte {
+		members, err := marshal(&domain.Workload{Tenant: "t", ID: id, Held: true})
+		require.NoError(t, err)
+		data, err := bson.Marshal(append(members, more...))
+		require.NoError(t, err)
+		return data
+	}
+	newer := value("newer", bson.E{Key: "colour", Value: "red"}, bson.E{Key: versionMember, Value: int64(2)})
+	for name, c := range map[string]struct {
+		write   domain.WorkloadWrite
+		refused bool
+	}{
+		"put":               {domain.WorkloadWrite{Put: []*domain.Workload{{Tenant: "t", ID: "newer"}}}, true},
+		"deleted":           {domain.WorkloadWrite{Delete: []string{"newer"}}, true},
+		"gone":              {domain.WorkloadWrite{Delete: []string{"newer"}, Gone: time.UnixMilli(1)}, true},
+		"not listed":        {domain.WorkloadWrite{Whole: true, Keep: []string{"older"}}, true},
+		"held":              {domain.WorkloadWrite{Whole: true, Keep: []string{"older"}, Guard: 1}, true},
+		"another one, put":  {domain.WorkloadWrite{Put: []*domain.Workload{{Tenant: "t", ID: "older"}}}, false},
+		"another one, gone": {domain.WorkloadWrite{Whole: true, Keep: []string{"newer"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var encoded []put
+			for _, w := range c.write.Put {
+				data, err := encodeValue(w)
+				require.NoError(t, err)
+				encoded = append(encoded, put{w.ID, data})
+			}
+			b := &book{known: known{values: map[string][]byte{"newer": newer, "older": value("older")}}}
+			puts, _, err := decide(&c.write, b, encoded)
+			if !c.refused {
+				require.NoError(t, err)
+				require.Len(t, puts, 1)
+				return
+			}
+			require.ErrorIs(t, err, version.ErrNewer)
+			require.ErrorContains(t, err, `"newer" of values of ledgers has version 2`)
+			require.Empty(t, puts)
+		})
+	}
 }

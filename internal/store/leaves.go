@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/version"
 )
 
 // leafRecord is a leaf as it is stored. Each operation has a record of its own, so that nearly every write
@@ -86,23 +87,30 @@ func (s *Store) insertLeaves(records []leafRecord) []error {
 	return outcomes
 }
 
-// replaceLeaf puts a record in place of one that is not of a later turn.
+// replaceLeaf puts a record in place of one that is not of a later turn, and that this build can read: nobody has read it before.
 func (s *Store) replaceLeaf(ctx context.Context, r leafRecord) error {
+	readable := bson.E{Key: "$or", Value: bson.A{
+		bson.D{{Key: versionMember, Value: nil}},
+		bson.D{{Key: versionMember, Value: bson.D{{Key: "$lte", Value: knownVersion(leavesName)}}}},
+	}}
 	filter := append(byID(r.ID), bson.E{Key: "$or", Value: bson.A{
-		bson.D{{Key: "turn.began", Value: bson.D{{Key: "$lt", Value: r.Turn.Began}}}},
-		bson.D{{Key: "turn.began", Value: r.Turn.Began}, {Key: "turn.rank", Value: bson.D{{Key: "$lte", Value: r.Turn.Rank}}}},
+		bson.D{{Key: "turn.began", Value: bson.D{{Key: "$lt", Value: r.Turn.Began}}}, readable},
+		bson.D{{Key: "turn.began", Value: r.Turn.Began}, {Key: "turn.rank", Value: bson.D{{Key: "$lte", Value: r.Turn.Rank}}}, readable},
 	}})
-	ctx, cancel := s.deadline(ctx)
+	call, cancel := s.deadline(ctx)
 	defer cancel()
-	result, err := s.leaves(r.ContextID).ReplaceOne(ctx, filter, r)
+	result, err := s.leaves(r.ContextID).ReplaceOne(call, filter, r)
 	switch {
 	case err != nil:
 		return kindOf(err)
-	case result.MatchedCount == 0:
-		return fail.New(fail.Conflict, "another attempt has recorded leaf %s meanwhile", r.Leaf.ID)
-	default:
+	case result.MatchedCount > 0:
 		return nil
 	}
+	err = s.findOne(ctx, s.leaves(r.ContextID), r.ID, &leafRecord{})
+	if errors.Is(err, version.ErrNewer) {
+		return err
+	}
+	return fail.New(fail.Conflict, "another attempt has recorded leaf %s meanwhile", r.Leaf.ID)
 }
 
 // leafRead is a wish for the last record of a leaf; found is nil when there is none.

@@ -1,8 +1,10 @@
 package store_test
 
 import (
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -42,6 +44,24 @@ func TestWhatANewerBuildHasWritten(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"projects/b"}, ids)
 
+	for _, tenant := range []string{"old", "new"} {
+		require.NoError(t, s.Create(t.Context(), &domain.Host{Identity: below(domain.TenantKey(tenant)), Metadata: named("h")}))
+	}
+	newHost := &domain.Host{Identity: below(domain.TenantKey("new")), Metadata: named("h")}
+	set(domain.Hosts.Kind, string(domain.KeyOf(newHost)), 2)
+	_, err = s.Children(t.Context(), domain.Hosts, domain.TenantKey("new"))
+	newer(err)
+	var wg sync.WaitGroup
+	for range 20 { // some share a read with who asks for the other one
+		wg.Go(func() { _, _ = s.Children(t.Context(), domain.Hosts, domain.TenantKey("new")) })
+		wg.Go(func() {
+			found, err := s.Children(t.Context(), domain.Hosts, domain.TenantKey("old"))
+			assert.NoError(t, err)
+			assert.Len(t, found, 1)
+		})
+	}
+	wg.Wait()
+
 	owner := domain.Key("projects/p/composite-apps/ca/v1/deployment-intent-groups/g")
 	require.NoError(t, s.PutInstance(t.Context(), instanceOf("1", owner, domain.ContextInstantiated)))
 	set("instances", "1", 2)
@@ -59,4 +79,14 @@ func TestWhatANewerBuildHasWritten(t *testing.T) {
 	}
 	_, err = s.Leaf(t.Context(), leaf.ID)
 	newer(err)
+	leaf.Turn.Began++
+	newer(s.PutLeaf(t.Context(), leaf))
+	for _, part := range parts(t, db, "leaves") {
+		_, err := part.UpdateMany(t.Context(), bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "v", Value: 1}}}})
+		require.NoError(t, err)
+	}
+	read, err = s.Leaf(t.Context(), leaf.ID)
+	require.NoError(t, err)
+	require.Equal(t, leaf.Turn.Began-1, read.Turn.Began, "nothing was written over it")
+	require.NoError(t, s.PutLeaf(t.Context(), leaf), "the first version, said openly")
 }

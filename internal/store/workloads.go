@@ -196,6 +196,9 @@ func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, writte
 		if (value == nil) == (before == nil) && slices.Equal(value, before) {
 			continue
 		}
+		if err := refuseNewerValue(id, before); err != nil {
+			return nil, written, err
+		}
 		written.Changed = append(written.Changed, id)
 		puts = append(puts, put{id, value})
 	}
@@ -251,6 +254,9 @@ func (s *Store) removeWorkloads(ctx context.Context, tenant string, which func([
 		removed = nil
 		for _, id := range slices.Sorted(maps.Keys(b.values)) {
 			if which(b.values[id]) {
+				if err := refuseNewerValue(id, b.values[id]); err != nil {
+					return edit{}, err
+				}
 				removed, e.puts = append(removed, id), append(e.puts, put{id, nil})
 			}
 		}

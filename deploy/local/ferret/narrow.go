@@ -137,7 +137,7 @@ func conditionsOf(filter bson.Raw) (id bson.RawValue, conditions []bson.RawEleme
 	return id, conditions
 }
 
-// matches says whether a document fits all conditions, as far as those are known here: equal, less, and one of several.
+// matches says whether a document fits all conditions, as far as those are known here: equal, not there, less, and one of several.
 func matches(document bson.Raw, conditions []bson.RawElement) (fits, known bool) {
 	fits = true
 	for _, c := range conditions {
@@ -210,6 +210,9 @@ func memberOf(document bson.Raw, path string) (is bson.RawValue, plain bool) {
 
 // matchesOne looks at one member, with the zero value for one that is not there.
 func matchesOne(is bson.RawValue, c bson.RawElement) (fits, known bool) {
+	if c.Value().Type == bson.TypeNull {
+		return is.Type == 0 || is.Type == bson.TypeNull, true
+	}
 	operators, ok := c.Value().DocumentOK()
 	if !ok {
 		order, same, known := compare(is, c.Value())

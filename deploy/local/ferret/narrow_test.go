@@ -62,6 +62,9 @@ func TestConditionsBesideAnID(t *testing.T) {
 		{bson.D{{Key: "n", Value: 7}, {Key: "text", Value: "x"}}, 0},
 		{bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "turn.began", Value: lt(10)}}, bson.D{{Key: "turn.began", Value: 10}, {Key: "turn.rank", Value: bson.M{"$lte": 2}}}}}}, 1},
 		{bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "turn.began", Value: lt(10)}}, bson.D{{Key: "turn.began", Value: 10}, {Key: "turn.rank", Value: bson.M{"$lte": 1}}}}}}, 0},
+		{bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "turn.began", Value: 10}, {Key: "$or", Value: bson.A{bson.D{{Key: "missing", Value: nil}}, bson.D{{Key: "missing", Value: lt(1)}}}}}}}}, 1},
+		{bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "turn.began", Value: 10}, {Key: "$or", Value: bson.A{bson.D{{Key: "n", Value: nil}}, bson.D{{Key: "n", Value: lt(7)}}}}}}}}, 0},
+		{bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "turn.began", Value: 10}, {Key: "$or", Value: bson.A{bson.D{{Key: "n", Value: nil}}, bson.D{{Key: "n", Value: lt(8)}}}}}}}}, 1},
 	} {
 		t.Run(fmt.Sprint(x.condition), func(t *testing.T) {
 			r, err := c.UpdateOne(t.Context(), append(bson.D{{Key: "_id", Value: "x"}}, x.condition...), bson.M{"$inc": bson.M{"met": 1}})
