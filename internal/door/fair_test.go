@@ -394,6 +394,7 @@ func TestNobodyFillsARoom(t *testing.T) {
 		"approve": {door.Request{Verb: door.Approve, Noun: domain.DeploymentIntentGroups, Parent: inProject, Name: "g"}, 4},
 		"preview": {door.Request{Verb: door.Query, Noun: domain.DeploymentIntentGroups, Parent: inProject, Name: "g", Renders: true}, 4},
 		"audit":   {door.Request{Verb: door.List, Noun: domain.AuditRecords}, 2},
+		"check":   {door.Request{Verb: door.Query, Noun: domain.ClustersNoun, Name: "c"}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

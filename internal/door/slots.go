@@ -25,6 +25,8 @@ const (
 	// tellingAtOnce is for those that read audit records, of which an export may last for minutes; openingAtOnce for those that have
 	// payloads of histories opened, which are in memory several times.
 	tellingAtOnce, openingAtOnce = 4, 4
+	// askingAtOnce is for those that ask a cluster what it is like: it may take its time, and say much.
+	askingAtOnce = 8
 	// admitWait is how long a request waits for a slot.
 	admitWait = 1500 * time.Millisecond
 	// retryLater is when a request that found none may be sent again, and retryLatest when so many were refused before it.
@@ -44,6 +46,7 @@ const (
 	uploading               // of a document with its file, the reading of which is included
 	telling                 // of audit records, which may be read for long
 	opening                 // of payloads of histories
+	questioning             // of a cluster, which may not answer
 )
 
 // newRooms has rooms for a number of operations that are being begun at a time. Where requests may last, as one whose body comes
@@ -54,7 +57,7 @@ func newRooms(operations int) map[room]*slots {
 		beginning: newHalved(operations), terminating: newSlots(operations), stopping: newSlots(operations),
 		approving: newHalved((operations + 3) / 4), // it costs processor time, and nothing else
 		telling:   newHalved(tellingAtOnce),
-		opening:   newHalved(openingAtOnce),
+		opening:   newHalved(openingAtOnce), questioning: newHalved(askingAtOnce),
 	}
 }
 
@@ -351,6 +354,10 @@ func Slots(operations int) Step {
 			in = telling
 		case domain.Histories:
 			in = opening
+		case domain.ClustersNoun:
+			if r.Verb == Query {
+				in = questioning
+			}
 		}
 		if r.uploads() {
 			in = uploading

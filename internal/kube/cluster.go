@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // Cluster is the client of one cluster. It may be used by any number of goroutines, also after its
@@ -24,6 +25,7 @@ type Cluster struct {
 	transport *transport
 	kinds     *kinds
 	slots     chan struct{} // holds one for each request that is under way
+	most      int64         // that is read of an answer
 	answers   atomic.Int64  // counts answers to requests
 	unpatched               // by the client's user
 	checked   atomic.Int64  // when the credentials were last known to be current, in ns since 1970
@@ -67,7 +69,7 @@ func newCluster(kubeconfig []byte, digest domain.Digest, config Config) (*Cluste
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{config: config, digest: digest, slots: make(chan struct{}, config.Parallel)}
+	c := &Cluster{config: config, digest: digest, slots: make(chan struct{}, config.Parallel), most: limits.ClusterAnswer}
 	if err := c.connect(access); err != nil {
 		return nil, err
 	}
@@ -89,6 +91,20 @@ func (c *Cluster) recheck() { c.checked.Store(0) }
 
 func (c *Cluster) close() { c.transport.closeIdle() }
 
+// lookAt is a client for a look at a cluster that somebody has registered, who need not be trusted: little is read of its answers. leave ends
+// all that goes on with it.
+func (c Config) lookAt(kubeconfig []byte) (one *Cluster, leave func(), err error) {
+	one, err = newCluster(kubeconfig, "", c.withDefaults())
+	if err != nil {
+		return nil, nil, err
+	}
+	one.most = limits.ClusterGroups
+	return one, func() {
+		one.end()
+		one.close()
+	}, nil
+}
+
 // pingTimeout bounds Ping: who asks wants to know whether a cluster answers at all.
 const pingTimeout = 5 * time.Second
 
@@ -96,11 +112,11 @@ const pingTimeout = 5 * time.Second
 // groups that the API serves, as any work does first. It gives the version of its Kubernetes, such as v1.34.1, "" where the cluster
 // does not tell. Errors are those of CheckKubeconfig, and as Apply's Outcome.Retry has them; ctx bounds it.
 func (c Config) Reach(ctx context.Context, kubeconfig []byte) (version string, err error) {
-	one, err := newCluster(kubeconfig, "", c.withDefaults())
+	one, leave, err := c.lookAt(kubeconfig)
 	if err != nil {
 		return "", err
 	}
-	defer one.close()
+	defer leave()
 	if _, err = one.preferred(ctx); err != nil {
 		return "", kindOf(err)
 	}
@@ -115,11 +131,16 @@ func (c *Cluster) version(ctx context.Context) string {
 	var told struct {
 		GitVersion string `json:"gitVersion"`
 	}
-	text, err := c.read(ctx, "/version")
+	text, err := c.asked(ctx)
 	if err != nil || json.Unmarshal(text, &told) != nil || !versioned.MatchString(told.GitVersion) {
 		return ""
 	}
 	return told.GitVersion
+}
+
+// asked is what the cluster says of its version.
+func (c *Cluster) asked(ctx context.Context) ([]byte, error) {
+	return c.do(ctx, request{method: http.MethodGet, path: "/version", accept: contentJSON, most: limits.ClusterWord})
 }
 
 // Ping says whether the cluster's API answers: nil, or an error as Apply's Outcome.Retry has it.

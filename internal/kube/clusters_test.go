@@ -1,6 +1,7 @@
 package kube_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // source counts how often it is asked.
@@ -281,6 +283,44 @@ func TestReach(t *testing.T) {
 	defer cancel()
 	_, err = kube.Config{}.Reach(ctx, serve(t, http2, hang).kubeconfig(t))
 	require.True(t, fail.Is(err, fail.Timeout))
+}
+
+// TestALookReadsLittle: what is in a cluster's place may say as much as it likes; what is beyond the bound is not read.
+func TestALookReadsLittle(t *testing.T) {
+	t.Parallel()
+	padded := map[string]int{}
+	c := serve(t, http1, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(bytes.Repeat([]byte(" "), padded[r.URL.Path]))
+		switch r.URL.Path {
+		case "/version":
+			_, _ = w.Write([]byte(`{"gitVersion":"v1.34.1"}`))
+		case "/apis":
+			_, _ = w.Write([]byte(`{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`))
+		default:
+			_, _ = w.Write([]byte(`{"status":{"resourceRules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]}}`))
+		}
+	})
+	role := []byte(`{"rules":[{"apiGroups":["apps"],"resources":["*"],"verbs":["get"]}]}`)
+	const rules = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+	padded["/version"], padded[rules], padded["/apis"] = 200<<10, 200<<10, 900<<10
+	seen, err := kube.See(t.Context(), c.kubeconfig(t), role)
+	require.NoError(t, err)
+	require.Equal(t, "v1.34.1", seen.Version)
+	require.Empty(t, seen.Unknown)
+	require.Empty(t, seen.Lacks)
+
+	padded["/version"], padded[rules] = limits.ClusterWord, limits.ClusterWord
+	seen, err = kube.See(t.Context(), c.kubeconfig(t), role)
+	require.NoError(t, err)
+	require.Empty(t, seen.Version)
+	require.Contains(t, seen.Unknown, "not an API server")
+	padded["/apis"] = limits.ClusterGroups
+	_, err = kube.See(t.Context(), c.kubeconfig(t), role)
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	_, err = kube.Config{}.Reach(t.Context(), c.kubeconfig(t))
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.Eventually(t, func() bool { return c.connected.Load() == 0 }, time.Minute, time.Millisecond, "nothing is left open")
 }
 
 // TestClientsInUseAreKept: a client that something goes on with is found though there is no room for it, until that is over.

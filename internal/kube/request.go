@@ -14,8 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/drover-io/drover/internal/limits"
 )
 
 // What is sent and asked for. Metadata alone is the smallest answer that servers offer for every kind.
@@ -37,6 +35,7 @@ type request struct {
 	contentType string
 	accept      string
 	body        []byte
+	most        int64     // that is read of the answer; 0 is the client's
 	discard     bool      // the answer's body is of no interest
 	warnings    *[]string // takes the Warning headers of the answer, when not nil
 }
@@ -59,12 +58,20 @@ func (c *Cluster) exchange(ctx context.Context, r request) ([]byte, error) {
 		return nil, err
 	}
 	defer answer.Body.Close()
-	limited := io.LimitReader(answer.Body, limits.ClusterAnswer)
+	limited := io.LimitReader(answer.Body, c.bound(r))
 	if r.discard {
 		_, _ = io.Copy(io.Discard, limited) // what the server did, it has said already
 		return nil, nil
 	}
 	return io.ReadAll(limited)
+}
+
+// bound is how much is read of an answer.
+func (c *Cluster) bound(r request) int64 {
+	if r.most > 0 {
+		return min(r.most, c.most)
+	}
+	return c.most
 }
 
 // open sends the request and returns a successful answer, with a body that is JSON and has to be closed. Errors
@@ -88,7 +95,7 @@ func (c *Cluster) open(ctx context.Context, client *http.Client, r request) (*ht
 	if r.warnings != nil {
 		*r.warnings = answer.Header.Values("Warning")
 	}
-	if err := c.check(r.method, answer); err != nil {
+	if err := c.check(r, answer); err != nil {
 		answer.Body.Close()
 		return nil, err
 	}
@@ -96,21 +103,21 @@ func (c *Cluster) open(ctx context.Context, client *http.Client, r request) (*ht
 }
 
 // check makes an error of an answer that is not a success, or not an API server's.
-func (c *Cluster) check(method string, answer *http.Response) error {
+func (c *Cluster) check(r request, answer *http.Response) error {
 	if answer.StatusCode >= http.StatusOK && answer.StatusCode < http.StatusMultipleChoices {
 		if t := answer.Header.Get("Content-Type"); !strings.HasPrefix(t, contentJSON) {
 			return notAnAPIServer(fmt.Errorf("the answer is of type %q", t))
 		}
 		return nil
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, limits.ClusterAnswer))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, c.bound(r)))
 	if err != nil {
 		return err
 	}
 	if answer.StatusCode == http.StatusUnauthorized {
 		c.recheck()
 	}
-	return statusError(method, answer, body)
+	return statusError(r.method, answer, body)
 }
 
 // read gets a document of the API server.

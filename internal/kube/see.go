@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // See asks a cluster with a credential what it is like; whoever runs this does so with a kubeconfig of his own, wherever it leads.
@@ -30,11 +31,12 @@ func (c Config) See(ctx context.Context, kubeconfig, role []byte) (*access.Seen,
 	if err := yaml.Unmarshal(role, &wanted); err != nil {
 		return nil, fail.Wrap(err, fail.Internal, "the ClusterRole cannot be read")
 	}
-	one, err := newCluster(kubeconfig, "", c.withDefaults())
+	c.Parallel = seeing
+	one, leave, err := c.lookAt(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	defer one.close()
+	defer leave()
 	if _, err := one.preferred(ctx); err != nil { // by which work begins; what may not ask that can do nothing
 		return nil, kindOf(err)
 	}
@@ -42,7 +44,7 @@ func (c Config) See(ctx context.Context, kubeconfig, role []byte) (*access.Seen,
 	var took []time.Duration
 	for range 3 {
 		begun := time.Now()
-		if _, err := one.read(ctx, "/version"); err != nil {
+		if _, err := one.asked(ctx); err != nil {
 			return nil, kindOf(err)
 		}
 		took = append(took, time.Since(begun))
@@ -97,6 +99,9 @@ func rightsOf(rules []rbacv1.PolicyRule) (all []held) {
 
 // nowhere is a namespace that is not there: what rules say of it holds in all. What somebody may do in one namespace is no help.
 const nowhere = "drover-nowhere"
+
+// seeing is how many questions a cluster has at a time.
+const seeing = 4
 
 const reviews = "/apis/authorization.k8s.io/v1/"
 
@@ -156,7 +161,7 @@ func (c *Cluster) review(ctx context.Context, resource, kind string, about any) 
 	if err != nil {
 		return fail.Wrap(err, fail.Internal, "a %s cannot be written", kind)
 	}
-	answer, err := c.do(ctx, request{method: http.MethodPost, path: reviews + resource, contentType: contentJSON, accept: contentJSON, body: body})
+	answer, err := c.do(ctx, request{method: http.MethodPost, path: reviews + resource, contentType: contentJSON, accept: contentJSON, body: body, most: limits.ClusterWord})
 	if err != nil {
 		return err
 	}

@@ -147,6 +147,10 @@ const (
 	// ClusterAnswer bounds what is read of a cluster's answer to one request. Discovery of a large group has some hundred
 	// thousand bytes; an object has 1.5 MiB at the most (Etcd).
 	ClusterAnswer = 16 << 20
+	// ClusterGroups bounds the list of the groups that a cluster serves, where somebody asks what it is like: 200 bytes each.
+	ClusterGroups = 1 << 20
+	// ClusterWord bounds an answer that says one thing: its version, or what a credential may do.
+	ClusterWord = 256 << 10
 	// ClusterList bounds a list that is read in pages and kept, such as what an agent reports of an app, and ClusterObjects the objects
 	// of one that are known by heart. What is more is an error of that cluster alone.
 	ClusterList    = 64 << 20

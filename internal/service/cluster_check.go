@@ -2,12 +2,12 @@ package service
 
 import (
 	"context"
+	"crypto/sha256"
 	"time"
 
 	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/policy"
 )
 
 // ClusterCheck is what a cluster is like to who works on it: it was asked with the credential that is registered.
@@ -39,11 +39,12 @@ type Needs struct {
 	Groups []string // further API groups whose kinds charts have
 }
 
-const (
-	mostGroups = 20 // each of its rights may be a question to the cluster
-)
+// mostGroups bounds the groups of Needs: each has seven rights, and each of these may be a question to the cluster.
+const mostGroups = 8
 
-// CheckCluster asks a cluster what it is like. That it does not answer is an answer.
+// CheckCluster asks a cluster what it is like. That it does not answer is an answer. Who may see the cluster may ask: no more is told than how
+// it is, which its status tells too when work meets it, and what it takes is bounded. A cluster is asked one thing at a time, those that ask the
+// same meanwhile share the answer, and what nobody waits for any more ends; how many ask at a time is the door's.
 func (s *Service) CheckCluster(ctx context.Context, key domain.Key, n Needs) (*ClusterCheck, error) {
 	o, err := s.store.Get(ctx, domain.ClustersNoun, key)
 	if err != nil {
@@ -73,9 +74,14 @@ func (s *Service) CheckCluster(ctx context.Context, key domain.Key, n Needs) (*C
 		out.Reason = "it is registered without a kubeconfig"
 		return out, nil
 	}
-	asking, cancel := context.WithTimeout(ctx, policy.ClusterCheck)
-	defer cancel()
-	seen, err := s.checks.See(asking, kubeconfig, role)
+	digest := sha256.New()
+	for _, part := range [][]byte{kubeconfig, role} {
+		sum := sha256.Sum256(part)
+		digest.Write(sum[:])
+	}
+	seen, err := s.looks.share(ctx, key, string(digest.Sum(nil)), func(ctx context.Context) (*access.Seen, error) {
+		return s.checks.See(ctx, kubeconfig, role)
+	})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

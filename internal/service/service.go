@@ -128,6 +128,7 @@ type Service struct {
 	renewing       func(ctx context.Context, c domain.ClusterName) error
 	now            Clock
 	matching       Matching
+	looks          *looks
 }
 
 // New makes a service.
@@ -137,6 +138,6 @@ func New(d Deps) *Service {
 	}
 	return &Service{
 		store: d.Store, sealer: d.Sealer, instances: d.Instances, operations: d.Operations, checks: d.Checks,
-		userKubeconfig: d.UserKubeconfig, renewing: d.Renewing, now: d.Now, matching: d.Matching,
+		userKubeconfig: d.UserKubeconfig, renewing: d.Renewing, now: d.Now, matching: d.Matching, looks: newLooks(),
 	}
 }
