@@ -20,12 +20,13 @@ import (
 // place measures a new app for 100 of 1,000 clusters that carry 100 groups already.
 func place(ctx context.Context, t *trial) {
 	t.Helper()
-	const clusters, of, attempts = 100, 1000, 10
+	const attempts = 10
+	clusters, of, groups := sizedDown(100, 20), sizedDown(1000, 50), sizedDown(seeded, 3)
 	f := simulate(ctx, t, of, clusters, of)
-	f.carry(ctx, t, 0, seeded)
+	f.carry(ctx, t, 0, groups)
 	b := startBare(t, f.Stack)
 	var took, accepted, plain []time.Duration
-	what := fmt.Sprintf("one new app onto %d of %d clusters that carry %d groups", clusters, of, seeded)
+	what := fmt.Sprintf("one new app onto %d of %d clusters that carry %d groups", clusters, of, groups)
 	t.finally(func() []figure {
 		return []figure{
 			measured("place_100_of_1000_ms", what, took), measured("place_100_of_1000_accepted_ms", what+": until the POST was answered", accepted),
@@ -54,7 +55,8 @@ const atOnce = 30 * scaleApps
 // whichever is more; and one app of many resources on one such cluster, where the latency decides.
 func latency(ctx context.Context, t *trial) {
 	t.Helper()
-	const clusters, delay, rounds, many, inParallel = 100, 100 * time.Millisecond, 5, 400, 8
+	const delay, rounds, many, inParallel = 100 * time.Millisecond, 5, 400, 8
+	clusters := sizedDown(100, 20)
 	f := simulate(ctx, t, clusters, clusters, 1)
 	d := f.deployment(ctx, t, "latency", firstLabel(clusters), scaleApps, scaleResources)
 	big := f.deployment(ctx, t, "big", firstLabel(1), 1, many)
@@ -91,7 +93,8 @@ func latency(ctx context.Context, t *trial) {
 // without a dead cluster differ by among themselves, compared in the same way, says what the method can see.
 func dead(ctx context.Context, t *trial) {
 	t.Helper()
-	const clusters, apps = 100, 1
+	const apps = 1
+	clusters := sizedDown(100, 20)
 	f := simulate(ctx, t, clusters, clusters)
 	d := f.deployment(ctx, t, "dead", firstLabel(clusters), apps, scaleResources)
 	run := func(dead int, faults ...fleet.Fault) live {
@@ -287,7 +290,8 @@ func (f *simulated) until(ctx context.Context, t testing.TB, d *client.Deploymen
 // answers measures the status of 1,200 and of 120,000 resources, asked by one client and by twenty.
 func answers(ctx context.Context, t testing.TB) []figure {
 	t.Helper()
-	const clusters, manyResources = 1000, 40
+	const manyResources = 40
+	clusters := sizedDown(1000, 100)
 	f := simulate(ctx, t, clusters, clusters, 100)
 	small := f.deployment(ctx, t, "small", firstLabel(100), scaleApps, scaleResources)
 	f.operate(ctx, t, small, "instantiate", 100)

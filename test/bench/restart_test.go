@@ -30,10 +30,7 @@ type restarted struct {
 // (app, cluster) pairs in the store, twice with 100,000, and once with these beside other work.
 func restart(ctx context.Context, t *trial) {
 	t.Helper()
-	clusters, open, groups := 1000, 100, seeded
-	if quick() {
-		clusters, open, groups = 200, 30, 20
-	}
+	clusters, open, groups := sizedDown(1000, 100), sizedDown(100, 20), sizedDown(seeded, 5)
 	var servers harness.Servers
 	if asks() {
 		servers.SlowDatabase = true // what the store is asked is counted on its way

@@ -202,6 +202,14 @@ func (f *simulated) largest(ctx context.Context, t testing.TB, d *client.Deploym
 // quick says that the parts need only show that they work, and how they change while one works on what they measure.
 func quick() bool { return os.Getenv("DROVER_BENCH_QUICK") != "" }
 
+// sizedDown is a size, or the one that will do where parts need only show that they work.
+func sizedDown(size, quickly int) int {
+	if quick() {
+		return quickly
+	}
+	return size
+}
+
 // scale measures 3 apps of 4 resources on 1, 10, 100 and 1,000 clusters, and beside it a tree of bare workflows like that of the operation.
 func scale(ctx context.Context, t *trial) {
 	t.Helper()
@@ -211,13 +219,10 @@ func scale(ctx context.Context, t *trial) {
 		bare                 []float64 // of each round, per leaf
 	}
 	sizes := []*of{{size: 1, rounds: 9, fewest: 3}, {size: 10, rounds: 5, fewest: 2}, {size: 100, rounds: 4, fewest: 3}, {size: 1000, rounds: 1, fewest: 1}}
-	if quick() {
-		sizes = sizes[:3]
-	}
-	most := sizes[len(sizes)-1]
-	f := simulate(ctx, t, most.size, 1, 10, 100, 1000)
+	hundred, most := sizes[2], sizes[3]
+	hundred.size, most.size = sizedDown(hundred.size, 20), sizedDown(most.size, 40)
+	f := simulate(ctx, t, most.size, sizes[0].size, sizes[1].size, hundred.size, most.size)
 	b := startBare(t, f.Stack)
-	hundred := sizes[2]
 	var growths []float64
 	var events, bytes int64
 	measure := func(o *of, d *client.Deployment) {
@@ -264,7 +269,7 @@ func scale(ctx context.Context, t *trial) {
 				return hundred.applied[len(hundred.applied)-1].leafMillis
 			}
 			neighbour := 0.0
-			if o.size == 1000 {
+			if o == most {
 				neighbour = at()
 			}
 			measure(o, d)

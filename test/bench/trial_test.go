@@ -89,7 +89,7 @@ func (p *trial) close() {
 func (p *trial) rounds(ctx context.Context, all, least int) iter.Seq[int] {
 	n := few(all, least, p.part)
 	if quick() {
-		n = least
+		n = 1
 	}
 	return func(yield func(int) bool) {
 		var longest time.Duration
