@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -56,6 +57,7 @@ type Parts struct {
 	tracing  telemetry.Tracing
 	metrics  prometheus.Collector // what the process has measured
 	leases   *worker.Leases
+	newer    atomic.Pointer[string] // the build that does the work instead of this worker's, "" for none; nil until it is known
 	audit    *auditing
 	issuers  *oidc.Providers // whose tokens callers of the API may show; nil for none
 	sessions *oidc.Sessions  // of browsers that have logged in at one of them; nil where nobody does

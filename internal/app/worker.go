@@ -15,9 +15,12 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/deploy/helm/monitor"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/fetch"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/observe"
+	"github.com/drover-io/drover/internal/pause"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/version"
 	"github.com/drover-io/drover/worker"
 	"github.com/drover-io/drover/workflows"
@@ -71,7 +74,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		return err
 	}
 	ready()
-	<-ctx.Done()
+	p.keepWork(ctx, policy.Claim)
 	return nil
 }
 
@@ -88,25 +91,67 @@ func (p *Parts) build() string {
 // takeOver has what workflows do from now on be done by this build, unless a newer one is there. It waits until Temporal knows that the worker
 // polls all its queues: before that it would send some work to nobody.
 func (p *Parts) takeOver(ctx context.Context) error {
-	build := p.build()
 	return await(ctx, p.log, dependency{
 		"Temporal Worker Deployment " + workflows.Deployment,
 		"look at `temporal worker deployment describe --name " + workflows.Deployment + "`, or start the worker with --worker-versioning off (DROVER_WORKER_VERSIONING)",
 		func(ctx context.Context) error {
-			now, before, err := p.engine.TakeOver(ctx, build, p.config.WorkerVersioning == "force")
-			switch {
-			case err != nil:
-				return err
-			case now != build:
-				p.log.Warn("a newer build does the work of this namespace, and this worker gets none; --worker-versioning force has it take over", "build", build, "newer", now)
-			case build == "" && before != "":
-				p.log.Warn("workers tell Temporal no build any more: what this one has begun an older one may go on with", "before", before)
-			case before != build:
-				p.log.Info("this build does the work of the namespace from now on", "build", build, "before", before)
+			err := p.claim(ctx, p.config.WorkerVersioning == "force")
+			if p.build() == "" && fail.Is(err, fail.Precondition) {
+				p.log.Warn("this worker cannot see whether Temporal gives the work to a build that is switched off, and would then get none itself",
+					"error", err, "remedy", "temporal worker deployment set-current-version --deployment-name "+workflows.Deployment+" --unversioned")
+				return nil
 			}
-			return nil
+			return err
 		},
 	})
+}
+
+// keepWork claims the work again and again until ctx ends: another build may have been made the current one meanwhile, by somebody's force, or
+// because Temporal's database is that of a backup. Force counts for the start alone, or two builds that have it would take the work from each
+// other for as long as both run. A worker without a build leaves it as it is: it knows none that would be older.
+func (p *Parts) keepWork(ctx context.Context, every time.Duration) {
+	for pause.For(ctx, every) == nil {
+		if p.build() == "" {
+			continue
+		}
+		if err := p.claim(ctx, false); err != nil && ctx.Err() == nil {
+			p.log.Warn("this worker cannot see which build does the work of the namespace", "error", err)
+		}
+	}
+}
+
+// claim is one TakeOver, and notes who does the work.
+func (p *Parts) claim(ctx context.Context, force bool) error {
+	build := p.build()
+	now, before, err := p.engine.TakeOver(ctx, build, force)
+	if err != nil {
+		return err
+	}
+	newer := ""
+	if now != build {
+		newer = now
+	}
+	was := p.newer.Swap(&newer)
+	switch {
+	case newer != "" && was != nil && *was == newer: // it is said
+	case newer != "":
+		p.log.Warn("a newer build does the work of this namespace, and this worker gets none; --worker-versioning force has it take over", "build", build, "newer", now)
+	case build == "" && before != "":
+		p.log.Warn("workers tell Temporal no build any more: what this one has begun an older one may go on with", "before", before)
+	case before != build:
+		p.log.Info("this build does the work of the namespace from now on", "build", build, "before", before)
+	case was != nil && *was != "":
+		p.log.Info("this build does the work of the namespace again", "build", build, "before", *was)
+	}
+	return nil
+}
+
+// hasWork is an error while a newer build does the work, for /readyz.
+func (p *Parts) hasWork(context.Context) error {
+	if newer := p.newer.Load(); newer != nil && *newer != "" {
+		return fail.New(fail.Unavailable, "the newer build %s does the work of this namespace, and this worker, of build %s, gets none", *newer, p.build())
+	}
+	return nil
 }
 
 // waits is how many activities may wait for something in a cluster at a time: each costs three goroutines.
@@ -130,8 +175,10 @@ func (p *Parts) WorkerHealth(ctx context.Context) error {
 	own.MustRegister(p.audit, p.metrics)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{prometheus.DefaultGatherer, own}, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	questions := p.ready()
+	questions["work"] = p.hasWork
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		for name, ask := range p.ready() {
+		for name, ask := range questions {
 			if err := ask(r.Context()); err != nil {
 				http.Error(w, api.Missing(name, err), http.StatusServiceUnavailable)
 				return

@@ -30,11 +30,14 @@ func (e *Engine) TakeOver(ctx context.Context, build string, force bool) (now, b
 	}
 	is, err := deployment.Describe(ctx, client.WorkerDeploymentDescribeOptions{})
 	if err != nil {
-		err = deploymentKindOf(err)
-		if build == "" && (fail.Is(err, fail.NotFound) || fail.Is(err, fail.Precondition)) {
+		var (
+			none   *serviceerror.NotFound
+			tooOld *serviceerror.Unimplemented
+		)
+		if build == "" && (errors.As(err, &none) || errors.As(err, &tooOld)) {
 			return "", "", nil // nobody can have told it a build
 		}
-		return "", "", err
+		return "", "", deploymentKindOf(err)
 	}
 	if v := is.Info.RoutingConfig.CurrentVersion; v != nil {
 		before = v.BuildID

@@ -103,6 +103,7 @@ func TestTakeOver(t *testing.T) {
 		"never one":        {"there is nothing to take back", deployment{absent: true}, "", false, "", "", false, ""},
 		"never a build":    {"nor here", deployment{}, "", false, "", "", false, ""},
 		"none and too old": {"nor where nobody can have told one", deployment{err: serviceerror.NewUnimplemented("what?")}, "", false, "", "", false, ""},
+		"none, and denied": {"somebody else may have told one", deployment{err: serviceerror.NewPermissionDenied("no", "")}, "", false, "", "", false, fail.Precondition},
 		"not there":        {"it may be in a moment", deployment{err: serviceerror.NewUnavailable("away")}, "", false, "", "", false, fail.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -120,6 +120,8 @@ const (
 	Close     = 45 * time.Second
 	// LookAgain is between two looks whether Temporal knows that a worker polls, which it learns some tenths of a second after it began.
 	LookAgain = 200 * time.Millisecond
+	// Claim is how often a worker looks whether its build does the work, and claims it.
+	Claim = 30 * time.Second
 	// Describe bounds all calls of one question about runs: who asks wants to know soon that Temporal does not answer.
 	Describe = 3 * time.Second
 	// Counts is how long an answer about an operation's progress is good.
