@@ -34,7 +34,7 @@ func (s *pageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/":
 		s.page.ServeIndex(w, r)
 	case s.page.ServePart(w, r):
-	case strings.HasSuffix(path, "/status"):
+	case strings.HasSuffix(path, "/status"), path == "/v2/clusters":
 		w.Header().Set("Content-Type", "text/event-stream")
 		control := http.NewResponseController(w)
 		for {
@@ -166,5 +166,97 @@ func pageEvents(ctx context.Context, t testing.TB) []figure {
 		goal(values("page_memory_mib", "what 10,000 changes have left in the heap of the page", "MiB", []float64{grown}), "≤ 5", grown <= 5),
 		values("page_heap_mib", "the heap of the page with 20,000 cells", "MiB", []float64{after / (1 << 20)}),
 		goal(values("page_weight_kb", "the page and all its parts, compressed", "KB", []float64{float64(p.Weight()) / 1000}), "≤ 300", p.Weight() <= 300_000),
+	}
+}
+
+// The fleet that the page is measured with.
+const (
+	pageTiles      = 2000
+	pageTilesFor   = 10 * time.Second // that events come for
+	pageTilesEvery = 10 * time.Millisecond
+	pageTwoFrames  = 34.0 // ms
+)
+
+// pageTile is where one of the fleet's clusters stands.
+func pageTile(cluster, chance int) string {
+	name := fmt.Sprintf(`"cluster-providers/site%d/clusters/c%04d":`, cluster%5, cluster)
+	if int(uint32(chance)*2654435761>>8)%20 == 0 {
+		return name + `{"connectivity":"Retrying","heard":false,"report":"agentless","groups":3,"lastHeard":"2026-11-23T06:00:00Z","reason":"connection refused","labels":["edge"]}`
+	}
+	return name + fmt.Sprintf(`{"connectivity":"Available","heard":true,"report":"agentless","groups":%d,"version":"v1.34.%d","labels":["edge","l%d"]}`, chance%9, cluster%4, cluster%7)
+}
+
+// frames has the page note how long each frame has taken, and each task of more than 50 ms.
+const frames = `(() => { window.frames = []; window.tasks = []; let last = performance.now();
+	new PerformanceObserver((l) => { for (const e of l.getEntries()) window.tasks.push(e.duration); }).observe({ type: 'longtask' });
+	const frame = (now) => { window.frames.push(now - last); last = now; requestAnimationFrame(frame); }; requestAnimationFrame(frame); return true; })()`
+
+// pageFleet measures how smooth the fleet's page is with 2,000 tiles: the time between frames, while one filters and scrolls, and
+// while 100 events a second come.
+func pageFleet(ctx context.Context, t testing.TB) []figure {
+	t.Helper()
+	browser := harness.NewBrowser(ctx, t)
+	p, err := page.New()
+	require.NoError(t, err)
+	s := &pageServer{page: p, events: make(chan []byte)}
+	server := httptest.NewServer(s)
+	defer server.Close()
+	defer server.CloseClientConnections()
+	tab := browser.Tab(server.URL + "/#/fleet")
+	all := make([]string, pageTiles)
+	for n := range all {
+		all[n] = pageTile(n, n)
+	}
+	s.events <- pageEvent("status", "{"+strings.Join(all, ",")+"}")
+	tab.Until("the fleet", "document.querySelectorAll('.tile').length > 20")
+	type seen struct{ Frames, Tasks []float64 }
+	take := func() (now seen) {
+		t.Helper()
+		tab.Ask("(() => { const now = { Frames: window.frames.splice(0), Tasks: window.tasks.splice(0) }; return now; })()", &now)
+		require.Greater(t, len(now.Frames), 50)
+		return now
+	}
+	tab.Ask(frames, nil)
+	// Each letter of a name, a choice of each list, and a screen further down, one every 100 ms.
+	const filter = `(async () => {
+		const rest = () => new Promise((done) => setTimeout(done, 100));
+		const box = document.querySelector('input.search');
+		for (const words of ['c', 'c1', 'c12', 'c120', 'c12', 'c1', '', 'v1.34.2', '', 'site3', '']) { box.value = words; box.dispatchEvent(new Event('input')); await rest(); }
+		for (const select of document.querySelectorAll('select')) for (const option of [...select.options].slice(0, 4).concat(select.options[0])) { select.value = option.value; select.dispatchEvent(new Event('change')); await rest(); }
+		for (let i = 0; i < 20; i++) { scrollBy(0, innerHeight); await rest(); }
+		scrollTo(0, 0); return true; })()`
+	tab.Ask(filter, nil)
+	filtering := take()
+	tick := time.NewTicker(pageTilesEvery)
+	defer tick.Stop()
+	events := 0
+	for begun := time.Now(); time.Since(begun) < pageTilesFor; events++ {
+		<-tick.C
+		s.events <- pageEvent("change", "{"+pageTile(events*7%pageTiles, events)+"}")
+	}
+	flooded := take()
+	require.Empty(t, tab.Wrong())
+	tab.Screenshot("page-tiles")
+	late := func(frames []float64) (share float64) {
+		for _, f := range frames {
+			if f > pageTwoFrames {
+				share++
+			}
+		}
+		return 100 * share / float64(len(frames))
+	}
+	longest := func(tasks []float64) []float64 {
+		if len(tasks) == 0 {
+			return []float64{0}
+		}
+		return tasks
+	}
+	return []figure{
+		values("page_tiles_filter_frame_ms", "2,000 tiles: between frames while one filters and scrolls", "ms", filtering.Frames),
+		goal(values("page_tiles_filter_late_pct", "of these frames those that took more than two", "%", []float64{late(filtering.Frames)}), "≤ 5", late(filtering.Frames) <= 5),
+		values("page_tiles_filter_task_ms", "tasks of more than 50 ms meanwhile", "ms", longest(filtering.Tasks)),
+		values("page_tiles_event_frame_ms", fmt.Sprintf("2,000 tiles: between frames while %.0f events a second come", float64(events)/pageTilesFor.Seconds()), "ms", flooded.Frames),
+		goal(values("page_tiles_event_late_pct", "of these frames those that took more than two", "%", []float64{late(flooded.Frames)}), "≤ 5", late(flooded.Frames) <= 5),
+		values("page_tiles_event_task_ms", "tasks of more than 50 ms meanwhile", "ms", longest(flooded.Tasks)),
 	}
 }

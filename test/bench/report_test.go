@@ -110,6 +110,7 @@ var parts = []part{
 	{"workload-outage", sized(60, 60), workloadOutage, false},
 	{"workload-restart", sized(60, 60), workloadRestart, false},
 	{"page", sized(20, 20), returning(pageEvents), false},
+	{"page-fleet", sized(30, 30), returning(pageFleet), false},
 	{"ten-thousand", sized(900, 900), returning(tenThousand), true},
 	{"workers", sized(200, 200), returning(workers), true},
 	{"postgres", sized(200, 200), postgres, true},

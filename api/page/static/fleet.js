@@ -138,13 +138,14 @@ function showFleet(main, life) {
     text(none, problem.message);
     none.hidden = false;
   };
+  const soonAll = life.each(choices); // of many changes in a frame all are shown at once
   life.watch('clusters', {}, {
     status: (doc) => taken(Object.entries(doc)),
     change: (doc) => {
       const more = Object.keys(doc).some((path) => doc[path] && !all.has(path));
       for (const [path, status] of Object.entries(doc)) take(path, status, all.get(path));
       if (more) all = new Map([...all].sort(([a], [b]) => (a < b ? -1 : 1)));
-      choices();
+      soonAll();
     },
     over,
   });

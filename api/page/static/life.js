@@ -139,6 +139,13 @@ export class Life {
     return again;
   }
 
+  /** each returns what has a function called with the next frame, once, however often it is asked for before that. */
+  each(f) {
+    let frame = 0;
+    this.#ends.push(() => cancelAnimationFrame(frame));
+    return () => { frame ||= requestAnimationFrame(() => { frame = 0; if (!this.over) f(); }); };
+  }
+
   /** every calls a function again and again. */
   every(milliseconds, f) {
     const timer = setInterval(f, milliseconds);
