@@ -57,7 +57,7 @@ type Parts struct {
 	tracing  telemetry.Tracing
 	metrics  prometheus.Collector // what the process has measured
 	leases   *worker.Leases
-	newer    atomic.Pointer[string] // the build that does the work instead of this worker's, "" for none; nil until it is known
+	newer    *atomic.Pointer[string] // the build that does the work instead of this worker's, "" for none; nil until it is known
 	audit    *auditing
 	issuers  *oidc.Providers // whose tokens callers of the API may show; nil for none
 	sessions *oidc.Sessions  // of browsers that have logged in at one of them; nil where nobody does
@@ -66,7 +66,7 @@ type Parts struct {
 // Connect makes the parts and waits, until ctx ends, for the dependencies to answer, saying which one it
 // waits for.
 func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts, error) {
-	p := &Parts{config: c, log: logger, leases: worker.NewLeases(lease.Now)}
+	p := &Parts{config: c, log: logger, leases: worker.NewLeases(lease.Now), newer: new(atomic.Pointer[string])}
 	ok := false
 	defer func() {
 		if !ok {

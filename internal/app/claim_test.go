@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,7 +80,7 @@ func (r *routing) is() string {
 // claiming are the parts of a worker that has what it needs to claim the work.
 func claiming(versioning string, r *routing) (*Parts, *bytes.Buffer) {
 	log := &bytes.Buffer{}
-	return &Parts{
+	return &Parts{newer: new(atomic.Pointer[string]),
 		config: &config.Config{WorkerVersioning: versioning}, log: slog.New(slog.NewTextHandler(log, nil)), engine: engine.New(r),
 	}, log
 }
