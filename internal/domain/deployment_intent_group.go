@@ -17,6 +17,8 @@ type DeploymentIntentGroup struct {
 	History  History                   `json:"-" bson:"history"`
 	// ChangedBy are those who changed it, or an intent of it, since it was last approved, as far as that was proven.
 	ChangedBy []string `json:"-" bson:"changedBy,omitempty"`
+	// Reviewing are those of them whose changes an operation is to take in that somebody else has asked for. They count until it has.
+	Reviewing []string `json:"-" bson:"reviewing,omitempty"`
 }
 
 // DeploymentIntentGroupSpec says what is deployed with which values, and where. Its members have EMCO's order.
@@ -82,6 +84,17 @@ func (d *DeploymentIntentGroup) NoteChange(by string) bool {
 func (d *DeploymentIntentGroup) Project() Key {
 	project, _ := Projects.Above(d.Parent)
 	return project
+}
+
+// Changers are all whose changes nobody else has approved, or taken in.
+func (d *DeploymentIntentGroup) Changers() []string {
+	all := slices.Clone(d.Reviewing)
+	for _, by := range d.ChangedBy {
+		if !slices.Contains(all, by) {
+			all = append(all, by)
+		}
+	}
+	return all
 }
 
 // CompositeAppVersion is the version of the composite app that a group belongs to; false for another key.

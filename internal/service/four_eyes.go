@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/rights"
@@ -19,26 +20,81 @@ func proven(ctx context.Context) string {
 	return who.String()
 }
 
-// fourEyes refuses that who has changed a group approves it, where its project asks for that. When so many have that not all are
-// known, anybody may be one of them: an admin of the fleet alone approves then.
-func (l *Lifecycle) fourEyes(ctx context.Context, group *domain.DeploymentIntentGroup) error {
-	by := proven(ctx)
-	known := slices.Contains(group.ChangedBy, by)
-	many := by != "" && slices.Contains(group.ChangedBy, domain.ManyChangers) && rights.Of(ctx).Lacks(domain.RoleAdmin, nil, "") != ""
-	if !known && !many {
-		return nil
+// fourEyes refuses that who has changed a group does with it what approves of that, where its project asks for that, which asked says. When so
+// many have that not all are known, anybody may be one of them: an admin of the fleet alone does it then.
+func (l *Lifecycle) fourEyes(ctx context.Context, group *domain.DeploymentIntentGroup, does string) (asked bool, err error) {
+	changers := group.Changers()
+	if len(changers) == 0 {
+		return false, nil
 	}
 	o, err := l.store.Get(ctx, domain.Projects, group.Project())
+	if err != nil || !o.(*domain.Project).FourEyes() {
+		return false, err
+	}
+	by, project := proven(ctx), o.(*domain.Project).Name
+	switch {
+	case slices.Contains(changers, by):
+		return true, fail.New(fail.Forbidden, "deployment intent group %q was changed by %s since it was last approved, and project %q asks for four eyes: "+
+			"somebody else has to %s it", group.Name, by, project, does)
+	case by != "" && slices.Contains(changers, domain.ManyChangers) && rights.Of(ctx).Lacks(domain.RoleAdmin, nil, "") != "":
+		return true, fail.New(fail.Forbidden, "deployment intent group %q was changed by more people than are known by name since it was last approved, and "+
+			"project %q asks for four eyes: somebody with the role %s of the fleet has to %s it", group.Name, project, domain.RoleAdmin, does)
+	default:
+		return true, nil
+	}
+}
+
+// takingIn begins an operation that takes in what a group has become since it was approved: a group that is instantiated is changed, and
+// updated, without another approval, and so is one that is instantiated anew after a terminate. Where its project asks for four eyes somebody
+// else has to ask for that than has changed it, and thereby approves it. Who has changed it is known until the operation was begun,
+// whoever dies in between, and who changes it meanwhile after that, too.
+func (l *Lifecycle) takingIn(ctx context.Context, owner domain.Owner, op domain.Operation, begin func() error) error {
+	group, ok := owner.(*domain.DeploymentIntentGroup)
+	if !ok {
+		return begin()
+	}
+	asked, err := l.fourEyes(ctx, group, string(op))
+	if err != nil || !asked {
+		if err == nil {
+			err = begin()
+		}
+		return err
+	}
+	err = l.rewrite(ctx, group, func(g *domain.DeploymentIntentGroup) error {
+		if _, err := l.fourEyes(ctx, g, string(op)); err != nil { // it may have been changed since
+			return err
+		}
+		g.Reviewing, g.ChangedBy = g.Changers(), nil
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	if !o.(*domain.Project).FourEyes() {
+	err = begin()
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	defer cancel()
+	// When this fails they go on to count, and the next one who has changed nothing clears them.
+	_ = l.rewrite(after, group, func(g *domain.DeploymentIntentGroup) error {
+		if err != nil { // nothing was taken in
+			g.ChangedBy = g.Changers()
+		}
+		g.Reviewing = nil
 		return nil
-	}
-	if !known {
-		return fail.New(fail.Forbidden, "deployment intent group %q was changed by more people than are known by name since it was last approved, and "+
-			"project %q asks for four eyes: somebody with the role %s of the fleet has to approve it", group.Name, o.(*domain.Project).Name, domain.RoleAdmin)
-	}
-	return fail.New(fail.Forbidden, "deployment intent group %q was changed by %s since it was last approved, and project %q asks for four eyes: "+
-		"somebody else has to approve it", group.Name, by, o.(*domain.Project).Name)
+	})
+	return err
+}
+
+// rewrite changes what is known of who has changed a group.
+func (l *Lifecycle) rewrite(ctx context.Context, group *domain.DeploymentIntentGroup, change func(*domain.DeploymentIntentGroup) error) error {
+	return cas.Do(ctx, func() error {
+		o, err := l.owner(ctx, domain.KeyOf(group))
+		if err != nil {
+			return err
+		}
+		now := o.(*domain.DeploymentIntentGroup)
+		if err := change(now); err != nil {
+			return err
+		}
+		return cas.Overtaken(l.store.Replace(ctx, now))
+	})
 }

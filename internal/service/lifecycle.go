@@ -131,7 +131,7 @@ func (l *Lifecycle) approve(ctx context.Context, key domain.Key) (warnings []str
 	}
 	group, ok := owner.(*domain.DeploymentIntentGroup)
 	if ok {
-		if err := l.fourEyes(ctx, group); err != nil {
+		if _, err := l.fourEyes(ctx, group, "approve"); err != nil {
 			return nil, err
 		}
 	}
@@ -143,7 +143,7 @@ func (l *Lifecycle) approve(ctx context.Context, key domain.Key) (warnings []str
 		warnings = append(told, differing(p)...)
 	}
 	if ok {
-		group.ChangedBy = nil
+		group.ChangedBy, group.Reviewing = nil, nil
 	}
 	owner.Track().Append(t.To, "", t.Revision, l.now())
 	owner.Track().Note("", caller.Of(ctx))
@@ -161,7 +161,10 @@ func (l *Lifecycle) Instantiate(ctx context.Context, key domain.Key) (warnings [
 	if err != nil {
 		return nil, err
 	}
-	return l.engine.Start(ctx, domain.Scope{Owner: key, ContextID: id, Operation: domain.OpInstantiate}, seen(owner, observed))
+	return warnings, l.takingIn(ctx, owner, domain.OpInstantiate, func() error {
+		warnings, err = l.engine.Start(ctx, domain.Scope{Owner: key, ContextID: id, Operation: domain.OpInstantiate}, seen(owner, observed))
+		return err
+	})
 }
 
 // Terminate starts to delete what the last app context put into clusters.

@@ -17,7 +17,11 @@ func (l *Lifecycle) Update(ctx context.Context, key domain.Key) (revision int, w
 	if err != nil || t.Same {
 		return 0, nil, err
 	}
-	return l.change(ctx, key, domain.OpUpdate, seen(owner, observed), domain.Goal{})
+	err = l.takingIn(ctx, owner, domain.OpUpdate, func() error {
+		revision, warnings, err = l.change(ctx, key, domain.OpUpdate, seen(owner, observed), domain.Goal{})
+		return err
+	})
+	return revision, warnings, err
 }
 
 // Rollback brings what an owner has in clusters back to what it was at a revision since the last instantiate; what
