@@ -62,7 +62,7 @@ func (r resource) endpoints(e *edge) []endpoint {
 		{method: http.MethodPost, path: many, verb: door.Create, summary: "Create a " + title, in: one, upload: r.noun.File, file: r.file, out: map[int]any{http.StatusCreated: one}, handle: create(r)},
 		{method: http.MethodGet, path: many, verb: door.List, summary: "List each " + title, out: map[int]any{http.StatusOK: listed}, query: r.query, handle: list},
 		{method: http.MethodGet, path: only, verb: door.Get, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.noun.File, part: r.part, file: r.file, handle: get},
-		{method: http.MethodDelete, path: only, verb: door.Delete, summary: "Delete a " + title, out: map[int]any{http.StatusNoContent: nil}, query: r.abandonQuery(), handle: remove},
+		{method: http.MethodDelete, path: only, verb: door.Delete, summary: "Delete a " + title, out: map[int]any{http.StatusNoContent: nil}, query: r.deleteQuery(), handle: remove},
 	}
 	if r.put != (putCodes{}) {
 		out := map[int]any{r.put.created: one, r.put.replaced: one}
@@ -78,14 +78,24 @@ func (r resource) endpoints(e *edge) []endpoint {
 	return all
 }
 
-func (r resource) abandonQuery() []parameter {
-	if !r.abandons {
-		return nil
-	}
+func (r resource) deleteQuery() []parameter {
 	query := []parameter{{
-		name: "abandon", enum: []string{"true", "false"},
-		about: "delete it although a cluster that does not come back may have something that was made for tenants; warnings in the answer say what",
+		name: "unreadable", enum: []string{"true", "false"},
+		about: "delete it although it cannot be read, as somebody has changed it in the database or its key is missing: what it says is lost, and warnings in the answer say what " +
+			"that means; refused (409) for one that can be read",
 	}}
+	switch {
+	case r.abandons:
+		query = append(query, parameter{
+			name: "abandon", enum: []string{"true", "false"},
+			about: "delete it although a cluster that does not come back may have something that was made for tenants; warnings in the answer say what",
+		})
+	case r.noun.Owner != nil:
+		query = append(query, parameter{
+			name: "abandon", enum: []string{"true", "false"},
+			about: "with unreadable=true: delete it although it may have something in clusters, which stays there; warnings in the answer say what",
+		})
+	}
 	if r.noun == domain.ClustersNoun {
 		query = append(query, parameter{name: "labels", enum: []string{"true", "false"}, about: "delete its labels with it, which keep it from being deleted otherwise"})
 	}
@@ -257,8 +267,18 @@ func remove(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	unreadable, err := truth(c, "unreadable")
+	if err != nil {
+		return nil, err
+	}
 	var left []string
 	switch {
+	case unreadable && labels:
+		return nil, fail.New(fail.Invalid, "unreadable and labels cannot be together: delete the labels first")
+	case unreadable:
+		left, err = s.Discard(ctx, on.Noun, on.Key(), abandon)
+	case abandon && on.Noun.Owner != nil && on.Noun != domain.ClustersNoun:
+		return nil, fail.New(fail.Invalid, "abandon is for what cannot be read (unreadable=true): terminate it instead")
 	case labels && on.Noun == domain.ClustersNoun:
 		left, err = s.RemoveCluster(ctx, on.Key(), abandon)
 	case abandon:

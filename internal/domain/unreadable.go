@@ -48,3 +48,17 @@ func UnreadableOf(err error) ([]string, error) {
 	}
 	return nil, err
 }
+
+// Blank is a document that says nothing but its key: one that cannot be read, as far as it is known.
+func Blank(n *Noun, key Key) Object {
+	parent, local := Cut(n, key)
+	o := n.New()
+	o.Base().Parent = parent
+	if m, ok := o.(interface{ rename(name string) }); ok {
+		m.rename(local)
+	}
+	return o
+}
+
+// rename gives a document that is made for it its name.
+func (m *Metadata) rename(name string) { m.Name = name }

@@ -37,6 +37,8 @@ type Commands interface {
 	Remove(ctx context.Context, noun *domain.Noun, key domain.Key) (left []string, err error)
 	// Abandon is Delete for what may have something in a cluster that does not come back. It says what is left there.
 	Abandon(ctx context.Context, noun *domain.Noun, key domain.Key) (left []string, err error)
+	// Discard removes a document that cannot be read, and what it may have in clusters stays there when abandon says so.
+	Discard(ctx context.Context, noun *domain.Noun, key domain.Key, abandon bool) (left []string, err error)
 	// RemoveCluster is Delete or Abandon of a cluster with its labels.
 	RemoveCluster(ctx context.Context, key domain.Key, abandon bool) (left []string, err error)
 

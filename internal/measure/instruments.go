@@ -244,6 +244,11 @@ var (
 			Values: []string{Sent, Failed, Dropped},
 		}},
 	})
+	Unreadable = newGauge(Instrument{
+		Name: "drover_store_unreadable", From: ofServers, Across: Max,
+		Help:   "What could not be opened or decoded when this process read it last: somebody has changed it, or its key is missing. Forgotten an hour after it was read.",
+		Labels: []Label{{Name: "collection", About: "where it is, such as projects", Most: 100}},
+	})
 	CacheLookups = newCounter(Instrument{
 		Name: "drover_cache_lookups_total", From: ofServers, Across: Sum, Help: "Looks into a cache.",
 		Labels: []Label{cache, {Name: "outcome", About: "whether it was there", Values: []string{"hit", "miss"}}},

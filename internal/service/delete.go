@@ -24,7 +24,7 @@ func (s *Service) Remove(ctx context.Context, noun *domain.Noun, key domain.Key)
 	err = cas.Do(ctx, func() error {
 		o, err := s.store.Get(ctx, noun, key)
 		if err != nil {
-			return err
+			return s.orUnread(ctx, noun, key, err)
 		}
 		left = nil
 		return s.remove(ctx, change{from: o, left: &left})
@@ -114,7 +114,7 @@ func (s *Service) Abandon(ctx context.Context, noun *domain.Noun, key domain.Key
 	err = cas.Do(ctx, func() error {
 		o, err := s.store.Get(ctx, noun, key)
 		if err != nil {
-			return err
+			return s.orUnread(ctx, noun, key, err)
 		}
 		left = nil
 		return s.remove(ctx, change{from: o, left: &left, abandon: true})
@@ -144,7 +144,7 @@ func (s *Service) RemoveCluster(ctx context.Context, key domain.Key, abandon boo
 	err = cas.Do(ctx, func() error {
 		o, err := s.store.Get(ctx, domain.ClustersNoun, key)
 		if err != nil {
-			return err
+			return s.orUnread(ctx, domain.ClustersNoun, key, err)
 		}
 		left = nil
 		return s.remove(ctx, change{from: o, without: without, left: &left, abandon: abandon})

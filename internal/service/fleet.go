@@ -177,16 +177,7 @@ func (f *Fleet) read(ctx context.Context, noun *domain.Noun, prefix, after domai
 	}
 	unreadable := map[domain.Key]bool{}
 	for _, id := range ids {
-		parent, name := domain.Cut(noun, domain.Key(id))
-		o := noun.New()
-		o.Base().Parent = parent
-		switch o := o.(type) {
-		case *domain.DeploymentIntentGroup:
-			o.Name = name
-		case *domain.Cluster:
-			o.Name = name
-		}
-		unreadable[domain.Key(id)], objects = true, append(objects, o)
+		unreadable[domain.Key(id)], objects = true, append(objects, domain.Blank(noun, domain.Key(id)))
 	}
 	slices.SortFunc(objects, func(a, b domain.Object) int { return cmp.Compare(domain.KeyOf(a), domain.KeyOf(b)) })
 	return objects, unreadable, nil

@@ -33,6 +33,11 @@ type Store interface {
 	// Delete removes the document if it has the revision; Conflict and NotFound as Replace. Revision 0
 	// stands for any.
 	Delete(ctx context.Context, noun *domain.Noun, key domain.Key, revision int64) error
+	// Unread is a document as it is stored that cannot be opened or decoded; Conflict for one that can. Discard removes it if it is still the
+	// same, and PutBack stores it again.
+	Unread(ctx context.Context, noun *domain.Noun, key domain.Key) ([]byte, error)
+	Discard(ctx context.Context, noun *domain.Noun, key domain.Key, raw []byte) error
+	PutBack(ctx context.Context, noun *domain.Noun, key domain.Key, raw []byte) error
 	// Referring finds a document of the noun that refers to key.
 	Referring(ctx context.Context, noun *domain.Noun, key domain.Key) (holder domain.Key, found bool, err error)
 	// Count is how many documents of the noun are directly below parent.

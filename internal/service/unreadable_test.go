@@ -112,3 +112,88 @@ func TestBindingsThatCannotBeReadGiveNothing(t *testing.T) {
 	require.True(t, fail.Is(documents.Delete(asAlice, domain.RoleBindings, "role-bindings/alice"), fail.Internal),
 		"whether it is the last one is not known")
 }
+
+// TestWhatCannotBeReadCanBeDeleted by who says so: not what can be read, not what something is below or refers to, and what may have something in
+// clusters only by who leaves it there. The answer says what is lost.
+func TestWhatCannotBeReadCanBeDeleted(t *testing.T) {
+	ctx, config := t.Context(), storetest.Config(t)
+	db := storetest.Open(t, config)
+	others, err := secret.Parse("other:" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32))))
+	require.NoError(t, err)
+	config.Keys = others
+	damaging := storetest.Open(t, config)
+	lifecycle := service.NewLifecycle(db, db, &heard{store: db}, &begins{}, time.Now)
+	documents := service.New(service.Deps{Store: db, Instances: lifecycle, Operations: lifecycle, Now: time.Now})
+	request := &caller.Request{ID: "1"}
+	ctx = caller.WithRequest(ctx, request)
+	refused := func(kind fail.Kind, says string, noun *domain.Noun, key domain.Key, abandon bool) {
+		t.Helper()
+		_, err := documents.Discard(ctx, noun, key, abandon)
+		require.True(t, fail.Is(err, kind), "%v", err)
+		require.ErrorContains(t, err, says)
+	}
+	gone := func(noun *domain.Noun, key domain.Key, abandon bool) []string {
+		t.Helper()
+		left, err := documents.Discard(ctx, noun, key, abandon)
+		require.NoError(t, err)
+		require.Contains(t, left[0], "is gone unread")
+		_, err = db.Get(ctx, noun, key)
+		require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+		before, after := request.Change()
+		require.Len(t, before, 32, "audit has a digest of what there was")
+		require.Empty(t, after)
+		return left[1:]
+	}
+
+	const p = domain.Key("projects/p")
+	require.NoError(t, damaging.Create(ctx, &domain.Project{Metadata: domain.Metadata{Name: "p"}}))
+	composite := &domain.CompositeApp{Identity: domain.Identity{Parent: p}, Metadata: domain.Metadata{Name: "ca"}}
+	composite.Spec.Version = "v1"
+	require.NoError(t, db.Create(ctx, composite))
+	bound := domain.ProjectRoleBindings.New().(*domain.RoleBinding)
+	bound.Parent, bound.Name, bound.Spec.Role = p, "b", domain.RoleViewer
+	require.NoError(t, db.Create(ctx, bound))
+
+	err = documents.Delete(ctx, domain.Projects, p)
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.ErrorContains(t, err, "delete it with unreadable=true")
+	refused(fail.NotFound, "not found", domain.Projects, "projects/none", false)
+	refused(fail.Conflict, "can be read", domain.CompositeApps, domain.KeyOf(composite), false)
+	refused(fail.Conflict, "without deleting child references", domain.Projects, p, false)
+
+	g := group("g")
+	g.Parent = domain.KeyOf(composite)
+	require.NoError(t, damaging.Create(ctx, g))
+	intent := &domain.PlacementIntent{Identity: domain.Identity{Parent: domain.KeyOf(g)}, Metadata: domain.Metadata{Name: "i"}}
+	require.NoError(t, damaging.Create(ctx, intent))
+	refused(fail.Conflict, "without deleting child references", domain.DeploymentIntentGroups, domain.KeyOf(g), true)
+	left := gone(domain.PlacementIntents, domain.KeyOf(intent), false)
+	require.Len(t, left, 2, "the group that it was of cannot be read either: %v", left)
+	require.Contains(t, left[0], "cannot be judged")
+
+	require.NoError(t, db.PutInstance(ctx, &domain.Instance{
+		ContextID: "1", Owner: domain.KeyOf(g), Operation: domain.OpInstantiate, Status: domain.ContextInstantiated, Plan: "lost",
+	}))
+	refused(fail.Conflict, "nobody can terminate it", domain.DeploymentIntentGroups, domain.KeyOf(g), false)
+	left = gone(domain.DeploymentIntentGroups, domain.KeyOf(g), true)
+	require.Len(t, left, 1)
+	require.Contains(t, left[0], "cannot be told")
+	_, err = db.Instance(ctx, "1")
+	require.True(t, fail.Is(err, fail.NotFound), "its records go with it: %v", err)
+
+	require.NoError(t, documents.Delete(ctx, domain.CompositeApps, domain.KeyOf(composite)))
+	require.Empty(t, gone(domain.Projects, p, false))
+	_, err = db.Get(ctx, domain.ProjectRoleBindings, domain.KeyOf(bound))
+	require.True(t, fail.Is(err, fail.NotFound), "rights in it are nobody's any more: %v", err)
+	require.Len(t, request.Removed(), 1)
+
+	account := &domain.ServiceAccount{Metadata: domain.Metadata{Name: "ci"}}
+	require.NoError(t, damaging.Create(ctx, account))
+	require.Empty(t, gone(domain.ServiceAccounts, domain.KeyOf(account), false))
+	binding := domain.RoleBindings.New().(*domain.RoleBinding)
+	binding.Name, binding.Spec.Role = "b", domain.RoleAdmin
+	require.NoError(t, damaging.Create(ctx, binding))
+	require.Empty(t, gone(domain.RoleBindings, domain.KeyOf(binding), false))
+	_, err = documents.Rights(ctx)
+	require.NoError(t, err, "what gave nothing is gone")
+}

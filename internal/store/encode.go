@@ -31,7 +31,7 @@ func (s *Store) sealed(o domain.Object) (bson.D, error) {
 	if len(data) > limits.Document {
 		return nil, fail.New(fail.Malformed, "%s is too large to be stored: it takes %d bytes of %d", describe(o.Noun(), key), len(data), limits.Document)
 	}
-	return document, nil
+	return append(document, bson.E{Key: sizeMember, Value: int64(len(data))}), nil
 }
 
 // referred are the keys that o refers to.

@@ -25,14 +25,18 @@ const sealedMember = "sealed"
 
 // Members of documents that are there openly: queries and updates name them.
 var (
-	// A token's hash is that of 256 random bits; the bytes that were uploaded are counted (Usage).
+	// A token's hash is that of 256 random bits; the bytes that were uploaded are counted, as is sizeMember (Usage).
 	openOfNouns     = []string{"_id", "refs", "parent", "revision", "hash", lastUsed, "uploaded"}
 	openOfInstances = []string{"_id", "revision", "owner", "status"}
 	openOfSessions  = []string{"_id", "revision", "expires"}
 )
 
-// lastUsed is the one member that is not sealed: it is written beside the revision, and nothing depends on it.
-const lastUsed = "lastUsed"
+// Members that are not sealed: lastUsed is written beside the revision, and nothing depends on it; sizeMember is how many bytes a noun's
+// document has beside it, and nothing but the count of what a project has depends on that.
+const (
+	lastUsed   = "lastUsed"
+	sizeMember = "size"
+)
 
 // place is what the sealed members of a document are bound to.
 func place(collection, id string, revision int64) string {
@@ -65,6 +69,14 @@ func (s *Store) sealDocument(collection, id string, revision int64, members bson
 
 // decode decodes a document of a collection, and what is sealed of it.
 func (s *Store) decode(collection string, document bson.Raw, into any) error {
+	err := s.decodeInto(collection, document, into)
+	if _, asStored := into.(*bson.Raw); !asStored {
+		s.unread.note(collection, document, err)
+	}
+	return err
+}
+
+func (s *Store) decodeInto(collection string, document bson.Raw, into any) error {
 	if raw, ok := into.(*bson.Raw); ok {
 		*raw = slices.Clone(document)
 		return nil
@@ -82,7 +94,7 @@ func (s *Store) decode(collection string, document bson.Raw, into any) error {
 		return s.openLeaf(r)
 	case **observation:
 		*r = &observation{}
-		return s.decode(collection, document, *r)
+		return s.decodeInto(collection, document, *r)
 	case *observation:
 		if err := decode(document, into); err != nil {
 			return err
@@ -134,7 +146,7 @@ func openly(document, sealed bson.Raw) (beside bson.Raw, err error) {
 	}
 	for _, e := range elements {
 		switch key := e.Key(); key {
-		case sealedMember:
+		case sealedMember, sizeMember:
 		case lastUsed:
 			if beside, err = bson.Marshal(bson.D{{Key: key, Value: e.Value()}}); err != nil {
 				return nil, err

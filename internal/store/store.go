@@ -49,7 +49,7 @@ type Store struct {
 	timeout time.Duration
 	now     func() time.Time
 	cache   *blobCache
-	sizes   []func() // end what measures the caches
+	sizes   []func() // end what is measured
 	// The calls of many activities and many readers at a time are made few.
 	leafWrites  *gatherer[leafRecord]
 	leafLookups *gatherer[*leafRead]
@@ -74,6 +74,7 @@ type Store struct {
 	// What tenants' clusters say runs there, and what follows from that.
 	workloads, matches *ledgers
 	keptHomes          keptHomes
+	unread             *unread
 }
 
 // Collections that hold no nouns and are not divided (see partition).
@@ -134,6 +135,8 @@ func Open(c Config) (*Store, error) {
 		measure.Size(measure.CacheBlobs, s.cache.len), measure.Size(measure.CacheObserved, s.observedApps.len),
 	}
 	s.workloads, s.matches = newLedgers(s, workloadsName), newLedgers(s, matchesName)
+	s.unread = &unread{now: s.now, at: map[unreadID]time.Time{}}
+	s.sizes = append(s.sizes, measure.Read(s.unread.say, measure.Unreadable))
 	return s, nil
 }
 

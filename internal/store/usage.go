@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -16,19 +18,44 @@ func (s *Store) Usage(ctx context.Context, project domain.Key) (documents int, b
 		if n == domain.Projects || n.Lineage()[0] != domain.Projects {
 			continue
 		}
-		err := each(ctx, s, s.collection(n), under(project), func() *bson.Raw { return new(bson.Raw) }, func(d *bson.Raw) {
+		c := s.collection(n)
+		var unsized []string // of before sizes were stored
+		err := each(ctx, s, c, under(project), func() *extent { return &extent{} }, func(d *extent) {
 			documents++
-			bytes += int64(len(*d))
-			if uploaded, ok := d.Lookup("uploaded").AsInt64OK(); ok {
-				bytes += uploaded
+			bytes += d.Size + d.Uploaded
+			if d.Size == 0 {
+				unsized = append(unsized, d.ID)
 			}
-		}, options.Find().SetBatchSize(usageReply))
+		}, options.Find().SetProjection(bson.D{{Key: sizeMember, Value: 1}, {Key: "uploaded", Value: 1}}))
 		if err != nil {
 			return 0, 0, err
 		}
+		more, err := s.bytesOf(ctx, c, unsized)
+		if err != nil {
+			return 0, 0, err
+		}
+		bytes += more
 	}
 	return documents, bytes, nil
 }
 
-// usageReply is how many documents are read at a time, which may be large.
-const usageReply = 200
+// extent is what is asked for of a document: it may be large.
+type extent struct {
+	ID       string `bson:"_id"`
+	Size     int64  `bson:"size"`
+	Uploaded int64  `bson:"uploaded"`
+}
+
+// wholeReply is how many documents are read at a time whose size is not stored.
+const wholeReply = 200
+
+// bytesOf is how many bytes documents have, which are read for that.
+func (s *Store) bytesOf(ctx context.Context, c *mongo.Collection, ids []string) (bytes int64, err error) {
+	for some := range slices.Chunk(ids, wholeReply) {
+		err := each(ctx, s, c, byID(bson.D{{Key: "$in", Value: some}}), func() *bson.Raw { return new(bson.Raw) }, func(d *bson.Raw) { bytes += int64(len(*d)) })
+		if err != nil {
+			return 0, err
+		}
+	}
+	return bytes, nil
+}

@@ -1,9 +1,13 @@
 package store_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/store"
@@ -41,4 +45,54 @@ func TestUsage(t *testing.T) {
 	require.Less(t, large-small, int64(5<<20+10_000))
 	documents, _ = count(other)
 	require.Zero(t, documents)
+}
+
+// TestUsageOfDocumentsWithoutASize: what was stored before sizes were counts as it is.
+func TestUsageOfDocumentsWithoutASize(t *testing.T) {
+	config := shared(t)
+	s := storetest.Open(t, config)
+	require.NoError(t, s.Create(t.Context(), project("p")))
+	for n := range 3 {
+		composite := &domain.CompositeApp{Identity: domain.Identity{Parent: "projects/p"}, Metadata: domain.Metadata{Name: fmt.Sprint("ca", n)}}
+		composite.Spec.Version = "v1"
+		require.NoError(t, s.Create(t.Context(), composite))
+	}
+	documents, bytes, err := s.Usage(t.Context(), "projects/p")
+	require.NoError(t, err)
+	require.Equal(t, 3, documents)
+	c := rawDatabase(t, config).Collection(domain.CompositeApps.Kind)
+	_, err = c.UpdateMany(t.Context(), bson.D{}, bson.D{{Key: "$unset", Value: bson.D{{Key: "size", Value: ""}}}})
+	require.NoError(t, err)
+	documents, again, err := s.Usage(t.Context(), "projects/p")
+	require.NoError(t, err)
+	require.Equal(t, 3, documents)
+	require.Equal(t, bytes, again)
+	list, err := s.List(t.Context(), domain.CompositeApps, "projects/p")
+	require.NoError(t, err)
+	require.NoError(t, s.Replace(t.Context(), list[0]))
+	_, again, err = s.Usage(t.Context(), "projects/p")
+	require.NoError(t, err)
+	require.Equal(t, bytes, again)
+}
+
+// BenchmarkUsage of a project with 10,000 documents of 4 KiB.
+func BenchmarkUsage(b *testing.B) {
+	s := storetest.Open(b, store.Config{})
+	composite := &domain.CompositeApp{Identity: domain.Identity{Parent: "projects/p"}, Metadata: domain.Metadata{Name: "ca"}}
+	composite.Spec.Version = "v1"
+	var creating errgroup.Group
+	creating.SetLimit(8)
+	for n := range 10_000 {
+		creating.Go(func() error {
+			app := &domain.App{Identity: domain.Identity{Parent: domain.KeyOf(composite)}, Metadata: domain.Metadata{Name: fmt.Sprint("a", n)}}
+			app.Description = strings.Repeat("d", 4<<10)
+			return s.Create(b.Context(), app)
+		})
+	}
+	require.NoError(b, creating.Wait())
+	for b.Loop() {
+		documents, _, err := s.Usage(b.Context(), "projects/p")
+		require.NoError(b, err)
+		require.Equal(b, 10_000, documents)
+	}
 }

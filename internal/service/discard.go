@@ -1,0 +1,106 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Discard removes a document that cannot be read, with what it may have in clusters left there when abandon says so. What depends on what
+// it says is not known: left says what may stay. Errors: NotFound; Conflict for one that can be read, that something is below or refers to,
+// or that may have something in clusters.
+func (s *Service) Discard(ctx context.Context, noun *domain.Noun, key domain.Key, abandon bool) (left []string, err error) {
+	raw, err := s.store.Unread(ctx, noun, key)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.unused(ctx, noun, key, nil); err != nil {
+		return nil, err
+	}
+	r, c := rules[noun], change{from: s.blank(noun, key), left: &left, abandon: abandon}
+	if err := s.judged(&left, r.runBefore(ctx, s, c)); err != nil {
+		return nil, err
+	}
+	if err := s.inClusters(ctx, c, key); err != nil {
+		return nil, err
+	}
+	if err := s.store.Discard(ctx, noun, key, raw); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(raw)
+	caller.RequestOf(ctx).Changed(sum[:], nil)
+	err = s.unused(ctx, noun, key, nil)
+	if err == nil {
+		err = s.judged(&left, r.runAfter(ctx, s, c))
+	}
+	if err != nil {
+		return nil, s.undo(ctx, err, func(ctx context.Context) error { return s.store.PutBack(ctx, noun, key, raw) })
+	}
+	if noun.Bounds {
+		if _, err := s.unbind(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	if r.gone != nil {
+		if err := r.gone(s, ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	return append([]string{fmt.Sprintf("%s could not be read, and is gone unread: what it said is lost", describe(noun, key))}, left...), nil
+}
+
+// judged is what a rule says of what goes, which knows no more of it than its key. That the rule cannot read something else is no reason not
+// to delete this: it is said.
+func (s *Service) judged(left *[]string, err error) error {
+	if fail.Is(err, fail.Internal) {
+		*left = append(*left, "what depends on it cannot be judged: "+fail.TextOf(err))
+		return nil
+	}
+	return err
+}
+
+// inClusters refuses that an owner goes of which something may be in clusters, or says that it stays there.
+func (s *Service) inClusters(ctx context.Context, c change, key domain.Key) error {
+	if _, ok := c.from.(domain.Owner); !ok {
+		return nil
+	}
+	stays, err := s.instances.Left(ctx, key)
+	if fail.Is(err, fail.Internal) {
+		stays, err = []string{"what it has in clusters cannot be told: " + fail.TextOf(err)}, nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(stays) > 0 && !c.abandon {
+		return fail.New(fail.Conflict, "%s cannot be read, so that nobody can terminate it: %s; delete it with unreadable=true&abandon=true all the same",
+			describe(c.from.Noun(), key), stays[0])
+	}
+	*c.left = append(*c.left, stays...)
+	return nil
+}
+
+// blank is a document that says nothing but its key, and has no history.
+func (s *Service) blank(noun *domain.Noun, key domain.Key) domain.Object {
+	o := domain.Blank(noun, key)
+	if owner, ok := o.(domain.Owner); ok {
+		*owner.Track() = domain.NewHistory(s.now())
+	}
+	return o
+}
+
+// orUnread is the error of what cannot be deleted as it cannot be read: it can be all the same, by who says so.
+func (s *Service) orUnread(ctx context.Context, noun *domain.Noun, key domain.Key, err error) error {
+	if !fail.Is(err, fail.Internal) {
+		return err
+	}
+	if _, unread := s.store.Unread(ctx, noun, key); unread != nil {
+		return err
+	}
+	return fail.Wrap(err, fail.Conflict,
+		"%s cannot be read: who changed it was not the product, or its key is missing; put it back from a backup, or delete it with unreadable=true, which loses what it says",
+		describe(noun, key))
+}
