@@ -27,9 +27,9 @@ type Logins interface {
 	Begin(ctx context.Context, issuer, to string) (address, sealed string, err error)
 	// Answer completes one with what the provider has sent the browser back with.
 	Answer(ctx context.Context, sealed string, said url.Values) (*authn.Login, error)
-	// Keep stores the session that has come of it, and End ends one.
+	// Keep stores the session that has come of it, and End ends one: left is what stays good at the provider, "" when nothing does.
 	Keep(ctx context.Context, l *authn.Login) error
-	End(ctx context.Context, secret string) error
+	End(ctx context.Context, secret string) (left string, err error)
 }
 
 // Login says how people log in.
@@ -154,9 +154,16 @@ func (e *edge) logout(c echo.Context) error {
 	c.SetCookie(e.login.cookie(sessionCookie, "", 0, http.SameSiteStrictMode))
 	asked := &door.Request{Verb: door.Delete, Noun: domain.Sessions, Name: domain.SessionName(authn.SessionID(secret))}
 	c.Set(contextPassed, true)
-	err := e.door.Pass(r.Context(), asked, func(ctx context.Context, _ door.Service) error { return e.login.Logins.End(ctx, secret) })
+	var left string
+	err := e.door.Pass(r.Context(), asked, func(ctx context.Context, _ door.Service) (err error) {
+		left, err = e.login.Logins.End(ctx, secret)
+		return err
+	})
 	if err != nil {
 		return err
+	}
+	if left != "" {
+		warn(c, left)
 	}
 	return c.NoContent(http.StatusNoContent)
 }

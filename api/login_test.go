@@ -25,6 +25,7 @@ import (
 type people struct {
 	kept, ended []string
 	to          string
+	left        string // at the provider, after a logout
 }
 
 func (p *people) Begin(_ context.Context, issuer, to string) (address, sealed string, err error) {
@@ -50,9 +51,9 @@ func (p *people) Keep(_ context.Context, l *authn.Login) error {
 	return nil
 }
 
-func (p *people) End(_ context.Context, secret string) error {
+func (p *people) End(_ context.Context, secret string) (left string, err error) {
 	p.ended = append(p.ended, secret)
-	return nil
+	return p.left, nil
 }
 
 // prove knows the sessions that are kept and not ended.
@@ -161,8 +162,10 @@ func TestLoginAtThePage(t *testing.T) {
 		require.Equal(t, http.StatusMethodNotAllowed, browse(t, w, "GET", "/logout", nil, session).StatusCode)
 		require.Equal(t, http.StatusBadRequest, browse(t, w, "POST", "/logout", nil).StatusCode)
 		require.Empty(t, p.ended)
+		p.left = "what the provider has given stays good there"
 		answer = browse(t, w, "POST", "/logout", nil, session)
 		require.Equal(t, http.StatusNoContent, answer.StatusCode)
+		require.Equal(t, []string{`299 - "what the provider has given stays good there"`}, answer.Header.Values("Warning"))
 		require.Negative(t, cookieOf(t, answer, prefix+"drover-session").MaxAge)
 		require.Equal(t, []string{"alices-secret"}, p.ended)
 		answer = browse(t, w, "GET", "/v2/whoami", nil, session)

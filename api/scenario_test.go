@@ -355,7 +355,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 		Renewing: db.Renewing,
 	})
 	d.Commands, d.Documents = w.service, w.service
-	d.Door = door.New(d.Parts, append([]door.Step{door.Traced(log), door.Identified, door.Slots(d.operations), door.Timed}, d.steps...)...)
+	d.Door = door.New(d.Parts, append([]door.Step{door.Traced(log), door.Identified, door.NewRooms(d.operations).Slots, door.Timed}, d.steps...)...)
 	d.Door.Record(d.trail)
 	if d.Prove == nil {
 		d.Prove = authn.Off

@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/idptest"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/test/harness"
 )
@@ -182,6 +183,31 @@ func TestLoginAtARealProvider(t *testing.T) {
 		require.Equal(t, 200, code(second, l.two))
 	})
 
+	t.Run("a logout gives back what the provider has given", func(t *testing.T) {
+		before := l.Good()
+		require.Positive(t, before)
+		third := login()
+		require.Equal(t, before+1, l.Good())
+		got, warnings := l.logout(ctx, t, third, l.two)
+		require.Equal(t, http.StatusNoContent, got)
+		require.Empty(t, warnings)
+		require.Equal(t, before, l.Good())
+	})
+
+	t.Run("a provider that hangs holds up no logout", func(t *testing.T) {
+		third := login()
+		l.Freeze()
+		defer l.Thaw()
+		harness.Soon(ctx, t, 3*policy.GiveBack, func() bool {
+			got, warnings := l.logout(ctx, t, third, l.two)
+			require.Equal(t, http.StatusNoContent, got)
+			require.Len(t, warnings, 1)
+			require.Contains(t, warnings[0], "its provider has not been told")
+			return true
+		}, func() string { return "the logout is not answered" })
+		require.Equal(t, 401, code(third, l.one))
+	})
+
 	t.Run("a code is good once", func(t *testing.T) {
 		browser := idptest.NewBrowser(t)
 		var back *http.Request
@@ -247,6 +273,18 @@ func TestLoginsWhoseProviderIsAway(t *testing.T) {
 	})
 	_, err := l.admin.List(ctx, domain.Projects, "")
 	require.NoError(t, err, "others do not notice")
+}
+
+// logout ends the session of a browser, and says which warnings came with that.
+func (l *withLogins) logout(ctx context.Context, t *testing.T, browser *http.Client, at *harness.Replica) (code int, warnings []string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.URL+"/logout", nil)
+	require.NoError(t, err)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	answer, err := browser.Do(r)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	return answer.StatusCode, answer.Header.Values("Warning")
 }
 
 // expiry is until when the proof of a session is good.

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
@@ -27,6 +28,10 @@ import (
 
 // What connections may do. A peer that does not answer a ping is gone; one that asks too often is sent away.
 const (
+	// Connections that there may be at a time: of all, and of an address.
+	maxConnections      = 4_000
+	maxConnectionsOfOne = 1_000
+
 	maxStreams   = 1_000    // of a connection
 	windowBytes  = 64 << 10 // of a stream that is not read; gRPC would let it grow to 16 MiB
 	writeBuffers = 32 << 10
@@ -39,7 +44,7 @@ const (
 func Serve(ctx context.Context, l net.Listener, secured *tls.Config, prove authn.Prover, d *door.Door, log *slog.Logger, drain time.Duration) error {
 	server := newServer(log, limits.GRPC, append(proving(prove), credentialsOf(secured)...)...)
 	statusnotify.RegisterStatusNotifyServer(server, newRegister(d))
-	return serve(ctx, newCounted(l, log, maxConnections, maxConnectionsOfOne), server, server, drain)
+	return serve(ctx, connections.New(l, log, maxConnections, maxConnectionsOfOne), server, server, drain)
 }
 
 // credentialsOf are those of a server; none without TLS.

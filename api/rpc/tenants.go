@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
@@ -38,7 +39,7 @@ func ServeTenants(ctx context.Context, l net.Listener, secured *tls.Config, d *d
 	universe.RegisterWorkloadRuleServiceServer(by, &rules{door: d})
 	universe.RegisterWorkloadServiceServer(by, &workloads{door: d, paces: p, stopping: ctx.Done()})
 	reflection.Register(by)
-	return serve(ctx, newCounted(l, log, maxConnections, maxConnectionsOfOne), server, by, drain)
+	return serve(ctx, connections.New(l, log, maxConnections, maxConnectionsOfOne), server, by, drain)
 }
 
 // maxTenantStreams are those of a connection: an agent has one, and a few calls about rules.

@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/explain"
@@ -76,7 +77,8 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	tables := service.NewTables(lifecycle)
-	hub, err := notify.New(looks(statuses{lifecycle, fleet}, tables), notify.Options{Log: p.log}, registry)
+	rooms := door.NewRooms(p.config.Operations)
+	hub, err := notify.New(looks(statuses{lifecycle, fleet}, tables), notify.Options{Log: p.log, Turn: rooms.Turn}, registry)
 	if err != nil {
 		return err
 	}
@@ -115,7 +117,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		}),
 		Previews: lifecycle, Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
 		Tables: tables, Tenancy: matcher,
-	}, door.Traced(p.log), audited, door.Identified, door.NewRights(whoMay(documents.Rights, p.log), time.Now).Authorised, shares.Fair, door.Slots(p.config.Operations), door.Timed, begun)
+	}, door.Traced(p.log), audited, door.Identified, door.NewRights(whoMay(documents.Rights, p.log), time.Now).Authorised, shares.Fair, rooms.Slots, door.Timed, begun)
 	entrance.Record(p.audit.trail)
 	if err := p.admit(ctx); err != nil {
 		return err
@@ -130,7 +132,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		return err
 	}
-	secured, err := p.secured(l, "h2", "http/1.1")
+	secured, err := p.secured(connections.New(l, p.log, p.config.Fair.Connections, p.config.Fair.AddressConnections), "h2", "http/1.1")
 	if err != nil {
 		return err
 	}
@@ -141,6 +143,12 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	g.Go(func() error { return p.serveTenants(ctx, entrance) })
 	g.Go(func() error { p.settleBehind(ctx); return nil })
 	g.Go(func() error { matcher.Run(ctx); return nil })
+	if p.sessions != nil {
+		g.Go(func() error {
+			p.sessions.Run(ctx, func(err error) { p.log.Warn("end sessions whose time is over", "error", err) })
+			return nil
+		})
+	}
 	return g.Wait()
 }
 

@@ -25,7 +25,7 @@ var layers = []layer{
 		},
 		{
 			pkg: "app",
-			ours: "deploy/helm/monitor api api/rpc worker workflows door trail service notify engine activities observe store kube fetch render " +
+			ours: "deploy/helm/monitor api api/rpc worker workflows door trail service notify engine activities observe store kube fetch render connections " +
 				"secret sink telemetry codec measure policy config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause caller limits token version fail",
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client " +
 				"golang.org/x/sync google.golang.org/grpc",
@@ -74,7 +74,7 @@ var layers = []layer{
 			libs:  "github.com/google/go-cmp go.yaml.in/yaml/v3",
 			world: "os",
 		},
-		{pkg: "idptest", ours: "built", libs: "github.com/stretchr/testify", world: "context net/http net/http/cookiejar os/exec syscall"},
+		{pkg: "idptest", ours: "built", libs: "github.com/stretchr/testify", world: "context net/http net/http/cookiejar os os/exec syscall"},
 		{pkg: "built", world: "os"},
 		{pkg: "idle"},
 	}},
@@ -88,7 +88,7 @@ var layers = []layer{
 		},
 		{
 			pkg:   "api/rpc",
-			ours:  "door service notify status view convey authn domain policy caller statusnotify universe limits lru fail",
+			ours:  "door service notify status view convey connections authn domain policy caller statusnotify universe limits lru fail",
 			libs:  "go.opentelemetry.io/otel golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
@@ -199,10 +199,11 @@ var layers = []layer{
 			world: "context net net/http net/http/pprof os",
 		},
 		{pkg: "sink", ours: "audit pause", world: "context net os"},
+		{pkg: "connections", ours: "authn policy", world: "context net"},
 		{pkg: "config", ours: "address hosts limits", world: "net net/http os"},
 		{pkg: "fetch", ours: "address limits fail", world: "context net net/http"},
 		{
-			pkg: "oidc", ours: "authn domain policy caller hosts token fail",
+			pkg: "oidc", ours: "authn domain policy caller hosts lru token fail",
 			libs:  "github.com/coreos/go-oidc github.com/go-jose/go-jose golang.org/x/oauth2 golang.org/x/sync sigs.k8s.io/yaml",
 			world: "context net/http os",
 		},

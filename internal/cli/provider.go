@@ -269,7 +269,7 @@ func (p *provider) refresh(ctx context.Context, token string) (*oauth2.Token, er
 // giveBack has a refresh token be good no more.
 func (p *provider) giveBack(ctx context.Context, token string) error {
 	if p.revoke == "" {
-		return nil
+		return errors.New("it names no revocation_endpoint that is https")
 	}
 	form := url.Values{"token": {token}, "token_type_hint": {"refresh_token"}, "client_id": {p.ClientID}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.revoke, strings.NewReader(form.Encode()))

@@ -218,6 +218,8 @@ var settings = []setting{
 	share("project-documents", fairly.ProjectDocuments, "`number` of documents of one project; 0 for any", func(f *limits.Fair) *int { return &f.ProjectDocuments }),
 	{"project-bytes", strconv.FormatInt(fairly.ProjectBytes, 10), "size of the documents of one project with their files, in `bytes`; 0 for any", API, atLeast(0, func(c *Config, n int64) { c.Fair.ProjectBytes = n })},
 	{"group-targets", strconv.Itoa(fairly.GroupTargets), "`number` of apps of a group times the clusters that each goes to; 0 for any; the same for api and worker", Both, atLeast(0, func(c *Config, n int64) { c.Fair.GroupTargets = int(n) })},
+	share("connections", fairly.Connections, "`number` of connections to the REST API at a time; 0 for any", func(f *limits.Fair) *int { return &f.Connections }),
+	share("address-connections", fairly.AddressConnections, "`number` of those of one address; behind a proxy all callers have its address; 0 for any", func(f *limits.Fair) *int { return &f.AddressConnections }),
 	{"drain", "25s", "`duration` that a process may take to end its work when it is stopped", Both, duration(func(c *Config) *time.Duration { return &c.Drain })},
 	{"renderers", "", "`number` of processes that render charts at a time; one for each processor, up to 8, when empty", Both, optional(positive(func(c *Config, n int64) { c.Renderers = int(n) }))},
 	{"render-memory", strconv.Itoa(limits.RenderMemory), "most memory of a process that renders charts, in `bytes`", Both, atLeast(limits.RenderMemoryLeast, func(c *Config, n int64) { c.RenderMemory = n })},

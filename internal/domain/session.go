@@ -13,7 +13,8 @@ type Session struct {
 	Token    string    `bson:"token"`    // the provider's ID token, which proves who it is
 	Refresh  string    `bson:"refresh"`  // by which the provider gives another one, "" when it gives none
 	Renewed  time.Time `bson:"renewed"`  // when Token was given
-	Renewing time.Time `bson:"renewing"` // until when a process is at asking for another one
+	Renewing time.Time `bson:"renewing"` // until when a process is at asking for another one, or at giving Refresh back
+	Ended    time.Time `bson:"ended"`    // when it was ended, zero as long as it goes on: Refresh is still to be given back
 }
 
 // SessionKey is the key by which a session is spoken of. It tells nobody its secret, nor the whole of its id.

@@ -349,7 +349,7 @@ func TestManyCallers(t *testing.T) {
 func TestSlotsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const places = 4
-		d := door.New(door.Parts{}, door.Slots(places))
+		d := door.New(door.Parts{}, door.NewRooms(places).Slots)
 		var mu sync.Mutex
 		var order []string
 		end := make(chan struct{})
@@ -398,7 +398,7 @@ func TestNobodyFillsARoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := door.New(door.Parts{}, door.Slots(0))
+				d := door.New(door.Parts{}, door.NewRooms(0).Slots)
 				end := make(chan struct{})
 				var asking sync.WaitGroup
 				var working atomic.Int32

@@ -45,48 +45,57 @@ func While(ctx context.Context, until time.Time, look caller.Look) (standing con
 		return ctx, func() {}
 	}
 	standing, end := context.WithCancelCause(ctx)
+	// Most requests are over before anything is to be looked at: for those there is a timer, and no goroutine.
+	var expires, looks *time.Timer
 	if !until.IsZero() {
-		go expire(standing, until, end)
+		expires = time.AfterFunc(beat(until), func() { expire(standing, until, end) })
 	}
 	if look != nil {
-		go keepLooking(standing, look, end)
+		looks = time.AfterFunc(policy.Standing, func() { keepLooking(standing, look, end) })
 	}
-	return standing, func() { end(nil) }
+	return standing, func() {
+		for _, waits := range [...]*time.Timer{expires, looks} {
+			if waits != nil {
+				waits.Stop()
+			}
+		}
+		end(nil)
+	}
 }
 
-// expire ends what stands at a time. It looks at the clock now and then: one that was set, or a machine that slept, is no reason to go on.
+// beat is when it is to be looked at the clock again whether a time is over: now and then, since a clock that was set, or a machine that
+// slept, is no reason to go on.
+func beat(until time.Time) time.Duration { return min(policy.Standing, time.Until(until)) }
+
+// expire ends what stands at a time.
 func expire(standing context.Context, until time.Time, end context.CancelCauseFunc) {
-	for {
-		next := time.NewTimer(min(policy.Standing, time.Until(until)))
+	for time.Now().Before(until) {
+		next := time.NewTimer(beat(until))
 		select {
 		case <-standing.Done():
 			next.Stop()
 			return
 		case <-next.C:
 		}
-		if !time.Now().Before(until) {
-			end(withdrawn{fail.New(fail.Unauthorized, "the credentials have expired")})
-			return
-		}
 	}
+	end(withdrawn{fail.New(fail.Unauthorized, "the credentials have expired")})
 }
 
-// keepLooking ends what stands when a look says so. Looks begin every policy.Standing, however long one takes.
+// keepLooking ends what stands when a look says so. Looks begin every policy.Standing, however long one takes; the first one is now.
 func keepLooking(standing context.Context, look caller.Look, end context.CancelCauseFunc) {
 	next := time.NewTicker(policy.Standing)
 	defer next.Stop()
-	for {
-		select {
-		case <-standing.Done():
-			return
-		case <-next.C:
-		}
+	for standing.Err() == nil {
 		within, cancel := context.WithTimeout(standing, policy.Standing)
 		err := look(within)
 		cancel()
 		if fail.Is(err, fail.Unauthorized) || fail.Is(err, fail.Forbidden) || fail.Is(err, fail.NotFound) {
 			end(withdrawn{err})
 			return
+		}
+		select {
+		case <-standing.Done():
+		case <-next.C:
 		}
 	}
 }

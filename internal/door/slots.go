@@ -332,45 +332,61 @@ func askerOf(ctx context.Context, r *Request) asker {
 	return by
 }
 
-// Slots has requests wait for a slot: operations of them for those that begin an operation, DefaultOperations when 0, and
-// others in rooms of their own. No project waits for another one's requests but one, and nobody has more than half of a room that slow
-// requests can fill. Streams need none. What is still to come of a request is received before it has a slot, but for uploads, whose
-// slots are for that.
-func Slots(operations int) Step {
+// Rooms have the slots of one process.
+type Rooms struct{ of map[room]*slots }
+
+// NewRooms has slots for so many operations that are being begun at a time, DefaultOperations when 0, and for others rooms of their own.
+func NewRooms(operations int) *Rooms {
 	if operations == 0 {
 		operations = DefaultOperations
 	}
-	rooms := newRooms(operations)
-	return func(ctx context.Context, r *Request, next Next) error {
-		if r.Verb.Streams() || r.Noun == domain.Metrics { // which are looked at when there are no slots
-			return next(ctx)
-		}
-		in := verbs[r.Verb].room
-		if r.Renders {
-			in = approving
-		}
-		switch r.Noun {
-		case domain.AuditRecords:
-			in = telling
-		case domain.Histories:
-			in = opening
-		case domain.ClustersNoun:
-			if r.Verb == Query {
-				in = questioning
-			}
-		}
-		if r.uploads() {
-			in = uploading
-		} else if r.Receive != nil {
-			if err := r.Receive(ctx); err != nil {
-				return err
-			}
-		}
-		leave, err := rooms[in].enter(ctx, askerOf(ctx, r))
-		if err != nil {
-			return err
-		}
-		defer leave()
+	return &Rooms{newRooms(operations)}
+}
+
+// Slots is the step that has requests wait for a slot: those that begin an operation for one of theirs, and others in rooms of their own. No
+// project waits for another one's requests but one, and nobody has more than half of a room that slow requests can fill. Streams have one
+// whenever there is something to do for them (Turn). What is still to come of a request is received before it has a slot, but for uploads,
+// whose slots are for that.
+func (r *Rooms) Slots(ctx context.Context, asked *Request, next Next) error {
+	if asked.Verb.Streams() || asked.Noun == domain.Metrics { // which are looked at when there are no slots
 		return next(ctx)
 	}
+	in := verbs[asked.Verb].room
+	if asked.Renders {
+		in = approving
+	}
+	switch asked.Noun {
+	case domain.AuditRecords:
+		in = telling
+	case domain.Histories:
+		in = opening
+	case domain.ClustersNoun:
+		if asked.Verb == Query {
+			in = questioning
+		}
+	}
+	if asked.uploads() {
+		in = uploading
+	} else if asked.Receive != nil {
+		if err := asked.Receive(ctx); err != nil {
+			return err
+		}
+	}
+	leave, err := r.of[in].enter(ctx, askerOf(ctx, asked))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return next(ctx)
+}
+
+// Turn is a slot for what is to be done for streams that tell of an owner, "" for those of the fleet: the owner's project has it, as it has
+// those of its requests, among which it counts. It asks when something is evaluated; who only looks whether something has changed need not
+// be left time by others. Exhausted and Unavailable as for requests.
+func (r *Rooms) Turn(ctx context.Context, owner domain.Key, asks bool) (leave func(), err error) {
+	by := asker{holder: "streams of the fleet", slight: !asks}
+	if scope := domain.ScopeOf(owner); scope != "" {
+		by.holder = "of " + string(scope)
+	}
+	return r.of[anyRoom].enter(ctx, by)
 }

@@ -23,7 +23,7 @@ import (
 func TestRefusedComeBackOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const places = 4
-		d := door.New(door.Parts{}, door.Slots(places))
+		d := door.New(door.Parts{}, door.NewRooms(places).Slots)
 		end := make(chan struct{})
 		var working sync.WaitGroup
 		ask := func() error {
@@ -102,7 +102,7 @@ func TestNobodyLeavesTimeToWhoAsksForNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := door.New(door.Parts{}, door.Slots(0))
+				d := door.New(door.Parts{}, door.NewRooms(0).Slots)
 				end := make(chan struct{})
 				var working atomic.Int32
 				var loud sync.WaitGroup
@@ -142,7 +142,7 @@ func TestWhoFloodsLeavesOthersTime(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	synctest.Test(t, func(t *testing.T) {
 		const beside = 1 // of two processors
-		d := door.New(door.Parts{}, door.Slots(0))
+		d := door.New(door.Parts{}, door.NewRooms(0).Slots)
 		var mu sync.Mutex
 		working := map[string]int{}
 		end := map[string]chan struct{}{"loud": make(chan struct{}), "quiet": make(chan struct{})}
@@ -219,5 +219,76 @@ func TestWhoFloodsLeavesOthersTime(t *testing.T) {
 		close(end["loud"])
 		close(end["quiet"])
 		asking.Wait()
+	})
+}
+
+// TestStreamsLeaveOthersTime: what is evaluated for the streams of a project has slots as its requests have. While others ask, the two together
+// are as many at work as half of the processors; others do not wait for those who only look whether something has changed.
+func TestStreamsLeaveOthersTime(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	synctest.Test(t, func(t *testing.T) {
+		const beside, many = 1, 20 // of two processors
+		rooms := door.NewRooms(0)
+		d := door.New(door.Parts{}, rooms.Slots)
+		var working, most, waited atomic.Int64
+		ctx, stop := context.WithCancel(t.Context())
+		var going sync.WaitGroup
+		evaluate := func(asks bool, takes time.Duration) {
+			going.Go(func() {
+				for ctx.Err() == nil {
+					leave, err := rooms.Turn(ctx, "projects/loud/composite-apps/ca/v1/deployment-intent-groups/g", asks)
+					if err != nil {
+						if ctx.Err() == nil {
+							t.Error(err)
+						}
+						return
+					}
+					most.Store(max(most.Load(), working.Add(1)))
+					time.Sleep(takes)
+					working.Add(-1)
+					leave()
+				}
+			})
+		}
+		ask := func() {
+			begun := time.Now()
+			r := &door.Request{Verb: door.Status, Noun: domain.LogicalClouds, Parent: "projects/quiet", Name: "c"}
+			err := d.Pass(as(t.Context(), "alice"), r, func(context.Context, door.Service) error {
+				waited.Store(max(waited.Load(), int64(time.Since(begun))))
+				time.Sleep(time.Millisecond)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		for range many {
+			evaluate(true, 20*time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		require.EqualValues(t, many, most.Load(), "it is alone")
+		ask()
+		time.Sleep(50 * time.Millisecond)
+		most.Store(0)
+		for range 50 {
+			ask()
+			time.Sleep(50 * time.Millisecond)
+		}
+		require.EqualValues(t, beside, most.Load())
+		require.Zero(t, waited.Load(), "the other one waits for none of them")
+		stop()
+		going.Wait()
+
+		time.Sleep(2 * time.Second)
+		ctx, stop = context.WithCancel(t.Context())
+		evaluate(false, 20*time.Millisecond) // looks alone
+		var asking sync.WaitGroup
+		for range many {
+			asking.Go(ask)
+		}
+		asking.Wait()
+		require.Zero(t, waited.Load(), "nobody leaves time to who looks")
+		stop()
+		going.Wait()
 	})
 }

@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,9 +43,10 @@ const patience = time.Minute
 
 // IdP is a provider that runs.
 type IdP struct {
-	Issuer string
-	t      testing.TB
-	end    func()
+	Issuer  string
+	t       testing.TB
+	process *os.Process
+	end     func()
 }
 
 // Start starts one, which ends with the test.
@@ -54,7 +57,7 @@ func Start(t testing.TB, args ...string) *IdP {
 	said, err := command.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, command.Start())
-	p := &IdP{t: t}
+	p := &IdP{t: t, process: command.Process}
 	ended := false
 	p.end = func() {
 		if !ended {
@@ -74,6 +77,28 @@ func Start(t testing.TB, args ...string) *IdP {
 
 // Kill ends it.
 func (p *IdP) Kill() { p.end() }
+
+// Freeze has it answer nobody, and Thaw go on.
+func (p *IdP) Freeze() { p.signal(syscall.SIGSTOP) }
+
+// Thaw is the opposite of Freeze.
+func (p *IdP) Thaw() { p.signal(syscall.SIGCONT) }
+
+func (p *IdP) signal(s syscall.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, p.process.Signal(s))
+}
+
+// Good is how many refresh tokens are good of those that it has given.
+func (p *IdP) Good() int {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.Issuer+"/control/good", nil)
+	require.NoError(p.t, err)
+	_, body := p.do(http.DefaultClient, r)
+	n, err := strconv.Atoi(body)
+	require.NoError(p.t, err)
+	return n
+}
 
 // Tell has its operator do something: rotate (alone=1 for the new key alone), withdraw and restore (user).
 func (p *IdP) Tell(what string, form url.Values) {

@@ -173,6 +173,8 @@ type Fair struct {
 	ProjectDocuments                int
 	ProjectBytes                    int64 // of documents and their files
 	GroupTargets                    int   // apps x clusters of a group
+	// Connections are those of the REST API, and AddressConnections those of one address: of who calls nothing else is known then.
+	Connections, AddressConnections int
 }
 
 // RateBurst is how many seconds of a rate may come at once: a script that describes a composite app comes with hundreds of requests.
@@ -183,6 +185,7 @@ func Fairly() Fair {
 	return Fair{
 		CallerRate: 100, ProjectRate: 200, CallerRequests: 64, ProjectRequests: 128, CallerStreams: 200, ProjectStreams: 1_000,
 		ProjectOperations: 500, ProjectDocuments: 200_000, ProjectBytes: 16 << 30, GroupTargets: 200_000,
+		Connections: 20_000, AddressConnections: 4_000,
 	}
 }
 
@@ -200,6 +203,8 @@ func (f Fair) Sizes() []Size {
 		{"projectDocuments", "documents of a project", int64(f.ProjectDocuments), false, "project-documents", "429 for one that is new"},
 		{"projectBytes", "the documents of a project with their files", f.ProjectBytes, true, "project-bytes", "429 for one that is new, or put"},
 		{"groupTargets", "apps of a group times the clusters that each goes to", int64(f.GroupTargets), false, "group-targets", "422, with how many there are"},
+		{"connections", "connections to the REST API", int64(f.Connections), false, "connections", "closed at once"},
+		{"addressConnections", "those of one address, of IPv6 of a network of 64 bits; all who come by a proxy have its address", int64(f.AddressConnections), false, "address-connections", "closed at once"},
 	}
 }
 

@@ -80,7 +80,7 @@ func (f *feed) look(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	// The sign comes first: what changes after it makes the next one another.
-	sign, err := f.looking.Sign(ctx)
+	sign, err := f.signed(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,6 +88,11 @@ func (f *feed) look(ctx context.Context) (err error) {
 	if sign == f.sign && !fresh && f.hub.options.Now().Sub(f.evaluated) < f.hub.options.Anew {
 		return nil
 	}
+	leave, err := f.hub.options.Turn(ctx, f.key.owner, true)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	f.hub.metrics.evaluations.Inc()
 	snapshot, err := f.looking.Snapshot(ctx)
 	if err != nil {
@@ -105,6 +110,19 @@ func (f *feed) look(ctx context.Context) (err error) {
 	f.sign, f.evaluated = sign, f.hub.options.Now()
 	return nil
 }
+
+// signed is the sign, when it is the owner's turn.
+func (f *feed) signed(ctx context.Context) (string, error) {
+	leave, err := f.hub.options.Turn(ctx, f.key.owner, false)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	return f.looking.Sign(ctx)
+}
+
+// again says whether a look may go well later: what the store cannot say now, and what had no turn.
+func again(err error) bool { return fail.KindOf(err).Retryable() || fail.Is(err, fail.Exhausted) }
 
 // all are the views, and whether one of them has no answer yet.
 func (f *feed) all() (views []*view, fresh bool) {
@@ -158,7 +176,7 @@ func (f *feed) verdict(err error) *Event {
 		return nil
 	case fail.Is(err, fail.NotFound):
 		return last(End, err, "there is nothing to tell of any more")
-	case !fail.KindOf(err).Retryable(), f.hub.options.Now().Sub(f.evaluated) > f.patience():
+	case !again(err), f.hub.options.Now().Sub(f.evaluated) > f.patience():
 		return last(Failed, err, "nobody knows the status any more")
 	}
 	f.hub.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/notify"
 )
 
@@ -95,4 +96,59 @@ func TestAnyQuestionIsAnsweredFromOneLook(t *testing.T) {
 	})
 	at.pass(notify.DefaultLinger + time.Second)
 	w.eventually(func() (closed bool) { c.locked(func() { closed = c.closed == 1 }); return closed })
+}
+
+// TestLooksHaveTheirTurn: nothing is looked at nor evaluated without a turn. One that does not come ends no stream that goes on, and is the answer
+// to who waits for a first document.
+func TestLooksHaveTheirTurn(t *testing.T) {
+	c := &counter{number: 1}
+	var mu sync.Mutex
+	var refused error
+	held, signs, evaluations := 0, 0, 0
+	turn := func(_ context.Context, owner domain.Key, asks bool) (func(), error) {
+		require.Equal(t, group, owner)
+		mu.Lock()
+		defer mu.Unlock()
+		if refused != nil {
+			return nil, refused
+		}
+		held++
+		if signs++; asks {
+			signs--
+			evaluations++
+		}
+		return func() {
+			mu.Lock()
+			defer mu.Unlock()
+			held--
+		}, nil
+	}
+	let := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		refused = err
+	}
+	at := &clock{now: time.Unix(1e9, 0)}
+	hub, err := notify.New(func(domain.Key, notify.Extent) notify.Look { return c }, notify.Options{Interval: time.Millisecond, Now: at.Now, Turn: turn},
+		prometheus.NewRegistry())
+	require.NoError(t, err)
+	w := &world{T: t}
+	s, err := hub.SubscribeTo(t.Context(), group, multiple(1), "")
+	require.NoError(t, err)
+	w.next(s, notify.Status)
+	let(fail.New(fail.Exhausted, "others ask, too"))
+	var before int
+	c.locked(func() { before = c.evaluated; c.number = 3 })
+	_, err = hub.SubscribeTo(t.Context(), group, multiple(2), "")
+	require.True(t, fail.Is(err, fail.Exhausted), "%v", err)
+	c.locked(func() { require.Equal(t, before, c.evaluated) })
+	let(nil)
+	require.Equal(t, "+2", string(w.next(s, notify.Change).Data))
+	let(fail.New(fail.Exhausted, "others ask, too"))
+	at.pass(notify.DefaultPatience + time.Second)
+	w.next(s, notify.Failed)
+	hub.Close()
+	require.Zero(t, held)
+	require.GreaterOrEqual(t, signs, evaluations)
+	c.locked(func() { require.Equal(t, evaluations, c.evaluated) })
 }

@@ -118,6 +118,10 @@ type Options struct {
 	Views       int // different queries at a time; more are refused: DefaultViews
 	Now         func() time.Time
 	Log         *slog.Logger // of what cannot be evaluated; none when nil
+	// Turn waits until it is the owner's turn, so that those of one project leave others time; it asks when something is evaluated, and not when
+	// it is looked at the sign alone. leave ends the turn. Exhausted or Unavailable when the turn does not come: it is looked again then.
+	// Nobody waits when nil.
+	Turn func(ctx context.Context, owner domain.Key, asks bool) (leave func(), err error)
 }
 
 // The defaults.
@@ -163,6 +167,9 @@ func (o Options) withDefaults() Options {
 	orNumber(&o.Views, DefaultViews)
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Turn == nil {
+		o.Turn = func(context.Context, domain.Key, bool) (func(), error) { return func() {}, nil }
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -6,3 +6,6 @@ import "context"
 func (p *Providers) Fetch(ctx context.Context, issuer string) error {
 	return p.by[issuer].keys.fetch(ctx)
 }
+
+// Proven is how many tokens are known.
+func (p *Providers) Proven() int { return p.proven.Len() }

@@ -1,7 +1,9 @@
 package oidc
 
 import (
+	"bytes"
 	"context"
+	"crypto"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -28,6 +30,7 @@ type keys struct {
 	mu      sync.Mutex
 	url     string // where they are, as the provider says; "" until it has
 	known   []jose.JSONWebKey
+	changed int       // how often they were others
 	fetched time.Time // when that was
 	tried   time.Time // when it was tried last
 }
@@ -78,6 +81,13 @@ func (k *keys) of(id string) (found []jose.JSONWebKey) {
 		}
 	}
 	return found
+}
+
+// turn is another one when the keys are others.
+func (k *keys) turn() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.changed
 }
 
 // find is of for an id that may be new: then the keys are fetched. Unavailable when the provider does not answer.
@@ -153,6 +163,9 @@ func (k *keys) fly(ctx context.Context) func() (any, error) {
 				Message: fmt.Sprintf("the issuer %s does not say its keys; try again later", k.issuer),
 			}
 		}
+		if !same(k.known, known) {
+			k.changed++
+		}
 		k.url, k.known, k.fetched = url, known, begun
 		return nil, nil
 	}
@@ -205,6 +218,15 @@ func (k *keys) download(ctx context.Context, at string) (known []jose.JSONWebKey
 		return nil, "", fmt.Errorf("GET %s: no key that signs", at)
 	}
 	return known, at, nil
+}
+
+// same says whether keys are the same ones, in the same order.
+func same(a, b []jose.JSONWebKey) bool {
+	return slices.EqualFunc(a, b, func(a, b jose.JSONWebKey) bool {
+		one, err := a.Thumbprint(crypto.SHA256)
+		other, otherErr := b.Thumbprint(crypto.SHA256)
+		return a.KeyID == b.KeyID && err == nil && otherErr == nil && bytes.Equal(one, other)
+	})
 }
 
 // set is some keys, for go-oidc.

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -41,7 +42,10 @@ type logins struct {
 	metadata   map[string]any        // of what the issuer says of itself
 	refreshed  atomic.Int64
 	exchanged  atomic.Int64
-	codesTwice bool // codes are good more than once
+	codesTwice bool                             // codes are good more than once
+	revoked    []string                         // what was given back
+	onRefresh  func()                           // called when a token was replaced, before anybody has the other one
+	givenBack  func(w http.ResponseWriter) bool // answers in place of the revocation endpoint, nil for nobody
 }
 
 const clientSecret = "the-page's-own-secret"
@@ -49,7 +53,7 @@ const clientSecret = "the-page's-own-secret"
 func (i *issuer) says() map[string]any {
 	m := map[string]any{
 		"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
-		"scopes_supported": []string{"openid", "email", "offline_access"}, "id_token_signing_alg_values_supported": []string{"RS256"},
+		"revocation_endpoint": i.URL + "/revoke", "scopes_supported": []string{"openid", "email", "offline_access"}, "id_token_signing_alg_values_supported": []string{"RS256"},
 	}
 	maps.Copy(m, i.metadata)
 	return m
@@ -84,6 +88,9 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	if id, secret, _ := r.BasicAuth(); id != "page" || secret != url.QueryEscape(clientSecret) {
 		no(http.StatusUnauthorized, "invalid_client")
 		return
+	}
+	if i.onRefresh != nil && r.FormValue("grant_type") == "refresh_token" {
+		defer i.onRefresh() // what is given is on its way then
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -139,6 +146,29 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// revoke is the revocation endpoint.
+func (i *issuer) revoke(w http.ResponseWriter, r *http.Request) {
+	if id, secret, _ := r.BasicAuth(); id != "page" || secret != url.QueryEscape(clientSecret) {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.givenBack != nil && i.givenBack(w) {
+		return
+	}
+	token := r.FormValue("token")
+	i.revoked = append(i.revoked, token)
+	delete(i.refresh, token)
+}
+
+// good are the refresh tokens that are good, and those that were given back, in their order.
+func (i *issuer) good() (good, revoked []string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Sorted(maps.Keys(i.refresh)), slices.Clone(i.revoked)
 }
 
 // change changes an issuer while nobody asks it.
@@ -227,7 +257,9 @@ func TestSessions(t *testing.T) {
 	require.NoError(t, proof.Still(t.Context()))
 	other := r.login(t)
 	require.NotEqual(t, l.Secret, other.Secret)
-	require.NoError(t, r.two.End(t.Context(), l.Secret))
+	left, err := r.two.End(t.Context(), l.Secret)
+	require.NoError(t, err)
+	require.Empty(t, left)
 	require.True(t, fail.Is(proof.Still(t.Context()), fail.Unauthorized), "requests that go on learn it")
 	_, err = who(t.Context(), r.one, l.Secret)
 	require.True(t, fail.Is(err, fail.Unauthorized))

@@ -4,6 +4,7 @@ package oidc
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -17,14 +18,34 @@ import (
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/token"
 )
 
 // Providers are all that tokens may be of, by the URL of the issuer.
 type Providers struct {
-	all []*provider // in the order of the file
-	by  map[string]*provider
-	now func() time.Time
+	all    []*provider // in the order of the file
+	by     map[string]*provider
+	now    func() time.Time
+	proven *lru.Cache[[sha256.Size]byte, *proven] // by the hash of the token
+}
+
+// proven is a token that was looked at. What it says is good as long as its time, and as its issuer has the keys that it had then: a check
+// of the signature takes longer than all else that is asked of a caller.
+type proven struct {
+	*authn.Proof
+	by     *provider
+	keys   int       // the turn of the issuer's keys
+	begins time.Time // before which it is not good yet
+}
+
+// mostProven bounds the tokens that are kept, each some 500 bytes.
+const mostProven = 10_000
+
+// good says whether a token need not be looked at again.
+func (p *proven) good(now time.Time) bool {
+	p.by.keys.age()
+	return p.keys == p.by.keys.turn() && now.Before(p.Expires) && !now.Add(p.by.skew).Before(p.begins)
 }
 
 type provider struct {
@@ -37,7 +58,7 @@ type provider struct {
 
 // New makes the providers of a config that was read.
 func New(c *Config, now func() time.Time) (*Providers, error) {
-	p := &Providers{by: map[string]*provider{}, now: now}
+	p := &Providers{by: map[string]*provider{}, now: now, proven: lru.New[[sha256.Size]byte, *proven](mostProven)}
 	for _, issuer := range c.Issuers {
 		skew, err := time.ParseDuration(issuer.ClockSkew)
 		if err != nil {
@@ -63,6 +84,19 @@ func (p *Providers) Prove(ctx context.Context, s *authn.Shown) (*authn.Proof, er
 	if err != nil || text == "" || strings.HasPrefix(text, token.Prefix) {
 		return nil, err
 	}
+	return p.proofOf(ctx, text)
+}
+
+// proofOf is who a token names. One that was good is not looked at again before its time is over, or its issuer says other keys.
+func (p *Providers) proofOf(ctx context.Context, text string) (*authn.Proof, error) {
+	name, now := sha256.Sum256([]byte(text)), p.now()
+	if known, ok := p.proven.Get(name); ok {
+		if known.good(now) {
+			again := *known.Proof
+			return &again, nil
+		}
+		p.proven.Remove(name)
+	}
 	issuer, ok := issuerOf(text)
 	if !ok {
 		return nil, authn.Unknown()
@@ -71,8 +105,24 @@ func (p *Providers) Prove(ctx context.Context, s *authn.Shown) (*authn.Proof, er
 	if of == nil {
 		return nil, fail.New(fail.Unauthorized, "the bearer token is of an issuer that is not known here")
 	}
-	proof, _, err := of.prove(ctx, text, p.now())
-	return proof, err
+	turn := of.keys.turn() // before they are looked at: others that come meanwhile have it looked at again
+	proof, t, err := of.prove(ctx, text, now)
+	if err != nil {
+		return nil, err
+	}
+	kept := *proof
+	p.proven.Add(name, &proven{Proof: &kept, by: of, keys: turn, begins: begins(t)})
+	return proof, nil
+}
+
+// begins is before when a token that was looked at is not good, zero when it says nothing of that.
+func begins(t *upstream.IDToken) time.Time {
+	var claims map[string]any
+	if err := t.Claims(&claims); err != nil {
+		return time.Time{}
+	}
+	at, _ := timeOf(claims, "nbf") // it was looked at
+	return at
 }
 
 // said is what a token says; nothing is checked.

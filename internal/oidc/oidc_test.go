@@ -68,6 +68,7 @@ func newIssuer(t *testing.T) *issuer {
 		_ = json.NewEncoder(w).Encode(i.says())
 	})
 	mux.HandleFunc("/token", i.token)
+	mux.HandleFunc("/revoke", i.revoke)
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		i.asked.Add(1)
 		if i.noKeys.Load() {
@@ -213,6 +214,61 @@ func TestTokens(t *testing.T) {
 }
 
 // TestMailIsAName: of an address that was not verified anybody may say that it is theirs.
+// TestTokensThatAreKnown: one that was let in is let in again without a look at its signature, as long as its time, and as its issuer has
+// the key; then it is refused in the same words as any other.
+func TestTokensThatAreKnown(t *testing.T) {
+	i := newIssuer(t)
+	var ahead atomic.Int64
+	file := filepath.Join(t.TempDir(), "auth.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(fmt.Sprintf("issuers: [{url: %q, audiences: [drover], clockSkew: 30s}]", i.URL)), 0o600))
+	c, err := oidc.Read(file, false)
+	require.NoError(t, err)
+	p, err := oidc.New(c, func() time.Time { return now.Add(time.Duration(ahead.Load())) })
+	require.NoError(t, err)
+	ctx := t.Context()
+	good, soon := i.sign(t, nil), i.sign(t, map[string]any{"nbf": now.Add(time.Minute).Unix()})
+	for range 3 {
+		is, look, err := proved(ctx, p, good)
+		require.NoError(t, err)
+		require.Equal(t, "4711", is.Name)
+		require.Equal(t, []string{"ops", "dev"}, is.Groups)
+		require.NoError(t, look(ctx))
+		is.Groups[0] = "admins" // nobody has a part of what is kept
+		_, _, err = proved(ctx, p, good[:len(good)-2]+"AA")
+		require.True(t, fail.Is(err, fail.Unauthorized), "the same with another signature: %v", err)
+		_, _, err = proved(ctx, p, soon)
+		require.ErrorContains(t, err, "its time has not begun")
+	}
+	require.Equal(t, 1, p.Proven())
+	ahead.Store(int64(time.Minute))
+	_, _, err = proved(ctx, p, soon)
+	require.NoError(t, err)
+	ahead.Store(0) // a clock that was wrong
+	_, _, err = proved(ctx, p, soon)
+	require.ErrorContains(t, err, "its time has not begun")
+	ahead.Store(int64(time.Hour + 31*time.Second))
+	_, look, err := proved(ctx, p, good)
+	require.ErrorContains(t, err, "it has expired")
+	require.Nil(t, look)
+	ahead.Store(0)
+	_, look, err = proved(ctx, p, good)
+	require.NoError(t, err)
+
+	require.NoError(t, p.Fetch(ctx, i.URL))
+	_, _, err = proved(ctx, p, good)
+	require.NoError(t, err)
+	require.Equal(t, 1, p.Proven(), "the same keys again are no others")
+	i.rotate(t, "first", true) // another key by the name of the one before
+	require.NoError(t, p.Fetch(ctx, i.URL))
+	_, _, err = proved(ctx, p, good)
+	require.True(t, fail.Is(err, fail.Unauthorized), "%v", err)
+	require.ErrorContains(t, err, "none of its issuer's keys")
+	require.Zero(t, p.Proven())
+	i.rotate(t, "second", true)
+	require.NoError(t, p.Fetch(ctx, i.URL))
+	require.True(t, fail.Is(look(ctx), fail.Unauthorized))
+}
+
 func TestMailIsAName(t *testing.T) {
 	i := newIssuer(t)
 	p := providers(t, `issuers: [{url: "`+i.URL+`", audiences: [drover], userClaim: email}]`)

@@ -39,6 +39,9 @@ type metadata struct {
 	Methods     []string `json:"token_endpoint_auth_methods_supported"`
 	Algorithms  []string `json:"id_token_signing_alg_values_supported"`
 	ResponseIss bool     `json:"authorization_response_iss_parameter_supported"`
+	// Revoke is where tokens are given back (RFC 7009, RFC 8414), "" for nowhere.
+	Revoke        string   `json:"revocation_endpoint"`
+	RevokeMethods []string `json:"revocation_endpoint_auth_methods_supported"`
 }
 
 // now is what it says, not older than policy.KeysAge. Unavailable when it does not answer, Internal when what it says is wrong: who asks
@@ -148,6 +151,9 @@ func (p *provider) lacks(m *metadata) error {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if len(m.Algorithms) > 0 && !slices.ContainsFunc(m.Algorithms, func(a string) bool { return slices.Contains(p.Algorithms, a) }) {
 		add("signs by %v, none of which is in algorithms", m.Algorithms)
+	}
+	if why := badEndpoint(m.Revoke); p.Browser != nil && m.Revoke != "" && why != "" {
+		add("says the revocation_endpoint %q, which %s", m.Revoke, why)
 	}
 	if p.Browser != nil || p.Command != nil {
 		for _, of := range [][2]string{{"authorization_endpoint", m.AuthURL}, {"token_endpoint", m.TokenURL}} {

@@ -39,6 +39,7 @@ type SessionStore interface {
 	Session(ctx context.Context, id string) (*domain.Session, error)
 	ReplaceSession(ctx context.Context, s *domain.Session) (bool, error)
 	DeleteSession(ctx context.Context, id string) error
+	EndedSessions(ctx context.Context, at time.Time, after string, most int) ([]*domain.Session, error)
 	DropSessions(ctx context.Context, at time.Time) error
 }
 
@@ -49,16 +50,7 @@ func (s *Sessions) Keep(ctx context.Context, l *authn.Login) error {
 	if fail.Is(err, fail.Conflict) {
 		return lost("it was answered before")
 	}
-	if err != nil {
-		return err
-	}
-	_ = s.Store.DropSessions(ctx, now) // the next login forgets them
-	return nil
-}
-
-// End ends a session, in all processes within policy.Standing.
-func (s *Sessions) End(ctx context.Context, secret string) error {
-	return s.Store.DeleteSession(ctx, authn.SessionID(secret))
+	return err
 }
 
 // Prove is an authn.Prover for browsers.
@@ -101,7 +93,7 @@ func (s *Sessions) Prove(ctx context.Context, shown *authn.Shown) (*authn.Proof,
 // read is a session that has not ended.
 func (s *Sessions) read(ctx context.Context, id string) (*domain.Session, error) {
 	x, err := s.Store.Session(ctx, id)
-	if fail.Is(err, fail.NotFound) || err == nil && !s.Now().Before(x.Expires) {
+	if fail.Is(err, fail.NotFound) || err == nil && (!x.Ended.IsZero() || !s.Now().Before(x.Expires)) {
 		return nil, authn.Ended()
 	}
 	return x, err
@@ -114,7 +106,7 @@ func (s *Sessions) proofOf(ctx context.Context, x *domain.Session) (*authn.Proof
 	if p == nil || p.Browser == nil {
 		return nil, authn.Ended()
 	}
-	proof, _, err := p.prove(ctx, x.Token, s.Now())
+	proof, err := s.Providers.proofOf(ctx, x.Token)
 	if err != nil {
 		if fail.Is(err, fail.Unauthorized) {
 			err = fail.Wrap(err, fail.Unauthorized, "the session has ended: log in again")
@@ -137,7 +129,7 @@ func (s *Sessions) due(x *domain.Session, proof *authn.Proof) bool {
 // renewed waits until a session whose token is good no more has another one. Unavailable when the provider does not answer.
 func (s *Sessions) renewed(ctx context.Context, x *domain.Session) (*authn.Proof, error) {
 	if until, ok := expiryOf(x.Token); !ok || s.Now().After(until.Add(policy.SessionIdle)) {
-		_ = s.Store.DeleteSession(ctx, x.ID)
+		_, _ = s.close(ctx, x.ID, time.Time{}) // what it has is given back by the next sweep
 		return nil, authn.Ended()
 	}
 	select {
@@ -210,6 +202,7 @@ func (s *Sessions) refresh(ctx context.Context, x *domain.Session) (*domain.Sess
 		// It is kept before anything else is asked for: the other one was used, and who shows that again may lose all of them.
 		x.Refresh = given.RefreshToken
 		if mine, err := s.Store.ReplaceSession(ctx, x); err != nil || !mine {
+			s.unused(ctx, p, x)
 			return s.ended(ctx, x.ID, err)
 		}
 	}
@@ -221,6 +214,7 @@ func (s *Sessions) refresh(ctx context.Context, x *domain.Session) (*domain.Sess
 		return nil, err
 	}
 	if err != nil || token.Subject != subjectOf(x.Token) { // it gives no other one, or that of somebody else
+		s.unused(ctx, p, x)
 		x.Refresh = ""
 	} else {
 		x.Token, x.Renewed = text, s.Now().UTC().Truncate(time.Millisecond)

@@ -75,6 +75,12 @@ const (
 	// every RenewLook whether it is there.
 	Renew     = 7 * time.Second
 	RenewLook = 100 * time.Millisecond
+	// GiveBack is how long who logs out waits until the provider has taken back what it has given. SessionSweep is how often a process looks
+	// for sessions that are over, SessionRetry when it tells a provider again that has not answered, and SessionKept for how long it does so.
+	GiveBack     = 3 * time.Second
+	SessionSweep = 30 * time.Second
+	SessionRetry = 10 * time.Minute
+	SessionKept  = 24 * time.Hour
 	// Keys is how long it may take to fetch the keys of an OpenID provider. They are fetched for a key that is not known, every
 	// KeysLeast at the most, and anew when they are as old as KeysAge; when that fails, again after KeysRetry.
 	Keys      = 5 * time.Second

@@ -6,6 +6,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -66,7 +67,20 @@ func (s *Store) DeleteSession(ctx context.Context, id string) error {
 	return err
 }
 
+// EndedSessions are those that had ended by a time, by their ids, as many as there may be of those that come after one, "" for the first.
+func (s *Store) EndedSessions(ctx context.Context, at time.Time, after string, most int) ([]*domain.Session, error) {
+	ended := []*domain.Session{}
+	filter := append(endedBy(at), byID(bson.D{{Key: "$gt", Value: after}})...)
+	err := each(ctx, s, s.sessions(), filter, func() *domain.Session { return &domain.Session{} },
+		func(x *domain.Session) { ended = append(ended, x) }, options.Find().SetLimit(int64(most)))
+	return ended, err
+}
+
+func endedBy(at time.Time) bson.D {
+	return bson.D{{Key: "expires", Value: bson.D{{Key: "$lt", Value: at}}}}
+}
+
 // DropSessions forgets those that had ended by a time.
 func (s *Store) DropSessions(ctx context.Context, at time.Time) error {
-	return s.deleteMany(ctx, s.sessions(), bson.D{{Key: "expires", Value: bson.D{{Key: "$lt", Value: at}}}})
+	return s.deleteMany(ctx, s.sessions(), endedBy(at))
 }

@@ -30,14 +30,24 @@ export function person() {
   const name = h('span', { class: 'dim who' });
   const out = h('button', { class: 'quiet', type: 'button', on: { click: leave } }, 'Sign out');
   const box = h('span', { class: 'person', hidden: true }, name, ' ', out);
-  let me = null;
+  let me = null, left = false;
 
   async function leave() {
+    if (left) { location.reload(); return; }
     out.disabled = true;
     if (!token() && inSession(me)) {
       const answer = await fetch(beside('logout'), { method: 'POST', credentials: 'same-origin', redirect: 'error' }).catch(() => null);
       if (!answer || (!answer.ok && answer.status !== 401)) {
         text(name, 'The API has not ended the session: try again.');
+        out.disabled = false;
+        return;
+      }
+      const warning = answer.headers.get('Warning');
+      if (warning) { // the session has ended here, and something of it stays good at the provider
+        keepToken('');
+        left = true;
+        text(name, warning.replace(/^299 - "|"$/g, ''));
+        text(out, 'Close');
         out.disabled = false;
         return;
       }
@@ -50,6 +60,7 @@ export function person() {
     box,
     /** show is told who one is, null for nobody. */
     show(who) {
+      if (left) return; // until one has read what is left
       me = who;
       box.hidden = !me?.name;
       out.hidden = !token() && !inSession(me);

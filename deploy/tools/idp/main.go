@@ -1,5 +1,5 @@
 // Command idp is an OpenID provider for tests: the server of github.com/zitadel/oidc, with its storage in memory, and what tests need
-// of a provider's operator: another signing key, users who are taken away. Its users are test-user@127.0.0.1 and test-user2, whose
+// of a provider's operator: another signing key, users who are taken away, how many refresh tokens are good. Its users are test-user@127.0.0.1 and test-user2, whose
 // password is verysecure. docs/decisions/0062 says why it is this one.
 package main
 
@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -67,9 +68,10 @@ type keys struct {
 	*storage.Storage
 	lasts time.Duration
 
-	mu   sync.Mutex
-	all  []*key // the last one signs
-	gone map[string]bool
+	mu    sync.Mutex
+	all   []*key // the last one signs
+	gone  map[string]bool
+	given []string // refresh tokens
 }
 
 // key is one that signs.
@@ -143,6 +145,28 @@ func (k *keys) TokenRequestByRefreshToken(ctx context.Context, token string) (op
 		return nil, op.ErrInvalidRefreshToken
 	}
 	return r, err
+}
+
+// CreateAccessAndRefreshTokens implements op.Storage.
+func (k *keys) CreateAccessAndRefreshTokens(ctx context.Context, r op.TokenRequest, current string) (access, refresh string, until time.Time, err error) {
+	access, refresh, until, err = k.Storage.CreateAccessAndRefreshTokens(ctx, r, current)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.given = append(k.given, refresh)
+	return access, refresh, until, err
+}
+
+// good is how many refresh tokens are good of those that were given.
+func (k *keys) good(ctx context.Context) (n int) {
+	k.mu.Lock()
+	given := slices.Clone(k.given)
+	k.mu.Unlock()
+	for _, token := range given {
+		if _, err := k.Storage.TokenRequestByRefreshToken(ctx, token); err == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // GetClientByClientID implements op.Storage.
@@ -225,6 +249,7 @@ func provider(issuer, callback, secret string, lasts time.Duration) (http.Handle
 	router.Post("/control/rotate", func(w http.ResponseWriter, r *http.Request) { told(w, k.rotate(r.FormValue("alone") != "")) })
 	router.Post("/control/withdraw", func(w http.ResponseWriter, r *http.Request) { k.withdraw(r.FormValue("user"), true); told(w, nil) })
 	router.Post("/control/restore", func(w http.ResponseWriter, r *http.Request) { k.withdraw(r.FormValue("user"), false); told(w, nil) })
+	router.Get("/control/good", func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, k.good(r.Context())) })
 	router.Mount("/", p)
 	return router, nil
 }

@@ -1,4 +1,6 @@
-package rpc
+// Package connections bounds the connections of a listener: of all, and of an address. Nothing is known yet of who calls, so that nothing else
+// can be bound.
+package connections
 
 import (
 	"context"
@@ -11,17 +13,11 @@ import (
 	"github.com/drover-io/drover/internal/policy"
 )
 
-// Connections that there may be at a time: of all, and of an address.
-const (
-	maxConnections      = 4_000
-	maxConnectionsOfOne = 1_000
-)
-
-// counted is a listener that closes what comes over the limits at once.
-type counted struct {
+// Counted is a listener that closes what comes over the limits at once.
+type Counted struct {
 	net.Listener
 	log      *slog.Logger
-	all, one int // limits
+	all, one int // limits, 0 for none
 
 	mu     sync.Mutex
 	open   int
@@ -29,12 +25,13 @@ type counted struct {
 	logged time.Time
 }
 
-func newCounted(l net.Listener, log *slog.Logger, all, one int) *counted {
-	return &counted{Listener: l, log: log, all: all, one: one, of: map[string]int{}}
+// New counts the connections of a listener: so many there may be, and so many of an address, of IPv6 of a network of 64 bits; 0 is no limit.
+func New(l net.Listener, log *slog.Logger, all, one int) *Counted {
+	return &Counted{Listener: l, log: log, all: all, one: one, of: map[string]int{}}
 }
 
 // Accept implements net.Listener.
-func (l *counted) Accept() (net.Conn, error) {
+func (l *Counted) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
@@ -48,10 +45,10 @@ func (l *counted) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *counted) enter(host string) bool {
+func (l *Counted) enter(host string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open < l.all && l.of[host] < l.one {
+	if (l.all == 0 || l.open < l.all) && (l.one == 0 || l.of[host] < l.one) {
 		l.open++
 		l.of[host]++
 		return true
@@ -64,7 +61,7 @@ func (l *counted) enter(host string) bool {
 	return false
 }
 
-func (l *counted) leave(host string) {
+func (l *Counted) leave(host string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--

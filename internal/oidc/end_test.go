@@ -1,0 +1,177 @@
+package oidc_test
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/oidc"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// TestALogoutGivesBack: who logs out has the provider take back what it has given, and is told when it does not. The session has ended in
+// each process, whatever the provider does.
+func TestALogoutGivesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		does    func(r *replicas) // when somebody logs out
+		left    string
+		revoked bool
+		kept    bool // the session is still to be given back
+	}{
+		"it takes it back": {does: func(*replicas) {}, revoked: true},
+		"it is away":       {does: func(r *replicas) { r.down.Store(true) }, left: "does not answer; try again later; it is told again for 24h0m0s", kept: true},
+		"it hangs":         {does: func(r *replicas) { r.hangs.Store(true) }, left: "it is told again for 24h0m0s", kept: true},
+		"it has trouble": {
+			does: func(r *replicas) {
+				r.givenBack = func(w http.ResponseWriter) bool { w.WriteHeader(http.StatusServiceUnavailable); return true }
+			},
+			left: "answers 503", kept: true,
+		},
+		"it refuses": {
+			does: func(r *replicas) {
+				r.givenBack = func(w http.ResponseWriter) bool { w.WriteHeader(http.StatusBadRequest); return true }
+			},
+			left: "does not take it back: 400",
+		},
+		"it takes nothing back": {does: func(r *replicas) { r.metadata = map[string]any{"revocation_endpoint": nil} }, left: "names no revocation_endpoint"},
+		"it says a place in plain": {
+			does: func(r *replicas) { r.metadata = map[string]any{"revocation_endpoint": "http://evil.example/revoke"} }, left: "it is told again", kept: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newReplicas(t)
+			l := r.login(t)
+			c.does(r)
+			at, from := r.start(t), time.Now() // one that has not asked the provider yet what it is
+			left, err := at.End(t.Context(), l.Secret)
+			require.NoError(t, err)
+			require.Less(t, time.Since(from), 3*policy.GiveBack)
+			if c.left == "" {
+				require.Empty(t, left)
+			}
+			require.Contains(t, left, c.left)
+			require.NotContains(t, left, "refresh-0")
+			for _, s := range []*oidc.Sessions{r.one, r.two, at} {
+				_, err := who(t.Context(), s, l.Secret)
+				require.True(t, fail.Is(err, fail.Unauthorized), "%v", err)
+			}
+			_, revoked := r.good()
+			require.Equal(t, c.revoked, len(revoked) == 1)
+			_, err = r.store.Session(t.Context(), l.ID)
+			require.Equal(t, c.kept, err == nil, "%v", err)
+			left, err = at.End(t.Context(), l.Secret)
+			require.NoError(t, err)
+			require.Empty(t, left, "it has ended before")
+		})
+	}
+}
+
+// TestWhatWasNotGivenBackIsLater: by any process, once, when the provider answers again, and for a day.
+func TestWhatWasNotGivenBackIsLater(t *testing.T) {
+	r := newReplicas(t)
+	ctx := t.Context()
+	sessions := func() int {
+		t.Helper()
+		all, err := r.store.EndedSessions(ctx, r.now(), "", 1_000)
+		require.NoError(t, err)
+		return len(all)
+	}
+	l, other := r.login(t), r.login(t)
+	r.down.Store(true)
+	for _, x := range []*authn.Login{l, other} {
+		left, err := r.one.End(ctx, x.Secret)
+		require.NoError(t, err)
+		require.NotEmpty(t, left)
+	}
+	asked := r.requests.Load()
+	r.later(time.Minute)
+	require.NoError(t, r.two.Sweep(ctx), "it is not the time yet")
+	require.Equal(t, asked, r.requests.Load())
+	require.Equal(t, 2, sessions())
+	r.later(policy.SessionRetry)
+	require.True(t, fail.Is(r.start(t).Sweep(ctx), fail.Unavailable))
+	require.Equal(t, asked+1, r.requests.Load(), "a provider that is away is asked for one of them")
+	require.Equal(t, 2, sessions())
+	r.down.Store(false)
+	r.later(policy.SessionRetry + time.Second)
+	sweep := func() {
+		var sweeping sync.WaitGroup
+		for _, s := range []*oidc.Sessions{r.start(t), r.start(t), r.start(t)} {
+			sweeping.Go(func() {
+				if err := s.Sweep(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		sweeping.Wait()
+	}
+	sweep()
+	_, revoked := r.good()
+	require.Equal(t, []string{"refresh-0", "refresh-0"}, revoked, "each once, however many sweep")
+	require.Zero(t, sessions())
+
+	r.login(t)
+	r.later(policy.SessionLife - time.Minute)
+	sweep()
+	_, revoked = r.good()
+	require.Len(t, revoked, 2, "it goes on")
+	r.later(2 * time.Minute)
+	sweep()
+	_, revoked = r.good()
+	require.Len(t, revoked, 3, "its time is over, and nobody has logged in since")
+	require.Zero(t, sessions())
+
+	l = r.login(t)
+	r.later(2*time.Hour + time.Minute)
+	_, err := who(ctx, r.one, l.Secret)
+	require.True(t, fail.Is(err, fail.Unauthorized), "nobody was there for long")
+	r.later(time.Second)
+	sweep()
+	_, revoked = r.good()
+	require.Len(t, revoked, 4)
+	require.Zero(t, sessions())
+
+	l = r.login(t)
+	r.change(func() { r.noRefresh = true })
+	bare := r.login(t)
+	for _, x := range []*authn.Login{l, bare} {
+		r.down.Store(true)
+		_, err := r.start(t).End(ctx, x.Secret)
+		require.NoError(t, err)
+	}
+	r.later(time.Second)
+	require.Equal(t, 1, sessions(), "where there is nothing to give back nobody is asked")
+	r.later(policy.SessionKept + time.Minute)
+	require.True(t, fail.Is(r.start(t).Sweep(ctx), fail.Unavailable))
+	require.Zero(t, sessions(), "nobody is told for ever")
+}
+
+// TestALogoutWhileATokenIsReplaced: what the provider gives just then has no use, and is given back, too.
+func TestALogoutWhileATokenIsReplaced(t *testing.T) {
+	r := newReplicas(t)
+	l := r.login(t)
+	var ended error
+	var once sync.Once
+	r.onRefresh = func() {
+		once.Do(func() {
+			left, err := r.two.End(t.Context(), l.Secret)
+			if ended = err; left != "" {
+				ended = errors.New(left)
+			}
+		})
+	}
+	r.later(61 * time.Minute)
+	_, err := who(t.Context(), r.one, l.Secret)
+	require.True(t, fail.Is(err, fail.Unauthorized), "%v", err)
+	require.NoError(t, ended)
+	good, revoked := r.good()
+	require.Empty(t, good)
+	require.Equal(t, []string{"refresh-0", "refresh-1"}, revoked)
+}
