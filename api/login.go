@@ -163,7 +163,7 @@ func (e *edge) logout(c echo.Context) error {
 		return err
 	}
 	if left != "" {
-		warn(c, left)
+		warn(c, "%s", left)
 	}
 	return c.NoContent(http.StatusNoContent)
 }

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
