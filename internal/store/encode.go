@@ -19,6 +19,11 @@ func (s *Store) sealed(o domain.Object) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
+	says, err := bson.Marshal(members)
+	if err != nil {
+		return nil, fail.Wrap(err, fail.Internal, "the document cannot be stored")
+	}
+	members = append(members, bson.E{Key: sizeMember, Value: int64(len(says))})
 	key := domain.KeyOf(o)
 	document, err := s.sealDocument(o.Noun().Kind, string(key), o.Base().Revision, members, openOfNouns)
 	if err != nil {
@@ -31,7 +36,7 @@ func (s *Store) sealed(o domain.Object) (bson.D, error) {
 	if len(data) > limits.Document {
 		return nil, fail.New(fail.Malformed, "%s is too large to be stored: it takes %d bytes of %d", describe(o.Noun(), key), len(data), limits.Document)
 	}
-	return append(document, bson.E{Key: sizeMember, Value: int64(len(data))}), nil
+	return document, nil
 }
 
 // referred are the keys that o refers to.

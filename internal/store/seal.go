@@ -25,18 +25,17 @@ const sealedMember = "sealed"
 
 // Members of documents that are there openly: queries and updates name them.
 var (
-	// A token's hash is that of 256 random bits; the bytes that were uploaded are counted, as is sizeMember (Usage).
-	openOfNouns     = []string{"_id", "refs", "parent", "revision", "hash", lastUsed, "uploaded"}
+	// A token's hash is that of 256 random bits; the bytes that were uploaded are counted (Usage).
+	openOfNouns     = []string{"_id", "refs", "parent", "revision", "hash", lastUsed, "uploaded", sizeMember}
 	openOfInstances = []string{"_id", "revision", "owner", "status"}
 	openOfSessions  = []string{"_id", "revision", "expires"}
 )
 
-// Members that are not sealed: lastUsed is written beside the revision, and nothing depends on it; sizeMember is how many bytes a noun's
-// document has beside it, and nothing but the count of what a project has depends on that.
-const (
-	lastUsed   = "lastUsed"
-	sizeMember = "size"
-)
+// lastUsed is the one member that is not sealed: it is written beside the revision, and nothing depends on it.
+const lastUsed = "lastUsed"
+
+// sizeMember is how many bytes a noun's document says, so that they can be counted and not read (Usage).
+const sizeMember = "size"
 
 // place is what the sealed members of a document are bound to.
 func place(collection, id string, revision int64) string {
@@ -146,7 +145,7 @@ func openly(document, sealed bson.Raw) (beside bson.Raw, err error) {
 	}
 	for _, e := range elements {
 		switch key := e.Key(); key {
-		case sealedMember, sizeMember:
+		case sealedMember:
 		case lastUsed:
 			if beside, err = bson.Marshal(bson.D{{Key: key, Value: e.Value()}}); err != nil {
 				return nil, err

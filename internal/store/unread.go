@@ -71,7 +71,7 @@ func (u *unread) say(say measure.Say) {
 			delete(u.at, id)
 			continue
 		}
-		all[id.collection]++
+		all[undivided(id.collection)]++
 	}
 	u.n.Store(int64(len(u.at)))
 	for collection, n := range all {
