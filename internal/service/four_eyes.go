@@ -8,6 +8,7 @@ import (
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 )
 
@@ -71,7 +72,7 @@ func (l *Lifecycle) takingIn(ctx context.Context, owner domain.Owner, op domain.
 		return err
 	}
 	err = begin()
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Undo)
 	defer cancel()
 	// When this fails they go on to count, and the next one who has changed nothing clears them.
 	_ = l.rewrite(after, group, func(g *domain.DeploymentIntentGroup) error {
