@@ -37,6 +37,9 @@ func TestWhatANewerBuildHasWritten(t *testing.T) {
 	newer(err)
 	require.ErrorContains(t, err, `document "projects/b" of projects has version 2`)
 	require.ErrorContains(t, err, version.Of().Version)
+	_, err = s.Unread(t.Context(), domain.Projects, "projects/b")
+	newer(err) // it can be read by who is newer: it must not be deleted as if it were damaged
+	require.Empty(t, s.CountUnread())
 	list, err := s.List(t.Context(), domain.Projects, "")
 	newer(err)
 	require.Len(t, list, 1)
