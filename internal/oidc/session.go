@@ -202,7 +202,9 @@ func (s *Sessions) refresh(ctx context.Context, x *domain.Session) (*domain.Sess
 		// It is kept before anything else is asked for: the other one was used, and who shows that again may lose all of them.
 		x.Refresh = given.RefreshToken
 		if mine, err := s.Store.ReplaceSession(ctx, x); err != nil || !mine {
-			s.unused(ctx, p, x)
+			if err == nil { // else it may be stored all the same, and is the session's
+				s.unused(ctx, p, x)
+			}
 			return s.ended(ctx, x.ID, err)
 		}
 	}

@@ -30,6 +30,9 @@ import (
 // keySize is that of AES-256, in bytes.
 const keySize = 32
 
+// ErrNoKey is the cause where something is sealed with a key that is not configured: it is whole, and can be opened when the key is back.
+var ErrNoKey = errors.New("no such key")
+
 // Keeper seals data keys and opens them. A service of keys (KMS) that is far away bounds its calls itself. Its errors are Unavailable
 // and Timeout where it may answer later, and Internal for a key that it does not have.
 type Keeper interface {
@@ -209,7 +212,7 @@ func (r *Ring) Unwrap(keyID string, wrapped []byte) ([]byte, error) {
 		aead, ok = r.key(keyID)
 	}
 	if !ok {
-		return nil, fail.New(fail.Internal, "the secret key %q is not configured", keyID)
+		return nil, fail.Wrap(ErrNoKey, fail.Internal, "the secret key %q is not configured", keyID)
 	}
 	dataKey, err := openWith(aead, wrapping, wrapped)
 	if err != nil {

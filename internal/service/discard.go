@@ -8,12 +8,17 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
 )
 
 // Discard removes a document that cannot be read, with what it may have in clusters left there when abandon says so. What depends on what
 // it says is not known: left says what may stay. Errors: NotFound; Conflict for one that can be read, that something is below or refers to,
-// or that may have something in clusters.
+// whose key is not configured, or that may have something in clusters.
 func (s *Service) Discard(ctx context.Context, noun *domain.Noun, key domain.Key, abandon bool) (left []string, err error) {
+	// What keeps others from deleting it may be what it says itself: nobody but who may do all answers for that.
+	if lacks := rights.Of(ctx).Lacks(domain.RoleAdmin, nil, ""); lacks != "" {
+		return nil, fail.New(fail.Forbidden, "to delete what cannot be read takes the role %s of the fleet: you have not %s", domain.RoleAdmin, lacks)
+	}
 	raw, err := s.store.Unread(ctx, noun, key)
 	if err != nil {
 		return nil, err
@@ -22,7 +27,7 @@ func (s *Service) Discard(ctx context.Context, noun *domain.Noun, key domain.Key
 		return nil, err
 	}
 	r, c := rules[noun], change{from: s.blank(noun, key), left: &left, abandon: abandon}
-	if err := s.judged(&left, r.runBefore(ctx, s, c)); err != nil {
+	if err := c.judged(r.runBefore(ctx, s, c)); err != nil {
 		return nil, err
 	}
 	if err := s.inClusters(ctx, c, key); err != nil {
@@ -35,7 +40,7 @@ func (s *Service) Discard(ctx context.Context, noun *domain.Noun, key domain.Key
 	caller.RequestOf(ctx).Changed(sum[:], nil)
 	err = s.unused(ctx, noun, key, nil)
 	if err == nil {
-		err = s.judged(&left, r.runAfter(ctx, s, c))
+		err = c.judged(r.runAfter(ctx, s, c))
 	}
 	if err != nil {
 		return nil, s.undo(ctx, err, func(ctx context.Context) error { return s.store.PutBack(ctx, noun, key, raw) })
@@ -53,14 +58,18 @@ func (s *Service) Discard(ctx context.Context, noun *domain.Noun, key domain.Key
 	return append([]string{fmt.Sprintf("%s could not be read, and is gone unread: what it said is lost", describe(noun, key))}, left...), nil
 }
 
-// judged is what a rule says of what goes, which knows no more of it than its key. That the rule cannot read something else is no reason not
-// to delete this: it is said.
-func (s *Service) judged(left *[]string, err error) error {
-	if fail.Is(err, fail.Internal) {
-		*left = append(*left, "what depends on it cannot be judged: "+fail.TextOf(err))
-		return nil
+// judged is what a rule says of what goes, which knows no more of it than its key. What the rule cannot judge, as it cannot read something
+// else, goes by who says so: else two that are damaged would hold each other.
+func (c change) judged(err error) error {
+	if !fail.Is(err, fail.Internal) {
+		return err
 	}
-	return err
+	if !c.abandon {
+		return fail.Wrap(err, fail.Conflict, "what depends on %s cannot be judged: %s; delete it with unreadable=true&abandon=true all the same",
+			describe(c.from.Noun(), domain.KeyOf(c.from)), fail.TextOf(err))
+	}
+	*c.left = append(*c.left, "what depends on it cannot be judged: "+fail.TextOf(err))
+	return nil
 }
 
 // inClusters refuses that an owner goes of which something may be in clusters, or says that it stays there.
@@ -86,6 +95,9 @@ func (s *Service) inClusters(ctx context.Context, c change, key domain.Key) erro
 // blank is a document that says nothing but its key, and has no history.
 func (s *Service) blank(noun *domain.Noun, key domain.Key) domain.Object {
 	o := domain.Blank(noun, key)
+	if b, ok := o.(*domain.RoleBinding); ok && b.Parent == "" {
+		b.Spec.Role = domain.RoleAdmin // it may be the last one that makes somebody that
+	}
 	if owner, ok := o.(domain.Owner); ok {
 		*owner.Track() = domain.NewHistory(s.now())
 	}
@@ -97,10 +109,13 @@ func (s *Service) orUnread(ctx context.Context, noun *domain.Noun, key domain.Ke
 	if !fail.Is(err, fail.Internal) {
 		return err
 	}
-	if _, unread := s.store.Unread(ctx, noun, key); unread != nil {
+	switch _, unread := s.store.Unread(ctx, noun, key); {
+	case fail.Is(unread, fail.Conflict): // its key is missing
+		return unread
+	case unread != nil:
 		return err
 	}
 	return fail.Wrap(err, fail.Conflict,
-		"%s cannot be read: who changed it was not the product, or its key is missing; put it back from a backup, or delete it with unreadable=true, which loses what it says",
+		"%s cannot be read: who changed it was not the product; put it back from a backup, or delete it with unreadable=true, which loses what it says",
 		describe(noun, key))
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -85,7 +86,8 @@ func (s *Service) changeBinding(ctx context.Context, c change) error {
 	if held.Everything() || held.First() || c.from == nil || !givesAdmin(c.from) || c.to != nil && givesAdmin(c.to) {
 		return nil
 	}
-	all, err := s.store.List(ctx, domain.RoleBindings, "")
+	all, unread := s.store.List(ctx, domain.RoleBindings, "")
+	unreadable, err := domain.UnreadableOf(unread)
 	if err != nil {
 		return err
 	}
@@ -93,6 +95,9 @@ func (s *Service) changeBinding(ctx context.Context, c change) error {
 		if givesAdmin(o) && domain.KeyOf(o) != domain.KeyOf(c.from) {
 			return nil
 		}
+	}
+	if slices.ContainsFunc(unreadable, func(id string) bool { return domain.Key(id) != domain.KeyOf(c.from) }) {
+		return unread // one of these may make somebody admin, or none
 	}
 	return fail.New(fail.Conflict, "role binding %q is the last one that makes anybody %s of the fleet: bind somebody else first; %s can do without",
 		c.from.(*domain.RoleBinding).Name, domain.RoleAdmin, domain.FirstAdmin)

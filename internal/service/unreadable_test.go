@@ -118,7 +118,7 @@ func TestBindingsThatCannotBeReadGiveNothing(t *testing.T) {
 func TestWhatCannotBeReadCanBeDeleted(t *testing.T) {
 	ctx, config := t.Context(), storetest.Config(t)
 	db := storetest.Open(t, config)
-	others, err := secret.Parse("other:" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32))))
+	others, err := secret.Parse("test:" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32))))
 	require.NoError(t, err)
 	config.Keys = others
 	damaging := storetest.Open(t, config)
@@ -145,6 +145,11 @@ func TestWhatCannotBeReadCanBeDeleted(t *testing.T) {
 		return left[1:]
 	}
 
+	grant := func(user, role string) (*domain.RoleBinding, context.Context) {
+		b := domain.RoleBindings.New().(*domain.RoleBinding)
+		b.Name, b.Spec.Role, b.Spec.Subjects = user, role, []domain.RightSubject{{Kind: domain.SubjectUser, Name: user}}
+		return b, rights.With(ctx, rights.NewBook(nil, []*domain.RoleBinding{b}).Of(caller.Identity{Kind: caller.User, Name: user}))
+	}
 	const p = domain.Key("projects/p")
 	require.NoError(t, damaging.Create(ctx, &domain.Project{Metadata: domain.Metadata{Name: "p"}}))
 	composite := &domain.CompositeApp{Identity: domain.Identity{Parent: p}, Metadata: domain.Metadata{Name: "ca"}}
@@ -161,13 +166,38 @@ func TestWhatCannotBeReadCanBeDeleted(t *testing.T) {
 	refused(fail.Conflict, "can be read", domain.CompositeApps, domain.KeyOf(composite), false)
 	refused(fail.Conflict, "without deleting child references", domain.Projects, p, false)
 
+	for _, role := range []string{domain.RoleViewer, domain.RoleEditor} {
+		_, as := grant("mallory", role)
+		_, err = documents.Discard(as, domain.Projects, p, true)
+		require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
+		require.ErrorContains(t, err, "takes the role admin of the fleet")
+	}
+	keyless := storetest.Config(t)
+	keyless.Database, keyless.Keys = config.Database, secretOf(t, "gone")
+	require.NoError(t, storetest.Open(t, keyless).Create(ctx, &domain.Project{Metadata: domain.Metadata{Name: "whole"}}))
+	refused(fail.Conflict, "bring the key back", domain.Projects, "projects/whole", true)
+	err = documents.Delete(ctx, domain.Projects, "projects/whole")
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.ErrorContains(t, err, "bring the key back")
+
+	last, asLast := grant("last", domain.RoleAdmin)
+	require.NoError(t, damaging.Create(ctx, last))
+	_, err = documents.Discard(asLast, domain.RoleBindings, domain.KeyOf(last), true)
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.ErrorContains(t, err, "is the last one")
+	another, _ := grant("another", domain.RoleAdmin)
+	require.NoError(t, db.Create(ctx, another))
+	_, err = documents.Discard(asLast, domain.RoleBindings, domain.KeyOf(last), false)
+	require.NoError(t, err)
+
 	g := group("g")
 	g.Parent = domain.KeyOf(composite)
 	require.NoError(t, damaging.Create(ctx, g))
 	intent := &domain.PlacementIntent{Identity: domain.Identity{Parent: domain.KeyOf(g)}, Metadata: domain.Metadata{Name: "i"}}
 	require.NoError(t, damaging.Create(ctx, intent))
 	refused(fail.Conflict, "without deleting child references", domain.DeploymentIntentGroups, domain.KeyOf(g), true)
-	left := gone(domain.PlacementIntents, domain.KeyOf(intent), false)
+	refused(fail.Conflict, "cannot be judged", domain.PlacementIntents, domain.KeyOf(intent), false)
+	left := gone(domain.PlacementIntents, domain.KeyOf(intent), true)
 	require.Len(t, left, 2, "the group that it was of cannot be read either: %v", left)
 	require.Contains(t, left[0], "cannot be judged")
 
@@ -196,4 +226,12 @@ func TestWhatCannotBeReadCanBeDeleted(t *testing.T) {
 	require.Empty(t, gone(domain.RoleBindings, domain.KeyOf(binding), false))
 	_, err = documents.Rights(ctx)
 	require.NoError(t, err, "what gave nothing is gone")
+}
+
+// secretOf are keys of which one of that name seals.
+func secretOf(t *testing.T, name string) *secret.Sealer {
+	t.Helper()
+	s, err := secret.Parse(name + ":" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32))))
+	require.NoError(t, err)
+	return s
 }

@@ -68,14 +68,6 @@ func (s *Store) sealDocument(collection, id string, revision int64, members bson
 
 // decode decodes a document of a collection, and what is sealed of it.
 func (s *Store) decode(collection string, document bson.Raw, into any) error {
-	err := s.decodeInto(collection, document, into)
-	if _, asStored := into.(*bson.Raw); !asStored {
-		s.unread.note(collection, document, err)
-	}
-	return err
-}
-
-func (s *Store) decodeInto(collection string, document bson.Raw, into any) error {
 	if raw, ok := into.(*bson.Raw); ok {
 		*raw = slices.Clone(document)
 		return nil
@@ -85,7 +77,9 @@ func (s *Store) decodeInto(collection string, document bson.Raw, into any) error
 	}
 	switch r := into.(type) {
 	case domain.Object, *instance, *domain.Instance, *domain.Session:
-		return s.decodeSealed(collection, document, into)
+		err := s.decodeSealed(collection, document, into)
+		s.unread.note(collection, document, err) // what else is read of it says nothing of what is sealed
+		return err
 	case *leafRecord:
 		if err := decode(document, into); err != nil {
 			return err
@@ -93,7 +87,7 @@ func (s *Store) decodeInto(collection string, document bson.Raw, into any) error
 		return s.openLeaf(r)
 	case **observation:
 		*r = &observation{}
-		return s.decodeInto(collection, document, *r)
+		return s.decode(collection, document, *r)
 	case *observation:
 		if err := decode(document, into); err != nil {
 			return err

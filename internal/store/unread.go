@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/secret"
 )
 
 // unread is what could not be opened or decoded when it was read last.
@@ -93,6 +95,8 @@ func (s *Store) Unread(ctx context.Context, n *domain.Noun, key domain.Key) ([]b
 	switch err := s.decode(n.Kind, raw, n.New()); {
 	case err == nil:
 		return nil, fail.New(fail.Conflict, "%s can be read, and is deleted as any other", describe(n, key))
+	case errors.Is(err, secret.ErrNoKey):
+		return nil, fail.Wrap(err, fail.Conflict, "%s is sealed with a key that is not configured, and nothing of it is damaged: bring the key back", describe(n, key))
 	case !fail.Is(err, fail.Internal):
 		return nil, err
 	}

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"encoding/base64"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/storetest"
 )
 
@@ -18,7 +21,9 @@ func TestWhatCannotBeReadIsCounted(t *testing.T) {
 	var ahead time.Duration
 	config.Now = func() time.Time { return time.Now().Add(ahead) }
 	s := storetest.Open(t, config)
-	config.Keys = sealer(t, "other")
+	damaged, err := secret.Parse("test:" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32))))
+	require.NoError(t, err)
+	config.Keys = damaged // of the same name as the stores' own
 	other := storetest.Open(t, config)
 	require.NoError(t, s.Create(t.Context(), project("a")))
 	for _, name := range []string{"b", "c", "d"} {
@@ -37,7 +42,7 @@ func TestWhatCannotBeReadIsCounted(t *testing.T) {
 		require.NoError(t, s.Create(t.Context(), project(name)))
 	}
 	put("b")
-	_, err := s.Get(t.Context(), domain.Projects, "projects/b")
+	_, err = s.Get(t.Context(), domain.Projects, "projects/b")
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"projects": 2}, s.CountUnread())
 
