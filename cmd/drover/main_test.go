@@ -26,7 +26,7 @@ func TestCommands(t *testing.T) {
 		"no file is lost":     {[]string{"drover", "cluster-credential", "--kubeconfig", "admin.conf", "--out", there}, 1, "", "(--out) is there already: nothing was made"},
 		"a role to look at":   {[]string{"drover", "cluster-credential", "--show"}, 0, "kind: ClusterRole", ""},
 		"nothing to verify":   {[]string{"drover", "audit", "verify"}, 1, "", "one file is to be given"},
-		"an unknown command":  {[]string{"drover", "fly"}, 2, "", `unknown command "fly"`},
+		"an unknown command":  {[]string{"drover", "fly"}, 2, "", `has no command "fly"`},
 		"the client's errors": {[]string{"drover", "get"}, 2, "", "get needs a noun"},
 	} {
 		t.Run(name, func(t *testing.T) {
