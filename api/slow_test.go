@@ -26,10 +26,10 @@ func TestSlowHeadersAreCutOff(t *testing.T) {
 	go func() {
 		ended <- api.Serve(ctx, l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }), slog.New(slog.DiscardHandler), time.Second)
 	}()
+	begun, closed := time.Now(), make(chan struct{}) // the server counts from when it has accepted
 	slow, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
 	require.NoError(t, err)
 	defer slow.Close()
-	begun, closed := time.Now(), make(chan struct{})
 	go func() {
 		defer close(closed)
 		_, _ = io.Copy(io.Discard, slow)

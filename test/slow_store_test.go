@@ -36,7 +36,7 @@ func TestAStoreThatWasSlow(t *testing.T) {
 	for _, d := range deployments {
 		asked.Go(func() { askUntilTaken(ctx, t, d) })
 	}
-	time.Sleep(slowFor)
+	time.Sleep(slowFor) //nolint:forbidigo // how long it is slow is what is tested
 	s.Slow.Crawl(well, atOnce)
 	again := time.Now()
 	asked.Wait()
@@ -48,9 +48,9 @@ func TestAStoreThatWasSlow(t *testing.T) {
 	t.Logf("all operations had ended %s after the store was well again", took)
 	require.Less(t, took, time.Minute, "what was asked while it was slow is done soon")
 
-	time.Sleep(3 * time.Second) // what follows an operation
+	time.Sleep(3 * time.Second) //nolint:forbidigo // what follows an operation
 	s.Slow.Asked()
-	time.Sleep(3 * time.Second)
+	time.Sleep(3 * time.Second) //nolint:forbidigo // it counts what is asked in a time
 	commands := 0
 	for _, a := range s.Slow.Asked() {
 		commands += a.N

@@ -108,7 +108,7 @@ func TestAWorkerClaimsTheWorkAgain(t *testing.T) {
 				go func() { p.keepWork(ctx, every); close(ended) }()
 				after := func(current string) {
 					r.set(current)
-					time.Sleep(every + time.Second)
+					time.Sleep(every + time.Second) //nolint:forbidigo // in synctest's time
 					synctest.Wait()
 				}
 				after(newer)

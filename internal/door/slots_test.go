@@ -244,7 +244,7 @@ func TestStreamsLeaveOthersTime(t *testing.T) {
 						return
 					}
 					most.Store(max(most.Load(), working.Add(1)))
-					time.Sleep(takes)
+					time.Sleep(takes) //nolint:forbidigo // in synctest's time
 					working.Add(-1)
 					leave()
 				}
@@ -255,7 +255,7 @@ func TestStreamsLeaveOthersTime(t *testing.T) {
 			r := &door.Request{Verb: door.Status, Noun: domain.LogicalClouds, Parent: "projects/quiet", Name: "c"}
 			err := d.Pass(as(t.Context(), "alice"), r, func(context.Context, door.Service) error {
 				waited.Store(max(waited.Load(), int64(time.Since(begun))))
-				time.Sleep(time.Millisecond)
+				time.Sleep(time.Millisecond) //nolint:forbidigo // in synctest's time
 				return nil
 			})
 			if err != nil {
@@ -265,21 +265,21 @@ func TestStreamsLeaveOthersTime(t *testing.T) {
 		for range many {
 			evaluate(true, 20*time.Millisecond)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // in synctest's time
 		require.EqualValues(t, many, most.Load(), "it is alone")
 		ask()
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // in synctest's time
 		most.Store(0)
 		for range 50 {
 			ask()
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(50 * time.Millisecond) //nolint:forbidigo // in synctest's time
 		}
 		require.EqualValues(t, beside, most.Load())
 		require.Zero(t, waited.Load(), "the other one waits for none of them")
 		stop()
 		going.Wait()
 
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // in synctest's time
 		ctx, stop = context.WithCancel(t.Context())
 		evaluate(false, 20*time.Millisecond) // looks alone
 		var asking sync.WaitGroup

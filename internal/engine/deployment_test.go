@@ -39,7 +39,7 @@ type deployments struct {
 
 func (d deployments) GetHandle(string) client.WorkerDeploymentHandle { return d.of }
 
-func (d *deployment) DescribeVersion(_ context.Context, o client.WorkerDeploymentDescribeVersionOptions) (is client.WorkerDeploymentVersionDescription, err error) {
+func (d *deployment) DescribeVersion(_ context.Context, _ client.WorkerDeploymentDescribeVersionOptions) (is client.WorkerDeploymentVersionDescription, err error) {
 	if d.err != nil {
 		return is, d.err
 	}
