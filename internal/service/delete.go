@@ -21,20 +21,27 @@ func (s *Service) Delete(ctx context.Context, noun *domain.Noun, key domain.Key)
 
 // Remove is Delete, and says what stays in clusters of an owner whose terminate was stopped or has failed: nobody deletes it any more.
 func (s *Service) Remove(ctx context.Context, noun *domain.Noun, key domain.Key) (left []string, err error) {
-	err = cas.Do(ctx, func() error {
-		o, err := s.store.Get(ctx, noun, key)
-		if err != nil {
-			return s.orUnread(ctx, noun, key, err)
-		}
-		left = nil
-		return s.remove(ctx, change{from: o, left: &left})
-	})
+	left, err = s.removeAs(ctx, noun, key, change{})
 	if noun.Bounds && fail.Is(err, fail.NotFound) { // somebody may have died before its bindings were gone
 		found, unboundErr := s.unbind(ctx, key)
 		if unboundErr != nil || found {
 			return nil, unboundErr
 		}
 	}
+	return left, err
+}
+
+// removeAs removes a document as a change says that is without it, and says what is left.
+func (s *Service) removeAs(ctx context.Context, noun *domain.Noun, key domain.Key, c change) (left []string, err error) {
+	err = cas.Do(ctx, func() error {
+		o, err := s.store.Get(ctx, noun, key)
+		if err != nil {
+			return s.orUnread(ctx, noun, key, err)
+		}
+		left = nil
+		c.from, c.left = o, &left
+		return s.remove(ctx, c)
+	})
 	return left, err
 }
 
@@ -111,15 +118,7 @@ func (s *Service) orphaned(ctx context.Context, noun *domain.Noun, key domain.Ke
 // Abandon is Delete for what may have something in a cluster that does not come back, which Delete refuses: a tenant, or the cluster
 // itself. It says what is left. As long as the cluster is registered that is deleted when it answers.
 func (s *Service) Abandon(ctx context.Context, noun *domain.Noun, key domain.Key) (left []string, err error) {
-	err = cas.Do(ctx, func() error {
-		o, err := s.store.Get(ctx, noun, key)
-		if err != nil {
-			return s.orUnread(ctx, noun, key, err)
-		}
-		left = nil
-		return s.remove(ctx, change{from: o, left: &left, abandon: true})
-	})
-	return left, err
+	return s.removeAs(ctx, noun, key, change{abandon: true})
 }
 
 // RemoveCluster is Delete of a cluster with its labels, or Abandon. Forbidden when it has labels that the caller may not delete. They go when the
@@ -141,14 +140,7 @@ func (s *Service) RemoveCluster(ctx context.Context, key domain.Key, abandon boo
 		}
 		without = nil // those that it gets meanwhile keep it
 	}
-	err = cas.Do(ctx, func() error {
-		o, err := s.store.Get(ctx, domain.ClustersNoun, key)
-		if err != nil {
-			return s.orUnread(ctx, domain.ClustersNoun, key, err)
-		}
-		left = nil
-		return s.remove(ctx, change{from: o, without: without, left: &left, abandon: abandon})
-	})
+	left, err = s.removeAs(ctx, domain.ClustersNoun, key, change{without: without, abandon: abandon})
 	if without == nil || err != nil && !fail.Is(err, fail.NotFound) {
 		return left, err
 	}

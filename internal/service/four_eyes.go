@@ -55,11 +55,11 @@ func (l *Lifecycle) takingIn(ctx context.Context, owner domain.Owner, op domain.
 		return begin()
 	}
 	asked, err := l.fourEyes(ctx, group, string(op))
-	if err != nil || !asked {
-		if err == nil {
-			err = begin()
-		}
+	if err != nil {
 		return err
+	}
+	if !asked {
+		return begin()
 	}
 	err = l.rewrite(ctx, group, func(g *domain.DeploymentIntentGroup) error {
 		if _, err := l.fourEyes(ctx, g, string(op)); err != nil { // it may have been changed since

@@ -161,10 +161,11 @@ func (l *Lifecycle) Instantiate(ctx context.Context, key domain.Key) (warnings [
 	if err != nil {
 		return nil, err
 	}
-	return warnings, l.takingIn(ctx, owner, domain.OpInstantiate, func() error {
+	err = l.takingIn(ctx, owner, domain.OpInstantiate, func() error {
 		warnings, err = l.engine.Start(ctx, domain.Scope{Owner: key, ContextID: id, Operation: domain.OpInstantiate}, seen(owner, observed))
 		return err
 	})
+	return warnings, err
 }
 
 // Terminate starts to delete what the last app context put into clusters.
