@@ -128,11 +128,19 @@ var versioned = regexp.MustCompile(`^v[0-9][0-9A-Za-z.+_-]{0,63}$`)
 
 // version is that of the cluster's Kubernetes, "" where it does not tell.
 func (c *Cluster) version(ctx context.Context) string {
+	said, err := c.asked(ctx)
+	if err != nil {
+		return ""
+	}
+	return versionOf(said)
+}
+
+// versionOf is the version by what a cluster says of it, "" where that is none.
+func versionOf(said []byte) string {
 	var told struct {
 		GitVersion string `json:"gitVersion"`
 	}
-	text, err := c.asked(ctx)
-	if err != nil || json.Unmarshal(text, &told) != nil || !versioned.MatchString(told.GitVersion) {
+	if json.Unmarshal(said, &told) != nil || !versioned.MatchString(told.GitVersion) {
 		return ""
 	}
 	return told.GitVersion

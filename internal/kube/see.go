@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/drover-io/drover/internal/access"
@@ -40,14 +41,15 @@ func (c Config) See(ctx context.Context, kubeconfig, role []byte) (*access.Seen,
 	if _, err := one.preferred(ctx); err != nil { // by which work begins; what may not ask that can do nothing
 		return nil, kindOf(err)
 	}
-	s := &access.Seen{Version: one.version(ctx)}
+	s := &access.Seen{}
 	var took []time.Duration
 	for range 3 {
 		begun := time.Now()
-		if _, err := one.asked(ctx); err != nil {
+		said, err := one.asked(ctx)
+		if err != nil {
 			return nil, kindOf(err)
 		}
-		took = append(took, time.Since(begun))
+		s.Version, took = versionOf(said), append(took, time.Since(begun))
 	}
 	slices.Sort(took)
 	s.Latency = took[1]
@@ -64,19 +66,19 @@ func (c Config) See(ctx context.Context, kubeconfig, role []byte) (*access.Seen,
 	return s, nil
 }
 
-// held is a right: a verb of a resource, of one object where it has a name.
-type held struct{ verb, group, resource, name string }
+// power is a right: a verb of a resource, of one object where it has a name.
+type power struct{ verb, group, resource, name string }
 
 // String is what people are told of it.
-func (h held) String() string {
-	if h.name == "" {
-		return right(h.verb, h.group, h.resource, nil)
+func (p power) String() string {
+	if p.name == "" {
+		return right(p.verb, p.group, p.resource, nil)
 	}
-	return right(h.verb, h.group, h.resource, []string{h.name})
+	return right(p.verb, p.group, p.resource, []string{p.name})
 }
 
 // rightsOf are those that rules give.
-func rightsOf(rules []rbacv1.PolicyRule) (all []held) {
+func rightsOf(rules []rbacv1.PolicyRule) (all []power) {
 	for i := range rules {
 		names := rules[i].ResourceNames
 		if len(names) == 0 {
@@ -86,8 +88,8 @@ func rightsOf(rules []rbacv1.PolicyRule) (all []held) {
 			for _, resource := range rules[i].Resources {
 				for _, verb := range rules[i].Verbs {
 					for _, name := range names {
-						if h := (held{verb, group, resource, name}); !slices.Contains(all, h) {
-							all = append(all, h)
+						if p := (power{verb, group, resource, name}); !slices.Contains(all, p) {
+							all = append(all, p)
 						}
 					}
 				}
@@ -107,35 +109,38 @@ const reviews = "/apis/authorization.k8s.io/v1/"
 
 // lacking are the rights that the cluster does not give, in the order in which they are asked about. What it says of all rules at once may
 // leave some out, where a webhook decides for example; so each that is missing there is asked about by itself.
-func (c *Cluster) lacking(ctx context.Context, all []held) ([]held, error) {
-	rules := authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: nowhere}}
-	if err := c.review(ctx, "selfsubjectrulesreviews", "SelfSubjectRulesReview", &rules); err != nil {
+func (c *Cluster) lacking(ctx context.Context, all []power) ([]power, error) {
+	rules := authorizationv1.SelfSubjectRulesReview{
+		TypeMeta: reviewed("SelfSubjectRulesReview"), Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: nowhere},
+	}
+	if err := c.review(ctx, "selfsubjectrulesreviews", &rules); err != nil {
 		return nil, err
 	}
 	has := make([]rbacv1.PolicyRule, len(rules.Status.ResourceRules))
 	for i, r := range rules.Status.ResourceRules {
 		has[i] = rbacv1.PolicyRule{APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, Verbs: r.Verbs}
 	}
-	var missing []held
-	for _, h := range all {
+	var missing []power
+	for _, p := range all {
 		var names []string
-		if h.name != "" {
-			names = []string{h.name}
+		if p.name != "" {
+			names = []string{p.name}
 		}
-		if !allow(has, h.verb, h.group, h.resource, names) {
-			missing = append(missing, h)
+		if !allow(has, p.verb, p.group, p.resource, names) {
+			missing = append(missing, p)
 		}
 	}
 	lacks := make([]bool, len(missing))
 	g, within := errgroup.WithContext(ctx)
 	g.SetLimit(c.config.Parallel)
-	for i, h := range missing {
+	for i, p := range missing {
 		g.Go(func() error {
-			resource, below, _ := strings.Cut(h.resource, "/")
-			asked := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: h.verb, Group: h.group, Resource: resource, Subresource: below, Name: h.name,
-			}}}
-			err := c.review(within, "selfsubjectaccessreviews", "SelfSubjectAccessReview", &asked)
+			resource, below, _ := strings.Cut(p.resource, "/")
+			asked := authorizationv1.SelfSubjectAccessReview{TypeMeta: reviewed("SelfSubjectAccessReview")}
+			asked.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+				Verb: p.verb, Group: p.group, Resource: resource, Subresource: below, Name: p.name,
+			}
+			err := c.review(within, "selfsubjectaccessreviews", &asked)
 			lacks[i] = !asked.Status.Allowed
 			return err
 		})
@@ -144,22 +149,19 @@ func (c *Cluster) lacking(ctx context.Context, all []held) ([]held, error) {
 		return nil, err
 	}
 	at := -1
-	return slices.DeleteFunc(missing, func(held) bool { at++; return !lacks[at] }), nil
+	return slices.DeleteFunc(missing, func(power) bool { at++; return !lacks[at] }), nil
 }
 
-// review asks the cluster what it lets the credential do.
-func (c *Cluster) review(ctx context.Context, resource, kind string, about any) error {
+// reviewed is what a review says it is: the cluster asks for it, and client-go leaves it out.
+func reviewed(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+// review asks the cluster what it lets the credential do; the answer is in what it was asked with.
+func (c *Cluster) review(ctx context.Context, resource string, about any) error {
 	body, err := json.Marshal(about)
 	if err != nil {
-		return fail.Wrap(err, fail.Internal, "a %s cannot be written", kind)
-	}
-	var typed map[string]any
-	if err = json.Unmarshal(body, &typed); err == nil {
-		typed["apiVersion"], typed["kind"] = authorizationv1.SchemeGroupVersion.String(), kind
-		body, err = json.Marshal(typed)
-	}
-	if err != nil {
-		return fail.Wrap(err, fail.Internal, "a %s cannot be written", kind)
+		return fail.Wrap(err, fail.Internal, "a review of rights cannot be written")
 	}
 	answer, err := c.do(ctx, request{method: http.MethodPost, path: reviews + resource, contentType: contentJSON, accept: contentJSON, body: body, most: limits.ClusterWord})
 	if err != nil {
