@@ -14,7 +14,7 @@ var registry = newRegistry()
 
 // sealed is the document of o as it is stored: its members are sealed together. Malformed when the database would
 // not take it.
-func (s *Store) sealed(o domain.Object) (bson.D, error) {
+func (s *Store) sealed(o domain.Object) (bson.Raw, error) {
 	members, err := plain(o)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (s *Store) sealed(o domain.Object) (bson.D, error) {
 	if len(data) > limits.Document {
 		return nil, fail.New(fail.Malformed, "%s is too large to be stored: it takes %d bytes of %d", describe(o.Noun(), key), len(data), limits.Document)
 	}
-	return document, nil
+	return data, nil
 }
 
 // referred are the keys that o refers to.

@@ -2,11 +2,11 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/version"
 )
 
@@ -53,16 +53,27 @@ func versionFor(collection string, members func() (bson.D, error)) (int64, error
 	if err != nil {
 		return 0, err
 	}
-	document, err := bson.Marshal(d)
-	if err != nil {
-		return 0, fail.Wrap(err, fail.Internal, "the document cannot be stored")
-	}
 	for _, e := range extended[collection] {
-		if _, err := bson.Raw(document).LookupErr(strings.Split(e.member, ".")...); err == nil {
+		if says(d, strings.Split(e.member, ".")) {
 			has = max(has, e.version)
 		}
 	}
 	return has, nil
+}
+
+// says whether members have one at a path. What they are is not encoded for that: marshal has done it.
+func says(members bson.D, path []string) bool {
+	at := slices.IndexFunc(members, func(e bson.E) bool { return e.Key == path[0] })
+	if at < 0 || len(path) == 1 {
+		return at >= 0
+	}
+	value, _ := members[at].Value.(bson.RawValue)
+	below, ok := value.DocumentOK()
+	if !ok {
+		return false
+	}
+	_, err := below.LookupErr(path[1:]...)
+	return err == nil
 }
 
 // refuseNewer is an error for a document of a version that this build does not know.

@@ -145,7 +145,7 @@ func TestExtendedDocuments(t *testing.T) {
 		"both":      {bson.D{{Key: "size", Value: 7}, {Key: "colour", Value: "red"}}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := versionFor("projects", func() (bson.D, error) { return bson.D{{Key: "spec", Value: c.spec}}, nil })
+			got, err := versionFor("projects", func() (bson.D, error) { return marshal(bson.D{{Key: "spec", Value: c.spec}}) })
 			require.NoError(t, err)
 			require.Equal(t, c.want, got)
 		})
