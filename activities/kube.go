@@ -419,7 +419,8 @@ func (a *attempt) mark(i int, m domain.Mark, note string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	was := a.all[i]
-	if a.all[i] = m; a.in.Prune {
+	a.all[i] = m
+	if a.in.Prune {
 		a.all[i] = m.Prune()
 	}
 	if m.Answered() {

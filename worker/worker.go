@@ -75,48 +75,30 @@ func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, 
 	if o.Leases != nil {
 		interceptors = append(interceptors, &leasing{leases: o.Leases})
 	}
+	options := func(atOnce, pollers int) worker.Options {
+		return worker.Options{
+			DisableWorkflowWorker:              true,
+			MaxConcurrentActivityExecutionSize: atOnce,
+			MaxConcurrentActivityTaskPollers:   pollers,
+			MaxHeartbeatThrottleInterval:       policy.Throttle,
+			WorkerStopTimeout:                  o.Drain,
+			Interceptors:                       interceptors,
+			DeploymentOptions:                  o.deployment(),
+		}
+	}
+	both := options(o.Activities, 4)
+	both.DisableWorkflowWorker = false
+	both.MaxConcurrentWorkflowTaskExecutionSize = o.Workflows
+	both.MaxConcurrentWorkflowTaskPollers = 8
+	both.DeadlockDetectionTimeout = policy.Deadlock
+	both.StickyScheduleToStartTimeout = policy.Sticky
 	w := &Worker{
 		leases: o.Leases, windows: inMemory,
-		lifecycle: worker.New(c, workflows.LifecycleQueue, worker.Options{
-			MaxConcurrentWorkflowTaskExecutionSize: o.Workflows,
-			MaxConcurrentWorkflowTaskPollers:       8,
-			DeadlockDetectionTimeout:               policy.Deadlock,
-			StickyScheduleToStartTimeout:           policy.Sticky,
-			MaxConcurrentActivityExecutionSize:     o.Activities,
-			MaxConcurrentActivityTaskPollers:       4,
-			MaxHeartbeatThrottleInterval:           policy.Throttle,
-			WorkerStopTimeout:                      o.Drain,
-			Interceptors:                           interceptors,
-			DeploymentOptions:                      o.deployment(),
-		}),
-		kube: worker.New(c, workflows.KubeQueue, worker.Options{
-			DisableWorkflowWorker:              true,
-			MaxConcurrentActivityExecutionSize: o.Clusters,
-			MaxConcurrentActivityTaskPollers:   4,
-			MaxHeartbeatThrottleInterval:       policy.Throttle,
-			WorkerStopTimeout:                  o.Drain,
-			Interceptors:                       interceptors,
-			DeploymentOptions:                  o.deployment(),
-		}),
-		watch: worker.New(c, workflows.WatchQueue, worker.Options{
-			DisableWorkflowWorker:              true,
-			MaxConcurrentActivityExecutionSize: o.Watches,
-			MaxConcurrentActivityTaskPollers:   2,
-			MaxHeartbeatThrottleInterval:       policy.Throttle,
-			WorkerStopTimeout:                  o.Drain,
-			Interceptors:                       interceptors,
-			DeploymentOptions:                  o.deployment(),
-		}),
+		lifecycle: worker.New(c, workflows.LifecycleQueue, both),
+		kube:      worker.New(c, workflows.KubeQueue, options(o.Clusters, 4)),
+		watch:     worker.New(c, workflows.WatchQueue, options(o.Watches, 2)),
+		wait:      worker.New(c, workflows.WaitQueue, options(o.Waits, 2)),
 	}
-	w.wait = worker.New(c, workflows.WaitQueue, worker.Options{
-		DisableWorkflowWorker:              true,
-		MaxConcurrentActivityExecutionSize: o.Waits,
-		MaxConcurrentActivityTaskPollers:   2,
-		MaxHeartbeatThrottleInterval:       policy.Throttle,
-		WorkerStopTimeout:                  o.Drain,
-		Interceptors:                       interceptors,
-		DeploymentOptions:                  o.deployment(),
-	})
 	workflows.Register(w.lifecycle)
 	w.lifecycle.RegisterActivity(lifecycle)
 	w.lifecycle.RegisterActivity(kube)  // for what a leaf does in its own task

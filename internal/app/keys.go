@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/store"
 )
@@ -63,16 +64,7 @@ type keyring struct {
 // othersWrite is longer than processes take to look at the file again, and then to write what they have sealed.
 const othersWrite = 15 * time.Second
 
-func othersWritten(ctx context.Context) error {
-	wait := time.NewTimer(othersWrite)
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+func othersWritten(ctx context.Context) error { return pause.For(ctx, othersWrite) }
 
 // ring are the keys of this installation, which are in a file or in a setting.
 func (k *keyring) ring() *secret.Ring { return k.keys.Keeper().(*secret.Ring) }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/version"
 	"github.com/drover-io/drover/workflows"
@@ -59,10 +59,8 @@ func awaitPollers(ctx context.Context, deployment client.WorkerDeploymentHandle,
 		if err == nil || !fail.Is(err, fail.Unavailable) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, policy.LookAgain) != nil {
 			return err
-		case <-time.After(policy.LookAgain):
 		}
 	}
 }
