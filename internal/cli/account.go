@@ -113,8 +113,17 @@ func (s *session) enroll(ctx context.Context, o *kube.Owned, known, narrow bool,
 	if err := o.Allowed(ctx); err != nil { // before anything is made
 		return err
 	}
+	if err := o.Alone(ctx); err != nil {
+		return err
+	}
 	if err := first(); err != nil {
 		return err
+	}
+	if there && !known {
+		// Nobody has a token that the API needs. Who made the account in advance may.
+		if err := o.EndAll(ctx); err != nil {
+			return err
+		}
 	}
 	if !narrow {
 		kept, err := o.KeepRights(ctx)
@@ -293,6 +302,9 @@ refuses one with which it cannot reach the cluster; the one before stays then.`,
 		}
 		if !there {
 			return fail.New(fail.NotFound, "the cluster of that context has no account %s of Drover's: it is not %s, or 'cluster add' has not made its account", o.Name, key)
+		}
+		if err := o.Alone(ctx); err != nil {
+			return err
 		}
 		if f.dryRun {
 			s.sayf("%s would get a token of another ServiceAccount %s/%s-… (dry run)", key, o.Namespace, o.Name)

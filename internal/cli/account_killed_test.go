@@ -32,7 +32,8 @@ import (
 type border struct {
 	t       *testing.T
 	account *account
-	cluster string // URL of the cluster's side
+	cluster string                // URL of the cluster's side
+	first   func(r *http.Request) // is told of what the cluster is asked before it is; nil for nobody
 
 	mu      sync.Mutex
 	command *exec.Cmd
@@ -84,7 +85,12 @@ func newBorder(t *testing.T) *border {
 		}
 		return err
 	}
-	front := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) { b.pass("cluster", out, r, proxy) }))
+	front := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if b.first != nil {
+			b.first(r)
+		}
+		b.pass("cluster", out, r, proxy)
+	}))
 	t.Cleanup(front.Close)
 	b.cluster = front.URL
 	b.account.answer = func(out http.ResponseWriter, r *http.Request, api http.Handler) { b.pass("API", out, r, api) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,10 +66,11 @@ that 'cluster add' has made in the cluster is taken away; if it is not there, no
 		Long: `Ask a cluster, by way of the API and with the credential that is registered: whether it answers, its version, the time of a round trip, how it
 reports, when the credential expires, and each right that is missing of those that Drover needs there. Rights that only some need are asked about with
 --groups and --logical-cloud-users, as with 'cluster add'. Then it is said what runs there and what hangs there, as Drover sees it. With --context the
-account is looked at in the cluster, too: whether 'cluster add' of this installation has made it, and how many tokens it has.
+account is looked at in the cluster, too: whether 'cluster add' of this installation has made it, how many tokens it has, and who else has its
+rights there.
 
-Exit code 0: Drover can work there. 1: the cluster does not answer, or not to work that goes on, its credential has expired, or a right is missing,
-or cannot be told. 3: there is no such cluster. 5: the API does not answer.`,
+Exit code 0: Drover can work there. 1: the cluster does not answer, or not to work that goes on, its credential has expired, a right is missing,
+or cannot be told, or others have the rights of the account. 3: there is no such cluster. 5: the API does not answer.`,
 		Example: "  drover cluster check edge01\n  drover cluster check edge01 --context edge01\n  drover cluster check edge01 -o json",
 	}, &checking{}
 	check.Flags().StringVarP(&looked.output, "output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
@@ -135,12 +137,16 @@ type checkedAccount struct {
 	Name            string   `json:"name"`
 	There           bool     `json:"there"`
 	ServiceAccounts []string `json:"serviceAccounts"`   // each has a token, and more than one when a rotate did not come to its end
+	Others          []string `json:"others,omitempty"`  // who else has its rights, or a token of it
 	Problem         string   `json:"problem,omitempty"` // such as that it is somebody else's
 }
 
 // good says whether Drover can work there.
 func (c *checked) good() bool {
 	expired := c.Check.CredentialsExpire != nil && c.Check.CredentialsExpire.Before(time.Now())
+	if c.Account != nil && len(c.Account.Others) > 0 {
+		return false
+	}
 	return c.Check.Reachable && c.Status.Connectivity != domain.ConnectivityRetrying && !expired && len(c.Check.Rights.Missing) == 0 && c.Check.Rights.Unknown == ""
 }
 
@@ -196,6 +202,12 @@ func (s *session) checkAccount(ctx context.Context, api *client.API, key domain.
 	a := &checkedAccount{Name: o.Name, ServiceAccounts: []string{}}
 	if a.There, err = o.There(ctx); err == nil && a.There {
 		a.ServiceAccounts, err = o.Accounts(ctx)
+	}
+	if err == nil {
+		var others *kube.Others
+		if others, err = o.Others(ctx); err == nil {
+			a.Others = slices.Concat(others.Lasting, others.Ending)
+		}
 	}
 	if err != nil {
 		a.Problem = fail.TextOf(err)
@@ -253,6 +265,12 @@ func (s *session) sayCluster(c *checked) {
 	default:
 		line("Account", "%s, with %d token", a.Name, len(a.ServiceAccounts))
 	}
+	if a := c.Account; a != nil && len(a.Others) > 0 {
+		line("Others", "have its rights, or a token of it:")
+		for _, one := range a.Others {
+			fmt.Fprintf(s.Out, "  %s\n", printable(one))
+		}
+	}
 	if status.Reason != "" {
 		line("Reason", "%s", printable(status.Reason))
 	}
@@ -267,6 +285,8 @@ func (s *session) clusterAdd() *cobra.Command {
 ClusterRole with the least rights that Drover needs for the way in which the cluster reports, their binding, and a token. The
 API gets a kubeconfig with that token alone, and seals it. Then it is tried: version, latency, rights. The provider is made where it is not there; without one
 it is the only one there is, or else "default".
+
+Nothing is made when others would have the rights of the account: a binding of its ClusterRole that Drover has not made is named, for you to delete.
 
 What dies in between is gone on with by a second run, which replaces the token of one that is registered. What it does not say stays as it is
 registered, and the ClusterRole keeps the rights that it has, unless --narrow takes away what is not asked for now. 'cluster rotate' replaces the

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -183,6 +185,16 @@ func (o *Owned) find(ctx context.Context) (*found, error) {
 	return f, nil
 }
 
+// bound are the ServiceAccounts that have the rights.
+func (f *found) bound() (names []string) {
+	for i := range f.accounts {
+		if f.names(&f.accounts[i]) {
+			names = append(names, f.accounts[i].Name)
+		}
+	}
+	return names
+}
+
 // names says whether the binding names an account.
 func (f *found) names(a *corev1.ServiceAccount) bool {
 	return f.binding != nil && slices.ContainsFunc(f.binding.Subjects, func(s rbacv1.Subject) bool {
@@ -202,13 +214,28 @@ func (o *Owned) mine(kind string, object metav1.Object) error {
 }
 
 // Make makes ClusterRole and namespace, or brings them in line with what is wanted. What is there already stays, so that it can be done
-// again after any death.
+// again after any death. Conflict when others would have the rights by it: whoever may make ClusterRoles could have made one of that name, without
+// rights and with the account's annotations, and have bound himself to it.
 func (o *Owned) Make(ctx context.Context) error {
-	if _, err := o.There(ctx); err != nil {
+	f, err := o.find(ctx)
+	if err != nil {
 		return err
 	}
-	if _, err := o.applyRole(ctx); err != nil {
+	if err := o.alone(ctx, f.role); err != nil {
 		return err
+	}
+	if len(f.unknown()) > 0 {
+		if err := o.bind(ctx, f.bound()...); err != nil {
+			return err
+		}
+	}
+	role, err := o.applyRole(ctx, f.role)
+	if err != nil {
+		return err
+	}
+	// From here on only who has all these rights may bind the role. Who did so since the first look had to be as fast as this.
+	if err := o.alone(ctx, role); err != nil {
+		return errors.Join(err, o.lower(context.WithoutCancel(ctx), f.role, role))
 	}
 	if err := o.claimNamespace(ctx); err != nil {
 		return o.failed(err, "make the namespace %s", o.Namespace)
@@ -216,8 +243,26 @@ func (o *Owned) Make(ctx context.Context) error {
 	return nil
 }
 
-// applyRole writes the ClusterRole, and gives what the cluster has then.
-func (o *Owned) applyRole(ctx context.Context) (*unstructured.Unstructured, error) {
+// lower takes away again what was given to a role, or the role where none was.
+func (o *Owned) lower(ctx context.Context, before, now *rbacv1.ClusterRole) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, accountCall)
+	defer cancel()
+	if before == nil {
+		err = o.client.RbacV1().ClusterRoles().Delete(ctx, o.Name, only(now))
+	} else {
+		as := now.DeepCopy()
+		as.Rules, as.ResourceVersion = before.Rules, "" // whatever came since
+		_, err = o.client.RbacV1().ClusterRoles().Update(ctx, as, metav1.UpdateOptions{FieldManager: FieldManager})
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return o.failed(err, "take its rights away from the ClusterRole %s", o.Name)
+	}
+	return nil
+}
+
+// applyRole writes the ClusterRole, and gives what the cluster has then. One that was looked at is written as it was then: labels that it got since
+// could give its rights to others.
+func (o *Owned) applyRole(ctx context.Context, found *rbacv1.ClusterRole) (*rbacv1.ClusterRole, error) {
 	role := map[string]any{}
 	data, err := yaml.YAMLToJSON(o.Role)
 	if err == nil {
@@ -228,11 +273,18 @@ func (o *Owned) applyRole(ctx context.Context) (*unstructured.Unstructured, erro
 	}
 	metadata, _ := role["metadata"].(map[string]any)
 	metadata["annotations"], metadata["labels"] = o.whose(), map[string]any{namespaceKey: o.Namespace}
+	if found != nil {
+		metadata["resourceVersion"] = found.ResourceVersion
+	}
 	applied, err := o.apply(ctx, "clusterroles", rbacGroup, role, false)
 	if err != nil {
 		return nil, o.failed(err, "make the ClusterRole %s", o.Name)
 	}
-	return applied, nil
+	made := &rbacv1.ClusterRole{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, made); err != nil {
+		return nil, fail.Wrap(err, fail.Unavailable, "the cluster has answered with a ClusterRole that cannot be read")
+	}
+	return made, nil
 }
 
 // claimNamespace makes the namespace, or says in one that was made for accounts that somebody needs it. The ClusterRole is there by then.
@@ -323,17 +375,14 @@ func (o *Owned) Issue(ctx context.Context) (*Issued, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := o.alone(ctx, f.role); err != nil {
+		return nil, err
+	}
 	made, err := o.newAccount(ctx)
 	if err != nil {
 		return nil, err
 	}
-	names := []string{made.Name}
-	for i := range f.accounts {
-		if f.names(&f.accounts[i]) {
-			names = append(names, f.accounts[i].Name)
-		}
-	}
-	if err := o.bind(ctx, names...); err != nil {
+	if err := o.bind(ctx, append(f.bound(), made.Name)...); err != nil {
 		return nil, err
 	}
 	account := o.Account
@@ -412,6 +461,20 @@ func (o *Owned) Revoke(ctx context.Context, but string) error {
 		return err
 	}
 	return o.end(ctx, f.accounts, func(name string) bool { return name != but })
+}
+
+// EndAll ends all tokens of the account, whoever has one: what is not registered has none that anybody needs.
+func (o *Owned) EndAll(ctx context.Context) error {
+	f, err := o.find(ctx)
+	if err != nil {
+		return err
+	}
+	if f.binding != nil {
+		if err := o.bind(ctx); err != nil {
+			return err
+		}
+	}
+	return o.end(ctx, f.accounts, func(string) bool { return true })
 }
 
 // End ends the tokens of one ServiceAccount.

@@ -6,10 +6,8 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -30,6 +28,9 @@ func (o *Owned) Try(ctx context.Context) (would []Tried, err error) {
 	if err := o.allowed(ctx, f); err != nil {
 		return nil, err
 	}
+	if err := o.alone(ctx, f.role); err != nil {
+		return nil, err
+	}
 	dry := *o
 	dry.dry = []string{metav1.DryRunAll}
 	becomes := func(there bool) string {
@@ -38,13 +39,12 @@ func (o *Owned) Try(ctx context.Context) (would []Tried, err error) {
 		}
 		return "created"
 	}
-	role, err := dry.applyRole(ctx)
+	role, err := dry.applyRole(ctx, f.role)
 	if err != nil {
 		return nil, err
 	}
 	becomesRole := becomes(f.role != nil)
-	var as rbacv1.ClusterRole
-	if f.role != nil && runtime.DefaultUnstructuredConverter.FromUnstructured(role.Object, &as) == nil && reflect.DeepEqual(as.Rules, f.role.Rules) {
+	if f.role != nil && reflect.DeepEqual(role.Rules, f.role.Rules) {
 		becomesRole = "unchanged"
 	}
 	would = append(would, Tried{"clusterrole " + o.Name, becomesRole})
@@ -81,6 +81,9 @@ func (o *Owned) allowed(ctx context.Context, f *found) error {
 		{Verb: "patch", Group: rbacGroup, Resource: "clusterrolebindings", Name: o.Name},
 		{Verb: "create", Resource: "serviceaccounts", Namespace: o.Namespace},
 		{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: o.Namespace},
+		{Verb: "list", Group: rbacGroup, Resource: "clusterroles"}, // to see who else has the rights
+		{Verb: "list", Group: rbacGroup, Resource: "clusterrolebindings"},
+		{Verb: "list", Group: rbacGroup, Resource: "rolebindings"},
 	}
 	if f.role == nil {
 		needed = append(needed, authorizationv1.ResourceAttributes{Verb: "create", Group: rbacGroup, Resource: "clusterroles"})

@@ -1,0 +1,183 @@
+package cli_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/drover-io/drover/internal/kubetest"
+)
+
+const rbac = "rbac.authorization.k8s.io"
+
+// of are the objects of a kind of RBAC.
+func (a *account) of(resource string) dynamic.NamespaceableResourceInterface {
+	return a.admin.Resource(schema.GroupVersionResource{Group: rbac, Version: "v1", Resource: resource})
+}
+
+// bind binds the account's ClusterRole to somebody, in the cluster or in a namespace.
+func (a *account) bind(name, namespace string, subject map[string]any) (unbind func()) {
+	a.t.Helper()
+	kind, in := "ClusterRoleBinding", dynamic.ResourceInterface(a.of("clusterrolebindings"))
+	if namespace != "" {
+		kind, in = "RoleBinding", a.of("rolebindings").Namespace(namespace)
+	}
+	_, err := in.Create(a.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": rbac + "/v1", "kind": kind, "metadata": map[string]any{"name": name},
+		"roleRef":  map[string]any{"apiGroup": rbac, "kind": "ClusterRole", "name": a.name},
+		"subjects": []any{subject},
+	}}, metav1.CreateOptions{})
+	require.NoError(a.t, err)
+	return func() { require.NoError(a.t, in.Delete(a.t.Context(), name, metav1.DeleteOptions{})) }
+}
+
+// role makes the account's ClusterRole as somebody else would: with its annotations, and without a right.
+func (a *account) role(installation string, labels map[string]any) {
+	a.t.Helper()
+	_, err := a.of("clusterroles").Create(a.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": rbac + "/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": a.name, "labels": labels, "annotations": map[string]any{
+			"drover.io/registration": edge01, "drover.io/installation": installation, "drover.io/account-namespace": a.name,
+		}},
+	}}, metav1.CreateOptions{})
+	require.NoError(a.t, err)
+}
+
+// rules is how many the account's ClusterRole has.
+func (a *account) rules() int {
+	a.t.Helper()
+	role, err := a.of("clusterroles").Get(a.t.Context(), a.name, metav1.GetOptions{})
+	require.NoError(a.t, err)
+	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+	return len(rules)
+}
+
+// refused says that a command fails, with all of this in what it says.
+func (a *account) refused(args []string, says ...string) {
+	a.t.Helper()
+	r := a.run(args...)
+	require.Equal(a.t, 1, r.code, r.out+r.err)
+	for _, text := range says {
+		require.Contains(a.t, r.err, text)
+	}
+}
+
+var (
+	eve    = map[string]any{"kind": "User", "apiGroup": rbac, "name": "eve"}
+	devils = map[string]any{"kind": "Group", "apiGroup": rbac, "name": "devils"}
+)
+
+// TestNobodyElseGetsTheRightsOfTheAccount: who may make ClusterRoles and bindings in a cluster makes them in advance, by the name and with the annotations
+// of the account that is to come. He gets nothing of it, and is named.
+func TestNobodyElseGetsTheRightsOfTheAccount(t *testing.T) {
+	a := newAccount(t)
+	add, dry := append([]string{"cluster", "add"}, a.at...), append([]string{"cluster", "add", "--dry-run"}, a.at...)
+	a.role(a.installation(), map[string]any{rbac + "/aggregate-to-edit": "true"})
+	unbind := a.bind(a.name+"-eve", "", eve)
+	free := a.bind("devils-"+a.name, "default", devils)
+	for _, args := range [][]string{add, dry} {
+		a.refused(args, "ClusterRoleBinding "+a.name+"-eve for User eve", "RoleBinding default/devils-"+a.name+" for Group devils", "ClusterRole edit by the labels")
+	}
+	require.Zero(t, a.rules())
+	require.Equal(t, 3, a.run("cluster", "check", "site/edge01").code, "nothing is registered")
+	unbind()
+	free()
+	a.refused(add, "ClusterRole edit by the labels "+rbac+"/aggregate-to-edit=true")
+	require.Zero(t, a.rules())
+
+	// A binding may be there before the role.
+	unbind = a.bind(a.name+"-eve", "", eve)
+	require.NoError(t, a.of("clusterroles").Delete(t.Context(), a.name, metav1.DeleteOptions{}))
+	a.refused(add, "ClusterRoleBinding "+a.name+"-eve for User eve")
+	require.False(t, a.has("clusterroles"))
+	unbind()
+
+	// Who made a ServiceAccount in advance, and the account's own binding for it, has a token of what ends before the role gets its rights.
+	kubetest.MakeNamespace(t, a.admin, a.name)
+	accounts := a.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).Namespace(a.name)
+	_, err := accounts.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": a.name + "-early"},
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	a.role(a.installation(), nil)
+	a.bind(a.name, "", map[string]any{"kind": "ServiceAccount", "name": a.name + "-early", "namespace": a.name})
+	_, err = a.of("clusterrolebindings").Patch(t.Context(), a.name, types.MergePatchType, []byte(
+		`{"metadata": {"annotations": {"drover.io/registration": "`+edge01+`", "drover.io/installation": "`+a.installation()+`", "drover.io/account-namespace": "`+a.name+`"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	early := true
+	a.answer = func(out http.ResponseWriter, r *http.Request, api http.Handler) {
+		if r.Method != http.MethodGet { // to be registered, with a role that has its rights
+			_, err := accounts.Get(r.Context(), a.name+"-early", metav1.GetOptions{})
+			early = early && err == nil
+		}
+		api.ServeHTTP(out, r)
+	}
+	a.done(add...)
+	require.False(t, early)
+	require.NotZero(t, a.rules())
+
+	// Who comes later has stolen a token.
+	check := append([]string{"cluster", "check"}, a.at...)
+	a.done(check...)
+	good := a.sent
+	unbind = a.bind(a.name+"-eve", "default", eve)
+	for _, args := range [][]string{{"rotate"}, {"rotate", "--dry-run"}, {"add"}, {"add", "--dry-run"}} {
+		a.refused(append(append([]string{"cluster"}, args...), a.at...), "RoleBinding default/"+a.name+"-eve for User eve")
+	}
+	require.Equal(t, string(good), string(a.sent))
+	require.True(t, a.works())
+	r := a.run(check...)
+	require.Equal(t, 1, r.code, r.out+r.err)
+	require.Contains(t, r.out, "  RoleBinding default/"+a.name+"-eve for User eve\n")
+	unbind()
+
+	// What ends with the next token is in no one's way, and told.
+	list, err := accounts.List(t.Context(), metav1.ListOptions{LabelSelector: "drover.io/account=" + a.name})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+	_, err = a.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(a.name).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+		"metadata": map[string]any{"name": "hidden", "annotations": map[string]any{"kubernetes.io/service-account.name": list.Items[0].GetName()}},
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = a.of("clusterrolebindings").Patch(t.Context(), a.name, types.JSONPatchType,
+		[]byte(`[{"op": "add", "path": "/subjects/-", "value": {"kind": "User", "apiGroup": "`+rbac+`", "name": "eve"}}]`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	r = a.run(check...)
+	require.Equal(t, 1, r.code, r.out+r.err)
+	require.Contains(t, r.out, "  Secret "+a.name+"/hidden with a token of ServiceAccount "+list.Items[0].GetName()+"\n")
+	require.Contains(t, r.out, "  ClusterRoleBinding "+a.name+" for User eve\n")
+	a.done(append([]string{"cluster", "rotate"}, a.at...)...)
+	a.done(check...)
+}
+
+// TestWhoBindsTheRoleMeanwhile: between the look at the bindings and the rights that the role gets. The role has none afterwards.
+func TestWhoBindsTheRoleMeanwhile(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		b := newBorder(t)
+		a := b.account
+		if before {
+			a.role(a.installation(), nil)
+		}
+		bound := false
+		b.first = func(r *http.Request) {
+			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/clusterroles/"+a.name) && !bound {
+				bound = true
+				a.bind(a.name+"-eve", "", eve)
+			}
+		}
+		a.refused(append([]string{"cluster", "add"}, a.at...), "ClusterRoleBinding "+a.name+"-eve for User eve")
+		require.True(t, bound)
+		if before {
+			require.Zero(t, a.rules())
+		} else {
+			require.False(t, a.has("clusterroles"))
+		}
+	}
+}

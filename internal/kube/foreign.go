@@ -1,0 +1,171 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// Others says who else has the rights of the account, or a token of it, by what was made in advance or by who has stolen a token, each with who that
+// is. Lasting is what no new token ends:
+//   - a binding of the ClusterRole that is not the account's own, in the cluster or in one namespace. It may be there before the role;
+//   - a ClusterRole that gathers the rules of others by labels, and the account's has such a label.
+//
+// Ending is what ends with the next token, as its ServiceAccount is another one and the only one that is bound then:
+//   - somebody in the account's own binding;
+//   - a Secret in which the cluster puts a token of one of its ServiceAccounts.
+type Others struct{ Lasting, Ending []string }
+
+// Others looks for them.
+func (o *Owned) Others(ctx context.Context) (*Others, error) {
+	f, err := o.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := &Others{}
+	if all.Lasting, err = o.lasting(ctx, f.role); err == nil && len(f.accounts) > 0 {
+		all.Ending, err = o.tokens(ctx, f.accounts)
+	}
+	for _, s := range f.unknown() {
+		all.Ending = append(all.Ending, fmt.Sprintf("ClusterRoleBinding %s for %s", o.Name, s))
+	}
+	return all, err
+}
+
+// Alone is Conflict when somebody else has the rights of the account, in a way that no new token ends.
+func (o *Owned) Alone(ctx context.Context) error {
+	f, err := o.find(ctx)
+	if err != nil {
+		return err
+	}
+	return o.alone(ctx, f.role)
+}
+
+// alone is Alone, of a role that was found.
+func (o *Owned) alone(ctx context.Context, role *rbacv1.ClusterRole) error {
+	others, err := o.lasting(ctx, role)
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	return fail.New(fail.Conflict, "others have the rights of the account %s in the cluster, or would have them: %s; find out who made it, and delete it (kubectl)", o.Name, strings.Join(others, "; "))
+}
+
+// lasting is what no new token ends, sorted.
+func (o *Owned) lasting(ctx context.Context, role *rbacv1.ClusterRole) ([]string, error) {
+	var all []string
+	binds := func(kind, named string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		if ref.Kind != "ClusterRole" || ref.Name != o.Name {
+			return
+		}
+		who := "nobody yet"
+		for i := range subjects {
+			if i == 0 {
+				who = subject(&subjects[i])
+			} else {
+				who += ", " + subject(&subjects[i])
+			}
+		}
+		all = append(all, fmt.Sprintf("%s %s for %s", kind, named, who))
+	}
+	cluster, err := o.client.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, o.failed(err, "look for the ClusterRoleBindings of %s", o.Name)
+	}
+	for i := range cluster.Items {
+		if b := &cluster.Items[i]; b.Name != o.Name {
+			binds("ClusterRoleBinding", b.Name, b.RoleRef, b.Subjects)
+		}
+	}
+	spaces, err := o.client.RbacV1().RoleBindings(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, o.failed(err, "look for the RoleBindings of %s", o.Name)
+	}
+	for i := range spaces.Items {
+		b := &spaces.Items[i]
+		binds("RoleBinding", b.Namespace+"/"+b.Name, b.RoleRef, b.Subjects)
+	}
+	if role != nil {
+		gather, err := o.gathering(ctx, role)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, gather...)
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// unknown are those in the account's binding who are none of its ServiceAccounts.
+func (f *found) unknown() (who []string) {
+	if f.binding == nil {
+		return nil
+	}
+	for i := range f.binding.Subjects {
+		if s := &f.binding.Subjects[i]; !f.known(s) {
+			who = append(who, subject(s))
+		}
+	}
+	return who
+}
+
+// known says whether a subject is one of the ServiceAccounts that were found.
+func (f *found) known(s *rbacv1.Subject) bool {
+	return s.Kind == rbacv1.ServiceAccountKind && slices.ContainsFunc(f.accounts, func(a corev1.ServiceAccount) bool { return a.Name == s.Name && a.Namespace == s.Namespace })
+}
+
+// subject is what people are told of one.
+func subject(s *rbacv1.Subject) string {
+	if s.Kind == rbacv1.ServiceAccountKind {
+		return s.Kind + " " + s.Namespace + "/" + s.Name
+	}
+	return s.Kind + " " + s.Name
+}
+
+// gathering are the ClusterRoles that take over the rules of the account's, such as edit does with all that carry a certain label: with it everybody
+// who has edit somewhere would have there what Drover has.
+func (o *Owned) gathering(ctx context.Context, role *rbacv1.ClusterRole) ([]string, error) {
+	if len(role.Labels) == 0 {
+		return nil, nil
+	}
+	list, err := o.client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, o.failed(err, "look for ClusterRoles that gather the rules of %s", o.Name)
+	}
+	var all []string
+	for i := range list.Items {
+		by := list.Items[i].AggregationRule
+		if by == nil || list.Items[i].Name == o.Name {
+			continue
+		}
+		for j := range by.ClusterRoleSelectors {
+			if s, err := metav1.LabelSelectorAsSelector(&by.ClusterRoleSelectors[j]); err == nil && s.Matches(labels.Set(role.Labels)) {
+				all = append(all, fmt.Sprintf("ClusterRole %s by the labels %s of ClusterRole %s", list.Items[i].Name, s, o.Name))
+			}
+		}
+	}
+	return all, nil
+}
+
+// tokens are the Secrets in which the cluster puts tokens of these accounts. Drover has none made: it asks for tokens that expire.
+func (o *Owned) tokens(ctx context.Context, accounts []corev1.ServiceAccount) ([]string, error) {
+	list, err := o.client.CoreV1().Secrets(o.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken)})
+	if err != nil {
+		return nil, o.failed(err, "look for tokens in Secrets of %s", o.Namespace)
+	}
+	var all []string
+	for i := range list.Items {
+		of := list.Items[i].Annotations[corev1.ServiceAccountNameKey]
+		if slices.ContainsFunc(accounts, func(a corev1.ServiceAccount) bool { return a.Name == of }) {
+			all = append(all, fmt.Sprintf("Secret %s/%s with a token of ServiceAccount %s", o.Namespace, list.Items[i].Name, of))
+		}
+	}
+	return all, nil
+}
