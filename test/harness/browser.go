@@ -63,6 +63,7 @@ func NewBrowser(ctx context.Context, t testing.TB) *Browser {
 type Tab struct {
 	t   testing.TB
 	ctx context.Context
+	end context.CancelFunc
 
 	mu    sync.Mutex
 	wrong []string // what the page, or the browser about it, has said to be wrong
@@ -73,10 +74,10 @@ func (b *Browser) Tab(address string, before ...chromedp.Action[chromedp.Void]) 
 	b.t.Helper()
 	ctx, end := chromedp.NewContext(b.ctx)
 	b.t.Cleanup(end)
-	tab := &Tab{t: b.t, ctx: ctx}
+	tab := &Tab{t: b.t, ctx: ctx, end: end}
 	require.NoError(b.t, chromedp.Listen(ctx, tab.listen)) // opens it, with a context that has no end of its own
 	b.t.Cleanup(func() {
-		if b.t.Failed() {
+		if b.t.Failed() && tab.ctx.Err() == nil {
 			b.t.Logf("the page at the end:\n%s\nwhat was wrong: %q", tab.text(), tab.Wrong())
 		}
 	})
@@ -84,6 +85,9 @@ func (b *Browser) Tab(address string, before ...chromedp.Action[chromedp.Void]) 
 	tab.Do(chromedp.Navigate(address))
 	return tab
 }
+
+// Close closes it, as a browser does that is ended: nobody asks the page.
+func (t *Tab) Close() { t.end() }
 
 // listen notes what is said to be wrong.
 func (t *Tab) listen(event any) {
@@ -234,6 +238,13 @@ func (t *Tab) Violations() []string {
 	var found []string
 	t.Ask(`axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map((v) => v.id + ': ' + v.help + '\n' + v.nodes.slice(0, 3).map((n) => n.html + ' ' + (n.any[0]?.message ?? '')).join('\n')))`, &found)
 	return found
+}
+
+// Hidden has the page think that nobody looks at it, from its beginning on.
+func Hidden() chromedp.Action[chromedp.Void] {
+	return command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: "Object.defineProperty(document, 'hidden', { configurable: true, get: () => true })",
+	})
 }
 
 // Heap is what is alive in the tab's heap after a collection, in bytes.

@@ -1,5 +1,7 @@
 // The API as this page asks it: requests, and streams that are resumed where they broke off.
 
+import { seat } from './seats.js';
+
 const tokenKey = 'drover.token';
 
 /** token is what this tab has been given, '' for nothing. It is in no cookie: those go to every port of a host. */
@@ -94,11 +96,15 @@ const quiet = 40_000; // the server says something every 15 s
 const hiddenFor = 30_000; // then a tab that nobody sees gives its connection back: a browser has six for a host
 const shortest = 500;
 const most = 8_000;
+const between = 5_000; // two turns of a stream that has no connection of its own
+const turnFor = 500; // once what it says holds
+const turnWithin = 30_000; // until then
 
 /**
- * watch reads a stream. handlers: status(document), change(change), live(how) when what was said holds again, lost(why, as of when, if
- * anything was said), over(why) when it will not go on. how is 'resumed' where it has gone on after the last event that was read, and
- * 'anew' where all was told anew. It connects again by itself, after the event that it has read last.
+ * watch reads a stream. handlers: status(document), change(change), live(how) when what was said holds again, read(when, how) when it
+ * did at a time and will be asked for again, lost(why, as of when, if anything was said), over(why) when it will not go on. how is
+ * 'resumed' where it has gone on after the last event that was read, and 'anew' where all was told anew. It connects again by itself,
+ * after the event that it has read last. Where other tabs have the connections, it reads what is new in turns with others.
  */
 export function watch(path, query, handlers) {
   let closed = false;
@@ -113,13 +119,46 @@ export function watch(path, query, handlers) {
   let heard; // when it was so last
   let before = false; // whether it has said anything before
   let resuming = false; // whether it was asked to go on, and has said nothing yet
+  let kept = false; // whether it has a connection of its own, and no turn
+  let turnEnds = 0;
+
+  /** drop gives the connection back, if there is one. */
+  const drop = () => {
+    clearTimeout(timer);
+    clearTimeout(turnEnds);
+    const now = control;
+    control = null;
+    now?.abort();
+    chair.end();
+  };
+  /** pass drops it until the next turn. */
+  const pass = () => {
+    drop();
+    timer = setTimeout(run, (before ? between : 200) * (0.75 + Math.random() / 2));
+  };
+  const chair = seat(() => {
+    const keeps = chair.keeps();
+    if (closed || paused || keeps === kept) return;
+    if (!control) { // it waits for its turn, or until it tries again after a loss
+      if (keeps && !failures) { clearTimeout(timer); run(); }
+    } else if (keeps) { // in its turn: it goes on
+      kept = true;
+      clearTimeout(turnEnds);
+      chair.end();
+      if (holds) handlers.live?.();
+    } else {
+      kept = false;
+      pass();
+      if (holds) handlers.read?.(heard);
+    }
+  });
 
   const again = (why) => {
     if (closed || paused) return;
+    drop();
     handlers.lost?.(why, heard);
     const wait = Math.min(most, shortest * 2 ** failures) * (0.75 + Math.random() / 2);
     failures = Math.min(failures + 1, 10);
-    clearTimeout(timer);
     timer = setTimeout(run, wait);
   };
   const over = (why) => { close(); handlers.over?.(why); };
@@ -127,7 +166,10 @@ export function watch(path, query, handlers) {
     holds = true;
     heard = spoken;
     failures = 0;
-    handlers.live?.(how);
+    if (kept) { handlers.live?.(how); return; }
+    clearTimeout(turnEnds);
+    turnEnds = setTimeout(pass, turnFor);
+    handlers.read?.(heard, how);
   };
   const silent = () => Date.now() - spoken > quiet; // by the clock: a machine that sleeps has no timers
 
@@ -159,10 +201,18 @@ export function watch(path, query, handlers) {
 
   async function run() {
     if (closed || paused) return;
+    clearTimeout(timer);
+    kept = chair.keeps();
+    if (!kept && !chair.begin()) {
+      timer = setTimeout(run, 200 + Math.random() * 400);
+      return;
+    }
     const mine = new AbortController();
     control = mine;
     holds = false;
     spoken = Date.now();
+    clearTimeout(turnEnds);
+    if (!kept) turnEnds = setTimeout(() => mine.abort(), turnWithin);
     const alarm = setInterval(() => { if (silent()) mine.abort(); }, 1000);
     try {
       const answer = await send('GET', path, {
@@ -176,6 +226,7 @@ export function watch(path, query, handlers) {
       let from = 0;
       for (;;) {
         const { value, done } = await reader.read();
+        if (control !== mine) return;
         if (done) break;
         spoken = Date.now();
         if (holds) heard = spoken;
@@ -197,7 +248,7 @@ export function watch(path, query, handlers) {
       }
       again('the connection has ended');
     } catch (e) {
-      if (closed || paused || control !== mine) return;
+      if (control !== mine) return; // it was given back
       if (e instanceof Problem && [400, 401, 403, 404].includes(e.status)) over(e);
       else again(e instanceof Problem ? e.message : 'the connection is lost');
     } finally {
@@ -205,29 +256,41 @@ export function watch(path, query, handlers) {
     }
   }
 
+  const pause = () => {
+    paused = true;
+    drop();
+    chair.leave();
+    handlers.lost?.('paused while nobody looks', heard);
+  };
   const seen = () => {
     clearTimeout(pausing);
     if (document.hidden) {
-      pausing = setTimeout(() => { paused = true; clearTimeout(timer); control?.abort(); handlers.lost?.('paused while nobody looks', heard); }, hiddenFor);
+      pausing = setTimeout(pause, hiddenFor);
     } else if (paused) {
       paused = false;
+      chair.enter();
       run();
     } else if (silent()) {
       control?.abort();
     }
   };
-  const online = () => { if (!closed && !paused && failures) { clearTimeout(timer); control?.abort(); run(); } };
+  const online = () => { if (!closed && !paused && failures) { drop(); run(); } };
   document.addEventListener('visibilitychange', seen);
   addEventListener('online', online);
 
   function close() {
     closed = true;
-    clearTimeout(timer);
     clearTimeout(pausing);
-    control?.abort();
+    drop();
+    chair.leave();
     document.removeEventListener('visibilitychange', seen);
     removeEventListener('online', online);
   }
-  run();
+  if (document.hidden) { // opened to be looked at later
+    pause();
+  } else {
+    chair.enter();
+    run();
+  }
   return close;
 }

@@ -57,7 +57,8 @@ export class Life {
     const close = watch(path, query, {
       status: (d) => { if (!this.over) handlers.status(d); },
       change: (d) => { if (!this.over) handlers.change(d); },
-      live: (how) => this.#say(source, null, undefined, how),
+      live: (how) => { this.#read.delete(source); this.#say(source, null, undefined, how); },
+      read: (at, how) => { this.#read.set(source, at); this.#say(source, null, undefined, how); },
       lost: (why, since) => this.#say(source, why, since),
       over: (problem) => { this.#drop(source); if (!this.over) handlers.over(problem); },
     });

@@ -1,0 +1,191 @@
+package test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/test/harness"
+)
+
+// tabsHost serves the page before a group of its own, whose state the test changes, and counts the streams that are read.
+type tabsHost struct {
+	*pageHost
+
+	mu      sync.Mutex
+	state   int
+	changed chan struct{} // closed when the state is another one
+	streams int
+	most    int // streams at a time
+}
+
+// newTabsHost serves on an address of the machine's that is not its loopback, where there is one: there a browser takes plain HTTP for
+// insecure and has fewer means.
+func newTabsHost(t *testing.T) *tabsHost {
+	t.Helper()
+	h := &tabsHost{pageHost: newPageHost(t), changed: make(chan struct{})}
+	s := httptest.NewUnstartedServer(h)
+	for _, host := range outside(t) {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
+		if err != nil {
+			continue
+		}
+		require.NoError(t, s.Listener.Close())
+		s.Listener = l
+		break
+	}
+	s.Start()
+	h.Server = s
+	t.Cleanup(s.Close)
+	t.Cleanup(s.CloseClientConnections)
+	return h
+}
+
+// outside are the machine's own addresses that others can reach.
+func outside(t *testing.T) (hosts []string) {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	require.NoError(t, err)
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
+			hosts = append(hosts, n.IP.String())
+		}
+	}
+	return hosts
+}
+
+func (h *tabsHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasSuffix(r.URL.Path, "/status") {
+		h.pageHost.ServeHTTP(w, r)
+		return
+	}
+	h.count(1)
+	defer h.count(-1)
+	w.Header().Set("Content-Type", "text/event-stream")
+	control := http.NewResponseController(w)
+	read, _ := strconv.Atoi(r.Header.Get("Last-Event-ID")) // none is 0
+	for control.Flush() == nil {
+		state, changed := h.now()
+		if state != read {
+			read = state
+			if _, err := fmt.Fprintf(w, "id: %d\nevent: status\ndata: {\"name\":\"g\",\"states\":{\"actions\":[]},\"deployedStatus\":\"State%d\",\"apps\":[]}\n\n", state, state); err != nil || control.Flush() != nil {
+				return
+			}
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (h *tabsHost) count(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.streams += n
+	h.most = max(h.most, h.streams)
+}
+
+// open is how many streams are read.
+func (h *tabsHost) open() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.streams
+}
+
+// most is how many have been at a time since it was asked last.
+func (h *tabsHost) since() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	most := h.most
+	h.most = h.streams
+	return most
+}
+
+func (h *tabsHost) now() (int, chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state, h.changed
+}
+
+// become has the group in another state.
+func (h *tabsHost) become(state int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.state = state
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// TestThePageInManyTabs: a browser has six connections for a host over HTTP/1.1. With a group in each of eight windows, requests are
+// answered all the same, every window shows what is new, and the ones that were turned to last are live.
+func TestThePageInManyTabs(t *testing.T) {
+	t.Parallel()
+	const many, seats = 8, 4
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newTabsHost(t)
+	h.become(1)
+	tabs := make([]*harness.Tab, many)
+	for n := range tabs {
+		tabs[n] = browser.Tab(fmt.Sprintf("%s/#/groups/p/a/v1/g%d", h.URL, n))
+		tabs[n].Says(".title .state", "State1")
+	}
+	answered := func() {
+		t.Helper()
+		for n, tab := range tabs {
+			var took float64
+			tab.Ask("((begun) => fetch('v2/whoami', { signal: AbortSignal.timeout(20000) }).then((r) => r.text()).then(() => performance.now() - begun))(performance.now())", &took)
+			require.Less(t, took, 5000.0, "milliseconds until a request of tab %d is answered", n)
+		}
+	}
+	answered()
+	tabs[many-1].Until("the last one is live", live)
+	tabs[0].Until("the first one is read in turns", read)
+	harness.Until(ctx, t, "no more streams than seats", func() bool { return h.open() <= seats })
+	h.since()
+
+	h.become(2)
+	for _, tab := range tabs {
+		tab.Says(".title .state", "State2")
+	}
+	answered()
+	require.LessOrEqual(t, h.since(), seats, "streams at a time")
+
+	// Who turns to a window has it live.
+	tabs[0].Ask("dispatchEvent(new Event('focus'))", nil)
+	tabs[0].Until("live", live)
+	tabs[many-3].Until("read in turns", read)
+
+	// Windows that are closed, in whatever way, leave their seats to the others.
+	tabs[many-1].Ask("setTimeout(() => { location = 'about:blank' })", nil)
+	tabs[many-2].Close()
+	tabs[many-3].Until("live again", live)
+	for _, tab := range tabs[:2] {
+		tab.Close()
+	}
+	for _, tab := range tabs[2 : many-2] {
+		tab.Until("all of those that are left", live)
+	}
+
+	// A window that was opened to be looked at later has no stream until somebody looks.
+	late := browser.Tab("about:blank", harness.Hidden())
+	late.Ask(fmt.Sprintf("setTimeout(() => { location = %q })", h.URL+"/#/groups/p/a/v1/late"), nil)
+	late.Until("not live while nobody looks", "document.querySelector('.banner')?.innerText.includes('nobody looks')")
+	require.LessOrEqual(t, h.open(), seats)
+	look(late, true)
+	late.Says(".title .state", "State2")
+	late.Until("live", live)
+	for _, tab := range append(tabs[2:many-2], late) {
+		for _, wrong := range tab.Wrong() { // over plain HTTP a browser leaves this part of the policy out, and says so
+			require.Contains(t, wrong, "Cross-Origin-Opener-Policy header has been ignored")
+		}
+	}
+}
