@@ -394,7 +394,7 @@ func (u *upgrade) matches(ctx context.Context) upgrading {
 		d, err := u.temporal.DescribeWorkflowExecution(ctx, id, "")
 		return err == nil && len(d.GetPendingActivities()) > 0
 	})
-	return upgrading{"workloads", u.up(e.cluster), func(ctx context.Context, t *testing.T) {
+	return upgrading{"workloads", u.up(e.cluster), func(ctx context.Context, _ *testing.T) {
 		e.settled(ctx, 2) // w1 and w2
 		again := e.agent(ctx)
 		e.workload(3)
