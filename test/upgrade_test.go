@@ -349,7 +349,7 @@ func (u *upgrade) tables(ctx context.Context) upgrading {
 			rows = append(rows, fmt.Sprintf("%s %d", clusters[i].Name, n))
 		}
 		return func(got map[string][]string, _ *combined.CombinedStatus) bool {
-			return slices.Equal(got["wanted"], rows)
+			return slices.Equal(slices.Sorted(slices.Values(got["wanted"])), rows) // they come in the order of the providers, whose names are random
 		}
 	}
 	before := streamOfTables(ctx, d, "")
