@@ -4,8 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,29 +13,14 @@ import (
 // TestMarksAreAskedWhatTheyMean: outside internal/domain nobody decides by a list of marks what they have in common. That is
 // a predicate of domain.Mark, with a cell for every mark in the table of its test. To compare with one mark is allowed.
 func TestMarksAreAskedWhatTheyMean(t *testing.T) {
-	files := 0
-	root := filepath.Join("..", "..")
-	for _, folder := range []string{"activities", "api", "internal", "worker", "workflows"} {
-		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
-			slashed := filepath.ToSlash(path)
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
-				strings.Contains(slashed, "internal/domain/") {
-				return err
-			}
-			files++
-			set := token.NewFileSet()
-			f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			for _, at := range listsOfMarks(f) {
-				require.Fail(t, "several marks are compared with", "%s: make it a predicate of domain.Mark", set.Position(at))
-			}
-			return nil
-		})
-		require.NoError(t, err)
-	}
-	require.NotZero(t, files)
+	sources(t, product, func(name string, set *token.FileSet, f *ast.File) {
+		if strings.HasPrefix(name, "internal/domain/") {
+			return
+		}
+		for _, at := range listsOfMarks(f) {
+			t.Errorf("%s: several marks are compared with: make it a predicate of domain.Mark", set.Position(at))
+		}
+	})
 }
 
 // listsOfMarks are the places that decide by more than one mark: cases of a switch, and conditions.

@@ -15,18 +15,25 @@ import (
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
 )
+
+// damaged are two stores on the same data: what the second one writes, by another key of a name, the first one cannot read.
+func damaged(t *testing.T, config store.Config, key string) (db, damaging *store.Store) {
+	t.Helper()
+	db = storetest.Open(t, config)
+	others, err := secret.Parse(key + ":" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32))))
+	require.NoError(t, err)
+	config.Keys = others
+	return db, storetest.Open(t, config)
+}
 
 // TestWhatCannotBeReadHasItsRow: a group, a cluster and a record of an app context that are damaged are named in the lists that they
 // belong to, whatever page they are on, and all others are served.
 func TestWhatCannotBeReadHasItsRow(t *testing.T) {
-	ctx, config := t.Context(), storetest.Config(t)
-	db := storetest.Open(t, config)
-	others, err := secret.Parse("other:" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32))))
-	require.NoError(t, err)
-	config.Keys = others
-	damaging := storetest.Open(t, config) // what it writes nobody else can read
+	ctx := t.Context()
+	db, damaging := damaged(t, storetest.Config(t), "other")
 	require.NoError(t, db.Create(ctx, &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
 	at := time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC)
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -87,11 +94,8 @@ func TestWhatCannotBeReadHasItsRow(t *testing.T) {
 // TestBindingsThatCannotBeReadGiveNothing, to those that they name, and take nothing from others. What would give more when less is known
 // fails.
 func TestBindingsThatCannotBeReadGiveNothing(t *testing.T) {
-	ctx, config := t.Context(), storetest.Config(t)
-	db := storetest.Open(t, config)
-	others, err := secret.Parse("other:" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32))))
-	require.NoError(t, err)
-	config.Keys = others
+	ctx := t.Context()
+	db, damaging := damaged(t, storetest.Config(t), "other")
 	bind := func(name, role string, put func(context.Context, domain.Object) error) {
 		t.Helper()
 		b := domain.RoleBindings.New().(*domain.RoleBinding)
@@ -99,7 +103,7 @@ func TestBindingsThatCannotBeReadGiveNothing(t *testing.T) {
 		require.NoError(t, put(ctx, b))
 	}
 	bind("alice", domain.RoleAdmin, db.Create)
-	bind("bob", domain.RoleAdmin, storetest.Open(t, config).Create)
+	bind("bob", domain.RoleAdmin, damaging.Create)
 	documents := service.New(service.Deps{Store: db, Now: time.Now})
 	book, err := documents.Rights(ctx)
 	names, err := domain.UnreadableOf(err)
@@ -117,11 +121,7 @@ func TestBindingsThatCannotBeReadGiveNothing(t *testing.T) {
 // clusters only by who leaves it there. The answer says what is lost.
 func TestWhatCannotBeReadCanBeDeleted(t *testing.T) {
 	ctx, config := t.Context(), storetest.Config(t)
-	db := storetest.Open(t, config)
-	others, err := secret.Parse("test:" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32))))
-	require.NoError(t, err)
-	config.Keys = others
-	damaging := storetest.Open(t, config)
+	db, damaging := damaged(t, config, "test") // of the name that the other has: its key is not missing
 	lifecycle := service.NewLifecycle(db, db, &heard{store: db}, &begins{}, time.Now)
 	documents := service.New(service.Deps{Store: db, Instances: lifecycle, Operations: lifecycle, Now: time.Now})
 	request := &caller.Request{ID: "1"}
@@ -159,7 +159,7 @@ func TestWhatCannotBeReadCanBeDeleted(t *testing.T) {
 	bound.Parent, bound.Name, bound.Spec.Role = p, "b", domain.RoleViewer
 	require.NoError(t, db.Create(ctx, bound))
 
-	err = documents.Delete(ctx, domain.Projects, p)
+	err := documents.Delete(ctx, domain.Projects, p)
 	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
 	require.ErrorContains(t, err, "delete it with unreadable=true")
 	refused(fail.NotFound, "not found", domain.Projects, "projects/none", false)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
@@ -21,17 +20,7 @@ func differing(ctx context.Context, t testing.TB) []figure {
 	t.Helper()
 	const clusters, resources, rounds = 2000, 10, 5
 	f := simulate(ctx, t, clusters, clusters)
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(registerAtOnce)
-	for _, c := range f.clusters {
-		g.Go(func() error {
-			return f.cloud.API.Run(gctx, []client.Step{{Object: &domain.ClusterKV{
-				Identity: domain.Identity{Parent: c.Key()}, Metadata: domain.Metadata{Name: "own"},
-				Spec: domain.KVSpec{KV: []map[string]string{{"site": c.Name}}},
-			}}}, nil)
-		})
-	}
-	require.NoError(t, g.Wait())
+	f.ownValues(ctx, t)
 	same, own := f.group(t, "same", firstLabel(clusters), 1, resources), f.group(t, "own", firstLabel(clusters), 1, resources)
 	var figures []figure
 	for _, d := range []*client.Deployment{same, own} {

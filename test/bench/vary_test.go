@@ -25,17 +25,7 @@ func varying(ctx context.Context, t *trial) {
 	t.Helper()
 	const clusters, rounds = 1000, 3
 	f := simulate(ctx, t, clusters, clusters)
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(registerAtOnce)
-	for _, c := range f.clusters {
-		g.Go(func() error {
-			return f.cloud.API.Run(gctx, []client.Step{{Object: &domain.ClusterKV{
-				Identity: domain.Identity{Parent: c.Key()}, Metadata: domain.Metadata{Name: "own"},
-				Spec: domain.KVSpec{KV: []map[string]string{{"site": c.Name}}},
-			}}}, nil)
-		})
-	}
-	require.NoError(t, g.Wait())
+	f.ownValues(ctx, t)
 	without, with := f.group(t, "without", firstLabel(clusters), 1, scaleResources), f.group(t, "with", firstLabel(clusters), 1, scaleResources)
 	for _, d := range []*client.Deployment{without, with} {
 		steps := d.GroupSteps()
@@ -65,6 +55,22 @@ func varying(ctx context.Context, t *trial) {
 			f.operate(ctx, t, d, domain.OpTerminate, clusters)
 		}
 	}
+}
+
+// ownValues gives each cluster a value of its own, a key-value pair.
+func (f *simulated) ownValues(ctx context.Context, t testing.TB) {
+	t.Helper()
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(registerAtOnce)
+	for _, c := range f.clusters {
+		g.Go(func() error {
+			return f.cloud.API.Run(gctx, []client.Step{{Object: &domain.ClusterKV{
+				Identity: domain.Identity{Parent: c.Key()}, Metadata: domain.Metadata{Name: "own"},
+				Spec: domain.KVSpec{KV: []map[string]string{{"site": c.Name}}},
+			}}}, nil)
+		})
+	}
+	require.NoError(t, g.Wait())
 }
 
 // group is apps of ConfigMaps on the clusters with a label, of which nothing is stored.
