@@ -131,7 +131,7 @@ var layers = []layer{
 			world: "context",
 		},
 		{pkg: "trail", ours: "audit authn policy lru fail", world: "context"},
-		{pkg: "notify", ours: "status domain fail", libs: "github.com/prometheus/client_golang", world: "context"},
+		{pkg: "notify", ours: "status domain policy fail", libs: "github.com/prometheus/client_golang", world: "context"},
 		{
 			pkg:  "engine",
 			ours: "workflows activities operations explain outcome domain measure span policy pause caller lru version fail",
@@ -159,20 +159,20 @@ var layers = []layer{
 	{name: "adapters", about: "each knows one thing outside, and no other adapter, but that observe hears clusters through kube", rows: []row{
 		{
 			pkg:   "observe",
-			ours:  "kube bundle readiness plan domain pause limits fail",
+			ours:  "kube bundle readiness plan domain policy pause limits fail",
 			libs:  "golang.org/x/sync k8s.io/apimachinery",
 			world: "context",
 		},
 		{
 			pkg:  "store",
-			ours: "audit plan secret domain measure span cas share limits version fail",
+			ours: "audit plan secret domain measure span policy cas share limits version fail",
 			libs: "github.com/hashicorp/golang-lru github.com/klauspost/compress go.mongodb.org/mongo-driver " +
 				"golang.org/x/sync",
 			world: "context",
 		},
 		{
 			pkg:  "kube",
-			ours: "access fields quantity plan domain measure span lease address pause limits fail",
+			ours: "access fields quantity plan domain measure span policy lease address pause limits fail",
 			libs: "github.com/hashicorp/golang-lru golang.org/x/sync k8s.io/api k8s.io/apimachinery k8s.io/client-go " +
 				"sigs.k8s.io/yaml",
 			world: "context math/rand/v2 net net/http",
@@ -212,7 +212,7 @@ var layers = []layer{
 		{pkg: "access", ours: "domain fail"},
 		{pkg: "operations", ours: "explain domain fail"},
 		{pkg: "audit", ours: "fail"},
-		{pkg: "explain", ours: "match view bundle plan domain"},
+		{pkg: "explain", ours: "match view bundle plan domain policy"},
 		{
 			pkg: "combined", ours: "status combine view bundle plan domain fail", libs: "k8s.io/apimachinery",
 			world: "context", // which bounds what tables may take

@@ -9,16 +9,8 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
-)
-
-// How old what is known of rights may be. A right that is withdrawn in another process is gone here after bookFresh and what it
-// takes to read the bindings; when they cannot be read, no request begins by what they were for longer than bookGood. A request that
-// goes on has ended bookFresh, policy.Standing and bookTime after its right was withdrawn: 10 s.
-const (
-	bookFresh = 2 * time.Second
-	bookGood  = 7 * time.Second
-	bookTime  = 3 * time.Second // that reading them may take
 )
 
 // Rights is the step that lets pass what its caller has a right to. It keeps what the installation has of roles and bindings.
@@ -72,7 +64,7 @@ func (k *Rights) Authorised(ctx context.Context, r *Request, next Next) error {
 		}
 		return next(rights.With(ctx, held))
 	}
-	book, err := k.current(ctx, bookGood)
+	book, err := k.current(ctx, policy.BookGood)
 	if err != nil {
 		return err
 	}
@@ -81,7 +73,7 @@ func (k *Rights) Authorised(ctx context.Context, r *Request, next Next) error {
 		return err
 	}
 	standing, leave := While(rights.With(ctx, held), time.Time{}, func(ctx context.Context) error {
-		book, err := k.current(ctx, bookFresh)
+		book, err := k.current(ctx, policy.BookFresh)
 		if err != nil {
 			return err
 		}
@@ -119,7 +111,7 @@ func (k *Rights) kept(ctx context.Context, most time.Duration) (*rights.Book, *b
 	if k.book == nil || age >= most {
 		return nil, k.begun(ctx)
 	}
-	if age >= bookFresh {
+	if age >= policy.BookFresh {
 		k.begun(ctx)
 	}
 	return k.book, nil
@@ -128,14 +120,14 @@ func (k *Rights) kept(ctx context.Context, most time.Duration) (*rights.Book, *b
 // begun has the bindings read, unless a reading goes on that began a short time ago. k.mu is held.
 func (k *Rights) begun(ctx context.Context) *bookReading {
 	now := k.now()
-	if k.reading != nil && !k.reading.old && now.Sub(k.reading.at) < bookFresh {
+	if k.reading != nil && !k.reading.old && now.Sub(k.reading.at) < policy.BookFresh {
 		return k.reading
 	}
 	r := &bookReading{at: now, done: make(chan struct{})}
 	k.reading = r
 	ctx = context.WithoutCancel(ctx)
 	go func() {
-		ctx, cancel := context.WithTimeout(ctx, bookTime)
+		ctx, cancel := context.WithTimeout(ctx, policy.BookTime)
 		defer cancel()
 		book, err := k.read(ctx)
 		k.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 )
 
@@ -115,11 +116,11 @@ func TestRightsAreKept(t *testing.T) {
 	require.Equal(t, 1, o.reads)
 	o.set(nil)
 	require.NoError(t, ask(), "not known yet")
-	o.passes(bookGood)
+	o.passes(policy.BookGood)
 	require.True(t, fail.Is(ask(), fail.NotFound))
 
 	o.set(nil, "project-admin")
-	o.passes(bookGood)
+	o.passes(policy.BookGood)
 	require.NoError(t, step.Authorised(as(t.Context(), alice), &Request{Verb: Delete, Noun: domain.ProjectRoleBindings, Parent: "projects/p", Name: "b"}, func(context.Context) error {
 		o.set(nil)
 		return nil
@@ -127,12 +128,12 @@ func TestRightsAreKept(t *testing.T) {
 	require.True(t, fail.Is(ask(), fail.NotFound), "what was written here holds at once")
 
 	o.set(nil, "viewer")
-	o.passes(bookGood)
+	o.passes(policy.BookGood)
 	require.NoError(t, ask())
 	o.set(fail.New(fail.Unavailable, "no database"), "viewer")
-	o.passes(bookFresh)
+	o.passes(policy.BookFresh)
 	require.NoError(t, ask(), "for a while")
-	o.passes(bookGood)
+	o.passes(policy.BookGood)
 	require.True(t, fail.Is(ask(), fail.Unavailable))
 	o.set(nil, "viewer")
 	require.NoError(t, ask())
@@ -163,12 +164,12 @@ func TestSlowBindings(t *testing.T) {
 	var step *Rights
 	step = NewRights(func(ctx context.Context) (*rights.Book, error) {
 		book, err := o.read(ctx)
-		o.passes(bookTime)
+		o.passes(policy.BookTime)
 		step.changed()
 		return book, err
 	}, o.now)
 	for range 3 {
-		book, err := step.current(ctx, bookFresh)
+		book, err := step.current(ctx, policy.BookFresh)
 		require.NoError(t, err)
 		require.True(t, book.Of(alice).May("get", domain.LogicalClouds, "projects/p"))
 	}
@@ -193,12 +194,12 @@ func TestReadingsDoNotQueue(t *testing.T) {
 	}, o.now)
 	first := make(chan error, 1)
 	go func() {
-		_, err := step.current(ctx, bookFresh)
+		_, err := step.current(ctx, policy.BookFresh)
 		first <- err
 	}()
 	<-hung
-	o.passes(bookFresh)
-	_, err := step.current(ctx, bookFresh)
+	o.passes(policy.BookFresh)
+	_, err := step.current(ctx, policy.BookFresh)
 	require.NoError(t, err)
 	close(hang)
 	require.NoError(t, <-first)
@@ -211,18 +212,18 @@ func TestWithdrawnRights(t *testing.T) {
 	stream := &Request{Verb: Watch, Noun: domain.LogicalClouds, Parent: "projects/p", Name: "lc"}
 	err := step.Authorised(as(t.Context(), alice), stream, func(ctx context.Context) error {
 		o.set(nil)
-		o.passes(bookFresh)
+		o.passes(policy.BookFresh)
 		<-ctx.Done()
 		return ctx.Err()
 	})
 	require.True(t, fail.Is(err, fail.NotFound), err)
 
 	o.set(nil, "operator")
-	o.passes(bookGood)
+	o.passes(policy.BookGood)
 	stop := &Request{Verb: Stop, Noun: domain.LogicalClouds, Parent: "projects/p", Name: "lc"}
 	require.NoError(t, step.Authorised(as(t.Context(), alice), stop, func(ctx context.Context) error {
 		o.set(nil, "viewer")
-		o.passes(bookFresh)
+		o.passes(policy.BookFresh)
 		<-ctx.Done()
 		return nil
 	}))

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Usage tells what projects have. Errors are fail errors.
@@ -24,22 +25,11 @@ type Usage interface {
 }
 
 const (
-	// shareLater is when a request may be sent again that had no room in its share.
-	shareLater = time.Second
 	// mostHolders is of how many callers and projects it is kept what they have: some hundred bytes each. Those that come when all of
 	// them have something are taken together for one.
 	mostHolders = 10_000
-	// countTime bounds counting the operations of a project, and usageTime its documents, each of which is read.
-	countTime, usageTime = 10 * time.Second, 2 * time.Minute
-	// runningFresh is for how long a number of operations is good that go on; those that are begun here meanwhile come to it.
-	runningFresh = 2 * time.Second
-	// usageFresh is the same of documents, when the project has half of what it may have, and usageRare when it has less. Where counting
-	// itself takes long it is usageRest times as long as that.
-	usageFresh, usageRare = 30 * time.Second, 10 * time.Minute
-	usageRest             = 10
-	// runningStale and usageStale are when a number is too old to refuse anybody: it could not be counted since, and what was begun,
-	// or stored, may be over.
-	runningStale, usageStale = time.Minute, time.Hour
+	// usageRest is how many times as long as counting documents has taken there is none after it.
+	usageRest = 10
 )
 
 // Shares is the step that lets nobody have more of the API than their share.
@@ -191,11 +181,11 @@ func (s *Shares) enter(of share, stream bool) (leave func(), err error) {
 		count, most, kind, what = &h.streams, of.streams, "Streams", "streams are open"
 	}
 	if most > 0 && *count >= most {
-		return nil, s.refuse(of.flag+kind, h.back.next(now, shareLater, shareLater/time.Duration(most)),
+		return nil, s.refuse(of.flag+kind, h.back.next(now, policy.ShareLater, policy.ShareLater/time.Duration(most)),
 			"%d %s for %s, and more there may not be (--%s); nothing was done", *count, what, of.of, flagOf(of.flag+kind))
 	}
 	if h.rate != nil && !h.rate.AllowN(now, 1) {
-		return nil, s.refuse(of.flag+"Rate", h.back.next(now, shareLater, time.Second/time.Duration(of.rate)),
+		return nil, s.refuse(of.flag+"Rate", h.back.next(now, policy.ShareLater, time.Second/time.Duration(of.rate)),
 			"requests for %s come faster than %d a second (--%s); nothing was done", of.of, of.rate, flagOf(of.flag+"Rate"))
 	}
 	*count++
@@ -244,9 +234,9 @@ func (s *Shares) holder(of share, now time.Time) *holder {
 	return h
 }
 
-// sweep forgets those of whom nothing is known but what anybody begins with. It looks once a second at most: each time it looks at all.
+// sweep forgets those of whom nothing is known but what anybody begins with. It looks every policy.SharesSweep at most: each time it looks at all.
 func (s *Shares) sweep(now time.Time) {
-	if now.Sub(s.swept) < time.Second {
+	if now.Sub(s.swept) < policy.SharesSweep {
 		return
 	}
 	s.swept = now
@@ -274,14 +264,14 @@ func (s *Shares) begins(ctx context.Context, project domain.Key) (ended func(don
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h, now := s.projectHolder(project), s.now()
-	if h.running.due(now, runningFresh) {
-		go s.count(ctx, &h.running, countTime, func(ctx context.Context) (a amount, err error) {
+	if h.running.due(now, policy.RunningFresh) {
+		go s.count(ctx, &h.running, policy.CountTime, func(ctx context.Context) (a amount, err error) {
 			a.n, err = s.usage.CountRunning(ctx, project.Name())
 			return a, err
 		})
 	}
-	if n, most := h.running.has().n, s.limits.ProjectOperations; n >= most && now.Sub(h.running.good) < runningStale {
-		return nil, s.refuse("projectOperations", h.back.next(now, retryLater, time.Second),
+	if n, most := h.running.has().n, s.limits.ProjectOperations; n >= most && now.Sub(h.running.good) < policy.RunningStale {
+		return nil, s.refuse("projectOperations", h.back.next(now, policy.AdmitLater, policy.OperationEach),
 			"%d operations of project %s go on, and more may not (--project-operations); nothing was done", n, project.Name())
 	}
 	also := h.running.take(amount{n: 1})
@@ -297,27 +287,27 @@ func (s *Shares) stores(ctx context.Context, r *Request, project domain.Key) (en
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h, l, now := s.projectHolder(project), s.limits, s.now()
-	has, fresh := h.stored.has(), usageRare
+	has, fresh := h.stored.has(), policy.UsageRare
 	if h.stored.turn > h.stored.known || 2*has.n >= l.ProjectDocuments || 2*has.bytes >= l.ProjectBytes {
-		fresh = usageFresh // it could not be counted the last time, or comes near to what it may have
+		fresh = policy.UsageFresh // it could not be counted the last time, or comes near to what it may have
 	}
 	if !s.counting && h.stored.due(now, max(fresh, usageRest*h.stored.took)) { // of one project at a time: to count means to read
 		s.counting = true
 		go func() {
-			s.count(ctx, &h.stored, usageTime, func(ctx context.Context) (a amount, err error) {
+			s.count(ctx, &h.stored, policy.UsageTime, func(ctx context.Context) (a amount, err error) {
 				a.n, a.bytes, err = s.usage.Usage(ctx, project)
 				return a, err
 			})
 			s.locked(func() { s.counting = false })
 		}()
 	}
-	known := now.Sub(h.stored.good) < usageStale
+	known := now.Sub(h.stored.good) < policy.UsageStale
 	switch {
 	case known && l.ProjectDocuments > 0 && r.Verb == Create && has.n >= l.ProjectDocuments:
-		return nil, s.refuse("projectDocuments", usageFresh, "project %s has %d documents, and may have %d (--project-documents): delete some",
+		return nil, s.refuse("projectDocuments", policy.UsageFresh, "project %s has %d documents, and may have %d (--project-documents): delete some",
 			project.Name(), has.n, l.ProjectDocuments)
 	case known && l.ProjectBytes > 0 && has.bytes >= l.ProjectBytes:
-		return nil, s.refuse("projectBytes", usageFresh, "the documents of project %s have %d bytes with their files, and may have %d (--project-bytes): delete some",
+		return nil, s.refuse("projectBytes", policy.UsageFresh, "the documents of project %s have %d bytes with their files, and may have %d (--project-bytes): delete some",
 			project.Name(), has.bytes, l.ProjectBytes)
 	}
 	one := amount{}

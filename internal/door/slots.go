@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 )
 
@@ -27,10 +28,6 @@ const (
 	tellingAtOnce, openingAtOnce = 4, 4
 	// askingAtOnce is for those that ask a cluster what it is like: it may take its time, and say much.
 	askingAtOnce = 8
-	// admitWait is how long a request waits for a slot.
-	admitWait = 1500 * time.Millisecond
-	// retryLater is when a request that found none may be sent again, and retryLatest when so many were refused before it.
-	retryLater, retryLatest = 2 * time.Second, 30 * time.Second
 )
 
 // room is a set of slots. Requests of different rooms do not wait for each other: who wants to end something must not
@@ -86,16 +83,6 @@ type asking struct {
 	at     time.Time
 }
 
-const (
-	// asksFor is for how long somebody counts who has asked.
-	asksFor = time.Second
-	// youngFor is for how long a request is young. One that lasts for longer waits for something else, as a cluster, or has had its time:
-	// the next one of its holder need not wait for it.
-	youngFor = 100 * time.Millisecond
-	// pacedWait is how long a request waits for others of its holder alone: there are slots, and who asks for a few things at a time gets all.
-	pacedWait = 10 * time.Second
-)
-
 // visit is a request that has a slot.
 type visit struct {
 	asker
@@ -134,7 +121,7 @@ type turns struct{ last time.Time }
 // next is when one that is refused now may come again. Those that are refused come back one after the other, each some time after the
 // one before: told the same time, they would all be there at once again, and be refused again.
 func (t *turns) next(now time.Time, least, each time.Duration) time.Duration {
-	after := min(max(least, t.last.Add(each).Sub(now)), retryLatest)
+	after := min(max(least, t.last.Add(each).Sub(now)), policy.AdmitLatest)
 	t.last = now.Add(after)
 	return after
 }
@@ -160,12 +147,12 @@ func (p *slots) enter(ctx context.Context, who asker) (leave func(), err error) 
 	p.waiting = append(p.waiting, w)
 	p.look()
 	p.mu.Unlock()
-	waited := p.wait(ctx, w, admitWait)
+	waited := p.wait(ctx, w, policy.AdmitWait)
 	p.mu.Lock()
 	paced := p.beside > 0 && p.used < p.most
 	p.mu.Unlock()
 	if !waited && paced && ctx.Err() == nil {
-		waited = p.wait(ctx, w, pacedWait-admitWait)
+		waited = p.wait(ctx, w, policy.PacedWait-policy.AdmitWait)
 	}
 	if waited {
 		return leave, nil
@@ -186,12 +173,12 @@ func (p *slots) enter(ctx context.Context, who asker) (leave func(), err error) 
 	}
 	if p.used < p.most && p.beside > 0 {
 		return nil, &fail.Error{
-			Kind: fail.Exhausted, RetryAfter: p.refused.next(time.Now(), shareLater, shareLater/time.Duration(p.most)),
+			Kind: fail.Exhausted, RetryAfter: p.refused.next(time.Now(), policy.ShareLater, policy.ShareLater/time.Duration(p.most)),
 			Message: "others ask, too, and your requests wait for each other; nothing was done, send fewer at a time and try again later",
 		}
 	}
 	return nil, &fail.Error{
-		Kind: fail.Unavailable, RetryAfter: p.refused.next(time.Now(), retryLater, retryLater/time.Duration(p.most)),
+		Kind: fail.Unavailable, RetryAfter: p.refused.next(time.Now(), policy.AdmitLater, policy.AdmitLater/time.Duration(p.most)),
 		Message: "too many requests are at work at the moment; nothing was done, try again later",
 	}
 }
@@ -223,7 +210,7 @@ func (p *slots) take(v *visit) {
 	}
 	v.young = true
 	p.young[v.holder]++
-	v.ages = time.AfterFunc(youngFor, func() {
+	v.ages = time.AfterFunc(policy.YoungFor, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.age(v)
@@ -256,7 +243,7 @@ func (p *slots) alone(holder string) bool {
 	if other.holder == holder {
 		other = p.asked[1]
 	}
-	return other.at.IsZero() || time.Since(other.at) >= asksFor
+	return other.at.IsZero() || time.Since(other.at) >= policy.AsksFor
 }
 
 // look sees to it that those who wait only since others ask, too, do not wait for longer than these ask.
@@ -264,7 +251,7 @@ func (p *slots) look() {
 	if p.beside == 0 || p.wake != nil || len(p.waiting) == 0 {
 		return
 	}
-	p.wake = time.AfterFunc(asksFor, func() {
+	p.wake = time.AfterFunc(policy.AsksFor, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.wake = nil

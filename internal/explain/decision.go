@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/view"
 )
 
@@ -122,9 +123,6 @@ func (d *decision) abandoned() bool {
 	return d.s.Instance != nil && d.s.Instance.Status.InProgress() && !d.s.Status.InProgress()
 }
 
-// patience is how long a workflow's task may wait for a worker before that is worth a word.
-const patience = 3 * time.Second
-
 // operation finds what is wrong with the operation itself.
 func (d *decision) operation() {
 	s := d.s
@@ -165,7 +163,7 @@ func (d *decision) operation() {
 
 // run finds what is wrong with a run that goes on.
 func (d *decision) run(run *Run) {
-	if t := run.Task; t != nil && d.s.Now.Sub(t.Since) > patience {
+	if t := run.Task; t != nil && d.s.Now.Sub(t.Since) > policy.TaskPatience {
 		if t.Attempt > 1 {
 			d.say(NoWorker, "no worker has done the workflow's task since %s: attempt %d", d.ago(t.Since), t.Attempt)
 		} else {
@@ -316,10 +314,6 @@ func (m *marks) unsettled() (n int) {
 	return n
 }
 
-// reportTime is how long after the end of an operation a cluster may take to report what was applied: an agent writes once a
-// second, and watches begin when the operation does.
-const reportTime = 5 * time.Second
-
 // reported finds what clusters report that is not as it should be, where everything has been applied.
 func (d *decision) reported() {
 	if d.s.Reported == nil || d.s.Status != domain.ContextInstantiated {
@@ -375,7 +369,7 @@ func (d *decision) unready(r *view.Row) {
 	switch {
 	case r.Readiness != view.NotThere:
 		d.add(ResourceNotReady, said, 1, at)
-	case d.s.Now.Sub(d.s.Instance.Ended) < reportTime:
+	case d.s.Now.Sub(d.s.Instance.Ended) < policy.Reporting:
 		d.unseen = add(d.unseen, cluster)
 		d.fresh++
 	default:

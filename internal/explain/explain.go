@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/view"
 )
 
@@ -104,14 +105,10 @@ type Attempt struct {
 	Late      bool      // that attempt took too long
 }
 
-// outlasts is how long an attempt has to go on until what the one before failed with is over: longer than a request to the
-// store or to a cluster may take.
-const outlasts = 20 * time.Second
-
 // failure is what the work fails with, "" while an attempt is well: it has come further than the one before. Of work that took
 // too long the next attempt cannot say that.
 func (a *Attempt) failure(now time.Time) string {
-	if a.Trying && !a.Late && !a.Begun.IsZero() && now.Sub(a.Begun) > outlasts {
+	if a.Trying && !a.Late && !a.Begun.IsZero() && now.Sub(a.Begun) > policy.Outlasts {
 		return ""
 	}
 	return a.Error

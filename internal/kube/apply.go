@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // applyQuery is the query of every apply. force, because what an app context says of a field holds. The
@@ -64,7 +65,7 @@ func (r *run) applyServed(ctx context.Context, i int) error {
 		default:
 			return err
 		}
-		if err := pause.For(ctx, refreshInterval); err != nil {
+		if err := pause.For(ctx, policy.DiscoverAgain); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Cluster is the client of one cluster. It may be used by any number of goroutines, also after its
@@ -38,7 +39,7 @@ type Cluster struct {
 // ErrReplaced ends what goes on with credentials, or is begun with them, when others have come in their place. It is not
 // about the cluster: the client that its Clients gives then goes on.
 var ErrReplaced = &fail.Error{
-	Kind: fail.Unavailable, Message: "the cluster's registration was replaced; the work goes on with the new one", RetryAfter: 50 * time.Millisecond,
+	Kind: fail.Unavailable, Message: "the cluster's registration was replaced; the work goes on with the new one", RetryAfter: policy.Replaced,
 }
 
 // While is ctx for as long as nothing has come in place of the client's credentials; the cause of its end is ErrReplaced
@@ -105,9 +106,6 @@ func (c Config) lookAt(kubeconfig []byte) (one *Cluster, leave func(), err error
 	}, nil
 }
 
-// pingTimeout bounds Ping: who asks wants to know whether a cluster answers at all.
-const pingTimeout = 5 * time.Second
-
 // Reach says whether a cluster can be reached with a kubeconfig, by nothing that work on it would not do: it asks for the
 // groups that the API serves, as any work does first. It gives the version of its Kubernetes, such as v1.34.1, "" where the cluster
 // does not tell. Errors are those of CheckKubeconfig, and as Apply's Outcome.Retry has them; ctx bounds it.
@@ -153,7 +151,7 @@ func (c *Cluster) asked(ctx context.Context) ([]byte, error) {
 
 // Ping says whether the cluster's API answers: nil, or an error as Apply's Outcome.Retry has it.
 func (c *Cluster) Ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	ctx, cancel := context.WithTimeout(ctx, policy.Ping)
 	defer cancel()
 	_, err := c.read(ctx, "/version")
 	return kindOf(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/address"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Config bounds the work on clusters; the zero value of a member means its default.
@@ -40,12 +41,12 @@ func (c Config) withDefaults() Config {
 		value    *time.Duration
 		fallback time.Duration
 	}{
-		{&c.Dial, 3 * time.Second},
-		{&c.Handshake, 5 * time.Second},
-		{&c.Request, 15 * time.Second},
-		{&c.Idle, time.Minute},
-		{&c.Fresh, 10 * time.Second},
-		{&c.StageWait, 10 * time.Second},
+		{&c.Dial, policy.Dial},
+		{&c.Handshake, policy.Handshake},
+		{&c.Request, policy.ClusterRequest},
+		{&c.Idle, policy.ClusterIdle},
+		{&c.Fresh, policy.Fresh},
+		{&c.StageWait, policy.StageWait},
 	} {
 		if *d.value == 0 {
 			*d.value = d.fallback

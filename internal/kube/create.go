@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/fields"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Users of logical clouds have the rights that somebody granted them for EMCO, which creates (decision 0019). Where
@@ -26,9 +27,6 @@ import (
 // writtenAnnotation is on what was created or updated: the digest of what was sent, so that a create whose answer was
 // lost is known to be done.
 const writtenAnnotation = "drover.io/written"
-
-// replaceWait is the wait before an object is updated once more that others have changed meanwhile, times the tries.
-const replaceWait = 50 * time.Millisecond
 
 // createQuery is the query of every create and update.
 const createQuery = "fieldManager=" + FieldManager + "&fieldValidation=Warn"
@@ -44,10 +42,6 @@ func (r rights) String() string {
 	return r.resource + "." + r.group
 }
 
-// patchAgain is how long it is believed that a user may not patch: a request more a kind, then, and rights that were
-// granted are used.
-const patchAgain = time.Minute
-
 // unpatched is what the user of a client may not patch, and since when that is known.
 type unpatched struct {
 	mu    sync.Mutex
@@ -58,7 +52,7 @@ func (u *unpatched) patchable(r rights) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	since, known := u.since[r]
-	return !known || time.Since(since) > patchAgain
+	return !known || time.Since(since) > policy.PatchAgain
 }
 
 func (u *unpatched) unpatchable(r rights) {
@@ -91,7 +85,7 @@ func (w *write) create(ctx context.Context) error {
 		return err
 	}
 	for n := range replacements { // a controller may be faster
-		if err := pause.For(ctx, time.Duration(n)*replaceWait); err != nil {
+		if err := pause.For(ctx, time.Duration(n)*policy.ReplaceWait); err != nil {
 			return err
 		}
 		err = w.replace(ctx, digest, dropped)

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Delete deletes the selected resources of the job that are to be deleted by their marks, in the reverse order of
@@ -259,12 +260,6 @@ func (r *run) remove(ctx context.Context, i int, found *object) (gone bool, err 
 	return answer.Kind == "Status", nil
 }
 
-// The first and the longest time between two looks at an object that is leaving.
-const (
-	firstLook   = 20 * time.Millisecond
-	longestLook = time.Second
-)
-
 // awaitLeave waits for what is leaving, up to Config.StageWait for all of it. What is there then is stuck.
 func (r *run) awaitLeave(ctx context.Context, l, stuck *leaving) error {
 	deadline := time.Now().Add(r.config.StageWait)
@@ -276,7 +271,7 @@ func (r *run) awaitLeave(ctx context.Context, l, stuck *leaving) error {
 	return r.each(ctx, indices, func(ctx context.Context, i int) error {
 		was := l.objects[i]
 		last := &was
-		look := pause.Backoff{First: firstLook, Most: longestLook}
+		look := pause.Backoff{First: policy.FirstGone, Most: policy.LongestGone}
 		for {
 			found, err := r.metadata(ctx, was.path)
 			switch message, refused := refusal(ctx, err); {

@@ -14,10 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
-
-// refreshInterval is the least time between two requests for the same discovery document.
-const refreshInterval = 200 * time.Millisecond
 
 // kinds knows where one cluster serves each kind: from the table of built-in kinds, else by discovery. It
 // asks for the group version that is wanted and nothing else: a whole discovery has some hundred kilobytes,
@@ -107,7 +105,7 @@ func (k *kinds) known(gv schema.GroupVersion) (known map[string]mapped, recent b
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.served[gv]
-	return l.kinds, time.Since(l.asked) < refreshInterval
+	return l.kinds, time.Since(l.asked) < policy.DiscoverAgain
 }
 
 // fetch asks for the kinds of gv.

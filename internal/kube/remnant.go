@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // keepAnnotation with the value keep has an object left where it is, as in Helm.
@@ -47,10 +47,6 @@ func (r Remnant) String() string { return r.Kind + " " + r.Name + ": " + r.Why }
 const (
 	// sweeps is how often the places are looked at until nothing is found that could be deleted.
 	sweeps = 4
-	// firstSweepWait is the wait before the second time, in which what was deleted mostly goes, longestSweepWait before the
-	// last.
-	firstSweepWait   = 100 * time.Millisecond
-	longestSweepWait = 400 * time.Millisecond
 	// pageOfRemnants is how many objects are asked for at a time, deploymentsAtOnce for how many deployments.
 	pageOfRemnants    = 500
 	deploymentsAtOnce = 50
@@ -62,7 +58,7 @@ const (
 // CustomResourceDefinitions. What the cluster does not let be listed is left out. An error is as Apply's Outcome.Retry; what
 // was deleted before is returned.
 func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.ResourceID, left []Remnant, err error) {
-	asked, again := false, pause.Backoff{First: firstSweepWait, Most: longestSweepWait}
+	asked, again := false, pause.Backoff{First: policy.FirstSweep, Most: policy.LongestSweep}
 	for n := range sweeps {
 		if n > 0 {
 			if err := again.Wait(ctx); err != nil {

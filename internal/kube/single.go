@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Apply takes over whatever has the name of what it applies. What is made for a match must not: it is created where there is
@@ -132,8 +133,8 @@ func (c *Cluster) remove(ctx context.Context, id plan.ResourceID, label, value s
 			found = nil
 		}
 	}
-	look := pause.Backoff{First: firstLook, Most: longestLook}
-	for deadline := time.Now().Add(leaveLooks); err == nil && found != nil && time.Now().Before(deadline); {
+	look := pause.Backoff{First: policy.FirstGone, Most: policy.LongestGone}
+	for deadline := time.Now().Add(policy.RemoveLooks); err == nil && found != nil && time.Now().Before(deadline); {
 		if err = look.Wait(ctx); err != nil {
 			break
 		}
@@ -153,9 +154,6 @@ func (c *Cluster) remove(ctx context.Context, id plan.ResourceID, label, value s
 		return found.waitsFor(), nil
 	}
 }
-
-// leaveLooks is how long Remove looks.
-const leaveLooks = 200 * time.Millisecond
 
 // Annotate sets annotations of the very object that was found; null removes one. NotFound when it is gone, Unavailable when it
 // is another one by now. Other errors are as Find has them.

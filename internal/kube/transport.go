@@ -13,16 +13,12 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/span"
 )
 
-// A connection on which nothing arrives is asked for a sign of life after silence, and given up after
-// another mute: a host that was switched off is noticed before a request's deadline, not by TCP's.
-const (
-	silence = 8 * time.Second
-	mute    = 4 * time.Second
-	probes  = 2
-)
+// probes is how often a connection on which nothing arrives is asked for a sign of life.
+const probes = 2
 
 // sharedStreams is how many watches go through the connection of the requests, which is one for each of the kinds of a
 // common cluster. API servers take some 100 requests at a time on a connection; the rest is for work.
@@ -52,7 +48,7 @@ func (c *Cluster) connect(access *rest.Config) error {
 	}
 	// The probes are for HTTP/1, which has no pings.
 	dialer := &net.Dialer{Timeout: c.config.Dial, Control: c.config.Networks.Control, KeepAliveConfig: net.KeepAliveConfig{
-		Enable: true, Idle: silence, Interval: mute / probes, Count: probes,
+		Enable: true, Idle: policy.Silence, Interval: policy.Mute / probes, Count: probes,
 	}}
 	build := func(connections int) *http.Transport {
 		return &http.Transport{
@@ -65,7 +61,7 @@ func (c *Cluster) connect(access *rest.Config) error {
 			MaxIdleConnsPerHost: connections,
 			DisableCompression:  true, // most answers are thrown away unread
 			ForceAttemptHTTP2:   true,
-			HTTP2:               &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: mute},
+			HTTP2:               &http.HTTP2Config{SendPingTimeout: policy.Silence, PingTimeout: policy.Mute},
 		}
 	}
 	c.base = strings.TrimSuffix(base.String(), "/")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Collection is where objects of one kind are listed and watched.
@@ -68,7 +69,6 @@ func IsBusy(err error) bool {
 const (
 	watchLeast = 240
 	watchMost  = 480
-	watchGrace = 30 * time.Second
 )
 
 // morePages are those that a list may have beyond what its objects fill.
@@ -234,7 +234,7 @@ func (c *Cluster) watch(ctx context.Context, q Collection, version string) (w st
 	query.Set("timeoutSeconds", strconv.Itoa(seconds))
 	r := request{method: http.MethodGet, path: q.Path, query: query.Encode(), accept: q.accept("PartialObjectMetadata")}
 	err = apart(func() error {
-		w, err = c.stream(ctx, time.Duration(seconds)*time.Second+watchGrace, r)
+		w, err = c.stream(ctx, time.Duration(seconds)*time.Second+policy.WatchGrace, r)
 		return err
 	})
 	return w, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // feed looks at one group for all whose questions about it need the same knowledge.
@@ -65,7 +66,7 @@ func (f *feed) run() {
 		if f.abandoned() {
 			return
 		}
-		pause.Reset(max(o.Interval, min(share*o.Now().Sub(begun), longest)))
+		pause.Reset(max(o.Interval, min(share*o.Now().Sub(begun), policy.LongestStreamLook)))
 	}
 }
 
@@ -77,7 +78,7 @@ func (f *feed) look(ctx context.Context) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, policy.StreamLookTime)
 	defer cancel()
 	// The sign comes first: what changes after it makes the next one another.
 	sign, err := f.signed(ctx)

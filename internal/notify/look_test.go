@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/notify"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // counter is a look at a number, which says how it is used.
@@ -94,7 +95,7 @@ func TestAnyQuestionIsAnsweredFromOneLook(t *testing.T) {
 		require.Equal(t, 1, c.looks)
 		require.Zero(t, c.closed)
 	})
-	at.pass(notify.DefaultLinger + time.Second)
+	at.pass(policy.StreamLinger + time.Second)
 	w.eventually(func() (closed bool) { c.locked(func() { closed = c.closed == 1 }); return closed })
 }
 
@@ -145,7 +146,7 @@ func TestLooksHaveTheirTurn(t *testing.T) {
 	let(nil)
 	require.Equal(t, "+2", string(w.next(s, notify.Change).Data))
 	let(fail.New(fail.Exhausted, "others ask, too"))
-	at.pass(notify.DefaultPatience + time.Second)
+	at.pass(policy.StreamPatience + time.Second)
 	w.next(s, notify.Failed)
 	hub.Close()
 	require.Zero(t, held)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Extent is how much must be known of an owner to answer a question. It can be compared: questions of equal extents are
@@ -106,10 +107,10 @@ func last(kind Kind, cause error, texts ...string) *Event {
 
 // Options are the measures of a Hub; what is zero has the default.
 type Options struct {
-	Interval time.Duration // between two looks at a sign; longer when looking takes long: DefaultInterval
-	Anew     time.Duration // after which a status is evaluated whatever its sign says: DefaultAnew
-	Linger   time.Duration // for which what nobody is subscribed to is kept for who comes back: DefaultLinger
-	// Patience is for how long a status that cannot be evaluated is left as it was: DefaultPatience. What clusters report
+	Interval time.Duration // between two looks at a sign; longer when looking takes long: policy.StreamLook
+	Anew     time.Duration // after which a status is evaluated whatever its sign says: policy.StreamAnew
+	Linger   time.Duration // for which what nobody is subscribed to is kept for who comes back: policy.StreamLinger
+	// Patience is for how long a status that cannot be evaluated is left as it was: policy.StreamPatience. What clusters report
 	// stands no longer than domain.PulseLife.
 	Patience    time.Duration
 	Backlog     int // changes that are kept of a query: DefaultBacklog
@@ -126,25 +127,15 @@ type Options struct {
 
 // The defaults.
 const (
-	DefaultInterval    = 250 * time.Millisecond
-	DefaultAnew        = 10 * time.Second
-	DefaultLinger      = 30 * time.Second
-	DefaultPatience    = time.Minute
 	DefaultBacklog     = 256
 	DefaultSize        = 1 << 20
 	DefaultSubscribers = 10_000
 	DefaultViews       = 1_000
 )
 
-// A look that takes long is followed by a wait that is share times as long, up to longest: a feed takes a fifth of a
+// A look that takes long is followed by a wait that is share times as long, up to policy.LongestStreamLook: a feed takes a fifth of a
 // core, and of the database's time, at most.
-const (
-	share   = 4
-	longest = 5 * time.Second
-)
-
-// lookTime bounds one look.
-const lookTime = 30 * time.Second
+const share = 4
 
 func (o Options) withDefaults() Options {
 	orDuration := func(d *time.Duration, otherwise time.Duration) {
@@ -157,10 +148,10 @@ func (o Options) withDefaults() Options {
 			*n = otherwise
 		}
 	}
-	orDuration(&o.Interval, DefaultInterval)
-	orDuration(&o.Anew, DefaultAnew)
-	orDuration(&o.Linger, DefaultLinger)
-	orDuration(&o.Patience, DefaultPatience)
+	orDuration(&o.Interval, policy.StreamLook)
+	orDuration(&o.Anew, policy.StreamAnew)
+	orDuration(&o.Linger, policy.StreamLinger)
+	orDuration(&o.Patience, policy.StreamPatience)
 	orNumber(&o.Backlog, DefaultBacklog)
 	orNumber(&o.Size, DefaultSize)
 	orNumber(&o.Subscribers, DefaultSubscribers)

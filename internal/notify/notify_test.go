@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/notify/notifytest"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -146,7 +147,7 @@ func TestNothingIsEvaluatedWhileNothingChanges(t *testing.T) {
 	}
 	_, evaluated := w.statuses.Asked()
 	require.Equal(t, 1, evaluated)
-	w.clock.pass(notify.DefaultAnew)
+	w.clock.pass(policy.StreamAnew)
 	w.eventually(func() bool { _, n := w.statuses.Asked(); return n == 2 })
 	require.Zero(t, w.metric("drover_status_changes_total"))
 }
@@ -297,7 +298,7 @@ func TestTheEndIsTold(t *testing.T) {
 }
 
 func TestNothingStandsForLongThatNobodyConfirms(t *testing.T) {
-	for text, patience := range map[string]time.Duration{"": notify.DefaultPatience, "status=ready": domain.PulseLife} {
+	for text, patience := range map[string]time.Duration{"": policy.StreamPatience, "status=ready": domain.PulseLife} {
 		t.Run(text, func(t *testing.T) {
 			w := newWorld(t, notify.Options{})
 			s := w.subscribe(text, "")
@@ -343,7 +344,7 @@ func TestWhoComesBackSoonGoesOn(t *testing.T) {
 	w.next(s, notify.Change)
 	s.Close()
 	require.Zero(t, w.metric("drover_status_subscribers"))
-	w.clock.pass(notify.DefaultLinger + time.Second)
+	w.clock.pass(policy.StreamLinger + time.Second)
 	w.eventually(func() bool { // what was kept for it is forgotten: there is room for another query
 		s, err := w.hub.Subscribe(t.Context(), group, query(t, "output=summary"), "")
 		if err == nil {

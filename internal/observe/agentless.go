@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/pause"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // pageOfObjects is how many objects are asked for at a time.
@@ -21,13 +22,6 @@ const pageOfObjects = 200
 // listsAtOnce is how many kinds are listed at a time: half of what the client lets through, as a watch mostly begins while
 // the first resources are applied.
 const listsAtOnce = 4
-
-// How long a kind that the cluster refuses is left alone: first, since it may be a moment's, and at most, for mostly it
-// lacks a permission. It doubles in between.
-const (
-	refusedFirst = 5 * time.Second
-	refusedMost  = 5 * time.Minute
-)
 
 // agentless hears a cluster by the labelled resources themselves. It holds them as they will be reported.
 type agentless struct {
@@ -118,7 +112,7 @@ func (a *agentless) lose(ctx context.Context, c *kube.Cluster, k *kindFeed, err 
 
 // answers says whether the cluster answers soon.
 func answers(ctx context.Context, c *kube.Cluster) bool {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	ctx, cancel := context.WithTimeout(ctx, policy.Probe)
 	defer cancel()
 	return c.Ping(ctx) == nil
 }
@@ -141,7 +135,7 @@ func (a *agentless) follow(ctx context.Context, c *kube.Cluster) error {
 
 // followKind follows a kind that may be refused, now and then.
 func (a *agentless) followKind(ctx context.Context, c *kube.Cluster, k *kindFeed) error {
-	again := pause.Backoff{First: refusedFirst, Most: refusedMost}
+	again := pause.Backoff{First: policy.FirstRefused, Most: policy.LongestRefused}
 	for {
 		if err := a.list(ctx, c, k); err != nil {
 			return err
@@ -151,7 +145,7 @@ func (a *agentless) followKind(ctx context.Context, c *kube.Cluster, k *kindFeed
 			if err := a.lose(ctx, c, k, k.follow(ctx, c)); err != nil {
 				return err
 			}
-			if time.Since(began) > refusedMost {
+			if time.Since(began) > policy.LongestRefused {
 				again.Reset()
 			}
 		}
@@ -178,7 +172,7 @@ type definitions struct {
 
 // looksAfter says how soon after a change the kinds are looked at: changes come in bursts, and a kind is served a moment
 // after its definition has changed for the last time.
-var looksAfter = []time.Duration{time.Second, 5 * time.Second}
+var looksAfter = []time.Duration{policy.KindsLook, policy.KindsLookAgain}
 
 func newDefinitions() *definitions {
 	d := &definitions{changed: make(chan struct{}, 1)}

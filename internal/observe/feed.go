@@ -8,10 +8,8 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/policy"
 )
-
-// leastWatch is how long a cluster has to keep a watch open: one that closes it sooner would be asked all the time.
-const leastWatch = time.Second
 
 // follower takes what a feed reads. Its calls come one after another.
 type follower interface {
@@ -73,7 +71,7 @@ func (f *feed) ended(ctx context.Context, lasted time.Duration, err error) error
 		return err
 	case err != nil:
 		return err
-	case lasted < leastWatch:
+	case lasted < policy.LeastWatch:
 		return fail.New(fail.Unavailable, "the cluster ends watches at once")
 	}
 	return nil

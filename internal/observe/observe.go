@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Sink takes what is heard. A Watcher never calls it twice at a time for the same app. An error is tried again later.
@@ -58,11 +59,11 @@ func (c Config) withDefaults() Config {
 		value    *time.Duration
 		fallback time.Duration
 	}{
-		{&c.RetryFirst, 500 * time.Millisecond},
-		{&c.RetryMost, 30 * time.Second},
-		{&c.Interval, 500 * time.Millisecond},
+		{&c.RetryFirst, policy.FirstSession},
+		{&c.RetryMost, policy.LongestSession},
+		{&c.Interval, policy.ReportEach},
 		{&c.Silence, bundle.LeaseDuration},
-		{&c.Takeover, 15 * time.Second},
+		{&c.Takeover, policy.Takeover},
 	} {
 		if *d.value == 0 {
 			*d.value = d.fallback

@@ -13,14 +13,11 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // reporters is how many apps are read and reported at a time.
 const reporters = 4
-
-// goodSession is how long a session has to last that another one may follow at once, before anybody is told: it is a
-// connection that broke, not a cluster that is gone.
-const goodSession = 5 * time.Second
 
 // Run watches until ctx ends, and returns the cause of that.
 func (w *Watcher) Run(ctx context.Context) error {
@@ -77,17 +74,14 @@ func (w *Watcher) session(ctx context.Context) (good bool, err error) {
 		g.Go(func() error { return w.auto.await(ctx, c) })
 	}
 	err = g.Wait()
-	return time.Since(connected) >= goodSession, err
+	return time.Since(connected) >= policy.GoodSession, err
 }
-
-// probeTime is how long a cluster may take to answer of which everybody believes that it is heard.
-const probeTime = 3 * time.Second
 
 // probe makes sure that the cluster answers: a session that goes on where the last one ended may have nothing to list.
 func (w *Watcher) probe(ctx context.Context, c *kube.Cluster) error {
 	if w.said != nil && w.said.Connected {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, probeTime)
+		ctx, cancel = context.WithTimeout(ctx, policy.Probe)
 		defer cancel()
 	}
 	return c.Ping(ctx)

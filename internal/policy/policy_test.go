@@ -55,6 +55,35 @@ func TestTimesAreInOrder(t *testing.T) {
 		"who asks the engine for a list or an explanation answers without it in time": {
 			{"SignCounts", policy.SignCounts}, {"ListCounts", policy.ListCounts}, {"Describe", policy.Describe}, {"Explain", policy.Explain}, {"Plain", policy.Plain},
 		},
+		"who has lost a right ends within ten seconds": {{"BookFresh, Standing and BookTime", policy.BookFresh + policy.Standing + policy.BookTime}, {"ten seconds, or as long", 10*time.Second + 1}},
+		"rights are known as long as they may be read": {{"BookFresh", policy.BookFresh}, {"BookTime", policy.BookTime}, {"BookGood", policy.BookGood}},
+		"a request has a slot, or is refused, before it is cut": {
+			{"YoungFor", policy.YoungFor}, {"AdmitWait", policy.AdmitWait}, {"PacedWait", policy.PacedWait}, {"Plain", policy.Plain},
+		},
+		"who found no slot comes again": {{"AdmitLater", policy.AdmitLater}, {"AdmitLatest", policy.AdmitLatest}},
+		"the operations of a project are counted before the number is too old": {
+			{"RunningFresh", policy.RunningFresh}, {"CountTime", policy.CountTime}, {"RunningStale", policy.RunningStale},
+		},
+		"the documents of a project are counted before the number is too old": {
+			{"UsageFresh", policy.UsageFresh}, {"UsageTime", policy.UsageTime}, {"UsageRare", policy.UsageRare}, {"UsageStale", policy.UsageStale},
+		},
+		"looks of a stream": {
+			{"StreamLook", policy.StreamLook}, {"LongestStreamLook", policy.LongestStreamLook}, {"StreamAnew", policy.StreamAnew},
+			{"StreamLookTime", policy.StreamLookTime}, {"StreamPatience", policy.StreamPatience},
+		},
+		"an attempt that goes on has come further than a request of the one before": {{"StoreCall", policy.StoreCall}, {"ClusterRequest", policy.ClusterRequest}, {"Outlasts", policy.Outlasts}},
+		"a call of the store ends before a request that makes it":                   {{"StoreCall", policy.StoreCall}, {"Plain", policy.Plain}},
+		"nobody follows a chain to an entry that was removed, or puts one there":    {{"TailAge", policy.TailAge}, {"FollowAge", policy.FollowAge}, {"ChangesKept", policy.ChangesKept}},
+		"a blob that is wanted is noted before it is taken for unwanted":            {{"twice Touch", 2 * policy.Touch}, {"Unwanted", policy.Unwanted}},
+		"a cluster that was switched off is noticed before a request is over": {
+			{"Dial", policy.Dial}, {"Handshake", policy.Handshake}, {"Silence and Mute", policy.Silence + policy.Mute}, {"ClusterRequest", policy.ClusterRequest},
+		},
+		"a cluster says whether it answers before a try of it is over":    {{"Probe", policy.Probe}, {"Ping", policy.Ping}, {"ClusterCheck", policy.ClusterCheck}},
+		"looks at what was removed":                                       {{"FirstGone", policy.FirstGone}, {"RemoveLooks", policy.RemoveLooks}, {"LongestGone", policy.LongestGone}, {"StageWait", policy.StageWait}},
+		"looks for remnants":                                              {{"FirstSweep", policy.FirstSweep}, {"LongestSweep", policy.LongestSweep}, {"Remnants", policy.Remnants}},
+		"sessions with a cluster":                                         {{"FirstSession", policy.FirstSession}, {"LeastWatch", policy.LeastWatch}, {"GoodSession", policy.GoodSession}, {"LongestSession", policy.LongestSession}},
+		"kinds that a cluster refuses":                                    {{"FirstRefused", policy.FirstRefused}, {"LongestRefused", policy.LongestRefused}},
+		"looks at kinds":                                                  {{"KindsLook", policy.KindsLook}, {"KindsLookAgain", policy.KindsLookAgain}},
 		"a write that is refused is taken back before its request is cut": {{"Undo", policy.Undo}, {"Plain", policy.Plain}},
 		"a cluster is tried while it is registered":                       {{"ClusterTry", policy.ClusterTry}, {"ClusterCheck", policy.ClusterCheck}, {"Plain", policy.Plain}},
 		"watches are waited for a part of the time for which they stand":  {{"SignWatchesWait", policy.SignWatchesWait}, {"SignWatches", policy.SignWatches}},
@@ -80,10 +109,13 @@ func TestTimesAreInOrder(t *testing.T) {
 	}
 }
 
-// homes are the packages whose times live here, with their file that may have some: what only workflows wait for.
+// homes are the packages whose times live here, with their file that may have some.
 var homes = map[string]string{
 	"api": "", "worker": "", "activities": "", "internal/engine": "", "internal/service": "", "internal/match": "",
-	"workflows": "policies.go",
+	"internal/door": "", "internal/notify": "", "internal/observe": "", "internal/store": "",
+	"workflows":        "policies.go", // what only workflows wait for
+	"internal/explain": "text.go",     // which words a time is told by
+	"internal/kube":    "account.go",  // what a command waits for that somebody looks at
 }
 
 // TestNoTimesElsewhere: a time that is written where it is used is one that no other time can be compared with.

@@ -17,12 +17,8 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/secret"
-)
-
-const (
-	// touchInterval is how old the note may get that a blob was wanted; see SweepBlobs.
-	touchInterval = time.Hour
 )
 
 // blobHead is the document that makes a blob visible. A small blob is in it; a large one is in chunks,
@@ -30,7 +26,7 @@ const (
 type blobHead struct {
 	ID     domain.Digest `bson:"_id"`
 	Size   int           `bson:"size"`   // bytes, not compressed
-	Wanted time.Time     `bson:"wanted"` // when it was put last, to within touchInterval
+	Wanted time.Time     `bson:"wanted"` // when it was put last, to within policy.Touch
 	Key    string        `bson:"key"`    // the name of the key that opens it
 	Data   []byte        `bson:"data"`   // zstd, sealed
 	Upload bson.ObjectID `bson:"upload"`
@@ -136,7 +132,7 @@ func (s *Store) putPart(ctx context.Context, heads *mongo.Collection, blobs map[
 	for _, id := range ids {
 		wanted, found := there[id]
 		switch {
-		case found && s.now().Sub(wanted) < touchInterval:
+		case found && s.now().Sub(wanted) < policy.Touch:
 			continue
 		case found:
 			if _, err := s.PutBlob(ctx, blobs[id]); err != nil {
@@ -171,7 +167,7 @@ func (s *Store) want(ctx context.Context, digest domain.Digest) (bool, error) {
 	if fail.Is(err, fail.NotFound) {
 		return false, nil
 	}
-	if err != nil || s.now().Sub(head.Wanted) < touchInterval {
+	if err != nil || s.now().Sub(head.Wanted) < policy.Touch {
 		return err == nil, err
 	}
 	ctx, cancel := s.deadline(ctx)

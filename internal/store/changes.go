@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // The changes of what clusters say of an app context are a chain: each has the version before it in its _id, its own version,
@@ -23,12 +24,6 @@ import (
 // An entry is removed when it is old. A writer puts nothing at a place that it has not known to be the last one for long, so
 // that it never takes the place of an entry that was removed, and a reader that has not looked for long reads everything.
 const (
-	// changesKept is for how long an entry is kept.
-	changesKept = 5 * time.Minute
-	// followAge is for how long after its last look a reader follows the chain.
-	followAge = time.Minute
-	// tailAge is for how long a writer goes by what it knows of the end of the chain.
-	tailAge = 10 * time.Second
 	// maxSteps bounds how far anybody follows it.
 	maxSteps = 1000
 	// trimmedAtOnce is how many old entries are removed by one call.
@@ -121,7 +116,7 @@ func (c *chains) of(contextID string) (known *chain, ok bool) {
 // gatherer comes here at a time.
 func (s *Store) putChanges(ctx context.Context, contextID string, ids []string) error {
 	c, known := s.chains.of(contextID)
-	if !known || s.now().Sub(c.at) > tailAge {
+	if !known || s.now().Sub(c.at) > policy.TailAge {
 		if err := s.findTail(ctx, contextID, c); err != nil {
 			return err
 		}
@@ -182,7 +177,7 @@ func (s *Store) step(ctx context.Context, contextID string, c *chain) error {
 
 // adopt takes what others have left of the chain that is old, to be trimmed with what this process has added.
 func (s *Store) adopt(ctx context.Context, contextID string, c *chain) error {
-	old := s.now().Add(-changesKept)
+	old := s.now().Add(-policy.ChangesKept)
 	return each(ctx, s, s.changes(contextID), below(contextID), func() *changeDoc { return &changeDoc{} }, func(d *changeDoc) {
 		if d.Version.Timestamp().Before(old) {
 			c.entries = append([]chainEntry{{d.ID, d.Version.Timestamp()}}, c.entries...)
@@ -192,7 +187,7 @@ func (s *Store) adopt(ctx context.Context, contextID string, c *chain) error {
 
 // trim removes what is old of the chain, if it is so many entries or more.
 func (s *Store) trim(ctx context.Context, contextID string, c *chain, least int) error {
-	n, old := 0, s.now().Add(-changesKept)
+	n, old := 0, s.now().Add(-policy.ChangesKept)
 	for n < len(c.entries) && c.entries[n].at.Before(old) {
 		n++
 	}
@@ -239,7 +234,7 @@ func (s *Store) ObservationsSince(ctx context.Context, contextID, version string
 // changedBetween follows the chain from one version to another; known is false when the one does not lead to the other, or
 // was the last one too long ago.
 func (s *Store) changedBetween(ctx context.Context, contextID, from, to string, at time.Time) (ids []string, known bool, err error) {
-	if s.now().Sub(at) > followAge {
+	if s.now().Sub(at) > policy.FollowAge {
 		return nil, false, nil
 	}
 	place, placeErr := bson.ObjectIDFromHex(cmp.Or(from, bson.NilObjectID.Hex()))

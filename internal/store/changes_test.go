@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // says has a writer store what a cluster says of an app.
@@ -66,7 +67,7 @@ func TestWhatHasChangedSinceAVersion(t *testing.T) {
 	require.Empty(t, changed)
 
 	at := p.now
-	p.now = p.now.Add(followAge + time.Second)
+	p.now = p.now.Add(policy.FollowAge + time.Second)
 	changed, _ = p.since(version, at)
 	require.Equal(t, []string{"all"}, changed, "nobody has looked for long")
 	changed, _ = p.since(bson.NewObjectID().Hex(), p.now)
@@ -141,14 +142,14 @@ func TestOldChangesAreRemoved(t *testing.T) {
 		p.says(p.writer, "app", "a", fmt.Sprint("old", i))
 	}
 	_, version := p.since("", p.now)
-	p.now = p.now.Add(changesKept + time.Second)
+	p.now = p.now.Add(policy.ChangesKept + time.Second)
 	p.says(p.writer, "app", "a", "new")
 	require.LessOrEqual(t, p.entries(), trimmedAtOnce)
 	p.says(p.reader, "app", "b", "new") // it knows an end that was removed
 	changed, _ := p.since(version, p.now)
 	require.Equal(t, []string{"app/a", "app/b"}, changed)
 
-	p.now = p.now.Add(changesKept + time.Second)
+	p.now = p.now.Add(policy.ChangesKept + time.Second)
 	restarted := newPairOn(p)
 	p.says(restarted, "app", "c", "new")
 	require.Equal(t, 1, p.entries(), "what those left that are gone is removed too")
@@ -201,7 +202,7 @@ func TestOnlyWhatHasChangedIsRead(t *testing.T) {
 	require.Equal(t, first[0], second[0], "it was not read")
 	require.NotEqual(t, first[1], second[1])
 	require.Equal(t, "c", second[2][:1])
-	p.now = p.now.Add(observedAge)
+	p.now = p.now.Add(policy.ObservedAge)
 	require.NotEqual(t, first[0], names()[0])
 
 	before := names()

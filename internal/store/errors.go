@@ -5,12 +5,12 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // MongoDB's codes for credentials that it does not accept, and for a server that is not the primary, or
@@ -23,9 +23,6 @@ var (
 
 // sqliteFull is how FerretDB passes SQLite's SQLITE_FULL on, as an internal error.
 const sqliteFull = "database or disk is full"
-
-// roomAfter is how long somebody needs at least to make room.
-const roomAfter = 30 * time.Second
 
 // kindOf turns the driver's errors into the product's. context.Canceled and errors of package fail pass
 // through. A duplicate key and an absent document are named by the callers, who know the thing.
@@ -45,7 +42,7 @@ func kindOf(err error) error {
 		return fail.Wrap(err, fail.Unavailable, "the database refuses the credentials")
 	case hasCode(err, fullDisk), strings.Contains(err.Error(), sqliteFull):
 		full := fail.Wrap(err, fail.Unavailable, "the database's disk is full: nothing can be stored until there is room")
-		full.RetryAfter = roomAfter
+		full.RetryAfter = policy.RoomAfter
 		return full
 	case errors.As(err, &selection), hasCode(err, notPrimary), errors.Is(err, mongo.ErrClientDisconnected):
 		return fail.Wrap(err, fail.Unavailable, "the database cannot be reached")

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 type homeDoc struct {
@@ -35,9 +36,6 @@ func (s *Store) movedHomes(ctx context.Context) error {
 	return err
 }
 
-// homesStand is how long homes are kept, if nobody says that they have changed: a process may die between the two writes.
-const homesStand = 20 * time.Second
-
 // keptHomes are all homes as they were read last. The embedded database goes over them for every question but one by id.
 type keptHomes struct {
 	mu      sync.Mutex
@@ -56,7 +54,7 @@ func (s *Store) Homes(ctx context.Context, tenant string) ([]domain.Home, error)
 	k := &s.keptHomes
 	k.mu.Lock()
 	all := k.all
-	known := version != "" && version == k.version && time.Since(k.read) < homesStand
+	known := version != "" && version == k.version && time.Since(k.read) < policy.HomesStand
 	k.mu.Unlock()
 	if !known {
 		began := time.Now()

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // storedMark is since when a resource's JSON has been stored as it is.
@@ -19,10 +20,6 @@ type storedMark struct {
 	sum    uint64 // sumOf the JSON
 	stored time.Time
 }
-
-// clockSkew is by how much clocks of processes that write observations may differ. A time that is further ahead is wrong:
-// what is stored in its place has the writer's own.
-const clockSkew = time.Minute
 
 // sumOf tells a resource's JSON from others; never 0.
 func sumOf(data []byte) uint64 {
@@ -103,7 +100,7 @@ func markedAfter(known map[plan.ResourceID]storedMark, o *domain.Observation, no
 		r := &o.Resources[i]
 		m := storedMark{sum: sumOf(r.JSON), stored: now}
 		was, ok := known[identityOf(r)]
-		if ok && (was.sum == m.sum || was.stored.After(now) && was.stored.Sub(now) <= clockSkew) {
+		if ok && (was.sum == m.sum || was.stored.After(now) && was.stored.Sub(now) <= policy.ClockSkew) {
 			m.stored = was.stored
 		}
 		marks[i] = m

@@ -12,15 +12,13 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/secret"
 )
 
 // Bounds of what is kept of observations.
 const (
-	// observedAge is for how long it is not read again as a whole: whoever dies between writing an observation and the
-	// version of its context leaves the old one. It is longer where reading takes long, which may cost a part of
-	// observedShare of the time.
-	observedAge   = time.Second
+	// observedShare is the part of the time that reading observations as a whole may cost: where it takes long it is done less often.
 	observedShare = 50
 	// observedBytes is the most of it in memory.
 	observedBytes = 64 << 20
@@ -40,7 +38,7 @@ type saidOfApp struct {
 
 // old says whether it is to be read as a whole again, or, at half, will be soon.
 func (a *saidOfApp) old(now time.Time, part time.Duration) bool {
-	return now.Sub(a.whole) >= max(observedAge, observedShare*a.took)/part
+	return now.Sub(a.whole) >= max(policy.ObservedAge, observedShare*a.took)/part
 }
 
 // saidOfCluster is what a cluster said of an app.

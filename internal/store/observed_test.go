@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/mongotest"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/secret"
 )
 
@@ -86,7 +87,7 @@ func TestAnObservationWhoseWriterDiedIsSeenSoon(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, changed)
 	require.Equal(t, "Ready", p.said(), "it is kept")
-	p.now = p.now.Add(observedAge)
+	p.now = p.now.Add(policy.ObservedAge)
 	require.Equal(t, "NotReady", p.said())
 }
 
@@ -96,7 +97,7 @@ func TestWhoAsksWhileItGetsOldHasItReadForOthers(t *testing.T) {
 	require.Equal(t, "Ready", p.said())
 	_, err := p.writer.putObservation(t.Context(), p.observation("NotReady"))
 	require.NoError(t, err)
-	p.now = p.now.Add(observedAge / 2)
+	p.now = p.now.Add(policy.ObservedAge / 2)
 	require.Eventually(t, func() bool { return p.said() == "NotReady" }, waitTime, time.Millisecond)
 }
 
@@ -165,7 +166,7 @@ func TestWatchesOfAnotherProcess(t *testing.T) {
 	require.NoError(t, p.writer.Pulse(ctx, "watcher", p.now.Add(time.Second)))
 	require.Equal(t, p.now, seen().Pulse, "an old pulse proves less")
 	require.Same(t, before, p.reader.watchesSaid.Load())
-	p.now = p.now.Add(pulsesAge)
+	p.now = p.now.Add(policy.PulsesAge)
 	require.Equal(t, pairBegan.Add(time.Second), seen().Pulse)
 	require.Same(t, &before.watches[0], &p.reader.watchesSaid.Load().watches[0], "watches are not read again")
 	require.NoError(t, p.writer.EndPulse(ctx, "watcher"))

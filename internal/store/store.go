@@ -16,14 +16,14 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/share"
 )
 
 // Defaults of Config.
 const (
-	defaultTimeout = 10 * time.Second
-	defaultCache   = 128 << 20
+	defaultCache = 128 << 20
 	// defaultAtOnce is how many commands a process has a database do at a time, where its URI says nothing else (maxPoolSize). What waits
 	// for its turn here can still be given up by who asked for it; what has been sent cannot.
 	defaultAtOnce = 32
@@ -100,7 +100,7 @@ func Open(c Config) (*Store, error) {
 		return nil, errors.New("the store needs keys to seal with")
 	}
 	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
+		c.Timeout = policy.StoreCall
 	}
 	if c.Cache == 0 {
 		c.Cache = defaultCache

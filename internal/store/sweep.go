@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // SweepBlobs removes the blobs that keep does not want, and what uploads left that never came to their
@@ -17,7 +18,7 @@ import (
 // whoever puts a blob stores the reference to it afterwards. removed counts blobs. Any number of sweeps
 // and puts may run at the same time.
 func (s *Store) SweepBlobs(ctx context.Context, keep func(domain.Digest) bool, olderThan time.Duration) (removed int, err error) {
-	before := s.now().Add(-max(olderThan, 2*touchInterval))
+	before := s.now().Add(-max(olderThan, 2*policy.Touch))
 	for n := range uint32(partitions) {
 		swept, err := s.sweepHeads(ctx, n, keep, before)
 		removed += swept

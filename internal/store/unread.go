@@ -12,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/secret"
 )
 
@@ -27,11 +28,8 @@ type unread struct {
 // unreadID is where one is: collection and _id.
 type unreadID struct{ collection, id string }
 
-// unreadKept is for how long it is told of: what nobody reads any more may be gone. mostUnread bounds what is known.
-const (
-	unreadKept = time.Hour
-	mostUnread = 10_000
-)
+// mostUnread bounds what is known.
+const mostUnread = 10_000
 
 // note takes into account how a document was read.
 func (u *unread) note(collection string, document bson.Raw, err error) {
@@ -69,7 +67,7 @@ func (u *unread) say(say measure.Say) {
 	defer u.mu.Unlock()
 	all, now := map[string]int{}, u.now()
 	for id, at := range u.at {
-		if now.Sub(at) > unreadKept {
+		if now.Sub(at) > policy.UnreadKept {
 			delete(u.at, id)
 			continue
 		}

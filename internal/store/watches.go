@@ -14,10 +14,8 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
-
-// pulseKept is after how long what a watcher left that was killed is removed.
-const pulseKept = 24 * time.Hour
 
 // watchDoc is what a watcher, which is one attempt at a watching activity, says of a cluster. It holds only while the watcher has a pulse.
 type watchDoc struct {
@@ -90,9 +88,6 @@ func (s *Store) putWatchesVersion(changes []struct{}) []error {
 }
 
 const (
-	// pulsesAge is for how long pulses are not read again. Whoever asks judges each time whether they still prove what watchers
-	// said: an old pulse can only prove less. The first and the end of a watcher's pulses have the version changed.
-	pulsesAge = 250 * time.Millisecond
 	// watchesAge is for how long watches are not read again though their version is the same: whoever dies between writing a watch
 	// and the version leaves the old one. It is longer where reading takes long, which may cost a part of watchesShare of the time.
 	watchesAge, watchesShare = domain.PulseLife, 50
@@ -111,7 +106,7 @@ type said struct {
 }
 
 // Watches is what was last said of clusters, with every watch that was written before the call, and with pulses as they were
-// pulsesAge ago or later; nil clusters are all. Who said it lived at least until Watch.Pulse, and what it said held until then. What
+// policy.PulsesAge ago or later; nil clusters are all. Who said it lived at least until Watch.Pulse, and what it said held until then. What
 // it returns is shared, and must not be changed.
 func (s *Store) Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
 	heard, err := s.said(ctx)
@@ -155,7 +150,7 @@ func (s *Store) said(ctx context.Context) (*said, error) {
 // lastSaid is what was read last; nil where it is of another version, or too old.
 func (s *Store) lastSaid(version string) *said {
 	kept := s.watchesSaid.Load()
-	if kept == nil || kept.version != version || kept.changes != s.pulsesChanged.Load() || s.now().Sub(kept.at) >= pulsesAge {
+	if kept == nil || kept.version != version || kept.changes != s.pulsesChanged.Load() || s.now().Sub(kept.at) >= policy.PulsesAge {
 		return nil
 	}
 	return kept
@@ -237,7 +232,7 @@ func (s *Store) Pulse(ctx context.Context, watcher string, at time.Time) error {
 	if err := s.watched(ctx, nil); err != nil {
 		return err
 	}
-	old := bson.D{{Key: "at", Value: bson.D{{Key: "$lt", Value: at.Add(-pulseKept)}}}}
+	old := bson.D{{Key: "at", Value: bson.D{{Key: "$lt", Value: at.Add(-policy.PulseKept)}}}}
 	if err := s.deleteMany(ctx, s.pulses(), old); err != nil {
 		return fmt.Errorf("remove old pulses: %w", err)
 	}
