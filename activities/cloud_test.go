@@ -78,6 +78,17 @@ func (d *documents) Replace(_ context.Context, o domain.Object) error {
 	return nil
 }
 
+func (d *documents) Referring(_ context.Context, n *domain.Noun, key domain.Key) (domain.Key, bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for k, o := range d.byKey {
+		if r, ok := o.(domain.Referrer); ok && o.Noun() == n && slices.ContainsFunc(r.References(), func(to domain.Reference) bool { return to.Key == key }) {
+			return k, true, nil
+		}
+	}
+	return "", false, nil
+}
+
 func (d *documents) ActiveInstances(context.Context) ([]*domain.Instance, error) { return nil, nil }
 
 func copied(o domain.Object) domain.Object {
@@ -419,4 +430,33 @@ func TestCloudWhoseInstantiateWasEndedByHand(t *testing.T) {
 			require.Contains(t, fail.TextOf(err), c.wants)
 		})
 	}
+}
+
+// TestCloudThatAGroupCameToName is not terminated: whoever was asked to has looked, and slept until there was one.
+func TestCloudThatAGroupCameToName(t *testing.T) {
+	cloud := level1()
+	cloud.History.Append(domain.Instantiated, "1", 1, begun)
+	group := &domain.DeploymentIntentGroup{
+		Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "dig"},
+		Spec: domain.DeploymentIntentGroupSpec{LogicalCloud: "lc"}, History: domain.NewHistory(begun),
+	}
+	d := newDocuments(cloud, group)
+	require.NoError(t, d.PutInstance(t.Context(), &domain.Instance{
+		ContextID: "1", Owner: cloudKey, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated,
+	}))
+	l := &activities.Control{Store: d, Runs: closed{}, Now: func() time.Time { return begun }}
+	in := activities.RecordInput{
+		Scope: domain.Scope{Owner: cloudKey, ContextID: "1", Operation: domain.OpTerminate}, Seen: domain.Seen{Status: domain.ContextInstantiated},
+	}
+	err := l.Record(t.Context(), in)
+	require.True(t, fail.Is(err, fail.Invalid), "%v", err)
+	require.Contains(t, fail.TextOf(err), "Found at least one DIG associated with Logical Cloud")
+	require.Equal(t, domain.ContextInstantiated, d.instances["1"].Status)
+	require.Zero(t, d.replaces)
+
+	delete(d.byKey, domain.KeyOf(group))
+	require.NoError(t, l.Record(t.Context(), in))
+	require.Equal(t, domain.ContextTerminating, d.instances["1"].Status)
+	d.byKey[domain.KeyOf(group)] = group
+	require.NoError(t, l.Record(t.Context(), in), "done again, after one has come that will find no cloud")
 }

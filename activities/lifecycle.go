@@ -30,6 +30,8 @@ type Store interface {
 	Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error)
 	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
 	ListUnder(ctx context.Context, noun *domain.Noun, prefix domain.Key) ([]domain.Object, error)
+	// Referring finds a document of the noun that refers to key.
+	Referring(ctx context.Context, noun *domain.Noun, key domain.Key) (holder domain.Key, found bool, err error)
 	Replace(ctx context.Context, o domain.Object) error
 
 	PutBlob(ctx context.Context, data []byte) (domain.Digest, error)
@@ -94,8 +96,9 @@ type Control struct {
 }
 
 // Record changes the owner's state by compare-and-set and writes the context's record. Doing it again
-// changes nothing. Conflict when the owner's state does not allow the operation, or changed meanwhile; then nothing of it
-// is there, and what an earlier attempt may have sent comes to nothing.
+// changes nothing. Conflict when the owner's state does not allow the operation, or changed meanwhile, and Invalid when a group
+// came to name a logical cloud that is to be terminated; then nothing of it is there, and what an earlier attempt may have sent comes
+// to nothing.
 func (l *Control) Record(ctx context.Context, in RecordInput) error {
 	stop := beat(ctx) // a slow database must not cost the lease
 	defer stop()
@@ -216,7 +219,21 @@ func (l *Control) advance(ctx context.Context, owner domain.Owner, in RecordInpu
 	if p := in.Prepared; p != nil {
 		asked.Made = &outcome.Made{OwnerRevision: p.OwnerRevision, Label: p.Label}
 	}
+	if cloud, ok := owner.(*domain.LogicalCloud); ok && in.Operation == domain.OpTerminate {
+		if err := l.unused(ctx, cloud); err != nil {
+			return err
+		}
+	}
 	return l.carryOut(ctx, owner, outcome.Accept(owner, last, asked, l.Now()))
+}
+
+// unused checks that no group names a cloud that is to be terminated. Whoever asked has looked, too; but it may have slept since.
+func (l *Control) unused(ctx context.Context, cloud *domain.LogicalCloud) error {
+	group, found, err := l.Store.Referring(ctx, domain.DeploymentIntentGroups, domain.KeyOf(cloud))
+	if err != nil || !found {
+		return err
+	}
+	return cloud.UsedBy(group)
 }
 
 // known is the record of a context, nil where there is none.

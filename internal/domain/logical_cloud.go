@@ -196,6 +196,13 @@ func (o *LogicalCloud) Decide(c ContextStatus, op Operation) (Transition, error)
 	}
 }
 
+// UsedBy is why a cloud that a group names is not terminated; EMCO answers this with 400.
+func (o *LogicalCloud) UsedBy(group Key) error {
+	_, name := Cut(DeploymentIntentGroups, group)
+	return fail.New(fail.Invalid, "Found at least one DIG associated with Logical Cloud attempted to be terminated: %s %q (%s)",
+		DeploymentIntentGroups.Title, name, group)
+}
+
 func (o *LogicalCloud) decideStop(c ContextStatus, next int) (Transition, error) {
 	s := o.History.State()
 	switch {

@@ -161,8 +161,7 @@ func (s *Service) terminateCloud(ctx context.Context, key domain.Key) error {
 		return err
 	}
 	if found {
-		return fail.New(fail.Invalid, "Found at least one DIG associated with Logical Cloud attempted to be terminated: %s (%s)",
-			describe(domain.DeploymentIntentGroups, group), group)
+		return cloud.UsedBy(group)
 	}
 	if !cloud.Admin() {
 		return s.operations.Terminate(ctx, key)
