@@ -93,8 +93,9 @@ func New(d Deps) (*echo.Echo, error) {
 	router.Pre(plural, slashed)
 	// What observes a request stands around what may panic or refuse it, so that it sees every answer.
 	router.Use(
-		// Its own metrics would have the names of hosts that clients make up.
-		echo.WrapMiddleware(otelhttp.NewMiddleware("drover api", otelhttp.WithFilter(isAPI), otelhttp.WithMeterProvider(noop.NewMeterProvider()))),
+		// Its own metrics would have the names of hosts that clients make up. Who asks is not known yet: what he says of his trace is a link.
+		echo.WrapMiddleware(otelhttp.NewMiddleware("drover api", otelhttp.WithFilter(isAPI), otelhttp.WithMeterProvider(noop.NewMeterProvider()),
+			otelhttp.WithPublicEndpointFn(func(*http.Request) bool { return true }))),
 		identify,
 		e.observe,
 		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableErrorHandler: true, LogErrorFunc: e.logPanic}),

@@ -109,7 +109,7 @@ func (e *agency) agentWith(credentials ...string) *harness.TenantAgent {
 	}, credentials...)...)
 }
 
-// traced waits until the agent has told what runs, and of a rule that it has carried over, which is one trace with what the API did.
+// traced waits until the agent has told what runs, and of a rule that it has carried over, to which what the API did is linked.
 func (e *agency) traced(ctx context.Context) {
 	e.Helper()
 	harness.Until(ctx, e, "the agent's traces", func() bool {
@@ -122,7 +122,9 @@ func (e *agency) traced(ctx context.Context) {
 			}
 		}
 		return told && slices.ContainsFunc(all, func(x harness.Span) bool {
-			return x.Service == "drover-api" && x.Attributes["drover.verb"] == "create" && carried[x.Trace] && all.below(x, "carry rule")
+			return x.Service == "drover-api" && x.Attributes["drover.verb"] == "create" && slices.ContainsFunc(all, func(call harness.Span) bool {
+				return call.Trace == x.Trace && slices.ContainsFunc(call.Links, func(link string) bool { return carried[link] }) && all.below(x, call.Name)
+			})
 		})
 	})
 }

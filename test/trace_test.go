@@ -56,15 +56,22 @@ func TestTraces(t *testing.T) {
 	d := s.Deployment(ctx, clusters, client.App{Name: "web", Chart: harness.Chart(t, "web", secret)})
 	do(ctx, t, d, "approve")
 
-	ask := func(operation, trace string) *harness.Raw {
+	const theirs = "11111111111111111111111111111111" // the callers' trace, to which those of requests are linked
+	// ask has something done, and gives the trace of the request.
+	ask := func(operation string) (*harness.Raw, string) {
 		t.Helper()
 		answer := s.Send(ctx, http.MethodPost, s.At(d.Key())+"/"+operation,
-			map[string]string{"Traceparent": "00-" + trace + "-00f067aa0ba902b7-01", "Accept": "application/json"}, "")
-		require.True(t, strings.HasPrefix(answer.Header.Get("Traceparent"), "00-"+trace+"-"), "%v", answer.Header)
-		return answer
+			map[string]string{"Traceparent": "00-" + theirs + "-00f067aa0ba902b7-01", "Accept": "application/json"}, "")
+		parts := strings.Split(answer.Header.Get("Traceparent"), "-")
+		require.Len(t, parts, 4, "%v", answer.Header)
+		return answer, parts[1]
 	}
-	const began, stop, end, again, refused = "11111111111111111111111111111111", "22222222222222222222222222222222",
-		"33333333333333333333333333333333", "44444444444444444444444444444444", "55555555555555555555555555555555"
+	accepted := func(operation string) (trace string) {
+		t.Helper()
+		answer, trace := ask(operation)
+		require.Equal(t, http.StatusAccepted, answer.Code)
+		return trace
+	}
 	seen := func(what string, is func(all spans) bool) (all spans) {
 		t.Helper()
 		harness.Until(ctx, t, what, func() bool {
@@ -87,7 +94,7 @@ func TestTraces(t *testing.T) {
 
 	// One cluster is away, so that there are retries.
 	clusters[1].Down()
-	require.Equal(t, http.StatusAccepted, ask("instantiate", began).Code)
+	began := accepted("instantiate")
 	seen("three attempts at the cluster that is away", func(all spans) bool { return len(all.of(began, "ApplyToCluster")) >= 5 })
 	x, err := d.API.Explain(ctx, d.Key())
 	require.NoError(t, err)
@@ -100,13 +107,13 @@ func TestTraces(t *testing.T) {
 	clusters[1].Up(t)
 	s.Await(ctx, d, "Instantiated")
 	all := seen("the end of the operation", func(all spans) bool { return len(all.of(began, "Instantiate")) > 0 })
-	accepted := all.of(began, "accept instantiate")
-	require.Len(t, accepted, 1)
-	require.Equal(t, "drover-api", accepted[0].Service)
-	require.Equal(t, string(d.Key()), accepted[0].Attributes["drover.owner"])
+	taken := all.of(began, "accept instantiate")
+	require.Len(t, taken, 1)
+	require.Equal(t, "drover-api", taken[0].Service)
+	require.Equal(t, string(d.Key()), taken[0].Attributes["drover.owner"])
 	require.True(t, slices.ContainsFunc(all, func(x harness.Span) bool {
-		return x.Trace == began && x.Parent == "00f067aa0ba902b7" && strings.HasPrefix(x.Name, "POST ") && all.below(accepted[0], x.Name)
-	}), "the request is below its caller's")
+		return x.Trace == began && x.Parent == "" && slices.Contains(x.Links, theirs) && strings.HasPrefix(x.Name, "POST ") && all.below(taken[0], x.Name)
+	}), "the request is linked to its caller's")
 	inOrder(all, began, "accept instantiate", "Instantiate", "DeployApp", "ApplyToCluster", "cluster GET")
 	root := all.of(began, "Instantiate")
 	require.Len(t, root, 1, "a run is recorded once")
@@ -130,7 +137,7 @@ func TestTraces(t *testing.T) {
 	require.True(t, stored, "what is asked of the store is below who asks")
 
 	// A request that is refused names its trace.
-	answer := ask("instantiate", refused)
+	answer, refused := ask("instantiate")
 	require.Equal(t, http.StatusConflict, answer.Code)
 	var problem struct {
 		TraceID string `json:"traceID"`
@@ -140,9 +147,9 @@ func TestTraces(t *testing.T) {
 
 	// A terminate is a trace of its own, and so is the request that stops it.
 	clusters[1].Down()
-	require.Equal(t, http.StatusAccepted, ask("terminate", end).Code)
+	end := accepted("terminate")
 	seen("attempts to delete", func(all spans) bool { return len(all.of(end, "DeleteFromCluster")) >= 2 })
-	require.Equal(t, http.StatusAccepted, ask("stop", stop).Code)
+	stop := accepted("stop")
 	s.Await(ctx, d, "TerminateFailed")
 	all = seen("the end of the terminate", func(all spans) bool {
 		return len(all.of(end, "Terminate")) > 0 && len(all.of(end, "stop")) > 0
@@ -155,7 +162,7 @@ func TestTraces(t *testing.T) {
 	require.Empty(t, all.of(stop, "Terminate"))
 
 	clusters[1].Up(t)
-	require.Equal(t, http.StatusAccepted, ask("terminate", again).Code)
+	again := accepted("terminate")
 	s.Await(ctx, d, "Terminated")
 
 	// A watch serves all who come later: it is in no deployment's trace, and says by whom it was begun.
@@ -164,6 +171,7 @@ func TestTraces(t *testing.T) {
 	})
 	own := []string{began, stop, end, again, refused}
 	for _, x := range all {
+		require.NotEqual(t, theirs, x.Trace, "%s is in a trace of its caller's", x.Name)
 		switch x.Name {
 		case "WatchClusters":
 			require.Len(t, x.Links, 1)

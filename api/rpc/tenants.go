@@ -31,7 +31,7 @@ func ServeTenants(ctx context.Context, l net.Listener, secured *tls.Config, d *d
 	p := newPaces(rate, log)
 	b := newBounds(d, p, ctx.Done())
 	more := []grpc.ServerOption{
-		grpc.ChainStreamInterceptor(goesOn, b.guard), grpc.MaxConcurrentStreams(maxTenantStreams),
+		grpc.ChainStreamInterceptor(b.guard, traced), grpc.MaxConcurrentStreams(maxTenantStreams),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: policy.PingAfter, Timeout: policy.PingTime, MaxConnectionIdle: policy.CallsIdle}),
 	}
 	server := newServer(log, limits.Tenants, append(more, credentialsOf(secured)...)...)

@@ -88,8 +88,8 @@ var layers = []layer{
 		},
 		{
 			pkg:   "api/rpc",
-			ours:  "door service notify status view convey connections authn domain policy caller statusnotify universe limits lru fail",
-			libs:  "go.opentelemetry.io/otel golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf",
+			ours:  "door service notify status view convey connections authn domain policy caller statusnotify universe limits lru fail measure span",
+			libs:  "golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
 		{pkg: "api/page", world: "net/http"},

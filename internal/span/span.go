@@ -98,10 +98,19 @@ func ender(s trace.Span) func(outcome string, failed bool) {
 
 // First begins the first span of a trace of its own, of what nobody has asked for: an agent's work. Below it Most spans are recorded.
 func First(ctx context.Context, name string, attributes ...attribute.KeyValue) (in context.Context, end func(outcome string, failed bool)) {
+	return Linked(ctx, trace.SpanContext{}, Internal, name, attributes...)
+}
+
+// Linked is First, of what comes from another trace, if that is one.
+func Linked(ctx context.Context, from trace.SpanContext, kind trace.SpanKind, name string, attributes ...attribute.KeyValue) (in context.Context, end func(outcome string, failed bool)) {
 	if !On() {
 		return ctx, func(string, bool) {}
 	}
-	in, s := otel.Tracer(Scope).Start(ctx, name, trace.WithNewRoot(), trace.WithSpanKind(Internal), trace.WithAttributes(attributes...))
+	options := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithSpanKind(kind), trace.WithAttributes(attributes...)}
+	if from.IsValid() {
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: from}))
+	}
+	in, s := otel.Tracer(Scope).Start(ctx, name, options...)
 	return Limited(in), ender(s)
 }
 
@@ -110,6 +119,7 @@ const (
 	Internal = trace.SpanKindInternal
 	Client   = trace.SpanKindClient
 	Consumer = trace.SpanKindConsumer
+	Server   = trace.SpanKindServer
 )
 
 // TraceOf is the id of the trace that ctx belongs to, "" for none.

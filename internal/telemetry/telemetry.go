@@ -25,18 +25,6 @@ type Tracing struct {
 	provider *sdktrace.TracerProvider
 }
 
-// Callers has the traces of those that call go on here, if they are recorded there. Else a request begins its own: nobody decides for
-// the installation that nothing is recorded of what he does.
-type Callers struct{ propagation.TextMapPropagator }
-
-// Extract implements propagation.TextMapPropagator.
-func (c Callers) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
-	if theirs := c.TextMapPropagator.Extract(ctx, carrier); trace.SpanContextFromContext(theirs).IsSampled() {
-		return theirs
-	}
-	return ctx
-}
-
 // Start sends the process's traces to an OTLP endpoint over HTTP; "" makes a Tracing that records nothing. The process is called
 // drover-<name> there. Which traces are recorded, OTEL_TRACES_SAMPLER says: all, when it is not set.
 func Start(ctx context.Context, endpoint, name string) (Tracing, error) {
@@ -50,7 +38,7 @@ func Start(ctx context.Context, endpoint, name string) (Tracing, error) {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(send(exporter)), sdktrace.WithIDGenerator(ids{}),
 		sdktrace.WithResource(resource.NewSchemaless(semconv.ServiceName("drover-"+name), semconv.ServiceVersion(version.Of().Version))))
 	otel.SetTracerProvider(provider)
-	otel.SetTextMapPropagator(Callers{propagation.TraceContext{}})
+	otel.SetTextMapPropagator(propagation.TraceContext{})
 	span.Record(true)
 	return Tracing{provider: provider}, nil
 }

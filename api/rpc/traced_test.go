@@ -1,0 +1,65 @@
+package rpc_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/span"
+	"github.com/drover-io/drover/internal/universe"
+)
+
+// TestWhatATenantSaysOfItsTraceIsALink: a call is recorded in a trace of its own, and what is done for it, too; of who is no tenant nothing is recorded.
+func TestWhatATenantSaysOfItsTraceIsALink(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	before, carrying := otel.GetTracerProvider(), otel.GetTextMapPropagator()
+	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))
+	otel.SetTextMapPropagator(propagation.TraceContext{}) // as the processes have it
+	span.Record(true)
+	t.Cleanup(func() {
+		span.Record(false)
+		otel.SetTracerProvider(before)
+		otel.SetTextMapPropagator(carrying)
+	})
+	const theirs = "0af7651916cd43dd8448eb211c80319c"
+	var inside trace.SpanContext
+	c := universe.NewWorkloadRuleServiceClient(tenantsBehind(t, func(ctx context.Context, _ *door.Request, _ door.Next) error {
+		inside = trace.SpanContextFromContext(ctx)
+		return fail.New(fail.Forbidden, "closed")
+	}))
+	for flags, tenant := range map[string]string{"-01": "tenant1", "-00": "tenant2", "": "tenant3"} {
+		spans.Reset()
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "tenant-id", tenant, "traceparent", "00-"+theirs+"-00f067aa0ba902b7"+flags)
+		_, err := c.List(ctx, &universe.ListRequest{})
+		require.Error(t, err)
+		var own sdktrace.ReadOnlySpan
+		for _, s := range spans.Ended() {
+			require.NotEqual(t, theirs, s.SpanContext().TraceID().String(), s.Name())
+			if s.Name() == "universe.workload.v1.WorkloadRuleService/List" {
+				own = s
+			}
+		}
+		require.NotNil(t, own, "who calls does not decide that it is not recorded")
+		require.False(t, own.Parent().IsValid())
+		require.Equal(t, own.SpanContext().TraceID(), inside.TraceID(), "what is done for it is in its trace")
+		if flags == "" {
+			require.Empty(t, own.Links(), "what is none is none")
+			continue
+		}
+		require.Len(t, own.Links(), 1)
+		require.Equal(t, theirs, own.Links()[0].SpanContext.TraceID().String())
+	}
+	spans.Reset()
+	_, err := c.List(metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-"+theirs+"-00f067aa0ba902b7-01"), &universe.ListRequest{})
+	require.Error(t, err)
+	require.Empty(t, spans.Ended(), "of whom it is not known who calls")
+}
