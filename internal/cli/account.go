@@ -100,6 +100,7 @@ func (s *session) openAccount(f *accountFlags, kubeconfig []byte, holder kube.Ho
 		return nil, usage("%s", fail.TextOf(err))
 	}
 	o.Waits = func(what string) { s.note("It is waited %s.", what) }
+	o.Told = func(what string) { s.warn([]string{what}) }
 	return o, nil
 }
 
@@ -257,7 +258,11 @@ func (s *session) clusterRotate() *cobra.Command {
 		Long: `Replace the credential of a cluster that 'cluster add' has made. With the rights of a context of your kubeconfig a new ServiceAccount with
 a token is made and given to the API, which has running operations go on with it; then the ServiceAccount before is deleted, which ends all
 tokens of it. What dies in between is gone on with by a second run: until the API has the new token the one before is good. The API
-refuses one with which it cannot reach the cluster; the one before stays then.`,
+refuses one with which it cannot reach the cluster; the one before stays then.
+
+Who has stolen the token may have changed what the account says of itself, so that it seems to be another's, or may have bound somebody to its
+ClusterRole. It is refused then, and the error says what was found. --force goes on: the account says again whose it is, and its tokens end. Bindings of
+others stay, and are named.`,
 		Example: "  drover cluster rotate edge01 --context edge01",
 		Args:    numbered(1, 1, "the name of a cluster"),
 		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -265,6 +270,7 @@ refuses one with which it cannot reach the cluster; the one before stays then.`,
 		},
 	}
 	f.add(c)
+	force := c.Flags().Bool("force", false, "take the account for that of this cluster although it says that it is another's, or although others have its rights, which are named and stay")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ctx := c.Context()
 		kubeconfig, err := s.kubeconfig(f.kubeconfig, f.context, false)
@@ -296,6 +302,7 @@ refuses one with which it cannot reach the cluster; the one before stays then.`,
 		if err != nil {
 			return err
 		}
+		o.Force = *force
 		there, err := o.There(ctx)
 		if err != nil {
 			return err
@@ -309,6 +316,11 @@ refuses one with which it cannot reach the cluster; the one before stays then.`,
 		if f.dryRun {
 			s.sayf("%s would get a token of another ServiceAccount %s/%s-… (dry run)", key, o.Namespace, o.Name)
 			return nil
+		}
+		if *force {
+			if err := o.Restore(ctx); err != nil {
+				return err
+			}
 		}
 		issued, err := s.replaceToken(ctx, o, true, func(kubeconfig []byte) error {
 			return s.reregister(ctx, api, registered.(*domain.Cluster), f, kubeconfig)
@@ -349,6 +361,7 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 		if o, err = s.openAccount(f.accountFlags, kubeconfig, holder, nil); err != nil {
 			return err
 		}
+		o.Force = f.force
 		if there, err = o.There(ctx); err != nil { // another's, or it does not answer: then nothing is forgotten yet
 			return err
 		}

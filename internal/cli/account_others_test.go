@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -180,4 +181,74 @@ func TestWhoBindsTheRoleMeanwhile(t *testing.T) {
 			require.False(t, a.has("clusterroles"))
 		}
 	}
+}
+
+// TestWhatTheAccountSaysWasChanged: who has stolen a token may change the annotations of ClusterRole and binding, and bind somebody else. Neither keeps the token
+// alive when the administrator says so.
+func TestWhatTheAccountSaysWasChanged(t *testing.T) {
+	a := newAccount(t)
+	run := func(command string, more ...string) []string {
+		return append(append([]string{"cluster", command}, a.at...), more...)
+	}
+	changed := func() {
+		for resource, annotation := range map[string]string{"clusterroles": "drover.io/registration", "clusterrolebindings": "drover.io/account-namespace"} {
+			_, err := a.of(resource).Patch(t.Context(), a.name, types.MergePatchType, []byte(`{"metadata": {"annotations": {"`+annotation+`": "of-nobody"}}}`), metav1.PatchOptions{})
+			require.NoError(t, err)
+		}
+	}
+	a.done(run("add")...)
+	stolen := a.sent
+	changed()
+	for _, command := range []string{"add", "rotate", "remove"} {
+		a.refused(run(command), "the ClusterRole "+a.name+" of the cluster is for of-nobody", "--force")
+	}
+	require.True(t, a.works(), "nothing is done")
+	unbind := a.bind(a.name+"-eve", "", eve)
+	r := a.run(run("rotate", "--force")...)
+	require.Zero(t, r.code, r.out+r.err)
+	require.Contains(t, r.err, "the ClusterRole "+a.name+" of the cluster is for of-nobody")
+	require.Contains(t, r.err, "the ClusterRoleBinding "+a.name+" of the cluster is for ServiceAccounts in of-nobody")
+	require.Contains(t, r.err, "ClusterRoleBinding "+a.name+"-eve for User eve")
+	require.True(t, a.works())
+	good := a.sent
+	a.sent = stolen
+	require.Eventually(t, func() bool { return !a.works() }, kubetest.Deadline, kubetest.Tick)
+	a.sent = good
+	unbind()
+	a.done(run("rotate")...) // which says again whose it is
+	changed()
+	r = a.run(run("remove", "--force")...)
+	require.Zero(t, r.code, r.out+r.err)
+	require.Contains(t, r.err, "is for of-nobody")
+	require.False(t, a.has("clusterroles"))
+	require.False(t, a.has("clusterrolebindings"))
+	require.Eventually(t, func() bool { return !a.works() }, kubetest.Deadline, kubetest.Tick)
+}
+
+// TestWhatOthersHaveInTheNamespaceStays: that it was made for accounts is what a label says, which others may write.
+func TestWhatOthersHaveInTheNamespaceStays(t *testing.T) {
+	a := newAccount(t)
+	kubetest.MakeNamespace(t, a.admin, a.name)
+	namespaces := a.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	_, err := namespaces.Patch(t.Context(), a.name, types.MergePatchType, []byte(`{"metadata": {"labels": {"drover.io/account": "namespace"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	theirs := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "controllerrevisions"} // no kind that anybody would think of
+	_, err = a.admin.Resource(theirs).Namespace(a.name).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": map[string]any{"name": "theirs"}, "revision": int64(1), "data": map[string]any{},
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	add, remove := append([]string{"cluster", "add"}, a.at...), append([]string{"cluster", "remove"}, a.at...)
+	a.done(add...)
+	r := a.run(remove...)
+	require.Zero(t, r.code, r.out+r.err)
+	require.Contains(t, r.err, "the namespace "+a.name+" stays: ControllerRevision theirs is in it")
+	require.False(t, a.has("clusterroles"))
+	there, err := namespaces.Get(t.Context(), a.name, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Nil(t, there.GetDeletionTimestamp())
+	require.NoError(t, a.admin.Resource(theirs).Namespace(a.name).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
+	a.done(add...)
+	a.done(remove...)
+	there, err = namespaces.Get(t.Context(), a.name, metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err) || there.GetDeletionTimestamp() != nil, "what Drover has made and nobody else uses goes")
 }

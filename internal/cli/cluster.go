@@ -57,7 +57,8 @@ func (s *session) cluster() *cobra.Command {
 	remove := &cobra.Command{
 		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Forget a cluster, with its labels and what else is registered of it",
 		Long: `Forget a cluster, with its labels. One in which something runs is refused: terminate that first. With --context also the account
-that 'cluster add' has made in the cluster is taken away; if it is not there, nothing is deleted.`,
+that 'cluster add' has made in the cluster is taken away; if it is not there, nothing is deleted. Its namespace goes when it was made for accounts, none is
+left in it, and nothing else is there.`,
 		Example: "  drover cluster remove edge01 --context edge01",
 	}
 	in.add(remove)
@@ -79,7 +80,7 @@ or cannot be told, or others have the rights of the account. 3: there is no such
 	looked.account.addCluster(check)
 	forget := &forgotten{accountFlags: in}
 	remove.Flags().BoolVar(&forget.abandon, "abandon", false, "forget it although it may keep something for ever, since it does not come back")
-	remove.Flags().BoolVar(&forget.force, "force", false, "take the account away although you may not see whether the cluster is registered")
+	remove.Flags().BoolVar(&forget.force, "force", false, "take the account away although you may not see whether the cluster is registered, or although it says that it is another's")
 	c.AddCommand(
 		s.clusterAdd(), list,
 		named(check, func(ctx context.Context, api *client.API, key domain.Key) error {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -20,8 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
@@ -52,7 +55,12 @@ type Owned struct {
 	Holder
 	// Waits is told of what Make waits for, once; nil for nobody.
 	Waits func(what string)
+	// Force has what is called as the account be taken for it, whatever it says of itself: who has stolen a token may have changed that. So is told of
+	// each that says something else, or is shared with others, once; nil for nobody.
+	Force bool
+	Told  func(what string)
 
+	told   []string
 	dry    []string // with what is written that is not to be done
 	client *kubernetes.Clientset
 	any    dynamic.Interface
@@ -108,6 +116,7 @@ func Own(admin []byte, a Account, holder Holder) (*Owned, error) {
 		return nil, fail.Wrap(err, fail.Malformed, "the kubeconfig cannot be used")
 	}
 	config.Timeout = cmp.Or(config.Timeout, accountCall)
+	config.WarningHandler = rest.NoWarnings{} // of kinds that are old, when all are looked at
 	o := &Owned{Account: a, Holder: holder, file: file}
 	if o.client, err = kubernetes.NewForConfig(config); err == nil {
 		o.any, err = dynamic.NewForConfig(config)
@@ -178,7 +187,7 @@ func (o *Owned) find(ctx context.Context) (*found, error) {
 	}
 	for i := range list.Items {
 		a := &list.Items[i]
-		if a.Labels[accountKey] == o.Name && o.has(a) || f.names(a) && strings.HasPrefix(a.Name, o.Name+"-") {
+		if a.Labels[accountKey] == o.Name && (o.has(a) || o.Force) || f.names(a) && strings.HasPrefix(a.Name, o.Name+"-") {
 			f.accounts = append(f.accounts, *a)
 		}
 	}
@@ -202,15 +211,56 @@ func (f *found) names(a *corev1.ServiceAccount) bool {
 	})
 }
 
-// mine is Conflict for what is somebody else's.
+// mine is Conflict for what is somebody else's, by what it says of itself.
 func (o *Owned) mine(kind string, object metav1.Object) error {
-	if o.has(object) {
-		if namespace := object.GetAnnotations()[namespaceKey]; namespace != o.Namespace {
-			return fail.New(fail.Conflict, "the %s %s of the cluster is for ServiceAccounts in %s: say so (--account-namespace)", kind, o.Name, namespace)
-		}
+	var says string
+	switch namespace := object.GetAnnotations()[namespaceKey]; {
+	case !o.has(object):
+		says = fmt.Sprintf("the %s %s of the cluster is for %s", kind, o.Name, holderOf(object))
+	case namespace != o.Namespace:
+		says = fmt.Sprintf("the %s %s of the cluster is for ServiceAccounts in %s", kind, o.Name, cmp.Or(namespace, "no namespace"))
+	default:
 		return nil
 	}
-	return fail.New(fail.Conflict, "the %s %s of the cluster is for %s: use another account (--account)", kind, o.Name, holderOf(object))
+	if o.Force {
+		o.tell(says + "; it is taken for the account of " + o.String() + " all the same")
+		return nil
+	}
+	return fail.New(fail.Conflict, "%s: use another account (--account, --account-namespace), or, if you know that somebody has changed what it says, --force of 'cluster rotate' and 'cluster remove'", says)
+}
+
+// tell tells something once.
+func (o *Owned) tell(what string) {
+	if o.Told != nil && !slices.Contains(o.told, what) {
+		o.told = append(o.told, what)
+		o.Told(what)
+	}
+}
+
+// Restore has the ClusterRole say whose it is; its rights stay as they are.
+func (o *Owned) Restore(ctx context.Context) error {
+	f, err := o.find(ctx)
+	if err != nil || f.role == nil {
+		return err
+	}
+	role := f.role.DeepCopy() // with its resourceVersion: nothing that came since is written over
+	if role.Annotations == nil {
+		role.Annotations = map[string]string{}
+	}
+	for name, value := range o.whose() {
+		role.Annotations[name] = value.(string)
+	}
+	if role.Labels == nil {
+		role.Labels = map[string]string{}
+	}
+	role.Labels[namespaceKey] = o.Namespace
+	if maps.Equal(role.Annotations, f.role.Annotations) && maps.Equal(role.Labels, f.role.Labels) {
+		return nil
+	}
+	if _, err := o.client.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
+		return o.failed(err, "write whose the ClusterRole %s is", o.Name)
+	}
+	return nil
 }
 
 // Make makes ClusterRole and namespace, or brings them in line with what is wanted. What is there already stays, so that it can be done
@@ -534,7 +584,8 @@ func (o *Owned) Drop(ctx context.Context) (bool, error) {
 	return f.role != nil || f.binding != nil || len(f.accounts) > 0, nil
 }
 
-// dropNamespace deletes the namespace that was made for accounts, when none is in it or about to be: see claimNamespace.
+// dropNamespace deletes the namespace that was made for accounts, when none is in it or about to be (see claimNamespace), and nothing else is. That it was
+// made for them is what a label says, which anybody has put there who may write namespaces; so what others have in it is never deleted by its word.
 func (o *Owned) dropNamespace(ctx context.Context) error {
 	for {
 		namespace, err := o.client.CoreV1().Namespaces().Get(ctx, o.Namespace, metav1.GetOptions{})
@@ -550,6 +601,10 @@ func (o *Owned) dropNamespace(ctx context.Context) error {
 		needed, err := o.others(ctx)
 		if err != nil || needed {
 			return err
+		}
+		if held := o.holds(ctx); held != "" {
+			o.tell("the namespace " + o.Namespace + " stays: " + held)
+			return nil
 		}
 		as := only(namespace)
 		as.Preconditions.ResourceVersion = &namespace.ResourceVersion
@@ -580,6 +635,42 @@ func (o *Owned) others(ctx context.Context) (bool, error) {
 	}
 	return slices.ContainsFunc(roles.Items, func(r rbacv1.ClusterRole) bool { return r.Name != o.Name }), nil
 }
+
+// holds says what is in the namespace that Kubernetes does not put into every one, or why that cannot be told; "" for nothing.
+func (o *Owned) holds(ctx context.Context) string {
+	lists, err := discovery.ServerPreferredNamespacedResources(o.client.Discovery())
+	if err != nil {
+		return "the cluster does not say which kinds there are: " + fail.TextOf(kindOf(err))
+	}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return "the cluster has a group that cannot be read: " + list.GroupVersion
+		}
+		for i := range list.APIResources {
+			kind := &list.APIResources[i]
+			if kind.Kind == "Event" || !slices.Contains([]string(kind.Verbs), "list") || !slices.Contains([]string(kind.Verbs), "delete") {
+				continue // events tell of what is not there any more; what nobody may delete is computed
+			}
+			found, err := o.any.Resource(gv.WithResource(kind.Name)).Namespace(o.Namespace).List(ctx, metav1.ListOptions{Limit: holdsPage})
+			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+				continue
+			}
+			if err != nil {
+				return "whether there are " + kind.Name + " in it cannot be told: " + fail.TextOf(kindOf(err))
+			}
+			for _, x := range found.Items {
+				if x.GetDeletionTimestamp() == nil && (gv.Group != "" || kind.Kind+" "+x.GetName() != "ServiceAccount default" && kind.Kind+" "+x.GetName() != "ConfigMap kube-root-ca.crt") {
+					return kind.Kind + " " + x.GetName() + " is in it"
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// holdsPage is how many of a kind are looked at: more than those that Kubernetes puts there.
+const holdsPage = 5
 
 // failed is an error of the cluster, with what was tried.
 func (o *Owned) failed(err error, format string, args ...any) error {

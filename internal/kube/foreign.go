@@ -55,6 +55,10 @@ func (o *Owned) alone(ctx context.Context, role *rbacv1.ClusterRole) error {
 	if err != nil || len(others) == 0 {
 		return err
 	}
+	if o.Force { // which gives nobody more rights, and ends what can be ended
+		o.tell("others keep the rights of the account " + o.Name + ": " + strings.Join(others, "; "))
+		return nil
+	}
 	return fail.New(fail.Conflict, "others have the rights of the account %s in the cluster, or would have them: %s; find out who made it, and delete it (kubectl)", o.Name, strings.Join(others, "; "))
 }
 
