@@ -115,10 +115,10 @@ func (s *settling) homesOf(ctx context.Context, work []one) (map[string]domain.H
 
 // settleIn looks once more, now that records say what is to be created: what somebody is about to remove is not used. It returns
 // what is not to be created now with the reason, and makes the reports on the rest.
-func (s *settling) settleIn(ctx context.Context, work []one) (held map[int]string, err error) {
-	held = map[int]string{}
+func (s *settling) settleIn(ctx context.Context, work []one) (blocked map[int]string, err error) {
+	blocked = map[int]string{}
 	if !slices.ContainsFunc(work, func(o one) bool { return o.step == match.Create }) {
-		return held, nil
+		return blocked, nil
 	}
 	have, err := s.stillThere(ctx, work)
 	if err != nil {
@@ -132,13 +132,13 @@ func (s *settling) settleIn(ctx context.Context, work []one) (held map[int]strin
 		for _, h := range needs {
 			if is, there := have[h.ID()]; !there || is.Leaving {
 				s.moved.forget(h)
-				held[i] = fmt.Sprintf("what was in namespace %s is being removed", h.Namespace)
+				blocked[i] = fmt.Sprintf("what was in namespace %s is being removed", h.Namespace)
 			}
 		}
 		if namespace := work[i].resource.ID.Namespace; s.inherited(have, namespace) {
-			held[i] = fmt.Sprintf("namespace %s of an earlier tenant of the name is being removed", namespace)
+			blocked[i] = fmt.Sprintf("namespace %s of an earlier tenant of the name is being removed", namespace)
 		}
-		if held[i] != "" {
+		if blocked[i] != "" {
 			continue
 		}
 		for _, h := range needs {
@@ -148,7 +148,7 @@ func (s *settling) settleIn(ctx context.Context, work []one) (held map[int]strin
 			s.report(ctx, &h)
 		}
 	}
-	return held, nil
+	return blocked, nil
 }
 
 // inherited says whether a namespace is an earlier tenant's still.

@@ -359,8 +359,8 @@ type progress struct {
 	// Reason is what the workflow was told that is waited for, and Since when that began.
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	// Leaving is since when objects are waited for that outlive their deletion.
-	Leaving time.Time `json:"leaving,omitzero"`
+	// Ending is since when objects are waited for that outlive their deletion.
+	Ending time.Time `json:"leaving,omitzero"`
 }
 
 func (p progress) marks() domain.Marks { return domain.DecodeMarks(p.Marks) }
@@ -426,7 +426,7 @@ func (a *attempt) mark(i int, m domain.Mark, note string) {
 	if m.Answered() {
 		a.state.Connectivity, a.state.Error = domain.ConnectivityAvailable, ""
 	}
-	if was == domain.MarkLeaving { // what it waited for is past, or said anew
+	if was == domain.MarkEnding { // what it waited for is past, or said anew
 		a.state.Notes = slices.DeleteFunc(a.state.Notes, func(n domain.Note) bool { return n.Index == i })
 	}
 	if note != "" && len(a.state.Notes) < maxNotes {
@@ -511,13 +511,13 @@ func (a *attempt) await(ctx context.Context, o kube.Outcome) error {
 	a.mu.Lock()
 	news := a.state.Reason != o.Waits || a.state.Connectivity != domain.ConnectivityAvailable
 	a.state.Connectivity, a.state.Error, a.state.Reason = domain.ConnectivityAvailable, "", o.Waits
-	if a.state.Leaving.IsZero() {
-		a.state.Leaving = time.Now()
+	if a.state.Ending.IsZero() {
+		a.state.Ending = time.Now()
 	}
-	passed := time.Since(a.state.Leaving)
+	passed := time.Since(a.state.Ending)
 	a.mu.Unlock()
 	if p := a.snapshot(); news || p.Marks != p.Announced {
-		if err := a.tell(ctx, Contact{Connectivity: p.Connectivity, Marks: p.Marks, Reason: p.Reason, Notes: p.leaving()}); err != nil {
+		if err := a.tell(ctx, Contact{Connectivity: p.Connectivity, Marks: p.Marks, Reason: p.Reason, Notes: p.ending()}); err != nil {
 			return err
 		}
 	}
@@ -529,14 +529,14 @@ func (a *attempt) await(ctx context.Context, o kube.Outcome) error {
 
 // waitAgain is the wait before what outlives its deletion is looked at again, when it was waited for so long.
 func waitAgain(passed time.Duration) time.Duration {
-	return min(max(passed/4, policy.FirstLeaving), policy.LongestLeaving)
+	return min(max(passed/4, policy.FirstEnding), policy.LongestEnding)
 }
 
-// leaving are the notes on what outlives its deletion, toldNotes of them at most.
-func (p progress) leaving() (notes []domain.Note) {
+// ending are the notes on what outlives its deletion, toldNotes of them at most.
+func (p progress) ending() (notes []domain.Note) {
 	marks := p.marks()
 	for _, n := range p.Notes {
-		if marks[n.Index] == domain.MarkLeaving {
+		if marks[n.Index] == domain.MarkEnding {
 			notes = append(notes, n)
 		}
 	}

@@ -376,13 +376,13 @@ func (s *settling) round(ctx context.Context, tenant string, due []domain.Match)
 			}
 		}
 	}
-	held, err := s.settleIn(ctx, work)
+	blocked, err := s.settleIn(ctx, work)
 	if err != nil || s.away.Load() {
 		return err
 	}
 	s.reportAgain(ctx, work)
 	ends := make([]*domain.Match, len(work))
-	for i, why := range held {
+	for i, why := range blocked {
 		end := match.Waiting(match.Unsent(work[i].Match, work[i].before), why, s.Now())
 		ends[i], work[i].step = &end, match.Rest
 	}
@@ -762,7 +762,7 @@ func (s *settling) look(ctx context.Context, cluster *kube.Cluster, o *one) (dom
 		return match.Gone(o.Match, "it was gone from the cluster", s.Now()), nil
 	case found.Deployment != o.resource.Label:
 		return match.Taken(o.Match, s.Now()), nil
-	case found.Leaving:
+	case found.Ending:
 		return match.Waiting(o.Match, "it is being deleted by somebody else, and is made again then", s.Now()), nil
 	case found.Evicted:
 		return match.Evicted(o.Match, s.Now()), nil
@@ -785,10 +785,10 @@ func (s *settling) withdraw(ctx context.Context, cluster *kube.Cluster, o *one) 
 	case err != nil:
 		return domain.Match{}, err
 	case waits != "":
-		return match.Leaving(o.Match, waits, now), nil
+		return match.Ending(o.Match, waits, now), nil
 	default:
 		if until := match.Arriving(&o.Match, now); !until.IsZero() {
-			end := match.Leaving(o.Match, "its create may be on the way", now)
+			end := match.Ending(o.Match, "its create may be on the way", now)
 			end.Next = until
 			return end, nil
 		}

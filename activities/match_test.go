@@ -617,7 +617,7 @@ func TestAMatchThatOutlivesItsDeletion(t *testing.T) {
 	m.evaluate()
 	out := m.mustSettle()
 	require.Equal(t, pod.UID, m.agrees(1).UID, "never two for a match")
-	require.Equal(t, domain.MarkLeaving, m.record().Mark)
+	require.Equal(t, domain.MarkEnding, m.record().Mark)
 	require.Contains(t, m.record().Reason, "drover.io/held")
 	hold(`[]`)
 	m.now = out.Next

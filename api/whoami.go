@@ -205,7 +205,7 @@ func (e *edge) verbsIn(p *fail.Problems, named, of []string, nouns []*domain.Nou
 }
 
 // rightOf says which verbs of a noun are allowed in a scope, of those that are wanted, all when none is; and why others are not.
-func rightOf(held *rights.Held, n *domain.Noun, scope domain.Key, has, wanted []string, why bool) service.Right {
+func rightOf(granted *rights.Granted, n *domain.Noun, scope domain.Key, has, wanted []string, why bool) service.Right {
 	right := service.Right{Noun: n.Kind, May: []string{}}
 	for _, verb := range has {
 		if len(wanted) > 0 && !slices.Contains(wanted, verb) {
@@ -216,10 +216,10 @@ func rightOf(held *rights.Held, n *domain.Noun, scope domain.Key, has, wanted []
 			asked.Key = "" // a project is made, and found, in the fleet
 		}
 		switch {
-		case held.Decide(asked) == rights.Allowed:
+		case granted.Decide(asked) == rights.Allowed:
 			right.May = append(right.May, verb)
 		case why:
-			err := held.Refusal(asked)
+			err := granted.Refusal(asked)
 			right.MayNot = append(right.MayNot, service.Denied{Verb: verb, Kind: fail.KindOf(err), Why: fail.TextOf(err)})
 		}
 	}

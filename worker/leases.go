@@ -30,14 +30,14 @@ type Leases struct {
 
 	arrived *lru.Cache[string, lease.Instant] // by token of a task, or run of a workflow
 	mu      sync.Mutex
-	held    map[string]*lease.Lease // by token of a task
+	of      map[string]*lease.Lease // by token of a task
 }
 
 // NewLeases makes leases by a clock.
 func NewLeases(clock lease.Clock) *Leases {
 	return &Leases{
 		clock: clock, alive: alive{last: clock()},
-		arrived: lru.New[string, lease.Instant](knownTasks), held: map[string]*lease.Lease{},
+		arrived: lru.New[string, lease.Instant](knownTasks), of: map[string]*lease.Lease{},
 	}
 }
 
@@ -87,14 +87,14 @@ func (l *Leases) arrive(task string, at lease.Instant) {
 // beat takes the answer to a heartbeat. That there is no such attempt says that another one was made, or none is wanted.
 func (l *Leases) beat(token string, sent lease.Instant, err error) {
 	l.mu.Lock()
-	held := l.held[token]
+	known := l.of[token]
 	l.mu.Unlock()
 	switch {
-	case held == nil:
+	case known == nil:
 	case err == nil:
-		held.Renew(sent)
+		known.Renew(sent)
 	case status.Code(err) == codes.NotFound:
-		held.Lose()
+		known.Lose()
 	}
 }
 
@@ -123,11 +123,11 @@ func (l *Leases) begin(ctx context.Context, info activity.Info) (leased context.
 	}
 	x := lease.New(l.clock, known, lasts-policy.LeaseMargin)
 	l.mu.Lock()
-	l.held[token] = x
+	l.of[token] = x
 	l.mu.Unlock()
 	return lease.With(ctx, x), func() {
 		l.mu.Lock()
-		delete(l.held, token)
+		delete(l.of, token)
 		l.mu.Unlock()
 		x.Close()
 	}

@@ -20,7 +20,7 @@ var matcher *activities.Match // names the methods; never called
 func SettleTenant(ctx workflow.Context, in activities.TenantInput) error {
 	t := &tenant{
 		TenantInput: in, signals: workflow.GetSignalChannel(ctx, SettleSignal),
-		open: map[string]bool{}, held: map[string]time.Time{}, listed: true,
+		open: map[string]bool{}, resting: map[string]time.Time{}, listed: true,
 	}
 	t.whole, _ = workflow.NewDisconnectedContext(ctx)
 	for ctx.Err() == nil {
@@ -60,7 +60,7 @@ type tenant struct {
 	listed  bool                 // what is due is to be listed anew
 	tried   bool                 // what was due was tried at once, and not all was settled
 	open    map[string]bool      // matches that a child is at, by id; true when they were seen to be due since it began
-	held    map[string]time.Time // until when those are left alone whose child has failed
+	resting map[string]time.Time // until when those are left alone whose child has failed
 	working int                  // children
 	ended   int                  // children that have ended since the last list
 	wake    time.Time            // when something is due again; zero for never
@@ -98,11 +98,11 @@ func (t *tenant) round(ctx workflow.Context) error {
 			t.open[m.ID] = true // it may have been marked since the child has read it
 			continue
 		}
-		if until, held := t.held[m.ID]; held && until.After(workflow.Now(ctx)) {
+		if until, resting := t.resting[m.ID]; resting && until.After(workflow.Now(ctx)) {
 			t.again(until)
 			continue
 		}
-		delete(t.held, m.ID)
+		delete(t.resting, m.ID)
 		matches = append(matches, m)
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d matches due", len(matches)+len(t.open)))
@@ -170,7 +170,7 @@ func (t *tenant) begin(ctx workflow.Context, matches []activities.DueMatch) {
 		if err != nil { // it was ended by hand, say: what it was at is due still
 			workflow.GetLogger(c).Error("settle", "tenant", t.Tenant, "error", err)
 			for _, id := range in.IDs {
-				t.held[id] = workflow.Now(c).Add(settleAgain)
+				t.resting[id] = workflow.Now(c).Add(settleAgain)
 			}
 			return
 		}

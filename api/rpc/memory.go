@@ -60,8 +60,8 @@ type lease struct {
 	share *share
 
 	mu    sync.Mutex
-	held  int64
-	fresh int64 // of held, what was taken and not asked for yet
+	taken int64
+	fresh int64 // of these, what was not asked for yet
 	ended bool
 }
 
@@ -82,7 +82,7 @@ func (l *lease) take(ctx context.Context, n int64) error {
 		l.release(n)
 		return fail.New(fail.Unavailable, "the call has ended")
 	}
-	l.held += n
+	l.taken += n
 	l.fresh += n
 	return nil
 }
@@ -91,12 +91,12 @@ func (l *lease) take(ctx context.Context, n int64) error {
 // waits here holds nothing, or calls that hold a little each would wait for each other. Unavailable when there is no room in time.
 func (l *lease) have(ctx context.Context, n int64) error {
 	l.mu.Lock()
-	held := l.held
+	taken := l.taken
 	l.mu.Unlock()
-	if held >= min(n, l.of.most) {
+	if taken >= min(n, l.of.most) {
 		return nil
 	}
-	l.give(held)
+	l.give(taken)
 	ctx, cancel := context.WithTimeoutCause(ctx, policy.Plain, errNoRoom)
 	defer cancel()
 	return l.take(ctx, n)
@@ -117,16 +117,16 @@ func (l *lease) keep(n int64) {
 	defer l.mu.Unlock()
 	more := max(l.fresh-n, 0)
 	l.fresh -= more
-	l.held -= more
+	l.taken -= more
 	l.release(more)
 }
 
 func (l *lease) give(n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n = min(n, l.held)
-	l.held -= n
-	l.fresh = min(l.fresh, l.held)
+	n = min(n, l.taken)
+	l.taken -= n
+	l.fresh = min(l.fresh, l.taken)
 	l.release(n)
 }
 
@@ -143,8 +143,8 @@ func (l *lease) end() {
 		return
 	}
 	l.ended = true
-	l.release(l.held)
-	l.held, l.fresh = 0, 0
+	l.release(l.taken)
+	l.taken, l.fresh = 0, 0
 	l.of.leave(l)
 }
 

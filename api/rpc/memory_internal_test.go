@@ -73,8 +73,8 @@ func TestWhatMessagesWeigh(t *testing.T) {
 		binary.BigEndian.PutUint32(header[1:], uint32(len(data)))
 		s := &bounded{ctx: t.Context(), raw: sent{bytes.NewBuffer(append(header, data...))}, most: limits.Tenants, memory: m}
 		require.NoError(t, s.RecvMsg(&universe.WorkloadStreamRequest{}), name)
-		require.EqualValues(t, c.weighs, m.read.held, name)
-		require.Zero(t, m.wire.held, name)
+		require.EqualValues(t, c.weighs, m.read.taken, name)
+		require.Zero(t, m.wire.taken, name)
 		require.Equal(t, max(len(data), len(c.data)), m.noted().wire, name)
 		m.leave()
 		require.True(t, wire.all.TryAcquire(flightBytes), name)

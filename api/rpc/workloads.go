@@ -72,13 +72,13 @@ func (w *workloads) take(ctx context.Context, box *inbox, in *service.Intake) er
 		case <-ctx.Done():
 			end = context.Cause(ctx)
 		}
-		said, held, err := box.empty()
+		said, taken, err := box.empty()
 		if len(said) > 0 {
 			if err := in.Take(ctx, said); err != nil {
 				return err
 			}
 			clear(said) // they are not in memory any more
-			box.memory.read.give(held)
+			box.memory.read.give(taken)
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -109,7 +109,7 @@ type inbox struct {
 	mu    sync.Mutex
 	said  []*service.Said
 	bytes int
-	held  int64 // what they have of the memory that calls share
+	taken int64 // what they have of the memory that calls share
 	err   error // with which it has ended
 }
 
@@ -144,7 +144,7 @@ func (b *inbox) fill(stream grpc.ClientStreamingServer[universe.WorkloadStreamRe
 func (b *inbox) put(said *service.Said, size int, err error) bool {
 	b.mu.Lock()
 	if b.err = err; err == nil {
-		b.said, b.bytes, b.held = append(b.said, said), b.bytes+size+besideBytes, b.held+b.memory.read.arrived()
+		b.said, b.bytes, b.taken = append(b.said, said), b.bytes+size+besideBytes, b.taken+b.memory.read.arrived()
 	}
 	full := b.bytes > waitingBytes
 	b.mu.Unlock()
@@ -163,13 +163,13 @@ func (b *inbox) put(said *service.Said, size int, err error) bool {
 }
 
 // empty takes out what has arrived, with what that has of the lease, and what has ended the stream behind that.
-func (b *inbox) empty() (said []*service.Said, held int64, err error) {
+func (b *inbox) empty() (said []*service.Said, taken int64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	said, held = b.said, b.held
-	b.said, b.bytes, b.held = nil, 0, 0
+	said, taken = b.said, b.taken
+	b.said, b.bytes, b.taken = nil, 0, 0
 	signal(b.room)
-	return said, held, b.err
+	return said, taken, b.err
 }
 
 func signal(c chan<- struct{}) {

@@ -220,7 +220,7 @@ func (t *Table) leave(e *entry) {
 
 func (t *Table) count(e *entry, by int) {
 	for i := range e.values {
-		t.kept += by * e.values[i].held()
+		t.kept += by * e.values[i].keeps()
 	}
 	for i := range e.errors {
 		t.kept += by * len(e.errors[i].text)

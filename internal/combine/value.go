@@ -332,8 +332,8 @@ func (v *value) cell() Cell {
 	}
 }
 
-// held is how many bytes it keeps beside itself.
-func (v *value) held() int {
+// keeps is how many bytes it keeps beside itself.
+func (v *value) keeps() int {
 	if v.number.big != nil {
 		return len(v.text) + (v.number.big.Num().BitLen()+v.number.big.Denom().BitLen())/8 + 100
 	}

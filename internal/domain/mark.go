@@ -23,7 +23,7 @@ const (
 	MarkRefused   Mark = 'F' // apply answered with a refusal
 	MarkDoomed    Mark = 'd' // in the cluster, to be deleted, delete not sent
 	MarkDeleting  Mark = 'r' // delete sent, no answer known
-	MarkLeaving   Mark = 'L' // delete answered, and still in the cluster: it waits for a finalizer, say
+	MarkEnding    Mark = 'L' // delete answered, and still in the cluster: it waits for a finalizer, say
 	MarkUndeleted Mark = 'X' // refused, and may be in the cluster
 	MarkDeleted   Mark = 'D' // not in the cluster
 	MarkKept      Mark = 'K' // left in the cluster on purpose (CRDs, helm.sh/resource-policy: keep), or as it was there before
@@ -52,7 +52,7 @@ func (m Mark) Absent() bool { return !m.MayBeThere() && m != MarkGone }
 func (m Mark) ToApply() bool { return m == MarkPending || m == MarkOutdated || m == MarkSent }
 
 // ToDelete says whether the resource is to be deleted.
-func (m Mark) ToDelete() bool { return m == MarkDoomed || m == MarkDeleting || m == MarkLeaving }
+func (m Mark) ToDelete() bool { return m == MarkDoomed || m == MarkDeleting || m == MarkEnding }
 
 // Expected says, of a context that is to be there, whether its cluster is to have the resource with the context's label.
 // What is to be pruned is not, nor a hook that is not run or was deleted when it had done its work, nor what was there before
@@ -86,7 +86,7 @@ func (m Mark) Lacks() Lack {
 	switch {
 	case m.Settled():
 		return LacksNothing
-	case m == MarkLeaving:
+	case m == MarkEnding:
 		return LacksEnd
 	case !m.Unsent():
 		return LacksAnswer
@@ -102,7 +102,7 @@ func (m Mark) Failed() bool { return m == MarkRefused || m == MarkUndeleted }
 
 // Answered says whether it is the cluster's word on a request.
 func (m Mark) Answered() bool {
-	return m == MarkApplied || m == MarkDeleted || m == MarkLeaving || m.Failed()
+	return m == MarkApplied || m == MarkDeleted || m == MarkEnding || m.Failed()
 }
 
 // Idle says whether it is a hook that the operation does not run.
@@ -170,7 +170,7 @@ func (m Mark) Doom() Mark {
 	switch {
 	case m.Absent():
 		return MarkDeleted
-	case m == MarkDeleting, m == MarkLeaving, m == MarkKept, m == MarkGone:
+	case m == MarkDeleting, m == MarkEnding, m == MarkKept, m == MarkGone:
 		return m
 	default:
 		return MarkDoomed
@@ -192,11 +192,11 @@ func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
 		return ""
 	case m.Idle():
 		return ResourcePending
-	case inProgress && (c == ConnectivityRetrying || m == MarkLeaving):
+	case inProgress && (c == ConnectivityRetrying || m == MarkEnding):
 		return ResourceRetrying
 	case inProgress:
 		return ResourcePending
-	case m == MarkSent, m == MarkDeleting, m == MarkLeaving:
+	case m == MarkSent, m == MarkDeleting, m == MarkEnding:
 		return ResourceFailed
 	case m == MarkDoomed:
 		return ResourceApplied

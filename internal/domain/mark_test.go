@@ -21,7 +21,7 @@ func TestMarksAreTheirLetters(t *testing.T) {
 		byte(domain.MarkPending), byte(domain.MarkSent), byte(domain.MarkApplied), byte(domain.MarkRefused), byte(domain.MarkDoomed),
 		byte(domain.MarkDeleting), byte(domain.MarkUndeleted), byte(domain.MarkDeleted), byte(domain.MarkKept),
 		byte(domain.MarkIdle), byte(domain.MarkOutdated), byte(domain.MarkGone),
-		byte(domain.MarkLeft), byte(domain.MarkLeaving),
+		byte(domain.MarkLeft), byte(domain.MarkEnding),
 	}))
 	require.Len(t, declared(t, "mark.go", "Mark"), len(letters), "a mark is not among them")
 }
@@ -110,7 +110,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Unsent", "it says so"},
 		{false, "Expected", "it is to go"},
 	},
-	domain.MarkLeaving: {
+	domain.MarkEnding: {
 		{true, "ToDelete", "whether it has gone has to be looked at"},
 		{true, "MayBeThere Ours", "it was seen, after its deletion was accepted"},
 		{true, "Answered", "the cluster said so"},
@@ -256,13 +256,13 @@ var becomes = map[domain.Mark]map[string]become{
 		"Await":  {domain.MarkDeleting, "only what was taken is waited for"},
 		"Prune":  {domain.MarkDeleting, "it has not gone"},
 	},
-	domain.MarkLeaving: {
-		"Send":   {domain.MarkLeaving, "its deletion was accepted"},
+	domain.MarkEnding: {
+		"Send":   {domain.MarkEnding, "its deletion was accepted"},
 		"Refuse": {domain.MarkUndeleted, "it is there"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
-		"Doom":   {domain.MarkLeaving, "its deletion was accepted: it is looked at"},
-		"Await":  {domain.MarkLeaving, "only what was taken is waited for"},
-		"Prune":  {domain.MarkLeaving, "it has not gone"},
+		"Doom":   {domain.MarkEnding, "its deletion was accepted: it is looked at"},
+		"Await":  {domain.MarkEnding, "only what was taken is waited for"},
+		"Prune":  {domain.MarkEnding, "it has not gone"},
 	},
 	domain.MarkUndeleted: {
 		"Send":   {domain.MarkUndeleted, "nothing is sent for it"},
@@ -420,7 +420,7 @@ func TestMarkState(t *testing.T) {
 		domain.MarkDoomed:    {"Pending", "Retrying", "Applied"},
 		domain.MarkDeleting:  {"Pending", "Retrying", "Failed"},
 		domain.MarkUndeleted: {"Failed", "Failed", "Failed"},
-		domain.MarkLeaving:   {"Retrying", "Retrying", "Failed"},
+		domain.MarkEnding:    {"Retrying", "Retrying", "Failed"},
 		domain.MarkDeleted:   {"Deleted", "Deleted", "Deleted"},
 		domain.MarkKept:      {"Applied", "Applied", "Applied"},
 		domain.MarkIdle:      {"Pending", "Pending", "Pending"},
@@ -451,7 +451,7 @@ func TestMarksCount(t *testing.T) {
 func TestWhatMarksLack(t *testing.T) {
 	lacks := map[domain.Mark]domain.Lack{
 		domain.MarkPending: domain.LacksRequest, domain.MarkOutdated: domain.LacksRequest, domain.MarkDoomed: domain.LacksDelete,
-		domain.MarkSent: domain.LacksAnswer, domain.MarkDeleting: domain.LacksAnswer, domain.MarkLeaving: domain.LacksEnd,
+		domain.MarkSent: domain.LacksAnswer, domain.MarkDeleting: domain.LacksAnswer, domain.MarkEnding: domain.LacksEnd,
 	}
 	for _, letter := range []byte(letters) {
 		m := domain.Mark(letter)

@@ -58,21 +58,21 @@ func (k *Rights) Authorised(ctx context.Context, r *Request, next Next) error {
 	}
 	asked := rights.Request{Verb: string(r.Verb), Noun: r.Noun, Key: r.Key()}
 	if who.Kind == caller.Tenant { // nothing is bound to one
-		held := rights.NewBook(nil, nil).Of(who)
-		if err := held.Refusal(asked); err != nil {
+		granted := rights.NewBook(nil, nil).Of(who)
+		if err := granted.Refusal(asked); err != nil {
 			return err
 		}
-		return next(rights.With(ctx, held))
+		return next(rights.With(ctx, granted))
 	}
 	book, err := k.current(ctx, policy.BookGood)
 	if err != nil {
 		return err
 	}
-	held := book.Of(who)
-	if err := held.Refusal(asked); err != nil {
+	granted := book.Of(who)
+	if err := granted.Refusal(asked); err != nil {
 		return err
 	}
-	standing, leave := While(rights.With(ctx, held), time.Time{}, func(ctx context.Context) error {
+	standing, leave := While(rights.With(ctx, granted), time.Time{}, func(ctx context.Context) error {
 		book, err := k.current(ctx, policy.BookFresh)
 		if err != nil {
 			return err

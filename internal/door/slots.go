@@ -65,7 +65,7 @@ type slots struct {
 	most    int
 	each    int // that a holder, or a caller, may have
 	used    int
-	held    map[string]int // by holder and by caller, those that have one
+	taken   map[string]int // by holder and by caller, those that have one
 	waiting []*waiter      // in the order in which they came
 	refused turns
 
@@ -102,10 +102,10 @@ type waiter struct {
 	let chan struct{} // closed when it has its slot
 }
 
-func newSlots(n int) *slots { return &slots{most: n, each: n, held: map[string]int{}} }
+func newSlots(n int) *slots { return &slots{most: n, each: n, taken: map[string]int{}} }
 
 // newHalved has slots of which nobody gets more than half, though all others are free.
-func newHalved(n int) *slots { return &slots{most: n, each: max(1, n/2), held: map[string]int{}} }
+func newHalved(n int) *slots { return &slots{most: n, each: max(1, n/2), taken: map[string]int{}} }
 
 // newShared has slots that a holder may have all of, as long as it is alone; while others ask it has no more than so many young ones. Who
 // floods with requests that cost processor time then leaves others theirs, though there are slots.
@@ -198,7 +198,7 @@ func (p *slots) wait(ctx context.Context, w *waiter, most time.Duration) bool {
 
 // free says whether there is a slot for somebody.
 func (p *slots) free(who asker) bool {
-	return p.used < p.most && p.held[who.holder] < p.each && (who.caller == "" || p.held[who.caller] < p.each) &&
+	return p.used < p.most && p.taken[who.holder] < p.each && (who.caller == "" || p.taken[who.caller] < p.each) &&
 		(p.beside == 0 || p.young[who.holder] < p.beside || p.alone(who.holder))
 }
 
@@ -266,8 +266,8 @@ func (p *slots) count(who asker, n int) {
 		if by == "" {
 			continue
 		}
-		if p.held[by] += n; p.held[by] == 0 {
-			delete(p.held, by)
+		if p.taken[by] += n; p.taken[by] == 0 {
+			delete(p.taken, by)
 		}
 	}
 }
@@ -288,7 +288,7 @@ func (p *slots) hand() {
 	for p.used < p.most {
 		next := -1
 		for i, w := range p.waiting {
-			if p.free(w.asker) && (next < 0 || p.held[w.holder] < p.held[p.waiting[next].holder]) {
+			if p.free(w.asker) && (next < 0 || p.taken[w.holder] < p.taken[p.waiting[next].holder]) {
 				next = i
 			}
 		}

@@ -287,7 +287,7 @@ func (d *decision) over(c *view.Cluster, marks marks, at place) {
 // refused adds a resource that the cluster refuses, or that outlives its deletion without anybody who waits for that, with
 // what it says of it.
 func (d *decision) refused(r *view.Row, at place) {
-	stays := r.Mark == domain.MarkLeaving && !r.Place.Cluster.InProgress
+	stays := r.Mark == domain.MarkEnding && !r.Place.Cluster.InProgress
 	if d.ended() || !r.Mark.Failed() && !stays {
 		return
 	}

@@ -97,8 +97,8 @@ type Clients[K Name] struct {
 	flights singleflight.Group // by name
 	clients *lru.Cache[K, *Cluster]
 
-	mu   sync.Mutex
-	held map[K]*Cluster // those that clients has no room for, and that are in use
+	mu    sync.Mutex
+	inUse map[K]*Cluster // those that clients has no room for
 
 	unmeasured func() // ends what measures the clients
 }
@@ -114,7 +114,7 @@ func NewUsers(config Config, source SourceOf[User]) (*Users, error) {
 }
 
 func newClients[K Name](config Config, source SourceOf[K]) (*Clients[K], error) {
-	k := &Clients[K]{config: config.withDefaults(), source: source, held: map[K]*Cluster{}}
+	k := &Clients[K]{config: config.withDefaults(), source: source, inUse: map[K]*Cluster{}}
 	clients, err := lru.NewWithEvict(k.config.Clients, k.evicted)
 	if err != nil {
 		return nil, fmt.Errorf("make client cache: %w", err)
@@ -185,7 +185,7 @@ func (k *Clients[K]) find(name K) (*Cluster, bool) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	c, ok := k.held[name]
+	c, ok := k.inUse[name]
 	return c, ok
 }
 
@@ -196,19 +196,19 @@ func (k *Clients[K]) evicted(name K, c *Cluster) {
 		return
 	}
 	k.mu.Lock()
-	k.held[name] = c
+	k.inUse[name] = c
 	k.mu.Unlock()
-	if c.users.Load() == 0 { // it was left before it was held
+	if c.users.Load() == 0 { // it was left before it was kept
 		k.drop(name, c)
 	}
 }
 
-// drop closes a client that is held.
+// drop closes a client that is in use no more.
 func (k *Clients[K]) drop(name K, c *Cluster) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.held[name] == c {
-		delete(k.held, name)
+	if k.inUse[name] == c {
+		delete(k.inUse, name)
 		c.close()
 	}
 }
@@ -218,7 +218,7 @@ func (k *Clients[K]) names() []K {
 	kept := k.clients.Keys()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return append(kept, slices.Collect(maps.Keys(k.held))...)
+	return append(kept, slices.Collect(maps.Keys(k.inUse))...)
 }
 
 // Renew asks for the credentials of the clients there are whose names are wanted. What goes on with credentials that have

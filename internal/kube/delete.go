@@ -26,20 +26,20 @@ import (
 // Apply. They become MarkDeleting before the request, then MarkDeleted or, with the cluster's message,
 // MarkUndeleted. What is absent counts as deleted, also when its kind is gone, and so does what carries
 // another deployment's label: it is somebody else's now, which the note says. An object that outlives its
-// deletion (finalizers, a pod's grace period) is waited for up to Config.StageWait a stage; then it is MarkLeaving, with a
+// deletion (finalizers, a pod's grace period) is waited for up to Config.StageWait a stage; then it is MarkEnding, with a
 // note that says what it waits for, and the next stage is begun. As long as there is one the outcome is to try again, and
-// says for what in Waits; one that was MarkLeaving before is looked at once.
+// says for what in Waits; one that was MarkEnding before is looked at once.
 func (c *Cluster) Delete(ctx context.Context, j Job) Outcome {
 	r := c.begin(j)
 	stages := r.stages(domain.Mark.ToDelete)
 	slices.Reverse(stages)
-	stuck := &leaving{objects: map[int]object{}}
+	stuck := &ending{objects: map[int]object{}}
 	outcome := r.work(ctx, stages, func(ctx context.Context, stage []int) error {
-		l := &leaving{objects: map[int]object{}}
+		l := &ending{objects: map[int]object{}}
 		if err := r.each(ctx, r.turns(stage), func(ctx context.Context, i int) error { return r.delete(ctx, i, l, stuck) }); err != nil {
 			return err
 		}
-		return r.awaitLeave(ctx, l, stuck)
+		return r.awaitEnd(ctx, l, stuck)
 	})
 	if outcome.Retry == nil {
 		outcome.Waits = r.waits(stuck)
@@ -54,12 +54,12 @@ func (c *Cluster) Delete(ctx context.Context, j Job) Outcome {
 // finalizer are not asked for one by one, every time. Once they go, all are found to be gone.
 const mostLooks = 32
 
-// turns are the indices of a stage in the order in which they are worked on: those last that were leaving before, each of
+// turns are the indices of a stage in the order in which they are worked on: those last that were being deleted before, each of
 // which has its chance to be looked at.
 func (r *run) turns(stage []int) []int {
 	var fresh, old []int
 	for _, i := range stage {
-		if r.marked(i) == domain.MarkLeaving {
+		if r.marked(i) == domain.MarkEnding {
 			old = append(old, i)
 		} else {
 			fresh = append(fresh, i)
@@ -72,10 +72,10 @@ func (r *run) turns(stage []int) []int {
 }
 
 // waits says what is waited for, "" for nothing.
-func (r *run) waits(stuck *leaving) string {
+func (r *run) waits(stuck *ending) string {
 	first, n := -1, 0
 	for i := range r.Resources {
-		if !r.selected(i) || r.marked(i) != domain.MarkLeaving {
+		if !r.selected(i) || r.marked(i) != domain.MarkEnding {
 			continue
 		}
 		n++
@@ -101,27 +101,27 @@ type object struct {
 	says string // of a kind that says itself what its deletion waits for
 }
 
-// leaving are objects that are being deleted, by index.
-type leaving struct {
+// ending are objects that are being deleted, by index.
+type ending struct {
 	mu      sync.Mutex
 	objects map[int]object
 }
 
-func (l *leaving) add(i int, o *object) {
+func (l *ending) add(i int, o *object) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.objects[i] = *o
 }
 
-func (l *leaving) number() int {
+func (l *ending) number() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.objects)
 }
 
-// delete settles resource i, or adds it to those that are leaving, or to those that were leaving before and still are.
-func (r *run) delete(ctx context.Context, i int, l, stuck *leaving) error {
-	before := r.marked(i) == domain.MarkLeaving
+// delete settles resource i, or adds it to those that are being deleted, or to those that were before and still are.
+func (r *run) delete(ctx context.Context, i int, l, stuck *ending) error {
+	before := r.marked(i) == domain.MarkEnding
 	if before && stuck.number() >= mostLooks {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (r *run) delete(ctx context.Context, i int, l, stuck *leaving) error {
 		return nil
 	case err != nil:
 		return err
-	case o != nil && before && r.marked(i) == domain.MarkLeaving:
+	case o != nil && before && r.marked(i) == domain.MarkEnding:
 		return r.outlives(ctx, i, o, stuck)
 	case o != nil:
 		l.add(i, o)
@@ -154,7 +154,7 @@ const replacements = 3
 
 // request asks for the deletion of resource i, if it is ours. The object is nil unless it is still there.
 // A *meta.NoKindMatchError says that its kind is gone in all versions.
-func (r *run) request(ctx context.Context, i int) (leaving *object, note string, err error) {
+func (r *run) request(ctx context.Context, i int) (still *object, note string, err error) {
 	for range replacements {
 		found, err := r.find(ctx, i)
 		if err != nil {
@@ -164,7 +164,7 @@ func (r *run) request(ctx context.Context, i int) (leaving *object, note string,
 			return nil, foreign(owner), nil
 		}
 		if found.DeletionTimestamp != nil {
-			if r.marked(i) != domain.MarkLeaving {
+			if r.marked(i) != domain.MarkEnding {
 				r.mark(i, domain.MarkDeleting, "")
 			}
 			return found, "", nil
@@ -260,8 +260,8 @@ func (r *run) remove(ctx context.Context, i int, found *object) (gone bool, err 
 	return answer.Kind == "Status", nil
 }
 
-// awaitLeave waits for what is leaving, up to Config.StageWait for all of it. What is there then is stuck.
-func (r *run) awaitLeave(ctx context.Context, l, stuck *leaving) error {
+// awaitEnd waits for what is being deleted, up to Config.StageWait for all of it. What is there then is stuck.
+func (r *run) awaitEnd(ctx context.Context, l, stuck *ending) error {
 	deadline := time.Now().Add(r.config.StageWait)
 	indices := make([]int, 0, len(l.objects))
 	for i := range l.objects {
@@ -287,7 +287,7 @@ func (r *run) awaitLeave(ctx context.Context, l, stuck *leaving) error {
 				last, err = found, look.Wait(ctx)
 			}
 			if err != nil {
-				r.mark(i, domain.MarkLeaving, last.waitsFor()) // the last word, should somebody have stopped it
+				r.mark(i, domain.MarkEnding, last.waitsFor()) // the last word, should somebody have stopped it
 				return err
 			}
 		}
@@ -295,12 +295,12 @@ func (r *run) awaitLeave(ctx context.Context, l, stuck *leaving) error {
 }
 
 // outlives says of an object that it is still there.
-func (r *run) outlives(ctx context.Context, i int, o *object, stuck *leaving) error {
+func (r *run) outlives(ctx context.Context, i int, o *object, stuck *ending) error {
 	if err := r.hear(ctx, i, o); err != nil {
 		return err
 	}
 	stuck.add(i, o)
-	r.mark(i, domain.MarkLeaving, o.waitsFor())
+	r.mark(i, domain.MarkEnding, o.waitsFor())
 	return nil
 }
 

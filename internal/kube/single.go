@@ -28,7 +28,7 @@ type Found struct {
 	Deployment  string            // the value of plan.DeploymentLabel, "" where it has none
 	Annotations map[string]string // not to be changed
 	Ours        []string          // the names of those annotations that Drover has set
-	Leaving     bool              // it is being deleted
+	Ending      bool              // it is being deleted
 	// Evicted says of a Pod that a node has given it up, and that it is still there to say so.
 	Evicted bool
 }
@@ -49,7 +49,7 @@ func (c *Cluster) Find(ctx context.Context, id plan.ResourceID) (*Found, error) 
 	}
 	return &Found{
 		UID: string(o.UID), Deployment: o.Labels[plan.DeploymentLabel], Annotations: o.Annotations,
-		Ours: oursIn(data), Leaving: o.DeletionTimestamp != nil,
+		Ours: oursIn(data), Ending: o.DeletionTimestamp != nil,
 		Evicted: id.Evicted(data),
 	}, nil
 }

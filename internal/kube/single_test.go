@@ -121,7 +121,7 @@ func TestASingleObjectThatOutlivesItsDeletion(t *testing.T) {
 	}
 	found, err := s.cluster.Find(ctx, s.id)
 	require.NoError(t, err)
-	require.True(t, found.Leaving)
+	require.True(t, found.Ending)
 	finalizers(`[]`)
 	waits, err := s.cluster.Remove(ctx, s.id, ours)
 	require.NoError(t, err)

@@ -533,7 +533,7 @@ func saysFinalizers(w *world) {
 		require.Equal(w, "waits until ConfigMap held is gone: "+note, outcome.Waits)
 		require.True(w, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
 		require.True(w, outcome.Reached)
-		require.Equal(w, domain.Marks{domain.MarkLeaving, domain.MarkDeleted, domain.MarkDeleted}, watcher.Marks)
+		require.Equal(w, domain.Marks{domain.MarkEnding, domain.MarkDeleted, domain.MarkDeleted}, watcher.Marks)
 		require.Equal(w, map[int]string{0: note}, watcher.Notes)
 		require.Nil(w, w.find("before"), "what is deleted after it does not wait for ever")
 		marks = watcher.Marks
@@ -576,7 +576,7 @@ metadata: {name: `+other+`}
 	}
 	require.Eventually(w, func() bool { // the cluster says so a moment after the deletion
 		outcome := attempt()
-		require.Equal(w, domain.Marks{domain.MarkLeaving}, marks)
+		require.Equal(w, domain.Marks{domain.MarkEnding}, marks)
 		return strings.Contains(outcome.Waits, "waits until Namespace "+other+" is gone: being deleted since ") &&
 			strings.Contains(outcome.Waits, "configmaps. has 1 resource instances") && strings.Contains(outcome.Waits, "example.com/held in 1 resource")
 	}, Deadline, Tick)
@@ -597,7 +597,7 @@ func looksAtFew(w *world) {
 	}
 	w.cluster = Open(w, kube.Config{StageWait: time.Nanosecond}, w.kubeconfig)
 	outcome, watcher := w.delete(resources)
-	require.Equal(w, domain.NewMarks(n, domain.MarkLeaving), watcher.Marks)
+	require.Equal(w, domain.NewMarks(n, domain.MarkEnding), watcher.Marks)
 	require.Contains(w, outcome.Waits, "waits until ConfigMap held-0 is gone")
 	require.Contains(w, outcome.Waits, "(and 99 more)")
 

@@ -10,7 +10,7 @@ import (
 // value that is heavier than that is kept alone. It may be used by many at once.
 type Weighed[K comparable, V any] struct {
 	mu         sync.Mutex
-	most, held int64
+	most, kept int64
 	values     *simplelru.LRU[K, weighed[V]]
 }
 
@@ -22,7 +22,7 @@ type weighed[V any] struct {
 // NewWeighed makes one of a size and a weight, which have to be positive.
 func NewWeighed[K comparable, V any](size int, most int64) *Weighed[K, V] {
 	c := &Weighed[K, V]{most: most}
-	values, err := simplelru.NewLRU(size, func(_ K, gone weighed[V]) { c.held -= gone.weight })
+	values, err := simplelru.NewLRU(size, func(_ K, gone weighed[V]) { c.kept -= gone.weight })
 	if err != nil {
 		panic(err)
 	}
@@ -44,7 +44,7 @@ func (c *Weighed[K, V]) Add(key K, value V, weight int64) {
 	defer c.mu.Unlock()
 	c.values.Remove(key)
 	c.values.Add(key, weighed[V]{value, weight})
-	for c.held += weight; c.held > c.most && c.values.Len() > 1; {
+	for c.kept += weight; c.kept > c.most && c.values.Len() > 1; {
 		c.values.RemoveOldest()
 	}
 }

@@ -247,9 +247,9 @@ func Withdrawn(m domain.Match, now time.Time) domain.Match {
 	return m
 }
 
-// Leaving is the record when what is deleted is still there, and why.
-func Leaving(m domain.Match, why string, now time.Time) domain.Match {
-	m.Mark = domain.MarkLeaving
+// Ending is the record when what is deleted is still there, and why.
+func Ending(m domain.Match, why string, now time.Time) domain.Match {
+	m.Mark = domain.MarkEnding
 	return Waiting(m, why, now)
 }
 

@@ -43,7 +43,7 @@ func TestNext(t *testing.T) {
 		"it cannot be made any more":             {domain.Match{Mark: domain.MarkDoomed, Wanted: waiting, Made: sentTo(nil)}, match.Withdraw},
 		"another one is wanted":                  {domain.Match{Mark: domain.MarkApplied, Wanted: wanted, Made: sentTo(func(m *domain.Made) { m.Spec = "other" })}, match.Withdraw},
 		"it is wanted elsewhere":                 {domain.Match{Mark: domain.MarkApplied, Wanted: wanted, Made: sentTo(func(m *domain.Made) { m.Cluster.Name = "there" })}, match.Withdraw},
-		"it is wanted again, and being deleted":  {domain.Match{Mark: domain.MarkLeaving, Wanted: wanted, Made: sentTo(nil)}, match.Withdraw},
+		"it is wanted again, and being deleted":  {domain.Match{Mark: domain.MarkEnding, Wanted: wanted, Made: sentTo(nil)}, match.Withdraw},
 	} {
 		require.Equal(t, c.want, match.Next(&c.record), reason)
 	}

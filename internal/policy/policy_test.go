@@ -98,7 +98,7 @@ func TestTimesAreInOrder(t *testing.T) {
 		"looks at an app":                                                 {{"FirstReadyLook", policy.FirstReadyLook}, {"LongestReadyLook", policy.LongestReadyLook}},
 		"words about an app":                                              {{"FirstLacking", policy.FirstLacking}, {"LongestLacking", policy.LongestLacking}},
 		"attempts at work":                                                {{"FirstWork", policy.FirstWork}, {"LongestWork", policy.LongestWork}},
-		"looks at what leaves":                                            {{"FirstLeaving", policy.FirstLeaving}, {"LongestLeaving", policy.LongestLeaving}},
+		"looks at what outlives its deletion":                             {{"FirstEnding", policy.FirstEnding}, {"LongestEnding", policy.LongestEnding}},
 		"looks at a cluster that is away":                                 {{"FirstAway", policy.FirstAway}, {"LongestAway", policy.LongestAway}},
 		"tries of a watch":                                                {{"FirstWatch", policy.FirstWatch}, {"LongestWatch", policy.LongestWatch}},
 	} {

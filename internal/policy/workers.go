@@ -53,10 +53,10 @@ const (
 	// FirstLacking and LongestLacking are between two words on what an app lacks: they make history.
 	FirstLacking   = time.Second
 	LongestLacking = 5 * time.Minute
-	// FirstLeaving and LongestLeaving are between two looks at what outlives its deletion; in between it is a quarter of
+	// FirstEnding and LongestEnding are between two looks at what outlives its deletion; in between it is a quarter of
 	// the time that has passed. Nobody needs to know at once that a finalizer has gone for which he has waited for an hour.
-	FirstLeaving   = time.Second
-	LongestLeaving = 30 * time.Second
+	FirstEnding   = time.Second
+	LongestEnding = 30 * time.Second
 	// FirstWork and LongestWork are between two attempts at work on a cluster; each wait is twice the one before it. The longest is
 	// how long a cluster that is back may have to wait.
 	FirstWork   = 500 * time.Millisecond

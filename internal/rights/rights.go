@@ -1,5 +1,5 @@
 // Package rights decides who may do what (decision 0050). A Book has the roles and bindings of the installation; what it says of
-// one caller is Held. It reads nothing: the door has books read, and asks them before a request goes on.
+// one caller is Granted. It reads nothing: the door has books read, and asks them before a request goes on.
 package rights
 
 import (
@@ -101,8 +101,8 @@ var firstAdmin = domain.RightSubject{Kind: domain.SubjectServiceAccount, Name: s
 
 // Of is what the book says of a caller. Who is Open may do everything; who is Anonymous nothing; who speaks for a tenant what the
 // protocol of tenants has, of that tenant.
-func (b *Book) Of(who caller.Identity) *Held {
-	h := &Held{who: who, book: b}
+func (b *Book) Of(who caller.Identity) *Granted {
+	h := &Granted{who: who, book: b}
 	switch who.Kind {
 	case caller.Open:
 		h.everything = true
@@ -118,40 +118,42 @@ func (b *Book) Of(who caller.Identity) *Held {
 	return h
 }
 
-// Held are the rights of one caller. A nil Held may do everything: it is that of the program itself.
-type Held struct {
+// Granted are the rights of one caller. A nil Granted may do everything: it is that of the program itself.
+type Granted struct {
 	who        caller.Identity
 	book       *Book
 	everything bool
 	grants     []grant
 }
 
-type heldKey struct{}
+type grantedKey struct{}
 
 // With is ctx with the rights of who asks.
-func With(ctx context.Context, h *Held) context.Context { return context.WithValue(ctx, heldKey{}, h) }
+func With(ctx context.Context, h *Granted) context.Context {
+	return context.WithValue(ctx, grantedKey{}, h)
+}
 
 // Of are the rights of who asks, nil where nobody does.
-func Of(ctx context.Context) *Held {
-	h, _ := ctx.Value(heldKey{}).(*Held)
+func Of(ctx context.Context) *Granted {
+	h, _ := ctx.Value(grantedKey{}).(*Granted)
 	return h
 }
 
 // Everything says whether the caller may do everything, as the program itself may.
-func (h *Held) Everything() bool { return h == nil || h.everything }
+func (h *Granted) Everything() bool { return h == nil || h.everything }
 
 // Nothing says whether the caller has no right at all, and gets what everybody gets.
-func (h *Held) Nothing() bool {
+func (h *Granted) Nothing() bool {
 	return !h.Everything() && h.who.Kind != caller.Tenant && len(h.grants) == 0
 }
 
 // First says whether the caller is the service account that is admin without a binding.
-func (h *Held) First() bool {
+func (h *Granted) First() bool {
 	return h != nil && h.who.Kind == caller.ServiceAccount && h.who.Name == string(domain.FirstAdmin)
 }
 
 // May says whether the caller has a right: a verb of a noun where a key lies.
-func (h *Held) May(verb string, n *domain.Noun, key domain.Key) bool {
+func (h *Granted) May(verb string, n *domain.Noun, key domain.Key) bool {
 	if h.Everything() {
 		return true
 	}
@@ -167,15 +169,15 @@ func (h *Held) May(verb string, n *domain.Noun, key domain.Key) bool {
 }
 
 // Sees says whether the caller may read a document.
-func (h *Held) Sees(n *domain.Noun, key domain.Key) bool { return h.May("get", n, key) }
+func (h *Granted) Sees(n *domain.Noun, key domain.Key) bool { return h.May("get", n, key) }
 
 // Shows says whether a document is in the lists that the caller gets.
-func (h *Held) Shows(n *domain.Noun, key domain.Key) bool {
+func (h *Granted) Shows(n *domain.Noun, key domain.Key) bool {
 	return h.May("list", n, key) || h.Sees(n, key)
 }
 
 // Decide says what becomes of a request.
-func (h *Held) Decide(r Request) Decision {
+func (h *Granted) Decide(r Request) Decision {
 	if h.May(r.Verb, r.Noun, r.Key) {
 		return Allowed
 	}
@@ -199,7 +201,7 @@ func gathers(n *domain.Noun, key domain.Key) bool {
 }
 
 // Refusal is the answer to a request that is not allowed, nil for one that is.
-func (h *Held) Refusal(r Request) error {
+func (h *Granted) Refusal(r Request) error {
 	switch h.Decide(r) {
 	case Allowed:
 		return nil
@@ -229,7 +231,7 @@ func nameOf(r Request) string {
 const named = 3
 
 // lacks says which right is missing, which roles have it, and who can give it.
-func (h *Held) lacks(r Request) string {
+func (h *Granted) lacks(r Request) string {
 	scope := domain.ScopeOf(r.Key)
 	at := string(scope.Child("role-bindings"))
 	have := func(role string) bool { return grant{"", builtIn[role]}.allows(maskOf(r.Verb), r.Noun, scope) }
@@ -287,7 +289,7 @@ func list(words []string, last string) string {
 
 // Lacks names the first right that a role has in a scope, "" for the fleet, and the caller has not; "" when there is none. It is
 // what keeps people from giving what they have not. rules are those of a role that is not built in.
-func (h *Held) Lacks(role string, rules []domain.RoleRule, scope domain.Key) string {
+func (h *Granted) Lacks(role string, rules []domain.RoleRule, scope domain.Key) string {
 	if h.Everything() {
 		return ""
 	}
@@ -300,7 +302,7 @@ func (h *Held) Lacks(role string, rules []domain.RoleRule, scope domain.Key) str
 
 // LacksOf names the first right that a service account has, as a book says, and the caller has not; "" when there is none. It is
 // what keeps people from becoming somebody who has more.
-func (h *Held) LacksOf(account domain.Key, b *Book) string {
+func (h *Granted) LacksOf(account domain.Key, b *Book) string {
 	if h.Everything() {
 		return ""
 	}
@@ -313,7 +315,7 @@ func (h *Held) LacksOf(account domain.Key, b *Book) string {
 }
 
 // lacking names the first right of powers in a scope that the caller has not.
-func (h *Held) lacking(p *powers, scope domain.Key) string {
+func (h *Granted) lacking(p *powers, scope domain.Key) string {
 	for at, nouns := range p {
 		if scope != "" && place(at) != placeOf(scope) {
 			continue

@@ -125,7 +125,7 @@ func TestWhoIsAsked(t *testing.T) {
 			require.Equal(t, want, book.Of(who).Decide(asked), "%v", who)
 		}
 	}
-	var none *rights.Held
+	var none *rights.Granted
 	require.True(t, none.May("delete", domain.Tenants, "tenants/t"), "the program itself")
 	require.Equal(t, rights.Hidden, book.Of(caller.Identity{}).Decide(rights.Request{Verb: "list", Noun: domain.Projects}), "who is nobody is shown no list")
 	require.Equal(t, rights.Hidden, book.Of(caller.Identity{}).Decide(rights.Request{Verb: "list", Noun: domain.Operations}))
@@ -209,7 +209,7 @@ func TestAllOfTheFleet(t *testing.T) {
 	fleetOnly := all
 	fleetOnly.Scopes = []string{"fleet"}
 	roles := []*domain.Role{role("all", all), role("fleet-only", fleetOnly), role("keeper", rule([]string{"*"}, []string{"roles"}))}
-	held := func(name string) *rights.Held {
+	held := func(name string) *rights.Granted {
 		return rights.NewBook(roles, []*domain.RoleBinding{bind("", name)}).Of(alice)
 	}
 	watch := rights.Request{Verb: "watch", Noun: domain.DeploymentIntentGroups}

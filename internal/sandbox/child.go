@@ -78,11 +78,11 @@ const kept = 64 << 20
 // giveBack returns the memory that a large request took.
 func giveBack() {
 	// Unlike runtime.ReadMemStats, this stops nothing.
-	held := []metrics.Sample{
+	inUse := []metrics.Sample{
 		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
 	}
-	metrics.Read(held)
-	if held[0].Value.Uint64()+held[1].Value.Uint64()+held[2].Value.Uint64() > kept {
+	metrics.Read(inUse)
+	if inUse[0].Value.Uint64()+inUse[1].Value.Uint64()+inUse[2].Value.Uint64() > kept {
 		debug.FreeOSMemory()
 	}
 }

@@ -37,8 +37,8 @@ func beyond(cloud *domain.LogicalCloud, permissions []domain.Object) string {
 // mayReach refuses a cloud that has more than a namespace of its own in clusters, unless the caller may write these: by their
 // kubeconfigs he has all that the cloud gets.
 func mayReach(ctx context.Context, cloud *domain.LogicalCloud, permissions, references []domain.Object) error {
-	held := rights.Of(ctx)
-	if held.Everything() {
+	granted := rights.Of(ctx)
+	if granted.Everything() {
 		return nil
 	}
 	more := beyond(cloud, permissions)
@@ -47,7 +47,7 @@ func mayReach(ctx context.Context, cloud *domain.LogicalCloud, permissions, refe
 	}
 	for _, o := range references {
 		cluster := o.(*domain.ClusterReference).ClusterName()
-		err := held.Refusal(rights.Request{Verb: "put", Noun: domain.ClustersNoun, Key: cluster.Key()})
+		err := granted.Refusal(rights.Request{Verb: "put", Noun: domain.ClustersNoun, Key: cluster.Key()})
 		if err == nil {
 			continue
 		}

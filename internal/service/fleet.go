@@ -145,8 +145,8 @@ func (f *Fleet) page(ctx context.Context, noun *domain.Noun, prefix domain.Key, 
 func (f *Fleet) shown(ctx context.Context, noun *domain.Noun, prefix, after domain.Key, limit int) (
 	shown []domain.Object, unreadable map[domain.Key]bool, err error,
 ) {
-	held := rights.Of(ctx)
-	if held.Everything() || held.Shows(noun, prefix) {
+	granted := rights.Of(ctx)
+	if granted.Everything() || granted.Shows(noun, prefix) {
 		return f.read(ctx, noun, prefix, after, limit)
 	}
 	shown, unreadable = []domain.Object{}, map[domain.Key]bool{}
@@ -156,7 +156,7 @@ func (f *Fleet) shown(ctx context.Context, noun *domain.Noun, prefix, after doma
 			return nil, nil, err
 		}
 		for _, o := range objects {
-			if held.Shows(noun, domain.KeyOf(o)) && len(shown) < limit {
+			if granted.Shows(noun, domain.KeyOf(o)) && len(shown) < limit {
 				shown = append(shown, o)
 			}
 		}

@@ -96,7 +96,7 @@ func (s *Service) parent(ctx context.Context, o domain.Object) error {
 // unused checks that nothing is below the document and nothing refers to it, but bindings and documents of another noun, nil for none,
 // which go with it.
 func (s *Service) unused(ctx context.Context, noun *domain.Noun, key domain.Key, without *domain.Noun) error {
-	held := rights.Of(ctx)
+	granted := rights.Of(ctx)
 	for _, n := range domain.Nouns {
 		if n.Parent == noun && n != without && !slices.Contains(domain.BindingNouns, n) { // which go with their scope
 			child, found, err := s.store.FirstUnder(ctx, n, key)
@@ -117,7 +117,7 @@ func (s *Service) unused(ctx context.Context, noun *domain.Noun, key domain.Key,
 		if err != nil {
 			return fmt.Errorf("look for holders of %s: %w", key, err)
 		}
-		if found && !held.Shows(n, holder) {
+		if found && !granted.Shows(n, holder) {
 			return fail.New(fail.Conflict, "Cannot delete without deleting or updating referencing resources first: %s is used by something that you may not see",
 				describe(noun, key))
 		}

@@ -48,7 +48,7 @@ func (j *Journal) Operations(ctx context.Context, parameters url.Values) (*opera
 	}
 	token := []byte(after)
 	list := &operations.List{Items: []operations.Operation{}}
-	held, seen := rights.Of(ctx), map[string]bool{}
+	granted, seen := rights.Of(ctx), map[string]bool{}
 	for range maxPages {
 		found, next, err := j.executions.Executions(ctx, f, limit-len(list.Items), token)
 		if err != nil {
@@ -59,7 +59,7 @@ func (j *Journal) Operations(ctx context.Context, parameters url.Values) (*opera
 			return nil, err
 		}
 		for _, o := range all {
-			if run := o.Workflow.RunID; f.Matches(&o) && !seen[run] && shows(held, &o) {
+			if run := o.Workflow.RunID; f.Matches(&o) && !seen[run] && shows(granted, &o) {
 				seen[run] = true
 				list.Items = append(list.Items, o)
 			}
@@ -75,11 +75,11 @@ func (j *Journal) Operations(ctx context.Context, parameters url.Values) (*opera
 
 // shows says whether a caller may see an operation: who may see its owner, and of an owner that nobody knows any more, who may
 // see everything there is in the fleet.
-func shows(held *rights.Held, o *operations.Operation) bool {
+func shows(granted *rights.Granted, o *operations.Operation) bool {
 	if noun := domain.OwnerNoun(o.Resource); noun != nil {
-		return held.Shows(noun, o.Resource)
+		return granted.Shows(noun, o.Resource)
 	}
-	return held.Shows(domain.Operations, "")
+	return granted.Shows(domain.Operations, "")
 }
 
 // tell joins executions with the records of their contexts, which are read at once.

@@ -91,19 +91,19 @@ func (x *Explainer) here(ctx, asking context.Context, c *domain.Cluster, network
 	if err != nil {
 		return nil, err
 	}
-	held := rights.Of(ctx)
+	granted := rights.Of(ctx)
 	if x.LeftIn != nil {
 		left, err := x.LeftIn(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		here.Left = slices.DeleteFunc(left, func(l domain.TenantLeft) bool { return !held.Shows(domain.Tenants, domain.TenantKey(l.Tenant)) })
+		here.Left = slices.DeleteFunc(left, func(l domain.TenantLeft) bool { return !granted.Shows(domain.Tenants, domain.TenantKey(l.Tenant)) })
 	}
 	found := make([]*explain.Situation, len(on))
 	var g errgroup.Group // what clusters report is read later: ctx must outlive this
 	g.SetLimit(gatheredAtOnce)
 	for i, instance := range on {
-		if instance.Owner == name.Key() || !held.Shows(domain.OwnerNoun(instance.Owner), instance.Owner) {
+		if instance.Owner == name.Key() || !granted.Shows(domain.OwnerNoun(instance.Owner), instance.Owner) {
 			continue
 		}
 		g.Go(func() (err error) {

@@ -40,9 +40,9 @@ func (s *Service) List(ctx context.Context, noun *domain.Noun, parent domain.Key
 	if list == nil {
 		list = []domain.Object{}
 	}
-	if held := rights.Of(ctx); !held.Everything() {
-		list = slices.DeleteFunc(list, func(o domain.Object) bool { return !held.Shows(noun, domain.KeyOf(o)) })
-		unreadable = slices.DeleteFunc(slices.Clone(unreadable), func(id string) bool { return !held.Shows(noun, domain.Key(id)) })
+	if granted := rights.Of(ctx); !granted.Everything() {
+		list = slices.DeleteFunc(list, func(o domain.Object) bool { return !granted.Shows(noun, domain.KeyOf(o)) })
+		unreadable = slices.DeleteFunc(slices.Clone(unreadable), func(id string) bool { return !granted.Shows(noun, domain.Key(id)) })
 	}
 	for _, o := range list {
 		show(o)

@@ -65,7 +65,7 @@ func (s *Service) changeRole(ctx context.Context, c change) error {
 // changeBinding refuses to give what the caller has not. The last binding that makes somebody admin of the fleet goes by the hand
 // of the first service account alone, which stays admin without one.
 func (s *Service) changeBinding(ctx context.Context, c change) error {
-	held := rights.Of(ctx)
+	granted := rights.Of(ctx)
 	if c.to != nil {
 		b := c.to.(*domain.RoleBinding)
 		var own []domain.RoleRule
@@ -79,11 +79,11 @@ func (s *Service) changeBinding(ctx context.Context, c change) error {
 			}
 			own = o.(*domain.Role).Spec.Rules
 		}
-		if lacks := held.Lacks(b.Spec.Role, own, b.Parent); lacks != "" {
+		if lacks := granted.Lacks(b.Spec.Role, own, b.Parent); lacks != "" {
 			return fail.New(fail.Forbidden, "you cannot give the role %q here: it has a right that you have not, %s", b.Spec.Role, lacks)
 		}
 	}
-	if held.Everything() || held.First() || c.from == nil || !givesAdmin(c.from) || c.to != nil && givesAdmin(c.to) {
+	if granted.Everything() || granted.First() || c.from == nil || !givesAdmin(c.from) || c.to != nil && givesAdmin(c.to) {
 		return nil
 	}
 	all, unread := s.store.List(ctx, domain.RoleBindings, "")
@@ -121,15 +121,15 @@ func givesAdmin(o domain.Object) bool {
 // what is the fleet's, who may read it. A cluster may be named by who may use its provider's clusters; within a project also by
 // others, once one of the project's logical clouds has it.
 func (s *Service) mayName(ctx context.Context, o domain.Object, ref domain.Reference) (bool, error) {
-	held, scope := rights.Of(ctx), domain.ScopeOf(domain.KeyOf(o))
+	granted, scope := rights.Of(ctx), domain.ScopeOf(domain.KeyOf(o))
 	switch {
-	case held.Everything(), scope != "" && domain.ScopeOf(ref.Key) == scope:
+	case granted.Everything(), scope != "" && domain.ScopeOf(ref.Key) == scope:
 		return true, nil
 	case ref.Noun == domain.Roles, ref.Noun == domain.ServiceAccounts: // what is given, and by whom, is looked at by itself
 		return true, nil
 	case ref.Noun != domain.ClustersNoun:
-		return held.Sees(ref.Noun, ref.Key), nil
-	case held.May(rights.Use, domain.ClustersNoun, ref.Key):
+		return granted.Sees(ref.Noun, ref.Key), nil
+	case granted.May(rights.Use, domain.ClustersNoun, ref.Key):
 		return true, nil
 	case o.Noun() == domain.ClusterReferences:
 		return false, nil
@@ -157,14 +157,14 @@ func (s *Service) used(ctx context.Context, project domain.Key, such func(c doma
 // unseenProviders are the providers of which a placement selects clusters by label, and of which the caller may name none: what
 // the label is on would show in what is said of the placement.
 func (s *Service) unseenProviders(ctx context.Context, o domain.Object) (unseen []fail.Field, err error) {
-	held := rights.Of(ctx)
+	granted := rights.Of(ctx)
 	i, ok := o.(*domain.AppIntent)
-	if !ok || held.Everything() {
+	if !ok || granted.Everything() {
 		return nil, nil
 	}
 	for _, c := range i.Selections() {
 		key := domain.Join(domain.ClusterProviders.Collection, c.ClusterProvider)
-		if c.ClusterLabel == "" || held.Sees(domain.ClusterProviders, key) {
+		if c.ClusterLabel == "" || granted.Sees(domain.ClusterProviders, key) {
 			continue
 		}
 		used, err := s.used(ctx, domain.ScopeOf(domain.KeyOf(o)), func(n domain.ClusterName) bool { return n.Provider == c.ClusterProvider })

@@ -55,15 +55,15 @@ func (s *Service) changeAccount(ctx context.Context, c change) error {
 // mayBe refuses that the caller becomes a service account that has a right that the caller has not. Others than service accounts
 // have no rights to get.
 func (s *Service) mayBe(ctx context.Context, account domain.Key) error {
-	held := rights.Of(ctx)
-	if _, ok := domain.ServiceAccounts.Split(account); !ok || held.Everything() {
+	granted := rights.Of(ctx)
+	if _, ok := domain.ServiceAccounts.Split(account); !ok || granted.Everything() {
 		return nil
 	}
 	book, err := s.Rights(ctx)
 	if err != nil {
 		return err
 	}
-	if lacks := held.LacksOf(account, book); lacks != "" {
+	if lacks := granted.LacksOf(account, book); lacks != "" {
 		return fail.New(fail.Forbidden, "you cannot speak as %s, or end what speaks as it: it has a right that you have not, %s", describe(domain.ServiceAccounts, account), lacks)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 
 // Write writes the document that q asks for as one line of JSON. Beyond what rows take it holds some 32 KiB and, for one
 // app at a time, the names (for OutputDetail the manifests) of its resources, whatever the number of clusters; of what
-// clusters report up to maxHeld more, for OutputAll.
+// clusters report up to maxKept more, for OutputAll.
 //
 // A query that cannot be answered is Invalid and nothing has been written then. An error of w is returned
 // wrapped; a manifest that is not JSON is Internal; in both cases the document is cut off. So it is by an
@@ -83,16 +83,16 @@ func writeStatus(out *stream, f *form, q Query, s *Source) {
 }
 
 // writeReports writes the status document of what clusters report. The counts come first in it, so every
-// report is read before the first byte. The body of a document of ordinary size is made meanwhile, and held; one that
+// report is read before the first byte. The body of a document of ordinary size is made meanwhile, and kept; one that
 // is larger, or that shows objects, reads the reports once more, and what changed in between is counted as it was and
 // shown as it is.
 func writeReports(out *stream, f *form, q Query, s *Source) {
 	ask := q.Ask()
 	var t view.Tally
-	held := &held{}
-	early, twice := f.body(newStream(held), q), q.Output == OutputDetail
-	if out.parts != nil { // the document is held in any case
-		early.out.parts, held.unbounded = &parts{}, true
+	kept := &kept{}
+	early, twice := f.body(newStream(kept), q), q.Output == OutputDetail
+	if out.parts != nil { // the document is kept in any case
+		early.out.parts, kept.unbounded = &parts{}, true
 	}
 	counting := ask
 	counting.Detail = false
@@ -102,7 +102,7 @@ func writeReports(out *stream, f *form, q Query, s *Source) {
 			return
 		}
 		t.Add(r)
-		if q.Output != OutputSummary && !twice && !held.full {
+		if q.Output != OutputSummary && !twice && !kept.full {
 			early.row(r)
 		}
 	}
@@ -117,11 +117,11 @@ func writeReports(out *stream, f *form, q Query, s *Source) {
 	switch {
 	case q.Output == OutputSummary:
 		f.body(out, q).end()
-	case !twice && !held.full:
+	case !twice && !kept.full:
 		if out.parts != nil {
 			out.parts.insert(early.out.parts, out.written)
 		}
-		held.give(out)
+		kept.give(out)
 	default:
 		writeRows(out, f, q, s)
 	}
@@ -142,11 +142,11 @@ func writeRows(out *stream, f *form, q Query, s *Source) {
 	b.end()
 }
 
-// maxHeld is how much of a document is held while its counts are made, in bytes.
-const maxHeld = 4 << 20
+// maxKept is how much of a document is kept while its counts are made, in bytes.
+const maxKept = 4 << 20
 
-// held keeps what is written, unless it is too much. The pieces are as small as those of a stream.
-type held struct {
+// kept keeps what is written, unless it is too much. The pieces are as small as those of a stream.
+type kept struct {
 	pieces    [][]byte
 	size      int
 	unbounded bool
@@ -154,8 +154,8 @@ type held struct {
 }
 
 // Write implements io.Writer.
-func (h *held) Write(piece []byte) (int, error) {
-	if h.size += len(piece); h.size > maxHeld && !h.unbounded {
+func (h *kept) Write(piece []byte) (int, error) {
+	if h.size += len(piece); h.size > maxKept && !h.unbounded {
 		h.pieces, h.full = nil, true
 	}
 	if !h.full {
@@ -164,7 +164,7 @@ func (h *held) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-func (h *held) give(out *stream) {
+func (h *kept) give(out *stream) {
 	for _, piece := range h.pieces {
 		out.bytes(piece)
 	}

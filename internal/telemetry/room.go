@@ -27,15 +27,15 @@ func waiting() int64 {
 // without a word. Its queue has as much room as this one, so that it is never full.
 type room struct {
 	sdktrace.SpanProcessor
-	most int64
-	held *atomic.Int64 // that wait, or are being sent
+	most  int64
+	waits *atomic.Int64 // that wait, or are being sent
 }
 
 // send makes the processor that sends spans by an exporter.
 func send(exporter sdktrace.SpanExporter) sdktrace.SpanProcessor {
 	measure.Spans.Begin()
-	r := &room{most: waiting(), held: &atomic.Int64{}}
-	r.SpanProcessor = sdktrace.NewBatchSpanProcessor(&counting{exporter, r.held}, sdktrace.WithMaxQueueSize(int(r.most)))
+	r := &room{most: waiting(), waits: &atomic.Int64{}}
+	r.SpanProcessor = sdktrace.NewBatchSpanProcessor(&counting{exporter, r.waits}, sdktrace.WithMaxQueueSize(int(r.most)))
 	return r
 }
 
@@ -44,8 +44,8 @@ func (r *room) OnEnd(s sdktrace.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {
 		return
 	}
-	if r.held.Add(1) > r.most {
-		r.held.Add(-1)
+	if r.waits.Add(1) > r.most {
+		r.waits.Add(-1)
 		measure.Spans.Add(1, measure.Dropped)
 		return
 	}
@@ -55,13 +55,13 @@ func (r *room) OnEnd(s sdktrace.ReadOnlySpan) {
 // counting counts what becomes of spans that are sent.
 type counting struct {
 	sdktrace.SpanExporter
-	held *atomic.Int64
+	waits *atomic.Int64
 }
 
 // ExportSpans implements sdktrace.SpanExporter.
 func (c *counting) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := c.SpanExporter.ExportSpans(ctx, spans)
-	c.held.Add(-int64(len(spans)))
+	c.waits.Add(-int64(len(spans)))
 	outcome := measure.Sent
 	if err != nil {
 		outcome = measure.Failed

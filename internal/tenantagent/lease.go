@@ -46,7 +46,7 @@ func (a *agent) lead(ctx context.Context, work func(ctx, leading context.Context
 
 // leadOnce waits for the Lease and has work done until the Lease is lost, or ctx ends.
 func (a *agent) leadOnce(ctx context.Context, work func(ctx, leading context.Context) error) error {
-	held, release := context.WithCancel(context.WithoutCancel(ctx))
+	leading, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
 	begun := make(chan context.Context, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -66,7 +66,7 @@ func (a *agent) leadOnce(ctx context.Context, work func(ctx, leading context.Con
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		elector.Run(held)
+		elector.Run(leading)
 	}()
 	defer func() {
 		release()
