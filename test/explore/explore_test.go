@@ -79,7 +79,7 @@ func tell(bad []*lane, all []sequence) string {
 	b.WriteString("# Faults of processes in the others:\n")
 	for _, q := range all {
 		for _, s := range q {
-			if s.Who == "worker" || s.Who == "worker2" || s.Who == "api" || s.Who == "store" || s.Who == "temporal" {
+			if slices.Contains([]string{"worker", "worker2", "api", "api2", "store", "temporal"}, s.Who) {
 				fmt.Fprintf(&b, "#\t%s\n", s)
 			}
 		}

@@ -24,11 +24,13 @@ import (
 // lane runs one sequence in a project of its own.
 type lane struct {
 	w       *world
+	api     *client.API // of one of the two
 	place   int
 	steps   sequence
 	project string
 	release string
 	groups  map[string]*group
+	cloud   *cloud         // nil for one of level 0
 	flying  sync.WaitGroup // requests that nobody waits for
 	failed  error          // of describe
 
@@ -61,13 +63,18 @@ func (w *world) lane(place int, q sequence) *lane {
 	w.run++
 	l := &lane{
 		w: w, place: place, steps: q, project: fmt.Sprintf("p%d", w.run), release: fmt.Sprintf("r%d", w.run), begun: time.Now(),
-		groups: map[string]*group{},
+		groups: map[string]*group{}, api: w.apis[place%len(w.apis)],
+	}
+	where := "admin"
+	if slices.ContainsFunc(q, func(s step) bool { return s.Who == "cloud" }) {
+		where = "own"
+		l.cloud = &cloud{key: domain.Join(domain.Projects.Collection, l.project).Child(domain.LogicalClouds.Collection, where), space: "space-" + l.project}
 	}
 	for name, version := range map[string]string{"a": "v1", "b": "v2"} {
 		l.groups[name] = &group{
 			name: name, possible: []description{{n: 1, on: "12", says: "0"}}, accepted: map[string]int{}, unknown: map[string]int{},
 			Deployment: &client.Deployment{
-				API: w.api, Project: l.project, CompositeApp: "composite", Version: version, Profile: "profile", LogicalCloud: "admin",
+				API: l.api, Project: l.project, CompositeApp: "composite", Version: version, Profile: "profile", LogicalCloud: where,
 				Group: name, Release: l.release, Clusters: w.of(place),
 			},
 		}
@@ -118,11 +125,16 @@ func (l *lane) apps(g *group, d description) []client.App {
 
 // describe describes the project with both groups.
 func (l *lane) describe(ctx context.Context) error {
+	if l.cloud != nil {
+		if err := l.cloud.describe(ctx, l); err != nil {
+			return err
+		}
+	}
 	for _, name := range []string{"a", "b"} {
 		g := l.groups[name]
 		g.Apps = l.apps(g, g.possible[0])
 		var steps []client.Step
-		if name == "a" {
+		if name == "a" && l.cloud == nil {
 			steps = g.CloudSteps()
 		}
 		for _, s := range g.GroupSteps() {
@@ -130,12 +142,12 @@ func (l *lane) describe(ctx context.Context) error {
 				steps = append(steps, s)
 			}
 		}
-		if err := l.w.api.Run(ctx, steps, nil); err != nil {
+		if err := l.api.Run(ctx, steps, nil); err != nil {
 			return err
 		}
 	}
 	a := l.groups["a"]
-	_, err := l.w.api.Create(ctx, &domain.AppDependency{
+	_, err := l.api.Create(ctx, &domain.AppDependency{
 		Identity: domain.Identity{Parent: domain.KeyOf(a.AppOf("two"))}, Metadata: domain.Metadata{Name: "after-one"},
 		Spec: domain.AppDependencySpec{App: "one", OpStatus: domain.UntilDeployed},
 	}, nil)
@@ -173,6 +185,10 @@ func (l *lane) step(ctx context.Context, s step) {
 		l.byHand(ctx, g, s)
 	case g != nil:
 		l.ask(ctx, g, s)
+	case s.Who == "cloud":
+		l.askCloud(ctx, s)
+	case isCluster && s.Do == "rotate":
+		l.rotate(ctx, s, l.w.of(l.place)[int(place[0]-'1')%clustersEach])
 	case isCluster:
 		i := int(place[0]-'1') % clustersEach
 		if s.Do == "forbid" {
@@ -268,8 +284,10 @@ func (l *lane) send(ctx context.Context, g *group, s step, alone bool) (outcome 
 	l.mu.Unlock()
 
 	var before, rival *status.Document
+	ready := false
 	if alone {
 		var err error
+		ready = l.ready(ctx)
 		if before, err = g.Summary(ctx); err != nil {
 			before = nil
 		}
@@ -313,14 +331,14 @@ func (l *lane) send(ctx context.Context, g *group, s step, alone bool) (outcome 
 		l.wrong("%s is answered %d though nothing is amiss: %v", s, code, err)
 	}
 	if after != nil && before != nil {
-		l.compare(g, s, outcome, code, err, warnings, before, after, rival)
+		l.compare(g, s, outcome, code, err, warnings, before, after, rival, ready)
 	}
 	l.learn(g, s, outcome, next)
 	return outcome
 }
 
 // compare judges an answer by the states before and after it.
-func (l *lane) compare(g *group, s step, outcome string, code int, err error, warnings []string, before, after, rival *status.Document) {
+func (l *lane) compare(g *group, s step, outcome string, code int, err error, warnings []string, before, after, rival *status.Document, ready bool) {
 	was, is := before.States.Actions, after.States.Actions
 	if s.Do == "delete" || s.Do == "describe" || l.disturbed(g) {
 		return
@@ -351,6 +369,9 @@ func (l *lane) compare(g *group, s step, outcome string, code int, err error, wa
 		other = rival.States.State()
 	}
 	want := may(s.Do, before.States.State(), before.Status, other)
+	if want == "yes" && !ready { // a cloud that is not instantiated takes no groups
+		want = ""
+	}
 	if want == "yes" && outcome != "accepted" || want == "no" && outcome == "accepted" {
 		l.wrong("%s is %s in state %s (%s), the other group is %s: %v", s, outcome, before.States.State(), before.Status, other, err)
 	}
@@ -407,11 +428,11 @@ func (l *lane) request(ctx context.Context, g *group, s step, next description) 
 	key := g.Key()
 	switch s.Do {
 	case "rollback":
-		a, err := l.w.api.Rollback(ctx, key, s.number("to"))
+		a, err := l.api.Rollback(ctx, key, s.number("to"))
 		return warned(a), err
 	case "migrate":
 		to := l.other(g)
-		a, err := l.w.api.Migrate(ctx, key, to.Version, to.Group)
+		a, err := l.api.Migrate(ctx, key, to.Version, to.Group)
 		return warned(a), err
 	case "change", "describe":
 		d := *g.Deployment
@@ -420,7 +441,7 @@ func (l *lane) request(ctx context.Context, g *group, s step, next description) 
 			if _, intent := step.Object.(*domain.AppIntent); s.Do == "change" && !intent && domain.KeyOf(step.Object) != key {
 				continue
 			}
-			if _, err := l.w.api.Put(ctx, step.Object, nil); err != nil {
+			if _, err := l.api.Put(ctx, step.Object, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -428,7 +449,7 @@ func (l *lane) request(ctx context.Context, g *group, s step, next description) 
 	case "delete":
 		return nil, l.forget(ctx, g)
 	default:
-		a, err := l.w.api.Operate(ctx, key, domain.Operation(s.Do))
+		a, err := l.api.Operate(ctx, key, domain.Operation(s.Do))
 		return warned(a), err
 	}
 }
@@ -457,7 +478,7 @@ func (l *lane) forget(ctx context.Context, g *group) error {
 		l.mu.Unlock()
 	}
 	for _, s := range slices.Backward(steps) {
-		if err := l.w.api.Delete(ctx, domain.KeyOf(s.Object)); err != nil && !fail.Is(err, fail.NotFound) {
+		if err := l.api.Delete(ctx, domain.KeyOf(s.Object)); err != nil && !fail.Is(err, fail.NotFound) {
 			return err
 		}
 	}
@@ -468,7 +489,7 @@ func (l *lane) forget(ctx context.Context, g *group) error {
 func (l *lane) byHand(ctx context.Context, g *group, s step) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	for o, err := range l.w.api.Operations(ctx, url.Values{"owner": {string(g.Key())}, "state": {"Running"}}) {
+	for o, err := range l.api.Operations(ctx, url.Values{"owner": {string(g.Key())}, "state": {"Running"}}) {
 		if err != nil || o.Workflow == nil {
 			l.note("%s: %v", s, err)
 			return
@@ -541,7 +562,12 @@ func (l *lane) settle(ctx context.Context) bool {
 				quiet, last = false, fmt.Sprintf("%s is %s (%s)", g.name, got.States.State(), got.Status)
 			}
 		}
-		for o, err := range l.w.api.Operations(ctx, url.Values{"project": {l.project}, "state": {"Running"}}) {
+		if l.cloud != nil {
+			if got, err := l.cloud.summary(ctx, l); err != nil || got.Status.InProgress() {
+				quiet, last = false, fmt.Sprintf("%s; the cloud: %v %+v", last, err, got)
+			}
+		}
+		for o, err := range l.api.Operations(ctx, url.Values{"project": {l.project}, "state": {"Running"}}) {
 			if err != nil {
 				quiet, last = false, err.Error()
 				break
@@ -555,7 +581,7 @@ func (l *lane) settle(ctx context.Context) bool {
 		case <-ctx.Done():
 			text := ""
 			for _, g := range l.groups {
-				words, _ := l.w.api.ExplainText(context.WithoutCancel(ctx), g.Key())
+				words, _ := l.api.ExplainText(context.WithoutCancel(ctx), g.Key())
 				text += "\n" + words
 			}
 			l.wrong("it waits for ever: %s%s", last, text)
@@ -573,6 +599,7 @@ func (l *lane) judge(ctx context.Context, what string) {
 		l.wrong("%v", err)
 		return
 	}
+	l.judgeCloud(ctx, what)
 	accounted := map[string]bool{}
 	for _, name := range []string{"a", "b"} {
 		g := l.groups[name]
@@ -693,7 +720,7 @@ func (l *lane) end(ctx context.Context) {
 		got, err = g.Wait(wait, pollTime, func(d *status.Document) bool { return !d.Status.InProgress() })
 		cancel()
 		if err != nil {
-			words, _ := l.w.api.ExplainText(ctx, g.Key())
+			words, _ := l.api.ExplainText(ctx, g.Key())
 			l.wrong("the terminate of %s waits for ever: %v\n%s", name, err, words)
 			return
 		}
@@ -708,7 +735,7 @@ func (l *lane) end(ctx context.Context) {
 		g := l.groups[name]
 		g.Apps = l.apps(g, g.possible[0])
 		for _, s := range slices.Backward(g.IntentSteps()) {
-			if err := l.w.api.Delete(ctx, domain.KeyOf(s.Object)); err != nil && (!g.broken || !fail.Is(err, fail.NotFound)) {
+			if err := l.api.Delete(ctx, domain.KeyOf(s.Object)); err != nil && (!g.broken || !fail.Is(err, fail.NotFound)) {
 				l.wrong("delete %s: %v", domain.KeyOf(s.Object), err)
 			}
 		}
@@ -716,4 +743,5 @@ func (l *lane) end(ctx context.Context) {
 			l.wrong("%s is deleted, and its status is answered: %v", name, err)
 		}
 	}
+	l.endCloud(ctx)
 }

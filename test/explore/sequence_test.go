@@ -13,8 +13,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// step is one line of a sequence: who does what, and how. Who is a group (a, b), a cluster of the sequence (cluster1), a server or
-// process (worker, api, store, temporal), or we, who wait. An example:
+// step is one line of a sequence: who does what, and how. Who is a group (a, b), the logical cloud of level 1 that a sequence with such
+// steps has (cloud), a cluster of the sequence (cluster1), a server or process (worker, api, api2, store, temporal), or we, who wait. An
+// example:
 //
 //	a change n=2 on=13
 //	a approve
@@ -95,7 +96,16 @@ const (
 func sequences() *rapid.Generator[sequence] {
 	return rapid.Custom(func(t *rapid.T) (q sequence) {
 		where := map[string]string{"a": "new", "b": "new"}
+		own := rapid.IntRange(0, 2).Draw(t, "a cloud of level 1") == 0
+		if own {
+			q = beginning(t)
+		}
 		for range rapid.IntRange(2, mostMoves).Draw(t, "moves") {
+			if own && rapid.IntRange(0, 3).Draw(t, "the cloud") == 0 {
+				for _, do := range strings.Fields(rapid.SampledFrom(cloudMoves).Draw(t, "move of the cloud")) {
+					q = append(q, complete(t, "cloud", do))
+				}
+			}
 			q = append(q, move(t, where)...)
 		}
 		return q
@@ -187,6 +197,9 @@ func complete(t *rapid.T, who, do string) step {
 	case "await":
 		return step{who, "await", ""}
 	case "change":
+		if who == "cloud" {
+			return step{who, do, how(t)}
+		}
 		return step{who, do, with(
 			fmt.Sprintf("n=%d", rapid.IntRange(0, 3).Draw(t, "n")),
 			"on="+rapid.SampledFrom([]string{"1", "2", "12", "13", "23", "123", "edge"}).Draw(t, "on"),
@@ -206,10 +219,10 @@ func faults() *rapid.Generator[step] {
 		if rapid.IntRange(0, 4).Draw(t, "where") > 0 {
 			return step{
 				fmt.Sprintf("cluster%d", rapid.IntRange(1, clustersEach).Draw(t, "cluster")),
-				rapid.SampledFrom([]string{"hang", "refuse", "cut", "slow", "fail", "limit", "heal", "forbid"}).Draw(t, "fault"), "",
+				rapid.SampledFrom([]string{"hang", "refuse", "cut", "slow", "fail", "limit", "heal", "forbid", "rotate"}).Draw(t, "fault"), "",
 			}
 		}
-		who := rapid.SampledFrom([]string{"worker", "worker", "worker2", "api", "store", "temporal"}).Draw(t, "process")
+		who := rapid.SampledFrom([]string{"worker", "worker", "worker2", "api", "api2", "store", "temporal"}).Draw(t, "process")
 		do := rapid.SampledFrom([]string{"kill", "kill", "freeze"}).Draw(t, "fault")
 		if who == "store" {
 			do = rapid.SampledFrom([]string{"kill", "freeze", "late", "lose"}).Draw(t, "fault of the store")

@@ -19,16 +19,18 @@ import (
 
 // world is all that sequences share: the product, its servers, and a fleet in which each place has clusters of its own.
 type world struct {
-	t        testing.TB
-	stack    *harness.Stack
-	second   *harness.Process // a worker beside the stack's
-	fleet    *harness.Fleet
-	temporal temporalclient.Client
-	api      *client.API
-	charts   map[string][]byte    // by app
-	clusters []domain.ClusterName // of all places
-	run      int                  // how many sequences there were
-	strict   bool                 // a machine that is too slow to answer is not to be thought of
+	t           testing.TB
+	stack       *harness.Stack
+	second      *harness.Process // a worker beside the stack's
+	other       *harness.Replica // an API beside the stack's
+	fleet       *harness.Fleet
+	temporal    temporalclient.Client
+	apis        []*client.API        // half of the sequences ask one, half the other
+	charts      map[string][]byte    // by app
+	kubeconfigs map[string][]byte    // by cluster
+	clusters    []domain.ClusterName // of all places
+	run         int                  // how many sequences there were
+	strict      bool                 // a machine that is too slow to answer is not to be thought of
 
 	busy   sync.Mutex // held while a process is harmed
 	mu     sync.Mutex // guards what follows
@@ -42,20 +44,21 @@ func newWorld(t testing.TB, places int) *world {
 	t.Helper()
 	w := &world{
 		t: t, stack: harness.NewStackOn(t, harness.Servers{SlowDatabase: true}), fleet: harness.StartFleet(t, places*clustersEach),
-		charts: map[string][]byte{},
+		charts: map[string][]byte{}, kubeconfigs: map[string][]byte{},
 	}
 	for _, app := range []string{"one", "two", "three"} {
 		w.charts[app] = harness.Chart(t, app, map[string]string{"all.yaml": template})
 	}
-	w.api, w.temporal, w.second = w.stack.Client.API(), w.stack.TemporalClient(), w.stack.AddWorker()
+	w.temporal, w.second, w.other = w.stack.TemporalClient(), w.stack.AddWorker(), w.stack.AddAPI(t)
+	w.apis = []*client.API{w.stack.Client.API(), w.other.Client.API()}
 	for place := range places {
 		provider := fmt.Sprintf("place%d", place)
-		kubeconfigs, names := map[string][]byte{}, w.fleet.Names[place*clustersEach:(place+1)*clustersEach]
+		names := w.fleet.Names[place*clustersEach : (place+1)*clustersEach]
 		for _, name := range names {
-			kubeconfigs[name] = w.fleet.Kubeconfig(t, name)
+			w.kubeconfigs[name] = w.fleet.Kubeconfig(t, name)
 			w.clusters = append(w.clusters, domain.ClusterName{Provider: provider, Name: name})
 		}
-		require.NoError(t, w.api.Register(t.Context(), provider, kubeconfigs, names, []string{"edge"}, nil))
+		require.NoError(t, w.apis[0].Register(t.Context(), provider, w.kubeconfigs, names, []string{"edge"}, nil))
 	}
 	return w
 }
@@ -143,6 +146,7 @@ func (w *world) strike(s step) (heal func()) {
 	}{
 		"worker2": {w.second, func() { w.second = w.stack.AddWorker() }},
 		"worker":  {w.stack.Worker, w.stack.StartWorker}, "api": {w.stack.API, w.stack.StartAPI},
+		"api2":  {w.other.Process, func() { w.other.Start(w.t) }},
 		"store": {w.stack.Database, w.stack.StartDatabase}, "temporal": {w.stack.Temporal, w.stack.StartTemporal},
 	}
 	p, ok := processes[s.Who]
@@ -176,7 +180,7 @@ func (w *world) calm(since time.Time) bool {
 func (w *world) heal(ctx context.Context) {
 	w.goes.Wait()
 	require.NoError(w.t, w.fleet.Inject(ctx, fleet.All))
-	for _, p := range []*harness.Process{w.stack.API, w.stack.Worker, w.second, w.stack.Temporal, w.stack.Database} {
+	for _, p := range []*harness.Process{w.stack.API, w.other.Process, w.stack.Worker, w.second, w.stack.Temporal, w.stack.Database} {
 		require.True(w.t, p.Alive(), "it has ended by itself:\n%s", p.Log())
 	}
 }

@@ -61,6 +61,7 @@ type Fleet struct {
 	server   *http.Server
 	url      string
 	ca       []byte
+	signer   *signer
 	token    string
 	served   sync.WaitGroup
 }
@@ -93,9 +94,13 @@ func Start(config Config) (*Fleet, error) {
 		return nil, fmt.Errorf("start a fleet: %w", err)
 	}
 	f.ca, f.url = ca, "https://"+listener.Addr().String()
+	if f.signer, err = newSigner(certificate); err != nil {
+		listener.Close()
+		return nil, fmt.Errorf("start a fleet: %w", err)
+	}
 	f.server = &http.Server{
 		Handler:           f.routes(),
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: f.signer.pool()},
 		ReadHeaderTimeout: time.Minute,
 		IdleTimeout:       5 * time.Minute,
 		ConnContext:       withConn,

@@ -27,6 +27,7 @@ var builtIn = []struct{ groupVersion, list string }{
 	{"autoscaling/v2", "HorizontalPodAutoscaler=horizontalpodautoscalers* |"},
 	{"autoscaling/v1", "HorizontalPodAutoscaler=horizontalpodautoscalers* |"},
 	{"batch/v1", "CronJob=cronjobs* Job=jobs* |"},
+	{"certificates.k8s.io/v1", "| CertificateSigningRequest=certificatesigningrequests*"},
 	{"coordination.k8s.io/v1", "Lease=leases |"},
 	{"discovery.k8s.io/v1", "EndpointSlice=endpointslices |"},
 	{"flowcontrol.apiserver.k8s.io/v1", "| FlowSchema=flowschemas* PriorityLevelConfiguration=prioritylevelconfigurations*"},

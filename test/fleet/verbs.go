@@ -107,10 +107,16 @@ func (t target) create(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (t target) update(w http.ResponseWriter, r *http.Request) error {
+// update replaces an object, or its status. A request for a certificate is signed as soon as it is approved.
+func (t target) update(w http.ResponseWriter, r *http.Request, signs *signer) error {
 	content, err := t.read(r)
 	if err != nil {
 		return err
+	}
+	if t.approval {
+		if err := signs.sign(content); err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
 	}
 	return t.change(w, r, func(map[string]any) (map[string]any, error) { return content, nil })
 }
