@@ -509,6 +509,17 @@ func (s *session) deleteKey(ctx context.Context, api *client.API, f *deleteFlags
 		}
 		return "would be deleted (dry run)", nil
 	}
+	if f.unreadable {
+		left, err := api.Discard(ctx, key, f.abandon)
+		s.warn(left)
+		if f.missing && fail.Is(err, fail.NotFound) {
+			return "is not there", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		return "deleted", nil
+	}
 	if f.abandon {
 		left, err := api.Abandon(ctx, key)
 		s.warn(left)

@@ -16,8 +16,8 @@ import (
 type deleteFlags struct {
 	where
 	sources
-	terminate, cascade, missing, dryRun, abandon bool
-	timeout                                      time.Duration
+	terminate, cascade, missing, dryRun, abandon, unreadable bool
+	timeout                                                  time.Duration
 }
 
 // remove is the command delete.
@@ -31,7 +31,8 @@ As with emcoctl, a document that instantiates something (anchor …/instantiate 
 waits for that, and terminates what is in clusters although no document says so, before it is deleted.`,
 		Example: `  drover delete app sink --in compositevfw/v1
   drover delete composite-app web/v1 --terminate --cascade
-  drover delete -f emcoctl/ -v values.yaml --terminate`,
+  drover delete -f emcoctl/ -v values.yaml --terminate
+  drover delete project projects/demo --unreadable`,
 		Args: cobra.ArbitraryArgs, ValidArgsFunction: s.completeNames,
 	}
 	s.placed(c, &f.where)
@@ -40,10 +41,13 @@ waits for that, and terminates what is in clusters although no document says so,
 	c.Flags().BoolVar(&f.cascade, "cascade", false, "of what is named: delete all that is below it, too")
 	c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait for a terminate; 0 for as long as it takes")
 	c.Flags().BoolVar(&f.missing, "ignore-not-found", false, "what is not there is no error")
-	c.Flags().BoolVar(&f.abandon, "abandon", false, "delete a cluster or a tenant although the cluster may keep something for ever")
+	c.Flags().BoolVar(&f.abandon, "abandon", false, "delete a cluster or a tenant although the cluster may keep something for ever; with --unreadable whatever may have something in clusters, or what nobody can judge")
+	c.Flags().BoolVar(&f.unreadable, "unreadable", false, "delete what the API cannot read, which is lost then: by who is admin of the fleet, and named by its path")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be deleted, and do nothing")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		switch {
+		case f.unreadable && (len(f.files) > 0 || f.cascade || f.terminate || f.dryRun):
+			return usage("--unreadable goes with names and --abandon alone: nobody knows what such a document says, so delete what is below it first")
 		case len(f.files) > 0 && f.cascade:
 			return usage("--cascade goes with names: files say themselves what is to be deleted")
 		case len(f.files) > 0 && len(args) > 0:

@@ -99,7 +99,18 @@ func newWorldOf(t testing.TB, roles []*domain.Role, bindings ...*domain.RoleBind
 // newWorldBound is one where a book says what may be done, nil for everything.
 func newWorldBound(t testing.TB, prove authn.Prover, offers authn.Offers, book func(context.Context) (*rights.Book, error)) *world {
 	t.Helper()
-	db := storetest.Open(t, store.Config{})
+	return newWorldFrom(t, storetest.Open(t, store.Config{}), prove, offers, book)
+}
+
+// newWorldOn is one with a store of a configuration.
+func newWorldOn(t testing.TB, config store.Config) *world {
+	t.Helper()
+	return newWorldFrom(t, storetest.Open(t, config), authn.Off, authn.Offers{Asked: true}, nil)
+}
+
+// newWorldFrom is one with a store.
+func newWorldFrom(t testing.TB, db *store.Store, prove authn.Prover, offers authn.Offers, book func(context.Context) (*rights.Book, error)) *world {
+	t.Helper()
 	sealer, err := secret.Parse("test:" + strings.Repeat("A", 43) + "=")
 	require.NoError(t, err)
 	hub, err := notify.New(notify.Of(notifytest.New(1, 1, 2)), notify.Options{Interval: time.Millisecond, Backlog: 5, Now: time.Now}, prometheus.NewRegistry())

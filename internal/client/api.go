@@ -181,6 +181,20 @@ func (a *API) Abandon(ctx context.Context, key domain.Key) (left []string, err e
 	return answer.warnings(), nil
 }
 
+// Discard removes a document that the API cannot read; with abandon although it may have something in clusters, or nobody can judge what depends on
+// it. It gives the warnings that say what is lost and what is left.
+func (a *API) Discard(ctx context.Context, key domain.Key, abandon bool) (left []string, err error) {
+	query := url.Values{"unreadable": {"true"}}
+	if abandon {
+		query.Set("abandon", "true")
+	}
+	answer, err := a.call(ctx, http.MethodDelete, At(key), query, jsonType, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	return answer.warnings(), nil
+}
+
 // RemoveCluster removes the registration of a cluster with its labels, as Abandon does where that is said.
 func (a *API) RemoveCluster(ctx context.Context, key domain.Key, abandon bool) (left []string, err error) {
 	query := url.Values{"labels": {"true"}}

@@ -1,0 +1,43 @@
+package cli_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/storetest"
+)
+
+// TestWhatCannotBeReadIsDeletedByTheCommand: by its path and a flag that says so; what can be read is not.
+func TestWhatCannotBeReadIsDeletedByTheCommand(t *testing.T) {
+	config := storetest.Config(t)
+	w := newWorldOn(t, config)
+	others, err := secret.Parse("test:" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32)))) // of the name that the other has: its key is not missing
+	require.NoError(t, err)
+	config.Keys = others
+	damaging := storetest.Open(t, config)
+	require.NoError(t, damaging.Create(t.Context(), &domain.Project{Metadata: domain.Metadata{Name: "damaged"}}))
+	require.NoError(t, w.db.Create(t.Context(), &domain.Project{Metadata: domain.Metadata{Name: "whole"}}))
+
+	r := w.run("delete", "project", "projects/damaged")
+	require.Equal(t, 1, r.code, r.out+r.err)
+	require.Contains(t, r.err, "unreadable=true")
+	for _, more := range [][]string{{"--cascade"}, {"--terminate"}, {"--dry-run"}} {
+		r = w.run(append([]string{"delete", "project", "projects/damaged", "--unreadable"}, more...)...)
+		require.Equal(t, 2, r.code, r.out+r.err)
+		require.Contains(t, r.err, "--unreadable goes with names")
+	}
+	r = w.run("delete", "project", "projects/whole", "--unreadable")
+	require.Equal(t, 1, r.code, r.out+r.err)
+	require.Contains(t, r.err, "can be read")
+	r = w.run("delete", "project", "projects/damaged", "--unreadable")
+	require.Zero(t, r.code, r.out+r.err)
+	require.Equal(t, "projects/damaged deleted\n", r.out)
+	require.Contains(t, r.err, "is gone unread")
+	require.Equal(t, 3, w.run("delete", "project", "projects/damaged", "--unreadable").code)
+	require.Equal(t, "projects/damaged is not there\n", w.done("delete", "project", "projects/damaged", "--unreadable", "--ignore-not-found"))
+}
