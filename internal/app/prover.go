@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -25,7 +26,24 @@ func (p *Parts) prover() authn.Prover {
 	if p.sessions != nil {
 		chain = append(chain, p.sessions.Prove)
 	}
-	return authn.Chain(append(chain, authn.Unread, authn.Certificates(p.config.TrustedProxies, time.Now))...)
+	return authn.Chain(append(chain, authn.Unread, authn.Certificates(subjects(p.config), p.config.TrustedProxies, time.Now))...)
+}
+
+// subjects say who is who by a certificate.
+func subjects(c *config.Config) authn.Subjects {
+	return authn.Subjects{User: c.CertUser, Groups: c.CertGroups, Prefix: c.CertPrefix}
+}
+
+// apart refuses a prefix by which a user by a certificate could be called as one of an issuer, or the other way round. Without one the issuers' prefixes
+// tell them apart, as far as no certificate names one.
+func apart(certificates string, c *oidc.Config) error {
+	for i, issuer := range c.Issuers {
+		if certificates != "" && (strings.HasPrefix(issuer.Prefix, certificates) || strings.HasPrefix(certificates, issuer.Prefix)) {
+			return fmt.Errorf("--client-cert-prefix (DROVER_CLIENT_CERT_PREFIX): %q and issuers[%d].prefix %q of %s (--auth-config) begin alike, so that users of one could be called as those of the other",
+				certificates, i, issuer.Prefix, issuer.URL)
+		}
+	}
+	return nil
 }
 
 // issuersOf are the OpenID issuers of a config, nil for none.
@@ -35,6 +53,9 @@ func issuersOf(c *config.Config) (*oidc.Providers, error) {
 	}
 	read, err := oidc.Read(c.AuthConfig, c.TLS.CA != "" || len(c.TrustedProxies) > 0)
 	if err != nil {
+		return nil, err
+	}
+	if err := apart(c.CertPrefix, read); err != nil {
 		return nil, err
 	}
 	return oidc.New(read, time.Now)

@@ -51,7 +51,7 @@ func TestClientCertificatesSayWhoCalls(t *testing.T) {
 	p, log := partial(t), &said{}
 	p.log = slog.New(slog.NewTextHandler(log, nil))
 	p.config.TLS = config.ServerTLS{Cert: filepath.Join(folder, "server.crt"), Key: filepath.Join(folder, "server.key"), CA: ca}
-	p.config.Auth, p.config.TrustedProxies = "on", []string{"cloud-admin.local"}
+	p.config.Auth, p.config.CertPrefix, p.config.TrustedProxies = "on", "cert:", []string{"cloud-admin.local"}
 	p.config.Drain, p.config.Operations, p.config.Listen = time.Minute, 1, freeport.Address()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -93,7 +93,7 @@ func TestClientCertificatesSayWhoCalls(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, status(folder, "", nil))
 	require.Equal(t, http.StatusUnauthorized, status(folder, "", forwarded))
 	require.Equal(t, http.StatusNotFound, status(folder, "alice", nil))
-	require.True(t, log.has(`requestedBy="user alice.tenant.local"`))
+	require.True(t, log.has(`requestedBy="user cert:alice.tenant.local"`))
 	require.Equal(t, http.StatusNotFound, status(folder, "alice", forwarded), "alice is no proxy")
 	require.False(t, log.has(`requestedBy="user bob"`))
 	require.Equal(t, http.StatusUnauthorized, status(folder, "admin", nil), "a proxy that speaks for nobody")
@@ -135,6 +135,15 @@ func TestAConfigOfIssuersIsReadAtTheStart(t *testing.T) {
 	c.TLS.CA = "clients.crt"
 	_, err = issuersOf(c)
 	require.ErrorContains(t, err, "issuers[0].prefix: is required of https://127.0.0.1:1 with --client-ca")
+	require.NoError(t, os.WriteFile(c.AuthConfig, []byte(`issuers: [{url: "https://127.0.0.1:1", audiences: [drover], prefix: "x:"}]`), 0o600))
+	for certificates, good := range map[string]bool{"": true, "cert:": true, "x": false, "x:": false, "x:y:": false} {
+		c.CertPrefix = certificates
+		_, err = issuersOf(c)
+		require.Equal(t, good, err == nil, "%q: %v", certificates, err)
+		if !good {
+			require.ErrorContains(t, err, "--client-cert-prefix (DROVER_CLIENT_CERT_PREFIX): \""+certificates+"\" and issuers[0].prefix \"x:\" of https://127.0.0.1:1")
+		}
+	}
 }
 
 // TestTokensOfStrangersDoNotPileUp: while the store says nothing, more tokens of one address than may wait are refused at once.

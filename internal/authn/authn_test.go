@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -132,7 +133,7 @@ func TestCertificates(t *testing.T) {
 			{Subject: pkix.Name{CommonName: name, Organization: groups}, NotAfter: now.Add(24 * time.Hour)}, {NotAfter: until},
 		}
 	}
-	p := authn.Chain(authn.Certificates([]string{"proxy"}, func() time.Time { return now }))
+	p := authn.Chain(authn.Certificates(authn.Subjects{}, []string{"proxy"}, func() time.Time { return now }))
 	for name, c := range map[string]struct {
 		shown authn.Shown
 		want  caller.Identity
@@ -169,6 +170,51 @@ func TestCertificates(t *testing.T) {
 			require.NoError(t, err, name)
 		}
 		require.Equal(t, c.want, who, name)
+	}
+}
+
+// TestSubjectsOfCertificates: a rule says which part of a certificate is the user, and which the groups. What the part does not have is nobody, whatever
+// else is in the certificate.
+func TestSubjectsOfCertificates(t *testing.T) {
+	now := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
+	id, err := url.Parse("spiffe://example.org/ns/ops/sa/ci")
+	require.NoError(t, err)
+	full := &x509.Certificate{
+		Subject:  pkix.Name{CommonName: "alice", Organization: []string{"ops"}, OrganizationalUnit: []string{"edge", "core"}},
+		NotAfter: now.Add(time.Hour), URIs: []*url.URL{id, {Scheme: "spiffe", Host: "other"}}, EmailAddresses: []string{"alice@example.org", "b@example.org"}, DNSNames: []string{"alice.example.org"},
+	}
+	bare := &x509.Certificate{Subject: pkix.Name{CommonName: "alice"}, NotAfter: now.Add(time.Hour)}
+	nameless := &x509.Certificate{NotAfter: now.Add(time.Hour), URIs: full.URIs}
+	proxy := &x509.Certificate{Subject: pkix.Name{CommonName: "proxy"}, NotAfter: now.Add(time.Hour)}
+	for name, c := range map[string]struct {
+		rule   authn.Subjects
+		shown  *x509.Certificate
+		user   string
+		groups []string
+		says   string
+	}{
+		"default":                {authn.Subjects{}, full, "alice", []string{"ops"}, ""},
+		"by name":                {authn.Subjects{User: authn.CommonName, Groups: authn.Organizations}, full, "alice", []string{"ops"}, ""},
+		"SPIFFE":                 {authn.Subjects{User: authn.FirstURI, Groups: authn.NoGroups}, full, "spiffe://example.org/ns/ops/sa/ci", nil, ""},
+		"SPIFFE and no name":     {authn.Subjects{User: authn.FirstURI}, nameless, "spiffe://example.org/ns/ops/sa/ci", nil, ""},
+		"email, and units":       {authn.Subjects{User: authn.FirstEmail, Groups: authn.OrganizationalUnits}, full, "alice@example.org", []string{"edge", "core"}, ""},
+		"DNS, with a prefix":     {authn.Subjects{User: authn.FirstDNS, Prefix: "cert:"}, full, "cert:alice.example.org", []string{"cert:ops"}, ""},
+		"no URI":                 {authn.Subjects{User: authn.FirstURI}, bare, "", nil, "no URI among"},
+		"no email, and a prefix": {authn.Subjects{User: authn.FirstEmail, Prefix: "cert:"}, bare, "", nil, "no email address among"},
+		"no DNS name":            {authn.Subjects{User: authn.FirstDNS}, bare, "", nil, "no DNS name among"},
+		"no common name":         {authn.Subjects{}, nameless, "", nil, "no common name"},
+		"a proxy is one by its common name, and names others as they are": {authn.Subjects{User: authn.FirstURI, Prefix: "cert:"}, proxy, "bob", nil, ""},
+	} {
+		p := authn.Chain(authn.Certificates(c.rule, []string{"proxy"}, func() time.Time { return now }))
+		who, _, err := proved(t, p, &authn.Shown{Chain: []*x509.Certificate{c.shown}, User: []string{"bob"}})
+		if c.says != "" {
+			require.True(t, fail.Is(err, fail.Unauthorized), "%s: %v", name, err)
+			require.ErrorContains(t, err, c.says, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, c.user, who.Name, name)
+		require.Equal(t, c.groups, who.Groups, name)
 	}
 }
 

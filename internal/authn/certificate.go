@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"slices"
@@ -11,31 +12,90 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// Certificates tells callers by their client certificates: the common name is the user, the organizations are the groups, as in
-// Kubernetes. A certificate whose common name is one of proxies speaks for whom the proxy names in X-Forwarded-User, and for nobody
-// when it names nobody. From others that header says nothing.
-func Certificates(proxies []string, now func() time.Time) Prover {
+// Subjects say which parts of a client certificate are the user and the groups, and what stands before their names. An empty part is its
+// default: the common name and the organizations, as in Kubernetes.
+type Subjects struct{ User, Groups, Prefix string }
+
+// The parts of a certificate that may be the user, and those that may be the groups.
+const (
+	CommonName          = "cn"
+	FirstURI            = "uri" // such as a SPIFFE id
+	FirstEmail          = "email"
+	FirstDNS            = "dns"
+	Organizations       = "o"
+	OrganizationalUnits = "ou"
+	NoGroups            = "none"
+)
+
+// UserParts and GroupParts are all of them, the default first.
+var (
+	UserParts  = []string{CommonName, FirstURI, FirstEmail, FirstDNS}
+	GroupParts = []string{Organizations, OrganizationalUnits, NoGroups}
+)
+
+// user is the part that is the user, "" when the certificate has none, and what that part is called.
+func (s Subjects) user(c *x509.Certificate) (name, part string) {
+	first := func(all []string) string {
+		if len(all) == 0 {
+			return ""
+		}
+		return all[0]
+	}
+	switch s.User {
+	case FirstURI:
+		if len(c.URIs) > 0 {
+			name = c.URIs[0].String()
+		}
+		return name, "URI among its alternative names"
+	case FirstEmail:
+		return first(c.EmailAddresses), "email address among its alternative names"
+	case FirstDNS:
+		return first(c.DNSNames), "DNS name among its alternative names"
+	default:
+		return c.Subject.CommonName, "common name"
+	}
+}
+
+// groups are those of a certificate.
+func (s Subjects) groups(c *x509.Certificate) (names []string) {
+	from := c.Subject.Organization
+	switch s.Groups {
+	case OrganizationalUnits:
+		from = c.Subject.OrganizationalUnit
+	case NoGroups:
+		from = nil
+	}
+	for _, name := range from {
+		names = append(names, s.Prefix+name)
+	}
+	return names
+}
+
+// Certificates tells callers by their client certificates, of which subjects says what is who. A certificate whose common name is one of proxies
+// speaks for whom the proxy names in X-Forwarded-User, and for nobody when it names nobody. From others that header says nothing.
+func Certificates(subjects Subjects, proxies []string, now func() time.Time) Prover {
 	return func(_ context.Context, s *Shown) (*Proof, error) {
 		if len(s.Chain) == 0 {
 			return nil, nil
 		}
-		subject, until := s.Chain[0].Subject, expires(s.Chain)
-		name := subject.CommonName
+		until, common := expires(s.Chain), s.Chain[0].Subject.CommonName
+		name, part := subjects.user(s.Chain[0])
+		proxy := slices.Contains(proxies, common)
 		switch {
 		case !now().Before(until): // it was good when the connection was made
-			return nil, fail.New(fail.Unauthorized, "the client certificate of %q has expired", name)
-		case name == "":
-			return nil, fail.New(fail.Unauthorized, "the client certificate has no common name, which is the user's")
-		case !slices.Contains(proxies, name):
+			return nil, fail.New(fail.Unauthorized, "the client certificate of %q has expired", cmp.Or(name, common))
+		case !proxy && name == "":
+			return nil, fail.New(fail.Unauthorized, "the client certificate has no %s, which is the user's", part)
+		case !proxy:
 			return &Proof{Identity: caller.Identity{
-				Kind: caller.User, Name: name, Groups: subject.Organization, By: "certificate of " + name, Expires: until,
+				Kind: caller.User, Name: subjects.Prefix + name, Groups: subjects.groups(s.Chain[0]), By: "certificate of " + name, Expires: until,
 			}}, nil
 		}
 		user, groups, err := forwarded(s)
 		if err != nil || user == "" {
 			return nil, err
 		}
-		return &Proof{Identity: caller.Identity{Kind: caller.User, Name: user, Groups: groups, By: "proxy " + name, Expires: until}}, nil
+		return &Proof{Identity: caller.Identity{Kind: caller.User, Name: user, Groups: groups, By: "proxy " + common, Expires: until}}, nil
 	}
 }
 

@@ -39,6 +39,9 @@ type Config struct {
 	Auth                  string   // on or off: whether callers have to prove who they are
 	AuthConfig            string   // file, see oidc.Config; "" for no issuers
 	AdminTokenFile        string   // where the first start writes the administrator's token; "" for nowhere
+	CertUser              string   // the part of a client certificate that is the user: cn, uri, email or dns
+	CertGroups            string   // and that which is the groups: o, ou or none
+	CertPrefix            string   // what stands before both
 	TrustedProxies        []string // common names of the certificates of proxies that say for whom they ask
 	AllowedHosts          []string
 	AllowedOrigins        []string
@@ -176,6 +179,9 @@ var settings = []setting{
 	{"admin-token-file", "", "`file` that the first start writes the administrator's token to, when there is no service account yet", API | Admin, text(func(c *Config) *string { return &c.AdminTokenFile })},
 	{"auth-config", "", "YAML `file` with the OpenID issuers whose bearer tokens are taken", API, file(func(c *Config) *string { return &c.AuthConfig })},
 	{"client-ca", "", "`file` with the CAs of callers' client certificates; without it nobody is asked for one", API, file(func(c *Config) *string { return &c.TLS.CA })},
+	{"client-cert-user", "cn", "`part` of a client certificate that is the user: cn, or the first uri (such as a SPIFFE id), email or dns of its alternative names", API, oneOf(func(c *Config) *string { return &c.CertUser }, "cn", "uri", "email", "dns")},
+	{"client-cert-groups", "o", "`part` of a client certificate that is the user's groups: o, ou or none", API, oneOf(func(c *Config) *string { return &c.CertGroups }, "o", "ou", "none")},
+	{"client-cert-prefix", "", "`text` before the names of users and groups by certificates, such as cert:", API, prefix(func(c *Config) *string { return &c.CertPrefix })},
 	{"trusted-proxy", "", "common `names`, comma-separated, of the client certificates of proxies whose X-Forwarded-User and X-Forwarded-Groups count", API, list(func(c *Config) *[]string { return &c.TrustedProxies })},
 	{"allowed-hosts", "", "`names` that the REST API is asked by, comma-separated, beside loopback's and the address it listens at; * for any", API, list(func(c *Config) *[]string { return &c.AllowedHosts })},
 	{"allowed-origins", "", "`origins` of pages of other sites that may change something by the REST API, comma-separated, such as https://gui.example.com", API, origins(func(c *Config) *[]string { return &c.AllowedOrigins })},
@@ -366,6 +372,14 @@ func (c *Config) checkAuth() (wrong []error) {
 	if len(c.TrustedProxies) > 0 && c.TLS.CA == "" {
 		wrong = append(wrong, fmt.Errorf("%s needs %s", both("trusted-proxy"), both("client-ca")))
 	}
+	for _, s := range []struct {
+		name string
+		set  bool
+	}{{"client-cert-user", c.CertUser != "cn" && c.CertUser != ""}, {"client-cert-groups", c.CertGroups != "o" && c.CertGroups != ""}, {"client-cert-prefix", c.CertPrefix != ""}} {
+		if s.set && c.TLS.CA == "" {
+			wrong = append(wrong, fmt.Errorf("%s needs %s", both(s.name), both("client-ca")))
+		}
+	}
 	if c.Auth != "off" {
 		return wrong
 	}
@@ -501,6 +515,20 @@ func oneOf(at func(*Config) *string, choices ...string) func(*Config, string) er
 			return nil
 		}
 		return fmt.Errorf("%q is none of %s", v, strings.Join(choices, ", "))
+	}
+}
+
+// mostPrefix leaves room for a name in what the name of a caller may be.
+const mostPrefix = 64
+
+// prefix is what stands before names: printable, without a space, as names end up in lists.
+func prefix(at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		*at(c) = v
+		if len(v) > mostPrefix || strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r > '~' || r == ',' }) {
+			return fmt.Errorf("%q is no prefix: it has up to %d printable characters of ASCII, and no space or comma", v, mostPrefix)
+		}
+		return nil
 	}
 }
 

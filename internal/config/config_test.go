@@ -63,14 +63,17 @@ func TestDefaults(t *testing.T) {
 		RenderMemory: 1 << 30,
 	}
 	api.ClusterDeny = address.Default
+	api.CertUser, api.CertGroups = "cn", "o"
 	worker := api
 	worker.TenantListen, worker.TenantRate = "", 0
+	worker.CertUser, worker.CertGroups = "", ""
 	worker.Auth, worker.Fair = "", limits.Fair{GroupTargets: api.Fair.GroupTargets}
 	worker.Listen, worker.GRPCListen, worker.MaxBody, worker.Operations = "", "", 0, 0
 	worker.MetricsListen = "127.0.0.1:9465"
 	worker.WorkerVersioning = "on"
 	worker.Workflows, worker.Activities, worker.Clusters, worker.Cache = 200, 100, 2000, 4000
 	both := worker
+	both.CertUser, both.CertGroups = api.CertUser, api.CertGroups
 	both.Auth, both.Fair = api.Auth, api.Fair
 	both.TenantListen, both.TenantRate = api.TenantListen, api.TenantRate
 	both.Listen, both.GRPCListen, both.MaxBody, both.Operations = api.Listen, api.GRPCListen, api.MaxBody, api.Operations
@@ -141,7 +144,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		"--temporal-tls-cert", file, "--temporal-tls-key", file, "--temporal-tls-ca", file, "--temporal-tls-server-name", "s",
 		"--mongo-uri", "mongodb+srv://u:p@m", "--mongo-database", "d", "--secret-keys-file", file,
 		"--log-level", "debug", "--log-format", "json", "--otlp-endpoint", "http://o:4318", "--web-ui", "https://w/x",
-		"--auth", "on", "--admin-token-file", "f", "--auth-config", file, "--client-ca", file, "--trusted-proxy", "proxy,gate",
+		"--auth", "on", "--admin-token-file", "f", "--auth-config", file, "--client-ca", file, "--client-cert-user", "uri", "--client-cert-groups", "none", "--client-cert-prefix", "cert:", "--trusted-proxy", "proxy,gate",
 		"--allowed-hosts", "a.example, b", "--allowed-origins", "https://g.example,http://h:8080", "--allow-kubeconfig-download", "--kubeconfig-allow", "exec,files", "--cluster-allow", "10.0.0.0/8", "--cluster-deny", "10.1.0.0/16", "--codec-origins", "https://t.example", "--external-hosts", "v.example,[2001:db8::1]:8443",
 		"--caller-rate", "11", "--caller-requests", "12", "--caller-streams", "13", "--project-rate", "14", "--project-requests", "15", "--project-streams", "16",
 		"--project-operations", "17", "--project-documents", "18", "--project-bytes", "19", "--group-targets", "0", "--connections", "20", "--address-connections", "21",
@@ -149,7 +152,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		"--renderers", "6", "--render-memory", "134217728", "--audit-keep", "48h", "--audit-file", "a.log", "--audit-syslog", "tls://s:6514", "--audit-syslog-ca", file)
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&config.Config{
-		Listen: ":80", TLS: config.ServerTLS{Cert: file, Key: file, CA: file}, Auth: "on", AdminTokenFile: "f", AuthConfig: file, TrustedProxies: []string{"proxy", "gate"}, MetricsListen: "[::1]:81", TenantListen: ":81", TenantRate: 7, TenantTLS: config.ServerTLS{Cert: file, Key: file, CA: file},
+		Listen: ":80", TLS: config.ServerTLS{Cert: file, Key: file, CA: file}, Auth: "on", AdminTokenFile: "f", AuthConfig: file, CertUser: "uri", CertGroups: "none", CertPrefix: "cert:", TrustedProxies: []string{"proxy", "gate"}, MetricsListen: "[::1]:81", TenantListen: ":81", TenantRate: 7, TenantTLS: config.ServerTLS{Cert: file, Key: file, CA: file},
 		AllowedHosts: []string{"a.example", "b"}, AllowedOrigins: []string{"https://g.example", "http://h:8080"}, KubeconfigDownload: true,
 		KubeconfigAllow: []string{"exec", "files"}, ClusterAllow: "10.0.0.0/8", ClusterDeny: "10.1.0.0/16", CodecOrigins: []string{"https://t.example"},
 		ExternalHosts: []string{"v.example", "[2001:db8::1]:8443"},
@@ -308,6 +311,17 @@ func TestAuthOffIsForThisMachine(t *testing.T) {
 	}
 	_, err = read(config.API, keys, "--trusted-proxy", "p")
 	require.ErrorContains(t, err, "--trusted-proxy (DROVER_TRUSTED_PROXY) needs --client-ca (DROVER_CLIENT_CA)")
+	for says, args := range map[string][]string{
+		`--client-cert-user (DROVER_CLIENT_CERT_USER): "upn" is none of cn, uri, email, dns`:    {"--client-cert-user", "upn"},
+		`--client-cert-groups (DROVER_CLIENT_CERT_GROUPS): "cn" is none of o, ou, none`:         {"--client-cert-groups", "cn"},
+		`--client-cert-prefix (DROVER_CLIENT_CERT_PREFIX): "a b" is no prefix`:                  {"--client-cert-prefix", "a b"},
+		`--client-cert-user (DROVER_CLIENT_CERT_USER) needs --client-ca (DROVER_CLIENT_CA)`:     {"--client-cert-user", "uri"},
+		`--client-cert-groups (DROVER_CLIENT_CERT_GROUPS) needs --client-ca (DROVER_CLIENT_CA)`: {"--client-cert-groups", "ou"},
+		`--client-cert-prefix (DROVER_CLIENT_CERT_PREFIX) needs --client-ca (DROVER_CLIENT_CA)`: {"--client-cert-prefix", "cert:"},
+	} {
+		_, err = read(config.API, keys, args...)
+		require.ErrorContains(t, err, says)
+	}
 
 	got, err := read(config.Admin, keys, "--admin-token-file", "f", "--mongo-database", "d")
 	require.NoError(t, err)
