@@ -517,8 +517,10 @@ func newRealWorldWith(t *testing.T, change func(w *world, d *deps)) *world {
 		d.Previews = lifecycle
 		explainer := service.NewExplainer(lifecycle, willing(), explain.WebUI{})
 		*instances, d.lifecycle, d.Explanations = lifecycle, lifecycle, explainer
-		d.Journal = service.NewJournal(lifecycle, willing(), explain.WebUI{})
-		d.Fleet = service.NewFleet(lifecycle, w.store)
+		journal := service.NewJournal(lifecycle, willing(), explain.WebUI{})
+		fleet := service.NewFleet(lifecycle, w.store, journal)
+		t.Cleanup(fleet.Close)
+		d.Journal, d.Fleet = journal, fleet
 		d.Tables = service.NewTables(lifecycle)
 		d.Statuses = door.StatusFunc(func(ctx context.Context, owner domain.Key, q url.Values) (door.Document, error) {
 			return lifecycle.Status(ctx, owner, q)

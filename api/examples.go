@@ -70,7 +70,8 @@ const (
 		"signature":"(base64)"}`
 	exampleGroupStanding = `{` + exampleMetadata + `,` + exampleGroupSpec + `,` + exampleGroup + `,
 		"status":{"state":"Instantiated","since":"2026-11-21T05:29:07Z","instance":"2621114006130701074","contextStatus":"InstantiateFailed",
-			"revision":1,"counts":{"Applied":7,"Failed":1},"reason":"a cluster refuses a resource"}}`
+			"revision":1,"counts":{"Applied":7,"Failed":1},"health":` + exampleHealth + `,"reason":"a cluster refuses a resource"}}`
+	exampleHealth = `{"ready":false,"counts":{"Ready":6,"NotReady":1,"NotPresent":1}}`
 )
 
 // examples are bodies, by the names of their types in the document, with the values of the vFW example (deploy/examples/vfw).
@@ -227,6 +228,7 @@ var examples = map[string]string{
 		"latencySeconds":0.004,"report":"auto","credentialsExpire":"2026-12-01T00:00:00Z","rights":{"needed":170,"missing":["delete apps/*"],"unknown":"the cluster does not answer"}}`,
 	"service.LabelledCluster": `{"metadata":{"name":"edge01","description":"by the harbour"},"labels":[{"clusterLabel":"LabelA"}]}`,
 	"service.GroupList":       `{"items":[` + exampleGroupStanding + `],"continue":"cHJvamVjdHM"}`,
+	"service.GroupHealth":     exampleHealth,
 	"operations.List":         `{"items":[` + exampleOperation + `],"continue":"cHJvamVjdHM"}`,
 	"operations.Operation":    exampleOperation,
 	"explain.Explanation": `{` + exampleNotAsWished + `,"judged":[` + exampleJudged + `],"moreJudged":1,"warnings":["deployment intent \"vfw\": intent \"i\" of controller \"c\" is not enforced"],

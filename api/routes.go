@@ -92,7 +92,9 @@ func (e *edge) operations() []endpoint {
 	}
 	all := []endpoint{
 		get(domain.ClusterReferences, door.Download, onePath(domain.ClusterReferences)+"/kubeconfig", "Download the kubeconfig of a logical cloud's user for one cluster", "For clouds of level 1, once they are instantiated; it has the rights of the user permissions.", nil, nil, userKubeconfig),
-		get(domain.Operations, door.List, manyPath(domain.Operations), "List the operations that go on, and those that have ended lately", "Those that go on come first, then those that have ended, the last one first.", operations.List{}, operationsQuery, listOperations),
+		watched(get(domain.Operations, door.List, manyPath(domain.Operations), "List the operations that go on, and those that have ended lately",
+			"Those that go on come first, then those that have ended, the last one first. With watch, a stream of what changes, for who may see the whole fleet.",
+			operations.List{}, operationsQuery, listOperations), e.watchOperations),
 		get(domain.Operations, door.Get, onePath(domain.Operations), "Show the last run of an operation", "With where it has brought its instance, and how many resources are in each state.", operations.Operation{}, nil, getOperation),
 	}
 	for _, many := range []struct{ below, whose string }{{"", "fleet"}, {onePath(domain.Projects), "project"}} {
@@ -273,6 +275,7 @@ var (
 		{name: "state", about: "only in this state", enum: words(operations.States)},
 		{name: "since", about: "leave out what had ended before: a time such as 2026-11-21T05:29:07Z, or how long ago, such as 2h30m"},
 		limitQuery, continueQuery,
+		{name: "watch", about: "true: answer with server-sent events: an object with the operations that go on and up to 100 that have ended within 24h, by the ids of their runs (status), then those that have changed, null for one that is not among them any more (change); ids, end, error and dropped as with a status; without other parameters", enum: []string{"true", "false"}},
 	}
 	// One cluster has no lists.
 	networkStatusQuery = append(statusQuery[:7:7], watchQuery,

@@ -73,7 +73,10 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	lifecycle.Masks = bundle.NewMasker(root.Derive("digests of what Secrets hold"))
-	fleet := service.NewFleet(lifecycle, p.store)
+	ui := explain.WebUI{URL: strings.TrimSuffix(p.config.WebUI, "/"), Namespace: p.config.Temporal.Namespace}
+	journal := service.NewJournal(lifecycle, p.engine, ui)
+	fleet := service.NewFleet(lifecycle, p.store, journal)
+	defer fleet.Close()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	tables := service.NewTables(lifecycle)
@@ -83,7 +86,6 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	defer hub.Close()
-	ui := explain.WebUI{URL: strings.TrimSuffix(p.config.WebUI, "/"), Namespace: p.config.Temporal.Namespace}
 	explainer := service.NewExplainer(lifecycle, p.engine, ui)
 	matcher := service.NewMatcher(p.store, p.engine, time.Now, "api-"+rand.Text())
 	matcher.AskRuns(p.engine, ui)
@@ -115,7 +117,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 			}
 			return d, nil
 		}),
-		Previews: lifecycle, Explanations: explainer, Journal: service.NewJournal(lifecycle, p.engine, ui), Fleet: fleet, Streams: hub,
+		Previews: lifecycle, Explanations: explainer, Journal: journal, Fleet: fleet, Streams: hub,
 		Tables: tables, Tenancy: matcher,
 	}, door.Traced(p.log), audited, door.Identified, door.NewRights(whoMay(documents.Rights, p.log), time.Now).Authorised, shares.Fair, rooms.Slots, door.Timed, begun)
 	entrance.Record(p.audit.trail)

@@ -19,7 +19,7 @@ import (
 func TestGroupsAreWatched(t *testing.T) {
 	p, ctx := partial(t), t.Context()
 	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
-	hub, err := notify.New(notify.Of(statuses{lifecycle, service.NewFleet(lifecycle, p.store)}), notify.Options{Interval: time.Millisecond}, prometheus.NewRegistry())
+	hub, err := notify.New(notify.Of(statuses{lifecycle, service.NewFleet(lifecycle, p.store, nil)}), notify.Options{Interval: time.Millisecond}, prometheus.NewRegistry())
 	require.NoError(t, err)
 	t.Cleanup(hub.Close)
 	_, err = hub.Subscribe(ctx, "projects/p", status.Query{}, "")

@@ -46,7 +46,7 @@ func newTablesWorld(t testing.TB, clusters int) *tablesWorld {
 	w.lifecycle, w.tables = l, service.NewTables(l)
 	registry := prometheus.NewRegistry()
 	var err error
-	w.hub, err = notify.New(looks(statuses{l, service.NewFleet(l, w.p.store)}, w.tables), notify.Options{Interval: time.Millisecond, Anew: time.Hour}, registry)
+	w.hub, err = notify.New(looks(statuses{l, service.NewFleet(l, w.p.store, nil)}, w.tables), notify.Options{Interval: time.Millisecond, Anew: time.Hour}, registry)
 	require.NoError(t, err)
 	t.Cleanup(w.hub.Close)
 	w.seen = registry

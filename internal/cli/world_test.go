@@ -149,7 +149,7 @@ func newWorldFrom(t testing.TB, db *store.Store, prove authn.Prover, offers auth
 		Commands: s, Documents: s, Previews: lifecycle, Streams: hub, Tenancy: tenancy,
 		Explanations: service.NewExplainer(lifecycle, willing, explain.WebUI{}),
 		Journal:      service.NewJournal(lifecycle, willing, explain.WebUI{}),
-		Fleet:        service.NewFleet(lifecycle, db), Tables: service.NewTables(lifecycle),
+		Fleet:        service.NewFleet(lifecycle, db, nil), Tables: service.NewTables(lifecycle),
 		Statuses: door.StatusFunc(func(ctx context.Context, owner domain.Key, q url.Values) (door.Document, error) {
 			return lifecycle.Status(ctx, owner, q)
 		}),

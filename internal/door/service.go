@@ -134,6 +134,8 @@ type Explanations interface {
 type Journal interface {
 	Operations(ctx context.Context, parameters url.Values) (*operations.List, error)
 	Operation(ctx context.Context, id string) (*operations.Operation, error)
+	// CheckWatch refuses what a watch of operations cannot be asked.
+	CheckWatch(parameters url.Values) error
 }
 
 // Fleet lists resources with where each of them stands. service.Fleet has it.

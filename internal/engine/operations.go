@@ -87,11 +87,10 @@ func (e *Engine) executionsOn(ctx context.Context, f operations.Filter, limit in
 
 func of(f operations.Filter) workflows.Wanted {
 	w := workflows.Wanted{Project: f.Project, Owner: f.Owner, Cluster: f.Cluster, Operation: f.Kind, Since: f.Since}
-	switch f.State {
-	case "":
-	case operations.Running:
+	switch {
+	case f.State == operations.Running:
 		w.Open = true
-	default:
+	case f.State != "" || f.Ended:
 		w.Closed = true
 	}
 	return w

@@ -183,6 +183,8 @@ type Filter struct {
 	Cluster domain.ClusterName
 	Kind    domain.Operation
 	State   State
+	// Ended leaves out what goes on.
+	Ended bool
 	// Since leaves out what had ended before.
 	Since time.Time
 }

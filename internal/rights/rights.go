@@ -178,6 +178,9 @@ func (h *Granted) Shows(n *domain.Noun, key domain.Key) bool {
 
 // Decide says what becomes of a request.
 func (h *Granted) Decide(r Request) Decision {
+	if r.Noun == domain.Operations && r.Verb == "watch" {
+		return h.decideWatch()
+	}
 	if h.May(r.Verb, r.Noun, r.Key) {
 		return Allowed
 	}
@@ -193,6 +196,20 @@ func (h *Granted) Decide(r Request) Decision {
 		return Forbidden
 	}
 	return Hidden
+}
+
+// decideWatch says whether the operations of the fleet may be watched: nobody filters a stream by what each of those who read it may see.
+func (h *Granted) decideWatch() Decision {
+	for _, n := range domain.Owners {
+		switch {
+		case h.May("watch", n, ""):
+		case h.who.Kind == caller.Anonymous || h.who.Kind == caller.Tenant:
+			return Hidden
+		default:
+			return Forbidden
+		}
+	}
+	return Allowed
 }
 
 // gathers says whether what is asked for is a list over scopes: everybody may ask for it, and is shown what he may see.

@@ -36,7 +36,10 @@ type GroupStatus struct {
 	Revision int                  `json:"revision"`                // counts the app contexts since the last instantiate
 	// Counts are the instance's resources by state; of an operation that goes on they may be missing, where many do.
 	Counts map[domain.ResourceState]int `json:"counts,omitempty"`
-	Reason string                       `json:"reason,omitempty"` // why the last operation failed
+	// Health is what clusters report of the instance. It is found out beside the list: missing until it is known, and in a large fleet
+	// some seconds behind.
+	Health *GroupHealth `json:"health,omitempty"`
+	Reason string       `json:"reason,omitempty"` // why the last operation failed
 }
 
 // GroupList is a page of groups, sorted by their paths.
@@ -85,6 +88,9 @@ type ClusterList struct {
 type Fleet struct {
 	lifecycle *Lifecycle
 	pages     Pages
+	journal   *Journal
+	health    *health
+	latest    latest
 }
 
 // Pages reads many documents.
@@ -93,10 +99,14 @@ type Pages interface {
 	Page(ctx context.Context, noun *domain.Noun, prefix, after domain.Key, limit int) ([]domain.Object, error)
 	// Unreachable are the clusters that did not answer when they were last tried.
 	Unreachable(ctx context.Context) (map[domain.ClusterName]bool, error)
+	// ObservationsVersions are Heard.ObservationsVersion of many contexts; those of which clusters have said nothing are missing.
+	ObservationsVersions(ctx context.Context, contextIDs []string) (map[string]string, error)
 }
 
-// NewFleet makes the queries.
-func NewFleet(l *Lifecycle, p Pages) *Fleet { return &Fleet{lifecycle: l, pages: p} }
+// NewFleet makes the queries. j tells of operations. Whoever makes it closes it.
+func NewFleet(l *Lifecycle, p Pages, j *Journal) *Fleet {
+	return &Fleet{lifecycle: l, pages: p, journal: j, health: newHealth()}
+}
 
 // Groups lists a page of the groups below prefix: those of a composite app, of a project, or with "" all. NotFound when
 // what it names is not there.
@@ -223,7 +233,7 @@ func (f *Fleet) groups(ctx context.Context, objects []domain.Object, unreadable 
 		}
 		all = append(all, group)
 	}
-	ctx, cancel := context.WithTimeout(ctx, policy.ListCounts)
+	asking, cancel := context.WithTimeout(ctx, policy.ListCounts)
 	defer cancel()
 	var going errgroup.Group
 	going.SetLimit(askedAt)
@@ -236,9 +246,12 @@ func (f *Fleet) groups(ctx context.Context, objects []domain.Object, unreadable 
 		if n++; n > asked {
 			break
 		}
-		going.Go(func() error { f.ask(ctx, &all[k].Status, i); return nil })
+		going.Go(func() error { f.ask(asking, &all[k].Status, i); return nil })
 	}
-	return all, going.Wait()
+	if err := going.Wait(); err != nil {
+		return nil, err
+	}
+	return all, f.judge(ctx, all, byID)
 }
 
 // groupOf is a group as the records have it.
@@ -429,7 +442,7 @@ func (r *recall) clusters(ctx context.Context, records Records, digest domain.Di
 // maxWatched is how many groups, or clusters, one watch may go over.
 const maxWatched = 20_000
 
-// FleetSnapshot is where all groups below a prefix, or all clusters, stand at a time.
+// FleetSnapshot is where all groups below a prefix, all clusters, or operations stand at a time.
 type FleetSnapshot struct{ image *status.Image }
 
 // Image is an object with a member for each, by its path below /v2. The query is that of a status and says nothing
@@ -442,8 +455,11 @@ func (s *FleetSnapshot) Known() *status.Source { return nil }
 // FleetClusters stands for all clusters in place of a prefix of groups.
 const FleetClusters domain.Key = "clusters"
 
-// Snapshot looks at all groups below a prefix, or at FleetClusters. Invalid when they are too many to be watched.
+// Snapshot looks at all groups below a prefix, at FleetClusters or at FleetOperations. Invalid when they are too many to be watched.
 func (f *Fleet) Snapshot(ctx context.Context, prefix domain.Key) (*FleetSnapshot, error) {
+	if prefix == FleetOperations {
+		return f.operations(ctx)
+	}
 	if prefix == FleetClusters {
 		return snapshot(ctx, f, domain.ClustersNoun, "", func(ctx context.Context, objects []domain.Object, unreadable map[domain.Key]bool, stands map[domain.Key]ClusterStatus) error {
 			clusters, err := f.clusters(ctx, objects, unreadable, "")

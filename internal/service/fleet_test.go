@@ -94,7 +94,7 @@ func TestFleetOfGroups(t *testing.T) {
 		}
 		require.NoError(t, db.Create(t.Context(), g))
 	}
-	f := service.NewFleet(service.NewLifecycle(m, m, nil, e, time.Now), m)
+	f := service.NewFleet(service.NewLifecycle(m, m, nil, e, time.Now), m, nil)
 	list := func(prefix domain.Key, query string) *service.GroupList {
 		t.Helper()
 		l, err := f.Groups(t.Context(), prefix, parameters(t, query))
@@ -180,7 +180,7 @@ func TestFleetOfClusters(t *testing.T) {
 		stands := []domain.ContextStatus{domain.ContextInstantiating, domain.ContextInstantiateFailed, domain.ContextInstantiated}[i]
 		require.NoError(t, db.PutInstance(t.Context(), &domain.Instance{ContextID: fmt.Sprint(i), Owner: owner, Plan: digest, Status: stands}))
 	}
-	f := service.NewFleet(service.NewLifecycle(db, db, &heard{store: db}, nil, time.Now), db)
+	f := service.NewFleet(service.NewLifecycle(db, db, &heard{store: db}, nil, time.Now), db, nil)
 	l, err := f.Clusters(t.Context(), "cluster-providers/p", parameters(t, "limit=2"))
 	require.NoError(t, err)
 	require.NotEmpty(t, l.Continue)

@@ -38,10 +38,16 @@ const maxPages = 10
 
 // Operations lists operations. Errors: Invalid for a parameter that says nothing; those of engine and store.
 func (j *Journal) Operations(ctx context.Context, parameters url.Values) (*operations.List, error) {
+	return j.list(ctx, parameters, false)
+}
+
+// list is Operations, of those alone that have ended where that is asked for.
+func (j *Journal) list(ctx context.Context, parameters url.Values, ended bool) (*operations.List, error) {
 	f, err := operations.ParseFilter(parameters, j.lifecycle.now())
 	if err != nil {
 		return nil, err
 	}
+	f.Ended = ended
 	limit, after, err := pageAsked(parameters)
 	if err != nil {
 		return nil, err

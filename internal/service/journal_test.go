@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
 )
@@ -139,4 +141,46 @@ func TestJournal(t *testing.T) {
 		_, err = j.Operations(t.Context(), v)
 		require.True(t, fail.Is(err, fail.Invalid), "%s: %v", query, err)
 	}
+}
+
+// TestOperationsAreWatched: a watch has them by their runs, and asks the engine once a second at the most, however many look.
+func TestOperationsAreWatched(t *testing.T) {
+	db := storetest.Open(t, store.Config{})
+	key, now := domain.KeyOf(group("dig")), time.Unix(1e9, 0)
+	execution := func(n int, status explain.RunStatus) operations.Execution {
+		return operations.Execution{
+			Scope: domain.Scope{Owner: key, ContextID: fmt.Sprint(1000 + n), Operation: domain.OpInstantiate},
+			Run:   explain.Run{ID: "run", RunID: fmt.Sprint("r", n), Status: status},
+		}
+	}
+	r := &runs{all: []operations.Execution{execution(1, explain.Running), execution(2, explain.Completed)}}
+	l := service.NewLifecycle(db, db, nil, r, func() time.Time { return now })
+	f := service.NewFleet(l, db, service.NewJournal(l, r, explain.WebUI{}))
+	t.Cleanup(f.Close)
+	states := func() map[string]operations.State {
+		t.Helper()
+		s, err := f.Snapshot(t.Context(), service.FleetOperations)
+		require.NoError(t, err)
+		image, err := s.Image(status.Query{})
+		require.NoError(t, err)
+		var all map[string]operations.Operation
+		require.NoError(t, json.Unmarshal(image.Document(), &all))
+		found := map[string]operations.State{}
+		for run, o := range all {
+			found[run] = o.State
+		}
+		return found
+	}
+	require.Equal(t, map[string]operations.State{"r1": operations.Running, "r2": operations.Unknown}, states())
+	asked := r.pages
+	r.all = r.all[:1]
+	require.Len(t, states(), 2)
+	require.Equal(t, asked, r.pages, "it was asked a moment ago")
+	now = now.Add(2 * time.Second)
+	require.Equal(t, map[string]operations.State{"r1": operations.Running}, states())
+
+	require.NoError(t, (&service.Journal{}).CheckWatch(url.Values{"watch": {"true"}}))
+	err := (&service.Journal{}).CheckWatch(url.Values{"watch": {"true"}, "project": {"p"}})
+	require.True(t, fail.Is(err, fail.Invalid))
+	require.Equal(t, "project", fail.FieldsOf(err)[0].Path)
 }

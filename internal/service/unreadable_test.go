@@ -53,7 +53,7 @@ func TestWhatCannotBeReadHasItsRow(t *testing.T) {
 		c := &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/p"}, Metadata: domain.Metadata{Name: name}}
 		require.NoError(t, into.Create(ctx, c))
 	}
-	f := service.NewFleet(service.NewLifecycle(db, db, &heard{store: db}, &progress{}, time.Now), db)
+	f := service.NewFleet(service.NewLifecycle(db, db, &heard{store: db}, &progress{}, time.Now), db, nil)
 	var rows []service.Group
 	for token, first := "", true; first || token != ""; first = false {
 		page, err := f.Groups(ctx, "", parameters(t, "limit=2&continue="+token))

@@ -71,6 +71,23 @@ func camelCounts(t *view.Tally) map[clusterState]int {
 	})
 }
 
+// Readiness is what a document of status=ready says of the whole: whether it is ready, and how many resources are what.
+func (s Source) Readiness() (ready bool, counts map[string]int, err error) {
+	shown := s.shown()
+	var t view.Tally
+	for row, err := range shown.Rows(Query{Type: TypeReady, Output: OutputSummary}.For(s.Subject).Ask()) {
+		if err != nil {
+			return false, nil, err
+		}
+		t.Add(row)
+	}
+	counts = map[string]int{}
+	for state, n := range camelCounts(&t) {
+		counts[string(state)] = n
+	}
+	return shown.Ready(&t), counts, nil
+}
+
 func retryingIsPending(s domain.ResourceState) domain.ResourceState {
 	if s == domain.ResourceRetrying {
 		return domain.ResourcePending

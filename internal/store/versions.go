@@ -28,6 +28,21 @@ func (s *Store) ObservationsVersion(ctx context.Context, contextID string) (stri
 	return s.versionOf(ctx, contextID)
 }
 
+// ObservationsVersions are those of many contexts. Those before the first are missing.
+func (s *Store) ObservationsVersions(ctx context.Context, contextIDs []string) (map[string]string, error) {
+	found := map[string]string{}
+	for ids := range slices.Chunk(contextIDs, maxDelete) {
+		some, err := all[versionDoc](ctx, s, s.versions(), byID(bson.D{{Key: "$in", Value: ids}}))
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range some {
+			found[d.Of] = d.Version.Hex()
+		}
+	}
+	return found, nil
+}
+
 func (s *Store) versionOf(ctx context.Context, id string) (string, error) {
 	return s.versionReads.Get(ctx, id, func(ctx context.Context) (string, error) {
 		var d versionDoc

@@ -98,6 +98,7 @@ var parts = []part{
 	{"update", sized(90, 45), updates, false},
 	{"vary", sized(160, 80), varying, false},
 	{"diff", sized(600, 600), returning(differing), true},
+	{"traced", sized(150, 150), returning(traced), false},
 	{"restart", sized(190, 120), restart, false},
 	{"cluster-status", sized(180, 180), clusterStatus, false},
 	{"combined-row", sized(15, 15), returning(onARow), false},

@@ -1,7 +1,7 @@
 // Audit: who has asked for what, and what came of it.
 
 import { get } from './api.js';
-import { fill, h } from './dom.js';
+import { fill, h, scroll } from './dom.js';
 import { clock, yaml } from './words.js';
 
 const filters = { who: 'Who', verb: 'Verb', noun: 'Noun', outcome: 'Outcome', resource: 'Resource' };
@@ -21,7 +21,7 @@ export function show(main, at, life) {
     const rows = h('tbody', {});
     const more = h('button', { type: 'button' }, 'Show more');
     const said = h('p', { class: 'dim' }, 'Reading…');
-    fill(body, h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {}, ['When', 'Who', 'What', 'Outcome', 'From', ''].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))), rows)), said, more);
+    fill(body, scroll(h('table', {}, h('thead', {}, h('tr', {}, ['When', 'Who', 'What', 'Outcome', 'From', ''].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))), rows)), said, more);
     more.hidden = true;
     let next;
     const page = async () => {

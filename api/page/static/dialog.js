@@ -1,9 +1,9 @@
 // Operations: a button for each that is allowed now, which says what it will touch before anything is done.
 
-import { act, get } from './api.js';
+import { act, get, pages, pathOf } from './api.js';
 import { loading, read, showDiff, summary } from './diff.js';
 import { fill, h, icon } from './dom.js';
-import { count } from './words.js';
+import { count, groupOf } from './words.js';
 
 /** dialog opens one; about fills what it says, done is called when that is confirmed. Without confirm it only says something. */
 export function dialog({ title, about, confirm, danger, wide, done }) {
@@ -121,6 +121,14 @@ function changing(key, choice, query, signal) {
   return box;
 }
 
+/** otherVersions are the groups of other versions of a group's composite app. */
+async function otherVersions(key, signal) {
+  const here = groupOf(key.split('/').map(decodeURIComponent).join('/'));
+  const found = [];
+  for await (const page of pages(`${pathOf('projects', here.project)}/deployment-intent-groups`, {}, signal)) found.push(...page.map((g) => groupOf(g.resource)));
+  return found.filter((g) => g.app === here.app && g.version !== here.version);
+}
+
 export function operate(op, group, changed, revision) {
   const { key } = group;
   const post = (body) => act('POST', `${key}/${op}`, body).finally(changed);
@@ -170,15 +178,21 @@ export function operate(op, group, changed, revision) {
       });
     }
     case 'migrate': {
-      const version = h('input', { id: 'to-version', autocomplete: 'off', spellcheck: false });
-      const to = h('input', { id: 'to-group', autocomplete: 'off', spellcheck: false });
+      const choice = h('select', { id: 'to-group' });
+      const chosen = () => ({ version: choice.value.split('/')[0], group: choice.value.split('/')[1] });
       return dialog({
-        title: `Migrate ${name}`, confirm: 'Migrate', danger: true, done: post,
-        about: () => ({
-          what: [h('p', { class: 'dim' }, 'To an approved group of another version of the composite app, which takes over what is in clusters: applies what is new or differs, deletes what that group does not want.'),
-            h('p', {}, h('label', { for: 'to-version' }, 'Version '), version), h('p', {}, h('label', { for: 'to-group' }, 'Group '), to)],
-          body: () => ({ metadata: { description: 'from the page' }, spec: { targetCompositeAppVersion: version.value.trim(), targetDeploymentIntentGroup: to.value.trim() } }),
-        }),
+        title: `Migrate ${name}`, confirm: 'Migrate', danger: true, wide: true, done: post,
+        about: async (signal) => {
+          const others = await otherVersions(key, signal);
+          if (!others.length) return { never: true, what: h('p', {}, 'There is no group of another version of the composite app that it could be migrated to.') };
+          fill(choice, others.map((g) => h('option', { value: `${g.version}/${g.name}` }, `${g.version} / ${g.name}`)));
+          return {
+            what: [h('p', {}, h('label', { for: 'to-group' }, 'To the group '), choice),
+              h('p', { class: 'dim' }, 'It has to be approved, and takes over what is in clusters: what is new or differs is applied, then what that group does not want is deleted.'),
+              changing(key, choice, () => ({ operation: 'migrate', ...chosen() }), signal)],
+            body: () => ({ metadata: { description: 'from the page' }, spec: { targetCompositeAppVersion: chosen().version, targetDeploymentIntentGroup: chosen().group } }),
+          };
+        },
       });
     }
     default:

@@ -28,11 +28,25 @@ export function put(e, ...children) {
   return e;
 }
 
-/** fill puts children in place of those that there are. */
-export function fill(e, ...children) {
-  e.replaceChildren();
-  return put(e, ...children);
+/** alike are the elements within e that the keyboard gets to and that say the same as one of them; what a box holds is not what it says. */
+function alike(e, one) {
+  const sign = (x) => [x.tagName, x.getAttribute('href'), x.getAttribute('aria-label'), x.tagName === 'DIV' || x.tagName === 'PRE' ? '' : x.textContent].join('\n');
+  const says = sign(one);
+  return [...e.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]')].filter((x) => sign(x) === says);
 }
+
+/** fill puts children in place of those that there are. Where the keyboard was on one of those, it is on the one that says the same. */
+export function fill(e, ...children) {
+  const had = document.activeElement;
+  const at = had !== e && e.contains(had) ? alike(e, had).indexOf(had) : -1;
+  e.replaceChildren();
+  put(e, ...children);
+  if (at >= 0 && !had.isConnected) alike(e, had)[at]?.focus({ preventScroll: true });
+  return e;
+}
+
+/** scroll is a box for what may be wider than the screen: with the keyboard, too, one gets to what is beyond its edge. */
+export const scroll = (...children) => h('div', { class: 'scroll', role: 'group', 'aria-label': 'Table', tabIndex: 0 }, ...children);
 
 /** text sets the text of an element where it is another one, so that nothing is drawn anew for nothing. */
 export function text(e, words) {

@@ -2,7 +2,7 @@
 
 import { get, pages, pathOf } from './api.js';
 import { Chips } from './chips.js';
-import { fill, h, icon, text } from './dom.js';
+import { fill, h, icon, scroll, text } from './dom.js';
 import { showExplanation } from './explain.js';
 import { operationsTable } from './operations.js';
 import { Rows } from './rows.js';
@@ -179,7 +179,7 @@ function showCluster(main, provider, name, life) {
         full.tried ? [` \u00b7 registration tried `, when(full.tried.at), full.tried.error ? `: ${full.tried.error}` : full.tried.version ? ` (Kubernetes ${full.tried.version})` : ''] : null),
       full.credentialsExpire ? h('p', { class: expiring(full) ? 'warn' : 'dim' }, `Its credentials expire at ${new Date(full.credentialsExpire).toLocaleString()}${expiring(full) ? `. Replace them: drover cluster rotate ${name}; or, where cluster add has not made them, PUT a kubeconfig with the same rights.` : '.'}`) : null,
       h('h2', {}, 'What runs there'),
-      full.deployments?.length ? h('div', { class: 'scroll' }, h('table', {},
+      full.deployments?.length ? scroll(h('table', {},
         h('thead', {}, h('tr', {}, ['What', 'State', 'App', 'Resources', 'Why'].map((c) => h('th', { scope: 'col' }, c)))),
         h('tbody', {}, full.deployments.flatMap((d) => (d.apps?.length ? d.apps : [null]).map((a, i) => h('tr', {},
           h('td', {}, i ? '' : [pageOf(d.resource) && d.resource !== key ? h('a', { class: 'strong', href: pageOf(d.resource) }, d.resource.split('/').pop()) : h('span', { class: 'strong' }, d.resource.split('/').pop()), h('span', { class: 'dim' }, ` ${d.kind}`)]),

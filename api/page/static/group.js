@@ -4,8 +4,8 @@ import { get, pages, pathOf } from './api.js';
 import { showCell } from './cell.js';
 import { buttons, operate } from './dialog.js';
 import { loading } from './diff.js';
-import { showExplanation } from './explain.js';
-import { fill, h, icon } from './dom.js';
+import { link, showExplanation } from './explain.js';
+import { fill, h, icon, scroll } from './dom.js';
 import { Matrix } from './matrix.js';
 import { deniedOn } from './rights.js';
 import { operationsTable } from './operations.js';
@@ -155,18 +155,25 @@ function revisionsOf(actions) {
   return found;
 }
 
+/** runOf is the operation by which an action was done, as far as Temporal still knows of it: of those on its instance the one that it names. */
+function runOf(action, operations) {
+  const of = operations.filter((o) => action.instance && o.instance === action.instance);
+  return of.find((o) => (o.detail || o.operation) === action.operation) ?? of.find((o) => o.operation === action.operation) ?? (of.length === 1 ? of[0] : undefined);
+}
+
 /** history is what was asked for, by whom, and what came of it. */
 async function history(body, key, doc, signal, rollback, may) {
   const actions = [...(doc?.states?.actions ?? [])].reverse();
   const possible = new Set(revisionsOf(doc?.states?.actions ?? []).filter((r) => !r.now).map((r) => r.revision));
   const runs = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
+  const ran = actions.map(() => h('td', {})); // the run of each, once it is known
   fill(body,
     h('h2', {}, 'What was asked for'),
-    h('div', { class: 'scroll' }, h('table', {},
-      h('thead', {}, h('tr', {}, ['When', 'State', 'What', 'By', 'Revision', 'Instance', ''].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))),
-      h('tbody', {}, actions.map((a) => h('tr', {},
+    scroll(h('table', {},
+      h('thead', {}, h('tr', {}, ['When', 'State', 'What', 'By', 'Revision', 'Instance', 'Run', ''].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))),
+      h('tbody', {}, actions.map((a, i) => h('tr', {},
         h('td', {}, when(a.time)), h('td', {}, a.state), h('td', {}, a.operation ?? ''), h('td', {}, a.requestedBy ?? ''), h('td', {}, a.revision ? String(a.revision) : ''),
-        h('td', { class: 'mono' }, a.instance ?? ''),
+        h('td', { class: 'mono' }, a.instance ?? ''), ran[i],
         h('td', {}, possible.has(a.revision) && a.state === 'Instantiated' && may().includes('rollback') ? h('button', { type: 'button', class: 'small', on: { click: () => rollback(a.revision) } }, `Roll back to ${a.revision}`) : null)))))),
     h('h2', {}, 'Operations'), runs);
   try {
@@ -175,6 +182,7 @@ async function history(body, key, doc, signal, rollback, may) {
       found.push(...page);
       if (found.length >= 200) break;
     }
+    actions.forEach((a, i) => fill(ran[i], link(runOf(a, found)?.workflow?.link, 'run')));
     fill(runs, found.length ? operationsTable(found) : h('p', { class: 'empty' }, 'None that Temporal still knows of.'));
   } catch (e) {
     if (!signal.aborted) fill(runs, h('p', { class: 'wrong' }, e.message));
@@ -197,7 +205,7 @@ async function placement(body, key, signal) {
     p.warnings?.length ? h('ul', { class: 'tight warn' }, p.warnings.map((w) => h('li', {}, w))) : null,
     p.apps.map((a) => h('section', {},
       h('h2', {}, a.app, h('span', { class: 'dim' }, ` ${count(a.resources, 'resource')} on ${count(a.clusters.length, 'cluster')}`)),
-      h('div', { class: 'scroll' }, h('table', {},
+      scroll(h('table', {},
         h('thead', {}, h('tr', {}, ['Cluster', 'Taken because', 'Passed over'].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))),
         h('tbody', {}, a.clusters.slice(0, 500).map((c) => h('tr', {}, h('td', {}, c.cluster), h('td', {}, c.placement), h('td', { class: 'long' }, (c.passed ?? []).join('; '))))))),
       a.clusters.length > 500 ? h('p', { class: 'dim' }, `and ${count(a.clusters.length - 500, 'cluster')} more`) : null,

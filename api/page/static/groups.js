@@ -5,7 +5,7 @@ import { Chips } from './chips.js';
 import { fill, h, icon, text } from './dom.js';
 import { show as showGroup } from './group.js';
 import { Rows } from './rows.js';
-import { bar, count, groupOf, pageOf, stateOfContext, states, when } from './words.js';
+import { bar, count, groupOf, pageOf, stateOfContext, states, sum, when } from './words.js';
 
 export function show(main, at, life) {
   if (at.words.length === 4) return showGroup(main, at, life);
@@ -21,32 +21,50 @@ function stateOf(g) {
   return stateOfContext(g.contextStatus);
 }
 
+/** healthOf is how what clusters report of a group is shown: its state, how many of all are ready, and that in words. */
+function healthOf(g) {
+  const h = g.health;
+  if (!h) return { state: '', n: '', words: '' };
+  const ready = h.counts?.Ready ?? 0;
+  const all = sum(h.counts);
+  const state = h.ready ? 'ready' : 'notready';
+  return { state, n: all ? `${ready.toLocaleString('en')}/${all.toLocaleString('en')}` : '', words: state === 'ready' ? 'Ready' : ready === all ? 'Not confirmed' : 'Not ready' };
+}
+
+const sayHealth = (health) => Object.entries(health?.counts ?? {}).map(([s, n]) => `${n} ${s}`).join(', ');
+
 function showList(main, life) {
   let all = new Map();
   let words = '';
   const chips = new Chips(stateWords, 'Show only groups that are', () => arrange());
+  const ill = h('button', { type: 'button', 'aria-pressed': 'false', hidden: true, on: { click: () => { ill.setAttribute('aria-pressed', String(ill.getAttribute('aria-pressed') !== 'true')); arrange(); } } });
   const search = h('input', { type: 'search', class: 'search', placeholder: 'Find groups', 'aria-label': 'Find groups by name, project or app', on: { input: () => { words = search.value.trim().toLowerCase(); arrange(); } } });
   const rows = new Rows(life, { height: 44, label: 'Groups', draw: drawRow });
-  const head = h('div', { class: 'row head', role: 'row' }, ['Group', 'Project', 'Composite app', 'State', 'Progress', 'Since'].map((c) => h('span', { role: 'columnheader' }, c)));
+  const head = h('div', { class: 'row head', role: 'row' }, ['Group', 'Project', 'Composite app', 'State', 'Progress', 'Health', 'Since'].map((c) => h('span', { role: 'columnheader' }, c)));
   const table = h('div', { class: 'table groups', role: 'table', 'aria-label': 'Deployment intent groups' }, h('div', { role: 'rowgroup' }, head), rows.element);
   const none = h('p', { class: 'empty' }, 'Reading…');
   const summary = h('span', { class: 'dim' });
-  main.append(h('div', { class: 'title' }, h('h1', {}, 'Groups'), summary), h('div', { class: 'tools' }, chips.element, h('span', { class: 'grow' }), search), table, none);
+  main.append(h('div', { class: 'title' }, h('h1', {}, 'Groups'), summary), h('div', { class: 'tools' }, chips.element, ill, h('span', { class: 'grow' }), search), table, none);
   table.hidden = true;
 
   function take(path, g) {
     const was = all.get(path);
     if (!g) { all.delete(path); return; }
-    all.set(path, { path, id: groupOf(path), g, state: stateOf(g), stamp: (was?.stamp ?? 0) + 1 });
+    all.set(path, { path, id: groupOf(path), g, state: stateOf(g), health: healthOf(g), stamp: (was?.stamp ?? 0) + 1 });
   }
 
   function arrange() {
     const counts = {};
     for (const x of all.values()) counts[x.state] = (counts[x.state] ?? 0) + 1;
     chips.show(counts);
+    const sick = [...all.values()].filter((x) => x.health.state === 'notready').length;
+    ill.hidden = !sick;
+    if (!sick) ill.setAttribute('aria-pressed', 'false');
+    text(ill, `${sick.toLocaleString('en')} not ready`);
     let list = [...all.values()];
     if (words) list = list.filter((x) => x.path.toLowerCase().includes(words));
     if (chips.only) list = list.filter((x) => x.state === chips.only);
+    if (ill.getAttribute('aria-pressed') === 'true') list = list.filter((x) => x.health.state === 'notready');
     list.sort((a, b) => (a.path < b.path ? -1 : 1));
     text(summary, count(all.size, 'group'));
     table.hidden = !list.length;
@@ -64,6 +82,7 @@ function showList(main, life) {
       h('span', { role: 'cell', class: 'dim' }, id ? `${id.app} ${id.version}` : ''),
       h('span', { role: 'cell', class: `state is-${x.state}`, title: g.reason ?? '' }, icon(x.state), h('span', {}, g.contextStatus || g.state)),
       h('span', { role: 'cell' }, bar(g.counts)),
+      h('span', { role: 'cell', class: x.health.state ? `state is-${x.health.state}` : '', title: sayHealth(g.health) }, x.health.state ? [icon(x.health.state), h('span', {}, x.health.words), h('span', { class: 'dim' }, x.health.n)] : ''),
       h('span', { role: 'cell', class: 'dim' }, when(g.since)));
   }
 
@@ -85,6 +104,7 @@ function showList(main, life) {
     text(none, problem.message);
     none.hidden = false;
   };
+  const soonAll = life.each(arrange); // of many changes in a frame all are shown at once
   life.watch('deployment-intent-groups', {}, {
     status: (doc) => {
       const old = all;
@@ -94,7 +114,7 @@ function showList(main, life) {
     },
     change: (doc) => {
       for (const [path, g] of Object.entries(doc)) take(path, g);
-      arrange();
+      soonAll();
     },
     over,
   });

@@ -1,9 +1,10 @@
 // Nouns that are lists and details: tenants, rules, status collectors, readiness rules.
 
-import { get, pathOf } from './api.js';
-import { fill, h, icon } from './dom.js';
+import { get, pages, pathOf } from './api.js';
+import { fill, h, icon, scroll } from './dom.js';
 import { showExplanation } from './explain.js';
-import { count, nameOf, sum, when, yaml } from './words.js';
+import { tryBox } from './tables.js';
+import { count, groupOf, nameOf, sum, when, yaml } from './words.js';
 
 const nouns = {
   tenants: {
@@ -14,10 +15,10 @@ const nouns = {
     below: [['workload-rules', 'Rules'], ['hosts', 'Hosts']], matches: true, stands: true,
   },
   rules: { title: 'Rules', of: 'workload-rules', explained: true, matches: true, about: 'The operator’s rules: what is made for the workloads of all tenants.',
-    columns: { Applies: (o) => (o.spec?.kind ?? o.spec?.workloadKind ?? ''), Makes: (o) => madeOf(o.spec?.template) },
+    columns: { 'Applies to': (o) => appliesTo(o.spec), Makes: (o) => madeOf(o.spec?.ruleTemplate) },
   },
   collectors: {
-    title: 'Collectors', of: 'status-collectors', about: 'SELECTs over what all clusters report; the library of the fleet.',
+    title: 'Collectors', of: 'status-collectors', tries: true, about: 'SELECTs over what all clusters report; the library of the fleet.',
     columns: { Columns: (o) => [...(o.spec?.groupBy ?? []), ...(o.spec?.combinedFields ?? []), ...(o.spec?.select ?? [])].map((c) => c.name).join(', '), State: (o) => (o.status?.errors?.length ? h('span', { class: 'wrong' }, o.status.errors[0]) : 'can be evaluated') },
   },
   readiness: {
@@ -26,10 +27,16 @@ const nouns = {
   },
 };
 
-/** madeOf is what a template makes, as far as it says so plainly. */
+/** appliesTo says to which workloads a rule applies: its terms, of which one has to hold. */
+function appliesTo(spec) {
+  const one = (e) => `${e.key} ${e.operation}${e.values?.length ? ` ${e.values.join(', ')}` : ''}`;
+  return [spec?.resourceType, (spec?.workloadTerms ?? []).map((t) => (t.matchExpressions ?? []).map(one).join(' and ')).join(' or ')].filter(Boolean).join(' with ');
+}
+
+/** madeOf is what a template makes, which may be written as text. */
 function madeOf(template) {
-  const text = typeof template === 'string' ? template : JSON.stringify(template ?? '');
-  return /"?kind"?:\s*"?([A-Za-z]+)/.exec(text)?.[1] ?? '';
+  if (template && typeof template === 'object') return template.kind ?? '';
+  return /"?kind"?:\s*"?([A-Za-z]+)/.exec(template ?? '')?.[1] ?? '';
 }
 
 /** viewOf is the view of one of them. */
@@ -39,6 +46,7 @@ function show(main, at, life, name, noun) {
   if (at.words.length === 1) return showOne(main, at.words[0], life, name, noun);
   const body = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
   main.append(h('div', { class: 'title' }, h('h1', {}, noun.title), h('span', { class: 'dim' }, noun.about)), body);
+  if (noun.tries) main.append(trying(life));
   let last = '';
   life.poll(5000, async (signal) => {
     const list = await get(noun.of, {}, signal) ?? [];
@@ -48,7 +56,7 @@ function show(main, at, life, name, noun) {
     const said = JSON.stringify(rows);
     if (said === last) return;
     last = said;
-    fill(body, rows.length ? h('div', { class: 'scroll' }, h('table', {},
+    fill(body, rows.length ? scroll(h('table', {},
       h('thead', {}, h('tr', {}, ['Name', ...Object.keys(noun.columns), 'Description'].map((c) => h('th', { scope: 'col' }, c)))),
       h('tbody', {}, rows.map(([o, s]) => h('tr', {},
         h('td', {}, h('a', { class: 'strong', href: `#/${name}/${encodeURIComponent(o.metadata.name)}` }, o.metadata.name)),
@@ -61,29 +69,57 @@ function showOne(main, one, life, name, noun) {
   const key = pathOf(noun.of, one);
   const why = h('section', { class: 'why', 'aria-label': 'Where it stands', hidden: true });
   const body = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
-  main.append(h('p', { class: 'crumbs' }, h('a', { href: `#/${name}` }, noun.title)), h('h1', {}, one), why, body);
+  const below = h('div', {});
+  main.append(h('p', { class: 'crumbs' }, h('a', { href: `#/${name}` }, noun.title)), h('h1', {}, one), why, body, below);
   let last = '';
   life.poll(5000, async (signal) => {
     const read = (path, query) => get(path, query, signal).catch((e) => { if (e.status === 403 || e.status === 404) return null; throw e; });
-    const [document, explanation, stands, matches, ...below] = await Promise.all([
+    const [document, explanation, stands, matches, ...parts] = await Promise.all([
       get(key, {}, signal), noun.explained ? read(`${key}/explain`, { output: 'json' }) : null, noun.stands ? read(`${key}/status`) : null,
       noun.matches ? read(`${key}/matches`, { limit: mostMatches }) : null, ...(noun.below ?? []).map(([path]) => read(`${key}/${path}`)),
     ]);
-    return { document, explanation, stands, matches, below };
+    return { document, explanation, stands, matches, parts };
   }, (answer) => {
     const said = JSON.stringify(answer);
     if (said === last) return;
     last = said;
     if (answer.explanation) showExplanation(why, answer.explanation);
+    if (noun.tries && !below.firstChild) fill(below, trying(life, yaml({ spec: answer.document.spec })));
     fill(body,
       answer.stands ? standing(answer.stands) : null,
       answer.matches ? [h('h2', {}, 'Matches'), matchesTable(answer.matches)] : null,
-      (noun.below ?? []).map(([, title], i) => (answer.below[i]?.length ? [h('h2', {}, title), answer.below[i].map((o) => h('details', {}, h('summary', { class: 'strong' }, o.metadata.name), h('pre', { tabIndex: 0, 'aria-label': o.metadata.name }, yaml(o))))] : null)),
+      (noun.below ?? []).map(([, title], i) => (answer.parts[i]?.length ? [h('h2', {}, title), answer.parts[i].map((o) => h('details', {}, h('summary', { class: 'strong' }, o.metadata.name), h('pre', { tabIndex: 0, 'aria-label': o.metadata.name }, yaml(o))))] : null)),
       h('h2', {}, 'As it is described'), h('pre', { tabIndex: 0, 'aria-label': one }, yaml(answer.document)));
   }, (p) => fill(body, h('p', { class: 'wrong' }, p.status === 404 ? 'There is no such thing, or you may not see it.' : p.message)));
   return null;
 }
 
+/** trying is a box to try a collector in, on a group that is chosen; begin is the text that there is first. */
+function trying(life, begin) {
+  const groups = h('select', { 'aria-label': 'Group to try it on', disabled: true }, h('option', { value: '' }, 'Reading\u2026'));
+  (async () => {
+    const found = [];
+    try {
+      for await (const page of pages('deployment-intent-groups', {}, life.signal)) {
+        found.push(...page.map((g) => g.resource));
+        if (found.length >= mostGroups) break;
+      }
+    } catch (e) {
+      if (!life.over) fill(groups, h('option', { value: '' }, e.message));
+      return;
+    }
+    if (life.over) return;
+    fill(groups, found.length ? found.map((path) => { const g = groupOf(path); return h('option', { value: path }, `${g.name} (${g.project} / ${g.app} ${g.version})`); }) : h('option', { value: '' }, 'There are no groups yet'));
+    groups.disabled = !found.length;
+  })();
+  const keyOf = () => {
+    if (!groups.value) throw new Error('A collector is tried on a group, and there is none.');
+    return groups.value;
+  };
+  return h('section', { class: 'try' }, h('h2', {}, 'Try a collector'), h('p', {}, 'On the group ', groups), tryBox({ signal: life.signal, keyOf, begin }));
+}
+
+const mostGroups = 2000; // to choose one from
 const mostMatches = 200;
 const shownAs = { Applied: 'applied', Pending: 'working', Retrying: 'retrying', Failed: 'failed', Deleted: 'gone' };
 
@@ -96,7 +132,7 @@ function standing(s) {
 /** matchesTable shows what was made for which workload. */
 function matchesTable(list) {
   if (!list.items?.length) return h('p', { class: 'empty' }, 'Nothing matches.');
-  return [h('div', { class: 'scroll' }, h('table', {},
+  return [scroll(h('table', {},
     h('thead', {}, h('tr', {}, ['Workload', 'Rule', 'State', 'Object', 'Cluster', 'Reported', 'Why'].map((c) => h('th', { scope: 'col' }, c)))),
     h('tbody', {}, list.items.map((m) => h('tr', {},
       h('td', {}, m.workload, h('span', { class: 'dim' }, ` ${m.tenant}`)), h('td', {}, nameOf(m.rule)),

@@ -2,44 +2,97 @@
 
 import { act, get, pages } from './api.js';
 import { dialog, told } from './dialog.js';
-import { fill, h, icon } from './dom.js';
+import { fill, h, icon, scroll, text } from './dom.js';
 import { link } from './explain.js';
 import { deniedOn } from './rights.js';
 import { count, groupOf, nameOf, pageOf, span, stateOfOperation, when } from './words.js';
 
 const asked = 12; // running operations of which it is found out what they wait for, beside those that somebody wants to know it of
+const drawn = 200; // running operations that are shown at a time, and those that have ended
+const explained = 5000; // how often it is asked what they wait for
 
 export function show(main, _at, life) {
+  let all = new Map(); // by run
+  let known = false;
+  let words = '';
   const going = h('div', {}, h('p', { class: 'dim' }, 'Reading\u2026'));
   const ended = h('div', {});
+  const summary = h('span', { class: 'dim' });
+  const search = h('input', { type: 'search', class: 'search', placeholder: 'Find operations', 'aria-label': 'Find operations by what they are of, their kind or who asked', on: { input: () => { words = search.value.trim().toLowerCase(); draw(); } } });
   const said = new Map(); // by resource: what explain says
   const denied = new Map(); // by resource: what who looks may not do
   const wanted = new Set(); // resources of which somebody wants to know what they wait for
-  main.append(h('div', { class: 'title' }, h('h1', {}, 'Operations')), h('h2', {}, 'Going on'), going, h('h2', {}, 'Ended within a day'), ended);
-  const again = life.poll(3000, async (signal) => {
-    const running = [];
-    for await (const page of pages('operations', { state: 'Running' }, signal)) {
-      running.push(...page);
-      if (running.length >= 1000) break;
-    }
-    const lately = await get('operations', { since: '24h', limit: 100 }, signal);
-    const of = running.filter((o, i) => i < asked || wanted.has(o.resource)).slice(0, 4 * asked);
+  main.append(h('div', { class: 'title' }, h('h1', {}, 'Operations'), summary, h('span', { class: 'grow' }), search), h('h2', {}, 'Going on'), going, h('h2', {}, 'Ended within a day'), ended);
+
+  const found = (o) => !words || `${o.resource} ${o.detail ?? ''} ${o.operation} ${o.requestedBy ?? ''} ${o.state}`.toLowerCase().includes(words);
+  const running = () => [...all.values()].filter((o) => o.state === 'Running' && found(o)).sort((a, b) => (a.started < b.started ? 1 : -1)).slice(0, drawn);
+  const over = () => [...all.values()].filter((o) => o.state !== 'Running' && found(o)).sort((a, b) => ((a.ended ?? a.started) < (b.ended ?? b.started) ? 1 : -1)).slice(0, drawn);
+
+  function draw() {
+    if (!known) return;
+    const [now, lately] = [running(), over()];
+    const goOn = [...all.values()].filter((o) => o.state === 'Running').length;
+    text(summary, `${goOn.toLocaleString('en')} going on`);
+    const had = going.contains(document.activeElement) ? document.activeElement.dataset.stop : undefined;
+    fill(going, now.length ? table(now, said, denied, (o) => stop(o, again), (o) => { wanted.add(o.resource); again(); })
+      : h('p', { class: 'empty' }, goOn ? 'No operation is like that now.' : 'Nothing goes on.'),
+    now.length === drawn && goOn > drawn ? h('p', { class: 'dim' }, `the last ${drawn} of them; find others by their names`) : null);
+    if (had) going.querySelector(`[data-stop="${CSS.escape(had)}"]`)?.focus();
+    fill(ended, lately.length ? operationsTable(lately, true) : h('p', { class: 'empty' }, all.size > goOn ? 'No operation is like that.' : 'Nothing has ended.'));
+  }
+
+  const drawSoon = life.each(draw); // of many changes in a frame all are shown at once
+
+  // What they wait for, of those that are shown first.
+  const again = life.poll(explained, async (signal) => {
+    const of = running().filter((o, i) => i < asked || wanted.has(o.resource)).slice(0, 4 * asked);
     const now = new Map();
+    const may = new Map();
     await Promise.all(of.map(async (o) => {
       const [e, d] = await Promise.all([get(`${o.resource}/explain`, { output: 'json' }, signal).catch(() => null), deniedOn(o.resource, signal)]);
       if (e) now.set(o.resource, e);
-      denied.set(o.resource, d);
+      may.set(o.resource, d);
     }));
-    said.clear();
-    for (const [k, v] of now) said.set(k, v);
-    for (const k of denied.keys()) if (!running.some((o) => o.resource === k)) denied.delete(k);
-    return { running, lately: (lately.items ?? []).filter((o) => o.state !== 'Running') };
-  }, ({ running, lately }) => {
-    const had = document.activeElement?.dataset?.stop;
-    fill(going, running.length ? table(running, said, denied, (o) => stop(o, again), (o) => { wanted.add(o.resource); again(); }) : h('p', { class: 'empty' }, 'Nothing goes on.'));
-    if (had) going.querySelector(`[data-stop="${CSS.escape(had)}"]`)?.focus();
-    fill(ended, lately.length ? operationsTable(lately, true) : h('p', { class: 'empty' }, 'Nothing has ended.'));
-  }, (p) => fill(main, h('h1', {}, 'Operations'), h('p', { class: 'wrong' }, p.message)));
+    return { now, may };
+  }, ({ now, may }) => {
+    for (const [known, is] of [[said, now], [denied, may]]) {
+      known.clear();
+      for (const [k, v] of is) known.set(k, v);
+    }
+    draw();
+  });
+
+  const taken = (changes, anew) => {
+    known = true;
+    const before = running().map((o) => o.workflow?.runID).join();
+    if (anew) all = new Map();
+    for (const [run, o] of Object.entries(changes)) {
+      if (o) all.set(run, o);
+      else all.delete(run);
+    }
+    drawSoon();
+    if (before !== running().map((o) => o.workflow?.runID).join()) again();
+  };
+
+  life.watch('operations', {}, {
+    status: (doc) => taken(doc, true),
+    change: (doc) => taken(doc, false),
+    over: (problem) => {
+      if (problem.status !== 403 && problem.status !== 404) {
+        fill(main, h('h1', {}, 'Operations'), h('p', { class: 'wrong' }, problem.message));
+        return;
+      }
+      life.poll(3000, async (signal) => { // what may be seen is less than the fleet
+        const list = [];
+        for await (const page of pages('operations', { state: 'Running' }, signal)) {
+          list.push(...page);
+          if (list.length >= 1000) break;
+        }
+        list.push(...(await get('operations', { since: '24h', limit: 100 }, signal)).items ?? []);
+        return list;
+      }, (list) => taken(Object.fromEntries(list.map((o) => [o.workflow?.runID ?? o.id, o])), true), (p) => fill(main, h('h1', {}, 'Operations'), h('p', { class: 'wrong' }, p.message)));
+    },
+  });
 }
 
 function stop(o, again) {
@@ -62,7 +115,7 @@ const what = (o) => {
 
 /** table is that of running operations: for whom each waits, and since when. */
 function table(list, said, denied, stopIt, look) {
-  return h('div', { class: 'scroll' }, h('table', {},
+  return scroll(h('table', {},
     h('thead', {}, h('tr', {}, ['Of', 'Operation', 'For', 'Waits for', 'Stuck since', 'By', ''].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))),
     h('tbody', {}, list.map((o) => {
       const e = said.get(o.resource);
@@ -100,7 +153,7 @@ function reasons(e) {
 
 /** operationsTable shows operations that have ended, each with its run; whose says of what. */
 export function operationsTable(list, whose) {
-  return h('div', { class: 'scroll' }, h('table', {},
+  return scroll(h('table', {},
     h('thead', {}, h('tr', {}, [...(whose ? ['Of'] : []), 'Operation', 'State', 'By', 'Began', 'Took', 'Why', 'Run'].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))),
     h('tbody', {}, list.map((o) => h('tr', {},
       whose ? h('td', {}, what(o)) : null,

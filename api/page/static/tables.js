@@ -1,9 +1,10 @@
 // Combined status: tables over what all clusters report of an object, and a box to try a collector in.
 
 import { ask, get } from './api.js';
-import { fill, h } from './dom.js';
+import { fill, h, scroll } from './dom.js';
 import { count, when } from './words.js';
 
+const every = 5; // seconds between two looks at tables
 const example = `spec:
   select:
   - {name: cluster, def: inventory.name}
@@ -14,15 +15,30 @@ tests:
 
 /** showTables fills body as long as life and signal last. */
 export function showTables(body, key, life, signal) {
-  const tables = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
+  const tables = h('div', {}, h('p', { class: 'dim' }, 'Reading\u2026'));
+  fill(body, tables, h('h2', {}, 'Try a collector'), tryBox({ signal, keyOf: () => key }));
+  // The group's status is a stream already, and a browser has six connections to a host for all its tabs: a second one is not worth it.
+  let last = '';
+  const again = life.poll(every * 1000, (s) => get(`${key}/combined-status`, {}, s), (list) => {
+    const said = JSON.stringify(list.items);
+    if (said === last || signal.aborted) return;
+    last = said;
+    fill(tables, h('p', { class: 'dim' }, `Read every ${every} seconds.`), list.items?.length ? tablesOf(list) : h('p', { class: 'empty' }, 'No status intent of this group asks for a table.'));
+  }, (p) => fill(tables, h('p', { class: 'wrong' }, p.message)));
+  signal.addEventListener('abort', () => again.end(), { once: true });
+}
+
+/** tryBox is where a collector is evaluated once, on the group whose path keyOf gives; begin is the text that there is first. */
+export function tryBox({ signal, keyOf, begin }) {
   const text = h('textarea', { rows: 9, spellcheck: false, class: 'mono', 'aria-label': 'A status collector' });
-  text.value = example;
+  text.value = begin ?? example;
   const answer = h('div', { role: 'status' });
   const button = h('button', { type: 'button', class: 'primary' }, 'Try it');
   button.addEventListener('click', async () => {
     button.disabled = true;
-    fill(answer, h('p', { class: 'dim' }, 'Evaluating…'));
+    fill(answer, h('p', { class: 'dim' }, 'Evaluating\u2026'));
     try {
+      const key = keyOf();
       const list = await ask('POST', `${key}/combined-status/query`, { text: text.value, type: 'application/yaml', signal }).then((a) => a.json());
       fill(answer, tablesOf(list));
     } catch (e) {
@@ -30,18 +46,9 @@ export function showTables(body, key, life, signal) {
     }
     button.disabled = false;
   });
-  fill(body, tables,
-    h('h2', {}, 'Try a collector'),
+  return h('div', {},
     h('p', { class: 'dim' }, 'A SELECT over what clusters report now, in YAML: groupBy with combinedFields, or select; expressions are CEL over returned, inventory, obj and propagation. Nothing is stored.'),
     text, h('p', {}, button), answer);
-  let last = '';
-  const again = life.poll(5000, (s) => get(`${key}/combined-status`, {}, s), (list) => {
-    const said = JSON.stringify(list.items);
-    if (said === last || signal.aborted) return;
-    last = said;
-    fill(tables, list.items?.length ? tablesOf(list) : h('p', { class: 'empty' }, 'No status intent of this group asks for a table.'));
-  }, (p) => fill(tables, h('p', { class: 'wrong' }, p.message)));
-  signal.addEventListener('abort', () => again.end(), { once: true });
 }
 
 function tablesOf(list) {
@@ -55,7 +62,7 @@ function tablesOf(list) {
       i.results.map((r) => h('div', {},
         h('h3', {}, r.name),
         (r.errors ?? []).map((e) => h('p', { class: 'wrong' }, e)), (r.warnings ?? []).map((w) => h('p', { class: 'warn' }, w)),
-        h('div', { class: 'scroll' }, h('table', {},
+        scroll(h('table', {},
           h('thead', {}, h('tr', {}, r.columnNames.map((c) => h('th', { scope: 'col' }, c)))),
           h('tbody', {}, r.rows.map((row) => h('tr', {}, row.columns.map((c) => h('td', { class: c.type === 'Number' ? 'number' : c.type === 'Null' ? 'dim' : '' }, valueOf(c)))))))),
         r.truncated ? h('p', { class: 'dim' }, `${r.rows.length} of ${r.totalRows} rows`) : null,
