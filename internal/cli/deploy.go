@@ -293,9 +293,7 @@ func (s *session) goOn(ctx context.Context, api *client.API, f *deployFlags, key
 		if err != nil {
 			return fmt.Errorf("%s: %w", op, err)
 		}
-		if op == domain.OpUpdate && accepted.Revision == d.States.Revision() { // which the first warning says too
-			s.warn(accepted.Warnings[min(1, len(accepted.Warnings)):])
-			s.sayf("%s %s", key, unchanged)
+		if s.saySame(key, op, accepted, d.States.Revision()) {
 			return nil
 		}
 		if op != domain.OpApprove { // which warns of the same

@@ -48,6 +48,9 @@ func TestDeployAsksWhetherClustersHaveIt(t *testing.T) {
 	r := w.run(args...)
 	require.Equal(t, group+" unchanged\n", r.out, r.err)
 	require.Equal(t, "Warning: mind the gap\n", r.err)
+	r = w.run("update", "web") // the command of that name says it as well
+	require.Equal(t, group+" unchanged\n", r.out, r.err)
+	require.Equal(t, "Warning: mind the gap\n", r.err)
 
 	w.stand(group, domain.Instantiated, domain.ContextInstantiating, 2)
 	r = w.run(args...)

@@ -112,12 +112,22 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 	if f.dryRun {
 		return s.rehearse(ctx, api, key, op, f)
 	}
+	before := 0
+	if op == domain.OpUpdate {
+		d, err := api.Status(ctx, key, summary)
+		if err != nil {
+			return err
+		}
+		before = d.States.Revision()
+	}
 	accepted, err := s.ask(ctx, api, key, op, spec)
 	if err != nil {
 		return err
 	}
-	s.warn(accepted.Warnings)
-	s.sayf("%s %s", key, past(op, accepted))
+	if !s.saySame(key, op, accepted, before) {
+		s.warn(accepted.Warnings)
+		s.sayf("%s %s", key, past(op, accepted))
+	}
 	if op == domain.OpRollback {
 		s.sayNext(ctx, api, key, f.revision)
 	}
@@ -170,6 +180,16 @@ func (s *session) sayNext(ctx context.Context, api *client.API, key domain.Key, 
 		s.note("What is described stays as it is, and says otherwise than revision %d: the next update has %s ('%s diff %s' shows it once the rollback is over).",
 			revision, quantityOf(d), s.Program, key)
 	}
+}
+
+// saySame says of an update that has made no revision that there was nothing to do; it says whether it was so.
+func (s *session) saySame(key domain.Key, op domain.Operation, accepted *client.Accepted, before int) bool {
+	if op != domain.OpUpdate || accepted.Revision == 0 || accepted.Revision != before {
+		return false
+	}
+	s.warn(accepted.Warnings[min(1, len(accepted.Warnings)):]) // the first one says it, too
+	s.sayf("%s %s", key, unchanged)
+	return true
 }
 
 // past says of an operation that it was accepted.
