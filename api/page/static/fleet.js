@@ -38,7 +38,8 @@ function expiring(s) {
 function showFleet(main, life) {
   let all = new Map();
   let wanted = '';
-  let across = 1;
+  let across = 0;
+  let width = 0;
   let found = [];
   const chips = new Chips(words, 'Show only clusters that are', () => arrange());
   const providers = h('select', { 'aria-label': 'Provider', on: { change: () => arrange() } });
@@ -83,15 +84,25 @@ function showFleet(main, life) {
 
   /** lay puts tiles into rows, as many as there is room for. */
   function lay() {
-    across = Math.max(1, Math.floor((rows.element.clientWidth || main.clientWidth) / tileWidth));
-    rows.element.style.setProperty('--across', String(across));
+    width ||= main.clientWidth;
+    const room = Math.max(1, Math.floor(width / tileWidth));
+    if (room !== across) rows.element.style.setProperty('--across', String(room));
+    across = room;
     const lines = [];
     for (let i = 0; i < found.length; i += across) lines.push({ tiles: found.slice(i, i + across), stamp: 0 });
     for (const l of lines) l.stamp = `${across} ${l.tiles.map((c) => `${c.path} ${c.stamp}`).join()}`;
     // A row that says the same is the same: it is not drawn again.
     rows.set(lines.map((l, i) => (rows.items[i]?.stamp === l.stamp ? rows.items[i] : l)));
   }
-  life.listen(window, 'resize', lay);
+  // The width is told, and not asked for: after each letter of a filter that would have the whole page laid out at once.
+  const observer = new ResizeObserver(() => {
+    const now = rows.element.clientWidth || main.clientWidth;
+    if (now === width) return;
+    width = now;
+    lay();
+  });
+  observer.observe(main);
+  life.onEnd(() => observer.disconnect());
 
   function drawRow(row, line) {
     fill(row, line.tiles.map((c) => h('div', { role: 'listitem' }, h('a', { class: `tile is-${c.state}`, href: `#/fleet/${encodeURIComponent(c.provider)}/${encodeURIComponent(c.name)}`, title: c.status.reason ?? '' },

@@ -3,6 +3,7 @@
 import { h } from './dom.js';
 
 const spare = 12; // rows beyond each edge
+const budget = 4; // milliseconds of a frame for those; what is in sight is drawn at once
 
 /** Rows shows items as rows of one height, with the scrolling of the whole page. */
 export class Rows {
@@ -47,24 +48,38 @@ export class Rows {
       this.#live.delete(index);
       this.#free.push(row);
     }
-    for (let i = from; i < to; i++) {
-      let row = this.#live.get(i);
-      if (!row) {
-        row = this.#free.pop() ?? this.#make();
-        row.style.transform = `translateY(${i * this.#height}px)`;
-        if (this.#numbered) row.setAttribute('aria-rowindex', i + 2);
-        this.#live.set(i, row);
-        this.#place(row, i);
+    const first = Math.max(0, Math.floor(-box.top / this.#height));
+    const last = Math.min(this.#items.length, Math.ceil((innerHeight - box.top) / this.#height));
+    for (let i = first; i < last; i++) this.#show(i);
+    // The rows beyond what is in sight, the nearest ones first, take as many frames as they need.
+    const begun = performance.now();
+    for (let away = 0; away < spare; away++) {
+      for (const i of [last + away, first - 1 - away]) {
+        if (i < from || i >= to || !this.#show(i)) continue;
+        if (performance.now() - begun > budget) { this.soon(); return; }
       }
-      const item = this.#items[i];
-      if (row.shown === item && row.stamp === item.stamp) continue;
-      const at = row.contains(document.activeElement) ? [...row.querySelectorAll('a,button')].indexOf(document.activeElement) : -1;
-      this.#draw(row, item, i);
-      if (at >= 0 && !row.contains(document.activeElement)) row.querySelectorAll('a,button')[at]?.focus({ preventScroll: true });
-      row.shown = item;
-      row.stamp = item.stamp;
     }
     this.#free.length = Math.min(this.#free.length, 64);
+  }
+
+  /** #show draws an item where it is another one than what its row shows; it says whether it was. */
+  #show(i) {
+    let row = this.#live.get(i);
+    if (!row) {
+      row = this.#free.pop() ?? this.#make();
+      row.style.transform = `translateY(${i * this.#height}px)`;
+      if (this.#numbered) row.setAttribute('aria-rowindex', i + 2);
+      this.#live.set(i, row);
+      this.#place(row, i);
+    }
+    const item = this.#items[i];
+    if (row.shown === item && row.stamp === item.stamp) return false;
+    const at = row.contains(document.activeElement) ? [...row.querySelectorAll('a,button')].indexOf(document.activeElement) : -1;
+    this.#draw(row, item, i);
+    if (at >= 0 && !row.contains(document.activeElement)) row.querySelectorAll('a,button')[at]?.focus({ preventScroll: true });
+    row.shown = item;
+    row.stamp = item.stamp;
+    return true;
   }
 
   /** place keeps rows in the order of their numbers, for keyboards and screen readers. */
