@@ -374,7 +374,13 @@ func TestStreamsEnd(t *testing.T) {
 	key := domain.Key("projects/fleet/composite-apps/collectd/v1/deployment-intent-groups/everywhere")
 	event := first(t, api.StreamStatus(t.Context(), key, nil, ""))
 	require.Equal(t, "status", event.Kind)
-	require.True(t, json.Valid([]byte(event.Data)))
+	require.True(t, event.Tells())
+	told, err := event.Status()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiating, told.Status)
+	event.Data = "{"
+	_, err = event.Status()
+	require.ErrorContains(t, err, "decode event")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var last error

@@ -2,7 +2,6 @@ package test
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"iter"
 	"net/url"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/statusnotify"
 	"github.com/drover-io/drover/test/harness"
 )
@@ -54,8 +52,8 @@ func followed(t *testing.T, w *stream, wanted domain.ContextStatus) (id string) 
 		e, err := w.Next()
 		require.NoError(t, err)
 		require.Contains(t, []string{"status", "change"}, e.Kind, e.Data)
-		var now status.Document
-		require.NoError(t, json.Unmarshal([]byte(e.Data), &now))
+		now, err := e.Status()
+		require.NoError(t, err)
 		if now.Status == wanted {
 			return e.ID
 		}
@@ -212,8 +210,8 @@ func TestStatusIsWatched(t *testing.T) {
 			for {
 				e, err := w.Next()
 				require.NoError(t, err)
-				var now status.Document
-				require.NoError(t, json.Unmarshal([]byte(e.Data), &now))
+				now, err := e.Status()
+				require.NoError(t, err)
 				if now.Ready == ready {
 					t.Logf("%s after %s", ready, time.Since(began).Round(10*time.Millisecond))
 					return

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/status"
 )
 
 // Event is a server-sent event.
@@ -26,6 +27,20 @@ type Event struct {
 // Tells says whether the event tells where things stand: all of them, or what has changed since the event before.
 func (e Event) Tells() bool { return e.Kind == "status" || e.Kind == "change" }
 
+// Status is what an event of StreamStatus tells: the document, or of a change the parts of it that have changed.
+func (e Event) Status() (*status.Document, error) {
+	d := &status.Document{}
+	return d, e.decode(d)
+}
+
+// decode decodes what an event tells.
+func (e Event) decode(into any) error {
+	if err := json.Unmarshal([]byte(e.Data), into); err != nil {
+		return fmt.Errorf("decode event: %w", err)
+	}
+	return nil
+}
+
 // GroupEvent is where a group stands by an event of StreamGroups.
 type GroupEvent struct {
 	*service.GroupStatus                 // nil of one that is gone
@@ -35,8 +50,8 @@ type GroupEvent struct {
 // Groups are the groups that an event of StreamGroups tells of, by their paths.
 func (e Event) Groups() (map[string]GroupEvent, error) {
 	var raw map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(e.Data), &raw); err != nil {
-		return nil, fmt.Errorf("decode event: %w", err)
+	if err := e.decode(&raw); err != nil {
+		return nil, err
 	}
 	groups := make(map[string]GroupEvent, len(raw))
 	for path, data := range raw {
