@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -108,44 +110,79 @@ func (s *Sessions) unused(ctx context.Context, p *provider, x *domain.Session) {
 	_ = p.giveBack(ctx, x.Refresh) // nobody has it: it expires
 }
 
-// sweepAtOnce is how many sessions are read at a time.
-const sweepAtOnce = 100
+// sweepAtOnce is how many sessions are read at a time, and sweepProviders how many providers are asked.
+const (
+	sweepAtOnce    = 100
+	sweepProviders = 8
+)
 
-// Sweep ends sessions whose time is over, and goes on with those that were ended and are not forgotten yet. Of a provider that does not
-// answer no more is asked than once. Any number of processes may sweep.
+// Sweep ends sessions whose time is over, and goes on with those that were ended and are not forgotten yet. Providers are asked beside each other, each
+// for one session after the other, so that a slow one does not delay others. Of one that does not answer no more is asked than once, and of a slow one
+// no more than policy.SessionSweep has time for. Any number of processes may sweep.
 func (s *Sessions) Sweep(ctx context.Context) error {
-	now := s.Now().UTC().Truncate(time.Millisecond)
-	away := map[string]error{} // by issuer
-	var wrong []error
+	begun := s.Now().UTC().Truncate(time.Millisecond)
+	asked := map[string]*asking{} // by issuer
 	for after := ""; ; {
-		ended, err := s.Store.EndedSessions(ctx, now, after, sweepAtOnce)
+		ended, err := s.Store.EndedSessions(ctx, begun, after, sweepAtOnce)
 		if _, err = domain.UnreadableOf(err); err != nil { // what nobody can read is dropped when it is old
 			return err
 		}
 		if len(ended) == 0 {
 			break
 		}
+		after = ended[len(ended)-1].ID
+		of := map[string][]*domain.Session{}
 		for _, x := range ended {
-			after = x.ID
 			issuer, _ := issuerOf(x.Token)
-			if now.Before(x.Renewing) || x.Refresh != "" && away[issuer] != nil {
-				continue // somebody else is at it, or the provider is to be asked later
+			of[issuer] = append(of[issuer], x)
+		}
+		var providers errgroup.Group
+		providers.SetLimit(sweepProviders)
+		for issuer, sessions := range of {
+			if asked[issuer] == nil {
+				within, done := context.WithTimeout(ctx, policy.SessionSweep)
+				defer done()
+				asked[issuer] = &asking{late: within.Err}
 			}
-			switch err := s.sweep(ctx, x, now); {
-			case ctx.Err() != nil:
-				return context.Cause(ctx)
-			case err == nil:
-			case fail.KindOf(err).Retryable():
-				away[issuer] = err
-			default:
-				wrong = append(wrong, err)
-			}
+			at := asked[issuer]
+			providers.Go(func() error { return s.sweepOf(ctx, at, sessions) })
+		}
+		if err := providers.Wait(); err != nil {
+			return err
 		}
 	}
-	for _, issuer := range slices.Sorted(maps.Keys(away)) {
-		wrong = append(wrong, away[issuer])
+	var wrong []error
+	for _, issuer := range slices.Sorted(maps.Keys(asked)) {
+		wrong = append(append(wrong, asked[issuer].wrong...), asked[issuer].away)
 	}
-	return errors.Join(append(wrong, s.Store.DropSessions(ctx, now.Add(-policy.SessionKept)))...)
+	return errors.Join(append(wrong, s.Store.DropSessions(ctx, begun.Add(-policy.SessionKept)))...)
+}
+
+// asking is what a sweep knows of a provider.
+type asking struct {
+	late  func() error // is none until it is left to the next sweep
+	away  error        // it does not answer
+	wrong []error
+}
+
+// sweepOf sweeps sessions of one provider.
+func (s *Sessions) sweepOf(ctx context.Context, at *asking, sessions []*domain.Session) error {
+	for _, x := range sessions {
+		now := s.Now().UTC().Truncate(time.Millisecond) // each is claimed for as long as it may take, however long those before it took
+		if now.Before(x.Renewing) || x.Refresh != "" && (at.away != nil || at.late() != nil) {
+			continue // somebody else is at it, or the provider is to be asked later
+		}
+		switch err := s.sweep(ctx, x, now); {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+		case fail.KindOf(err).Retryable():
+			at.away = err
+		default:
+			at.wrong = append(at.wrong, err)
+		}
+	}
+	return nil
 }
 
 // sweep ends one session whose time is over, unless somebody else does.

@@ -1,8 +1,13 @@
 package oidc_test
 
 import (
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/oidc"
 	"github.com/drover-io/drover/internal/policy"
@@ -174,4 +180,49 @@ func TestALogoutWhileATokenIsReplaced(t *testing.T) {
 	good, revoked := r.good()
 	require.Empty(t, good)
 	require.Equal(t, []string{"refresh-0", "refresh-1"}, revoked)
+}
+
+// TestASlowProviderDelaysNoOther: while one takes its time, the sessions of another are given back; and each of its own is claimed from when its turn comes.
+func TestASlowProviderDelaysNoOther(t *testing.T) {
+	slow, r := newIssuer(t), newReplicas(t)
+	slow.clock = r.now
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte(clientSecret), 0o600))
+	r.config = strings.Replace(r.config, "issuers: [", fmt.Sprintf(
+		`issuers: [{url: %q, audiences: [page], prefix: "slow:", browser: {clientID: page, clientSecretFile: %q, redirectURL: "https://drover.example.org/login/callback"}}, `, slow.URL, secret), 1)
+	of := base64.RawURLEncoding.EncodeToString([]byte(fmt.Sprintf(`{"iss": %q}`, slow.URL)))
+	for _, id := range []string{"!1", "!2"} { // before the other's, by their ids
+		require.NoError(t, r.store.PutSession(t.Context(), &domain.Session{ID: id, Token: "e30." + of + ".e30", Refresh: "of " + id, Expires: r.now().Add(time.Minute).UTC()}))
+	}
+	r.login(t)
+	given := make(chan struct{})
+	inside := 0
+	beside := false
+	r.givenBack = func(http.ResponseWriter) bool {
+		close(given)
+		return false
+	}
+	slow.givenBack = func(http.ResponseWriter) bool {
+		if inside++; inside == 1 {
+			select {
+			case <-given:
+				beside = true
+			case <-time.After(policy.Keys):
+			}
+			r.later(time.Hour)
+			return false
+		}
+		x, err := r.store.Session(t.Context(), "!2")
+		if err != nil || !x.Renewing.Equal(r.now().Add(policy.Renew).UTC().Truncate(time.Millisecond)) {
+			t.Error("another process may ask at the same time: ", err, x)
+		}
+		return false
+	}
+	r.later(policy.SessionLife + time.Minute)
+	require.NoError(t, r.start(t).Sweep(t.Context()))
+	require.Equal(t, 2, inside)
+	require.True(t, beside)
+	ended, err := r.store.EndedSessions(t.Context(), r.now(), "", 10)
+	require.NoError(t, err)
+	require.Empty(t, ended)
 }
