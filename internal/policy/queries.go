@@ -25,6 +25,12 @@ const (
 	// FirstTables and LongestTables are for how long tables that were given up are left alone; it doubles.
 	FirstTables   = time.Minute
 	LongestTables = time.Hour
+	// OperationsAge is how old what is said of the fleet's operations may be: the engine is asked for it, however many watch and however often
+	// they look. OperationsWatched is since when those have ended that a watch shows.
+	OperationsAge     = time.Second
+	OperationsWatched = 24 * time.Hour
+	// Judge bounds judging the health of one group.
+	Judge = 30 * time.Second
 	// Undo bounds the taking back of a write.
 	Undo = 10 * time.Second
 )

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -20,11 +21,7 @@ const FleetOperations domain.Key = "operations"
 const (
 	watchedRunning = 2000
 	watchedEnded   = 100
-	watchedSince   = 24 * time.Hour
 )
-
-// latestAge is how old what is said of operations may be: the engine is asked for it, however many watch and however often they look.
-const latestAge = time.Second
 
 // latest is what was said of operations last.
 type latest struct {
@@ -38,7 +35,7 @@ func (*Journal) CheckWatch(parameters url.Values) error {
 	var p fail.Problems
 	for name := range parameters {
 		if name != "watch" {
-			p.Add(name, "a watch of operations takes none: it has those that go on and up to %d that have ended within %s", watchedEnded, watchedSince)
+			p.Add(name, "a watch of operations takes none: it has those that go on and up to %d that have ended within %s", watchedEnded, policy.OperationsWatched)
 		}
 	}
 	return p.Err()
@@ -49,14 +46,14 @@ func (f *Fleet) operations(ctx context.Context) (*FleetSnapshot, error) {
 	f.latest.mu.Lock()
 	defer f.latest.mu.Unlock()
 	now := f.lifecycle.now()
-	if f.latest.image != nil && now.Sub(f.latest.at) < latestAge {
+	if f.latest.image != nil && now.Sub(f.latest.at) < policy.OperationsAge {
 		return &FleetSnapshot{f.latest.image}, nil
 	}
 	running, err := f.journal.gather(ctx, url.Values{"state": {string(operations.Running)}}, false, watchedRunning)
 	if err != nil {
 		return nil, err
 	}
-	ended, err := f.journal.gather(ctx, url.Values{"since": {watchedSince.String()}}, true, watchedEnded)
+	ended, err := f.journal.gather(ctx, url.Values{"since": {policy.OperationsWatched.String()}}, true, watchedEnded)
 	if err != nil {
 		return nil, err
 	}

@@ -3,10 +3,10 @@ package service
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/lru"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -19,10 +19,8 @@ type GroupHealth struct {
 }
 
 // Judging many groups takes time: whoever lists them never waits for it, and gets what was known last.
-const (
-	judgeTime = 30 * time.Second // for one group
-	judged    = maxWatched       // of how many groups it is kept
-)
+// judged is of how many groups that is kept.
+const judged = maxWatched
 
 // health is what was judged of groups, by the ids of their app contexts. What of them may have changed is judged one after the other,
 // beside those who ask.
@@ -130,7 +128,7 @@ func (h *health) begin(wanted []due, look func(context.Context, domain.Key) (*Gr
 	h.going = true
 	h.busy.Go(func() {
 		for _, d := range wanted {
-			ctx, cancel := context.WithTimeout(h.ctx, judgeTime)
+			ctx, cancel := context.WithTimeout(h.ctx, policy.Judge)
 			says, err := look(ctx, d.key)
 			cancel()
 			if h.ctx.Err() != nil {
