@@ -109,7 +109,7 @@ func TestThePageOfLists(t *testing.T) {
 		// One of the operator's is for the workloads of all tenants: this one for those of one namespace, which nobody else has.
 		space := kubetest.Name("ns")
 		r := domain.OperatorRules.New().(*domain.OperatorRule)
-		r.Metadata.Name, r.Spec = kubetest.Name("op"), e.newRule("nginx:1").Spec
+		r.Name, r.Spec = kubetest.Name("op"), e.newRule("nginx:1").Spec
 		r.Spec.WorkloadTerms[0].MatchExpressions[0].Values = []string{space}
 		_, err := e.api.Create(ctx, r, nil)
 		require.NoError(t, err)
