@@ -567,12 +567,14 @@ func (l *lane) settle(ctx context.Context) bool {
 				quiet, last = false, fmt.Sprintf("%s; the cloud: %v %+v", last, err, got)
 			}
 		}
-		for o, err := range l.api.Operations(ctx, url.Values{"project": {l.project}, "state": {"Running"}}) {
-			if err != nil {
-				quiet, last = false, err.Error()
-				break
+		if quiet { // the list costs more than all the rest
+			for o, err := range l.api.Operations(ctx, url.Values{"project": {l.project}, "state": {"Running"}}) {
+				if err != nil {
+					quiet, last = false, err.Error()
+					break
+				}
+				quiet, last = false, last+"; "+o.ID+" runs"
 			}
-			quiet, last = false, last+"; "+o.ID+" runs"
 		}
 		if quiet {
 			break
@@ -586,7 +588,7 @@ func (l *lane) settle(ctx context.Context) bool {
 			}
 			l.wrong("it waits for ever: %s%s", last, text)
 			return false
-		case <-time.After(2 * pollTime):
+		case <-time.After(10 * pollTime):
 		}
 	}
 	return true
@@ -628,6 +630,7 @@ func (l *lane) judge(ctx context.Context, what string) {
 					_, there := has[at]
 					label := got.States.StatusContextID + "-" + a.Name
 					switch {
+					case r.Status == domain.ResourceApplied && l.disturbed(nil): // it may not be there, see decision 75
 					case r.Status == domain.ResourceApplied && !there:
 						l.wrong("%s: %s says that %s is Applied, and it is not there", what, name, at)
 					case r.Status == domain.ResourceApplied && labels[at] != label:
