@@ -73,7 +73,7 @@ type entry struct {
 	Chunks int    `bson:"chunks,omitempty"`
 }
 
-// ledgerHead says up to which entry others may be missing: the last one but one that is whole. It is written before they go.
+// ledgerHead is the last whole entry: those before it may be missing. It is written before they go.
 type ledgerHead struct {
 	Tenant string `bson:"_id"`
 	Whole  int64  `bson:"whole"`
@@ -529,9 +529,42 @@ func (s *Store) addEntries(adds []ledgerAdd) []error {
 		for i, place := range at {
 			docs[i] = adds[place].doc
 		}
-		for i, err := range insertMany(context.Background(), s, adds[at[0]].to, docs) { // as leaves
+		ctx, to := context.Background(), adds[at[0]].to // as leaves
+		said := insertMany(ctx, s, to, docs)
+		s.voided(ctx, to, docs, said)
+		for i, err := range said {
 			outcomes[at[i]] = err
 		}
 	}
 	return outcomes
+}
+
+// voided makes errTaken of what was inserted where others had been and have gone: the number was free, and is no compare-and-set any more.
+// An example is a process that slept while another one wrote so much that it began with a whole entry. Heads are written before entries go,
+// so one that is read after the insert tells. Who reads the ledger finds the whole entry after such a one.
+func (s *Store) voided(ctx context.Context, to *mongo.Collection, docs []entry, said []error) {
+	var tenants []string
+	for i := range docs {
+		if said[i] == nil {
+			tenant, _, _ := strings.Cut(docs[i].ID, "/")
+			tenants = append(tenants, tenant)
+		}
+	}
+	if len(tenants) == 0 {
+		return
+	}
+	heads := map[string]int64{}
+	err := each(ctx, s, to, byID(bson.D{{Key: "$in", Value: tenants}}), func() *ledgerHead { return &ledgerHead{} }, func(h *ledgerHead) { heads[h.Tenant] = h.Whole })
+	for i := range docs {
+		if said[i] != nil {
+			continue
+		}
+		tenant, _, _ := strings.Cut(docs[i].ID, "/")
+		switch seq, _ := seqOf(docs[i].ID); {
+		case err != nil:
+			said[i] = err
+		case seq < heads[tenant]:
+			said[i] = errTaken
+		}
+	}
 }

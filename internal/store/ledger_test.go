@@ -225,6 +225,25 @@ func TestADisplacedStreamStoresNothing(t *testing.T) {
 	}
 }
 
+// TestWhoSleptWritesNothingThatIsLost: a process that knows the ledger as it was long ago writes where entries have been and have gone.
+func TestWhoSleptWritesNothingThatIsLost(t *testing.T) {
+	a, b := two(t)
+	stream := begin(t, a)
+	write := func(s *store.Store, from, to int) {
+		t.Helper()
+		_, err := s.WriteWorkloads(t.Context(), "t", begunBy(stream, domain.WorkloadWrite{Put: workloads(from, to)}))
+		require.NoError(t, err)
+	}
+	write(b, 0, 1)
+	const many = 300 // so that a begins anew with a whole entry, more than once
+	for n := range many {
+		write(a, 1+n, 2+n)
+	}
+	write(b, many+1, many+2)
+	require.Equal(t, ids(workloads(0, many+2)), storedIDs(t, a))
+	require.Equal(t, ids(workloads(0, many+2)), storedIDs(t, b))
+}
+
 // TestStandingStreams are those that may still say something.
 func TestStandingStreams(t *testing.T) {
 	a, b := two(t)
