@@ -29,8 +29,11 @@ const (
 	// they look. OperationsWatched is since when those have ended that a watch shows.
 	OperationsAge     = time.Second
 	OperationsWatched = 24 * time.Hour
-	// Judge bounds judging the health of one group.
-	Judge = 30 * time.Second
+	// Judge bounds judging the health of one group. JudgeAgain is after how long one is tried again that could not be judged, and JudgeAnew after how
+	// long one is that seems unchanged: not every change shows in its sign.
+	Judge      = 30 * time.Second
+	JudgeAgain = 10 * time.Second
+	JudgeAnew  = 5 * time.Minute
 	// Undo bounds the taking back of a write.
 	Undo = 10 * time.Second
 )

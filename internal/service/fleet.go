@@ -105,7 +105,7 @@ type Pages interface {
 
 // NewFleet makes the queries. j tells of operations. Whoever makes it closes it.
 func NewFleet(l *Lifecycle, p Pages, j *Journal) *Fleet {
-	return &Fleet{lifecycle: l, pages: p, journal: j, health: newHealth()}
+	return &Fleet{lifecycle: l, pages: p, journal: j, health: newHealth(l.now)}
 }
 
 // Groups lists a page of the groups below prefix: those of a composite app, of a project, or with "" all. NotFound when
@@ -251,7 +251,8 @@ func (f *Fleet) groups(ctx context.Context, objects []domain.Object, unreadable 
 	if err := going.Wait(); err != nil {
 		return nil, err
 	}
-	return all, f.judge(ctx, all, byID)
+	f.judge(ctx, all, byID)
+	return all, nil
 }
 
 // groupOf is a group as the records have it.

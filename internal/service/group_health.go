@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/lru"
@@ -18,8 +19,8 @@ type GroupHealth struct {
 	Counts map[string]int `json:"counts"`
 }
 
-// Judging many groups takes time: whoever lists them never waits for it, and gets what was known last.
-// judged is of how many groups that is kept.
+// Judging many groups takes time: whoever lists them never waits for it, and gets what was known last. Nor does a list fail because one
+// of its groups cannot be judged. judged is of how many groups that is kept.
 const judged = maxWatched
 
 // health is what was judged of groups, by the ids of their app contexts. What of them may have changed is judged one after the other,
@@ -28,20 +29,31 @@ type health struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	busy sync.WaitGroup
+	now  Clock
 
-	mu    sync.Mutex
-	known *lru.Cache[string, judgement]
-	going bool
+	mu      sync.Mutex
+	known   *lru.Cache[string, judgement]
+	waiting map[string]due // by the same ids; at most judged
+	going   bool
 }
 
-// judgement is what was found of a group when what it depends on was as its sign says.
+// judgement is what was found of a group when what it depends on was as its sign says; "" where that could not be found.
 type judgement struct {
 	sign string
 	says *GroupHealth
+	at   time.Time
 }
 
-func newHealth() *health {
-	h := &health{known: lru.New[string, judgement](judged)}
+// holds says whether a group need not be judged at a time. Its sign may not be known, as "".
+func (j *judgement) holds(sign string, now time.Time) bool {
+	if j.sign == "" {
+		return now.Sub(j.at) < policy.JudgeAgain
+	}
+	return j.sign == sign && now.Sub(j.at) < policy.JudgeAnew
+}
+
+func newHealth(now Clock) *health {
+	h := &health{known: lru.New[string, judgement](judged), waiting: map[string]due{}, now: now}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
 }
@@ -54,13 +66,12 @@ func (f *Fleet) Close() {
 
 // due is a group that is to be judged anew.
 type due struct {
-	key      domain.Key
-	instance string
-	sign     string
+	key  domain.Key
+	sign sign // but which of its clusters are heard
 }
 
 // judge adds to groups what is known of their health, and has those judged of which that may be another one by now.
-func (f *Fleet) judge(ctx context.Context, all []Group, records map[string]*domain.Instance) error {
+func (f *Fleet) judge(ctx context.Context, all []Group, records map[string]*domain.Instance) {
 	var labels []string
 	for k := range all {
 		if i := records[all[k].Status.Instance]; judges(&all[k].Status, i) {
@@ -68,40 +79,48 @@ func (f *Fleet) judge(ctx context.Context, all []Group, records map[string]*doma
 		}
 	}
 	if len(labels) == 0 {
-		return nil
+		return
 	}
 	l := f.lifecycle
 	versions, err := f.pages.ObservationsVersions(ctx, labels)
 	if err != nil {
-		return err
+		return
 	}
 	rules, err := l.heard.Rules(ctx)
 	if err != nil {
-		return err
+		return
 	}
-	number := l.recent.number(rules)
-	var wanted []due
+	number, wanted := l.recent.number(rules), map[string]due{}
 	for k := range all {
 		s := &all[k].Status
 		i := records[s.Instance]
 		if !judges(s, i) {
 			continue
 		}
-		contacts, err := l.contactsOf(ctx, i.Plan)
-		if err != nil {
-			return err
-		}
-		sign, err := digestOf(&sign{Revision: all[k].Revision, Instance: i, Counts: s.Counts, Observed: versions[i.LabelID()], Contacts: contacts, Rules: number})
-		if err != nil {
-			return err
+		d := due{all[k].Resource, sign{Revision: all[k].Revision, Instance: i, Counts: s.Counts, Observed: versions[i.LabelID()], Rules: number}}
+		// Plans are not read here. Of one that is not known any more it is found out beside the list whether the group is as it was.
+		now := ""
+		if _, ok := l.recall.clustersOf.Get(i.Plan); ok {
+			if now, err = f.signOf(ctx, d); err != nil {
+				continue
+			}
 		}
 		known, ok := f.health.last(s.Instance)
-		if s.Health = known.says; !ok || known.sign != sign {
-			wanted = append(wanted, due{all[k].Resource, s.Instance, sign})
+		if s.Health = known.says; !ok || !known.holds(now, l.now()) {
+			wanted[s.Instance] = d
 		}
 	}
-	f.health.begin(wanted, f.look)
-	return nil
+	f.health.begin(wanted, f.signOf, f.look)
+}
+
+// signOf is the sign of a group with which of its clusters are heard.
+func (f *Fleet) signOf(ctx context.Context, d due) (string, error) {
+	contacts, err := f.lifecycle.contactsOf(ctx, d.sign.Instance.Plan)
+	if err != nil {
+		return "", err
+	}
+	d.sign.Contacts = contacts
+	return digestOf(&d.sign)
 }
 
 // judges says whether a group has something in clusters that can be ready.
@@ -118,33 +137,68 @@ func (h *health) last(instance string) (judgement, bool) {
 	return h.known.Get(instance)
 }
 
-// begin judges groups unless others are being judged: who asks next says what is due then.
-func (h *health) begin(wanted []due, look func(context.Context, domain.Key) (*GroupHealth, error)) {
+// begin has groups judged, with those that wait already, in no order: all have their turn, whoever asks first and most often.
+func (h *health) begin(wanted map[string]due, signOf func(context.Context, due) (string, error), look func(context.Context, domain.Key) (*GroupHealth, error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(wanted) == 0 || h.going || h.ctx.Err() != nil {
+	for instance, d := range wanted {
+		if _, ok := h.waiting[instance]; ok || len(h.waiting) < judged {
+			h.waiting[instance] = d
+		}
+	}
+	if len(h.waiting) == 0 || h.going || h.ctx.Err() != nil {
 		return
 	}
 	h.going = true
 	h.busy.Go(func() {
-		for _, d := range wanted {
+		for {
+			instance, d, ok := h.next()
+			if !ok {
+				return
+			}
 			ctx, cancel := context.WithTimeout(h.ctx, policy.Judge)
-			says, err := look(ctx, d.key)
+			h.judge(ctx, instance, d, signOf, look)
 			cancel()
-			if h.ctx.Err() != nil {
-				break
-			}
-			if err != nil {
-				says = nil // it is not known; it is looked at again when something has changed
-			}
-			h.mu.Lock()
-			h.known.Add(d.instance, judgement{d.sign, says})
-			h.mu.Unlock()
 		}
-		h.mu.Lock()
-		h.going = false
-		h.mu.Unlock()
 	})
+}
+
+// next is one that waits; false when none does, and then nothing goes on any more.
+func (h *health) next() (string, due, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() == nil {
+		for instance, d := range h.waiting {
+			delete(h.waiting, instance)
+			return instance, d, true
+		}
+	}
+	h.going = false
+	return "", due{}, false
+}
+
+// judge judges one group. What cannot be judged keeps what was known of it.
+func (h *health) judge(ctx context.Context, instance string, d due, signOf func(context.Context, due) (string, error), look func(context.Context, domain.Key) (*GroupHealth, error)) {
+	known, ok := h.last(instance)
+	now, err := signOf(ctx, d)
+	if err == nil && ok && known.holds(now, h.now()) {
+		return
+	}
+	found := judgement{now, known.says, h.now()}
+	if err == nil {
+		var says *GroupHealth
+		if says, err = look(ctx, d.key); err == nil {
+			found.says = says
+		}
+	}
+	if err != nil {
+		found.sign = ""
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() == nil {
+		h.known.Add(instance, found)
+	}
 }
 
 // look judges one group.

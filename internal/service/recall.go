@@ -31,8 +31,8 @@ type ending struct {
 const (
 	recallPlans    = 32
 	recallEnded    = 32
-	recallClusters = 5000
-	recallLeaves   = 160_000 // of all contexts together
+	recallClusters = maxWatched // or a look at that many groups would find none
+	recallLeaves   = 160_000    // of all contexts together
 )
 
 func newRecall() *recall {
