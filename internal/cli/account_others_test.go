@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -59,6 +60,37 @@ func (a *account) rules() int {
 	return len(rules)
 }
 
+// bindAs makes the account's own binding as somebody else would: with its annotations, of a ClusterRole, for somebody.
+func (a *account) bindAs(installation, role string, subject map[string]any) (unbind func()) {
+	a.t.Helper()
+	_, err := a.of("clusterrolebindings").Create(a.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": rbac + "/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": a.name, "annotations": map[string]any{
+			"drover.io/registration": edge01, "drover.io/installation": installation, "drover.io/account-namespace": a.name,
+		}},
+		"roleRef":  map[string]any{"apiGroup": rbac, "kind": "ClusterRole", "name": role},
+		"subjects": []any{subject},
+	}}, metav1.CreateOptions{})
+	require.NoError(a.t, err)
+	return func() {
+		require.NoError(a.t, a.of("clusterrolebindings").Delete(a.t.Context(), a.name, metav1.DeleteOptions{}))
+	}
+}
+
+// serviceAccount makes one, and is the subject that it is.
+func (a *account) serviceAccount(name string) map[string]any {
+	a.t.Helper()
+	_, err := a.serviceAccounts().Create(a.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": name},
+	}}, metav1.CreateOptions{})
+	require.NoError(a.t, err)
+	return map[string]any{"kind": "ServiceAccount", "name": name, "namespace": a.name}
+}
+
+// serviceAccounts are those in the account's namespace.
+func (a *account) serviceAccounts() dynamic.ResourceInterface {
+	return a.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).Namespace(a.name)
+}
+
 // refused says that a command fails, with all of this in what it says.
 func (a *account) refused(args []string, says ...string) {
 	a.t.Helper()
@@ -101,16 +133,9 @@ func TestNobodyElseGetsTheRightsOfTheAccount(t *testing.T) {
 
 	// Who made a ServiceAccount in advance, and the account's own binding for it, has a token of what ends before the role gets its rights.
 	kubetest.MakeNamespace(t, a.admin, a.name)
-	accounts := a.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).Namespace(a.name)
-	_, err := accounts.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": a.name + "-early"},
-	}}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	accounts := a.serviceAccounts()
 	a.role(a.installation(), nil)
-	a.bind(a.name, "", map[string]any{"kind": "ServiceAccount", "name": a.name + "-early", "namespace": a.name})
-	_, err = a.of("clusterrolebindings").Patch(t.Context(), a.name, types.MergePatchType, []byte(
-		`{"metadata": {"annotations": {"drover.io/registration": "`+edge01+`", "drover.io/installation": "`+a.installation()+`", "drover.io/account-namespace": "`+a.name+`"}}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
+	a.bindAs(a.installation(), a.name, a.serviceAccount(a.name+"-early"))
 	early := true
 	a.answer = func(out http.ResponseWriter, r *http.Request, api http.Handler) {
 		if r.Method != http.MethodGet { // to be registered, with a role that has its rights
@@ -160,27 +185,99 @@ func TestNobodyElseGetsTheRightsOfTheAccount(t *testing.T) {
 
 // TestWhoBindsTheRoleMeanwhile: between the look at the bindings and the rights that the role gets. The role has none afterwards.
 func TestWhoBindsTheRoleMeanwhile(t *testing.T) {
-	for _, before := range []bool{false, true} {
-		b := newBorder(t)
-		a := b.account
-		if before {
-			a.role(a.installation(), nil)
-		}
-		bound := false
-		b.first = func(r *http.Request) {
-			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/clusterroles/"+a.name) && !bound {
-				bound = true
-				a.bind(a.name+"-eve", "", eve)
-			}
-		}
-		a.refused(append([]string{"cluster", "add"}, a.at...), "ClusterRoleBinding "+a.name+"-eve for User eve")
-		require.True(t, bound)
-		if before {
-			require.Zero(t, a.rules())
-		} else {
-			require.False(t, a.has("clusterroles"))
+	for says, binds := range map[string]func(a *account, installation string) (unbind func()){
+		"ClusterRoleBinding %s-eve for User eve": func(a *account, _ string) func() { return a.bind(a.name+"-eve", "", eve) },
+		"ClusterRoleBinding %s for User eve":     func(a *account, installation string) func() { return a.bindAs(installation, a.name, eve) },
+		"ClusterRoleBinding %s for ServiceAccount %[1]s/%[1]s-eve": func(a *account, installation string) func() {
+			kubetest.MakeNamespace(a.t, a.admin, a.name)
+			return a.bindAs(installation, a.name, a.serviceAccount(a.name+"-eve"))
+		},
+		"the ClusterRoleBinding %s of the cluster is for nobody": func(a *account, _ string) func() { return a.bind(a.name, "", eve) },
+	} {
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/before=%t", says, before), func(t *testing.T) {
+				t.Parallel()
+				b := newBorder(t)
+				a := b.account
+				installation := a.installation()
+				if before {
+					a.role(installation, nil)
+				}
+				bound := b.meanwhile(func() { binds(a, installation) })
+				a.refused(append([]string{"cluster", "add"}, a.at...), fmt.Sprintf(says, a.name))
+				require.True(t, *bound)
+				if before {
+					require.Zero(t, a.rules())
+				} else {
+					require.False(t, a.has("clusterroles"))
+				}
+			})
 		}
 	}
+}
+
+// meanwhile has something done, once, between the looks of the next add and the rights that the role gets.
+func (b *border) meanwhile(do func()) *bool {
+	done := false
+	b.first = func(r *http.Request) {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/clusterroles/"+b.account.name) && !done {
+			done = true
+			do()
+		}
+	}
+	return &done
+}
+
+// TestAnAddAfterRightsWereTakenAway: a role that was lowered again has the rights that it had, and the next add gives it others.
+func TestAnAddAfterRightsWereTakenAway(t *testing.T) {
+	b := newBorder(t)
+	a := b.account
+	add := func(groups ...string) []string {
+		return append(append([]string{"cluster", "add"}, a.at...), groups...)
+	}
+	a.done(add()...)
+	rules := a.rules()
+	var unbind func()
+	bound := b.meanwhile(func() { unbind = a.bind(a.name+"-eve", "", eve) })
+	a.refused(add("--groups", "example.com"), "ClusterRoleBinding "+a.name+"-eve for User eve")
+	require.True(t, *bound)
+	require.Equal(t, rules, a.rules())
+	require.NotContains(t, a.groups(), "example.com")
+	require.True(t, a.works(), "what was registered before")
+	unbind()
+	a.done(add("--groups", "example.org")...)
+	require.Contains(t, a.groups(), "example.org")
+	require.NotContains(t, a.groups(), "example.com")
+	require.True(t, a.works())
+
+	// Whatever fails after the raise is no reason to leave the rights.
+	b.first = func(r *http.Request) {
+		if r.URL.Path == "/api/v1/namespaces/"+a.name {
+			r.Header.Set("Authorization", "Bearer of-nobody")
+		}
+	}
+	r := a.run(add("--groups", "example.net")...)
+	require.NotZero(t, r.code)
+	require.Contains(t, r.err, "make the namespace "+a.name)
+	require.NotContains(t, a.groups(), "example.net")
+	b.first = nil
+	a.done(add("--groups", "example.net")...)
+	require.Contains(t, a.groups(), "example.net")
+}
+
+// groups are the API groups that the account's ClusterRole names.
+func (a *account) groups() (all []string) {
+	a.t.Helper()
+	role, err := a.of("clusterroles").Get(a.t.Context(), a.name, metav1.GetOptions{})
+	require.NoError(a.t, err)
+	rules, _, err := unstructured.NestedSlice(role.Object, "rules")
+	require.NoError(a.t, err)
+	for _, rule := range rules {
+		groups, _, err := unstructured.NestedStringSlice(rule.(map[string]any), "apiGroups")
+		require.NoError(a.t, err)
+		all = append(all, groups...)
+	}
+	return all
 }
 
 // TestWhatTheAccountSaysWasChanged: who has stolen a token may change the annotations of ClusterRole and binding, and bind somebody else. Neither keeps the token

@@ -62,6 +62,7 @@ type Owned struct {
 
 	told   []string
 	dry    []string // with what is written that is not to be done
+	raised *raise   // what Make has done and Issue has not gone on with
 	client *kubernetes.Clientset
 	any    dynamic.Interface
 	file   *clientcmdapi.Config
@@ -263,9 +264,15 @@ func (o *Owned) Restore(ctx context.Context) error {
 	return nil
 }
 
+// raise is what Make has done.
+type raise struct {
+	bound       []string            // ServiceAccounts that had the rights before
+	before, now *rbacv1.ClusterRole // before is nil where there was none
+}
+
 // Make makes ClusterRole and namespace, or brings them in line with what is wanted. What is there already stays, so that it can be done
 // again after any death. Conflict when others would have the rights by it: whoever may make ClusterRoles could have made one of that name, without
-// rights and with the account's annotations, and have bound himself to it.
+// rights and with the account's annotations, and have bound himself to it. What fails after the role has got its rights takes them away again.
 func (o *Owned) Make(ctx context.Context) error {
 	f, err := o.find(ctx)
 	if err != nil {
@@ -274,8 +281,9 @@ func (o *Owned) Make(ctx context.Context) error {
 	if err := o.alone(ctx, f.role); err != nil {
 		return err
 	}
+	bound := f.bound()
 	if len(f.unknown()) > 0 {
-		if err := o.bind(ctx, f.bound()...); err != nil {
+		if err := o.bind(ctx, bound...); err != nil {
 			return err
 		}
 	}
@@ -283,28 +291,75 @@ func (o *Owned) Make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.raised = &raise{bound: bound, before: f.role, now: role}
 	// From here on only who has all these rights may bind the role. Who did so since the first look had to be as fast as this.
-	if err := o.alone(ctx, role); err != nil {
-		return errors.Join(err, o.lower(context.WithoutCancel(ctx), f.role, role))
+	if f, err = o.find(ctx); err == nil {
+		err = o.still(ctx, f)
+	}
+	if err != nil {
+		return o.lowered(ctx, err)
 	}
 	if err := o.claimNamespace(ctx); err != nil {
-		return o.failed(err, "make the namespace %s", o.Namespace)
+		return o.lowered(ctx, o.failed(err, "make the namespace %s", o.Namespace))
 	}
 	return nil
 }
 
-// lower takes away again what was given to a role, or the role where none was.
-func (o *Owned) lower(ctx context.Context, before, now *rbacv1.ClusterRole) (err error) {
+// still is Conflict when somebody else has the rights, and where Make has raised them also when somebody has come by them since the look before that: the
+// account's own binding tells nobody apart who calls himself as its ServiceAccounts are called.
+func (o *Owned) still(ctx context.Context, f *found) error {
+	if err := o.alone(ctx, f.role); err != nil || o.raised == nil {
+		return err
+	}
+	who := f.unknown()
+	for _, name := range f.bound() {
+		if !slices.Contains(o.raised.bound, name) {
+			who = append(who, rbacv1.ServiceAccountKind+" "+o.Namespace+"/"+name)
+		}
+	}
+	if len(who) == 0 {
+		return nil
+	}
+	return fail.New(fail.Conflict, "while the account %s got its rights in the cluster, somebody has given them to others: ClusterRoleBinding %s for %s; find out who it was", o.Name, o.Name, strings.Join(who, ", "))
+}
+
+// lowered takes away again what Make has given, and says why.
+func (o *Owned) lowered(ctx context.Context, why error) error {
+	if o.raised == nil {
+		return why
+	}
+	err := o.lower(context.WithoutCancel(ctx), o.raised)
+	if o.raised = nil; err != nil {
+		return fail.Wrap(errors.Join(why, err), fail.KindOf(why), "%s; the ClusterRole %s keeps the rights that it has got: %s", fail.TextOf(why), o.Name, fail.TextOf(err))
+	}
+	return why
+}
+
+// lower gives a role the rights that it had before, or deletes it where none was. It is applied, as Make does it: what is written in another way belongs to
+// another manager of fields, in whose way the next Make would be.
+func (o *Owned) lower(ctx context.Context, r *raise) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, accountCall)
 	defer cancel()
-	if before == nil {
-		err = o.client.RbacV1().ClusterRoles().Delete(ctx, o.Name, only(now))
+	if r.before == nil {
+		err = o.client.RbacV1().ClusterRoles().Delete(ctx, o.Name, only(r.now))
 	} else {
-		as := now.DeepCopy()
-		as.Rules, as.ResourceVersion = before.Rules, "" // whatever came since
-		_, err = o.client.RbacV1().ClusterRoles().Update(ctx, as, metav1.UpdateOptions{FieldManager: FieldManager})
+		rules := []any{} // also where it had none
+		for i := range r.before.Rules {
+			rule, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&r.before.Rules[i])
+			if err != nil {
+				return fail.Wrap(err, fail.Internal, "the ClusterRole cannot be written")
+			}
+			rules = append(rules, rule)
+		}
+		_, err = o.apply(ctx, "clusterroles", rbacGroup, map[string]any{
+			"apiVersion": rbacGroup + "/v1", "kind": "ClusterRole", "rules": rules,
+			"metadata": map[string]any{
+				"name": o.Name, "uid": string(r.now.UID), // one that has gone meanwhile is not made again
+				"annotations": o.whose(), "labels": map[string]any{namespaceKey: o.Namespace},
+			},
+		}, true)
 	}
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // of its uid, by which it is another one
 		return o.failed(err, "take its rights away from the ClusterRole %s", o.Name)
 	}
 	return nil
@@ -422,12 +477,13 @@ func (o *Owned) apply(ctx context.Context, resource, group string, object map[st
 // until Revoke.
 func (o *Owned) Issue(ctx context.Context) (*Issued, error) {
 	f, err := o.find(ctx)
+	if err == nil {
+		err = o.still(ctx, f)
+	}
 	if err != nil {
-		return nil, err
+		return nil, o.lowered(ctx, err)
 	}
-	if err := o.alone(ctx, f.role); err != nil {
-		return nil, err
-	}
+	o.raised = nil
 	made, err := o.newAccount(ctx)
 	if err != nil {
 		return nil, err

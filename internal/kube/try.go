@@ -86,7 +86,9 @@ func (o *Owned) allowed(ctx context.Context, f *found) error {
 		{Verb: "list", Group: rbacGroup, Resource: "rolebindings"},
 	}
 	if f.role == nil {
-		needed = append(needed, authorizationv1.ResourceAttributes{Verb: "create", Group: rbacGroup, Resource: "clusterroles"})
+		needed = append(needed,
+			authorizationv1.ResourceAttributes{Verb: "create", Group: rbacGroup, Resource: "clusterroles"},
+			authorizationv1.ResourceAttributes{Verb: "delete", Group: rbacGroup, Resource: "clusterroles", Name: o.Name}) // where others turn out to have its rights
 	}
 	if f.binding == nil {
 		needed = append(needed, authorizationv1.ResourceAttributes{Verb: "create", Group: rbacGroup, Resource: "clusterrolebindings"})
