@@ -27,7 +27,8 @@ var groups = []string{
 // have is read, written and deleted. It may not escalate: of Roles that charts have, and of those of logical clouds, the API server
 // refuses rights that this ClusterRole has not. Kinds of other API groups are added by naming the groups, "*" for any. Invalid for a way
 // that there is not, or for what is no group. With users it may have certificates of the users of logical clouds signed, which are those of
-// any user: who has it is whoever it likes.
+// any user: who has it is whoever it likes. An account without what this is for ReportNone counts as one that Drover has not made (kube.Owned.Make): if that
+// ever grows, it has to be said there what it was.
 func ClusterRole(name string, report domain.Report, users bool, more ...string) ([]byte, error) {
 	verbs := []string{"get", "list", "create", "update", "patch", "delete"}
 	switch report {

@@ -120,12 +120,7 @@ func (s *session) enroll(ctx context.Context, o *kube.Owned, known, narrow bool,
 	if err := first(); err != nil {
 		return err
 	}
-	if there && !known {
-		// Nobody has a token that the API needs. Who made the account in advance may.
-		if err := o.EndAll(ctx); err != nil {
-			return err
-		}
-	}
+	o.Anew = !known // nobody has a token that the API needs; who made the account in advance may
 	if !narrow {
 		kept, err := o.KeepRights(ctx)
 		if err != nil {

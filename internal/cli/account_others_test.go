@@ -265,6 +265,40 @@ func TestAnAddAfterRightsWereTakenAway(t *testing.T) {
 	require.Contains(t, a.groups(), "example.net")
 }
 
+// TestAClusterOfAnotherKubeconfigHasNoAccountYet: what is there by its name was made by somebody else, though the cluster is registered. Nobody has a token
+// of it when the role gets its rights, also where the API refuses the new one.
+func TestAClusterOfAnotherKubeconfigHasNoAccountYet(t *testing.T) {
+	a := newAccount(t)
+	a.done(append(append([]string{"cluster", "add"}, a.at[:3]...), "--use-own-credentials")...)
+	kubetest.MakeNamespace(t, a.admin, a.name)
+	a.role(a.installation(), nil)
+	a.bindAs(a.installation(), a.name, a.serviceAccount(a.name+"-early"))
+	a.answer = func(out http.ResponseWriter, r *http.Request, api http.Handler) {
+		if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/clusters") {
+			http.Error(out, "no", http.StatusBadRequest)
+			return
+		}
+		api.ServeHTTP(out, r)
+	}
+	add := append([]string{"cluster", "add"}, a.at...)
+	a.refused(add, "the tokens of its ServiceAccounts end")
+	require.NotZero(t, a.rules())
+	_, err := a.serviceAccounts().Get(t.Context(), a.name+"-early", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	binding, err := a.of("clusterrolebindings").Get(t.Context(), a.name, metav1.GetOptions{})
+	require.NoError(t, err)
+	subjects, _, err := unstructured.NestedSlice(binding.Object, "subjects")
+	require.NoError(t, err)
+	require.Len(t, subjects, 1, "of the token that was refused")
+	a.answer = nil
+	for range 2 { // an add leaves an account that is Drover's
+		r := a.run(add...)
+		require.Zero(t, r.code, r.err)
+		require.NotContains(t, r.err, "its ServiceAccounts end")
+		require.True(t, a.works())
+	}
+}
+
 // groups are the API groups that the account's ClusterRole names.
 func (a *account) groups() (all []string) {
 	a.t.Helper()

@@ -29,6 +29,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
+	"github.com/drover-io/drover/internal/access"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -55,6 +57,8 @@ type Owned struct {
 	Holder
 	// Waits is told of what Make waits for, once; nil for nobody.
 	Waits func(what string)
+	// Anew says that nothing is registered: no token of the account is one that anybody needs, and Make ends those that are there.
+	Anew bool
 	// Force has what is called as the account be taken for it, whatever it says of itself: who has stolen a token may have changed that. So is told of
 	// each that says something else, or is shared with others, once; nil for nobody.
 	Force bool
@@ -281,11 +285,9 @@ func (o *Owned) Make(ctx context.Context) error {
 	if err := o.alone(ctx, f.role); err != nil {
 		return err
 	}
-	bound := f.bound()
-	if len(f.unknown()) > 0 {
-		if err := o.bind(ctx, bound...); err != nil {
-			return err
-		}
+	bound, err := o.settle(ctx, f)
+	if err != nil {
+		return err
 	}
 	role, err := o.applyRole(ctx, f.role)
 	if err != nil {
@@ -303,6 +305,52 @@ func (o *Owned) Make(ctx context.Context) error {
 		return o.lowered(ctx, o.failed(err, "make the namespace %s", o.Namespace))
 	}
 	return nil
+}
+
+// settle leaves the rights, before there are more of them, to the ServiceAccounts whose tokens may be needed, and says which these are.
+func (o *Owned) settle(ctx context.Context, f *found) (bound []string, err error) {
+	finished, err := f.finished()
+	if err != nil {
+		return nil, err
+	}
+	if finished && !o.Anew {
+		bound = f.bound()
+		if len(f.unknown()) > 0 {
+			err = o.bind(ctx, bound...)
+		}
+		return bound, err
+	}
+	if !o.Anew && len(f.accounts) > 0 {
+		o.tell("the ClusterRole " + o.Name + " has not the rights that 'cluster add' gives it: the tokens of its ServiceAccounts end, as somebody else may have made them")
+	}
+	if f.binding != nil {
+		if err := o.bind(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return nil, o.end(ctx, f.accounts, func(string) bool { return true })
+}
+
+// finished says whether the role has the rights that each add gives it, and each since v0.1.0 has given it: with an account that was made in advance
+// by who has few rights it is not so. A cluster may be registered all the same, by another kubeconfig.
+func (f *found) finished() (bool, error) {
+	if f.role == nil {
+		return false, nil
+	}
+	var least rbacv1.ClusterRole
+	data, err := access.ClusterRole(f.role.Name, domain.ReportNone, false)
+	if err == nil {
+		err = yaml.Unmarshal(data, &least)
+	}
+	if err != nil {
+		return false, fail.Wrap(err, fail.Internal, "the least ClusterRole cannot be read")
+	}
+	for i := range least.Rules {
+		if len(beyond(&least.Rules[i], f.role.Rules)) > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // still is Conflict when somebody else has the rights, and where Make has raised them also when somebody has come by them since the look before that: the
@@ -567,20 +615,6 @@ func (o *Owned) Revoke(ctx context.Context, but string) error {
 		return err
 	}
 	return o.end(ctx, f.accounts, func(name string) bool { return name != but })
-}
-
-// EndAll ends all tokens of the account, whoever has one: what is not registered has none that anybody needs.
-func (o *Owned) EndAll(ctx context.Context) error {
-	f, err := o.find(ctx)
-	if err != nil {
-		return err
-	}
-	if f.binding != nil {
-		if err := o.bind(ctx); err != nil {
-			return err
-		}
-	}
-	return o.end(ctx, f.accounts, func(string) bool { return true })
 }
 
 // End ends the tokens of one ServiceAccount.
