@@ -356,6 +356,29 @@ func TestWhatTheAccountSaysWasChanged(t *testing.T) {
 	require.Eventually(t, func() bool { return !a.works() }, kubetest.Deadline, kubetest.Tick)
 }
 
+// TestABindingOfTheAccountsNameForAnotherRole: it is not the account's, whatever it says, and stands where that has to be.
+func TestABindingOfTheAccountsNameForAnotherRole(t *testing.T) {
+	a := newAccount(t)
+	run := func(command string, more ...string) []string {
+		return append(append([]string{"cluster", command}, a.at...), more...)
+	}
+	a.done(run("add")...)
+	require.NoError(t, a.of("clusterrolebindings").Delete(t.Context(), a.name, metav1.DeleteOptions{}))
+	a.bindAs(a.installation(), "view", eve)
+	const says = "ClusterRoleBinding %s of ClusterRole view for User eve"
+	for _, command := range [][]string{run("add"), run("add", "--dry-run"), run("rotate")} {
+		a.refused(command, fmt.Sprintf(says, a.name))
+	}
+	r := a.run(run("check")...)
+	require.Equal(t, 1, r.code, r.out+r.err)
+	require.Contains(t, r.out, "  "+fmt.Sprintf(says, a.name)+"\n")
+	r = a.run(run("rotate", "--force")...)
+	require.Zero(t, r.code, r.out+r.err)
+	require.Contains(t, r.err, "it is deleted, and made again for the account: "+fmt.Sprintf(says, a.name))
+	require.True(t, a.works())
+	a.done(run("check")...)
+}
+
 // TestWhatOthersHaveInTheNamespaceStays: that it was made for accounts is what a label says, which others may write.
 func TestWhatOthersHaveInTheNamespaceStays(t *testing.T) {
 	a := newAccount(t)

@@ -199,8 +199,20 @@ func (o *Owned) find(ctx context.Context) (*found, error) {
 	return f, nil
 }
 
+// strange is what people are told of a binding of the account's name that gives other rights than those of its role, "" where it does not.
+func (f *found) strange() string {
+	b := f.binding
+	if b == nil || b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == b.Name {
+		return ""
+	}
+	return fmt.Sprintf("ClusterRoleBinding %s of %s %s for %s", b.Name, b.RoleRef.Kind, b.RoleRef.Name, subjectsOf(b.Subjects))
+}
+
 // bound are the ServiceAccounts that have the rights.
 func (f *found) bound() (names []string) {
+	if f.strange() != "" {
+		return nil
+	}
 	for i := range f.accounts {
 		if f.names(&f.accounts[i]) {
 			names = append(names, f.accounts[i].Name)
@@ -282,7 +294,7 @@ func (o *Owned) Make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.alone(ctx, f.role); err != nil {
+	if err := o.alone(ctx, f); err != nil {
 		return err
 	}
 	bound, err := o.settle(ctx, f)
@@ -316,7 +328,7 @@ func (o *Owned) settle(ctx context.Context, f *found) (bound []string, err error
 	if finished && !o.Anew {
 		bound = f.bound()
 		if len(f.unknown()) > 0 {
-			err = o.bind(ctx, bound...)
+			err = o.bind(ctx, f, bound...)
 		}
 		return bound, err
 	}
@@ -324,7 +336,7 @@ func (o *Owned) settle(ctx context.Context, f *found) (bound []string, err error
 		o.tell("the ClusterRole " + o.Name + " has not the rights that 'cluster add' gives it: the tokens of its ServiceAccounts end, as somebody else may have made them")
 	}
 	if f.binding != nil {
-		if err := o.bind(ctx); err != nil {
+		if err := o.bind(ctx, f); err != nil {
 			return nil, err
 		}
 	}
@@ -356,7 +368,7 @@ func (f *found) finished() (bool, error) {
 // still is Conflict when somebody else has the rights, and where Make has raised them also when somebody has come by them since the look before that: the
 // account's own binding tells nobody apart who calls himself as its ServiceAccounts are called.
 func (o *Owned) still(ctx context.Context, f *found) error {
-	if err := o.alone(ctx, f.role); err != nil || o.raised == nil {
+	if err := o.alone(ctx, f); err != nil || o.raised == nil {
 		return err
 	}
 	who := f.unknown()
@@ -476,7 +488,15 @@ func (o *Owned) whose() map[string]any {
 }
 
 // bind gives the rights to these ServiceAccounts, and to no other one, whoever had them.
-func (o *Owned) bind(ctx context.Context, names ...string) error {
+func (o *Owned) bind(ctx context.Context, f *found, names ...string) error {
+	if strange := f.strange(); strange != "" { // which role a binding is of cannot be changed
+		if !o.Force {
+			return o.foreign(strange)
+		}
+		if err := o.client.RbacV1().ClusterRoleBindings().Delete(ctx, o.Name, only(f.binding)); err != nil && !apierrors.IsNotFound(err) {
+			return o.failed(err, "delete the ClusterRoleBinding %s", o.Name)
+		}
+	}
 	subjects := []any{}
 	for _, name := range names {
 		subjects = append(subjects, map[string]any{"kind": rbacv1.ServiceAccountKind, "name": name, "namespace": o.Namespace})
@@ -536,7 +556,7 @@ func (o *Owned) Issue(ctx context.Context) (*Issued, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.bind(ctx, append(f.bound(), made.Name)...); err != nil {
+	if err := o.bind(ctx, f, append(f.bound(), made.Name)...); err != nil {
 		return nil, err
 	}
 	account := o.Account
@@ -611,7 +631,7 @@ func (o *Owned) Revoke(ctx context.Context, but string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.bind(ctx, but); err != nil { // first: what cannot be deleted has no rights then
+	if err := o.bind(ctx, f, but); err != nil { // first: what cannot be deleted has no rights then
 		return err
 	}
 	return o.end(ctx, f.accounts, func(name string) bool { return name != but })

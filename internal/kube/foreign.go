@@ -17,6 +17,7 @@ import (
 // Others says who else has the rights of the account, or a token of it, by what was made in advance or by who has stolen a token, each with who that
 // is. Lasting is what no new token ends:
 //   - a binding of the ClusterRole that is not the account's own, in the cluster or in one namespace. It may be there before the role;
+//   - a binding of the account's name that is of another role, so that it stands where the account's own has to be;
 //   - a ClusterRole that gathers the rules of others by labels, and the account's has such a label.
 //
 // Ending is what ends with the next token, as its ServiceAccount is another one and the only one that is bound then:
@@ -34,6 +35,9 @@ func (o *Owned) Others(ctx context.Context) (*Others, error) {
 	if all.Lasting, err = o.lasting(ctx, f.role); err == nil && len(f.accounts) > 0 {
 		all.Ending, err = o.tokens(ctx, f.accounts)
 	}
+	if strange := f.strange(); strange != "" {
+		all.Lasting = append(all.Lasting, strange)
+	}
 	for _, s := range f.unknown() {
 		all.Ending = append(all.Ending, fmt.Sprintf("ClusterRoleBinding %s for %s", o.Name, s))
 	}
@@ -46,19 +50,34 @@ func (o *Owned) Alone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.alone(ctx, f.role)
+	return o.alone(ctx, f)
 }
 
-// alone is Alone, of a role that was found.
-func (o *Owned) alone(ctx context.Context, role *rbacv1.ClusterRole) error {
-	others, err := o.lasting(ctx, role)
-	if err != nil || len(others) == 0 {
+// alone is Alone, of what was found.
+func (o *Owned) alone(ctx context.Context, f *found) error {
+	others, err := o.lasting(ctx, f.role)
+	if err != nil {
 		return err
+	}
+	if strange := f.strange(); strange != "" {
+		if o.Force {
+			o.tell("it is deleted, and made again for the account: " + strange)
+		} else {
+			others = append(others, strange)
+		}
+	}
+	if len(others) == 0 {
+		return nil
 	}
 	if o.Force { // which gives nobody more rights, and ends what can be ended
 		o.tell("others keep the rights of the account " + o.Name + ": " + strings.Join(others, "; "))
 		return nil
 	}
+	return o.foreign(others...)
+}
+
+// foreign is Conflict for what others have.
+func (o *Owned) foreign(others ...string) error {
 	return fail.New(fail.Conflict, "others have the rights of the account %s in the cluster, or would have them: %s; find out who made it, and delete it (kubectl)", o.Name, strings.Join(others, "; "))
 }
 
@@ -69,15 +88,7 @@ func (o *Owned) lasting(ctx context.Context, role *rbacv1.ClusterRole) ([]string
 		if ref.Kind != "ClusterRole" || ref.Name != o.Name {
 			return
 		}
-		who := "nobody yet"
-		for i := range subjects {
-			if i == 0 {
-				who = subject(&subjects[i])
-			} else {
-				who += ", " + subject(&subjects[i])
-			}
-		}
-		all = append(all, fmt.Sprintf("%s %s for %s", kind, named, who))
+		all = append(all, fmt.Sprintf("%s %s for %s", kind, named, subjectsOf(subjects)))
 	}
 	cluster, err := o.client.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -109,7 +120,7 @@ func (o *Owned) lasting(ctx context.Context, role *rbacv1.ClusterRole) ([]string
 
 // unknown are those in the account's binding who are none of its ServiceAccounts.
 func (f *found) unknown() (who []string) {
-	if f.binding == nil {
+	if f.binding == nil || f.strange() != "" {
 		return nil
 	}
 	for i := range f.binding.Subjects {
@@ -123,6 +134,18 @@ func (f *found) unknown() (who []string) {
 // known says whether a subject is one of the ServiceAccounts that were found.
 func (f *found) known(s *rbacv1.Subject) bool {
 	return s.Kind == rbacv1.ServiceAccountKind && slices.ContainsFunc(f.accounts, func(a corev1.ServiceAccount) bool { return a.Name == s.Name && a.Namespace == s.Namespace })
+}
+
+// subjectsOf is what people are told of who is bound.
+func subjectsOf(subjects []rbacv1.Subject) string {
+	if len(subjects) == 0 {
+		return "nobody yet"
+	}
+	who := make([]string, len(subjects))
+	for i := range subjects {
+		who[i] = subject(&subjects[i])
+	}
+	return strings.Join(who, ", ")
 }
 
 // subject is what people are told of one.

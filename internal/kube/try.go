@@ -28,7 +28,7 @@ func (o *Owned) Try(ctx context.Context) (would []Tried, err error) {
 	if err := o.allowed(ctx, f); err != nil {
 		return nil, err
 	}
-	if err := o.alone(ctx, f.role); err != nil {
+	if err := o.alone(ctx, f); err != nil {
 		return nil, err
 	}
 	dry := *o
