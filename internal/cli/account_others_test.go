@@ -379,6 +379,28 @@ func TestABindingOfTheAccountsNameForAnotherRole(t *testing.T) {
 	a.done(run("check")...)
 }
 
+// TestWhatCannotBeLookedAtIsNotGood: a check says what it has seen, and that it has not seen all.
+func TestWhatCannotBeLookedAtIsNotGood(t *testing.T) {
+	b := newBorder(t)
+	a := b.account
+	check := append([]string{"cluster", "check"}, a.at...)
+	a.done(append([]string{"cluster", "add"}, a.at...)...)
+	a.done(check...)
+	b.first = func(r *http.Request) {
+		if r.URL.Path == "/api/v1/namespaces/"+a.name+"/secrets" {
+			r.Header.Set("Authorization", "Bearer of-nobody")
+		}
+	}
+	r := a.run(check...)
+	require.Equal(t, 1, r.code, r.out+r.err)
+	require.Contains(t, r.out, "look for tokens in Secrets of "+a.name)
+	defer a.bind(a.name+"-eve", "default", eve)()
+	r = a.run(check...)
+	require.Equal(t, 1, r.code, r.out+r.err)
+	require.Contains(t, r.out, "look for tokens in Secrets of "+a.name)
+	require.Contains(t, r.out, "  RoleBinding default/"+a.name+"-eve for User eve\n")
+}
+
 // TestWhatOthersHaveInTheNamespaceStays: that it was made for accounts is what a label says, which others may write.
 func TestWhatOthersHaveInTheNamespaceStays(t *testing.T) {
 	a := newAccount(t)

@@ -71,7 +71,8 @@ account is looked at in the cluster, too: whether 'cluster add' of this installa
 rights there.
 
 Exit code 0: Drover can work there. 1: the cluster does not answer, or not to work that goes on, its credential has expired, a right is missing,
-or cannot be told, or others have the rights of the account. 3: there is no such cluster. 5: the API does not answer.`,
+or cannot be told, or others have the rights of the account, or with --context the account is another's or cannot be looked at. 3: there is no such
+cluster. 5: the API does not answer.`,
 		Example: "  drover cluster check edge01\n  drover cluster check edge01 --context edge01\n  drover cluster check edge01 -o json",
 	}, &checking{}
 	check.Flags().StringVarP(&looked.output, "output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
@@ -145,7 +146,7 @@ type checkedAccount struct {
 // good says whether Drover can work there.
 func (c *checked) good() bool {
 	expired := c.Check.CredentialsExpire != nil && c.Check.CredentialsExpire.Before(time.Now())
-	if c.Account != nil && len(c.Account.Others) > 0 {
+	if c.Account != nil && (len(c.Account.Others) > 0 || c.Account.Problem != "") { // of what cannot be looked at nobody knows whether it is good
 		return false
 	}
 	return c.Check.Reachable && c.Status.Connectivity != domain.ConnectivityRetrying && !expired && len(c.Check.Rights.Missing) == 0 && c.Check.Rights.Unknown == ""
@@ -206,7 +207,7 @@ func (s *session) checkAccount(ctx context.Context, api *client.API, key domain.
 	}
 	if err == nil {
 		var others *kube.Others
-		if others, err = o.Others(ctx); err == nil {
+		if others, err = o.Others(ctx); others != nil { // beside an error what was seen before it
 			a.Others = slices.Concat(others.Lasting, others.Ending)
 		}
 	}

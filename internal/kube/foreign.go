@@ -25,7 +25,7 @@ import (
 //   - a Secret in which the cluster puts a token of one of its ServiceAccounts.
 type Others struct{ Lasting, Ending []string }
 
-// Others looks for them.
+// Others looks for them. Those that it has seen are given beside an error, too.
 func (o *Owned) Others(ctx context.Context) (*Others, error) {
 	f, err := o.find(ctx)
 	if err != nil {
