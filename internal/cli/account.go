@@ -368,6 +368,9 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 			s.warn([]string{missing + ": if it is the cluster of another context, the account there has a token that stays good"})
 		}
 	}
+	if there {
+		s.sayOthers(ctx, o)
+	}
 	if f.dryRun {
 		switch {
 		case known:
@@ -411,6 +414,19 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 		s.sayf("account %s/%s deleted in the cluster", o.Namespace, o.Name)
 	}
 	return nil
+}
+
+// sayOthers warns of who else has the rights of an account, before it goes: then nothing leads to them any more, and what is theirs stays.
+func (s *session) sayOthers(ctx context.Context, o *kube.Owned) {
+	others, err := o.Others(ctx)
+	if others != nil {
+		for _, one := range others.Lasting {
+			s.warn([]string{"somebody else has the rights of the account: " + printable(one) + "; find out who made it, and what was made by it"})
+		}
+	}
+	if err != nil {
+		s.warn([]string{"whether others have the rights of the account cannot be told: " + s.text(err)})
+	}
 }
 
 // isRegistered says whether a cluster is. That it is not found says nothing to who may not see it: then it is refused, as the API may go on using the

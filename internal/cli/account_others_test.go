@@ -356,6 +356,32 @@ func TestWhatTheAccountSaysWasChanged(t *testing.T) {
 	require.Eventually(t, func() bool { return !a.works() }, kubetest.Deadline, kubetest.Tick)
 }
 
+// TestWhatComesWhileANamespaceIsLookedAt: the look at all kinds of a cluster takes a while. The usual ones come last.
+func TestWhatComesWhileANamespaceIsLookedAt(t *testing.T) {
+	b := newBorder(t)
+	a := b.account
+	a.done(append([]string{"cluster", "add"}, a.at...)...)
+	made := false
+	b.first = func(r *http.Request) {
+		if r.Method == http.MethodGet && r.URL.Path == "/apis/apps/v1/namespaces/"+a.name+"/controllerrevisions" {
+			made = true
+			_, err := a.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(a.name).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "theirs"},
+			}}, metav1.CreateOptions{})
+			require.NoError(t, err)
+		}
+	}
+	r := a.run(append([]string{"cluster", "remove"}, a.at...)...)
+	require.Zero(t, r.code, r.out+r.err)
+	require.True(t, made)
+	require.Contains(t, r.err, "the namespace "+a.name+" stays: ConfigMap theirs is in it")
+	namespaces := a.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	there, err := namespaces.Get(t.Context(), a.name, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Nil(t, there.GetDeletionTimestamp())
+	require.NoError(t, namespaces.Delete(t.Context(), a.name, metav1.DeleteOptions{}))
+}
+
 // TestABindingOfTheAccountsNameForAnotherRole: it is not the account's, whatever it says, and stands where that has to be.
 func TestABindingOfTheAccountsNameForAnotherRole(t *testing.T) {
 	a := newAccount(t)
@@ -424,7 +450,15 @@ func TestWhatOthersHaveInTheNamespaceStays(t *testing.T) {
 	require.Nil(t, there.GetDeletionTimestamp())
 	require.NoError(t, a.admin.Resource(theirs).Namespace(a.name).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
 	a.done(add...)
-	a.done(remove...)
+
+	// Who has the rights besides is named while there is something that leads to him.
+	unbind := a.bind(a.name+"-eve", "default", eve)
+	for _, args := range [][]string{append(remove, "--dry-run"), remove} {
+		r = a.run(args...)
+		require.Zero(t, r.code, r.out+r.err)
+		require.Contains(t, r.err, "RoleBinding default/"+a.name+"-eve for User eve")
+	}
+	unbind()
 	there, err = namespaces.Get(t.Context(), a.name, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err) || there.GetDeletionTimestamp() != nil, "what Drover has made and nobody else uses goes")
 }

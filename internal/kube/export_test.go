@@ -14,3 +14,6 @@ func BuiltInKinds(each func(gk schema.GroupKind, resource string, namespaced boo
 
 // Update and DecodeObject are for the table of update's test.
 var Update, DecodeObject = update, decodeObject
+
+// Paced says whether a client waits between requests.
+func (o *Owned) Paced() bool { return o.client.CoreV1().RESTClient().GetRateLimiter() != nil }
