@@ -118,8 +118,11 @@ const (
 
 // Sweep ends sessions whose time is over, and goes on with those that were ended and are not forgotten yet. Providers are asked beside each other, each
 // for one session after the other, so that a slow one does not delay others. Of one that does not answer no more is asked than once, and of a slow one
-// no more than policy.SessionSweep has time for. Any number of processes may sweep.
-func (s *Sessions) Sweep(ctx context.Context) error {
+// no more than policy.SessionSweep has time for; what others take is not counted. Any number of processes may sweep.
+func (s *Sessions) Sweep(ctx context.Context) error { return s.sweepFor(ctx, policy.SessionSweep) }
+
+// sweepFor is Sweep with a time for each provider.
+func (s *Sessions) sweepFor(ctx context.Context, most time.Duration) error {
 	begun := s.Now().UTC().Truncate(time.Millisecond)
 	asked := map[string]*asking{} // by issuer
 	for after := ""; ; {
@@ -140,9 +143,7 @@ func (s *Sessions) Sweep(ctx context.Context) error {
 		providers.SetLimit(sweepProviders)
 		for issuer, sessions := range of {
 			if asked[issuer] == nil {
-				within, done := context.WithTimeout(ctx, policy.SessionSweep)
-				defer done()
-				asked[issuer] = &asking{late: within.Err}
+				asked[issuer] = &asking{left: most}
 			}
 			at := asked[issuer]
 			providers.Go(func() error { return s.sweepOf(ctx, at, sessions) })
@@ -160,8 +161,8 @@ func (s *Sessions) Sweep(ctx context.Context) error {
 
 // asking is what a sweep knows of a provider.
 type asking struct {
-	late  func() error // is none until it is left to the next sweep
-	away  error        // it does not answer
+	left  time.Duration // until it is left to the next sweep
+	away  error         // it does not answer
 	wrong []error
 }
 
@@ -169,10 +170,13 @@ type asking struct {
 func (s *Sessions) sweepOf(ctx context.Context, at *asking, sessions []*domain.Session) error {
 	for _, x := range sessions {
 		now := s.Now().UTC().Truncate(time.Millisecond) // each is claimed for as long as it may take, however long those before it took
-		if now.Before(x.Renewing) || x.Refresh != "" && (at.away != nil || at.late() != nil) {
+		if now.Before(x.Renewing) || x.Refresh != "" && (at.away != nil || at.left <= 0) {
 			continue // somebody else is at it, or the provider is to be asked later
 		}
-		switch err := s.sweep(ctx, x, now); {
+		begun := time.Now()
+		err := s.sweep(ctx, x, now)
+		at.left -= time.Since(begun)
+		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err == nil:

@@ -184,16 +184,9 @@ func TestALogoutWhileATokenIsReplaced(t *testing.T) {
 
 // TestASlowProviderDelaysNoOther: while one takes its time, the sessions of another are given back; and each of its own is claimed from when its turn comes.
 func TestASlowProviderDelaysNoOther(t *testing.T) {
-	slow, r := newIssuer(t), newReplicas(t)
-	slow.clock = r.now
-	secret := filepath.Join(t.TempDir(), "secret")
-	require.NoError(t, os.WriteFile(secret, []byte(clientSecret), 0o600))
-	r.config = strings.Replace(r.config, "issuers: [", fmt.Sprintf(
-		`issuers: [{url: %q, audiences: [page], prefix: "slow:", browser: {clientID: page, clientSecretFile: %q, redirectURL: "https://drover.example.org/login/callback"}}, `, slow.URL, secret), 1)
-	of := base64.RawURLEncoding.EncodeToString([]byte(fmt.Sprintf(`{"iss": %q}`, slow.URL)))
-	for _, id := range []string{"!1", "!2"} { // before the other's, by their ids
-		require.NoError(t, r.store.PutSession(t.Context(), &domain.Session{ID: id, Token: "e30." + of + ".e30", Refresh: "of " + id, Expires: r.now().Add(time.Minute).UTC()}))
-	}
+	r := newReplicas(t)
+	slow := r.another(t)
+	r.over(t, slow, "!1", "!2") // before the other's, by their ids
 	r.login(t)
 	given := make(chan struct{})
 	inside := 0
@@ -225,4 +218,49 @@ func TestASlowProviderDelaysNoOther(t *testing.T) {
 	ended, err := r.store.EndedSessions(t.Context(), r.now(), "", 10)
 	require.NoError(t, err)
 	require.Empty(t, ended)
+}
+
+// TestASlowProviderTakesNoOthersTime: each has a time of its own in a sweep, though a page of sessions is done when those of all providers are.
+func TestASlowProviderTakesNoOthersTime(t *testing.T) {
+	const most, page = 2 * time.Second, 100
+	r := newReplicas(t)
+	slow := r.another(t)
+	r.over(t, slow, "!1", "!2", "!3", "!4")
+	r.over(t, r.issuer, "!5", "~9") // the first one on the first page, the other one on the next
+	for i := range page {
+		require.NoError(t, r.store.PutSession(t.Context(), &domain.Session{ID: fmt.Sprintf("!6%03d", i), Expires: r.now().Add(time.Minute).UTC()})) // nobody is asked
+	}
+	inside := 0
+	slow.givenBack = func(http.ResponseWriter) bool {
+		inside++
+		<-time.After(most * 3 / 5)
+		return false
+	}
+	r.later(2 * time.Minute)
+	require.NoError(t, r.start(t).SweepFor(t.Context(), most))
+	_, revoked := r.good()
+	require.ElementsMatch(t, []string{"of !5", "of ~9"}, revoked)
+	require.Positive(t, inside)
+	require.Less(t, inside, 3, "no more of a slow one than there is time for")
+}
+
+// another adds another provider to the configuration.
+func (r *replicas) another(t *testing.T) *issuer {
+	t.Helper()
+	other := newIssuer(t)
+	other.clock = r.now
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte(clientSecret), 0o600))
+	r.config = strings.Replace(r.config, "issuers: [", fmt.Sprintf(
+		`issuers: [{url: %q, audiences: [page], prefix: "slow:", browser: {clientID: page, clientSecretFile: %q, redirectURL: "https://drover.example.org/login/callback"}}, `, other.URL, secret), 1)
+	return other
+}
+
+// over stores sessions of a provider that are over in a minute.
+func (r *replicas) over(t *testing.T, at *issuer, ids ...string) {
+	t.Helper()
+	of := base64.RawURLEncoding.EncodeToString([]byte(fmt.Sprintf(`{"iss": %q}`, at.URL)))
+	for _, id := range ids {
+		require.NoError(t, r.store.PutSession(t.Context(), &domain.Session{ID: id, Token: "e30." + of + ".e30", Refresh: "of " + id, Expires: r.now().Add(time.Minute).UTC()}))
+	}
 }

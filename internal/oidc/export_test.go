@@ -1,6 +1,9 @@
 package oidc
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Fetch fetches the keys of an issuer, as happens when they are old.
 func (p *Providers) Fetch(ctx context.Context, issuer string) error {
@@ -9,3 +12,8 @@ func (p *Providers) Fetch(ctx context.Context, issuer string) error {
 
 // Proven is how many tokens are known.
 func (p *Providers) Proven() int { return p.proven.Len() }
+
+// SweepFor is Sweep with another time for each provider.
+func (s *Sessions) SweepFor(ctx context.Context, most time.Duration) error {
+	return s.sweepFor(ctx, most)
+}
