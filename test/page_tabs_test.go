@@ -1,6 +1,7 @@
 package test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -24,6 +25,11 @@ type tabsHost struct {
 	changed chan struct{} // closed when the state is another one
 	streams int
 	most    int // streams at a time
+
+	// Of the first group alone:
+	halves  chan struct{} // what the second half of an event waits for, nil for nothing
+	waiting int           // second halves that have waited
+	refuses int           // requests for its stream that are refused yet
 }
 
 // newTabsHost serves on an address of the machine's that is not its loopback, where there is one: there a browser takes plain HTTP for
@@ -66,6 +72,11 @@ func (h *tabsHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.pageHost.ServeHTTP(w, r)
 		return
 	}
+	first := strings.HasSuffix(r.URL.Path, "/g0/status")
+	if first && h.refused() {
+		http.Error(w, `{"detail":"the process stops"}`, http.StatusServiceUnavailable)
+		return
+	}
 	h.count(1)
 	defer h.count(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -75,7 +86,14 @@ func (h *tabsHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		state, changed := h.now()
 		if state != read {
 			read = state
-			if _, err := fmt.Fprintf(w, "id: %d\nevent: status\ndata: {\"name\":\"g\",\"states\":{\"actions\":[]},\"deployedStatus\":\"State%d\",\"apps\":[]}\n\n", state, state); err != nil || control.Flush() != nil {
+			event := fmt.Sprintf("id: %d\nevent: status\ndata: {\"name\":\"g\",\"states\":{\"actions\":[]},\"deployedStatus\":\"State%d\",\"apps\":[]}\n\n", state, state)
+			if half := len(event) / 2; first {
+				if _, err := w.Write([]byte(event[:half])); err != nil || control.Flush() != nil || !h.halfway(r.Context()) {
+					return
+				}
+				event = event[half:]
+			}
+			if _, err := w.Write([]byte(event)); err != nil || control.Flush() != nil {
 				return
 			}
 		}
@@ -114,6 +132,63 @@ func (h *tabsHost) now() (int, chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.state, h.changed
+}
+
+// halve has second halves of events wait until they are let go.
+func (h *tabsHost) halve() (letGo func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	halves := make(chan struct{})
+	h.halves, h.waiting = halves, 0
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.halves = nil
+		close(halves)
+	}
+}
+
+// halfway waits as long as second halves do; it says whether the reader is still there.
+func (h *tabsHost) halfway(ctx context.Context) bool {
+	h.mu.Lock()
+	halves := h.halves
+	if halves != nil {
+		h.waiting++
+	}
+	h.mu.Unlock()
+	if halves == nil {
+		return true
+	}
+	select {
+	case <-halves:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// begun is how many second halves have waited.
+func (h *tabsHost) begun() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.waiting
+}
+
+// refuse has the next request for a stream refused.
+func (h *tabsHost) refuse() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refuses++
+}
+
+func (h *tabsHost) refused() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refuses == 0 {
+		return false
+	}
+	h.refuses--
+	return true
 }
 
 // become has the group in another state.
@@ -188,4 +263,55 @@ func TestThePageInManyTabs(t *testing.T) {
 			require.Contains(t, wrong, "Cross-Origin-Opener-Policy header has been ignored")
 		}
 	}
+}
+
+// TestThePageInTurns: a tab that has no stream of its own reads a document that comes slowly to its end, and does not say before that it
+// was read. How it has gone on after a loss it says once.
+func TestThePageInTurns(t *testing.T) {
+	t.Parallel()
+	const many = 5 // one more than there are seats
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newTabsHost(t)
+	h.become(1)
+	tabs := make([]*harness.Tab, many)
+	for n := range tabs {
+		tabs[n] = browser.Tab(fmt.Sprintf("%s/#/groups/p/a/v1/g%d", h.URL, n))
+		tabs[n].Says(".title .state", "State1")
+	}
+	tabs[many-1].Until("the last one is live", live)
+	slow := tabs[0]
+	slow.Until("the first one is read in turns", read)
+	says := func(selector string) (text string) {
+		t.Helper()
+		slow.Ask(fmt.Sprintf("document.querySelector(%q).innerText", selector), &text)
+		return text
+	}
+	pass := func(milliseconds int) {
+		t.Helper()
+		slow.Ask(fmt.Sprintf("new Promise((done) => { setTimeout(done, %d) })", milliseconds), nil)
+	}
+
+	letGo := h.halve()
+	h.become(2)
+	harness.Until(ctx, t, "half of it has come", func() bool { return h.begun() > 0 })
+	pass(300) // a turn that has ended just then has said so
+	before, begun := says(".live"), h.begun()
+	pass(8000) // longer than from a turn to the next one
+	require.Equal(t, before, says(".live"), "it is read when it is whole")
+	require.Equal(t, "State1", says(".title .state"))
+	require.Equal(t, begun, h.begun(), "it is not cut off")
+	letGo()
+	slow.Says(".title .state", "State2")
+	slow.Until("read again", fmt.Sprintf("%s && document.querySelector('.live').innerText !== %q", read, before))
+	require.Empty(t, says(".wenton"), "nothing was lost")
+
+	h.refuse()
+	slow.Says(".wenton", "nothing was missed")
+	told := says(".wenton")
+	for range 2 {
+		before = says(".live")
+		slow.Until("another turn", fmt.Sprintf("document.querySelector('.live').innerText !== %q", before))
+	}
+	require.Equal(t, told, says(".wenton"), "it is said once")
+	require.Equal(t, "State2", says(".title .state"))
 }

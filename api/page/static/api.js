@@ -97,14 +97,16 @@ const hiddenFor = 30_000; // then a tab that nobody sees gives its connection ba
 const shortest = 500;
 const most = 8_000;
 const between = 5_000; // two turns of a stream that has no connection of its own
-const turnFor = 500; // once what it says holds
-const turnWithin = 30_000; // until then
+const turnFor = 500; // so long nothing has come: a turn has read all that is new
+const turnEnough = 2_000; // once what it says holds: where there is always more, others have their turns, too
+const turnWithin = 30_000; // an event that has not come whole until then is lost
 
 /**
  * watch reads a stream. handlers: status(document), change(change), live(how) when what was said holds again, read(when, how) when it
  * did at a time and will be asked for again, lost(why, as of when, if anything was said), over(why) when it will not go on. how is
  * 'resumed' where it has gone on after the last event that was read, and 'anew' where all was told anew. It connects again by itself,
- * after the event that it has read last. Where other tabs have the connections, it reads what is new in turns with others.
+ * after the event that it has read last. Where other tabs have the connections, it reads what is new in turns with others: read is told at
+ * the end of a turn, as a part of an event says nothing yet, and how only in the first one after a loss.
  */
 export function watch(path, query, handlers) {
   let closed = false;
@@ -121,11 +123,17 @@ export function watch(path, query, handlers) {
   let resuming = false; // whether it was asked to go on, and has said nothing yet
   let kept = false; // whether it has a connection of its own, and no turn
   let turnEnds = 0;
+  let settles = 0;
+  let part = false; // whether of an event a part has come
+  let since = 0; // when what it says in this turn began to hold
+  let went = ''; // how it has gone on in this turn
+  let missed = false; // whether it was lost, and has not held since
 
   /** drop gives the connection back, if there is one. */
   const drop = () => {
     clearTimeout(timer);
     clearTimeout(turnEnds);
+    clearTimeout(settles);
     const now = control;
     control = null;
     now?.abort();
@@ -144,8 +152,9 @@ export function watch(path, query, handlers) {
     } else if (keeps) { // in its turn: it goes on
       kept = true;
       clearTimeout(turnEnds);
+      clearTimeout(settles);
       chair.end();
-      if (holds) handlers.live?.();
+      if (holds) held(() => handlers.live?.(missed ? went : undefined));
     } else {
       kept = false;
       pass();
@@ -156,6 +165,7 @@ export function watch(path, query, handlers) {
   const again = (why) => {
     if (closed || paused) return;
     drop();
+    missed = true;
     handlers.lost?.(why, heard);
     const wait = Math.min(most, shortest * 2 ** failures) * (0.75 + Math.random() / 2);
     failures = Math.min(failures + 1, 10);
@@ -163,13 +173,29 @@ export function watch(path, query, handlers) {
   };
   const over = (why) => { close(); handlers.over?.(why); };
   const holding = (how) => {
+    if (!holds) since = Date.now();
     holds = true;
+    went = how;
+    if (kept) held(() => handlers.live?.(how));
+    else if (how !== 'resumed') heard = spoken; // as of when the whole of it was told
+  };
+  /** held notes that what was said is as of when the server has spoken last. */
+  const held = (tell) => {
     heard = spoken;
     failures = 0;
-    if (kept) { handlers.live?.(how); return; }
-    clearTimeout(turnEnds);
-    turnEnds = setTimeout(pass, turnFor);
-    handlers.read?.(heard, how);
+    tell();
+    missed = false;
+  };
+  /** turned ends a turn in which all that is new was read. */
+  const turned = () => {
+    pass();
+    held(() => handlers.read?.(heard, missed ? went : undefined));
+  };
+  /** settle ends a turn once nothing more comes, and never within an event: it would be told again from its beginning in each turn. */
+  const settle = () => {
+    clearTimeout(settles);
+    if (kept || !holds || part) return;
+    settles = setTimeout(turned, Date.now() - since < turnEnough ? turnFor : 0);
   };
   const silent = () => Date.now() - spoken > quiet; // by the clock: a machine that sleeps has no timers
 
@@ -210,9 +236,9 @@ export function watch(path, query, handlers) {
     const mine = new AbortController();
     control = mine;
     holds = false;
+    part = false;
     spoken = Date.now();
-    clearTimeout(turnEnds);
-    if (!kept) turnEnds = setTimeout(() => mine.abort(), turnWithin);
+    if (!kept) turnEnds = setTimeout(() => { if (holds && !part) turned(); else mine.abort(); }, turnWithin);
     const alarm = setInterval(() => { if (silent()) mine.abort(); }, 1000);
     try {
       const answer = await send('GET', path, {
@@ -221,6 +247,7 @@ export function watch(path, query, handlers) {
       spoken = Date.now();
       resuming = Boolean(last);
       if (last) holding('resumed'); // what follows is what has changed since
+      settle();
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = '';
       let from = 0;
@@ -229,7 +256,7 @@ export function watch(path, query, handlers) {
         if (control !== mine) return;
         if (done) break;
         spoken = Date.now();
-        if (holds) heard = spoken;
+        if (holds && kept) heard = spoken;
         rest += value;
         for (let end; (end = rest.indexOf('\n\n', from)) >= 0; from = 0) {
           const block = rest.slice(0, end);
@@ -245,6 +272,8 @@ export function watch(path, query, handlers) {
           if (kind && !take(kind, id, data)) { mine.abort(); return; }
         }
         from = Math.max(0, rest.length - 1);
+        part = rest !== '';
+        settle();
       }
       again('the connection has ended');
     } catch (e) {
@@ -260,6 +289,7 @@ export function watch(path, query, handlers) {
     paused = true;
     drop();
     chair.leave();
+    missed = true;
     handlers.lost?.('paused while nobody looks', heard);
   };
   const seen = () => {
