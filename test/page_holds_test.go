@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -70,7 +71,7 @@ func (h *pageHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		answer = `[{"metadata":{"name":"one"},"spec":{"kind":"Pod","version":"v1","ready":"true"}}]`
-	case path == "/v2/clusters":
+	case path == "/v2/clusters", path == "/v2/operations":
 		h.stream(w, r)
 		return
 	case path == "/v2/whoami":
@@ -132,6 +133,16 @@ func (h *pageHost) asked() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.late
+}
+
+// explained is how many explanations were asked for, of what has a name that begins so.
+func (h *pageHost) explained(name string) (n int) {
+	for _, path := range h.paths() {
+		if strings.Contains(path, "/"+name) && strings.HasSuffix(path, "/explain") {
+			n++
+		}
+	}
+	return n
 }
 
 func (h *pageHost) paths() []string {
@@ -280,6 +291,46 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 		s.events <- `id: 3` + "\n" + `event: change` + "\n" + `data: {"cluster-providers/site1/clusters/c1999":null}`
 		p.Says(".title", "1,999 clusters")
 		p.Until("live", live)
+		require.Empty(t, p.Wrong())
+	})
+
+	t.Run("operations", func(t *testing.T) {
+		p := browser.Tab(h.URL + "/#/operations")
+		var s *pageStream
+		select {
+		case s = <-h.streams:
+		case <-ctx.Done():
+			require.FailNow(t, "no stream is asked for")
+		}
+		// The later ones have begun later, and are shown first.
+		going := func(n int, project string) string {
+			return fmt.Sprintf(`"r%04d":{"id":"%04d-instantiate","resource":"projects/%s/composite-apps/a/v1/deployment-intent-groups/g%04d","operation":"instantiate","state":"Running","started":"2026-01-01T%02d:%02d:00Z","workflow":{"id":"w","runID":"r%04d"}}`,
+				n, n, project, n, n/60, n%60, n)
+		}
+		event := func(id int, kind string, entries ...string) {
+			t.Helper()
+			select {
+			case s.events <- fmt.Sprintf("id: %d\nevent: %s\ndata: {%s}", id, kind, strings.Join(entries, ",")):
+			case <-ctx.Done():
+				require.FailNow(t, "nobody reads")
+			}
+		}
+		all := make([]string, 100)
+		for n := range all {
+			all[n] = going(n, "p")
+		}
+		event(1, "status", all...)
+		p.Says("td", "everything is as wished")
+		p.Says(".title", "100 going on")
+
+		// In a busy fleet others begin all the time.
+		before, begun := h.explained("g0"), time.Now()
+		for n := 100; n < 130; n++ {
+			event(n, "change", going(n, "p"))
+			p.Says("td", fmt.Sprintf("g%04d", n))
+		}
+		rounds := int(time.Since(begun)/(2*time.Second)) + 2
+		require.LessOrEqual(t, h.explained("g0")-before, 12*rounds, "explanations in %d rounds", rounds)
 		require.Empty(t, p.Wrong())
 	})
 

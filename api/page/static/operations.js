@@ -10,6 +10,7 @@ import { count, groupOf, nameOf, pageOf, span, stateOfOperation, when } from './
 const asked = 12; // running operations of which it is found out what they wait for, beside those that somebody wants to know it of
 const drawn = 200; // running operations that are shown at a time, and those that have ended
 const explained = 5000; // how often it is asked what they wait for
+const apart = 2000; // between two rounds of that at the least, however often other ones begin
 
 export function show(main, _at, life) {
   let all = new Map(); // by run
@@ -44,15 +45,27 @@ export function show(main, _at, life) {
   const drawSoon = life.each(draw); // of many changes in a frame all are shown at once
 
   // What they wait for, of those that are shown first.
+  const first = () => running().filter((o, i) => i < asked || wanted.has(o.resource)).slice(0, 4 * asked);
+  const firstIDs = () => first().map((o) => o.workflow?.runID ?? o.id).join();
+  let round = 0; // when the last round has ended, Infinity while one goes on
+  let soon = 0;
   const again = life.poll(explained, async (signal) => {
-    const of = running().filter((o, i) => i < asked || wanted.has(o.resource)).slice(0, 4 * asked);
+    const of = first();
     const now = new Map();
     const may = new Map();
-    await Promise.all(of.map(async (o) => {
-      const [e, d] = await Promise.all([get(`${o.resource}/explain`, { output: 'json' }, signal).catch(() => null), deniedOn(o.resource, signal)]);
-      if (e) now.set(o.resource, e);
-      may.set(o.resource, d);
-    }));
+    clearTimeout(soon);
+    soon = 0;
+    const before = round;
+    round = Infinity;
+    try {
+      await Promise.all(of.map(async (o) => {
+        const [e, d] = await Promise.all([get(`${o.resource}/explain`, { output: 'json' }, signal).catch(() => null), deniedOn(o.resource, signal)]);
+        if (e) now.set(o.resource, e);
+        may.set(o.resource, d);
+      }));
+    } finally {
+      round = of.length ? Date.now() : before;
+    }
     return { now, may };
   }, ({ now, may }) => {
     for (const [known, is] of [[said, now], [denied, may]]) {
@@ -62,16 +75,25 @@ export function show(main, _at, life) {
     draw();
   });
 
+  const againSoon = () => {
+    soon ||= setTimeout(() => {
+      soon = 0;
+      if (round === Infinity) againSoon();
+      else again();
+    }, Math.max(0, Math.min(apart, round + apart - Date.now())));
+  };
+  life.onEnd(() => clearTimeout(soon));
+
   const taken = (changes, anew) => {
     known = true;
-    const before = running().map((o) => o.workflow?.runID).join();
+    const before = firstIDs();
     if (anew) all = new Map();
     for (const [run, o] of Object.entries(changes)) {
       if (o) all.set(run, o);
       else all.delete(run);
     }
     drawSoon();
-    if (before !== running().map((o) => o.workflow?.runID).join()) again();
+    if (before !== firstIDs()) againSoon();
   };
 
   life.watch('operations', {}, {
