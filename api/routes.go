@@ -275,7 +275,7 @@ var (
 		{name: "state", about: "only in this state", enum: words(operations.States)},
 		{name: "since", about: "leave out what had ended before: a time such as 2026-11-21T05:29:07Z, or how long ago, such as 2h30m"},
 		limitQuery, continueQuery,
-		{name: "watch", about: "true: answer with server-sent events: an object with the operations that go on and up to 100 that have ended within 24h, by the ids of their runs (status), then those that have changed, null for one that is not among them any more (change); ids, end, error and dropped as with a status; without other parameters", enum: []string{"true", "false"}},
+		{name: "watch", about: "true: answer with server-sent events: an object with up to 2000 operations that go on and up to 100 that have ended within 24h, by the ids of their runs (status), then those that have changed, null for one that is not among them any more (change); ids, end, error and dropped as with a status; without other parameters", enum: []string{"true", "false"}},
 	}
 	// One cluster has no lists.
 	networkStatusQuery = append(statusQuery[:7:7], watchQuery,

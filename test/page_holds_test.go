@@ -304,8 +304,8 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 		}
 		// The later ones have begun later, and are shown first.
 		going := func(n int, project string) string {
-			return fmt.Sprintf(`"r%04d":{"id":"%04d-instantiate","resource":"projects/%s/composite-apps/a/v1/deployment-intent-groups/g%04d","operation":"instantiate","state":"Running","started":"2026-01-01T%02d:%02d:00Z","workflow":{"id":"w","runID":"r%04d"}}`,
-				n, n, project, n, n/60, n%60, n)
+			return fmt.Sprintf(`"r%04d":{"id":"%04d-instantiate","resource":"projects/%s/composite-apps/a/v1/deployment-intent-groups/g%04d","operation":"instantiate","state":"Running","started":%q,"workflow":{"id":"w","runID":"r%04d"}}`,
+				n, n, project, n, time.Date(2026, 1, 1, 0, n, 0, 0, time.UTC).Format(time.RFC3339), n)
 		}
 		event := func(id int, kind string, entries ...string) {
 			t.Helper()
@@ -331,6 +331,18 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 		}
 		rounds := int(time.Since(begun)/(2*time.Second)) + 2
 		require.LessOrEqual(t, h.explained("g0")-before, 12*rounds, "explanations in %d rounds", rounds)
+
+		// The stream has 2,000 at the most: then more may go on.
+		const most = 2000
+		all = make([]string, most)
+		for n := range all {
+			all[n] = going(n, "p")
+		}
+		event(200, "status", all[1:]...)
+		p.Says(".title", "1,999 going on")
+		event(201, "change", all[0])
+		p.Says(".title", "2,000 or more going on")
+		p.Says(".dim", "200 of these 2,000")
 		require.Empty(t, p.Wrong())
 	})
 

@@ -17,7 +17,8 @@ import (
 // FleetOperations stands for the operations of the fleet in place of a prefix of groups.
 const FleetOperations domain.Key = "operations"
 
-// A watch of operations has those that go on, and those that have ended lately.
+// A watch of operations has those that go on, and those that have ended lately, up to so many of each. The page says "or more" from
+// watchedRunning on, and routes.go of the API names both.
 const (
 	watchedRunning = 2000
 	watchedEnded   = 100
@@ -35,7 +36,7 @@ func (*Journal) CheckWatch(parameters url.Values) error {
 	var p fail.Problems
 	for name := range parameters {
 		if name != "watch" {
-			p.Add(name, "a watch of operations takes none: it has those that go on and up to %d that have ended within %s", watchedEnded, policy.OperationsWatched)
+			p.Add(name, "a watch of operations takes none: it has up to %d that go on and up to %d that have ended within %s", watchedRunning, watchedEnded, policy.OperationsWatched)
 		}
 	}
 	return p.Err()

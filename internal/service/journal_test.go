@@ -183,4 +183,5 @@ func TestOperationsAreWatched(t *testing.T) {
 	err := (&service.Journal{}).CheckWatch(url.Values{"watch": {"true"}, "project": {"p"}})
 	require.True(t, fail.Is(err, fail.Invalid))
 	require.Equal(t, "project", fail.FieldsOf(err)[0].Path)
+	require.ErrorContains(t, err, "up to 2000 that go on and up to 100 that have ended within 24h")
 }

@@ -11,10 +11,13 @@ const asked = 12; // running operations of which it is found out what they wait 
 const drawn = 200; // running operations that are shown at a time, and those that have ended
 const explained = 5000; // how often it is asked what they wait for
 const apart = 2000; // between two rounds of that at the least, however often other ones begin
+const streamed = 2000; // running operations that the stream has at the most
+const listed = 1000; // and the list, from where no further page is asked for
 
 export function show(main, _at, life) {
   let all = new Map(); // by run
   let known = false;
+  let most = streamed;
   let words = '';
   const going = h('div', {}, h('p', { class: 'dim' }, 'Reading\u2026'));
   const ended = h('div', {});
@@ -33,11 +36,13 @@ export function show(main, _at, life) {
     if (!known) return;
     const [now, lately] = [running(), over()];
     const goOn = [...all.values()].filter((o) => o.state === 'Running').length;
-    text(summary, `${goOn.toLocaleString('en')} going on`);
+    const many = goOn.toLocaleString('en');
+    const cut = goOn >= most; // more may go on
+    text(summary, `${many}${cut ? ' or more' : ''} going on`);
     const had = going.contains(document.activeElement) ? document.activeElement.dataset.stop : undefined;
     fill(going, now.length ? table(now, said, denied, (o) => stop(o, again), (o) => { wanted.add(o.resource); again(); })
-      : h('p', { class: 'empty' }, goOn ? 'No operation is like that now.' : 'Nothing goes on.'),
-    now.length === drawn && goOn > drawn ? h('p', { class: 'dim' }, `the last ${drawn} of them; find others by their names`) : null);
+      : h('p', { class: 'empty' }, cut ? `None of these ${many} is like that now.` : goOn ? 'No operation is like that now.' : 'Nothing goes on.'),
+    now.length === drawn && goOn > drawn ? h('p', { class: 'dim' }, cut ? `${drawn} of these ${many}; find others of them by their names` : `the last ${drawn} of them; find others by their names`) : null);
     if (had) going.querySelector(`[data-stop="${CSS.escape(had)}"]`)?.focus();
     fill(ended, lately.length ? operationsTable(lately, true) : h('p', { class: 'empty' }, all.size > goOn ? 'No operation is like that.' : 'Nothing has ended.'));
   }
@@ -104,11 +109,12 @@ export function show(main, _at, life) {
         fill(main, h('h1', {}, 'Operations'), h('p', { class: 'wrong' }, problem.message));
         return;
       }
+      most = listed;
       life.poll(3000, async (signal) => { // what may be seen is less than the fleet
         const list = [];
         for await (const page of pages('operations', { state: 'Running' }, signal)) {
           list.push(...page);
-          if (list.length >= 1000) break;
+          if (list.length >= listed) break;
         }
         list.push(...(await get('operations', { since: '24h', limit: 100 }, signal)).items ?? []);
         return list;
