@@ -343,6 +343,24 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 		event(201, "change", all[0])
 		p.Says(".title", "2,000 or more going on")
 		p.Says(".dim", "200 of these 2,000")
+
+		// The keyboard stays with its operation, and does not get to another one, of the same name as may be.
+		event(202, "status", going(0, "p"), going(1, "p"), going(2, "p"), strings.ReplaceAll(going(3, "q"), "g0003", "g0001"))
+		p.Says(".title", "4 going on")
+		stop := func(n int) string {
+			return fmt.Sprintf("document.querySelector('[data-stop=\"%04d-instantiate\"]')", n)
+		}
+		p.Until("they can be stopped", stop(1)+" && "+stop(3))
+		p.Ask(stop(3)+".focus()", nil)
+		event(203, "change", `"r0002":null`)
+		p.Says(".title", "3 going on")
+		p.Until("it is where it was", "document.activeElement === "+stop(3))
+		p.Until("what it would stop is said", "document.activeElement.getAttribute('aria-label') === 'Stop the instantiate of g0001'")
+		event(204, "change", `"r0003":null`)
+		p.Says(".title", "2 going on")
+		var on string
+		p.Ask("document.activeElement.dataset.stop ?? ''", &on)
+		require.Empty(t, on, "what was to be stopped is over")
 		require.Empty(t, p.Wrong())
 	})
 

@@ -28,9 +28,12 @@ export function put(e, ...children) {
   return e;
 }
 
-/** alike are the elements within e that the keyboard gets to and that say the same as one of them; what a box holds is not what it says. */
+/**
+ * alike are the elements within e that the keyboard gets to and that say the same as one of them, of the same thing where their data tell
+ * of which; what a box holds is not what it says.
+ */
 function alike(e, one) {
-  const sign = (x) => [x.tagName, x.getAttribute('href'), x.getAttribute('aria-label'), x.tagName === 'DIV' || x.tagName === 'PRE' ? '' : x.textContent].join('\n');
+  const sign = (x) => [x.tagName, x.getAttribute('href'), x.getAttribute('aria-label'), ...Object.values(x.dataset), x.tagName === 'DIV' || x.tagName === 'PRE' ? '' : x.textContent].join('\n');
   const says = sign(one);
   return [...e.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]')].filter((x) => sign(x) === says);
 }

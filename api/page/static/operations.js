@@ -5,7 +5,7 @@ import { dialog, told } from './dialog.js';
 import { fill, h, icon, scroll, text } from './dom.js';
 import { link } from './explain.js';
 import { deniedOn } from './rights.js';
-import { count, groupOf, nameOf, pageOf, span, stateOfOperation, when } from './words.js';
+import { groupOf, nameOf, pageOf, span, stateOfOperation, when } from './words.js';
 
 const asked = 12; // running operations of which it is found out what they wait for, beside those that somebody wants to know it of
 const drawn = 200; // running operations that are shown at a time, and those that have ended
@@ -39,11 +39,9 @@ export function show(main, _at, life) {
     const many = goOn.toLocaleString('en');
     const cut = goOn >= most; // more may go on
     text(summary, `${many}${cut ? ' or more' : ''} going on`);
-    const had = going.contains(document.activeElement) ? document.activeElement.dataset.stop : undefined;
     fill(going, now.length ? table(now, said, denied, (o) => stop(o, again), (o) => { wanted.add(o.resource); again(); })
       : h('p', { class: 'empty' }, cut ? `None of these ${many} is like that now.` : goOn ? 'No operation is like that now.' : 'Nothing goes on.'),
     now.length === drawn && goOn > drawn ? h('p', { class: 'dim' }, cut ? `${drawn} of these ${many}; find others of them by their names` : `the last ${drawn} of them; find others by their names`) : null);
-    if (had) going.querySelector(`[data-stop="${CSS.escape(had)}"]`)?.focus();
     fill(ended, lately.length ? operationsTable(lately, true) : h('p', { class: 'empty' }, all.size > goOn ? 'No operation is like that.' : 'Nothing has ended.'));
   }
 
@@ -151,7 +149,7 @@ function table(list, said, denied, stopIt, look) {
         h('td', {}, what(o)),
         h('td', {}, h('span', { class: 'state is-working' }, icon('working'), h('span', {}, o.detail || o.operation))),
         h('td', {}, when(o.started)),
-        h('td', { class: 'long' }, e ? [h('div', {}, e.summary), reasons(e)] : h('button', { type: 'button', class: 'small', on: { click: (x) => { x.target.disabled = true; look(o); } } }, 'Find out')),
+        h('td', { class: 'long' }, e ? [h('div', {}, e.summary), reasons(e)] : h('button', { type: 'button', class: 'small', dataset: { look: o.id }, 'aria-label': `Find out what the ${o.operation} of ${nameOf(o.resource)} waits for`, on: { click: (x) => { x.target.disabled = true; look(o); } } }, 'Find out')),
         h('td', {}, stuck(e)),
         h('td', {}, o.requestedBy ?? ''),
         h('td', {}, link(o.workflow?.link, 'run'), ' ', stopButton(o, denied.get(o.resource)?.stop, stopIt)));
@@ -161,8 +159,9 @@ function table(list, said, denied, stopIt, look) {
 /** stopButton is there unless one may not know of it; without the right it says so, and who can give it. */
 function stopButton(o, no, stopIt) {
   if (no?.kind === 'NotFound') return null;
-  if (no) return h('button', { type: 'button', class: 'small denied', title: no.why, on: { click: () => told('You may not: Stop', no.why) } }, icon('lock'), 'Stop');
-  return h('button', { type: 'button', class: 'small danger-quiet', dataset: { stop: o.id }, on: { click: () => stopIt(o) } }, 'Stop');
+  const label = `Stop the ${o.operation} of ${nameOf(o.resource)}`;
+  if (no) return h('button', { type: 'button', class: 'small denied', title: no.why, dataset: { stop: o.id }, 'aria-label': label, on: { click: () => told('You may not: Stop', no.why) } }, icon('lock'), 'Stop');
+  return h('button', { type: 'button', class: 'small danger-quiet', dataset: { stop: o.id }, 'aria-label': label, on: { click: () => stopIt(o) } }, 'Stop');
 }
 
 /** stuck is since when the first of those is waited for that hold it up. */
