@@ -25,7 +25,7 @@ type Sessions struct {
 	Now       func() time.Time
 
 	lookups, begins, answers *authn.Turns       // of strangers: secrets that they show, logins, and what they say that providers have answered
-	renewals                 singleflight.Group // by id
+	renewals                 singleflight.Group // by id and the token that is to be replaced: who waited since an earlier one has that one replaced
 }
 
 // NewSessions makes them.
@@ -72,7 +72,7 @@ func (s *Sessions) Prove(ctx context.Context, shown *authn.Shown) (*authn.Proof,
 	switch {
 	case err == nil && !s.due(x, proof):
 	case err == nil:
-		s.renewals.DoChan(id, func() (any, error) { return s.renew(context.WithoutCancel(ctx), id, x.Token) })
+		s.renewals.DoChan(id+"/"+x.Token, func() (any, error) { return s.renew(context.WithoutCancel(ctx), id, x.Token) })
 	case fail.Is(err, fail.Unauthorized) && x.Refresh != "":
 		if proof, err = s.renewed(ctx, x); err != nil {
 			return nil, err
@@ -133,7 +133,7 @@ func (s *Sessions) renewed(ctx context.Context, x *domain.Session) (*authn.Proof
 		return nil, authn.Ended()
 	}
 	select {
-	case r := <-s.renewals.DoChan(x.ID, func() (any, error) { return s.renew(context.WithoutCancel(ctx), x.ID, x.Token) }):
+	case r := <-s.renewals.DoChan(x.ID+"/"+x.Token, func() (any, error) { return s.renew(context.WithoutCancel(ctx), x.ID, x.Token) }):
 		if r.Err != nil {
 			return nil, r.Err
 		}
