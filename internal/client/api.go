@@ -164,21 +164,13 @@ func (a *API) Delete(ctx context.Context, key domain.Key) error {
 
 // Remove is Delete, and gives the warnings that say what stays in clusters of what was removed.
 func (a *API) Remove(ctx context.Context, key domain.Key) (left []string, err error) {
-	answer, err := a.call(ctx, http.MethodDelete, At(key), nil, jsonType, "", nil)
-	if err != nil {
-		return nil, err
-	}
-	return answer.warnings(), nil
+	return a.remove(ctx, key, nil)
 }
 
 // Abandon removes a tenant, or the registration of a cluster, whose cluster may have something of it and does not come back. It gives
 // the warnings that say what is left.
 func (a *API) Abandon(ctx context.Context, key domain.Key) (left []string, err error) {
-	answer, err := a.call(ctx, http.MethodDelete, At(key)+"?abandon=true", nil, jsonType, "", nil)
-	if err != nil {
-		return nil, err
-	}
-	return answer.warnings(), nil
+	return a.remove(ctx, key, url.Values{"abandon": {"true"}})
 }
 
 // Discard removes a document that the API cannot read; with abandon although it may have something in clusters, or nobody can judge what depends on
@@ -188,11 +180,7 @@ func (a *API) Discard(ctx context.Context, key domain.Key, abandon bool) (left [
 	if abandon {
 		query.Set("abandon", "true")
 	}
-	answer, err := a.call(ctx, http.MethodDelete, At(key), query, jsonType, "", nil)
-	if err != nil {
-		return nil, err
-	}
-	return answer.warnings(), nil
+	return a.remove(ctx, key, query)
 }
 
 // RemoveCluster removes the registration of a cluster with its labels, as Abandon does where that is said.
@@ -201,6 +189,11 @@ func (a *API) RemoveCluster(ctx context.Context, key domain.Key, abandon bool) (
 	if abandon {
 		query.Set("abandon", "true")
 	}
+	return a.remove(ctx, key, query)
+}
+
+// remove deletes a document as the query says, and gives the warnings that come with the answer.
+func (a *API) remove(ctx context.Context, key domain.Key, query url.Values) ([]string, error) {
 	answer, err := a.call(ctx, http.MethodDelete, At(key), query, jsonType, "", nil)
 	if err != nil {
 		return nil, err
