@@ -72,7 +72,7 @@ func (s *Sessions) Prove(ctx context.Context, shown *authn.Shown) (*authn.Proof,
 	switch {
 	case err == nil && !s.due(x, proof):
 	case err == nil:
-		s.renewals.DoChan(id+"/"+x.Token, func() (any, error) { return s.renew(context.WithoutCancel(ctx), id, x.Token) })
+		s.renewing(ctx, x)
 	case fail.Is(err, fail.Unauthorized) && x.Refresh != "":
 		if proof, err = s.renewed(ctx, x); err != nil {
 			return nil, err
@@ -133,7 +133,7 @@ func (s *Sessions) renewed(ctx context.Context, x *domain.Session) (*authn.Proof
 		return nil, authn.Ended()
 	}
 	select {
-	case r := <-s.renewals.DoChan(x.ID+"/"+x.Token, func() (any, error) { return s.renew(context.WithoutCancel(ctx), x.ID, x.Token) }):
+	case r := <-s.renewing(ctx, x):
 		if r.Err != nil {
 			return nil, r.Err
 		}
@@ -141,6 +141,11 @@ func (s *Sessions) renewed(ctx context.Context, x *domain.Session) (*authn.Proof
 	case <-ctx.Done():
 		return nil, fail.Wrap(ctx.Err(), fail.Unavailable, "the issuer does not answer; try again later")
 	}
+}
+
+// renewing renews a session, or joins who does that already in the place of the same token. It goes on when the caller has left.
+func (s *Sessions) renewing(ctx context.Context, x *domain.Session) <-chan singleflight.Result {
+	return s.renewals.DoChan(x.ID+"/"+x.Token, func() (any, error) { return s.renew(context.WithoutCancel(ctx), x.ID, x.Token) })
 }
 
 // renew asks for another token in the place of one, unless somebody else does so, for which it waits. What the provider refuses ends the
