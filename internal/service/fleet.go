@@ -105,7 +105,9 @@ type Pages interface {
 
 // NewFleet makes the queries. j tells of operations. Whoever makes it closes it.
 func NewFleet(l *Lifecycle, p Pages, j *Journal) *Fleet {
-	return &Fleet{lifecycle: l, pages: p, journal: j, health: newHealth(l.now)}
+	f := &Fleet{lifecycle: l, pages: p, journal: j}
+	f.health = newHealth(l.now, f.signOf, f.look)
+	return f
 }
 
 // Groups lists a page of the groups below prefix: those of a composite app, of a project, or with "" all. NotFound when

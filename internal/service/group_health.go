@@ -30,6 +30,9 @@ type health struct {
 	stop context.CancelFunc
 	busy sync.WaitGroup
 	now  Clock
+	// signOf is the sign of a group now, and look judges one.
+	signOf func(context.Context, due) (string, error)
+	look   func(context.Context, domain.Key) (*GroupHealth, error)
 
 	mu      sync.Mutex
 	known   *lru.Cache[string, judgement]
@@ -52,8 +55,8 @@ func (j *judgement) holds(sign string, now time.Time) bool {
 	return j.sign == sign && now.Sub(j.at) < policy.JudgeAnew
 }
 
-func newHealth(now Clock) *health {
-	h := &health{known: lru.New[string, judgement](judged), waiting: map[string]due{}, now: now}
+func newHealth(now Clock, signOf func(context.Context, due) (string, error), look func(context.Context, domain.Key) (*GroupHealth, error)) *health {
+	h := &health{signOf: signOf, look: look, known: lru.New[string, judgement](judged), waiting: map[string]due{}, now: now}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
 }
@@ -110,7 +113,7 @@ func (f *Fleet) judge(ctx context.Context, all []Group, records map[string]*doma
 			wanted[s.Instance] = d
 		}
 	}
-	f.health.begin(wanted, f.signOf, f.look)
+	f.health.begin(wanted)
 }
 
 // signOf is the sign of a group with which of its clusters are heard.
@@ -138,7 +141,7 @@ func (h *health) last(instance string) (judgement, bool) {
 }
 
 // begin has groups judged, with those that wait already, in no order: all have their turn, whoever asks first and most often.
-func (h *health) begin(wanted map[string]due, signOf func(context.Context, due) (string, error), look func(context.Context, domain.Key) (*GroupHealth, error)) {
+func (h *health) begin(wanted map[string]due) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for instance, d := range wanted {
@@ -157,7 +160,7 @@ func (h *health) begin(wanted map[string]due, signOf func(context.Context, due) 
 				return
 			}
 			ctx, cancel := context.WithTimeout(h.ctx, policy.Judge)
-			h.judge(ctx, instance, d, signOf, look)
+			h.judge(ctx, instance, d)
 			cancel()
 		}
 	})
@@ -178,16 +181,16 @@ func (h *health) next() (string, due, bool) {
 }
 
 // judge judges one group. What cannot be judged keeps what was known of it.
-func (h *health) judge(ctx context.Context, instance string, d due, signOf func(context.Context, due) (string, error), look func(context.Context, domain.Key) (*GroupHealth, error)) {
+func (h *health) judge(ctx context.Context, instance string, d due) {
 	known, ok := h.last(instance)
-	now, err := signOf(ctx, d)
+	now, err := h.signOf(ctx, d)
 	if err == nil && ok && known.holds(now, h.now()) {
 		return
 	}
 	found := judgement{now, known.says, h.now()}
 	if err == nil {
 		var says *GroupHealth
-		if says, err = look(ctx, d.key); err == nil {
+		if says, err = h.look(ctx, d.key); err == nil {
 			found.says = says
 		}
 	}

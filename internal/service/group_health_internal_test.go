@@ -26,7 +26,8 @@ type judging struct {
 func newJudging(t *testing.T) *judging {
 	t.Helper()
 	j := &judging{at: time.Unix(0, 0), wrong: map[domain.Key]error{}, looked: map[domain.Key]int{}, gate: make(chan struct{}, 100)}
-	j.health = newHealth(func() time.Time { j.mu.Lock(); defer j.mu.Unlock(); return j.at })
+	now := func() time.Time { j.mu.Lock(); defer j.mu.Unlock(); return j.at }
+	j.health = newHealth(now, func(context.Context, due) (string, error) { return "sign", nil }, j.look)
 	t.Cleanup(func() { j.stop(); j.busy.Wait() })
 	return j
 }
@@ -39,17 +40,20 @@ func (j *judging) ask(names ...domain.Key) {
 			wanted[string(name)] = due{key: name}
 		}
 	}
-	j.begin(wanted, func(context.Context, due) (string, error) { return "sign", nil }, func(ctx context.Context, key domain.Key) (*GroupHealth, error) {
-		select {
-		case <-j.gate:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.looked[key]++
-		return &GroupHealth{Ready: true, Counts: map[string]int{"Ready": j.looked[key]}}, j.wrong[key]
-	})
+	j.begin(wanted)
+}
+
+// look judges a group when the test lets one pass.
+func (j *judging) look(ctx context.Context, key domain.Key) (*GroupHealth, error) {
+	select {
+	case <-j.gate:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.looked[key]++
+	return &GroupHealth{Ready: true, Counts: map[string]int{"Ready": j.looked[key]}}, j.wrong[key]
 }
 
 // rest lets so many looks pass and waits for the end of all.
