@@ -16,7 +16,7 @@ type batches struct {
 	progress []AppProgress // in the order of ids
 	started  int           // so many of them, in that order
 	over     []bool        // those that have ended
-	still    []bool        // those in which nothing has come to an end for patience while others waited
+	still    []bool        // those in which nothing came to an end for patience, the last time that others waited so long
 	waits    bool          // a batch waits for a place
 }
 
@@ -79,7 +79,7 @@ func (a *app) split(ctx workflow.Context) error {
 }
 
 // passOver gives the places of batches to others in which nothing has come to an end for patience: all of their clusters are slow, or do
-// not answer, and none waits for them.
+// not answer, and none waits for them. One in which something comes to an end again has its place again: no other begins beside it.
 func (a *app) passOver(ctx workflow.Context) {
 	b := &a.batches
 	for {
@@ -91,7 +91,7 @@ func (a *app) passOver(ctx workflow.Context) {
 			return
 		}
 		for i, now := range b.done() {
-			b.still[i] = b.still[i] || i < len(done) && now == done[i]
+			b.still[i] = i < len(done) && now == done[i]
 		}
 	}
 }

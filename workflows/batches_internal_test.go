@@ -18,7 +18,8 @@ import (
 // batchwise runs an app that is split, with batches that do nothing. Time is the test's: a batch takes a minute, and tells of a cluster
 // every half a second, unless its clusters hang or do not answer, which goes on for an hour.
 type batchwise struct {
-	hangs, away []int // numbers of batches
+	hangs, away []int         // numbers of batches
+	awake       time.Duration // after which those that hang go on as others do; 0 is never
 	stopAt      time.Duration
 
 	began        time.Time
@@ -59,12 +60,15 @@ func (b *batchwise) batch(ctx workflow.Context, in AppInput) (*AppProgress, erro
 		workflow.SignalExternalWorkflow(ctx, parent.ID, parent.RunID, ProgressSignal, p)
 	}
 	switch {
-	case slices.Contains(b.hangs, n):
+	case slices.Contains(b.hangs, n) && b.awake == 0:
 		_ = workflow.Sleep(ctx, time.Hour)
 	case slices.Contains(b.away, n):
 		tell(AppProgress{Retrying: in.To - in.From})
 		_ = workflow.Sleep(ctx, time.Hour)
 	default:
+		if slices.Contains(b.hangs, n) {
+			_ = workflow.Sleep(ctx, b.awake)
+		}
 		for range 120 {
 			if workflow.Sleep(ctx, 500*time.Millisecond) != nil {
 				break
@@ -89,6 +93,17 @@ func TestNoBatchWaitsForOnesThatHang(t *testing.T) {
 	for n := 4; n < 8; n++ {
 		require.Less(t, b.starts[n], 3*patience, "batch %d", n)
 		require.Less(t, b.ends[n], 2*time.Minute, "batch %d", n)
+	}
+}
+
+// Batches 4 to 7 take the places of 0 to 3, which hang. When these go on, both fours are at work; until one of the fours has ended, no
+// other begins.
+func TestABatchThatGoesOnHasItsPlaceAgain(t *testing.T) {
+	b := &batchwise{hangs: []int{0, 1, 2, 3}, awake: patience + 20*time.Second}
+	b.run(t, 12)
+	require.Equal(t, 2*openBatches, b.most)
+	for n := 2 * openBatches; n < 12; n++ {
+		require.GreaterOrEqual(t, b.starts[n], b.ends[0], "batch %d", n)
 	}
 }
 
