@@ -100,18 +100,15 @@ func (s *tablesStream) await(t *testing.T, resource string, is func(map[string][
 		require.Contains(t, []string{"status", "change"}, e.Kind, e.Data)
 		s.id = e.ID
 		s.said.WriteString(e.Data + "\n")
-		var l struct {
-			Items   []*combined.CombinedStatus
-			Removed []string
-		}
-		require.NoError(t, json.Unmarshal([]byte(e.Data), &l))
+		items, removed, err := e.Tables()
+		require.NoError(t, err)
 		if e.Kind == "status" {
 			clear(s.items)
 		}
-		for _, d := range l.Items {
+		for _, d := range items {
 			s.items[d.Metadata.Name] = d
 		}
-		for _, name := range l.Removed {
+		for _, name := range removed {
 			delete(s.items, name)
 		}
 	}
@@ -300,6 +297,15 @@ func reportsStatuses(ctx context.Context, t *testing.T, d *client.Deployment, cl
 	require.NoError(t, err)
 	require.Len(t, objects.Items, 1)
 	require.EqualValues(t, 1, objects.Items[0]["status"].(map[string]any)["availableReplicas"])
+	for e, err := range d.API.StreamObjects(ctx, d.Key(), url.Values{"kind": {"Deployment"}}, "") {
+		require.NoError(t, err)
+		streamed, removed, err := e.Objects()
+		require.NoError(t, err)
+		require.Len(t, streamed, 1)
+		require.Equal(t, objects.Items[0]["metadata"].(map[string]any)["name"], streamed[0]["metadata"].(map[string]any)["name"])
+		require.Empty(t, removed)
+		break
+	}
 }
 
 func sameJSON(t *testing.T, one, other []byte) bool {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
@@ -31,6 +32,32 @@ func (e Event) Tells() bool { return e.Kind == "status" || e.Kind == "change" }
 func (e Event) Status() (*status.Document, error) {
 	d := &status.Document{}
 	return d, e.decode(d)
+}
+
+// Tables is what an event of StreamCombinedStatus tells: all items, or of a change those that are new or say something else, and
+// the names of those that are gone.
+func (e Event) Tables() (items []*combined.CombinedStatus, removed []string, err error) {
+	l := &combined.List{}
+	removed, err = e.list(l)
+	return l.Items, removed, err
+}
+
+// Objects is the same of StreamObjects: the manifests, and the names by which those that are gone were told of.
+func (e Event) Objects() (items []map[string]any, removed []string, err error) {
+	l := &combined.ObjectList{}
+	removed, err = e.list(l)
+	return l.Items, removed, err
+}
+
+// list decodes items, and the names of those that are gone.
+func (e Event) list(into any) (removed []string, err error) {
+	var gone struct {
+		Removed []string `json:"removed"`
+	}
+	if err := e.decode(into); err != nil {
+		return nil, err
+	}
+	return gone.Removed, e.decode(&gone)
 }
 
 // decode decodes what an event tells.
