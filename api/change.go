@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
@@ -13,10 +14,12 @@ import (
 )
 
 // update answers with the revision that the instance has then.
-func update(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-	revision, warnings, err := s.Update(c.Request().Context(), on.Key())
-	warnAll(c, warnings)
-	return asJSON(http.StatusAccepted, revision), err
+func update(body any) handler {
+	return func(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+		revision, warnings, err := s.Update(c.Request().Context(), on.Key())
+		warnAll(c, warnings)
+		return asJSON(http.StatusAccepted, cmp.Or(body, any(revision))), err
+	}
 }
 
 func rollback(c echo.Context, s door.Service, on *door.Request) (reply, error) {

@@ -5,16 +5,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 )
-
-// updateCloud answers with an empty cloud, as EMCO does.
-func updateCloud(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-	_, warnings, err := s.Update(c.Request().Context(), on.Key())
-	warnAll(c, warnings)
-	return asJSON(http.StatusAccepted, &domain.LogicalCloud{}), err
-}
 
 // userKubeconfig answers with the kubeconfig of a logical cloud's user in the cluster of a reference.
 func userKubeconfig(c echo.Context, s door.Service, on *door.Request) (reply, error) {

@@ -159,15 +159,23 @@ func (e *edge) operations() []endpoint {
 	return all
 }
 
-// answers are what EMCO answers to an operation where that is not 202 without a body.
-var answers = map[*domain.Noun]map[domain.Operation]int{
-	domain.ClustersNoun:  {domain.OpInstantiate: 204, domain.OpTerminate: 204, domain.OpStop: 204},
-	domain.LogicalClouds: {domain.OpStop: 200},
+// answer is what EMCO answers to an operation: 202 where no code is given, and without a body where none is. An update without
+// one is answered with its revision.
+type answer struct {
+	code int
+	body any
+}
+
+// answers are those that are not 202 without a body.
+var answers = map[*domain.Noun]map[domain.Operation]answer{
+	domain.ClustersNoun:  {domain.OpInstantiate: {code: 204}, domain.OpTerminate: {code: 204}, domain.OpStop: {code: 204}},
+	domain.LogicalClouds: {domain.OpStop: {code: 200}, domain.OpUpdate: {body: &domain.LogicalCloud{}}},
 }
 
 // operation is the endpoint of an operation on the owners of a noun.
 func operation(noun *domain.Noun, o domain.OwnerOperation) endpoint {
-	ok := cmp.Or(answers[noun][o.Operation], http.StatusAccepted)
+	answered := answers[noun][o.Operation]
+	ok := cmp.Or(answered.code, http.StatusAccepted)
 	p := endpoint{
 		method: http.MethodPost, path: onePath(noun) + "/" + o.Called(), verb: door.Verb(o.Operation), noun: noun,
 		summary: o.Summary, about: o.About,
@@ -183,10 +191,7 @@ func operation(noun *domain.Noun, o domain.OwnerOperation) endpoint {
 	case domain.OpStop:
 		p.handle = operate(ok, door.Service.Stop)
 	case domain.OpUpdate:
-		p.handle, out = update, 0
-		if noun == domain.LogicalClouds {
-			p.handle, out = updateCloud, &domain.LogicalCloud{}
-		}
+		p.handle, out = update(answered.body), cmp.Or(answered.body, any(0))
 	case domain.OpRollback:
 		p.handle, p.in = rollback, service.RollbackRequest{}
 	case domain.OpMigrate:

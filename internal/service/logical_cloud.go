@@ -128,9 +128,12 @@ func (s *Service) mayHaveQuotas(ctx context.Context, c change) error {
 	return nil
 }
 
-// instantiateCloud makes a cloud ready to take deployment intent groups. Errors: Conflict in a wrong
+// clouds has the operations of logical clouds. A cloud of level 0 is a document alone, and has no app contexts.
+type clouds struct{ *Service }
+
+// Instantiate makes a cloud ready to take deployment intent groups. Errors: Conflict in a wrong
 // state or without the permission that level 1 needs; Invalid when it has no clusters.
-func (s *Service) instantiateCloud(ctx context.Context, key domain.Key) (warnings []string, err error) {
+func (s clouds) Instantiate(ctx context.Context, key domain.Key) (warnings []string, err error) {
 	cloud, err := s.cloud(ctx, key)
 	if err != nil {
 		return nil, err
@@ -146,9 +149,9 @@ func (s *Service) instantiateCloud(ctx context.Context, key domain.Key) (warning
 	})
 }
 
-// terminateCloud takes a cloud out of service: where it was instantiated, whatever it refers to now. Errors: Conflict in a
+// Terminate takes a cloud out of service: where it was instantiated, whatever it refers to now. Errors: Conflict in a
 // wrong state; Invalid, as in EMCO, when a deployment intent group names it.
-func (s *Service) terminateCloud(ctx context.Context, key domain.Key) error {
+func (s clouds) Terminate(ctx context.Context, key domain.Key) error {
 	cloud, err := s.cloud(ctx, key)
 	if err != nil {
 		return err
@@ -172,9 +175,9 @@ func (s *Service) terminateCloud(ctx context.Context, key domain.Key) error {
 	})
 }
 
-// stopCloud records that the last operation is to be stopped; that of an admin cloud is over already, as it
+// Stop records that the last operation is to be stopped; that of an admin cloud is over already, as it
 // always is. Conflict when there was none, or it is stopped already; Invalid when it is over.
-func (s *Service) stopCloud(ctx context.Context, key domain.Key) error {
+func (s clouds) Stop(ctx context.Context, key domain.Key) error {
 	cloud, err := s.cloud(ctx, key)
 	if err != nil {
 		return err
@@ -187,9 +190,9 @@ func (s *Service) stopCloud(ctx context.Context, key domain.Key) error {
 	})
 }
 
-// updateCloud brings the clusters of an instantiated cloud in line with its references, permissions and quotas. A cloud
+// Update brings the clusters of an instantiated cloud in line with its references, permissions and quotas. A cloud
 // that is not instantiated is left alone, as in EMCO: an instantiate takes what there is.
-func (s *Service) updateCloud(ctx context.Context, key domain.Key) (revision int, warnings []string, err error) {
+func (s clouds) Update(ctx context.Context, key domain.Key) (revision int, warnings []string, err error) {
 	cloud, err := s.cloud(ctx, key)
 	if err != nil {
 		return 0, nil, err

@@ -6,7 +6,21 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 )
 
-// The operations of owners. Those of logical clouds have a part that is not of app contexts.
+// contextOperations are the operations of owners that make, change or end app contexts.
+type contextOperations interface {
+	Instantiate(ctx context.Context, owner domain.Key) (warnings []string, err error)
+	Terminate(ctx context.Context, owner domain.Key) error
+	Stop(ctx context.Context, owner domain.Key) error
+	Update(ctx context.Context, owner domain.Key) (revision int, warnings []string, err error)
+}
+
+// operationsOf are the operations of an owner: those of its noun's rule, or of the app contexts alone.
+func (s *Service) operationsOf(owner domain.Key) contextOperations {
+	if of := rules[domain.OwnerNoun(owner)].operations; of != nil {
+		return of(s)
+	}
+	return s.operations
+}
 
 // Approve makes a group ready to be instantiated; the warnings say what of it will not hold, or is still missing.
 func (s *Service) Approve(ctx context.Context, owner domain.Key) (warnings []string, err error) {
@@ -15,34 +29,22 @@ func (s *Service) Approve(ctx context.Context, owner domain.Key) (warnings []str
 
 // Instantiate starts a new app context; the warnings are about the plan.
 func (s *Service) Instantiate(ctx context.Context, owner domain.Key) (warnings []string, err error) {
-	if domain.OwnerNoun(owner) == domain.LogicalClouds {
-		return s.instantiateCloud(ctx, owner)
-	}
-	return s.operations.Instantiate(ctx, owner)
+	return s.operationsOf(owner).Instantiate(ctx, owner)
 }
 
 // Terminate starts to delete what the last app context put into clusters.
 func (s *Service) Terminate(ctx context.Context, owner domain.Key) error {
-	if domain.OwnerNoun(owner) == domain.LogicalClouds {
-		return s.terminateCloud(ctx, owner)
-	}
-	return s.operations.Terminate(ctx, owner)
+	return s.operationsOf(owner).Terminate(ctx, owner)
 }
 
 // Stop ends the running operation in order: what is done stays done.
 func (s *Service) Stop(ctx context.Context, owner domain.Key) error {
-	if domain.OwnerNoun(owner) == domain.LogicalClouds {
-		return s.stopCloud(ctx, owner)
-	}
-	return s.operations.Stop(ctx, owner)
+	return s.operationsOf(owner).Stop(ctx, owner)
 }
 
 // Update brings an instance in line with what is described now. The revision is that of the instance then.
 func (s *Service) Update(ctx context.Context, owner domain.Key) (revision int, warnings []string, err error) {
-	if domain.OwnerNoun(owner) == domain.LogicalClouds {
-		return s.updateCloud(ctx, owner)
-	}
-	return s.operations.Update(ctx, owner)
+	return s.operationsOf(owner).Update(ctx, owner)
 }
 
 // Rollback brings the instance of a group back to a revision, which becomes a new one.

@@ -44,6 +44,8 @@ type rule struct {
 	gone func(s *Service, ctx context.Context, key domain.Key) error
 	// remark says what the user should know of a document that is stored as it was sent.
 	remark func(s *Service, ctx context.Context, o domain.Object) (warnings []string, err error)
+	// operations are those of owners that are not of app contexts alone.
+	operations func(s *Service) contextOperations
 	// attach checks an uploaded file and keeps it with o; file reads it back.
 	attach func(s *Service, ctx context.Context, o domain.Object, file []byte) error
 	file   func(s *Service, ctx context.Context, o domain.Object) ([]byte, error)
@@ -66,7 +68,7 @@ var rules = map[*domain.Noun]rule{
 	domain.Networks:         {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 	domain.ProviderNetworks: {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 
-	domain.LogicalClouds:     {fill: fillCloud, before: (*Service).mayChangeCloud, after: (*Service).wroteCloud, gone: (*Service).forgetInstances, orphan: fail.NotFound},
+	domain.LogicalClouds:     {operations: func(s *Service) contextOperations { return clouds{s} }, fill: fillCloud, before: (*Service).mayChangeCloud, after: (*Service).wroteCloud, gone: (*Service).forgetInstances, orphan: fail.NotFound},
 	domain.ClusterReferences: {before: (*Service).mayChangeMembers, after: (*Service).changedMembers, orphan: fail.NotFound, listOrphan: true},
 	domain.UserPermissions:   {before: (*Service).changePermission, after: (*Service).changedPermission, orphan: fail.NotFound, listOrphan: true},
 	domain.ClusterQuotas:     {before: (*Service).mayHaveQuotas, after: (*Service).changedCloud, orphan: fail.NotFound, listOrphan: true},
