@@ -70,6 +70,19 @@ func boundOf(left, own, after time.Duration) time.Duration {
 	return min(own+spare, indulgence*own)
 }
 
+// fitting are those of the parts that have the time for their fewest rounds, and the names of those that do not: what stands first in
+// the list is worth more.
+func fitting(parts []part, slowness float64, time time.Duration) (fit []part, without []string) {
+	for _, p := range parts {
+		if needs := p.takes(slowness, 0); needs <= time {
+			fit, time = append(fit, p), time-needs
+		} else {
+			without = append(without, p.name)
+		}
+	}
+	return fit, without
+}
+
 // few is how many of so many rounds there are, when this part of those that may be left out is had.
 func few(all, least int, rounds float64) int {
 	return least + int(rounds*float64(max(all-least, 0))+0.5)

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,18 @@ func TestRoundsFollowTheMachine(t *testing.T) {
 	require.Equal(t, 6, few(10, 2, 0.5))
 	require.Equal(t, 10, few(10, 2, 1))
 	require.Equal(t, 3, few(2, 3, 1), "never fewer than the fewest")
+}
+
+func TestASlowMachineLeavesOutTheLastParts(t *testing.T) {
+	all := []part{
+		{name: "first", share: share{10 * time.Minute, 4 * time.Minute}}, {name: "long", share: share{20 * time.Minute, 20 * time.Minute}},
+		{name: "short", share: share{3 * time.Minute, 2 * time.Minute}}, {name: "last", share: share{30 * time.Minute, 4 * time.Minute}},
+	}
+	for slowness, want := range map[float64]string{1: "", 2: "long", 4: "long last", 8: "long short last", 30: "first long short last"} {
+		fit, without := fitting(all, slowness, 38*time.Minute)
+		require.Equal(t, want, strings.Join(without, " "), "%g times slower", slowness)
+		require.Len(t, fit, len(all)-len(without))
+	}
 }
 
 func TestBoundsShareWhatThereIs(t *testing.T) {

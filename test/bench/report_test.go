@@ -80,38 +80,39 @@ func sized(all, least int) share {
 	return share{time.Duration(all) * time.Second, time.Duration(least) * time.Second}
 }
 
-// parts of the report. DROVER_BENCH_PARTS names those to measure, separated by commas; all when it is empty.
+// parts of the report, those first whose figures are worth most: a machine that has no time for all leaves out from the end.
+// DROVER_BENCH_PARTS names those to measure, separated by commas; all when it is empty.
 var parts = []part{
-	{"apply", sized(130, 45), apply, false},
-	{"latency", sized(60, 25), latencies, false},
-	{"scale", sized(250, 120), scale, false},
-	{"place", sized(110, 80), place, false},
-	{"render", sized(15, 5), returning(rendering), false},
-	{"latency-to-clusters", sized(90, 50), latency, false},
-	{"dead", sized(240, 100), dead, false},
-	{"releases", sized(170, 60), releases, false},
-	{"status", sized(120, 120), returning(answers), false},
-	{"noisy-project", sized(130, 50), noisyProject, false},
-	{"audit-verify", sized(10, 10), returning(auditVerify), false},
-	{"auth", sized(70, 70), returning(auth), false},
+	{"apply", sized(120, 80), apply, false},
+	{"scale", sized(330, 150), scale, false},
+	{"releases", sized(230, 75), releases, false},
 	{"stop", sized(130, 50), stopping, false},
-	{"update", sized(90, 45), updates, false},
-	{"vary", sized(160, 80), varying, false},
-	{"diff", sized(600, 600), returning(differing), true},
-	{"traced", sized(150, 150), returning(traced), false},
 	{"restart", sized(190, 120), restart, false},
-	{"cluster-status", sized(180, 180), clusterStatus, false},
+	{"dead", sized(240, 100), dead, false},
+	{"noisy-project", sized(130, 50), noisyProject, false},
+	{"auth", sized(70, 70), returning(auth), false},
+	{"audit-verify", sized(10, 10), returning(auditVerify), false},
+	{"latency", sized(60, 15), latencies, false},
+	{"latency-to-clusters", sized(90, 50), latency, false},
+	{"render", sized(15, 5), returning(rendering), false},
+	{"status", sized(120, 120), returning(answers), false},
 	{"combined-row", sized(15, 15), returning(onARow), false},
 	{"combined", sized(90, 90), combinedStatus, false},
+	{"page", sized(20, 20), returning(pageEvents), false},
+	{"page-fleet", sized(30, 30), returning(pageFleet), false},
 	{"workload-events", sized(90, 90), workloadEvents, false},
 	{"workload-matches", sized(80, 80), workloadMatches, false},
 	{"workload-latency", sized(60, 60), workloadLatency, false},
+	{"update", sized(90, 45), updates, false},
+	{"cluster-status", sized(180, 180), clusterStatus, false},
+	{"traced", sized(150, 150), returning(traced), false},
+	{"place", sized(200, 150), place, false},
+	{"vary", sized(160, 80), varying, false},
 	{"workload-pods", sized(60, 60), workloadPods, false},
 	{"tenant-agent", sized(60, 60), tenantAgentMemory, false},
 	{"workload-outage", sized(60, 60), workloadOutage, false},
 	{"workload-restart", sized(60, 60), workloadRestart, false},
-	{"page", sized(20, 20), returning(pageEvents), false},
-	{"page-fleet", sized(30, 30), returning(pageFleet), false},
+	{"diff", sized(600, 600), returning(differing), true},
 	{"ten-thousand", sized(900, 900), returning(tenThousand), true},
 	{"workers", sized(200, 200), returning(workers), true},
 	{"postgres", sized(200, 200), postgres, true},
@@ -138,6 +139,7 @@ type report struct {
 	Figures     []figure           `json:"figures"`
 	Failed      []string           `json:"failed"`  // parts, and why
 	Shorter     []string           `json:"shorter"` // parts with fewer rounds than planned
+	Without     []string           `json:"without"` // parts for which there was no time
 }
 
 // TestReport writes report.md and report.json into the folder that DROVER_BENCH names. It takes whole at the most, however slow the
@@ -149,13 +151,13 @@ func TestReport(t *testing.T) {
 	}
 	require.NoError(t, os.MkdirAll(folder, 0o755))
 	end := time.Now().Add(whole - reserve)
+	only := os.Getenv("DROVER_BENCH_PARTS")
 	var left []part
-	var shares []share
 	for _, p := range parts {
-		if !chosen(os.Getenv("DROVER_BENCH_PARTS"), p.name, p.onDemand) {
+		if !chosen(only, p.name, p.onDemand) {
 			continue
 		}
-		left, shares = append(left, p), append(shares, p.share)
+		left = append(left, p)
 		if p.onDemand { // it is not a part of the run that has to end in time
 			end = end.Add(indulgence * p.all)
 		}
@@ -167,6 +169,13 @@ func TestReport(t *testing.T) {
 	r.take("calibration", calibrated)
 	require.NotZero(t, c, "without a calibration no part knows how much it may measure")
 	slowness := c.slowness()
+	if only == "" { // who names a part wants it
+		left, r.Without = fitting(left, slowness, time.Until(end))
+	}
+	var shares []share
+	for _, p := range left {
+		shares = append(shares, p.share)
+	}
 	rounds := roundsFor(shares, slowness, time.Until(end))
 	r.Calibration = map[string]float64{
 		"clientgo_ms": millis(c.ClientGo), "child_ms": millis(c.Child), "fsync_ms": millis(c.Fsync), "slowness": slowness, "rounds": rounds,
@@ -236,6 +245,9 @@ func (r *report) text() string {
 	}
 	for _, what := range r.Shorter {
 		fmt.Fprintf(&b, "\n**Shorter**: %s\n", what)
+	}
+	if len(r.Without) > 0 {
+		fmt.Fprintf(&b, "\n**Without**, as this machine has no time for them in %s: DROVER_BENCH_PARTS=%s make bench\n", whole, strings.Join(r.Without, ","))
 	}
 	b.WriteString("\n## Goals\n\n| key | is | goal | met |\n|---|---|---|---|\n")
 	for _, f := range r.Figures {
