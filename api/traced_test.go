@@ -6,23 +6,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/propagation"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/drover-io/drover/internal/span/spantest"
 )
 
 // TestWhatACallerSaysOfItsTraceIsALink: who knows the id of somebody's trace puts nothing into it, whether it is known who asks or not, and does not
 // decide what is recorded.
 func TestWhatACallerSaysOfItsTraceIsALink(t *testing.T) {
-	spans := tracetest.NewSpanRecorder()
-	before, carrying := otel.GetTracerProvider(), otel.GetTextMapPropagator()
-	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))
-	otel.SetTextMapPropagator(propagation.TraceContext{}) // as the processes have it
-	t.Cleanup(func() {
-		otel.SetTracerProvider(before)
-		otel.SetTextMapPropagator(carrying)
-	})
+	spans := spantest.Record(t)
 	w := newWorld(t)
 	const theirs = "0af7651916cd43dd8448eb211c80319c"
 	for _, flags := range []string{"01", "00"} {

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/span"
+	"github.com/drover-io/drover/internal/span/spantest"
 	"github.com/drover-io/drover/internal/telemetry"
 	"github.com/drover-io/drover/workflows"
 )
@@ -118,7 +119,7 @@ func TestWhatIsHandedOverHasNotFailed(t *testing.T) {
 	shown(t, "") // the process measures
 	others := func() float64 { return ended("Unavailable") + ended(measure.Canceled) }
 	before, failed := ended(measure.HandedOver), others()
-	r := recording(t)
+	r := spantest.Record(t)
 	f := &failing{err: activities.ErrNotAtOnce}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // it is out of time

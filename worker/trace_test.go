@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
@@ -22,22 +19,12 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/span"
+	"github.com/drover-io/drover/internal/span/spantest"
 	"github.com/drover-io/drover/internal/telemetry"
 	"github.com/drover-io/drover/workflows"
 )
 
 const traced = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-
-// recording records the spans of a test. Such tests are not parallel: the recorder is the process's.
-func recording(t *testing.T) *tracetest.SpanRecorder {
-	t.Helper()
-	r := tracetest.NewSpanRecorder()
-	before := otel.GetTracerProvider()
-	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r)))
-	span.Record(true)
-	t.Cleanup(func() { span.Record(false); otel.SetTracerProvider(before) })
-	return r
-}
 
 // tracedRun is where workflows run whose spans are recorded.
 func tracedRun(t *testing.T) *testsuite.TestWorkflowEnvironment {
@@ -68,7 +55,7 @@ func TestTracesAreBounded(t *testing.T) {
 		"it is halted": {fails: func(int) bool { return true }, stopped: true, want: tracedLeaves},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, env := recording(t), tracedRun(t)
+			r, env := spantest.Record(t), tracedRun(t)
 			leaf := func(ctx workflow.Context, in activities.LeafInput) (*workflows.ClusterProgress, error) {
 				if c.stopped {
 					ctx.Done().Receive(ctx, nil)
@@ -124,7 +111,7 @@ func TestTracesAreBounded(t *testing.T) {
 
 // TestWhatGoesOnIsNoFailure: a watch goes on as a new run for ever.
 func TestWhatGoesOnIsNoFailure(t *testing.T) {
-	r, env := recording(t), tracedRun(t)
+	r, env := spantest.Record(t), tracedRun(t)
 	env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
 		return workflow.NewContinueAsNewError(ctx, workflows.WatchClustersName)
 	}, workflow.RegisterOptions{Name: workflows.WatchClustersName})

@@ -5,31 +5,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/span"
+	"github.com/drover-io/drover/internal/span/spantest"
 	"github.com/drover-io/drover/internal/universe"
 )
 
 // TestWhatATenantSaysOfItsTraceIsALink: a call is recorded in a trace of its own, and what is done for it, too; of who is no tenant nothing is recorded.
 func TestWhatATenantSaysOfItsTraceIsALink(t *testing.T) {
-	spans := tracetest.NewSpanRecorder()
-	before, carrying := otel.GetTracerProvider(), otel.GetTextMapPropagator()
-	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))
-	otel.SetTextMapPropagator(propagation.TraceContext{}) // as the processes have it
-	span.Record(true)
-	t.Cleanup(func() {
-		span.Record(false)
-		otel.SetTracerProvider(before)
-		otel.SetTextMapPropagator(carrying)
-	})
+	spans := spantest.Record(t)
 	const theirs = "0af7651916cd43dd8448eb211c80319c"
 	var inside trace.SpanContext
 	c := universe.NewWorkloadRuleServiceClient(tenantsBehind(t, func(ctx context.Context, _ *door.Request, _ door.Next) error {

@@ -74,6 +74,7 @@ var layers = []layer{
 			libs:  "github.com/google/go-cmp go.yaml.in/yaml/v3",
 			world: "os",
 		},
+		{pkg: "span/spantest", ours: "span", libs: "go.opentelemetry.io/otel"},
 		{pkg: "idptest", ours: "built", libs: "github.com/stretchr/testify", world: "context net/http net/http/cookiejar os os/exec syscall"},
 		{pkg: "built", world: "os"},
 		{pkg: "idle"},

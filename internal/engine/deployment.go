@@ -52,7 +52,8 @@ func (e *Engine) TakeOver(ctx context.Context, build string, force bool) (now, b
 	return build, before, nil
 }
 
-// awaitPollers asks knowsPollers until ctx ends: workers that have just begun to poll are known after some tenths of a second.
+// awaitPollers waits until Temporal knows that workers of a build poll all queues, which takes it some tenths of a second from when they
+// begin to. When ctx ends before that, the error is the last answer of knowsPollers.
 func awaitPollers(ctx context.Context, deployment client.WorkerDeploymentHandle, build string) error {
 	for {
 		err := knowsPollers(ctx, deployment, build)

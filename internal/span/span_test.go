@@ -5,11 +5,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/drover-io/drover/internal/span"
+	"github.com/drover-io/drover/internal/span/spantest"
 )
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -34,20 +32,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// recording records the spans of a test. Such tests are not parallel: the recorder is the process's.
-func recording(t *testing.T) *tracetest.SpanRecorder {
-	t.Helper()
-	r := tracetest.NewSpanRecorder()
-	before := otel.GetTracerProvider()
-	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r)))
-	span.Record(true)
-	t.Cleanup(func() { span.Record(false); otel.SetTracerProvider(before) })
-	return r
-}
-
 // TestSpansAreLimited: an app of 5,000 resources is no reason for 5,000 spans below one attempt.
 func TestSpansAreLimited(t *testing.T) {
-	r := recording(t)
+	r := spantest.Record(t)
 	ctx := span.Limited(span.Below(t.Context(), span.Parse(parent)))
 	for range 5000 {
 		if span.Allowed(ctx) {
