@@ -75,24 +75,30 @@ func TestUsageOfDocumentsWithoutASize(t *testing.T) {
 	require.InDelta(t, bytes, again, 3*500)
 }
 
-// BenchmarkUsage of a project with 10,000 documents of 4 KiB.
+// BenchmarkUsage is of a project with 500 documents of each size: it is to cost the same for all.
 func BenchmarkUsage(b *testing.B) {
-	s := storetest.Open(b, store.Config{})
-	composite := &domain.CompositeApp{Identity: domain.Identity{Parent: "projects/p"}, Metadata: domain.Metadata{Name: "ca"}}
-	composite.Spec.Version = "v1"
-	var creating errgroup.Group
-	creating.SetLimit(8)
-	for n := range 10_000 {
-		creating.Go(func() error {
-			app := &domain.App{Identity: domain.Identity{Parent: domain.KeyOf(composite)}, Metadata: domain.Metadata{Name: fmt.Sprint("a", n)}}
-			app.Description = strings.Repeat("d", 4<<10)
-			return s.Create(b.Context(), app)
+	const many = 500
+	for _, size := range []int{1 << 10, 16 << 10, 64 << 10} {
+		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
+			s := storetest.Open(b, store.Config{})
+			composite := &domain.CompositeApp{Identity: domain.Identity{Parent: "projects/p"}, Metadata: domain.Metadata{Name: "ca"}}
+			composite.Spec.Version = "v1"
+			var creating errgroup.Group
+			creating.SetLimit(8)
+			for n := range many {
+				creating.Go(func() error {
+					app := &domain.App{Identity: domain.Identity{Parent: domain.KeyOf(composite)}, Metadata: domain.Metadata{Name: fmt.Sprint("a", n)}}
+					app.Description = strings.Repeat("d", size)
+					return s.Create(b.Context(), app)
+				})
+			}
+			require.NoError(b, creating.Wait())
+			for b.Loop() {
+				documents, bytes, err := s.Usage(b.Context(), "projects/p")
+				require.NoError(b, err)
+				require.Equal(b, many, documents)
+				require.Greater(b, bytes, int64(many*size))
+			}
 		})
-	}
-	require.NoError(b, creating.Wait())
-	for b.Loop() {
-		documents, _, err := s.Usage(b.Context(), "projects/p")
-		require.NoError(b, err)
-		require.Equal(b, 10_000, documents)
 	}
 }
