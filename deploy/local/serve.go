@@ -59,7 +59,7 @@ func runTemporal(ctx context.Context, args []string, stdout io.Writer) error {
 }
 
 func runMongo(ctx context.Context, args []string, stdout io.Writer) error {
-	c := ferret.Config{Logger: slog.Default()}
+	c := ferret.Config{Beside: store.Beside(), Logger: slog.Default()}
 	fs := newFlags("mongo")
 	profiles := profileFlag(fs)
 	fs.StringVar(&c.Dir, "dir", "", "data `directory` (required)")
@@ -93,7 +93,7 @@ func runMongo(ctx context.Context, args []string, stdout io.Writer) error {
 func collections() (all []ferret.Collection) {
 	for _, c := range store.Collections() {
 		if !c.Part {
-			all = append(all, ferret.Collection{Name: c.Name, Indexes: c.Indexes})
+			all = append(all, ferret.Collection{Name: c.Name, Indexes: c.Indexes, Beside: c.Beside})
 		}
 	}
 	return all

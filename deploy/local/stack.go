@@ -28,6 +28,7 @@ import (
 	"github.com/drover-io/drover/internal/app"
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/workflows"
 )
 
@@ -176,7 +177,7 @@ func (k *stack) startServers(ctx context.Context, log *slog.Logger, say func(str
 	k.uiURL = server.UIURL()
 	say("Temporal         %s, Web UI %s", server.Addr(), k.uiURL)
 	db, err := ferret.Start(ctx, ferret.Config{
-		Dir: filepath.Join(k.data, "documents"), Database: "drover", Collections: collections(), Port: k.mongoPort, Logger: log,
+		Dir: filepath.Join(k.data, "documents"), Database: "drover", Collections: collections(), Beside: store.Beside(), Port: k.mongoPort, Logger: log,
 	})
 	if err != nil {
 		return err

@@ -18,6 +18,9 @@ type Collection struct {
 	// Indexes are the members of documents that queries use beside _id. Leaves and blobs, for example, are only asked for by _id and
 	// ranges of it.
 	Indexes []string
+	// Beside are whole numbers of 64 bits that queries by ranges of _id ask for, and for nothing else of documents. One index has them
+	// beside _id, so that no document is read for them, however long it is.
+	Beside []string
 	// Part says that it is one of many of which a store that has little needs few.
 	Part bool
 }
@@ -33,6 +36,9 @@ func Collections() []Collection {
 		if _, refers := n.New().(domain.Referrer); refers {
 			c.Indexes = append(c.Indexes, "refs")
 		}
+		if ofProjects(n) {
+			c.Beside = Beside()
+		}
 		all = append(all, c)
 	}
 	for _, name := range []string{contacts, watches, pulses, versions, probes, renewals, streams, settings, behind, sealsName, auditWriters, layouts} {
@@ -46,11 +52,20 @@ func Collections() []Collection {
 	return all
 }
 
+// Beside are the members that a Collection may have beside _id in an index.
+func Beside() []string { return []string{sizeMember, uploadedMember} }
+
 // EnsureIndexes makes the indexes of Collections. Doing it again changes nothing.
 func (s *Store) EnsureIndexes(ctx context.Context) error {
 	for _, c := range Collections() {
 		if err := s.ensureIndexes(ctx, c.Name, c.Indexes...); err != nil {
 			return err
+		}
+		if len(c.Beside) == 0 {
+			continue
+		}
+		if err := s.ensureIndex(ctx, c.Name, append([]string{"_id"}, c.Beside...)...); err != nil {
+			return fmt.Errorf("make index of sizes of %s: %w", c.Name, err)
 		}
 	}
 	return nil
@@ -67,9 +82,13 @@ func (s *Store) ensureIndexes(ctx context.Context, collection string, fields ...
 	return nil
 }
 
-func (s *Store) ensureIndex(ctx context.Context, collection, field string) error {
+func (s *Store) ensureIndex(ctx context.Context, collection string, fields ...string) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	_, err := s.db.Collection(collection).Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: field, Value: 1}}})
+	keys := make(bson.D, len(fields))
+	for i, f := range fields {
+		keys[i] = bson.E{Key: f, Value: 1}
+	}
+	_, err := s.db.Collection(collection).Indexes().CreateOne(ctx, mongo.IndexModel{Keys: keys})
 	return kindOf(err)
 }

@@ -26,7 +26,7 @@ const sealedMember = "sealed"
 // Members of documents that are there openly: queries and updates name them.
 var (
 	// A token's hash is that of 256 random bits; the bytes that were uploaded are counted (Usage).
-	openOfNouns     = []string{"_id", "refs", "parent", "revision", "hash", lastUsed, "uploaded", sizeMember}
+	openOfNouns     = []string{"_id", "refs", "parent", "revision", "hash", lastUsed, uploadedMember, sizeMember}
 	openOfInstances = []string{"_id", "revision", "owner", "status"}
 	openOfSessions  = []string{"_id", "revision", "expires"}
 )
@@ -36,6 +36,9 @@ const lastUsed = "lastUsed"
 
 // sizeMember is how many bytes a noun's document says, so that they can be counted and not read (Usage).
 const sizeMember = "size"
+
+// uploadedMember is how many bytes of files came with a noun's document (domain.Identity).
+const uploadedMember = "uploaded"
 
 // place is what the sealed members of a document are bound to.
 func place(collection, id string, revision int64) string {
@@ -107,28 +110,43 @@ func (s *Store) decode(collection string, document bson.Raw, into any) error {
 
 // decodeSealed decodes a document from what is sealed of it. What it has openly besides must be the same.
 func (s *Store) decodeSealed(collection string, document bson.Raw, into any) error {
+	opened, err := s.openDocument(collection, document)
+	if err != nil {
+		return err
+	}
+	if err := decode(opened.plain, into); err != nil || opened.beside == nil {
+		return err
+	}
+	return decode(opened.beside, into)
+}
+
+// openedDocument is what is sealed of a document, as it is stored and plain, the place that it is bound to, and what stands beside it, if
+// anything.
+type openedDocument struct {
+	place         string
+	sealed        []byte
+	plain, beside bson.Raw
+}
+
+func (s *Store) openDocument(collection string, document bson.Raw) (o openedDocument, err error) {
 	id, _ := document.Lookup("_id").StringValueOK()
 	value, err := document.LookupErr(sealedMember)
 	if err != nil {
-		return fail.New(fail.Internal, "%s %q is not sealed: who wrote it was not the product, or a version of it that sealed nothing", collection, id)
+		return o, fail.New(fail.Internal, "%s %q is not sealed: who wrote it was not the product, or a version of it that sealed nothing", collection, id)
 	}
 	_, data, ok := value.BinaryOK()
 	revision, _ := document.Lookup("revision").AsInt64OK()
 	if !ok {
-		return fail.New(fail.Internal, "%s %q is damaged", collection, id)
+		return o, fail.New(fail.Internal, "%s %q is damaged", collection, id)
 	}
-	plain, err := s.keys.OpenBytes(place(collection, id, revision), data)
-	if err != nil {
-		return fmt.Errorf("open %s %q: %w", collection, id, err)
+	o.place, o.sealed = place(collection, id, revision), data
+	if o.plain, err = s.keys.OpenBytes(o.place, data); err != nil {
+		return o, fmt.Errorf("open %s %q: %w", collection, id, err)
 	}
-	beside, err := openly(document, plain)
-	if err != nil {
-		return fail.Wrap(err, fail.Internal, "%s %q is damaged", collection, id)
+	if o.beside, err = openly(document, o.plain); err != nil {
+		return o, fail.Wrap(err, fail.Internal, "%s %q is damaged", collection, id)
 	}
-	if err := decode(plain, into); err != nil || beside == nil {
-		return err
-	}
-	return decode(beside, into)
+	return o, nil
 }
 
 // openly compares what a document has openly with what is sealed, and is what stands beside that, if anything.

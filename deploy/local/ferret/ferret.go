@@ -48,6 +48,9 @@ type Config struct {
 	// work, which would hold up all of them.
 	Database    string
 	Collections []Collection
+	// Beside are members of documents that are whole numbers of 64 bits wherever there are such members, and that collections of any database
+	// may have indexes for, after _id: a find below a prefix that wants no other members is answered from such an index.
+	Beside []string
 	// Port serves the wire protocol on 127.0.0.1. 0 means a free port.
 	Port int
 	// Logger receives warnings and errors about the database; nil means to
@@ -95,7 +98,7 @@ func Start(ctx context.Context, c Config) (_ *DB, err error) {
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	db.front = newFront(listener, backend, x, newLookups(dir), c.Logger)
+	db.front = newFront(listener, backend, x, newLookups(dir), c.Beside, c.Logger)
 	return db, nil
 }
 

@@ -36,6 +36,7 @@ type front struct {
 	backend  string // FerretDB's address
 	indexes  *indexes
 	lookups  *lookups
+	beside   []string // members that are numbers, see Config
 	log      *slog.Logger
 
 	write sync.Mutex // held by the one command that changes documents
@@ -55,8 +56,8 @@ const slow = time.Second
 // connections for all clients.
 const maxUpdates = 50
 
-func newFront(l net.Listener, backend string, x *indexes, ids *lookups, log *slog.Logger) *front {
-	f := &front{listener: l, backend: backend, indexes: x, lookups: ids, log: log}
+func newFront(l net.Listener, backend string, x *indexes, ids *lookups, beside []string, log *slog.Logger) *front {
+	f := &front{listener: l, backend: backend, indexes: x, lookups: ids, beside: beside, log: log}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	f.clients.Go(f.accept)
 	return f

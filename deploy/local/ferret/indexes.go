@@ -14,6 +14,15 @@ import (
 // idColumn is a document's _id as FerretDB spells it in queries.
 const idColumn = `_ferretdb_sjson->'$._id'`
 
+// indexColumns are members of documents as FerretDB spells them in the indexes that clients ask for.
+func indexColumns(members []string) []string {
+	columns := make([]string, len(members))
+	for i, m := range members {
+		columns[i] = fmt.Sprintf(`_ferretdb_sjson->%q`, m)
+	}
+	return columns
+}
+
 // usable finds the tables that have an index on the column that is the argument.
 const usable = `SELECT tbl_name FROM sqlite_schema WHERE type = 'index' AND instr(sql, '(' || ? || ')') > 0`
 

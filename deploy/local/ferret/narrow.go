@@ -12,6 +12,7 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -27,6 +28,8 @@ import (
 //     other command that changes documents is let through meanwhile.
 //   - A find of _ids between "prefix/" and "prefix0", or of some _ids: which there are is read from SQLite's index, and the documents one
 //     by one, when they are few in comparison to all.
+//   - A find below a prefix that wants nothing but ids, and numbers that an index has beside them (Config.Beside): the index has it all,
+//     and no document is read.
 //
 // What it does not understand it passes on as it is.
 
@@ -137,7 +140,8 @@ func conditionsOf(filter bson.Raw) (id bson.RawValue, conditions []bson.RawEleme
 	return id, conditions
 }
 
-// matches says whether a document fits all conditions, as far as those are known here: equal, not there, less, and one of several.
+// matches says whether a document fits all conditions, as far as those are known here: equal, not there, less, and one of several. Of
+// binary data only whether they are equal is known.
 func matches(document bson.Raw, conditions []bson.RawElement) (fits, known bool) {
 	fits = true
 	for _, c := range conditions {
@@ -212,6 +216,9 @@ func memberOf(document bson.Raw, path string) (is bson.RawValue, plain bool) {
 func matchesOne(is bson.RawValue, c bson.RawElement) (fits, known bool) {
 	if c.Value().Type == bson.TypeNull {
 		return is.Type == 0 || is.Type == bson.TypeNull, true
+	}
+	if c.Value().Type == bson.TypeBinary {
+		return is.Type == bson.TypeBinary && bytes.Equal(is.Value, c.Value().Value), true
 	}
 	operators, ok := c.Value().DocumentOK()
 	if !ok {
@@ -400,6 +407,11 @@ func (f *front) narrowFind(backend net.Conn, c command, request []byte) ([]byte,
 	if binary.LittleEndian.Uint32(body) != uint32(len(body)) { // something follows
 		return nil, nil
 	}
+	if members, ok := f.besideIDs(projection); ok {
+		if batch := f.lookups.beside(f.ctx, c.database, c.collection, filter, members, limit); batch != nil {
+			return answer(request, cursorOf(c, batch))
+		}
+	}
 	ids, ok := f.lookups.ids(f.ctx, c.database, c.collection, filter)
 	if !ok {
 		return nil, nil
@@ -419,12 +431,38 @@ func (f *front) narrowFind(backend net.Conn, c command, request []byte) ([]byte,
 	if err != nil {
 		return nil, err
 	}
+	return answer(request, cursorOf(c, found))
+}
+
+// cursorOf is the answer to a find that has all that there is.
+func cursorOf(c command, found []bson.Raw) bson.D {
 	batch := make(bson.A, len(found))
 	for i := range found {
 		batch[i] = found[i]
 	}
 	cursor := bson.D{{Key: "firstBatch", Value: batch}, {Key: "id", Value: int64(0)}, {Key: "ns", Value: c.database + "." + c.collection}}
-	return answer(request, bson.D{{Key: "cursor", Value: cursor}, {Key: "ok", Value: 1.0}})
+	return bson.D{{Key: "cursor", Value: cursor}, {Key: "ok", Value: 1.0}}
+}
+
+// besideIDs are the members that a projection wants beside _id; false when it wants others than those that indexes have.
+func (f *front) besideIDs(projection bson.Raw) (members []string, ok bool) {
+	elements, err := projection.Elements()
+	if err != nil || len(elements) == 0 {
+		return nil, false
+	}
+	for _, e := range elements {
+		if n, kind := kindOf(e.Value()); kind != number || n != 1 {
+			return nil, false
+		}
+		switch {
+		case e.Key() == "_id":
+		case slices.Contains(f.beside, e.Key()):
+			members = append(members, e.Key())
+		default:
+			return nil, false
+		}
+	}
+	return members, true
 }
 
 // lookups says which _ids there are, from SQLite's index.
@@ -471,7 +509,7 @@ func (l *lookups) ids(ctx context.Context, database, collection string, filter b
 		return among, len(among) <= most
 	}
 	found, err := file.QueryContext(ctx, fmt.Sprintf(`SELECT %s FROM %q WHERE %[1]s > ? AND %[1]s < ? LIMIT ?`, idColumn, table),
-		`"`+prefix+`/`, `"`+prefix+`0`, most+1)
+		`"`+prefix+`/`, `"`+prefix+`0`, most+2) // with what is left out below, one more than may be
 	if err != nil {
 		return nil, false
 	}
@@ -488,6 +526,95 @@ func (l *lookups) ids(ctx context.Context, database, collection string, filter b
 	}
 	slices.Sort(ids)
 	return ids, found.Err() == nil && len(ids) <= most
+}
+
+// mostBeside bounds what is answered from an index in one message, and elementHead what stands before each document in it.
+const (
+	mostBeside  = maxMessage / 2
+	elementHead = 10
+)
+
+// beside are the ids below a prefix with numbers that an index has beside them, as documents, sorted by id; nil when the filter is of another
+// kind, the answer would be too long, or SQLite does not know. Where there is no such index they are right all the same, and take long.
+func (l *lookups) beside(ctx context.Context, database, collection string, filter bson.Raw, members []string, limit int) []bson.Raw {
+	prefix, among, ok := wanted(filter)
+	if !ok || among != nil {
+		return nil
+	}
+	file, table, err := l.table(ctx, database, collection)
+	if err != nil {
+		return nil
+	}
+	rows, err := file.QueryContext(ctx, besideQuery(table, members), `"`+prefix+`/`, `"`+prefix+`0`)
+	if err != nil {
+		return nil
+	}
+	defer rows.Close()
+	type document struct {
+		id  string
+		raw bson.Raw
+	}
+	var found []document
+	size, text, values := 0, "", make([]*string, len(members))
+	into := []any{&text}
+	for i := range values {
+		into = append(into, &values[i])
+	}
+	for rows.Next() {
+		var d document
+		if rows.Scan(into...) != nil || json.Unmarshal([]byte(text), &d.id) != nil {
+			return nil
+		}
+		if d.id == prefix+"/" {
+			continue
+		}
+		if d.raw, err = besideID(d.id, members, values); err != nil {
+			return nil
+		}
+		if size += len(d.raw) + elementHead; size > mostBeside {
+			return nil
+		}
+		found = append(found, d)
+	}
+	if rows.Err() != nil {
+		return nil
+	}
+	slices.SortFunc(found, func(a, b document) int { return strings.Compare(a.id, b.id) })
+	if limit > 0 {
+		found = found[:min(limit, len(found))]
+	}
+	all := make([]bson.Raw, len(found))
+	for i := range found {
+		all[i] = found[i].raw
+	}
+	return all
+}
+
+// besideID is a document with its _id and numbers, as SQLite spells them; what is missing is missing.
+func besideID(id string, members []string, values []*string) (bson.Raw, error) {
+	start, document := bsoncore.AppendDocumentStart(nil)
+	document = bsoncore.AppendStringElement(document, "_id", id)
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		n, err := strconv.ParseInt(*v, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		document = bsoncore.AppendInt64Element(document, members[i], n)
+	}
+	document, err := bsoncore.AppendDocumentEnd(document, start)
+	return bson.Raw(document), err
+}
+
+// besideQuery asks for _id and members in a range of _id. Its expressions are spelled as those of the index: else SQLite reads documents.
+func besideQuery(table string, members []string) string {
+	if len(members) == 0 {
+		return fmt.Sprintf(`SELECT %s FROM %q WHERE %[1]s > ? AND %[1]s < ?`, idColumn, table)
+	}
+	columns := indexColumns(append([]string{"_id"}, members...))
+	return fmt.Sprintf(`SELECT %s FROM %q WHERE %[3]s > ? AND %[3]s < ?`, strings.Join(columns, ", "), table, columns[0])
 }
 
 // table is where SQLite has a collection.

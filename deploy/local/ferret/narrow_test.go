@@ -1,13 +1,20 @@
 package ferret_test
 
 import (
+	"database/sql"
 	"fmt"
+	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/drover-io/drover/deploy/local/ferret"
 )
 
 // TestConditionsBesideAnID: an update with an _id and more meets a document if and only if that fits, whether the front knows the
@@ -52,6 +59,11 @@ func TestConditionsBesideAnID(t *testing.T) {
 		{bson.D{{Key: "list", Value: "b"}}, 1},
 		{bson.D{{Key: "list", Value: "c"}}, 0},
 		{bson.D{{Key: "sealed", Value: []byte{1, 2}}}, 1},
+		{bson.D{{Key: "sealed", Value: []byte{1, 3}}}, 0},
+		{bson.D{{Key: "sealed", Value: bson.Binary{Subtype: 5, Data: []byte{1, 2}}}}, 0},
+		{bson.D{{Key: "sealed", Value: "AQI="}}, 0},
+		{bson.D{{Key: "text", Value: []byte("abc")}}, 0},
+		{bson.D{{Key: "missing", Value: []byte{1, 2}}}, 0},
 		{bson.D{{Key: "turn.began", Value: lt(11)}}, 1},
 		{bson.D{{Key: "turn.began", Value: lt(10)}}, 0},
 		{bson.D{{Key: "turn.began", Value: lt("z")}}, 0},
@@ -153,4 +165,119 @@ func TestFindsOfSomeIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	same("made anew", ids(below("q")), []string{"q/new"})
+}
+
+// TestNumbersBesideIDs are answered from an index, and are what FerretDB would answer.
+func TestNumbersBesideIDs(t *testing.T) {
+	for name, config := range map[string]ferret.Config{
+		"a collection of the start":        {Database: "test", Collections: []ferret.Collection{{Name: "documents", Beside: []string{"size", "more"}}}},
+		"one that a client has made":       {},
+		"one that has no index but on _id": {Database: "test", Collections: []ferret.Collection{{Name: "documents"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config.Dir, config.Beside = t.TempDir(), []string{"size", "more"}
+			c := connect(t, start(t, config).URI()).Database("test").Collection("documents")
+			if config.Collections == nil {
+				if _, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "_id", Value: 1}, {Key: "size", Value: 1}, {Key: "more", Value: 1}}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, d := range []bson.M{
+				{"_id": "q/b", "size": int64(1) << 40, "more": int64(0), "text": "x"}, {"_id": "q/a\"b", "size": int64(-2)}, {"_id": "q/", "size": int64(9)},
+				{"_id": "q/a", "more": int64(3)}, {"_id": "q0", "size": int64(9)}, {"_id": "q", "size": int64(9)}, {"_id": "q/Ä"},
+			} {
+				if _, err := c.InsertOne(t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			below := bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: "q/"}, {Key: "$lt", Value: "q0"}}}}
+			want := []bson.M{{"_id": "q/a", "more": int64(3)}, {"_id": "q/a\"b", "size": int64(-2)}, {"_id": "q/b", "size": int64(1) << 40, "more": int64(0)}, {"_id": "q/Ä"}}
+			both := options.Find().SetProjection(bson.M{"size": 1, "more": 1}).SetSort(bson.M{"_id": 1})
+			if got := mustFind(t, c, below, both); !reflect.DeepEqual(got, want) {
+				t.Errorf("both: %v, not %v", got, want)
+			}
+			if got := mustFind(t, c, below, both, options.Find().SetLimit(2)); !reflect.DeepEqual(got, want[:2]) {
+				t.Errorf("the first two: %v, not %v", got, want[:2])
+			}
+			one := mustFind(t, c, below, options.Find().SetProjection(bson.M{"_id": 1, "size": 1}).SetSort(bson.M{"_id": 1}))
+			if len(one) != 4 || one[2]["size"] != int64(1)<<40 || one[2]["more"] != nil {
+				t.Errorf("one: %v", one)
+			}
+			ids := mustFind(t, c, below, options.Find().SetProjection(bson.M{"_id": 1}).SetSort(bson.M{"_id": 1}))
+			if len(ids) != 4 || len(ids[0]) != 1 || ids[1]["_id"] != "q/a\"b" {
+				t.Errorf("ids: %v", ids)
+			}
+			if got := mustFind(t, c, below, options.Find().SetProjection(bson.M{"text": 1}).SetSort(bson.M{"_id": 1})); len(got) != 4 || got[2]["text"] != "x" {
+				t.Errorf("what is in no index: %v", got)
+			}
+			if got := mustFind(t, c, below, options.Find().SetProjection(bson.M{"_id": 0, "size": 1}).SetSort(bson.M{"_id": 1})); len(got) != 4 || len(got[0]) != 0 {
+				t.Errorf("without ids: %v", got)
+			}
+			// A member of another kind than promised is FerretDB's to answer.
+			if _, err := c.InsertOne(t.Context(), bson.M{"_id": "q/c", "size": 1.5}); err != nil {
+				t.Fatal(err)
+			}
+			if got := mustFind(t, c, below, both); len(got) != 5 || got[3]["size"] != 1.5 {
+				t.Errorf("with a part: %v", got)
+			}
+		})
+	}
+}
+
+// TestNoDocumentIsReadForWhatIsBesideItsID: SQLite computes nothing from a document for it.
+func TestNoDocumentIsReadForWhatIsBesideItsID(t *testing.T) {
+	members := []string{"size", "more"}
+	for name, at := range map[string]ferret.Config{
+		"a collection of the start":  {Database: "test", Collections: []ferret.Collection{{Name: "documents", Beside: members}}},
+		"one that a client has made": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at.Dir = t.TempDir()
+			c := connect(t, start(t, at).URI()).Database("test").Collection("documents")
+			if _, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "_id", Value: 1}, {Key: "size", Value: 1}, {Key: "more", Value: 1}}}); err != nil {
+				t.Fatal(err)
+			}
+			db, err := sql.Open("sqlite", "file:"+filepath.Join(at.Dir, "test.sqlite")+"?mode=ro")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			var table string
+			if err := db.QueryRowContext(t.Context(), "SELECT table_name FROM _ferretdb_collections").Scan(&table); err != nil {
+				t.Fatal(err)
+			}
+			for _, wanted := range [][]string{members, members[:1], nil} {
+				if steps := functions(t, db, ferret.BesideQuery(table, wanted)); steps != 0 {
+					t.Errorf("%v: %d steps compute something from a document", wanted, steps)
+				}
+			}
+			if functions(t, db, ferret.BesideQuery(table, []string{"text"})) == 0 {
+				t.Error("what is in no index is computed, and this test does not see it")
+			}
+		})
+	}
+}
+
+// functions is how many steps of a query compute a function.
+func functions(t *testing.T, db *sql.DB, query string) (n int) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN "+query, "a", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var opcode string
+		var rest any
+		if err := rows.Scan(&rest, &opcode, &rest, &rest, &rest, &rest, &rest, &rest); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(opcode, "Function") {
+			n++
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

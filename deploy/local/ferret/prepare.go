@@ -19,6 +19,8 @@ type Collection struct {
 	// Indexes are members that clients ask for indexes on, beside that on _id. Nothing is made for them: FerretDB says that there
 	// are such indexes, and asks SQLite for nothing but _id.
 	Indexes []string
+	// Beside are members that an index has beside _id (see Config.Beside).
+	Beside []string
 }
 
 // prepare makes the collections that a database does not have, before FerretDB opens its file, and returns the names of those
@@ -95,9 +97,18 @@ func (c *Collection) create(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, fmt.Sprintf(`CREATE UNIQUE INDEX %q ON %q (%s)`, table+"__id_", table, idColumn)); err != nil {
 		return err
 	}
+	if len(c.Beside) > 0 {
+		columns := strings.Join(indexColumns(append([]string{"_id"}, c.Beside...)), ", ")
+		if _, err := tx.ExecContext(ctx, fmt.Sprintf(`CREATE INDEX %q ON %q (%s)`, table+"_"+c.besideName(), table, columns)); err != nil {
+			return err
+		}
+	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO _ferretdb_collections (name, table_name, settings) VALUES (?, ?, ?)`, c.Name, table, settings)
 	return err
 }
+
+// besideName is what clients call the index on _id and what is beside it.
+func (c *Collection) besideName() string { return "_id_1_" + strings.Join(c.Beside, "_1_") + "_1" }
 
 // settings are what FerretDB keeps of a collection.
 func (c *Collection) settings() (string, error) {
@@ -113,6 +124,13 @@ func (c *Collection) settings() (string, error) {
 	indexes := []index{{Name: "_id_", Key: []field{{Field: "_id"}}, Unique: true}}
 	for _, member := range c.Indexes {
 		indexes = append(indexes, index{Name: member + "_1", Key: []field{{Field: member}}})
+	}
+	if len(c.Beside) > 0 {
+		beside := index{Name: c.besideName(), Key: []field{{Field: "_id"}}}
+		for _, member := range c.Beside {
+			beside.Key = append(beside.Key, field{Field: member})
+		}
+		indexes = append(indexes, beside)
 	}
 	data, err := json.Marshal(map[string]any{"uuid": newUUID(), "indexes": indexes, "cappedSize": 0, "cappedDocuments": 0})
 	return string(data), err
