@@ -34,6 +34,8 @@ type border struct {
 	account *account
 	cluster string                // URL of the cluster's side
 	first   func(r *http.Request) // is told of what the cluster is asked before it is; nil for nobody
+	// lost says of a write whether its answer is lost; nil for none.
+	lost func(r *http.Request) bool
 
 	mu      sync.Mutex
 	command *exec.Cmd
@@ -123,6 +125,10 @@ func (b *border) pass(where string, out http.ResponseWriter, r *http.Request, to
 	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "selfsubject") {
 		to.ServeHTTP(out, r)
 		return
+	}
+	if b.lost != nil && b.lost(r) {
+		to.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
 	}
 	b.mu.Lock()
 	b.writes++

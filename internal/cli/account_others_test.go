@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -263,6 +264,151 @@ func TestAnAddAfterRightsWereTakenAway(t *testing.T) {
 	b.first = nil
 	a.done(add("--groups", "example.net")...)
 	require.Contains(t, a.groups(), "example.net")
+}
+
+// once is true for the first write of a method to what has this in its path.
+func once(method, path string) func(r *http.Request) bool {
+	var met atomic.Bool
+	return func(r *http.Request) bool {
+		return r.Method == method && strings.Contains(r.URL.Path, path) && met.CompareAndSwap(false, true)
+	}
+}
+
+// TestARoleWhoseAnswerIsLost has got its rights, and whoever asked has been told nothing: it has the rights afterwards that it had before.
+func TestARoleWhoseAnswerIsLost(t *testing.T) {
+	for before, make := range map[string]func(a *account){
+		"none":           func(*account) {},
+		"without rights": func(a *account) { a.role(a.installation(), nil) },
+		"finished":       func(a *account) { a.done(append([]string{"cluster", "add"}, a.at...)...) },
+	} {
+		t.Run(before, func(t *testing.T) {
+			t.Parallel()
+			b := newBorder(t)
+			a := b.account
+			make(a)
+			var done atomic.Bool
+			patched := once(http.MethodPatch, "/clusterroles/"+a.name)
+			b.lost = func(r *http.Request) bool {
+				met := patched(r)
+				done.CompareAndSwap(false, met)
+				return met
+			}
+			add := append(append([]string{"cluster", "add"}, a.at...), "--groups", "example.com")
+			r := a.run(add...)
+			require.NotZero(t, r.code)
+			require.Contains(t, r.err, "make the ClusterRole "+a.name)
+			require.True(t, done.Load())
+			switch before {
+			case "none":
+				require.False(t, a.has("clusterroles"))
+			case "without rights":
+				require.Zero(t, a.rules())
+			default:
+				require.NotContains(t, a.groups(), "example.com")
+				require.True(t, a.works())
+			}
+			a.done(add...)
+			require.Contains(t, a.groups(), "example.com")
+			require.True(t, a.works())
+		})
+	}
+}
+
+// TestATokenThatIsNotIssued leaves nothing behind: no ServiceAccount, and not the rights that the role has got for it.
+func TestATokenThatIsNotIssued(t *testing.T) {
+	for step, fails := range map[string]func(a *account) func(*http.Request) bool{
+		"the ServiceAccount is refused": func(a *account) func(*http.Request) bool {
+			return once(http.MethodPost, "/namespaces/"+a.name+"/serviceaccounts")
+		},
+		"the binding is refused": func(a *account) func(*http.Request) bool {
+			return once(http.MethodPatch, "/clusterrolebindings/"+a.name)
+		},
+		"the token is refused": func(*account) func(*http.Request) bool { return once(http.MethodPost, "/token") },
+		"the binding's answer is lost": func(a *account) func(*http.Request) bool {
+			return once(http.MethodPatch, "/clusterrolebindings/"+a.name)
+		},
+		"the token's answer is lost": func(*account) func(*http.Request) bool { return once(http.MethodPost, "/token") },
+	} {
+		for _, known := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/known=%t", step, known), func(t *testing.T) {
+				t.Parallel()
+				b := newBorder(t)
+				a := b.account
+				accounts, groups := 0, []string(nil)
+				if known {
+					a.done(append([]string{"cluster", "add"}, a.at...)...)
+					accounts, groups = 1, a.groups()
+				}
+				failing := fails(a)
+				if strings.HasSuffix(step, "lost") {
+					b.lost = failing
+				} else {
+					b.first = func(r *http.Request) {
+						if failing(r) {
+							r.Header.Set("Authorization", "Bearer of-nobody")
+						}
+					}
+				}
+				add := append(append([]string{"cluster", "add"}, a.at...), "--groups", "example.com")
+				r := a.run(add...)
+				require.NotZero(t, r.code)
+				require.NotContains(t, r.err, "could not be taken away again")
+				list, err := a.serviceAccounts().List(t.Context(), metav1.ListOptions{LabelSelector: "drover.io/account=" + a.name})
+				require.NoError(t, err)
+				require.Len(t, list.Items, accounts)
+				if known {
+					require.Equal(t, groups, a.groups())
+					require.True(t, a.works())
+				} else {
+					require.False(t, a.has("clusterroles"))
+				}
+				if a.has("clusterrolebindings") {
+					binding, err := a.of("clusterrolebindings").Get(t.Context(), a.name, metav1.GetOptions{})
+					require.NoError(t, err)
+					subjects, _, err := unstructured.NestedSlice(binding.Object, "subjects")
+					require.NoError(t, err)
+					require.Len(t, subjects, accounts)
+				}
+				b.first, b.lost = nil, nil
+				a.done(add...)
+				require.True(t, a.works())
+			})
+		}
+	}
+}
+
+// TestWhoMayComeByATokenIsNamed: a RoleBinding in the namespace of the accounts by which somebody may make tokens, or Pods. Nothing is refused for it.
+func TestWhoMayComeByATokenIsNamed(t *testing.T) {
+	a := newAccount(t)
+	a.done(append([]string{"cluster", "add"}, a.at...)...)
+	in := func(resource string) dynamic.ResourceInterface { return a.of(resource).Namespace(a.name) }
+	for name, verb := range map[string]string{"maker": "create", "reader": "get"} {
+		_, err := in("roles").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": rbac + "/v1", "kind": "Role", "metadata": map[string]any{"name": name},
+			"rules": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{verb}}},
+		}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	bind := func(kind, role string) {
+		_, err := in("rolebindings").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": rbac + "/v1", "kind": "RoleBinding", "metadata": map[string]any{"name": role},
+			"roleRef": map[string]any{"apiGroup": rbac, "kind": kind, "name": role}, "subjects": []any{devils},
+		}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	check := append([]string{"cluster", "check"}, a.at...)
+	bind("Role", "reader")
+	bind("Role", "of-nothing")
+	a.done(check...)
+	bind("Role", "maker")
+	bind("ClusterRole", "cluster-admin")
+	r := a.run(check...)
+	require.Equal(t, 1, r.code, r.out+r.err)
+	require.Contains(t, r.out, "  RoleBinding "+a.name+"/maker of Role maker for Group devils, who may create pods there\n")
+	require.Contains(t, r.out, "  RoleBinding "+a.name+"/cluster-admin of ClusterRole cluster-admin for Group devils, who may create serviceaccounts/token there\n")
+	require.NotContains(t, r.out, "reader")
+	require.NotContains(t, r.out, "of-nothing")
+	a.done(append([]string{"cluster", "rotate"}, a.at...)...)
 }
 
 // TestAClusterOfAnotherKubeconfigHasNoAccountYet: what is there by its name was made by somebody else, though the cluster is registered. Nobody has a token

@@ -503,32 +503,20 @@ func (s *session) deleteKey(ctx context.Context, api *client.API, f *deleteFlags
 			return "", err
 		}
 	}
-	if f.dryRun {
-		if _, err := api.Get(ctx, n, key); err != nil {
-			return "", err
-		}
-		return "would be deleted (dry run)", nil
+	var left []string
+	var err error
+	done := "deleted"
+	switch {
+	case f.dryRun:
+		done = "would be deleted (dry run)"
+		_, err = api.Get(ctx, n, key)
+	case f.unreadable:
+		left, err = api.Discard(ctx, key, f.abandon)
+	case f.abandon:
+		left, err = api.Abandon(ctx, key)
+	default:
+		left, err = api.Remove(ctx, key)
 	}
-	if f.unreadable {
-		left, err := api.Discard(ctx, key, f.abandon)
-		s.warn(left)
-		if f.missing && fail.Is(err, fail.NotFound) {
-			return "is not there", nil
-		}
-		if err != nil {
-			return "", err
-		}
-		return "deleted", nil
-	}
-	if f.abandon {
-		left, err := api.Abandon(ctx, key)
-		s.warn(left)
-		if err != nil {
-			return "", err
-		}
-		return "deleted", nil
-	}
-	left, err := api.Remove(ctx, key)
 	s.warn(left)
 	if f.missing && fail.Is(err, fail.NotFound) {
 		return "is not there", nil
@@ -536,7 +524,7 @@ func (s *session) deleteKey(ctx context.Context, api *client.API, f *deleteFlags
 	if err != nil {
 		return "", err
 	}
-	return "deleted", nil
+	return done, nil
 }
 
 // takeOut terminates an owner where it has something in clusters; with --terminate it waits for that.

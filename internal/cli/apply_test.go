@@ -203,6 +203,11 @@ func TestDelete(t *testing.T) {
 	require.Contains(t, w.done("delete", "project", "demo", "--cascade"), "deployment-intent-groups/web/intents/bound deleted\n")
 	require.Equal(t, 3, w.run("get", "project", "demo").code)
 	require.Empty(t, w.done("delete", "app", "sink", "--ignore-not-found"))
+	const none = "cluster-providers/none/clusters/none"
+	for _, more := range [][]string{nil, {"--abandon"}, {"--dry-run"}} { // its path is no question
+		require.Equal(t, 3, w.run(append([]string{"delete", "cluster", none}, more...)...).code, "%v", more)
+		require.Equal(t, none+" is not there\n", w.done(append([]string{"delete", "cluster", none, "--ignore-not-found"}, more...)...), "%v", more)
+	}
 }
 
 // TestDeleteSaysWhatStays in clusters of a group whose terminate has not come to its end.

@@ -139,7 +139,7 @@ type checkedAccount struct {
 	Name            string   `json:"name"`
 	There           bool     `json:"there"`
 	ServiceAccounts []string `json:"serviceAccounts"`   // each has a token, and more than one when a rotate did not come to its end
-	Others          []string `json:"others,omitempty"`  // who else has its rights, or a token of it
+	Others          []string `json:"others,omitempty"`  // who else has its rights, or a token of it, or may come by one
 	Problem         string   `json:"problem,omitempty"` // such as that it is somebody else's
 }
 
@@ -208,7 +208,7 @@ func (s *session) checkAccount(ctx context.Context, api *client.API, key domain.
 	if err == nil {
 		var others *kube.Others
 		if others, err = o.Others(ctx); others != nil { // beside an error what was seen before it
-			a.Others = slices.Concat(others.Lasting, others.Ending)
+			a.Others = slices.Concat(others.Lasting, others.Ending, others.Near)
 		}
 	}
 	if err != nil {
@@ -268,7 +268,7 @@ func (s *session) sayCluster(c *checked) {
 		line("Account", "%s, with %d token", a.Name, len(a.ServiceAccounts))
 	}
 	if a := c.Account; a != nil && len(a.Others) > 0 {
-		line("Others", "have its rights, or a token of it:")
+		line("Others", "have its rights, or a token of it, or may come by one:")
 		for _, one := range a.Others {
 			fmt.Fprintf(s.Out, "  %s\n", printable(one))
 		}

@@ -302,9 +302,10 @@ func (o *Owned) Make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.raised = nil
 	role, err := o.applyRole(ctx, f.role)
 	if err != nil {
-		return err
+		return o.unanswered(ctx, f.role, err)
 	}
 	o.raised = &raise{bound: bound, before: f.role, now: role}
 	// From here on only who has all these rights may bind the role. Who did so since the first look had to be as fast as this.
@@ -382,6 +383,28 @@ func (o *Owned) still(ctx context.Context, f *found) error {
 		return nil
 	}
 	return fail.New(fail.Conflict, "while the account %s got its rights in the cluster, somebody has given them to others: ClusterRoleBinding %s for %s; find out who it was", o.Name, o.Name, strings.Join(who, ", "))
+}
+
+// unanswered is for a ClusterRole that could not be written, and says why. Where the cluster has not refused, it may have done it all the same, as its answer
+// may have been lost: what the role has got then is taken away again.
+func (o *Owned) unanswered(ctx context.Context, before *rbacv1.ClusterRole, why error) error {
+	if !fail.Is(why, fail.Unavailable) && !fail.Is(why, fail.Timeout) && !fail.Is(why, fail.Internal) && ctx.Err() == nil {
+		return why
+	}
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), accountCall)
+	defer cancel()
+	role, err := o.client.RbacV1().ClusterRoles().Get(look, o.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return why
+	case err != nil:
+		err = o.failed(err, "look for the ClusterRole %s", o.Name)
+		return fail.Wrap(errors.Join(why, err), fail.KindOf(why), "%s; it may have got its rights all the same, so run it again: %s", fail.TextOf(why), fail.TextOf(err))
+	case before == nil && !o.has(role), before != nil && (role.UID != before.UID || role.ResourceVersion == before.ResourceVersion):
+		return why
+	}
+	o.raised = &raise{before: before, now: role}
+	return o.lowered(ctx, why)
 }
 
 // lowered takes away again what Make has given, and says why.
@@ -543,7 +566,7 @@ func (o *Owned) apply(ctx context.Context, resource, group string, object map[st
 }
 
 // Issue makes a ServiceAccount, gives it the rights, and has a token made of it, which is good when this returns. Those before it stay good
-// until Revoke.
+// until Revoke. Of what fails nothing is left: neither the ServiceAccount, nor the rights that Make has given the role.
 func (o *Owned) Issue(ctx context.Context) (*Issued, error) {
 	f, err := o.find(ctx)
 	if err == nil {
@@ -552,11 +575,20 @@ func (o *Owned) Issue(ctx context.Context) (*Issued, error) {
 	if err != nil {
 		return nil, o.lowered(ctx, err)
 	}
-	o.raised = nil
 	made, err := o.newAccount(ctx)
 	if err != nil {
-		return nil, err
+		return nil, o.lowered(ctx, err)
 	}
+	issued, err := o.issueFor(ctx, f, made)
+	if err != nil {
+		return nil, o.lowered(ctx, o.unmade(ctx, made, err))
+	}
+	o.raised = nil
+	return issued, nil
+}
+
+// issueFor gives a new ServiceAccount the rights, and has a token made of it.
+func (o *Owned) issueFor(ctx context.Context, f *found, made *corev1.ServiceAccount) (*Issued, error) {
 	if err := o.bind(ctx, f, append(f.bound(), made.Name)...); err != nil {
 		return nil, err
 	}
@@ -564,10 +596,25 @@ func (o *Owned) Issue(ctx context.Context) (*Issued, error) {
 	account.Name = made.Name
 	issued := &Issued{Account: made.Name}
 	accounts := o.any.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).Namespace(o.Namespace)
+	var err error
 	if issued.Kubeconfig, issued.Expires, err = issue(ctx, accounts, tokenRequest(account), account, o.file); err != nil {
 		return nil, o.failed(err, "ask for a token of the ServiceAccount %s", made.Name)
 	}
 	return issued, o.awaitRights(ctx, issued)
+}
+
+// unmade takes away again a ServiceAccount of which nobody has got a token, with its rights, and says why.
+func (o *Owned) unmade(ctx context.Context, made *corev1.ServiceAccount, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), accountCall)
+	defer cancel()
+	f, err := o.find(ctx)
+	if err == nil && f.names(made) {
+		err = o.bind(ctx, f, slices.DeleteFunc(f.bound(), func(name string) bool { return name == made.Name })...)
+	}
+	if err = errors.Join(err, o.end(ctx, []corev1.ServiceAccount{*made}, func(string) bool { return true })); err != nil {
+		return fail.Wrap(errors.Join(why, err), fail.KindOf(why), "%s; the ServiceAccount %s could not be taken away again: %s", fail.TextOf(why), made.Name, fail.TextOf(err))
+	}
+	return why
 }
 
 // newAccount makes a ServiceAccount, which has no rights yet.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -23,7 +24,10 @@ import (
 // Ending is what ends with the next token, as its ServiceAccount is another one and the only one that is bound then:
 //   - somebody in the account's own binding;
 //   - a Secret in which the cluster puts a token of one of its ServiceAccounts.
-type Others struct{ Lasting, Ending []string }
+//
+// Near is who may come by a token, as he may make Pods, or tokens, in the namespace of the accounts: RoleBindings there. A cluster may make some
+// in each namespace, so that nothing is refused for them.
+type Others struct{ Lasting, Ending, Near []string }
 
 // Others looks for them. Those that it has seen are given beside an error, too.
 func (o *Owned) Others(ctx context.Context) (*Others, error) {
@@ -41,7 +45,79 @@ func (o *Owned) Others(ctx context.Context) (*Others, error) {
 	for _, s := range f.unknown() {
 		all.Ending = append(all.Ending, fmt.Sprintf("ClusterRoleBinding %s for %s", o.Name, s))
 	}
+	if err == nil {
+		all.Near, err = o.near(ctx)
+	}
 	return all, err
+}
+
+// tokenWays are the rights in a namespace by which one comes by tokens of its ServiceAccounts.
+var tokenWays = []rbacv1.PolicyRule{
+	{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token", "*/token"}, Verbs: []string{"create"}},
+	{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
+	{APIGroups: []string{""}, Resources: []string{"pods", "replicationcontrollers"}, Verbs: []string{"create", "update", "patch"}},
+	{APIGroups: []string{"apps"}, Resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, Verbs: []string{"create", "update", "patch"}},
+	{APIGroups: []string{"batch"}, Resources: []string{"cronjobs", "jobs"}, Verbs: []string{"create", "update", "patch"}},
+	{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
+}
+
+// near are the RoleBindings in the namespace of the accounts that give such a right, sorted. Those of the account's own role are among what lasts.
+func (o *Owned) near(ctx context.Context) ([]string, error) {
+	list, err := o.client.RbacV1().RoleBindings(o.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, o.failed(err, "look for the RoleBindings in %s", o.Namespace)
+	}
+	var all []string
+	for i := range list.Items {
+		b := &list.Items[i]
+		if b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == o.Name {
+			continue
+		}
+		rules, err := o.rulesOf(ctx, b.RoleRef)
+		if err != nil {
+			return all, err
+		}
+		if way := tokenWay(rules); way != "" {
+			all = append(all, fmt.Sprintf("RoleBinding %s/%s of %s %s for %s, who may %s there", b.Namespace, b.Name, b.RoleRef.Kind, b.RoleRef.Name, subjectsOf(b.Subjects), way))
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// rulesOf are those of a role that is bound in the namespace of the accounts, none where it is not there.
+func (o *Owned) rulesOf(ctx context.Context, ref rbacv1.RoleRef) (rules []rbacv1.PolicyRule, err error) {
+	if ref.Kind == "ClusterRole" {
+		var role *rbacv1.ClusterRole
+		if role, err = o.client.RbacV1().ClusterRoles().Get(ctx, ref.Name, metav1.GetOptions{}); err == nil {
+			rules = role.Rules
+		}
+	} else {
+		var role *rbacv1.Role
+		if role, err = o.client.RbacV1().Roles(o.Namespace).Get(ctx, ref.Name, metav1.GetOptions{}); err == nil {
+			rules = role.Rules
+		}
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, o.failed(err, "look at the %s %s", ref.Kind, ref.Name)
+	}
+	return rules, nil
+}
+
+// tokenWay is the first of the ways to a token that rules give, "" for none. One for a named object is one.
+func tokenWay(rules []rbacv1.PolicyRule) string {
+	for _, way := range tokenWays {
+		for _, resource := range way.Resources {
+			for _, verb := range way.Verbs {
+				if slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+					return allow([]rbacv1.PolicyRule{r}, verb, way.APIGroups[0], resource, r.ResourceNames)
+				}) {
+					return right(verb, way.APIGroups[0], resource, nil)
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // Alone is Conflict when somebody else has the rights of the account, in a way that no new token ends.
