@@ -291,6 +291,24 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 		s.events <- `id: 3` + "\n" + `event: change` + "\n" + `data: {"cluster-providers/site1/clusters/c1999":null}`
 		p.Says(".title", "1,999 clusters")
 		p.Until("live", live)
+
+		// The keyboard stays with its cluster when others come and go before it, and goes to no other one in its place.
+		p.Ask("((box) => { box.value = ''; box.dispatchEvent(new Event('input')); })(document.querySelector('input.search'))", nil)
+		tile := func(n int) string {
+			return fmt.Sprintf("document.querySelector('a.tile[href=\"#/fleet/site%d/c%04d\"]')", n%3, n)
+		}
+		p.Until("all again", tile(6))
+		p.Ask(fmt.Sprintf("(window.tile = %s, window.tile.focus(), true)", tile(6)), nil)
+		s.events <- "id: 4\nevent: change\ndata: {" + strings.ReplaceAll(stands(0, ""), "c0000", "a-new-one") + `,"cluster-providers/site0/clusters/c0003":null,"cluster-providers/site0/clusters/c0000":null}`
+		p.Says(".tile", "a-new-one")
+		p.Until("it is where it was", "document.activeElement === window.tile && window.tile.isConnected && window.tile.innerText.includes('c0006')")
+		s.events <- "id: 5\nevent: change\ndata: {" + strings.ReplaceAll(stands(6, `,"labels":["other"]`), "v1.34", "v1.35") + "}"
+		p.Says(".tile", "v1.35.0")
+		p.Until("it says something else now", "document.activeElement === window.tile")
+		p.Until("in the order of the list", "[...document.querySelectorAll('.tile')].slice(0, 3).map((a) => a.querySelector('.strong').innerText).join() === 'a-new-one,c0006,c0009'")
+		s.events <- "id: 6\nevent: change\ndata: {\"cluster-providers/site0/clusters/c0006\":null}"
+		p.Says(".title", "1,997 clusters")
+		p.Until("it is on nothing", "document.activeElement === document.body && !"+tile(6))
 		require.Empty(t, p.Wrong())
 	})
 

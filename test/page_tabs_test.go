@@ -315,3 +315,38 @@ func TestThePageInTurns(t *testing.T) {
 	require.Equal(t, told, says(".wenton"), "it is said once")
 	require.Equal(t, "State2", says(".title .state"))
 }
+
+// TestThePageIsNotReadByHalves: a tab whose stream goes on after a loss, and of what is new has half, shows what was before. It says so
+// until the rest has come, also when it loses its connection to other tabs meanwhile.
+func TestThePageIsNotReadByHalves(t *testing.T) {
+	t.Parallel()
+	const others = 4 // as many as there are seats
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newTabsHost(t)
+	h.become(1)
+	tab := browser.Tab(h.URL + "/#/groups/p/a/v1/g0")
+	tab.Says(".title .state", "State1")
+	tab.Until("live", live)
+
+	letGo := h.halve()
+	h.become(2)
+	harness.Until(ctx, t, "half of it has come", func() bool { return h.begun() == 1 })
+	h.CloseClientConnections()
+	tab.Until("lost", lost)
+	tab.Ask(`void (window.told = [], new MutationObserver(() => window.told.push(document.querySelector('.live').innerText + ' ' + document.querySelector('.title .state').innerText))
+		.observe(document.querySelector('.live'), { childList: true, characterData: true, subtree: true }))`, nil)
+	harness.Until(ctx, t, "half of it has come on the next connection", func() bool { return h.begun() == 2 })
+	for n := range others {
+		browser.Tab(fmt.Sprintf("%s/#/groups/p/a/v1/other%d", h.URL, n)).Says(".title .state", "State2")
+	}
+	harness.Until(ctx, t, "half of it has come in a turn", func() bool { return h.begun() == 3 })
+	letGo()
+	tab.Says(".title .state", "State2")
+	tab.Until("read in turns", read)
+	var told []string
+	tab.Ask("window.told", &told)
+	require.NotEmpty(t, told)
+	for _, now := range told {
+		require.True(t, strings.HasPrefix(now, "Not live ") || strings.HasSuffix(now, "State2"), "said to be as of now: %q", now)
+	}
+}

@@ -120,11 +120,12 @@ export function watch(path, query, handlers) {
   let holds = false; // whether what it has said is as of then
   let heard; // when it was so last
   let before = false; // whether it has said anything before
-  let resuming = false; // whether it was asked to go on, and has said nothing yet
+  let resuming = false; // whether it was asked to go on, and has said nothing yet: what is shown is from before
   let kept = false; // whether it has a connection of its own, and no turn
   let turnEnds = 0;
   let settles = 0;
-  let part = false; // whether of an event a part has come
+  let part = false; // whether of an event a part has come: what is shown is from before it
+  let told = false; // whether it was said to be live
   let since = 0; // when what it says in this turn began to hold
   let went = ''; // how it has gone on in this turn
   let missed = false; // whether it was lost, and has not held since
@@ -152,9 +153,9 @@ export function watch(path, query, handlers) {
     } else if (keeps) { // in its turn: it goes on
       kept = true;
       clearTimeout(turnEnds);
-      clearTimeout(settles);
       chair.end();
-      if (holds) held(() => handlers.live?.(missed ? went : undefined));
+      whole();
+      settle();
     } else {
       kept = false;
       pass();
@@ -176,8 +177,18 @@ export function watch(path, query, handlers) {
     if (!holds) since = Date.now();
     holds = true;
     went = how;
-    if (kept) held(() => handlers.live?.(how));
+    if (kept) live(how);
     else if (how !== 'resumed') heard = spoken; // as of when the whole of it was told
+  };
+  const live = (how) => {
+    told = true;
+    held(() => handlers.live?.(how));
+  };
+  /** whole notes that all that has come was shown. */
+  const whole = () => {
+    if (!holds || !kept || part) return;
+    heard = spoken;
+    if (!told) live(missed ? went : undefined);
   };
   /** held notes that what was said is as of when the server has spoken last. */
   const held = (tell) => {
@@ -191,11 +202,17 @@ export function watch(path, query, handlers) {
     pass();
     held(() => handlers.read?.(heard, missed ? went : undefined));
   };
-  /** settle ends a turn once nothing more comes, and never within an event: it would be told again from its beginning in each turn. */
+  /**
+   * settle waits until nothing more comes. Then what was asked to go on has nothing that is new, and a turn ends; it never does within an
+   * event, which would be told again from its beginning in each turn.
+   */
   const settle = () => {
     clearTimeout(settles);
-    if (kept || !holds || part) return;
-    settles = setTimeout(turned, Date.now() - since < turnEnough ? turnFor : 0);
+    if (part || (holds ? kept : !resuming)) return;
+    settles = setTimeout(() => {
+      if (!holds) holding('resumed');
+      if (!kept) turned();
+    }, holds && Date.now() - since >= turnEnough ? 0 : turnFor);
   };
   const silent = () => Date.now() - spoken > quiet; // by the clock: a machine that sleeps has no timers
 
@@ -210,7 +227,7 @@ export function watch(path, query, handlers) {
         return false;
       }
       if (id) last = id;
-      if (!holds || (resuming && kind === 'status')) holding(before ? 'anew' : '');
+      if (!holds || (resuming && kind === 'status')) holding(resuming && kind === 'change' ? 'resumed' : before ? 'anew' : '');
       before = true;
       resuming = false;
       return true;
@@ -236,7 +253,7 @@ export function watch(path, query, handlers) {
     const mine = new AbortController();
     control = mine;
     holds = false;
-    part = false;
+    part = resuming = told = false;
     spoken = Date.now();
     if (!kept) turnEnds = setTimeout(() => { if (holds && !part) turned(); else mine.abort(); }, turnWithin);
     const alarm = setInterval(() => { if (silent()) mine.abort(); }, 1000);
@@ -245,8 +262,7 @@ export function watch(path, query, handlers) {
         query: { ...query, watch: 'true' }, signal: mine.signal, headers: { Accept: 'text/event-stream, application/json', ...(last && { 'Last-Event-ID': last }) },
       });
       spoken = Date.now();
-      resuming = Boolean(last);
-      if (last) holding('resumed'); // what follows is what has changed since
+      resuming = Boolean(last); // what follows is what has changed since
       settle();
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = '';
@@ -256,7 +272,6 @@ export function watch(path, query, handlers) {
         if (control !== mine) return;
         if (done) break;
         spoken = Date.now();
-        if (holds && kept) heard = spoken;
         rest += value;
         for (let end; (end = rest.indexOf('\n\n', from)) >= 0; from = 0) {
           const block = rest.slice(0, end);
@@ -273,6 +288,7 @@ export function watch(path, query, handlers) {
         }
         from = Math.max(0, rest.length - 1);
         part = rest !== '';
+        whole();
         settle();
       }
       again('the connection has ended');

@@ -53,7 +53,9 @@ export const scroll = (...children) => h('div', { class: 'scroll', role: 'group'
 
 /** text sets the text of an element where it is another one, so that nothing is drawn anew for nothing. */
 export function text(e, words) {
-  if (e.textContent !== words) e.textContent = words;
+  const only = e.childNodes.length === 1 && e.firstChild.nodeType === Node.TEXT_NODE ? e.firstChild : null;
+  if (!only && e.textContent !== words) e.textContent = words;
+  else if (only && only.data !== words) only.data = words; // the node stays: that is less to lay out
   return e;
 }
 

@@ -25,6 +25,7 @@ function stateOf(s) {
 
 const tileWidth = 232;
 const tileHeight = 92;
+const gap = 8;
 const soon = 14 * 86_400_000; // that a credential expires in: ExpiryNotice of the API
 
 /** expiring says when a cluster's credentials expire, '' as long as nobody needs to do anything. */
@@ -35,10 +36,45 @@ function expiring(s) {
   return left <= 0 ? 'credentials have expired' : `credentials expire in ${span(Math.round(left / 1000))}`;
 }
 
+/** makeTile makes an empty tile. Its parts are filled anew where they say something else: to make thousands of them takes too long. */
+function makeTile() {
+  const tile = h('div', { role: 'listitem' });
+  const name = h('span', { class: 'strong' });
+  const head = h('span', { class: 'tile-head' }, icon('gone'), name);
+  const [where, what, last] = [1, 2, 3].map(() => h('span', { class: 'dim' }));
+  const link = h('a', { class: 'tile' }, head, where, what, last);
+  tile.append(link);
+  tile.parts = { link, head, name, where, what, last, icons: {}, path: '', state: '' };
+  return tile;
+}
+
+function drawTile(tile, c) {
+  const { status, state } = c;
+  const p = tile.parts;
+  if (p.path !== c.path) {
+    p.path = c.path;
+    p.link.href = `#/fleet/${encodeURIComponent(c.provider)}/${encodeURIComponent(c.name)}`;
+    text(p.name, c.name);
+  }
+  if (p.state !== state) {
+    p.state = state;
+    p.link.className = `tile is-${state}`;
+    p.head.firstChild.replaceWith(p.icons[state] ??= icon(state, words[state]));
+  }
+  if (p.link.title !== (status.reason ?? '')) p.link.title = status.reason ?? '';
+  text(p.where, [c.provider, status.version].filter(Boolean).join(' \u00b7 '));
+  text(p.what, [count(status.groups, 'group'), status.working && `${status.working} at work`, status.failed && `${status.failed} failed`, status.report].filter(Boolean).join(' \u00b7 '));
+  const labels = (status.labels ?? []).join(', ');
+  const ends = expiring(status);
+  const kind = ends ? 'warn' : 'dim';
+  if (p.last.className !== kind) p.last.className = kind;
+  if (!ends && !status.heard && status.lastHeard) fill(p.last, 'last heard ', when(status.lastHeard));
+  else text(p.last, ends || (status.heard ? labels : status.reason || labels));
+}
+
 function showFleet(main, life) {
   let all = new Map();
   let wanted = '';
-  let across = 0;
   let width = 0;
   let found = [];
   const chips = new Chips(words, 'Show only clusters that are', () => arrange());
@@ -49,7 +85,7 @@ function showFleet(main, life) {
   const search = h('input', { type: 'search', class: 'search', placeholder: 'Find clusters', 'aria-label': 'Find clusters by name or version', on: { input: () => { wanted = search.value.trim().toLowerCase(); arrange(); } } });
   const summary = h('span', { class: 'dim' });
   const none = h('p', { class: 'empty' }, 'Reading\u2026');
-  const rows = new Rows(life, { height: tileHeight + 8, label: 'Clusters', roles: ['list', 'none'], make: () => h('div', { class: 'tilerow', role: 'none' }), draw: drawRow });
+  const rows = new Rows(life, { height: tileHeight + gap, gap, label: 'Clusters', roles: ['list', 'listitem'], key: (c) => c.path, make: makeTile, draw: drawTile });
   rows.element.classList.add('tiles');
   main.append(h('div', { class: 'title' }, h('h1', {}, 'Fleet'), summary), h('div', { class: 'tools' }, chips.element, keys, h('span', { class: 'grow' }), providers, labels, reports, search), rows.element, none);
   rows.element.hidden = true;
@@ -72,7 +108,7 @@ function showFleet(main, life) {
     if (!ending) keys.setAttribute('aria-pressed', 'false');
     text(keys, `${ending} with credentials that expire`);
     const only = keys.getAttribute('aria-pressed') === 'true';
-    found = [...all.values()].filter((c) => (!chips.only || c.state === chips.only) && (!wanted || `${c.path} ${c.status.version ?? ''}`.toLowerCase().includes(wanted))
+    found = [...all.values()].filter((c) => (!chips.only || c.state === chips.only) && (!wanted || c.words.includes(wanted))
       && (!providers.value || c.provider === providers.value) && (!labels.value || c.status.labels?.includes(labels.value))
       && (!reports.value || c.status.report === reports.value) && (!only || expiring(c.status)));
     text(summary, count(all.size, 'cluster'));
@@ -82,17 +118,10 @@ function showFleet(main, life) {
     lay();
   }
 
-  /** lay puts tiles into rows, as many as there is room for. */
+  /** lay has as many tiles in a line as there is room for. */
   function lay() {
     width ||= main.clientWidth;
-    const room = Math.max(1, Math.floor(width / tileWidth));
-    if (room !== across) rows.element.style.setProperty('--across', String(room));
-    across = room;
-    const lines = [];
-    for (let i = 0; i < found.length; i += across) lines.push({ tiles: found.slice(i, i + across), stamp: 0 });
-    for (const l of lines) l.stamp = `${across} ${l.tiles.map((c) => `${c.path} ${c.stamp}`).join()}`;
-    // A row that says the same is the same: it is not drawn again.
-    rows.set(lines.map((l, i) => (rows.items[i]?.stamp === l.stamp ? rows.items[i] : l)));
+    rows.set(found, Math.max(1, Math.floor(width / tileWidth)));
   }
   // The width is told, and not asked for: after each letter of a filter that would have the whole page laid out at once.
   const observer = new ResizeObserver(() => {
@@ -104,20 +133,12 @@ function showFleet(main, life) {
   observer.observe(main);
   life.onEnd(() => observer.disconnect());
 
-  function drawRow(row, line) {
-    fill(row, line.tiles.map((c) => h('div', { role: 'listitem' }, h('a', { class: `tile is-${c.state}`, href: `#/fleet/${encodeURIComponent(c.provider)}/${encodeURIComponent(c.name)}`, title: c.status.reason ?? '' },
-      h('span', { class: 'tile-head' }, icon(c.state, words[c.state]), h('span', { class: 'strong' }, c.name)),
-      h('span', { class: 'dim' }, [c.provider, c.status.version].filter(Boolean).join(' \u00b7 ')),
-      h('span', { class: 'dim' }, [count(c.status.groups, 'group'), c.status.working && `${c.status.working} at work`, c.status.failed && `${c.status.failed} failed`, c.status.report].filter(Boolean).join(' \u00b7 ')),
-      expiring(c.status) ? h('span', { class: 'warn' }, expiring(c.status)) : h('span', { class: 'dim' }, c.status.heard ? (c.status.labels ?? []).join(', ') : c.status.lastHeard ? ['last heard ', when(c.status.lastHeard)] : c.status.reason || (c.status.labels ?? []).join(', '))))));
-  }
-
   /** take notes where a cluster stands, null for one that is gone; what is said again is the same. */
   function take(path, status, was) {
     if (!status) { all.delete(path); return; }
     const [, provider, , name] = path.split('/');
     const said = JSON.stringify(status);
-    all.set(path, was?.said === said ? was : { path, provider, name, status, state: stateOf(status), said, stamp: (was?.stamp ?? 0) + 1 });
+    all.set(path, was?.said === said ? was : { path, provider, name, status, words: `${path} ${status.version ?? ''}`.toLowerCase(), state: stateOf(status), said, stamp: (was?.stamp ?? 0) + 1 });
   }
 
   function choices() {

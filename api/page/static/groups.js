@@ -39,7 +39,7 @@ function showList(main, life) {
   const chips = new Chips(stateWords, 'Show only groups that are', () => arrange());
   const ill = h('button', { type: 'button', 'aria-pressed': 'false', hidden: true, on: { click: () => { ill.setAttribute('aria-pressed', String(ill.getAttribute('aria-pressed') !== 'true')); arrange(); } } });
   const search = h('input', { type: 'search', class: 'search', placeholder: 'Find groups', 'aria-label': 'Find groups by name, project or app', on: { input: () => { words = search.value.trim().toLowerCase(); arrange(); } } });
-  const rows = new Rows(life, { height: 44, label: 'Groups', draw: drawRow });
+  const rows = new Rows(life, { height: 44, label: 'Groups', key: (x) => x.path, draw: drawRow });
   const head = h('div', { class: 'row head', role: 'row' }, ['Group', 'Project', 'Composite app', 'State', 'Progress', 'Health', 'Since'].map((c) => h('span', { role: 'columnheader' }, c)));
   const table = h('div', { class: 'table groups', role: 'table', 'aria-label': 'Deployment intent groups' }, h('div', { role: 'rowgroup' }, head), rows.element);
   const none = h('p', { class: 'empty' }, 'Reading…');

@@ -23,7 +23,7 @@ export class Matrix {
   constructor(life, { href }) {
     this.life = life;
     this.#href = href;
-    this.rows = new Rows(life, { height: rowHeight, label: 'Clusters', make: () => this.#makeRow(), draw: (row, c) => this.#drawRow(row, c) });
+    this.rows = new Rows(life, { height: rowHeight, label: 'Clusters', key: (c) => c.name, draw: (row, c) => this.#drawRow(row, c) });
     this.#chips = new Chips(states, 'Show only cells that are', () => { this.#showChips(); this.arrange(); });
     const search = h('input', { type: 'search', class: 'search', placeholder: 'Find clusters', 'aria-label': 'Find clusters by name', on: { input: () => { this.#words = search.value.trim().toLowerCase(); this.arrange(); } } });
     const worst = h('button', { type: 'button', 'aria-pressed': 'false', on: { click: () => { this.#worstFirst = !this.#worstFirst; worst.setAttribute('aria-pressed', String(this.#worstFirst)); this.arrange(); } } }, 'Worst first');
@@ -154,15 +154,14 @@ export class Matrix {
     this.#table.style.setProperty('--columns', `minmax(7.5rem, 15rem) repeat(${n}, minmax(1.9rem, 8rem))`);
     this.#table.classList.toggle('many', n > 6);
     fill(this.#head, h('span', { role: 'columnheader' }, 'Cluster'), this.apps.map((a) => h('span', { role: 'columnheader', title: a }, a)));
-    for (const row of this.rows.element.children) { row.shown = undefined; row.built = ''; }
   }
-
-  #makeRow() { return h('div', { class: 'row', role: 'row' }); }
 
   #drawRow(row, c) {
     const key = this.apps.join();
     if (row.built !== key) {
-      fill(row, h('span', { class: 'name', role: 'rowheader' }), this.apps.map(() => h('span', { role: 'cell' }, h('a', { class: 'cell' }))));
+      const had = row.cells ?? new Map();
+      row.cells = new Map(this.apps.map((app) => [app, had.get(app) ?? h('span', { role: 'cell' }, h('a', { class: 'cell' }))]));
+      fill(row, h('span', { class: 'name', role: 'rowheader' }), [...row.cells.values()]);
       row.built = key;
     }
     const [provider, name] = c.name.split('+');

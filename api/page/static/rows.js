@@ -1,19 +1,27 @@
-// Long lists: of thousands of rows only those in sight are elements.
+// Long lists: of thousands of rows only those in sight are elements, and what stays in sight stays the element it was.
 
 import { h } from './dom.js';
 
-const spare = 12; // rows beyond each edge
+const spare = 12; // lines beyond each edge
 const budget = 4; // milliseconds of a frame for those; what is in sight is drawn at once
+const kept = 256; // rows that are in no use, for the next ones
 
 /** Rows shows items as rows of one height, with the scrolling of the whole page. */
 export class Rows {
-  #height; #numbered; #make; #draw; #items = []; #live = new Map(); #free = []; #frame = 0;
+  #height; #gap; #across = 1; #key; #numbered; #make; #draw; #items = []; #frame = 0;
+  #from = 0; // the first item that may have a row
+  #live = new Map(); // by key: the row of an item
+  #left = new Set(); // rows whose items are not in sight any more; they are hidden, and in their places until all is drawn
+  #free = []; // rows that are not in the page
 
   /**
-   * make makes an empty row, draw(row, item, index) fills it. An item is drawn again when it is another one, or its stamp is.
+   * key tells items apart: an item keeps its row, and so the keyboard, wherever it gets to. make makes an empty row, draw(row, item, index)
+   * fills it. An item is drawn again when it is another object, or its stamp is another one. gap is between rows of a line, see set.
    */
-  constructor(life, { height, make, draw, label, roles = ['rowgroup', 'row'] }) {
+  constructor(life, { height, gap = 0, key, make, draw, label, roles = ['rowgroup', 'row'] }) {
     this.#height = height;
+    this.#gap = gap;
+    this.#key = key;
     this.#make = make ?? (() => h('div', { class: 'row', role: roles[1] }));
     this.#numbered = roles[1] === 'row';
     this.#draw = draw;
@@ -23,13 +31,18 @@ export class Rows {
     life.onEnd(() => cancelAnimationFrame(this.#frame));
   }
 
-  get items() { return this.#items; }
-
-  set(items) {
+  /** set has items shown, so many of them across: the width of a row is what the style sheet makes of --across. */
+  set(items, across = 1) {
     this.#items = items;
-    this.element.style.height = `${items.length * this.#height}px`;
+    if (across !== this.#across) {
+      this.#across = across;
+      this.element.style.setProperty('--across', String(across));
+    }
+    this.element.style.height = `${this.#lines() * this.#height}px`;
     this.soon();
   }
+
+  #lines() { return Math.ceil(this.#items.length / this.#across); }
 
   /** soon draws with the next frame. */
   soon() {
@@ -39,64 +52,120 @@ export class Rows {
 
   now() {
     const box = this.element.getBoundingClientRect();
-    const from = Math.max(0, Math.floor(-box.top / this.#height) - spare);
-    const to = Math.min(this.#items.length, Math.ceil((innerHeight - box.top) / this.#height) + spare);
-    for (const [index, row] of this.#live) {
-      if (index >= from && index < to) continue;
-      row.remove();
-      row.shown = undefined;
-      this.#live.delete(index);
-      this.#free.push(row);
-    }
+    const lines = this.#lines();
     const first = Math.max(0, Math.floor(-box.top / this.#height));
-    const last = Math.min(this.#items.length, Math.ceil((innerHeight - box.top) / this.#height));
-    for (let i = first; i < last; i++) this.#show(i);
-    // The rows beyond what is in sight, the nearest ones first, take as many frames as they need.
+    const last = Math.min(lines, Math.ceil((innerHeight - box.top) / this.#height));
+    const edge = (line) => Math.max(0, Math.min(this.#items.length, line * this.#across));
+    const to = edge(last + spare);
+    this.#from = edge(first - spare);
+    const at = new Map();
+    for (let i = this.#from; i < to; i++) at.set(this.#key(this.#items[i]), i);
+
+    const had = document.activeElement;
+    let whose; // the item that the keyboard is on
+    for (const [key, row] of this.#live) {
+      if (row.contains(had)) whose = key;
+      if (at.has(key)) this.#put(row, at.get(key));
+      else this.#leave(key, row);
+    }
+    this.#order();
+    for (let i = edge(first); i < edge(last); i++) this.#show(i);
+    const all = this.#beyond(first, last, edge);
+    if (this.#live.get(whose)?.contains(had) && document.activeElement !== had) had.focus({ preventScroll: true }); // its row was moved
+    if (!all) {
+      this.soon();
+      return;
+    }
+    for (const row of this.#left) {
+      row.remove();
+      if (this.#free.length < kept) this.#free.push(row);
+    }
+    this.#left.clear();
+  }
+
+  /** #beyond draws the lines beyond what is in sight, the nearest ones first; they take as many frames as they need. It says whether all are drawn. */
+  #beyond(first, last, edge) {
     const begun = performance.now();
     for (let away = 0; away < spare; away++) {
-      for (const i of [last + away, first - 1 - away]) {
-        if (i < from || i >= to || !this.#show(i)) continue;
-        if (performance.now() - begun > budget) { this.soon(); return; }
+      for (const line of [last + away, first - 1 - away]) {
+        let some = false;
+        for (let i = edge(line); i < edge(line + 1); i++) some = this.#show(i) || some;
+        if (some && performance.now() - begun > budget) return false;
       }
     }
-    this.#free.length = Math.min(this.#free.length, 64);
+    return true;
   }
 
   /** #show draws an item where it is another one than what its row shows; it says whether it was. */
   #show(i) {
-    let row = this.#live.get(i);
-    if (!row) {
-      row = this.#free.pop() ?? this.#make();
-      row.style.transform = `translateY(${i * this.#height}px)`;
-      if (this.#numbered) row.setAttribute('aria-rowindex', i + 2);
-      this.#live.set(i, row);
-      this.#place(row, i);
-    }
     const item = this.#items[i];
+    const key = this.#key(item);
+    let row = this.#live.get(key);
+    if (!row) {
+      row = this.#take(i);
+      this.#live.set(key, row);
+      this.#put(row, i);
+    }
     if (row.shown === item && row.stamp === item.stamp) return false;
-    const at = row.contains(document.activeElement) ? [...row.querySelectorAll('a,button')].indexOf(document.activeElement) : -1;
     this.#draw(row, item, i);
-    if (at >= 0 && !row.contains(document.activeElement)) row.querySelectorAll('a,button')[at]?.focus({ preventScroll: true });
     row.shown = item;
     row.stamp = item.stamp;
     return true;
   }
 
-  /** place keeps rows in the order of their numbers, for keyboards and screen readers. */
-  #place(row, index) {
-    let after = null;
-    for (let i = index - 1; i >= index - 2 * spare && !after; i--) after = this.#live.get(i)?.isConnected ? this.#live.get(i) : null;
-    if (after) after.after(row);
-    else this.element.prepend(row);
+  /** #put has a row at the place of an item. */
+  #put(row, i) {
+    if (row.index === i && row.across === this.#across) return;
+    row.index = i;
+    row.across = this.#across;
+    const column = i % this.#across;
+    row.style.transform = `translate(calc(${column} * (100% + ${this.#gap}px)), ${Math.floor(i / this.#across) * this.#height}px)`;
+    if (this.#numbered) row.setAttribute('aria-rowindex', i + 2);
+  }
+
+  /** #leave takes a row from its item. The keyboard does not go on to what the row shows next. */
+  #leave(key, row) {
+    if (row.contains(document.activeElement)) document.activeElement.blur();
+    row.style.visibility = 'hidden';
+    row.shown = undefined;
+    this.#live.delete(key);
+    this.#left.add(row);
+  }
+
+  /** #take finds a row for an item: the one that was left in its place, so that nothing is moved, or another one. */
+  #take(i) {
+    let before;
+    for (let j = i - 1; j >= this.#from && !before; j--) before = this.#live.get(this.#key(this.#items[j]));
+    const next = before ? before.nextElementSibling : this.element.firstElementChild;
+    let row = next;
+    if (!this.#left.delete(next)) {
+      row = this.#free.pop() ?? this.#left.values().next().value ?? this.#make();
+      this.#left.delete(row);
+      this.element.insertBefore(row, next);
+    }
+    row.style.visibility = '';
+    return row;
+  }
+
+  /** #order keeps rows in the order of their items, for keyboards and screen readers, and moves as few as it can. */
+  #order() {
+    let at = this.element.firstElementChild;
+    const next = (e) => { do e = e.nextElementSibling; while (this.#left.has(e)); return e; };
+    if (this.#left.has(at)) at = next(at);
+    for (const row of [...this.#live.values()].sort((a, b) => a.index - b.index)) {
+      if (row === at) at = next(at);
+      else if (at && next(at) === row) at = next(row); // the one before it has gone elsewhere
+      else this.element.insertBefore(row, at);
+    }
   }
 
   /** row is the element of a number; it is scrolled into sight. */
   row(index) {
     if (index < 0 || index >= this.#items.length) return null;
-    const top = this.element.getBoundingClientRect().top + index * this.#height;
+    const top = this.element.getBoundingClientRect().top + Math.floor(index / this.#across) * this.#height;
     if (top < 120) scrollBy(0, top - 120);
     else if (top > innerHeight - 2 * this.#height) scrollBy(0, top - innerHeight + 3 * this.#height);
     this.now();
-    return this.#live.get(index);
+    return this.#live.get(this.#key(this.#items[index]));
   }
 }
