@@ -32,7 +32,7 @@ func (s *session) whoami() *cobra.Command {
 	}
 	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		p, err := newPrinter(*output)
+		p, err := newValuePrinter(*output)
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (s *session) anyNoun(word string) (*domain.Noun, error) {
 }
 
 func (s *session) doCanI(ctx context.Context, f *canIFlags, args []string) error {
-	p, err := newPrinter(f.output)
+	p, err := newValuePrinter(f.output)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,12 @@ func TestWrongCommandLines(t *testing.T) {
 		"is another machine":                                   {"get", "projects", "--server", "http://drover.example", "--token", "t"},
 		"--in says nothing of projects":                        {"get", "projects", "--in", "x"},
 		"choose operations":                                    {"get", "projects", "--cluster", "p+c"},
+		"--in says nothing of operations":                      {"get", "operations", "--in", "web"},
+		"choose among all operations, and 7-update is named":   {"get", "operations", "7-update", "--state", "Running"},
+		"audit records have no names":                          {"audit", "-o", "name"},
+		"--limit -1 is less than none":                         {"audit", "--limit", "-1"},
+		"-o wide is none of json":                              {"status", "web", "-o", "wide"},
+		"-o table is none of json":                             {"version", "-o", "table"},
 		"either names or -f":                                   {"delete", "project", "p", "-f", "x"},
 		`"kv-pairs" may be any of`:                             {"get", "kv-pairs"},
 	} {
@@ -64,16 +70,22 @@ func TestTheAPIThatIsNotThere(t *testing.T) {
 // TestAUserWhoHasEnough: a command that is interrupted ends with 130.
 func TestAUserWhoHasEnough(t *testing.T) {
 	w := newWorld(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	out := &signals{seen: cancel}
-	var stderr bytes.Buffer
-	require.Equal(t, 130, w.start(ctx, nil, out, &stderr, "get", "projects", "--watch"), stderr.String())
+	for noun, shown := range map[string]string{"projects": "NAME", "operations": "7-update   update"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		out := &signals{seen: cancel}
+		var stderr bytes.Buffer
+		require.Equal(t, 130, w.start(ctx, nil, out, &stderr, "get", noun, "--watch"), stderr.String())
+		require.Contains(t, out.text.String(), shown)
+	}
 }
 
-// signals says when something was written.
-type signals struct{ seen func() }
+// signals says when something was written, and keeps it.
+type signals struct {
+	seen func()
+	text bytes.Buffer
+}
 
-func (s *signals) Write(p []byte) (int, error) { s.seen(); return len(p), nil }
+func (s *signals) Write(p []byte) (int, error) { s.seen(); return s.text.Write(p) }
 
 // TestLogin: without a login the API says how to; a token that it does not know is not kept; one that it knows is kept where nobody
 // else can read it, and proves who asks from then on, to that server alone.
@@ -123,6 +135,8 @@ func TestContexts(t *testing.T) {
 	require.Equal(t, 2, w.run("context", "use", "there").code)
 	require.Contains(t, w.run("context", "set", "x", "--server", w.url, "--ca", token).err, "has no certificates")
 	require.Equal(t, 2, w.run("context", "set", "x", "--server", w.url, "--token-file", "/nowhere").code)
+	require.NoError(t, os.Chmod(filepath.Join(w.env["XDG_CONFIG_HOME"], "drover", "config.yaml"), 0o644))
+	require.Contains(t, w.run("get", "projects", "-q").err, "Warning: others can read", "a warning, which is not hidden")
 }
 
 // TestVersion: the client says what it was built from, and what the API was.

@@ -153,7 +153,7 @@ func (c *checked) good() bool {
 }
 
 func (s *session) checkCluster(ctx context.Context, api *client.API, key domain.Key, f *checking) error {
-	p, err := newPrinter(f.output)
+	p, err := newValuePrinter(f.output)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (s *session) load() (*settings, error) {
 		return nil, usage("%s is no file of contexts: %w", path, err)
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
-		s.note("Warning: others can read %s, which may have tokens: chmod 600 it", path)
+		s.warn([]string{fmt.Sprintf("others can read %s, which may have tokens: chmod 600 it", path)})
 	}
 	return found, nil
 }

@@ -59,7 +59,7 @@ is not in it. Of Secrets it has digests.
 }
 
 func (s *session) doDiff(ctx context.Context, f *diffFlags, args []string) error {
-	p, err := newPrinter(f.output)
+	p, err := newValuePrinter(f.output)
 	if err != nil {
 		return err
 	}

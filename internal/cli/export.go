@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,8 +68,11 @@ func (s *session) doExport(ctx context.Context, api *client.API, n *domain.Noun,
 		return errUsage{err}
 	}
 	f, err := root.OpenFile("documents.yaml", newFile, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%s is there already, and is not written over: take it away, or choose another folder", filepath.Join(to, "documents.yaml"))
+	}
 	if err != nil {
-		return errors.Join(errUsage{err}, root.Close())
+		return errUsage{errors.Join(err, root.Close())}
 	}
 	if err := errors.Join(s.exportTree(ctx, api, n, item{key: key, object: o}, root, f), f.Close(), root.Close()); err != nil {
 		return err
@@ -104,7 +108,7 @@ func (s *session) exportTree(ctx context.Context, api *client.API, n *domain.Nou
 		}
 		found, err := listed(ctx, api, &selection{noun: child, fixed: map[string]string{}}, one.key)
 		if fail.Is(err, fail.Forbidden) {
-			s.note("Warning: %s of %s may not be read, and are left out", child.Kind, one.key)
+			s.warn([]string{fmt.Sprintf("%s of %s may not be read, and are left out", child.Kind, one.key)})
 			continue
 		}
 		if err != nil {
@@ -130,7 +134,7 @@ func (s *session) exportFiles(ctx context.Context, api *client.API, n *domain.No
 	} else {
 		data, err := api.File(ctx, key)
 		if fail.Is(err, fail.Forbidden) {
-			s.note("Warning: the file of %s is not given away, and is left out", key)
+			s.warn([]string{fmt.Sprintf("the file of %s is not given away, and is left out", key)})
 			return nil
 		}
 		if err != nil {

@@ -46,7 +46,7 @@ func TestExportStaysInItsFolder(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	r := w.run("export", "project", "demo", "--to", out)
 	require.Equal(t, 2, r.code)
-	require.Contains(t, r.err, "file exists")
+	require.Contains(t, r.err, "out/documents.yaml is there already, and is not written over: take it away, or choose another folder")
 	outside := filepath.Join(t.TempDir(), "outside")
 	linked := t.TempDir()
 	require.NoError(t, os.Mkdir(outside, 0o700))

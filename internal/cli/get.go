@@ -77,6 +77,9 @@ func (s *session) doGet(ctx context.Context, f *getFlags, word string, wanted []
 		return err
 	}
 	if n == domain.Operations {
+		if f.in != "" {
+			return usage("--in says nothing of operations: --owner chooses those of a group, logical cloud or cluster")
+		}
 		return s.getOperations(ctx, f, p, wanted)
 	}
 	if f.cluster+f.state+f.since+f.kind+f.owner != "" {
@@ -221,33 +224,37 @@ func document(n *domain.Noun, one item) map[string]any {
 	return d
 }
 
-// watchItems prints what there is and then what has changed, until the user has seen enough. That the API does not answer for a
-// while is said once.
+// watchItems prints what there is and then what has changed.
 func (s *session) watchItems(ctx context.Context, p *printer, x *selection, read func() ([]item, error)) error {
 	t, cells := s.tableOf(p, x)
 	before := map[domain.Key]string{}
-	first, away := true, false
-	for {
+	first := true
+	return s.again(ctx, func() error {
 		found, err := read()
-		switch {
-		case err != nil && !first && transient(err):
-			if !away {
-				s.note("%s; it is asked again", s.text(err))
-			}
-			away = true
-		case err != nil && !first && fail.Is(err, fail.NotFound):
-			found, away = nil, false
-		case err != nil:
-			return err
-		default:
-			away = false
+		if err != nil && !first && fail.Is(err, fail.NotFound) {
+			found, err = nil, nil
 		}
-		if !away {
-			if err := s.printChanged(p, x, t, cells, before, found); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 		first = false
+		return s.printChanged(p, x, t, cells, before, found)
+	})
+}
+
+// again does something again and again, until the user has seen enough. Where the API does not answer for a while, after it has, that is
+// said once.
+func (s *session) again(ctx context.Context, do func() error) error {
+	first, away := true, false
+	for {
+		err := do()
+		switch {
+		case err != nil && (first || !transient(err)):
+			return err
+		case err != nil && !away:
+			s.note("%s; it is asked again", s.text(err))
+		}
+		first, away = false, err != nil
 		if err := pause.For(ctx, lookAgain); err != nil {
 			return err
 		}

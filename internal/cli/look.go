@@ -203,7 +203,7 @@ func (s *session) combines() *cobra.Command {
 	kinds := c.Flags().StringSlice("kind", nil, "only objects of this `kind`")
 	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; tables when missing")
 	return s.owned(c, func(ctx context.Context, api *client.API, key domain.Key) error {
-		p, err := newPrinter(*output)
+		p, err := newValuePrinter(*output)
 		if err != nil {
 			return err
 		}
@@ -247,8 +247,13 @@ func (s *session) audits() *cobra.Command {
 	output := c.Flags().StringP("output", "o", "", aboutOutput)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		p, err := newPrinter(*output)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case p.form == "name":
+			return usage("-o name is none of table, wide, json, yaml and jsonpath=TEMPLATE: audit records have no names")
+		case *limit < 0:
+			return usage("--limit %d is less than none", *limit)
 		}
 		api, err := s.api()
 		if err != nil {
@@ -296,7 +301,7 @@ func (s *session) tenants() *cobra.Command {
 	}
 	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		p, err := newPrinter(*output)
+		p, err := newValuePrinter(*output)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,11 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +16,9 @@ import (
 
 // getOperations lists operations, or shows those that are named by their ids.
 func (s *session) getOperations(ctx context.Context, f *getFlags, p *printer, ids []string) error {
+	if len(ids) > 0 && f.cluster+f.state+f.since+f.kind+f.owner != "" {
+		return usage("--cluster, --state, --since, --kind and --owner choose among all operations, and %s is named", ids[0])
+	}
 	api, err := s.api()
 	if err != nil {
 		return err
@@ -37,24 +44,77 @@ func (s *session) getOperations(ctx context.Context, f *getFlags, p *printer, id
 	if c, err := s.current(); err == nil && c.Project != "" && !f.all && f.owner == "" && f.cluster == "" {
 		filter.Set("project", c.Project)
 	}
-	var found []operations.Operation
-	if len(ids) > 0 {
+	read := func() (found []operations.Operation, err error) {
 		for _, id := range ids {
 			o, err := api.Operation(ctx, id)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			found = append(found, *o)
 		}
-	} else {
+		if len(ids) > 0 {
+			return found, nil
+		}
 		for o, err := range api.Operations(ctx, filter) {
 			if err != nil {
-				return err
+				return nil, err
 			}
 			found = append(found, o)
 		}
+		return found, nil
+	}
+	if f.watch {
+		return s.watchOperations(ctx, p, read)
+	}
+	found, err := read()
+	if err != nil {
+		return err
 	}
 	return s.printOperations(p, found, len(ids) == 1)
+}
+
+// watchOperations prints the operations that there are, the oldest first, and then those that have begun or stand otherwise than before.
+func (s *session) watchOperations(ctx context.Context, p *printer, read func() ([]operations.Operation, error)) error {
+	t, before := operationsTable(s.Out, p), map[string]string{}
+	return s.again(ctx, func() error {
+		found, err := read()
+		if err != nil {
+			return err
+		}
+		last := before
+		before = map[string]string{}
+		for _, o := range slices.Backward(found) {
+			state, err := json.Marshal(o)
+			if err != nil {
+				return fmt.Errorf("encode: %w", err)
+			}
+			run := o.ID
+			if o.Workflow != nil {
+				run = o.Workflow.RunID
+			}
+			before[run] = string(state)
+			if last[run] == string(state) {
+				continue
+			}
+			switch {
+			case p.people():
+				t.row(operationsRow(p, o, time.Now())...)
+			case p.form == "name":
+				fmt.Fprintln(s.Out, "operations/"+o.ID)
+			default:
+				if p.form == "yaml" {
+					fmt.Fprintln(s.Out, "---")
+				}
+				if err := p.value(s.Out, o); err != nil {
+					return err
+				}
+			}
+		}
+		if p.people() && (len(t.rows) > 0 || !t.begun) {
+			return t.flush()
+		}
+		return nil
+	})
 }
 
 func (s *session) printOperations(p *printer, found []operations.Operation, single bool) error {
@@ -77,21 +137,29 @@ func (s *session) printOperations(p *printer, found []operations.Operation, sing
 		s.note("There is no operation.")
 		return nil
 	}
+	t, now := operationsTable(s.Out, p), time.Now()
+	for _, o := range found {
+		t.row(operationsRow(p, o, now)...)
+	}
+	return t.flush()
+}
+
+func operationsTable(out io.Writer, p *printer) *table {
 	heads := []string{"ID", "OPERATION", "OF", "STATE", "BY", "STARTED", "TOOK"}
 	if p.form == "wide" {
 		heads = append(heads, "REASON")
 	}
-	t, now := newTable(s.Out, heads...), time.Now()
-	for _, o := range found {
-		took := age(now, o.Started)
-		if o.Ended != nil {
-			took = age(*o.Ended, o.Started)
-		}
-		row := []string{o.ID, or(o.Detail, o.Operation), string(o.Resource), string(o.State), dash(o.By), age(now, o.Started) + " ago", took}
-		if p.form == "wide" {
-			row = append(row, o.Reason)
-		}
-		t.row(row...)
+	return newTable(out, heads...)
+}
+
+func operationsRow(p *printer, o operations.Operation, now time.Time) []string {
+	took := age(now, o.Started)
+	if o.Ended != nil {
+		took = age(*o.Ended, o.Started)
 	}
-	return t.flush()
+	row := []string{o.ID, or(o.Detail, o.Operation), string(o.Resource), string(o.State), dash(o.By), age(now, o.Started) + " ago", took}
+	if p.form == "wide" {
+		row = append(row, o.Reason)
+	}
+	return row
 }

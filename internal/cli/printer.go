@@ -40,6 +40,14 @@ func newPrinter(form string) (*printer, error) {
 	return &printer{form: "jsonpath", path: path}, nil
 }
 
+// newValuePrinter is of what is told in words, or is a value for programs: it has no table, and no names.
+func newValuePrinter(form string) (*printer, error) {
+	if form != "" && form != "json" && form != "yaml" && !strings.HasPrefix(form, "jsonpath=") {
+		return nil, usage("-o %s is none of json, yaml and jsonpath=TEMPLATE", form)
+	}
+	return newPrinter(form)
+}
+
 // people says whether people read it.
 func (p *printer) people() bool { return p.form == "" || p.form == "wide" }
 

@@ -24,6 +24,11 @@ func (s *session) owned(c *cobra.Command, do func(ctx context.Context, api *clie
 	c.Args, c.ValidArgsFunction = numbered(1, 2, "the name of a group, or a noun and a name"), s.completeOwners
 	s.placed(c, w)
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if o := c.Flags().Lookup("output"); o != nil { // before anything is asked
+			if _, err := newValuePrinter(o.Value.String()); err != nil {
+				return err
+			}
+		}
 		api, err := s.api()
 		if err != nil {
 			return err
@@ -47,13 +52,16 @@ func (s *session) status() *cobra.Command {
 	tree := c.Flags().Bool("tree", false, "show each resource, by app and cluster")
 	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
 	return s.owned(c, func(ctx context.Context, api *client.API, key domain.Key) error {
-		p, err := newPrinter(*output)
+		p, err := newValuePrinter(*output)
 		if err != nil {
 			return err
 		}
 		if *watch {
-			if !p.people() {
+			switch {
+			case !p.people():
 				return usage("--watch shows words; see 'events -o json' for a stream")
+			case *tree:
+				return usage("--watch shows a line for each app, and no --tree")
 			}
 			return s.watchStatus(ctx, api, key)
 		}
@@ -253,7 +261,7 @@ func (s *session) explains() *cobra.Command {
 	}
 	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
 	return s.owned(c, func(ctx context.Context, api *client.API, key domain.Key) error {
-		p, err := newPrinter(*output)
+		p, err := newValuePrinter(*output)
 		if err != nil {
 			return err
 		}
@@ -278,7 +286,7 @@ func (s *session) history() *cobra.Command {
 	c := &cobra.Command{Use: "history", Short: "Show what was asked of something, when and by whom", Example: "  drover history web"}
 	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; a table when missing")
 	return s.owned(c, func(ctx context.Context, api *client.API, key domain.Key) error {
-		p, err := newPrinter(*output)
+		p, err := newValuePrinter(*output)
 		if err != nil {
 			return err
 		}

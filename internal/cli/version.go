@@ -30,6 +30,10 @@ func (s *session) version() *cobra.Command {
 }
 
 func (s *session) showVersion(ctx context.Context, alone bool, output string) error {
+	p, err := newValuePrinter(output)
+	if err != nil {
+		return err
+	}
 	v := versions{Client: version.Of()}
 	var asked error
 	if !alone {
@@ -44,10 +48,6 @@ func (s *session) showVersion(ctx context.Context, alone bool, output string) er
 		}
 	}
 	if output != "" {
-		p, err := newPrinter(output)
-		if err != nil {
-			return err
-		}
 		if err := p.value(s.Out, v); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (s *session) showVersion(ctx context.Context, alone bool, output string) er
 			fmt.Fprintf(s.Out, "Installation: %s\n", v.Installation)
 		}
 		if v.Server.Version != v.Client.Version || v.Server.Revision != v.Client.Revision {
-			s.note("Warning: they were not built from the same sources: what one of them knows the other may not")
+			s.warn([]string{"they were not built from the same sources: what one of them knows the other may not"})
 		}
 	}
 	return asked
