@@ -35,7 +35,8 @@ func TestDemoTellsTheStoryAndLeavesNothing(t *testing.T) {
 		"demo": {
 			"Web UI http://", "REST API", "12 of 12 resources Applied", `"Applied": 12`, `"packetgen"`, "12 of 12 resources Deleted",
 			`"state": "Created"`, `"state": "Approved"`, `"state": "Instantiated"`, `"state": "Terminated"`, `"Deleted": 12`, "Done in",
-			"What to try next", "make run ",
+			"What to try next", "make run ", "build/bin/drover login http://127.0.0.1:9015 --token-file build/run/admin-token",
+			"build/bin/drover cluster add local/edge01 --kubeconfig build/run/clusters/edge01/kubeconfig --label edge", "build/bin/drover deploy deploy/examples",
 		},
 		"demo-workloads": {
 			"infrastructure cluster is edge01", "agent into edge02", "Writing a WorkloadRule in edge02", "Synced: it is the rule default.proxy",
@@ -83,7 +84,8 @@ func TestRunCarriesOnWithItsData(t *testing.T) {
 	flags, url := localFlags()
 	folder := filepath.Join(t.TempDir(), "run")
 	flags = append([]string{"run", "--data", folder, "--clusters", ""}, flags...)
-	first := harness.Start(t, "run", "Running", nil, program, flags...)
+	first := harness.Start(t, "run", "  build/bin/drover", nil, program, flags...)
+	require.Contains(t, first.Log(), "build/bin/drover login "+url+" --token-file "+folder+"/admin-token")
 	stranger := client.New(url + "/v2")
 	defer stranger.Close()
 	_, err := stranger.API().List(ctx, domain.Projects, "")

@@ -27,9 +27,6 @@ var tryNext = []string{
 	"make run             the same servers and clusters, until Ctrl-C, to send requests to",
 	"make demo-workloads  a Pod of a tenant's cluster, and what is made of it in another one",
 	"With make build run in another terminal, a chart of your own on a cluster, with any folder of a chart in place of this one:",
-	"  build/bin/drover login http://127.0.0.1:9015 --token-file build/run/admin-token",
-	"  build/bin/drover cluster add local/edge01 --kubeconfig build/run/clusters/edge01/kubeconfig --label edge",
-	"  build/bin/drover deploy deploy/examples/vfw/helm/sink --name sink --clusters label=edge --wait",
 }
 
 // runDemo tells the story of the vFW composite app, through the REST API only: two clusters are onboarded,
@@ -63,10 +60,14 @@ func runStory(ctx context.Context, name string, args []string, stdout io.Writer,
 		logLevel.Set(max(logLevel.Level(), slog.LevelError)) // that work is cut off now is no news
 		if err = errors.Join(err, k.stop()); err == nil {
 			d.chapter("What to try next")
+			usual := usual()
 			for _, line := range tryNext {
 				if !strings.HasPrefix(line, "make "+name+" ") {
 					d.say("%s", line)
 				}
+			}
+			for _, line := range usual.firstCommands() {
+				d.say("  %s", line)
 			}
 		}
 	}()
