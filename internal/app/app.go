@@ -57,6 +57,7 @@ type Parts struct {
 	tracing  telemetry.Tracing
 	metrics  prometheus.Collector // what the process has measured
 	leases   *worker.Leases
+	build    string                  // by which Temporal knows this worker, "" where it is to know of none
 	newer    *atomic.Pointer[string] // the build that does the work instead of this worker's, "" for none; nil until it is known
 	audit    *auditing
 	issuers  *oidc.Providers // whose tokens callers of the API may show; nil for none

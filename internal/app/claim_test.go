@@ -78,11 +78,13 @@ func (r *routing) is() string {
 }
 
 // claiming are the parts of a worker that has what it needs to claim the work.
-func claiming(versioning string, r *routing) (*Parts, *bytes.Buffer) {
+func claiming(t *testing.T, versioning string, r *routing) (*Parts, *bytes.Buffer) {
 	log := &bytes.Buffer{}
-	return &Parts{newer: new(atomic.Pointer[string]),
+	p := &Parts{newer: new(atomic.Pointer[string]),
 		config: &config.Config{WorkerVersioning: versioning}, log: slog.New(slog.NewTextHandler(log, nil)), engine: engine.New(r),
-	}, log
+	}
+	require.NoError(t, p.tellBuild())
+	return p, log
 }
 
 // TestAWorkerClaimsTheWorkAgain when an older build has got it, and says that it has none while a newer one does it.
@@ -91,9 +93,10 @@ func TestAWorkerClaimsTheWorkAgain(t *testing.T) {
 		t.Run(versioning, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const older, newer, every = "0.0.1", "1000.0.0", time.Minute
-				own := version.Of().BuildID()
+				own, err := version.Build()
+				require.NoError(t, err)
 				r := &routing{current: newer}
-				p, log := claiming(versioning, r)
+				p, log := claiming(t, versioning, r)
 				require.NoError(t, p.hasWork(t.Context()))
 				require.NoError(t, p.takeOver(t.Context()))
 				if versioning == "force" {
@@ -136,7 +139,7 @@ func TestAWorkerClaimsTheWorkAgain(t *testing.T) {
 func TestWorkersWithoutABuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &routing{current: "0.0.1"}
-		p, log := claiming("off", r)
+		p, log := claiming(t, "off", r)
 		require.NoError(t, p.takeOver(t.Context()))
 		require.Empty(t, r.is())
 		require.NoError(t, p.hasWork(t.Context()))
@@ -149,7 +152,7 @@ func TestWorkersWithoutABuild(t *testing.T) {
 		r.err = serviceerror.NewPermissionDenied("not you", "")
 		require.NoError(t, p.takeOver(t.Context()), "it works as before")
 		require.Contains(t, log.String(), "set-current-version --deployment-name drover --unversioned")
-		p, _ = claiming("on", r)
+		p, _ = claiming(t, "on", r)
 		require.ErrorContains(t, p.takeOver(t.Context()), "not you")
 	})
 }

@@ -28,6 +28,9 @@ import (
 
 // Work runs the worker until ctx ends, then ends what runs or hands it over. ready is called when it polls.
 func (p *Parts) Work(ctx context.Context, ready func()) error {
+	if err := p.tellBuild(); err != nil {
+		return err
+	}
 	registered := &registrations{parts: p}
 	clusters, err := kube.NewClusters(kubeConfig(p.config, 0), registered.credentials)
 	if err != nil {
@@ -64,7 +67,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		worker.Options{
 			Workflows: p.config.Workflows, Activities: p.config.Activities, Clusters: p.config.Clusters,
 			Watches: activities.WatchShards, Waits: waits,
-			Cache: p.config.Cache, Drain: p.config.Drain, Leases: p.leases, Build: p.build(),
+			Cache: p.config.Cache, Drain: p.config.Drain, Leases: p.leases, Build: p.build,
 		})
 	if err := w.Start(); err != nil {
 		return err
@@ -78,13 +81,15 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// build is what Temporal knows this worker by, "" where it is to know of none.
-func (p *Parts) build() string {
+// tellBuild decides by which build Temporal is to know this worker.
+func (p *Parts) tellBuild() (err error) {
 	switch p.config.WorkerVersioning {
 	case "on", "force":
-		return version.Of().BuildID()
+		p.build, err = version.Build()
+		return err
 	default:
-		return ""
+		p.build = ""
+		return nil
 	}
 }
 
@@ -96,7 +101,7 @@ func (p *Parts) takeOver(ctx context.Context) error {
 		"look at `temporal worker deployment describe --name " + workflows.Deployment + "`, or start the worker with --worker-versioning off (DROVER_WORKER_VERSIONING)",
 		func(ctx context.Context) error {
 			err := p.claim(ctx, p.config.WorkerVersioning == "force")
-			if p.build() == "" && fail.Is(err, fail.Precondition) {
+			if p.build == "" && fail.Is(err, fail.Precondition) {
 				p.log.Warn("this worker cannot see whether Temporal gives the work to a build that is switched off, and would then get none itself",
 					"error", err, "remedy", "temporal worker deployment set-current-version --deployment-name "+workflows.Deployment+" --unversioned")
 				return nil
@@ -111,7 +116,7 @@ func (p *Parts) takeOver(ctx context.Context) error {
 // other for as long as both run. A worker without a build leaves it as it is: it knows none that would be older.
 func (p *Parts) keepWork(ctx context.Context, every time.Duration) {
 	for pause.For(ctx, every) == nil {
-		if p.build() == "" {
+		if p.build == "" {
 			continue
 		}
 		if err := p.claim(ctx, false); err != nil && ctx.Err() == nil {
@@ -122,7 +127,7 @@ func (p *Parts) keepWork(ctx context.Context, every time.Duration) {
 
 // claim is one TakeOver, and notes who does the work.
 func (p *Parts) claim(ctx context.Context, force bool) error {
-	build := p.build()
+	build := p.build
 	now, before, err := p.engine.TakeOver(ctx, build, force)
 	if err != nil {
 		return err
@@ -149,7 +154,7 @@ func (p *Parts) claim(ctx context.Context, force bool) error {
 // hasWork is an error while a newer build does the work, for /readyz.
 func (p *Parts) hasWork(context.Context) error {
 	if newer := p.newer.Load(); newer != nil && *newer != "" {
-		return fail.New(fail.Unavailable, "the newer build %s does the work of this namespace, and this worker, of build %s, gets none", *newer, p.build())
+		return fail.New(fail.Unavailable, "the newer build %s does the work of this namespace, and this worker, of build %s, gets none", *newer, p.build)
 	}
 	return nil
 }

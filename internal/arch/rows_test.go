@@ -282,7 +282,7 @@ var layers = []layer{
 		{pkg: "freeport", world: "math/rand/v2 net"},
 		{pkg: "hosts", world: "net net/http"},
 		{pkg: "limits"},
-		{pkg: "version", ours: "fail", libs: "github.com/Masterminds/semver/v3"},
+		{pkg: "version", ours: "fail", world: "os", libs: "github.com/Masterminds/semver/v3"},
 		{pkg: "fail", world: "context"},
 	}},
 }

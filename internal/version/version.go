@@ -2,10 +2,16 @@
 package version
 
 import (
+	"crypto/sha256"
 	_ "embed" // for the file VERSION
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"io"
+	"os"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
@@ -20,7 +26,8 @@ type Info struct {
 	Modified bool   `json:"modified,omitempty"` // the sources were not those of the commit
 	Go       string `json:"go"`                 // the compiler
 
-	at time.Time // of the commit
+	at      time.Time // of the commit
+	content string    // the digest of the binary, where no commit says what is in it
 }
 
 // number is what VERSION in the root of the repository, a link to this file, says: 0.1.0 in the commit of that release alone, and 0.2.0-dev
@@ -54,21 +61,60 @@ func Of() Info {
 const shortRevision = 12
 
 // BuildID names a build among all that work on the same data, in the order of Newer: 0.1.0 of a release,
-// 0.2.0-dev.20261123113903.g63b9931abcde of a commit after it.
+// 0.2.0-dev.20261123113903.g63b9931abcde of a commit after it, and with .changed.h0123456789ab behind it of sources that are no commit's. Of
+// two such builds of one commit neither is the later one: their digests have an order all the same, as only one of them may do the work.
 func (i Info) BuildID() string {
 	id := strings.TrimPrefix(i.Version, "v")
-	if strings.Contains(id, "-") && i.Revision != "" {
+	development := strings.Contains(id, "-")
+	if development && i.Revision != "" {
 		id += "." + i.at.UTC().Format("20060102150405") + ".g" + i.Revision[:min(len(i.Revision), shortRevision)]
 	}
-	switch {
-	case !i.Modified:
-	case strings.Contains(id, "-"):
-		id += ".changed"
-	default:
-		id += "+changed"
+	var more []string
+	if i.Modified {
+		more = append(more, "changed")
 	}
-	return id
+	if i.content != "" {
+		more = append(more, "h"+i.content)
+	}
+	switch {
+	case len(more) == 0:
+		return id
+	case development:
+		return id + "." + strings.Join(more, ".")
+	default:
+		return id + "+" + strings.Join(more, ".")
+	}
 }
+
+// Build is the BuildID of the running binary.
+func Build() (string, error) {
+	i := Of()
+	if i.Modified || i.Revision == "" { // then only what is in it says what it is
+		var err error
+		if i.content, err = content(); err != nil {
+			return "", fmt.Errorf("tell this build from others: %w", err)
+		}
+	}
+	return i.BuildID(), nil
+}
+
+// content is the digest of the running binary, which takes some tenths of a second.
+var content = sync.OnceValues(func() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil))[:shortRevision], nil
+})
 
 // Newer says whether the build of one id comes after that of another. An id that is none of ours comes before all.
 func Newer(id, other string) bool {
@@ -77,7 +123,7 @@ func Newer(id, other string) bool {
 		return false
 	}
 	b, err := semver.NewVersion(other)
-	return err != nil || a.GreaterThan(b)
+	return err != nil || a.GreaterThan(b) || a.Equal(b) && id > other // what is behind a plus is nothing to semver
 }
 
 // ErrNewer says of something that is stored that a newer build has written it, and that this one does not know what it means.
