@@ -22,7 +22,7 @@ const (
 	MarkApplied   Mark = 'A' // apply answered: in the cluster
 	MarkRefused   Mark = 'F' // apply answered with a refusal
 	MarkDoomed    Mark = 'd' // in the cluster, to be deleted, delete not sent
-	MarkDeleting  Mark = 'r' // delete sent, no answer known
+	MarkDeleting  Mark = 'r' // to be deleted, and may be in the cluster: delete sent without an answer, or nobody knew before
 	MarkEnding    Mark = 'L' // delete answered, and still in the cluster: it waits for a finalizer, say
 	MarkUndeleted Mark = 'X' // refused, and may be in the cluster
 	MarkDeleted   Mark = 'D' // not in the cluster
@@ -165,21 +165,24 @@ func (m Mark) Unsure() Mark {
 }
 
 // Doom is the mark with which a terminate begins: what was never sent or was refused is Deleted without asking the
-// cluster; what may be there is to be deleted.
+// cluster; what is there, or may be there, is to be deleted. Nobody says of what may be there that it is.
 func (m Mark) Doom() Mark {
 	switch {
 	case m.Absent():
 		return MarkDeleted
-	case m == MarkDeleting, m == MarkEnding, m == MarkKept, m == MarkGone:
-		return m
-	default:
+	case m == MarkApplied, m == MarkOutdated:
 		return MarkDoomed
+	case m == MarkSent, m == MarkUndeleted, m == MarkLeft:
+		return MarkDeleting
+	default:
+		return m
 	}
 }
 
 // State is how a mark is shown, "" when it is not. While work goes on, what is not settled is Pending, or Retrying when the
 // cluster does not answer or when it outlives its deletion. After it has ended nothing more is tried: what was sent without
-// an answer is Failed, and what a terminate never came to is still Applied.
+// an answer is Failed, and what a terminate never came to is still Applied,
+// unless nobody knew whether it was there.
 func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
 	switch {
 	case m.Stays():

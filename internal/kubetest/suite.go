@@ -293,7 +293,7 @@ func remembersSent(w *world) {
 	j, watcher := w.job(changed, domain.Marks{domain.MarkSent})
 	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
 	require.Equal(w, domain.Marks{domain.MarkUndeleted}, watcher.Marks)
-	require.Equal(w, domain.Marks{domain.MarkDoomed}, watcher.Marks.Doom(), "a terminate asks the cluster")
+	require.Equal(w, domain.Marks{domain.MarkDeleting}, watcher.Marks.Doom(), "a terminate asks the cluster")
 }
 
 func (w *world) customManifests() (crd, object string, group string) {

@@ -109,15 +109,16 @@ func (s Step) Doomed(resources []Resource, marks domain.Marks) domain.Marks {
 	out := slices.Clone(marks)
 	for _, i := range s.Resources {
 		if m := out[i]; resources[i].Hook != nil && m.Ours() && !m.ToDelete() {
-			out[i] = keep(resources[i], domain.MarkDoomed)
+			out[i] = keep(resources[i], m.Doom())
 		}
 	}
 	return out
 }
 
-// keep is the mark of a resource that a terminate comes to: what is to be kept is not deleted.
+// keep is the mark of a resource that a terminate comes to: what is to be kept is not deleted. No request to delete it was ever
+// sent; a record that says so is Silence's, which does not know what is to be kept.
 func keep(r Resource, m domain.Mark) domain.Mark {
-	if r.Keep && m == domain.MarkDoomed {
+	if r.Keep && m.ToDelete() {
 		return domain.MarkKept
 	}
 	return m

@@ -34,22 +34,22 @@ func TestBegin(t *testing.T) {
 			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpInstantiate, "2A1h")}, want: "1d1K1p", reported: true,
 		},
 		"a terminate of which nobody knows what was sent": {
-			start: plan.Start{Operation: domain.OpTerminate, Incomplete: true, Record: record(domain.OpInstantiate, "2p1h")}, want: "1d1K1s", reported: true,
+			start: plan.Start{Operation: domain.OpTerminate, Incomplete: true, Record: record(domain.OpInstantiate, "2p1h")}, want: "1r1K1s", reported: true,
 		},
 		"a terminate of what was applied without an answer": {
-			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpInstantiate, "1s1p1h")}, want: "1d1D1p",
+			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpInstantiate, "1s1p1h")}, want: "1r1D1p",
 		},
 		"a terminate of what was taken over": {
-			start: plan.Start{Operation: domain.OpTerminate, TookOver: true, Record: record(domain.OpUpdate, "1s1p1h")}, want: "1d1D1p", reported: true,
+			start: plan.Start{Operation: domain.OpTerminate, TookOver: true, Record: record(domain.OpUpdate, "1s1p1h")}, want: "1r1D1p", reported: true,
 		},
 		"a terminate of what an update had no work on": {
 			start: plan.Start{Operation: domain.OpTerminate, TookOver: true, Inherited: "2A1h", Report: "why"}, want: "1d1K1p", reported: true,
 		},
 		"a terminate again, after its hook": {
-			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpTerminate, "1X1K1A")}, want: "1d1K1d", reported: true,
+			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpTerminate, "1X1K1A")}, want: "1r1K1d", reported: true,
 		},
 		"a terminate again, of which nobody knows how far it came": {
-			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpTerminate, "3s")}, want: "1d1K1s", reported: true,
+			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpTerminate, "3s")}, want: "1r1K1s", reported: true,
 		},
 		"a terminate again, of what has gone": {
 			start: plan.Start{Operation: domain.OpTerminate, Record: &domain.Leaf{Operation: domain.OpTerminate, Marks: "1D1K1D"}}, want: "1D1K1D",
@@ -71,6 +71,18 @@ func TestBegin(t *testing.T) {
 	}
 }
 
+// TestWhatIsKeptOutlivesASilentTerminate: of a terminate that was stopped before it had said anything, all counts as sent; the one
+// after it does not delete what is to be kept.
+func TestWhatIsKeptOutlivesASilentTerminate(t *testing.T) {
+	t.Parallel()
+	bundle := bundleOf("r", "r")
+	bundle[1].Keep = true
+	left := plan.Silence{Operation: domain.OpTerminate, Whole: true}.Believed(plan.First(domain.OpTerminate, false, "", 2))
+	require.Equal(t, "2r", left.Encode())
+	again := plan.Begin(bundle, plan.Start{Operation: domain.OpTerminate, Record: &domain.Leaf{Operation: domain.OpTerminate, Marks: left.Encode()}})
+	require.Equal(t, "1r1K", again.Marks.Encode())
+}
+
 // TestDoomed are the hooks of a terminate, of which each has been run before what is left is deleted.
 func TestDoomed(t *testing.T) {
 	t.Parallel()
@@ -80,6 +92,7 @@ func TestDoomed(t *testing.T) {
 	was := domain.DecodeMarks("1D2A1D")
 	require.Equal(t, "1D1d1K1D", last.Doomed(bundle, was).Encode())
 	require.Equal(t, "1D2A1D", was.Encode(), "the marks themselves stay")
+	require.Equal(t, "1D1r1K1r", last.Doomed(bundle, domain.DecodeMarks("1D2s1H")).Encode(), "nobody knows whether they are there")
 	require.Equal(t, "1d2A1D", plan.Step{Work: plan.WorkDelete, Resources: []int{0}}.Doomed(bundle, domain.DecodeMarks("1d2A1D")).Encode())
 }
 

@@ -44,7 +44,7 @@ func (c *Change) Empty() bool { return c.Added+c.Changed+c.Removed == 0 }
 // what has to go, so that one plan says all that its clusters may hold: the resources of an app are the wanted
 // ones followed by those to be pruned, its targets the wanted ones and those that it leaves. Inherited says how each
 // begins: what is there unchanged is domain.MarkApplied and needs no request; what is there otherwise
-// is domain.MarkOutdated; what must go is domain.MarkDoomed.
+// is domain.MarkOutdated; what must go has the mark of domain.Mark.Doom.
 //
 // Only what the records say that we applied, or may have, is pruned, and not what is to be kept. A resource that
 // another app of the plan takes over is applied by that one, which gives it another label; by that label its
@@ -495,7 +495,7 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 		}
 		switch gone := !c.wanted || c.lacks.lacks(i); {
 		case gone && had.Ours():
-			out = append(out, doomed(m.old[before]))
+			out = append(out, doomed(m.old[before], had))
 		case gone:
 			out = append(out, domain.MarkGone)
 		case m.hooks[i] != nil:
@@ -512,7 +512,7 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 	}
 	for i := range m.old {
 		if !m.after[i] && was[i].Ours() {
-			out = append(out, doomed(m.old[i]))
+			out = append(out, doomed(m.old[i], was[i]))
 		} else {
 			out = append(out, domain.MarkGone)
 		}
@@ -538,11 +538,12 @@ func (m *matching) stay(warnings []domain.Note, marks domain.Marks) (kept []doma
 	return kept
 }
 
-func doomed(r Resource) domain.Mark {
+// doomed is the mark of what is not wanted any more and had a mark that is Ours.
+func doomed(r Resource, had domain.Mark) domain.Mark {
 	if r.Keep {
 		return domain.MarkGone // it stays, as nobody's
 	}
-	return domain.MarkDoomed
+	return had.Doom()
 }
 
 // pruned are the indices of the old resources that are not wanted and still are somewhere.

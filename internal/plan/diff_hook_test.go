@@ -162,7 +162,7 @@ func TestDiffOfHooksThatHaveNotSucceeded(t *testing.T) {
 			origin: domain.OpRollback, old: "web on a: svc=1 up=1", marks: "1A1H", want: "1A1H", empty: true,
 		},
 		"what a rollback had left goes with its hook": {
-			origin: domain.OpRollback, old: "web on a: svc=1 up=1", marks: "1A1H", wanted: "web on a: svc=1", want: "1A1d",
+			origin: domain.OpRollback, old: "web on a: svc=1 up=1", marks: "1A1H", wanted: "web on a: svc=1", want: "1A1r",
 		},
 		"an install of which nothing is certain": {
 			incomplete: true, old: "web on a: svc=1 pre=1 post=1 up=1", marks: "1A1A1p1h", want: "1o1A1s1H", install: true,

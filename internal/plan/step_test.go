@@ -136,10 +136,10 @@ func TestMarksOfHooks(t *testing.T) {
 	}{
 		"after all": {"2A1h1A1h", domain.OpInstantiate, "2d1p1s1D"},
 		"a hook was deleted when it had succeeded":          {"1A1D1h1A1h", domain.OpInstantiate, "1d1D1p1s1D"},
-		"a hook of an earlier operation has left something": {"1A1H1h1A1h", domain.OpRollback, "2d1p1s1D"},
+		"a hook of an earlier operation has left something": {"1A1H1h1A1h", domain.OpRollback, "1d1r1p1s1D"},
 		"nothing was sent":             {"2p1h1p1h", domain.OpInstantiate, "5D"},
 		"all was refused":              {"1F1p1h1p1h", domain.OpInstantiate, "5D"},
-		"a hook failed":                {"1p1X1h1p1h", domain.OpInstantiate, "1D1d2p1D"},
+		"a hook failed":                {"1p1X1h1p1h", domain.OpInstantiate, "1D1r2p1D"},
 		"again, after its hook failed": {"1d1d1X1s1D", domain.OpTerminate, "2d2s1D"},
 		"again, after its first hook":  {"1d1d1A1s1D", domain.OpTerminate, "3d1s1D"},
 		"again, before its last hook":  {"1D1D1D1p1D", domain.OpTerminate, "3D1p1D"},
@@ -155,6 +155,7 @@ func TestMarksOfHooks(t *testing.T) {
 		kept[i].Keep = true
 	}
 	require.Equal(t, "2K1p1s1D", plan.Doom(kept, domain.DecodeMarks("2A1h1A1h"), domain.OpInstantiate).Encode())
+	require.Equal(t, "2K1p1s1D", plan.Doom(kept, domain.DecodeMarks("1s1X1h1s1h"), domain.OpInstantiate).Encode(), "what may be there is kept, too")
 	require.Equal(t, "4K1D", plan.Doom(kept, domain.DecodeMarks("4K1D"), domain.OpTerminate).Encode(), "a hook that is kept has been run")
 }
 

@@ -60,7 +60,7 @@ func TestWhichWordCounts(t *testing.T) {
 			op: terminate, running: true, leaves: []domain.Leaf{leaf(instantiate, "1A1p", false)}, marks: "dD", inProgress: true,
 		},
 		"the record of an earlier terminate, before the next one comes to it": {
-			op: terminate, running: true, began: 2, leaves: []domain.Leaf{leaf(terminate, "1D1X", false)}, marks: "Dd", inProgress: true,
+			op: terminate, running: true, began: 2, leaves: []domain.Leaf{leaf(terminate, "1D1X", false)}, marks: "Dr", inProgress: true,
 		},
 		"what is at work, before the record of an earlier terminate of which nothing was left but what failed": {
 			op: terminate, running: true, began: 2, open: []domain.Leaf{again(leaf(terminate, "1D1r", true))}, leaves: []domain.Leaf{leaf(terminate, "1D1F", false)},
