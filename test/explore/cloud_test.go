@@ -19,14 +19,20 @@ import (
 	"github.com/drover-io/drover/internal/status"
 )
 
-// What is around the groups, and changes too: the logical cloud of level 1 that some sequences have, and the registrations of clusters.
+// What is around the groups, and changes too: the logical cloud of level 1 that some sequences have, network intents, and the
+// registrations of clusters.
+
+// owner is an owner that is no group.
+type owner struct {
+	key      domain.Key
+	inFlight int  // guarded by the lane
+	vague    bool // a request of it may have been accepted or not
+}
 
 // cloud is the logical cloud of a sequence that has steps of one. The other sequences have one of level 0, which is never touched.
 type cloud struct {
-	key      domain.Key
-	space    string // its namespace
-	inFlight int    // guarded by the lane
-	vague    bool   // a request of it may have been accepted or not
+	owner
+	space string // its namespace
 }
 
 // cloudMoves are what is drawn for a cloud while groups are in it. Its user stays: the rights of the one before are over at once.
@@ -71,8 +77,13 @@ func (c *cloud) said(l *lane, n int) *domain.LogicalCloud {
 	}
 }
 
-func (c *cloud) summary(ctx context.Context, l *lane) (*status.Document, error) {
-	return l.api.Status(ctx, c.key, url.Values{"output": {"summary"}})
+// of is summary for over.
+func (o *owner) of(l *lane) func(context.Context) (*status.Document, error) {
+	return func(ctx context.Context) (*status.Document, error) { return o.summary(ctx, l) }
+}
+
+func (o *owner) summary(ctx context.Context, l *lane) (*status.Document, error) {
+	return l.api.Status(ctx, o.key, url.Values{"output": {"summary"}})
 }
 
 // ready says whether groups can surely be operated on in the cloud: it is instantiated, and nothing is asked of it.
@@ -87,47 +98,48 @@ func (l *lane) ready(ctx context.Context) bool {
 	return sure && err == nil && got.Status == domain.ContextInstantiated
 }
 
-// askCloud asks something of the cloud in one of the ways. Only what must never be is wrong here; judgeCloud says what must be in the end.
+// askCloud asks something of the cloud. Only what must never be is wrong here; judgeCloud says what must be in the end.
 func (l *lane) askCloud(ctx context.Context, s step) {
-	c := l.cloud
+	l.askOwner(ctx, &l.cloud.owner, s, func(ctx context.Context, n int) error {
+		if s.Do == "change" {
+			_, err := l.api.Put(ctx, l.cloud.said(l, n), nil)
+			return err
+		}
+		_, err := l.api.Operate(ctx, l.cloud.key, domain.Operation(s.Do))
+		if s.Do == "terminate" && err == nil && !l.disturbed(l.groups["a"]) {
+			l.wrong("%s is accepted, and a names the cloud", s)
+		}
+		return err
+	})
+}
+
+// askOwner does what is asked of an owner in one of the ways; n is a number that nothing else has had.
+func (l *lane) askOwner(ctx context.Context, o *owner, s step, do func(ctx context.Context, n int) error) {
 	if s.Do == "await" {
 		ctx, cancel := context.WithTimeout(ctx, awaitTime)
 		defer cancel()
-		for {
-			got, err := c.summary(ctx, l)
-			if over := err == nil && !got.Status.InProgress(); over || ctx.Err() != nil {
-				l.note("%s: %v", s, over)
-				return
-			}
-			<-time.After(pollTime)
-		}
+		_, err := over(ctx, o.of(l))
+		l.note("%s: %v", s, err == nil)
+		return
 	}
 	send := func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, answerTime)
 		defer cancel()
 		l.mu.Lock()
-		c.inFlight++
+		o.inFlight++
 		l.said++
 		n := l.said
 		l.mu.Unlock()
-		var err error
-		if s.Do == "change" {
-			_, err = l.api.Put(ctx, c.said(l, n), nil)
-		} else {
-			_, err = l.api.Operate(ctx, c.key, domain.Operation(s.Do))
-		}
+		err := do(ctx, n)
 		code := codeOf(err)
 		l.note("%s: %v", s, err)
 		if code == 500 || code == 501 {
 			l.wrong("%s is answered %d: %v", s, code, err)
 		}
-		if s.Do == "terminate" && err == nil && !l.disturbed(l.groups["a"]) {
-			l.wrong("%s is accepted, and a names the cloud", s)
-		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		c.inFlight--
-		c.vague = c.vague || err != nil && code/100 != 4
+		o.inFlight--
+		o.vague = o.vague || err != nil && code/100 != 4
 	}
 	switch {
 	case s.word("twice"):
@@ -173,7 +185,7 @@ func (l *lane) judgeCloud(ctx context.Context, what string) {
 		domain.Updated:            {domain.ContextInstantiated},
 		domain.InstantiateStopped: {domain.ContextInstantiated, domain.ContextInstantiateFailed},
 	}[got.States.State()]
-	if !slices.Contains(want, got.Status) && !l.forbid {
+	if !slices.Contains(want, got.Status) && !l.refused() {
 		l.wrong("%s: the cloud is %s in the end, and the status %s", what, got.States.State(), got.Status)
 	}
 	spaces, err := l.spaces(ctx)
@@ -215,22 +227,8 @@ func (l *lane) endCloud(ctx context.Context) {
 		return
 	}
 	if got.Status != domain.ContextNone && got.Status != domain.ContextTerminated {
-		if _, err := l.api.Operate(ctx, l.cloud.key, domain.OpTerminate); err != nil {
-			l.wrong("the cloud in state %s (%s) cannot be terminated: %v", got.States.State(), got.Status, err)
+		if !l.terminate(ctx, &l.cloud.owner, got) {
 			return
-		}
-		wait, cancel := context.WithTimeout(ctx, quietTime)
-		defer cancel()
-		for got.Status != domain.ContextTerminated {
-			if wait.Err() != nil {
-				words, _ := l.api.ExplainText(ctx, l.cloud.key)
-				l.wrong("the terminate of the cloud waits for ever: %s\n%s", got.Status, words)
-				return
-			}
-			<-time.After(pollTime)
-			if is, err := l.cloud.summary(wait, l); err == nil {
-				got = is
-			}
 		}
 	}
 	if n, err := l.spaces(ctx); err != nil || n > 0 {
@@ -250,17 +248,46 @@ func (l *lane) endCloud(ctx context.Context) {
 	}
 }
 
+// terminate brings an owner to its end, and says whether that has come.
+func (l *lane) terminate(ctx context.Context, o *owner, was *status.Document) bool {
+	if _, err := l.api.Operate(ctx, o.key, domain.OpTerminate); err != nil {
+		l.wrong("%s in state %s (%s) cannot be terminated: %v", o.key, was.States.State(), was.Status, err)
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, quietTime)
+	defer cancel()
+	got, err := over(ctx, o.of(l))
+	if err != nil {
+		words, _ := l.api.ExplainText(context.WithoutCancel(ctx), o.key)
+		l.wrong("the terminate of %s waits for ever: %v\n%s", o.key, err, words)
+		return false
+	}
+	if got.Status != domain.ContextTerminated {
+		l.wrong("the terminate of %s ends %s", o.key, got.Status)
+	}
+	return true
+}
+
+// owners are those of the sequence that are no groups.
+func (l *lane) owners() (all []*owner) {
+	if l.cloud != nil {
+		all = append(all, &l.cloud.owner)
+	}
+	if l.nets != nil {
+		all = append(all, &l.nets.owner)
+	}
+	return all
+}
+
 // rotate replaces the registration of a cluster by one that is as good.
 func (l *lane) rotate(ctx context.Context, s step, k domain.ClusterName) {
 	l.mu.Lock()
 	l.said++
-	kubeconfig := bytes.ReplaceAll(l.w.kubeconfigs[k.Name], []byte("\ncurrent-context:"), []byte(fmt.Sprintf("\n# the %dth\ncurrent-context:", l.said)))
+	kubeconfig := bytes.ReplaceAll(l.w.kubeconfigs[k.Name], []byte("\ncurrent-context:"), []byte(fmt.Sprintf("\n# %s, the %dth\ncurrent-context:", l.project, l.said)))
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	same, _, err := l.api.PutSame(ctx, &domain.Cluster{
-		Identity: domain.Identity{Parent: domain.Join(domain.ClusterProviders.Collection, k.Provider)}, Metadata: domain.Metadata{Name: k.Name},
-	}, kubeconfig)
+	same, _, err := l.api.PutSame(ctx, l.w.registration(k), kubeconfig)
 	l.note("%s: same %v, %v", s, same, err)
 	if err == nil && same {
 		l.wrong("%s: another kubeconfig is said to be the same", s)

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/fleet"
 	"github.com/drover-io/drover/test/harness"
@@ -23,14 +25,15 @@ import (
 
 // lane runs one sequence in a project of its own.
 type lane struct {
-	w       *world
-	api     *client.API // of one of the two
-	place   int
+	w   *world
+	api *client.API // of one of the two
+	*ground
 	steps   sequence
 	project string
 	release string
 	groups  map[string]*group
 	cloud   *cloud         // nil for one of level 0
+	nets    *nets          // nil for none
 	flying  sync.WaitGroup // requests that nobody waits for
 	failed  error          // of describe
 
@@ -38,7 +41,7 @@ type lane struct {
 	begun    time.Time
 	lines    []string // what was done, for people
 	problems []string
-	forbid   bool // a cluster has refused something
+	failing  bool // a hook was to fail
 	hand     bool // a person has ended a workflow
 	orphans  bool // a group was deleted that had left something
 	said     int
@@ -57,25 +60,28 @@ type group struct {
 	unknown  map[string]int
 }
 
-func (w *world) lane(place int, q sequence) *lane {
+func (w *world) lane(at *ground, q sequence) *lane {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.run++
 	l := &lane{
-		w: w, place: place, steps: q, project: fmt.Sprintf("p%d", w.run), release: fmt.Sprintf("r%d", w.run), begun: time.Now(),
-		groups: map[string]*group{}, api: w.apis[place%len(w.apis)],
+		w: w, ground: at, steps: q, project: fmt.Sprintf("p%d", w.run), release: fmt.Sprintf("r%d", w.run), begun: time.Now(),
+		groups: map[string]*group{}, api: w.apis[w.run%len(w.apis)],
 	}
 	where := "admin"
 	if slices.ContainsFunc(q, func(s step) bool { return s.Who == "cloud" }) {
 		where = "own"
-		l.cloud = &cloud{key: domain.Join(domain.Projects.Collection, l.project).Child(domain.LogicalClouds.Collection, where), space: "space-" + l.project}
+		l.cloud = &cloud{owner{key: domain.Join(domain.Projects.Collection, l.project).Child(domain.LogicalClouds.Collection, where)}, "space-" + l.project}
+	}
+	if slices.ContainsFunc(q, func(s step) bool { return s.Who == "networks" }) {
+		l.nets = &nets{owner: owner{key: w.of(at.place)[0].Key()}}
 	}
 	for name, version := range map[string]string{"a": "v1", "b": "v2"} {
 		l.groups[name] = &group{
 			name: name, possible: []description{{n: 1, on: "12", says: "0"}}, accepted: map[string]int{}, unknown: map[string]int{},
 			Deployment: &client.Deployment{
 				API: l.api, Project: l.project, CompositeApp: "composite", Version: version, Profile: "profile", LogicalCloud: where,
-				Group: name, Release: l.release, Clusters: w.of(place),
+				Group: name, Release: l.release, Clusters: w.of(at.place),
 			},
 		}
 	}
@@ -99,12 +105,8 @@ func (l *lane) wrong(format string, args ...any) {
 
 // apps are those of a group as its description has them.
 func (l *lane) apps(g *group, d description) []client.App {
-	values := func(app string, n int, more ...string) map[string]string {
-		v := map[string]string{"app": app, "n": fmt.Sprint(n), "says": d.says}
-		for _, m := range more {
-			v[m] = "yes"
-		}
-		return v
+	values := func(app string, n int) map[string]string {
+		return map[string]string{"app": app, "n": fmt.Sprint(n), "says": d.says}
 	}
 	where := domain.Placement{}
 	if d.on == "edge" {
@@ -116,7 +118,8 @@ func (l *lane) apps(g *group, d description) []client.App {
 	}
 	one := client.App{Name: "one", Chart: l.w.charts["one"], Overrides: values("one", d.n), Intent: where}
 	if g.name == "a" {
-		two := client.App{Name: "two", Chart: l.w.charts["two"], Overrides: values("two", 1, "hooks"), Intent: harness.Labelled("edge", g.Clusters[0])}
+		two := client.App{Name: "two", Chart: l.w.charts["two"], Overrides: values("two", 1), Intent: harness.Labelled("edge", g.Clusters[0])}
+		two.Overrides["hooks"], two.Overrides["job"] = "yes", d.job
 		return []client.App{one, two}
 	}
 	three := client.App{Name: "three", Chart: l.w.charts["three"], Overrides: values("three", 1), Intent: harness.All(g.Clusters[:2]...)}
@@ -157,9 +160,9 @@ func (l *lane) describe(ctx context.Context) error {
 // Bounds of the requests and waits of a lane.
 const (
 	answerTime               = 75 * time.Second
-	quietTime                = 150 * time.Second
+	quietTime                = harness.Patience
 	awaitTime                = 4 * time.Second
-	pollTime                 = 100 * time.Millisecond
+	firstLook, longestLook   = 100 * time.Millisecond, 3 * time.Second // a look costs the store a dozen questions
 	firstPause, longestPause = 300 * time.Millisecond, 3 * time.Second
 )
 
@@ -170,16 +173,44 @@ func (l *lane) perform(ctx context.Context) {
 	}
 }
 
+// over waits until nothing goes on with an owner, looking ever more seldom; the error is that ctx has ended.
+func over(ctx context.Context, summary func(context.Context) (*status.Document, error)) (*status.Document, error) {
+	look := pause.Backoff{First: firstLook, Most: longestLook}
+	for {
+		got, err := summary(ctx)
+		if err == nil && !got.Status.InProgress() {
+			return got, nil
+		}
+		if ended := look.Wait(ctx); ended != nil {
+			return got, errors.Join(ended, err)
+		}
+	}
+}
+
+// refuse notes that a cluster refuses something, and refused says whether one may have.
+func (l *lane) refuse() {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	l.refusing = true
+}
+
+func (l *lane) refused() bool {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	return l.refusing
+}
+
 func (l *lane) step(ctx context.Context, s step) {
 	g := l.groups[s.Who]
 	place, isCluster := strings.CutPrefix(s.Who, "cluster")
 	switch {
-	case s.Do == "wait":
+	case s.Who == "we" && s.Do == "wait":
 		<-time.After(s.duration("for"))
+	case s.Who == "we": // share: the batch has seen to it
 	case g != nil && s.Do == "await":
-		ctx, cancel := context.WithTimeout(ctx, awaitTime)
+		ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.duration("for"), awaitTime))
 		defer cancel()
-		_, err := g.Wait(ctx, pollTime, func(d *status.Document) bool { return !d.Status.InProgress() })
+		_, err := over(ctx, g.Summary)
 		l.note("%s: %v", s, err == nil)
 	case g != nil && (s.Do == "cancel" || s.Do == "end"):
 		l.byHand(ctx, g, s)
@@ -187,12 +218,14 @@ func (l *lane) step(ctx context.Context, s step) {
 		l.ask(ctx, g, s)
 	case s.Who == "cloud":
 		l.askCloud(ctx, s)
+	case s.Who == "networks":
+		l.askNetworks(ctx, s)
 	case isCluster && s.Do == "rotate":
 		l.rotate(ctx, s, l.w.of(l.place)[int(place[0]-'1')%clustersEach])
 	case isCluster:
 		i := int(place[0]-'1') % clustersEach
 		if s.Do == "forbid" {
-			l.forbid = true
+			l.refuse()
 		}
 		l.note("%s: %v", s, l.w.fleet.Inject(ctx, l.w.of(l.place)[i].Name, clusterFaults[s.Do]...))
 	default:
@@ -276,7 +309,8 @@ func (l *lane) send(ctx context.Context, g *group, s step, alone bool) (outcome 
 	next := g.possible[len(g.possible)-1]
 	if s.Do == "change" {
 		l.said++
-		next = description{s.number("n"), s.arg("on"), fmt.Sprint(l.said)}
+		next = description{s.number("n"), s.arg("on"), fmt.Sprint(l.said), jobs[s.arg("job")]}
+		l.failing = l.failing || s.arg("job") == "fails"
 	}
 	if s.Do == "change" || s.Do == "describe" || s.Do == "delete" {
 		g.possible = append(g.possible, next)
@@ -537,10 +571,38 @@ func (l *lane) held(ctx context.Context) (has contents, labels map[string]string
 
 func says(o fleet.Held) string {
 	var m struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
 		Data map[string]string `json:"data"`
 	}
 	_ = json.Unmarshal(o.Object, &m)
-	return m.Data["says"]
+	return cmp.Or(m.Data["says"], m.Metadata.Annotations["says"])
+}
+
+// busyGroups says which group is at work, or cannot be asked; "" for none. It does not ask on when it has found one.
+func (l *lane) busyGroups(ctx context.Context) string {
+	for _, g := range l.groups {
+		got, err := g.Summary(ctx)
+		switch {
+		case fail.Is(err, fail.NotFound):
+		case err != nil:
+			return err.Error()
+		case got.Status.InProgress():
+			return fmt.Sprintf("%s is %s (%s)", g.name, got.States.State(), got.Status)
+		}
+	}
+	return ""
+}
+
+// busy is busyGroups for what is no group.
+func (l *lane) busy(ctx context.Context) string {
+	for _, o := range l.owners() {
+		if got, err := o.summary(ctx, l); err != nil || got.Status.InProgress() {
+			return fmt.Sprintf("%s: %v %+v", o.key, err, got)
+		}
+	}
+	return ""
 }
 
 // settle waits until nothing goes on with the groups any more.
@@ -550,23 +612,12 @@ func (l *lane) settle(ctx context.Context) bool {
 	defer cancel()
 	quiet := false
 	last := ""
+	look := pause.Backoff{First: firstLook, Most: longestLook}
 	for !quiet {
-		quiet, last = true, ""
-		for _, g := range l.groups {
-			got, err := g.Summary(ctx)
-			switch {
-			case fail.Is(err, fail.NotFound):
-			case err != nil:
-				quiet, last = false, err.Error()
-			case got.Status.InProgress():
-				quiet, last = false, fmt.Sprintf("%s is %s (%s)", g.name, got.States.State(), got.Status)
-			}
+		if last = l.busy(ctx); last == "" {
+			last = l.busyGroups(ctx)
 		}
-		if l.cloud != nil {
-			if got, err := l.cloud.summary(ctx, l); err != nil || got.Status.InProgress() {
-				quiet, last = false, fmt.Sprintf("%s; the cloud: %v %+v", last, err, got)
-			}
-		}
+		quiet = last == ""
 		if quiet { // the list costs more than all the rest
 			for o, err := range l.api.Operations(ctx, url.Values{"project": {l.project}, "state": {"Running"}}) {
 				if err != nil {
@@ -588,7 +639,7 @@ func (l *lane) settle(ctx context.Context) bool {
 			}
 			l.wrong("it waits for ever: %s%s", last, text)
 			return false
-		case <-time.After(10 * pollTime):
+		case <-time.After(look.Next()):
 		}
 	}
 	return true
@@ -602,6 +653,7 @@ func (l *lane) judge(ctx context.Context, what string) {
 		return
 	}
 	l.judgeCloud(ctx, what)
+	l.judgeNetworks(ctx, what)
 	accounted := map[string]bool{}
 	for _, name := range []string{"a", "b"} {
 		g := l.groups[name]
@@ -630,7 +682,6 @@ func (l *lane) judge(ctx context.Context, what string) {
 					_, there := has[at]
 					label := got.States.StatusContextID + "-" + a.Name
 					switch {
-					case r.Status == domain.ResourceApplied && l.disturbed(nil): // it may not be there, see decision 75
 					case r.Status == domain.ResourceApplied && !there:
 						l.wrong("%s: %s says that %s is Applied, and it is not there", what, name, at)
 					case r.Status == domain.ResourceApplied && labels[at] != label:
@@ -673,7 +724,7 @@ func (l *lane) judgeState(g *group, what string, got *status.Document) {
 	default:
 		return
 	}
-	if !slices.Contains(want, got.Status) && !l.forbid && !l.disturbed(nil) {
+	if !slices.Contains(want, got.Status) && !l.refused() && !l.failing && !l.disturbed(nil) {
 		l.wrong("%s: %s is %s in the end, and the status %s", what, g.name, got.States.State(), got.Status)
 	}
 }
@@ -681,7 +732,7 @@ func (l *lane) judgeState(g *group, what string, got *status.Document) {
 // judgeContents says whether an instance that is Instantiated is what was asked for.
 func (l *lane) judgeContents(g *group, what string, has, rows contents) {
 	for at, s := range rows {
-		if s != string(domain.ResourceApplied) && !strings.HasSuffix(at, "-after") && !strings.HasSuffix(at, "-before") {
+		if s != string(domain.ResourceApplied) && !isHook(at) {
 			l.wrong("%s: %s is Instantiated, and %s is %s", what, g.name, at, s)
 		}
 	}
@@ -720,7 +771,7 @@ func (l *lane) end(ctx context.Context) {
 			return
 		}
 		wait, cancel := context.WithTimeout(ctx, quietTime)
-		got, err = g.Wait(wait, pollTime, func(d *status.Document) bool { return !d.Status.InProgress() })
+		got, err = over(wait, g.Summary)
 		cancel()
 		if err != nil {
 			words, _ := l.api.ExplainText(ctx, g.Key())
@@ -747,4 +798,5 @@ func (l *lane) end(ctx context.Context) {
 		}
 	}
 	l.endCloud(ctx)
+	l.endNetworks(ctx)
 }

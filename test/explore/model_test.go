@@ -58,11 +58,21 @@ func may(do string, state domain.State, at domain.ContextStatus, other domain.St
 	return ""
 }
 
+// jobs are the words of sequences for how a Job ends.
+var jobs = map[string]string{"": "", "ends": "Complete 100ms", "slow": "Complete 3s", "fails": "Failed 100ms"}
+
+// isHook says whether a resource of a name is a hook.
+func isHook(name string) bool {
+	last := name[strings.LastIndex(name, "-")+1:]
+	return slices.Contains([]string{"before", "after", "job", "gone"}, last)
+}
+
 // description is what a user has said of a group: how many ConfigMaps the app one has, on which clusters, and what all of them say.
 type description struct {
 	n    int
 	on   string // "13" for the first and the third; "edge" for those that carry the label
 	says string
+	job  string // how the Job ends that is a hook of the app two, as fleet.JobEnds has it; "" for no Job
 }
 
 // places are the clusters of app one, from 0.
@@ -93,6 +103,9 @@ func (d description) wanted(group, release string) contents {
 		for place := range clustersEach {
 			put(place, "two", "0", d.says)
 			put(place, "two", "before", "hook")
+			if d.job != "" {
+				put(place, "two", "job", "hook")
+			}
 		}
 	} else {
 		put(0, "three", "0", d.says)

@@ -14,10 +14,10 @@ import (
 )
 
 // step is one line of a sequence: who does what, and how. Who is a group (a, b), the logical cloud of level 1 that a sequence with such
-// steps has (cloud), a cluster of the sequence (cluster1), a server or process (worker, api, api2, store, temporal), or we, who wait. An
-// example:
+// steps has (cloud), the network intents of the first cluster (networks), a cluster of the sequence (cluster1), a server or process (worker,
+// api, api2, store, temporal), or we, who wait, or who share the clusters of the sequence before. An example:
 //
-//	a change n=2 on=13
+//	a change n=2 on=13 job=slow
 //	a approve
 //	a instantiate beside
 //	worker kill write=7 for=300ms
@@ -65,6 +65,12 @@ func (q sequence) String() string {
 	return strings.Join(lines, "\n")
 }
 
+// sharing is the step, first in a sequence, by which it has the clusters of the sequence before it.
+var sharing = step{"we", "share", ""}
+
+// shares says whether the sequence is to have the clusters of the one before it.
+func (q sequence) shares() bool { return len(q) > 0 && q[0] == sharing }
+
 // read reads sequences from a file. They are parted by empty lines and run side by side; what follows a # is for people.
 func read(t testing.TB, file string) (all []sequence) {
 	t.Helper()
@@ -97,14 +103,22 @@ func sequences() *rapid.Generator[sequence] {
 	return rapid.Custom(func(t *rapid.T) (q sequence) {
 		where := map[string]string{"a": "new", "b": "new"}
 		own := rapid.IntRange(0, 2).Draw(t, "a cloud of level 1") == 0
+		shared := rapid.IntRange(0, 2).Draw(t, "on the clusters of the one before") == 0
+		networks := !shared && rapid.IntRange(0, 3).Draw(t, "network intents") == 0 // they are the clusters', and not of a sequence
+		if shared {
+			q = append(q, sharing)
+		}
 		if own {
-			q = beginning(t)
+			q = append(q, beginning(t)...)
 		}
 		for range rapid.IntRange(2, mostMoves).Draw(t, "moves") {
 			if own && rapid.IntRange(0, 3).Draw(t, "the cloud") == 0 {
 				for _, do := range strings.Fields(rapid.SampledFrom(cloudMoves).Draw(t, "move of the cloud")) {
 					q = append(q, complete(t, "cloud", do))
 				}
+			}
+			if networks && rapid.IntRange(0, 1).Draw(t, "the networks") == 0 {
+				q = append(q, networksOf(t)...)
 			}
 			q = append(q, move(t, where)...)
 		}
@@ -115,7 +129,7 @@ func sequences() *rapid.Generator[sequence] {
 // moves are the steps that make sense, by where a group is.
 var moves = map[string][]string{
 	"new": {
-		"approve instantiate", "approve instantiate await", "approve instantiate await", "approve instantiate await change update", "approve",
+		"approve instantiate", "approve instantiate await", "change approve instantiate await", "approve instantiate await change update", "approve",
 	},
 	"approved": {"instantiate", "instantiate await", "change approve instantiate"},
 	"on": {
@@ -178,7 +192,7 @@ func how(t *rapid.T) string {
 	}
 }
 
-func with(args ...string) string { return strings.TrimSpace(strings.Join(args, " ")) }
+func with(args ...string) string { return strings.Join(strings.Fields(strings.Join(args, " ")), " ") }
 
 func steps() *rapid.Generator[step] {
 	return rapid.Custom(func(t *rapid.T) step {
@@ -203,6 +217,7 @@ func complete(t *rapid.T, who, do string) step {
 		return step{who, do, with(
 			fmt.Sprintf("n=%d", rapid.IntRange(0, 3).Draw(t, "n")),
 			"on="+rapid.SampledFrom([]string{"1", "2", "12", "13", "23", "123", "edge"}).Draw(t, "on"),
+			rapid.SampledFrom([]string{"", "", "", "job=ends", "job=slow", "job=fails"}).Draw(t, "job"),
 			how(t))}
 	case "rollback":
 		return step{who, do, with(fmt.Sprintf("to=%d", rapid.IntRange(0, 3).Draw(t, "to")), how(t))}

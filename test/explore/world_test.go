@@ -1,8 +1,12 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,12 +35,23 @@ type world struct {
 	clusters    []domain.ClusterName // of all places
 	run         int                  // how many sequences there were
 	strict      bool                 // a machine that is too slow to answer is not to be thought of
+	places      int                  // how many sequences run at a time
+	began       time.Time
 
-	busy   sync.Mutex // held while a process is harmed
-	mu     sync.Mutex // guards what follows
-	harmed int        // processes that are harmed now
-	last   time.Time  // when one was
+	busy   sync.Mutex               // held while a process is harmed
+	mu     sync.Mutex               // guards what follows
+	harmed int                      // processes that are harmed now
+	last   time.Time                // when one was
+	spent  map[string]time.Duration // CPU time of processes that were killed, by name
+	phases map[string]time.Duration // of all batches
 	goes   sync.WaitGroup
+}
+
+// ground is the clusters of a sequence, or of some that share them.
+type ground struct {
+	place     int
+	sequences []sequence
+	refusing  bool // one of them has refused something; guarded by the world
 }
 
 // newWorld starts one for so many sequences at a time.
@@ -44,7 +59,8 @@ func newWorld(t testing.TB, places int) *world {
 	t.Helper()
 	w := &world{
 		t: t, stack: harness.NewStackOn(t, harness.Servers{SlowDatabase: true}), fleet: harness.StartFleet(t, places*clustersEach),
-		charts: map[string][]byte{}, kubeconfigs: map[string][]byte{},
+		charts: map[string][]byte{}, kubeconfigs: map[string][]byte{}, spent: map[string]time.Duration{}, phases: map[string]time.Duration{},
+		places: places,
 	}
 	for _, app := range []string{"one", "two", "three"} {
 		w.charts[app] = harness.Chart(t, app, map[string]string{"all.yaml": template})
@@ -53,14 +69,66 @@ func newWorld(t testing.TB, places int) *world {
 	w.apis = []*client.API{w.stack.Client.API(), w.other.Client.API()}
 	for place := range places {
 		provider := fmt.Sprintf("place%d", place)
+		defineNetworks(t, w.fleet.Kubeconfig(t, w.fleet.Names[place*clustersEach]))
 		names := w.fleet.Names[place*clustersEach : (place+1)*clustersEach]
 		for _, name := range names {
 			w.kubeconfigs[name] = w.fleet.Kubeconfig(t, name)
 			w.clusters = append(w.clusters, domain.ClusterName{Provider: provider, Name: name})
 		}
-		require.NoError(t, w.apis[0].Register(t.Context(), provider, w.kubeconfigs, names, []string{"edge"}, nil))
+		steps := []client.Step{{Object: &domain.ClusterProvider{Metadata: domain.Metadata{Name: provider}}}}
+		for _, k := range w.of(place) {
+			steps = append(steps, client.Step{Object: w.registration(k), File: w.kubeconfigs[k.Name]},
+				client.Step{Object: &domain.ClusterLabel{Identity: domain.Identity{Parent: k.Key()}, Label: "edge"}})
+		}
+		require.NoError(t, w.apis[0].Run(t.Context(), steps, nil))
+	}
+	w.began = time.Now()
+	for name, p := range w.processes() {
+		w.spent[name] = -p.Spent(t)
 	}
 	return w
+}
+
+// processes are all that may be harmed, and the fleet.
+func (w *world) processes() map[string]*harness.Process {
+	return map[string]*harness.Process{
+		"api": w.stack.API, "api2": w.other.Process, "worker": w.stack.Worker, "worker2": w.second, "temporal": w.stack.Temporal,
+		"store": w.stack.Database, "fleet": w.fleet.Process,
+	}
+}
+
+// costs says on what processors have spent their time since everything was described, for so many sequences.
+func (w *world) costs(sequences int) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var words []string
+	all := time.Duration(0)
+	processes := w.processes()
+	for _, name := range slices.Sorted(maps.Keys(processes)) {
+		spent := w.spent[name] + processes[name].Spent(w.t)
+		all += spent
+		words = append(words, fmt.Sprintf("%s %.2f", name, spent.Seconds()/float64(sequences)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.phases)) {
+		words = append(words, fmt.Sprintf("%s %s", name, w.phases[name].Round(time.Second)))
+	}
+	if asked := w.stack.Slow.Asked(); *every {
+		most := slices.SortedFunc(maps.Keys(asked), func(a, b mongotest.Question) int { return cmp.Compare(asked[b].Took, asked[a].Took) })
+		for _, q := range most[:min(len(most), 20)] {
+			words = append(words, fmt.Sprintf("\n%s of %s by %s: %d, %s", q.Command, q.Collection, q.By, asked[q].N, asked[q].Took.Round(time.Millisecond)))
+		}
+	}
+	return fmt.Sprintf("CPU seconds a sequence: %.2f, %.0f %% of a processor (%s)", all.Seconds()/float64(sequences),
+		100*all.Seconds()/time.Since(w.began).Seconds(), strings.Join(words, ", "))
+}
+
+// registration is that of a cluster. The first one of a place is watched: what watches ask costs as much as all the rest.
+func (w *world) registration(k domain.ClusterName) *domain.Cluster {
+	c := &domain.Cluster{Identity: domain.Identity{Parent: domain.Join(domain.ClusterProviders.Collection, k.Provider)}, Metadata: domain.Metadata{Name: k.Name}}
+	if slices.Index(w.clusters, k)%clustersEach > 0 {
+		c.Spec.Report = "none"
+	}
+	return c
 }
 
 // of are the clusters of a place.
@@ -68,7 +136,7 @@ func (w *world) of(place int) []domain.ClusterName {
 	return w.clusters[place*clustersEach : (place+1)*clustersEach]
 }
 
-// template has n ConfigMaps that say what the group's values say, and two hooks.
+// template has n ConfigMaps that say what the group's values say, and hooks, Jobs among them.
 const template = `{{- range $i, $e := until (int .Values.n) }}
 ---
 apiVersion: v1
@@ -77,6 +145,20 @@ metadata: {name: '{{ $.Release.Name }}-{{ $.Values.app }}-{{ $i }}'}
 data: {says: '{{ $.Values.says }}'}
 {{- end }}
 {{- if .Values.hooks }}
+{{- if .Values.job }}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: '{{ .Release.Name }}-{{ .Values.app }}-job', annotations: {
+  helm.sh/hook: "pre-install,pre-upgrade,pre-rollback", fleet/ends: '{{ .Values.job }}', says: hook}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: example.com/c}]}}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: '{{ .Release.Name }}-{{ .Values.app }}-gone', annotations: {
+  helm.sh/hook: pre-delete, helm.sh/hook-delete-policy: "before-hook-creation,hook-succeeded", fleet/ends: Complete 100ms}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: example.com/c}]}}}
+{{- end }}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -140,22 +222,22 @@ func (w *world) harm(s step) {
 
 // strike does it, and gives what undoes it.
 func (w *world) strike(s step) (heal func()) {
-	processes := map[string]struct {
-		is    *harness.Process
-		start func()
-	}{
-		"worker2": {w.second, func() { w.second = w.stack.AddWorker() }},
-		"worker":  {w.stack.Worker, w.stack.StartWorker}, "api": {w.stack.API, w.stack.StartAPI},
-		"api2":  {w.other.Process, func() { w.other.Start(w.t) }},
-		"store": {w.stack.Database, w.stack.StartDatabase}, "temporal": {w.stack.Temporal, w.stack.StartTemporal},
+	start := map[string]func(){
+		"worker": w.stack.StartWorker, "worker2": func() { w.second = w.stack.AddWorker() },
+		"api": w.stack.StartAPI, "api2": func() { w.other.Start(w.t) },
+		"store": w.stack.StartDatabase, "temporal": w.stack.StartTemporal,
 	}
-	p, ok := processes[s.Who]
+	p, ok := w.processes()[s.Who]
 	switch {
 	case ok && s.Do == "kill":
-		p.is.Kill()
-		return p.start
+		spent := p.Spent(w.t)
+		p.Kill()
+		w.mu.Lock()
+		w.spent[s.Who] += spent
+		w.mu.Unlock()
+		return start[s.Who]
 	case ok && s.Do == "freeze":
-		return p.is.Freeze(w.t)
+		return p.Freeze(w.t)
 	default:
 		return func() {}
 	}
@@ -180,7 +262,7 @@ func (w *world) calm(since time.Time) bool {
 func (w *world) heal(ctx context.Context) {
 	w.goes.Wait()
 	require.NoError(w.t, w.fleet.Inject(ctx, fleet.All))
-	for _, p := range []*harness.Process{w.stack.API, w.other.Process, w.stack.Worker, w.second, w.stack.Temporal, w.stack.Database} {
-		require.True(w.t, p.Alive(), "it has ended by itself:\n%s", p.Log())
+	for name, p := range w.processes() {
+		require.True(w.t, p.Alive(), "%s has ended by itself:\n%s", name, p.Log())
 	}
 }

@@ -1,7 +1,7 @@
 // Package fleet is a server that behaves as many Kubernetes API servers in one process, each under a path of
 // its own: for tests and benchmarks with more clusters than real ones fit on a machine. It stores objects
-// and runs no controllers but those that end namespaces, custom resources and dependents. Faults can be put
-// into every cluster.
+// and runs no controllers but those that end namespaces, custom resources, dependents, and Jobs that say how (JobEnds). Faults can be
+// put into every cluster.
 package fleet
 
 import (

@@ -92,6 +92,7 @@ var builtInKinds, builtInOrder = func() (map[schema.GroupVersionResource]*kind, 
 // Kinds that the server itself acts on.
 var (
 	namespaceKind = builtInKinds[schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}]
+	jobKind       = builtInKinds[schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}]
 	crdKind       = builtInKinds[schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}]
 )
 

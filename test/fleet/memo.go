@@ -52,7 +52,7 @@ func newMemo(shared bool) *memo {
 // learn remembers the new object. Kinds that are only one cluster's, or that the server acts on, are not for
 // others to share.
 func (m *memo) learn(of manifest, o *object) {
-	if !m.shared || o.kind.crd != "" || o.kind == crdKind || o.kind == namespaceKind {
+	if !m.shared || o.kind.crd != "" || o.kind == crdKind || o.kind == namespaceKind || o.kind == jobKind {
 		return
 	}
 	content := o.content()

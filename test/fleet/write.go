@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -168,6 +169,13 @@ func (c *cluster) finish(at id, live *object, content map[string]any, applied di
 		return nil, err
 	}
 	number(at.kind, was, content)
+	condition, after := "", time.Duration(0)
+	if live == nil && at.kind == jobKind {
+		var err error
+		if condition, after, err = ends(content); err != nil {
+			return nil, err
+		}
+	}
 	if live != nil {
 		same := seal(at, live.version, content)
 		if bytes.Equal(same.raw, live.raw) {
@@ -183,6 +191,7 @@ func (c *cluster) finish(at id, live *object, content map[string]any, applied di
 	o := seal(at, version, content)
 	o.applied = applied
 	c.store(o, live)
+	c.run(o, condition, after)
 	return o, nil
 }
 

@@ -1,8 +1,6 @@
 package harness
 
 import (
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -25,19 +23,7 @@ func StartPostgres(t testing.TB) *Postgres {
 // system.
 func (p *Postgres) CPU(t testing.TB) time.Duration {
 	t.Helper()
-	self, err := readStat(p.PID)
+	spent, err := withChildren(p.PID)
 	require.NoError(t, err)
-	total := self.own + self.ended
-	all, err := os.ReadDir("/proc")
-	require.NoError(t, err)
-	for _, entry := range all {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		if s, err := readStat(pid); err == nil && s.parent == p.PID { // one that has ended meanwhile has no stat
-			total += s.own
-		}
-	}
-	return total
+	return spent
 }

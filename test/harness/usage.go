@@ -22,6 +22,37 @@ func (p *Process) CPU(t testing.TB) time.Duration {
 	return s.own
 }
 
+// Spent is CPU with that of the processes that it has started.
+func (p *Process) Spent(t testing.TB) time.Duration {
+	t.Helper()
+	spent, err := withChildren(p.PID())
+	require.NoError(t, err)
+	return spent
+}
+
+// withChildren is the CPU time of a process and of its children, those that have ended included.
+func withChildren(parent int) (time.Duration, error) {
+	self, err := readStat(parent)
+	if err != nil {
+		return 0, err
+	}
+	total := self.own + self.ended
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0, err
+	}
+	for _, entry := range all {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if s, err := readStat(pid); err == nil && s.parent == parent { // one that has ended meanwhile has no stat
+			total += s.own
+		}
+	}
+	return total, nil
+}
+
 // stat is a part of /proc/<pid>/stat.
 type stat struct {
 	parent int
