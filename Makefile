@@ -68,7 +68,7 @@ bench: build servers ## the figures, into build/bench/report.md and report.json
 	@cd test && DROVER_TEST_REQUIRE=1 DROVER_BENCH=$(CURDIR)/build/bench go test -count=1 -timeout 120m -run TestReport ./bench
 	@cat build/bench/report.md
 
-fuzz: ## every fuzz target, one after the other; FUZZTIME=20s for each, ONLY=FuzzKeys for some
+fuzz: ## every fuzz target, one after the other; FUZZTIME=20s for each, ONLY=FuzzKeys for some, WIDE=1 to be led by the code of others, too
 	@deploy/tools/fuzz.sh $(or $(FUZZTIME),60s) $(ONLY)
 
 sbom: build ## what the binary is made of (CycloneDX), into build/sbom; fails for a licence that is not allowed
