@@ -5,13 +5,13 @@ BIN         := build/bin
 
 # One set of flags for builds and tests, so that neither compiles what the other has.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath
-MODULES     := . deploy/local deploy/local/kube deploy/tools/protogen deploy/tools/grpcurl deploy/tools/sbom deploy/tools/idp test
+MODULES     := . deploy/local deploy/local/kube deploy/tools/protogen deploy/tools/grpcurl deploy/tools/prometheus deploy/tools/sbom deploy/tools/idp test
 
 .DEFAULT_GOAL := help
 N    ?= 160
 SEED ?= 0
 
-.PHONY: help demo demo-workloads run build build-product servers test test-race explore bench check lint generated tools generate clean record-replay tidy fuzz sbom reproducible test-upgrade released released-if-had
+.PHONY: help demo demo-workloads run build build-product servers test test-race explore bench check lint generated tools generate clean record-replay tidy fuzz sbom reproducible test-upgrade released released-if-had prometheus
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,6 +36,9 @@ demo-workloads: servers ## a Pod of a tenant's cluster, and what is made of it i
 run: servers ## the local stack and two clusters, until Ctrl-C; data in build/run
 	@$(BIN)/drover-local run $(ARGS)
 
+prometheus: ## Prometheus and its tool, which tests ask about our rules (minutes the first time, then cached)
+	@cd deploy/tools/prometheus && go build -tags remove_all_sd -ldflags '-s -w' -o ../../../$(BIN)/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool
+
 released: ## the program of the last release, from its commit, for tests
 	@deploy/tools/release.sh build
 
@@ -45,11 +48,11 @@ test-upgrade: build servers released ## operations of every kind, begun on the l
 released-if-had: # a clone without history has no release; the test of upgrades is left out there, and says so
 	@deploy/tools/release.sh build || [[ $$? == 3 ]]
 
-test: build servers released-if-had ## all tests, end to end on real components included; what fails runs again, alone (docs/flaky.md); PARTS="race unit" for some
+test: build servers prometheus released-if-had ## all tests, end to end on real components included; what fails runs again, alone (docs/flaky.md); PARTS="race unit" for some
 	@cd test && go build -o ../$(BIN)/ci ./cmd/ci
 	@$(BIN)/ci $(SPENT) $(PARTS)
 
-test-race: servers released-if-had ## all tests of the product with the race detector, in API, worker and agent too
+test-race: servers prometheus released-if-had ## all tests of the product with the race detector, in API, worker and agent too
 	@rm -rf build/race && mkdir -p build/race
 	@go build -race -o $(BIN)/drover ./cmd/drover # until the next make build
 	@cd test && go build -race -o ../$(BIN)/fleet ./cmd/fleet
@@ -82,7 +85,7 @@ check: generated lint ## formatting, vet, lint, import rules, determinism, tidy 
 
 lint: tools ## what check asks of the sources, which it only reads
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w'; exit 1; }
-	@for m in $(filter-out deploy/local/kube deploy/tools/grpcurl,$(MODULES)); do (cd $$m && $(CURDIR)/$(BIN)/golangci-lint run --allow-serial-runners ./...); done # vet is one of its linters
+	@for m in $(filter-out deploy/local/kube deploy/tools/grpcurl deploy/tools/prometheus,$(MODULES)); do (cd $$m && $(CURDIR)/$(BIN)/golangci-lint run --allow-serial-runners ./...); done # vet is one of its linters
 	@cd deploy/local/kube && $(CURDIR)/$(BIN)/golangci-lint run --allow-serial-runners --fast-only ./... # of all linters Kubernetes would take 7 GB, and four CPU minutes of vet alone
 	@$(BIN)/workflowcheck ./workflows/...
 	@go test -vet=off ./internal/arch

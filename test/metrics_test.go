@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -33,21 +32,12 @@ var mayBeEmpty = []string{
 	"Watches: age", "Temporal: requests that fail", "Spans of traces, by outcome",
 }
 
-// TestMetricsOfARun: a run exports what is documented and nothing else, counters are counters, and dashboards and rules have something
-// to show of it.
+// TestMetricsOfARun: a run exports what is documented and nothing else, counters are counters, and a real Prometheus that
+// scrapes it has something to show on every dashboard and evaluates every rule.
 func TestMetricsOfARun(t *testing.T) {
 	t.Parallel()
 	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
-	p, begun := harness.NewPrometheus(), time.Unix(1e9, 0)
-	rules, minute := p.NewRules(t, telemetry(rulesFile)), 0
-	scrape := func() time.Time {
-		minute++
-		at := begun.Add(time.Duration(minute) * time.Minute)
-		p.Scrape(ctx, t, s.URL(), "drover-api", at)
-		p.Scrape(ctx, t, s.WorkerURL(), "drover-worker", at)
-		p.Evaluate(ctx, t, rules, at)
-		return at
-	}
+	p := harness.NewPrometheus(ctx, t, telemetry(rulesFile), map[string]string{"drover-api": s.URL(), "drover-worker": s.WorkerURL()})
 	operate := func() {
 		d := s.Deployment(ctx, clusters, twoApps(t)...)
 		do(ctx, t, d, "approve", "instantiate")
@@ -56,14 +46,14 @@ func TestMetricsOfARun(t *testing.T) {
 		s.Await(ctx, d, "Terminated")
 	}
 	operate() // what was never counted has no series of which one could see the first
-	scrape()
+	p.Scraped(ctx, t)
 	operate()
 	ofAPI := map[string]*dto.MetricFamily{}
 	harness.Until(ctx, t, "what Temporal says of the whole, which a slow one says later", func() bool {
 		ofAPI = families(ctx, t, s.URL())
 		return ofAPI["drover_operations_running"] != nil
 	})
-	at := scrape()
+	p.Scraped(ctx, t)
 
 	known, seen := map[string]measure.Instrument{}, map[string]bool{}
 	for _, i := range measure.All() {
@@ -110,13 +100,15 @@ func TestMetricsOfARun(t *testing.T) {
 	}
 	ofDashboards, ofRules := queries(t)
 	for query, where := range ofDashboards {
-		_, title, _ := strings.Cut(where, ": ")
-		if v := p.Query(ctx, t, query, at); !slices.Contains(mayBeEmpty, title) {
-			require.NotEmpty(t, v, "%s\n%s", where, query)
+		found := p.Query(ctx, t, query)
+		if _, title, _ := strings.Cut(where, ": "); !slices.Contains(mayBeEmpty, title) {
+			require.NotEmpty(t, found, "%s\n%s", where, query)
 		}
 	}
-	for query := range ofRules {
-		p.Query(ctx, t, query, at) // no error: what it comes to, TestRules says
+	evaluated := p.Rules(ctx, t)
+	require.Len(t, evaluated, len(ofRules))
+	for _, r := range evaluated {
+		require.Empty(t, r.Wrong, r.Name) // what it comes to, TestRules says
 	}
-	require.NotEmpty(t, p.Query(ctx, t, "drover:leaf_duration_seconds:p95", at))
+	require.NotEmpty(t, p.Query(ctx, t, "drover:leaf_duration_seconds:p95"))
 }

@@ -1,4 +1,4 @@
-// Package built finds the programs that tests run: those that `make build servers` has put into build/bin.
+// Package built finds the programs that tests run: those that `make build servers prometheus` has put into build/bin.
 package built
 
 import (
@@ -18,9 +18,9 @@ func Binary(t testing.TB, name string) string {
 	path := filepath.Join(Root(t), "build", "bin", name)
 	if _, err := os.Stat(path); err != nil {
 		if os.Getenv("DROVER_TEST_REQUIRE") != "" {
-			t.Fatalf("%s is not built: run make build servers", name)
+			t.Fatalf("%s is not built: run make build servers prometheus", name)
 		}
-		t.Skipf("%s is not built: run make build servers", name)
+		t.Skipf("%s is not built: run make build servers prometheus", name)
 	}
 	return path
 }
