@@ -403,7 +403,7 @@ func TestWhoMayComeByATokenIsNamed(t *testing.T) {
 	bind("Role", "maker")
 	bind("ClusterRole", "cluster-admin")
 	r := a.run(check...)
-	require.Equal(t, 1, r.code, r.out+r.err)
+	require.Zero(t, r.code, "some clusters make such bindings in each namespace: %s", r.out+r.err)
 	require.Contains(t, r.out, "  RoleBinding "+a.name+"/maker of Role maker for Group devils, who may create pods there\n")
 	require.Contains(t, r.out, "  RoleBinding "+a.name+"/cluster-admin of ClusterRole cluster-admin for Group devils, who may create serviceaccounts/token there\n")
 	require.NotContains(t, r.out, "reader")

@@ -139,7 +139,8 @@ type checkedAccount struct {
 	Name            string   `json:"name"`
 	There           bool     `json:"there"`
 	ServiceAccounts []string `json:"serviceAccounts"`   // each has a token, and more than one when a rotate did not come to its end
-	Others          []string `json:"others,omitempty"`  // who else has its rights, or a token of it, or may come by one
+	Others          []string `json:"others,omitempty"`  // who else has its rights, or a token of it
+	Near            []string `json:"near,omitempty"`    // who may come by a token of it
 	Problem         string   `json:"problem,omitempty"` // such as that it is somebody else's
 }
 
@@ -208,7 +209,7 @@ func (s *session) checkAccount(ctx context.Context, api *client.API, key domain.
 	if err == nil {
 		var others *kube.Others
 		if others, err = o.Others(ctx); others != nil { // beside an error what was seen before it
-			a.Others = slices.Concat(others.Lasting, others.Ending, others.Near)
+			a.Others, a.Near = slices.Concat(others.Lasting, others.Ending), others.Near
 		}
 	}
 	if err != nil {
@@ -267,11 +268,18 @@ func (s *session) sayCluster(c *checked) {
 	default:
 		line("Account", "%s, with %d token", a.Name, len(a.ServiceAccounts))
 	}
-	if a := c.Account; a != nil && len(a.Others) > 0 {
-		line("Others", "have its rights, or a token of it, or may come by one:")
-		for _, one := range a.Others {
+	who := func(what, are string, all []string) {
+		if len(all) == 0 {
+			return
+		}
+		line(what, "%s", are)
+		for _, one := range all {
 			fmt.Fprintf(s.Out, "  %s\n", printable(one))
 		}
+	}
+	if a := c.Account; a != nil {
+		who("Others", "have its rights, or a token of it:", a.Others)
+		who("Near it", "may come by a token of it:", a.Near)
 	}
 	if status.Reason != "" {
 		line("Reason", "%s", printable(status.Reason))
