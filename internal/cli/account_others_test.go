@@ -489,7 +489,7 @@ func TestWhatTheAccountSaysWasChanged(t *testing.T) {
 	require.True(t, a.works())
 	good := a.sent
 	a.sent = stolen
-	require.Eventually(t, func() bool { return !a.works() }, kubetest.Deadline, kubetest.Tick)
+	a.ends()
 	a.sent = good
 	unbind()
 	a.done(run("rotate")...) // which says again whose it is
@@ -499,7 +499,7 @@ func TestWhatTheAccountSaysWasChanged(t *testing.T) {
 	require.Contains(t, r.err, "is for of-nobody")
 	require.False(t, a.has("clusterroles"))
 	require.False(t, a.has("clusterrolebindings"))
-	require.Eventually(t, func() bool { return !a.works() }, kubetest.Deadline, kubetest.Tick)
+	a.ends()
 }
 
 // TestWhatComesWhileANamespaceIsLookedAt: the look at all kinds of a cluster takes a while. The usual ones come last.

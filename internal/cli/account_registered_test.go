@@ -11,7 +11,6 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
-	"github.com/drover-io/drover/internal/kubetest"
 )
 
 const edge01 = "cluster-providers/site/clusters/edge01"
@@ -40,7 +39,7 @@ func TestATokenEndsOnlyWhenTheAPIReachesTheClusterWithTheNext(t *testing.T) {
 		require.Equal(t, 1, r.code, r.out+r.err)
 		require.Contains(t, r.err, "nobody answers; nothing is changed")
 		require.Contains(t, r.err, "--address")
-		require.Eventually(t, func() bool { return !a.works() }, kubetest.Deadline, kubetest.Tick, "the new token is taken back")
+		a.ends("the new token is taken back")
 		require.Equal(t, kept, a.registered())
 		a.sent = good
 		require.True(t, a.works(), "the one that is registered stays good")
@@ -115,6 +114,6 @@ func TestNoLiveAccountIsLeftInSilence(t *testing.T) {
 	require.Contains(t, a.run(wrong...).err, "has no account", "nor is there anything of that name")
 	require.True(t, a.works())
 	require.Contains(t, a.done(remove...), " deleted in the cluster\n")
-	require.Eventually(t, func() bool { return !a.works() }, kubetest.Deadline, kubetest.Tick)
+	a.ends()
 	require.Contains(t, a.run(append(remove, "--dry-run")...).err, "has no account")
 }

@@ -156,7 +156,7 @@ type world struct {
 // condition is looked at.
 const (
 	Deadline = 2 * time.Minute
-	Tick     = 20 * time.Millisecond
+	Tick     = 50 * time.Millisecond
 )
 
 // Patient is the configuration with deadlines that a busy machine does not come to, where it has none.
