@@ -124,17 +124,14 @@ func of(s *status.Document, cluster string) status.DocumentCluster {
 // await waits for a status; while the worker is away there may be none.
 func (c *level1) await(ctx context.Context, what, output string, ok func(*status.Document) bool) *status.Document {
 	c.t.Helper()
-	for {
-		got, err := c.api.Status(ctx, c.key, url.Values{"output": {output}})
-		if err == nil && ok(got) {
-			return got
-		}
-		select {
-		case <-ctx.Done():
-			require.FailNow(c.t, "not "+what, "%v\n%+v", err, got)
-		case <-time.After(harness.Poll):
-		}
-	}
+	var got *status.Document
+	var wrong error
+	err := harness.Look(ctx, func() bool {
+		got, wrong = c.api.Status(ctx, c.key, url.Values{"output": {output}})
+		return wrong == nil && ok(got)
+	})
+	require.NoError(c.t, err, "not %s: %v\n%+v", what, wrong, got)
+	return got
 }
 
 func (c *level1) awaitStatus(ctx context.Context, where domain.ContextStatus) *status.Document {

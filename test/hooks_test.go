@@ -324,7 +324,7 @@ func TestHooksOnATerminate(t *testing.T) {
 			return j != nil && j.UID != last
 		})
 		release(ctx, t, clusters[0], d, "leave")
-		got, err = d.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Status != "Terminating" })
+		got, err = harness.LookAt(ctx, d, func(g *status.Document) bool { return g.Status != "Terminating" })
 		require.NoError(t, err)
 	}
 	require.Equal(t, map[domain.ResourceState]int{"Deleted": 2}, got.Deployed)

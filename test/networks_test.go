@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -114,17 +113,14 @@ func (n *networks) status(ctx context.Context, query url.Values) (*status.Docume
 // await waits until the status is as it should be.
 func (n *networks) await(ctx context.Context, is func(*status.Document) bool) *status.Document {
 	n.t.Helper()
-	for {
-		got, err := n.status(ctx, nil)
-		if err == nil && is(got) {
-			return got
-		}
-		select {
-		case <-ctx.Done():
-			n.t.Fatalf("%v (last status %+v, error %v)", context.Cause(ctx), got, err)
-		case <-time.After(harness.Poll):
-		}
-	}
+	var got *status.Document
+	var wrong error
+	err := harness.Look(ctx, func() bool {
+		got, wrong = n.status(ctx, nil)
+		return wrong == nil && is(got)
+	})
+	require.NoError(n.t, err, "last status %+v, error %v", got, wrong)
+	return got
 }
 
 func (n *networks) awaitStatus(ctx context.Context, where domain.ContextStatus) *status.Document {

@@ -41,7 +41,7 @@ func TestAStoreThatWasSlow(t *testing.T) {
 	again := time.Now()
 	asked.Wait()
 	for _, d := range deployments {
-		_, err := d.Wait(ctx, harness.Poll, func(g *status.Document) bool { return g.Status == domain.ContextInstantiated })
+		_, err := harness.LookAt(ctx, d, func(g *status.Document) bool { return g.Status == domain.ContextInstantiated })
 		require.NoError(t, err)
 	}
 	took := time.Since(again)

@@ -389,174 +389,132 @@ func TestMigrate(t *testing.T) {
 	c.end(ctx)
 }
 
+// replaced is an update of thirty ConfigMaps to thirty others on two clusters.
+type replaced struct {
+	s             *harness.Stack
+	old, wanted   string
+	before, after []string
+}
+
+func newReplaced(s *harness.Stack) *replaced {
+	m := &replaced{s: s, old: "web:"}
+	for i := range 30 {
+		m.old += fmt.Sprintf(" old%02d=1", i)
+		m.wanted += fmt.Sprintf(" new%02d=1", i)
+		m.before = append(m.before, fmt.Sprintf("web/old%02d=1", i))
+		m.after = append(m.after, fmt.Sprintf("web/new%02d=1", i))
+	}
+	return m
+}
+
+// begin updates, and waits until the first cluster holds some of what is new, which stays so until the update is let
+// go on.
+func (m *replaced) begin(ctx context.Context, t *testing.T) (c *changing, goOn func()) {
+	t.Helper()
+	c = instantiated(ctx, t, m.s, m.old)
+	c.chart(ctx, "web", m.wanted)
+	goOn = hold(c.clusters)
+	require.Equal(t, 2, c.update(ctx))
+	harness.Until(ctx, t, "midway", func() bool { return len(c.holds(c.clusters[0])) > len(m.before)+2 })
+	return c, goOn
+}
+
+// ends waits until both clusters hold what is wanted, and terminates.
+func (m *replaced) ends(ctx context.Context, t *testing.T, c *changing) {
+	t.Helper()
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 60}, m.s.Await(ctx, c.Deployment, "Instantiated").Deployed)
+	for _, k := range c.clusters {
+		require.Equal(t, m.after, c.holds(k), "on %s", k.Name)
+	}
+	c.end(ctx)
+}
+
+// finish updates to the end and terminates.
+func (m *replaced) finish(ctx context.Context, t *testing.T, c *changing) {
+	t.Helper()
+	c.updated(ctx)
+	m.ends(ctx, t, c)
+}
+
 func TestUpdateInItsMiddle(t *testing.T) {
 	t.Parallel()
-	s := harness.NewStack(t)
-	old, wanted := "web:", ""
-	var before, after []string
-	for i := range 30 {
-		old += fmt.Sprintf(" old%02d=1", i)
-		wanted += fmt.Sprintf(" new%02d=1", i)
-		before = append(before, fmt.Sprintf("web/old%02d=1", i))
-		after = append(after, fmt.Sprintf("web/new%02d=1", i))
-	}
-	// begin updates, and waits until the first cluster holds some of what is new, which stays so until the update is let
-	// go on.
-	begin := func(ctx context.Context, t *testing.T) (c *changing, goOn func()) {
-		t.Helper()
-		c = instantiated(ctx, t, s, old)
-		c.chart(ctx, "web", wanted)
-		goOn = hold(c.clusters)
-		require.Equal(t, 2, c.update(ctx))
-		harness.Until(ctx, t, "midway", func() bool { return len(c.holds(c.clusters[0])) > len(before)+2 })
-		return c, goOn
-	}
-	// finish updates to the end and terminates.
-	finish := func(ctx context.Context, t *testing.T, c *changing) {
-		t.Helper()
-		got := c.updated(ctx)
-		require.Equal(t, map[domain.ResourceState]int{"Applied": 60}, got.Deployed)
-		for _, k := range c.clusters {
-			require.Equal(t, after, c.holds(k), "on %s", k.Name)
-		}
-		c.end(ctx)
-	}
-
+	m := newReplaced(harness.SharedStack(t))
 	t.Run("stopped, nothing is pruned, and another one goes on", func(t *testing.T) {
+		t.Parallel()
 		ctx := within(t)
-		c, goOn := begin(ctx, t)
+		c, goOn := m.begin(ctx, t)
 		require.Equal(t, 409, code(t, c.Do(ctx, "update")), "while it goes on")
 		do(ctx, t, c.Deployment, "stop")
-		got := s.Await(ctx, c.Deployment, "InstantiateFailed")
+		got := m.s.Await(ctx, c.Deployment, "InstantiateFailed")
 		require.Equal(t, domain.InstantiateStopped, got.States.State())
 		for _, k := range c.clusters {
-			require.Subset(t, c.holds(k), before, "on %s", k.Name)
+			require.Subset(t, c.holds(k), m.before, "on %s", k.Name)
 			require.Less(t, len(c.holds(k)), 60)
 		}
 		goOn()
-		finish(ctx, t, c)
+		m.finish(ctx, t, c)
 	})
 	t.Run("stopped and rolled back", func(t *testing.T) {
+		t.Parallel()
 		ctx := within(t)
-		c, goOn := begin(ctx, t)
+		c, goOn := m.begin(ctx, t)
 		do(ctx, t, c.Deployment, "stop")
-		s.Await(ctx, c.Deployment, "InstantiateFailed")
+		m.s.Await(ctx, c.Deployment, "InstantiateFailed")
 		goOn()
 		require.NoError(t, c.rollback(ctx, 1))
-		require.Equal(t, map[domain.ResourceState]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Deployed)
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 60}, m.s.Await(ctx, c.Deployment, "Instantiated").Deployed)
 		for _, k := range c.clusters {
-			require.Equal(t, before, c.holds(k), "on %s", k.Name)
+			require.Equal(t, m.before, c.holds(k), "on %s", k.Name)
 		}
 		c.end(ctx)
 	})
 	t.Run("terminated, nothing is left", func(t *testing.T) {
+		t.Parallel()
 		ctx := within(t)
-		c, goOn := begin(ctx, t)
+		c, goOn := m.begin(ctx, t)
 		do(ctx, t, c.Deployment, "terminate")
 		goOn()
-		got := s.Await(ctx, c.Deployment, "Terminated")
+		got := m.s.Await(ctx, c.Deployment, "Terminated")
 		require.Equal(t, 120, got.Deployed["Deleted"], "%v", got.Deployed)
 		for _, k := range c.clusters {
 			require.Empty(t, c.holds(k), "on %s", k.Name)
 		}
 	})
 	t.Run("ended by hand in the Web UI, and another one goes on", func(t *testing.T) {
+		t.Parallel()
 		ctx := within(t)
-		c, goOn := begin(ctx, t)
+		c, goOn := m.begin(ctx, t)
 		got, err := c.Summary(ctx)
 		require.NoError(t, err)
 		id := workflows.OperationID(scope(c.Deployment, got.States.ContextID(), domain.OpUpdate))
-		require.NoError(t, s.TemporalClient().TerminateWorkflow(ctx, id, "", "by hand"))
-		s.Await(ctx, c.Deployment, "InstantiateFailed")
+		require.NoError(t, m.s.TemporalClient().TerminateWorkflow(ctx, id, "", "by hand"))
+		m.s.Await(ctx, c.Deployment, "InstantiateFailed")
 		goOn()
-		finish(ctx, t, c)
-	})
-	t.Run("with the worker killed", func(t *testing.T) {
-		ctx := within(t)
-		c, goOn := begin(ctx, t)
-		s.Worker.Kill()
-		goOn()
-		s.StartWorker()
-		require.Equal(t, map[domain.ResourceState]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Deployed)
-		for _, k := range c.clusters {
-			require.Equal(t, after, c.holds(k), "on %s", k.Name)
-		}
-		c.end(ctx)
-	})
-	t.Run("with the worker killed while it prunes", func(t *testing.T) {
-		ctx := within(t)
-		c := instantiated(ctx, t, s, old)
-		c.chart(ctx, "web", wanted)
-		var gates []*harness.Gate
-		for _, k := range c.clusters {
-			gates = append(gates, k.Gate(http.MethodDelete, some))
-		}
-		c.update(ctx)
-		harness.Until(ctx, t, "pruning", func() bool {
-			holds := c.holds(c.clusters[0])
-			return len(holds) < 58 && slices.Contains(holds, after[29])
-		})
-		s.Worker.Kill()
-		for _, g := range gates {
-			g.Open()
-		}
-		s.StartWorker()
-		require.Equal(t, map[domain.ResourceState]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Deployed)
-		for _, k := range c.clusters {
-			require.Equal(t, after, c.holds(k), "on %s", k.Name)
-		}
-		c.end(ctx)
-	})
-	t.Run("as a migrate with a cluster down and the worker killed, stopped, and updated to its end", func(t *testing.T) {
-		ctx := within(t)
-		c := instantiated(ctx, t, s, old)
-		c.t = t
-		source, next := *c.Deployment, c.successor(strings.TrimPrefix(wanted, "web:"))
-		require.NoError(t, next.API.Run(ctx, next.GroupSteps(), nil))
-		do(ctx, t, &next, "approve")
-		c.clusters[1].Down()
-		require.NoError(t, migrate(ctx, &source, next.Version, next.Group))
-		waitFor(ctx, t, &next, func(g *status.Document) bool { return g.Deployed["Applied"] == 30 && retrying(g) > 0 })
-		s.Worker.Kill()
-		s.StartWorker()
-		require.Equal(t, 409, code(t, migrate(ctx, &source, next.Version, next.Group)), "it is under way")
-		stopAtLast(ctx, t, &next)
-		require.Equal(t, domain.InstantiateStopped, s.Await(ctx, &next, "InstantiateFailed").States.State())
-		for _, op := range []domain.Operation{"stop", "terminate", "update"} {
-			require.Equal(t, 409, code(t, source.Do(ctx, op)), string(op))
-		}
-		for _, k := range c.clusters {
-			require.Subset(t, c.holds(k), before, "on %s: nothing is pruned", k.Name)
-		}
-		c.clusters[1].Up(t)
-		c.Deployment = &next
-		finish(ctx, t, c)
+		m.finish(ctx, t, c)
 	})
 	t.Run("with a cluster down, which comes back", func(t *testing.T) {
+		t.Parallel()
 		ctx := within(t)
-		c := instantiated(ctx, t, s, old)
-		c.chart(ctx, "web", wanted)
+		c := instantiated(ctx, t, m.s, m.old)
+		c.chart(ctx, "web", m.wanted)
 		c.clusters[1].Down()
 		c.update(ctx)
 		got := waitFor(ctx, t, c.Deployment, func(g *status.Document) bool { return g.Deployed["Applied"] == 30 && retrying(g) > 0 })
 		require.Equal(t, domain.ContextInstantiating, got.Status)
 		require.Len(t, c.holds(c.clusters[0]), 60, "nothing is pruned before all is applied")
 		c.clusters[1].Up(t)
-		require.Equal(t, map[domain.ResourceState]int{"Applied": 60}, s.Await(ctx, c.Deployment, "Instantiated").Deployed)
-		for _, k := range c.clusters {
-			require.Equal(t, after, c.holds(k), "on %s", k.Name)
-		}
-		c.end(ctx)
+		m.ends(ctx, t, c)
 	})
 	t.Run("with a cluster down, stopped, and updated away from it", func(t *testing.T) {
+		t.Parallel()
 		ctx := within(t)
-		c := instantiated(ctx, t, s, "web:a=1")
+		c := instantiated(ctx, t, m.s, "web:a=1")
 		c.chart(ctx, "web", "b=1")
 		c.clusters[1].Down()
 		c.update(ctx)
 		waitFor(ctx, t, c.Deployment, func(g *status.Document) bool { return retrying(g) > 0 })
 		do(ctx, t, c.Deployment, "stop")
-		s.Await(ctx, c.Deployment, "InstantiateFailed")
+		m.s.Await(ctx, c.Deployment, "InstantiateFailed")
 		c.place(ctx, "web", c.clusters[0])
 		c.update(ctx)
 		got := waitFor(ctx, t, c.Deployment, func(g *status.Document) bool { return retrying(g) > 0 })
@@ -564,14 +522,15 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		require.Contains(t, c.shown(ctx, nil, c.clusters[1]), "web/a=Pending")
 		harness.Until(ctx, t, "pruned", func() bool { return slices.Equal(c.holds(c.clusters[0]), []string{"web/b=1"}) })
 		c.clusters[1].Up(t)
-		s.Await(ctx, c.Deployment, "Instantiated")
+		m.s.Await(ctx, c.Deployment, "Instantiated")
 		require.Empty(t, c.holds(c.clusters[1]))
 		require.Empty(t, c.shown(ctx, nil, c.clusters[1]))
 		c.end(ctx)
 	})
 	t.Run("an instantiate goes on from what a stopped terminate has left", func(t *testing.T) {
+		t.Parallel()
 		ctx := within(t)
-		c := instantiated(ctx, t, s, "web:a=1 b=1")
+		c := instantiated(ctx, t, m.s, "web:a=1 b=1")
 		c.clusters[1].Down()
 		do(ctx, t, c.Deployment, "terminate")
 		waitFor(ctx, t, c.Deployment, func(g *status.Document) bool { return retrying(g) == 2 && g.Deployed["Deleted"] == 2 })
@@ -580,7 +539,7 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		require.Equal(t, []string{"web/a=1", "web/b=1"}, c.holds(c.clusters[1]))
 		c.chart(ctx, "web", "b=2 c=1")
 		do(ctx, t, c.Deployment, "instantiate")
-		got := s.Await(ctx, c.Deployment, "Instantiated")
+		got := m.s.Await(ctx, c.Deployment, "Instantiated")
 		require.Equal(t, map[domain.ResourceState]int{"Applied": 4}, got.Deployed)
 		require.Equal(t, []string{"Created", "Approved", "Instantiated", "Terminated", "TerminateStopped", "Instantiated"}, states(got))
 		for _, k := range c.clusters {
@@ -589,17 +548,76 @@ func TestUpdateInItsMiddle(t *testing.T) {
 		c.end(ctx)
 	})
 	t.Run("with a refusal, nothing is pruned", func(t *testing.T) {
+		t.Parallel()
 		ctx := within(t)
-		c := instantiated(ctx, t, s, "web:a=1 b=1")
+		c := instantiated(ctx, t, m.s, "web:a=1 b=1")
 		c.chart(ctx, "web", "a=1 Not-A-Name=1")
 		c.update(ctx)
-		got := s.Await(ctx, c.Deployment, "InstantiateFailed")
+		got := m.s.Await(ctx, c.Deployment, "InstantiateFailed")
 		require.Equal(t, 2, got.Deployed["Failed"])
 		require.Equal(t, []string{"web/a=1", "web/b=1"}, c.holds(c.clusters[0]))
 		require.NoError(t, c.rollback(ctx, 1))
-		s.Await(ctx, c.Deployment, "Instantiated")
+		m.s.Await(ctx, c.Deployment, "Instantiated")
 		require.Equal(t, []string{"web/a=1", "web/b=1"}, c.holds(c.clusters[0]))
 		c.end(ctx)
+	})
+}
+
+func TestUpdateWhoseWorkerIsKilled(t *testing.T) {
+	t.Parallel()
+	m := newReplaced(harness.NewStack(t))
+	t.Run("with the worker killed", func(t *testing.T) {
+		ctx := within(t)
+		c, goOn := m.begin(ctx, t)
+		m.s.Worker.Kill()
+		goOn()
+		m.s.StartWorker()
+		m.ends(ctx, t, c)
+	})
+	t.Run("with the worker killed while it prunes", func(t *testing.T) {
+		ctx := within(t)
+		c := instantiated(ctx, t, m.s, m.old)
+		c.chart(ctx, "web", m.wanted)
+		var gates []*harness.Gate
+		for _, k := range c.clusters {
+			gates = append(gates, k.Gate(http.MethodDelete, some))
+		}
+		c.update(ctx)
+		harness.Until(ctx, t, "pruning", func() bool {
+			holds := c.holds(c.clusters[0])
+			return len(holds) < 58 && slices.Contains(holds, m.after[29])
+		})
+		m.s.Worker.Kill()
+		for _, g := range gates {
+			g.Open()
+		}
+		m.s.StartWorker()
+		m.ends(ctx, t, c)
+	})
+	t.Run("as a migrate with a cluster down and the worker killed, stopped, and updated to its end", func(t *testing.T) {
+		ctx := within(t)
+		c := instantiated(ctx, t, m.s, m.old)
+		c.t = t
+		source, next := *c.Deployment, c.successor(strings.TrimPrefix(m.wanted, "web:"))
+		require.NoError(t, next.API.Run(ctx, next.GroupSteps(), nil))
+		do(ctx, t, &next, "approve")
+		c.clusters[1].Down()
+		require.NoError(t, migrate(ctx, &source, next.Version, next.Group))
+		waitFor(ctx, t, &next, func(g *status.Document) bool { return g.Deployed["Applied"] == 30 && retrying(g) > 0 })
+		m.s.Worker.Kill()
+		m.s.StartWorker()
+		require.Equal(t, 409, code(t, migrate(ctx, &source, next.Version, next.Group)), "it is under way")
+		stopAtLast(ctx, t, &next)
+		require.Equal(t, domain.InstantiateStopped, m.s.Await(ctx, &next, "InstantiateFailed").States.State())
+		for _, op := range []domain.Operation{"stop", "terminate", "update"} {
+			require.Equal(t, 409, code(t, source.Do(ctx, op)), string(op))
+		}
+		for _, k := range c.clusters {
+			require.Subset(t, c.holds(k), m.before, "on %s: nothing is pruned", k.Name)
+		}
+		c.clusters[1].Up(t)
+		c.Deployment = &next
+		m.finish(ctx, t, c)
 	})
 }
 

@@ -17,20 +17,18 @@ func Soon(ctx context.Context, t testing.TB, most time.Duration, is func() bool,
 	t.Helper()
 	c := idle.Start(t)
 	defer c.Stop()
-	for {
+	err := Look(ctx, func() bool {
 		done := is()
 		quiet, wall := c.Read()
-		switch {
-		case quiet > most:
+		if quiet > most {
 			require.FailNow(t, "too late", "%s are promised; it took %s, which are %s on an idle machine: %s", most, wall, quiet, otherwise())
-		case done:
+		}
+		if done {
 			t.Logf("it took %s, which are %s on an idle machine", wall, quiet)
-			return
 		}
-		select {
-		case <-ctx.Done():
-			require.FailNow(t, "never", "%v: %s", context.Cause(ctx), otherwise())
-		case <-time.After(Poll):
-		}
+		return done
+	})
+	if err != nil {
+		require.FailNow(t, "never", "%v: %s", err, otherwise())
 	}
 }

@@ -491,7 +491,7 @@ func unique() string { return strings.ToLower(rand.Text()[:8]) }
 // Await waits for a status of the app context.
 func (s *Stack) Await(ctx context.Context, d *client.Deployment, where domain.ContextStatus) *status.Document {
 	s.t.Helper()
-	got, err := d.Wait(ctx, Poll, func(g *status.Document) bool { return g.Status == where })
-	require.NoError(s.t, err)
+	got, err := LookAt(ctx, d, func(g *status.Document) bool { return g.Status == where })
+	require.NoError(s.t, err, "%s is not %s: %+v", d.Group, where, got)
 	return got
 }
