@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,15 +112,41 @@ nobody's line
 	require.Equal(t, 1500*time.Millisecond, packages["p"].tests["TestA"].took, "not that of its subtest")
 }
 
+// takenIn takes in orphans while a test runs.
+func takenIn(t *testing.T) *orphans {
+	t.Helper()
+	o, err := takeIn(t.Context())
+	require.NoError(t, err)
+	return o
+}
+
+// TestOrphansAreAccountedFor starts a process that does not wait for the one which it has started.
+func TestOrphansAreAccountedFor(t *testing.T) {
+	o := takenIn(t)
+	spent := func(script string) time.Duration {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+		require.NoError(t, o.start(cmd))
+		cpu, err := o.wait(t.Context(), cmd)
+		require.NoError(t, err)
+		return cpu
+	}
+	const work = `i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done`
+	waitedFor, orphan, nothing := spent(work), spent("("+work+") >&- 2>&- &"), spent("true")
+	require.Greater(t, waitedFor, 5*nothing)
+	require.Greater(t, orphan, waitedFor/3, "it is the same work")
+	require.Empty(t, o.own)
+	require.Empty(t, o.cpu)
+}
+
 // TestRunAgain runs tests that fail in their several ways.
 func TestRunAgain(t *testing.T) {
 	dir := t.TempDir()
 	var shown bytes.Buffer
-	r := &run{show: &shown, known: map[string]bool{"sample/twice.TestKnown": true}}
+	r := &run{show: &shown, spent: takenIn(t), known: map[string]bool{"sample/twice.TestKnown": true}}
 	sample := func(name string, packages ...string) part {
-		return part{name: name, dir: filepath.Join("testdata", "sample"), packages: packages, env: []string{"SAMPLE=" + dir}, beside: true}
+		return part{name: name, dir: filepath.Join("testdata", "sample"), packages: packages, env: []string{"SAMPLE=" + dir}}
 	}
-	r.group(t.Context(), []part{sample("sample", "./dies", "./builds"), sample("other", "./flaky", "./twice")})
+	r.all(t.Context(), []part{sample("sample", "./dies", "./builds"), sample("other", "./flaky", "./twice")})
 	require.Len(t, r.parts, 2)
 	require.Positive(t, r.parts[1].cpu)
 	first, other := strings.Index(shown.String(), "sample/dies"), strings.Index(shown.String(), "\nother\n")
@@ -173,8 +200,8 @@ func TestManyFailuresAreNoAccident(t *testing.T) {
 
 // TestWhatDoesNotBegin: go test that says nothing of any package has failed.
 func TestWhatDoesNotBegin(t *testing.T) {
-	r := &run{show: io.Discard}
-	r.group(t.Context(), []part{{name: "none", dir: filepath.Join("testdata", "nowhere")}})
+	r := &run{show: io.Discard, spent: takenIn(t)}
+	r.all(t.Context(), []part{{name: "none", dir: filepath.Join("testdata", "nowhere")}})
 	require.Len(t, r.failures, 1)
 	require.Contains(t, r.failures[0], "none: go test")
 }
@@ -228,20 +255,14 @@ func TestWhatIsCalledFlakyIsThere(t *testing.T) {
 }
 
 func TestEachPackageIsInOnePart(t *testing.T) {
-	race, unit := split([]string{module + "api", module + "internal/notify", module + "internal/notify/notifytest", module + "internal/notifying", module + "workflows"})
-	require.Equal(t, []string{module + "internal/notify", module + "internal/notify/notifytest", module + "workflows"}, race)
-	require.Equal(t, []string{module + "api", module + "internal/notifying"}, unit)
-	for _, r := range raced {
+	race, unit := split([]string{module + "activities", module + "api/rpc", module + "cmd", module + "internal/cli", module + "internal/notify",
+		module + "internal/notify/notifytest", module + "internal/notifying", module + "internal/store"})
+	require.Equal(t, []string{module + "internal/store", module + "activities", module + "internal/notify", module + "internal/notify/notifytest"}, race)
+	require.Equal(t, []string{module + "api/rpc", module + "internal/cli", module + "cmd", module + "internal/notifying"}, unit, "what takes longest first")
+	for _, r := range slices.Concat(raced, long) {
 		_, err := os.Stat(filepath.Join("..", "..", "..", r))
 		require.NoError(t, err)
 	}
-}
-
-func TestGroups(t *testing.T) {
-	race, unit, end := part{name: "race"}, part{name: "unit", beside: true}, part{name: "end-to-end"}
-	require.Equal(t, [][]part{{race, unit}, {end}}, groups([]part{race, unit, end}))
-	require.Equal(t, [][]part{{unit}, {end}}, groups([]part{unit, end}), "alone it is its own")
-	require.Empty(t, groups(nil))
 }
 
 func TestArguments(t *testing.T) {

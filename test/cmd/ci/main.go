@@ -25,9 +25,13 @@ import (
 	"time"
 )
 
-// raced are the packages whose tests run with the race detector: those with goroutines that share memory.
-var raced = []string{"workflows", "activities", "internal/service", "internal/store", "internal/notify", "internal/observe", "internal/monitor",
-	"internal/tenantagent"}
+// raced are the packages whose tests run with the race detector: those with goroutines that share memory. What takes longest
+// begins first.
+var raced = []string{"internal/service", "internal/store", "internal/observe", "internal/monitor", "activities", "internal/tenantagent", "workflows",
+	"internal/notify"}
+
+// long are those of the others that take longest, and begin first.
+var long = []string{"api", "internal/cli", "internal/app", "internal/access"}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -55,14 +59,16 @@ func everything(ctx context.Context, arguments []string, show io.Writer) (bool, 
 	if err != nil {
 		return false, err
 	}
-	r := &run{show: show, known: list, parts: before}
+	spent, err := takeIn(ctx)
+	if err != nil {
+		return false, err
+	}
+	r := &run{show: show, spent: spent, known: list, parts: before}
 	for _, t := range before {
 		r.time += t.time
 	}
-	for _, together := range groups(parts) {
-		if r.group(ctx, together); ctx.Err() != nil {
-			return false, context.Cause(ctx)
-		}
+	if r.all(ctx, parts); ctx.Err() != nil {
+		return false, context.Cause(ctx)
 	}
 	r.report(time.Now())
 	return len(r.failures) == 0, nil
@@ -91,17 +97,6 @@ func choose(parts []part, arguments []string) (chosen []part, before []took, err
 	return chosen, before, nil
 }
 
-// groups are the parts that run at the same time, group after group.
-func groups(parts []part) (all [][]part) {
-	for i, p := range parts {
-		if i == 0 || !p.beside {
-			all = append(all, nil)
-		}
-		all[len(all)-1] = append(all[len(all)-1], p)
-	}
-	return all
-}
-
 // allParts are all tests. None is in two parts.
 func allParts(ctx context.Context) ([]part, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "./...")
@@ -113,27 +108,34 @@ func allParts(ctx context.Context) ([]part, error) {
 	race, unit := split(strings.Fields(string(out)))
 	// What a machine draws and fails is to be drawn again when it runs alone.
 	require := []string{"DROVER_TEST_REQUIRE=1", fmt.Sprintf("DROVER_EXPLORE_SEED=%d", 1+time.Now().Unix()%1_000_000)}
+	// All of them run together, of each more at a time than there are processors: tests wait for clusters, databases and browsers
+	// half of the time, and one part after the other left the processors idle for a third of it.
 	return []part{
-		// The first four run together, and of the race detector's more packages at a time than there are processors: some wait
-		// for clusters and databases most of the time, and left the processors idle for two fifths of it. So do end-to-end tests.
-		{name: "race", dir: ".", args: []string{"-race", "-p=4"}, packages: race, env: require},
-		{name: "unit", dir: ".", packages: unit, env: require, beside: true},
-		{name: "local", dir: "deploy/local", packages: []string{"./..."}, beside: true},
-		{name: "kube", dir: "deploy/local/kube", packages: []string{"./..."}, beside: true},
-		{name: "end-to-end", dir: "test", args: []string{"-timeout=30m", "-parallel=4"}, packages: []string{"./..."}, env: require, each: true},
+		{name: "end-to-end", dir: "test", args: []string{"-timeout=30m", "-parallel=5"}, packages: []string{"./..."}, env: require, each: true},
+		{name: "race", dir: ".", args: []string{"-race", "-p=2"}, packages: race, env: require},
+		{name: "unit", dir: ".", args: []string{"-p=2"}, packages: unit, env: require},
+		{name: "local", dir: "deploy/local", args: []string{"-p=1"}, packages: []string{"./..."}},
+		{name: "kube", dir: "deploy/local/kube", args: []string{"-p=1"}, packages: []string{"./..."}},
 	}, nil
 }
 
-// split parts packages into those that the race detector watches and the others.
+// split parts packages into those that the race detector watches and the others, each with those first that take longest.
 func split(packages []string) (race, unit []string) {
-	for _, p := range packages {
+	place := func(p string, list []string) int {
 		path := strings.TrimPrefix(p, module)
-		if slices.ContainsFunc(raced, func(r string) bool { return path == r || strings.HasPrefix(path, r+"/") }) {
+		return slices.IndexFunc(list, func(of string) bool { return path == of || strings.HasPrefix(path, of+"/") })
+	}
+	for _, p := range packages {
+		if place(p, raced) >= 0 {
 			race = append(race, p)
 		} else {
 			unit = append(unit, p)
 		}
 	}
+	slices.SortStableFunc(race, func(a, b string) int { return cmp.Compare(place(a, raced), place(b, raced)) })
+	slices.SortStableFunc(unit, func(a, b string) int {
+		return cmp.Compare(uint(place(a, long)), uint(place(b, long))) // all others are last
+	})
 	return race, unit
 }
 

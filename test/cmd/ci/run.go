@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -25,7 +24,6 @@ type part struct {
 	packages []string
 	env      []string
 	each     bool // a line per test that takes a second, where one package takes minutes
-	beside   bool // it runs together with the part before it
 }
 
 // took is how long a part took.
@@ -46,6 +44,7 @@ const most = 10
 // run is what a run of all parts has found.
 type run struct {
 	show  io.Writer
+	spent *orphans
 	known map[string]bool // the tests that had their second chance before
 	tests []timed
 	parts []took
@@ -71,9 +70,9 @@ type said struct {
 	text     bytes.Buffer // what is shown of it later
 }
 
-// group runs parts at the same time, and then, with nothing beside it, again what failed in them. What the first one says is
+// all runs parts at the same time, and then, with nothing beside it, again what failed in them. What the first one says is
 // shown as it comes, what the others say after it.
-func (r *run) group(ctx context.Context, parts []part) {
+func (r *run) all(ctx context.Context, parts []part) {
 	begun := time.Now()
 	defer func() { r.time += time.Since(begun) }()
 	all := make([]said, len(parts))
@@ -84,7 +83,7 @@ func (r *run) group(ctx context.Context, parts []part) {
 			show = r.show
 			fmt.Fprintf(show, "\n%s\n", p.name)
 		}
-		running.Go(func() { all[i].packages, all[i].took, all[i].err = goTest(ctx, p, show, p.each, p.packages) })
+		running.Go(func() { all[i].packages, all[i].took, all[i].err = r.goTest(ctx, p, show, p.each, p.packages) })
 	}
 	running.Wait()
 	for i := range parts {
@@ -115,7 +114,7 @@ func (r *run) part(ctx context.Context, p part, first *said) {
 	take(p.packages, first.packages, first.took, first.err)
 	for _, path := range sorted(first.packages) {
 		r.again(first.packages[path], func(show io.Writer, each bool, args ...string) map[string]*packageRun {
-			packages, t, err := goTest(ctx, p, show, each, args)
+			packages, t, err := r.goTest(ctx, p, show, each, args)
 			take(args, packages, t, err)
 			return packages
 		})
@@ -193,20 +192,21 @@ func (l *lines) Write(p []byte) (int, error) {
 //
 // It does not vet, as `go test` does by itself: make check has, with more analyzers. Vet reads each package that a test
 // imports, Kubernetes' among them, and that again for the race detector.
-func goTest(ctx context.Context, p part, show io.Writer, each bool, args []string) (map[string]*packageRun, took, error) {
+func (r *run) goTest(ctx context.Context, p part, show io.Writer, each bool, args []string) (map[string]*packageRun, took, error) {
 	begun := time.Now()
 	shown := &lines{to: show}
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-json", "-vet=off"}, p.args, args)...)
 	cmd.Dir, cmd.Env, cmd.Stderr = p.dir, append(os.Environ(), p.env...), shown
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	stream, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, took{}, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := r.spent.start(cmd); err != nil {
 		return nil, took{}, err
 	}
 	packages, err := read(stream, shown, each)
-	err = errors.Join(err, cmd.Wait())
-	return packages, took{time: time.Since(begun), cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, err
+	t := took{time: time.Since(begun)}
+	var waited error
+	t.cpu, waited = r.spent.wait(ctx, cmd)
+	return packages, t, errors.Join(err, waited)
 }
