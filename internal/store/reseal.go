@@ -15,7 +15,6 @@ import (
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/secret"
 )
 
@@ -481,13 +480,13 @@ func (s *Store) sealParts(ctx context.Context, deployment string, into *observat
 
 // divideBlob puts into chunks what is large.
 func (s *Store) divideBlob(ctx context.Context, head *blobHead) error {
-	if len(head.Data) <= limits.Chunk {
+	if len(head.Data) <= s.chunk {
 		return nil
 	}
 	rest := head.Data
 	head.Data, head.Upload = nil, bson.NewObjectIDFromTimestamp(s.now())
 	for ; len(rest) > 0; head.Chunks++ {
-		n := min(limits.Chunk, len(rest))
+		n := min(s.chunk, len(rest))
 		chunk := blobChunk{ID: chunkID(head.ID, head.Upload, head.Chunks), Data: rest[:n]}
 		if _, err := s.insertOnce(ctx, s.chunks(head.ID), chunk); err != nil {
 			return err

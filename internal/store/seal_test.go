@@ -54,7 +54,8 @@ type everything struct {
 
 func fill(t testing.TB, s *store.Store) *everything {
 	t.Helper()
-	return fillWith(t, s, 9<<20) // which is in chunks
+	s.SetChunk(64 << 10)
+	return fillWith(t, s, 100<<10) // which is in chunks
 }
 
 // fillWith is fill with a blob of so many bytes, which is what takes longest.
@@ -327,6 +328,7 @@ func TestEverythingIsSealedAnew(t *testing.T) {
 
 	c.Keys = sealer(t, "new", "old")
 	s := storetest.Open(t, c)
+	s.SetChunk(64 << 10)
 	used, err := s.SealedBy(t.Context(), func(store.Resealing) {})
 	require.NoError(t, err)
 	require.Equal(t, []string{"old"}, keysOf(used))

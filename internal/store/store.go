@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/secret"
@@ -49,6 +50,7 @@ type Store struct {
 	timeout time.Duration
 	now     func() time.Time
 	cache   *blobCache
+	chunk   int      // bytes of a blob in one document
 	sizes   []func() // end what is measured
 	// The calls of many activities and many readers at a time are made few.
 	leafWrites  *gatherer[leafRecord]
@@ -123,7 +125,7 @@ func Open(c Config) (*Store, error) {
 	}
 	s := &Store{
 		client: client, keys: c.Keys, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now,
-		cache: newBlobCache(c.Cache), documentReads: share.New[bson.Raw](), leafReads: share.New[[]domain.Leaf](),
+		cache: newBlobCache(c.Cache), chunk: limits.Chunk, documentReads: share.New[bson.Raw](), leafReads: share.New[[]domain.Leaf](),
 		observedReads: share.New[*saidOfApp](), observedIDs: share.New[map[string][]domain.ObservedApp](), versionReads: share.New[string](), watchReads: share.New[*said](),
 		observedApps: newBounded[string](measure.CacheObserved, observedBytes, (*saidOfApp).size),
 	}
