@@ -25,6 +25,7 @@ type pageHost struct {
 	held chan struct{} // what the list of readiness rules waits for
 	late int           // how many have waited
 	told []string      // the paths that were asked for
+	away bool          // no explanation is given
 }
 
 // pageStream is a stream that the page reads.
@@ -61,6 +62,12 @@ func (h *pageHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.stream(w, r)
 		return
 	case strings.HasSuffix(path, "/explain"):
+		h.mu.Lock()
+		away := h.away
+		h.mu.Unlock()
+		if away {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
 		answer = `{"resource":"g","kind":"deployment intent group","asWished":true,"summary":"everything is as wished","reasons":[],"may":["terminate"]}`
 	case path == "/v2/readiness-rules":
 		if held := h.holds(); held != nil {
@@ -133,6 +140,15 @@ func (h *pageHost) asked() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.late
+}
+
+// explains says whether explanations are given, and has the page ask for one.
+func (h *pageHost) explains(p *harness.Tab, given bool) {
+	h.mu.Lock()
+	h.away = !given
+	h.mu.Unlock()
+	look(p, false)
+	look(p, true)
 }
 
 // explained is how many explanations were asked for, of what has a name that begins so.
@@ -246,6 +262,16 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 		require.Equal(t, "2", s.after)
 		p.Until("live again without a word, where nothing has changed", live)
 		p.Says(".wenton", "nothing was missed")
+
+		h.explains(p, false)
+		p.Until("an explanation missed", lost)
+		close(s.events)
+		s = next()
+		s.events <- status(3, "Terminating")
+		p.Says(".title .state", "Terminating")
+		h.explains(p, true)
+		p.Until("live when the explanation is there, too", live)
+		p.Says(".wenton", "read anew")
 
 		s.events <- "event: end\ndata: {\"kind\":\"NotFound\",\"reason\":\"it is gone\"}"
 		p.Says(".wrong", "There is no such group")

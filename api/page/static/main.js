@@ -59,7 +59,7 @@ function themeButton() {
   return b;
 }
 
-const wasLost = { now: false, timer: 0 };
+const loss = { now: false, how: '', timer: 0 }; // how those have gone on that have said so since: anew, if one of them has
 
 /** told shows whether what is shown holds: it is live, or was read at a time; and after a loss how it has gone on. */
 function told({ lost, since, why, live: streamed, read, how }) {
@@ -68,14 +68,19 @@ function told({ lost, since, why, live: streamed, read, how }) {
   if (lost) text(banner, `Not live: ${why}. ${since ? `What is shown is as of ${clock(since)}; trying` : 'Trying'} again.`);
   live.className = `live ${lost ? 'is-lost' : streamed || read ? 'is-live' : ''}`;
   text(live, lost ? 'Not live' : streamed ? 'Live' : read ? `Read ${clock(read)}` : '');
-  if ((wasLost.now || wentOn.textContent) && !lost && how) { // that all is told anew shows after it has gone on
-    text(wentOn, how === 'resumed' ? `Went on at ${clock(Date.now())}; nothing was missed` : `All was read anew at ${clock(Date.now())}`);
-    clearTimeout(wasLost.timer);
-    wasLost.timer = setTimeout(() => text(wentOn, ''), 60_000);
-  } else if (lost) {
+  if (lost && !loss.now) {
+    Object.assign(loss, { now: true, how: '' });
     text(wentOn, '');
   }
-  wasLost.now = Boolean(lost) || (wasLost.now && how === undefined);
+  const went = how && (loss.now || wentOn.textContent); // that all is told anew shows after it has gone on, too
+  if (went && loss.how !== 'anew') loss.how = how;
+  if (lost) return;
+  if (loss.how && (loss.now || went)) { // who has gone on last need not be who has read anew
+    text(wentOn, loss.how === 'resumed' ? `Went on at ${clock(Date.now())}; nothing was missed` : `All was read anew at ${clock(Date.now())}`);
+    clearTimeout(loss.timer);
+    loss.timer = setTimeout(() => text(wentOn, ''), 60_000);
+  }
+  loss.now = loss.now && !loss.how && how === undefined;
 }
 
 let life = null;
