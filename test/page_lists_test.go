@@ -163,6 +163,8 @@ func TestThePageOfLists(t *testing.T) {
 		tab.Ask("document.querySelector('td summary').click()", nil)
 		tab.Until("a whole record", "document.querySelector('details[open] pre')")
 		everywhere(t, tab, "audit")
+		at("audit?noun=tenants&from=1h").Says("td", "tenants/"+e.tenant.Name)
+		at("audit?noun=tenants&to=1h").Says(".dim", "There is no such record")
 		require.Empty(t, tab.Wrong())
 	})
 

@@ -4,7 +4,7 @@ import { get } from './api.js';
 import { fill, h, scroll } from './dom.js';
 import { clock, yaml } from './words.js';
 
-const filters = { who: 'Who', verb: 'Verb', noun: 'Noun', outcome: 'Outcome', resource: 'Resource' };
+const filters = { who: 'Who', verb: 'Verb', noun: 'Noun', outcome: 'Outcome', resource: 'Resource', from: 'Since, such as 2h', to: 'Until, such as 30m' };
 
 export function show(main, at, life) {
   const fields = Object.entries(filters).map(([name, title]) => h('input', { name, placeholder: title, 'aria-label': title, autocomplete: 'off', spellcheck: false, value: at.query.get(name) ?? '' }));
