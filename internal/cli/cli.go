@@ -35,7 +35,7 @@ type Process struct {
 	Run         func(ctx context.Context, args []string) error
 }
 
-// The exit codes. README and `drover help exit-codes` say the same.
+// The exit codes. aboutExitCodes, which the manual has, says the same.
 const (
 	exitDone        = 0
 	exitFailed      = 1   // something was refused, has failed, or ended otherwise than asked for

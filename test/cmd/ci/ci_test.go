@@ -265,6 +265,13 @@ func TestEachPackageIsInOnePart(t *testing.T) {
 	}
 }
 
+func TestGroups(t *testing.T) {
+	race, unit, end := part{name: "race"}, part{name: "unit", beside: true}, part{name: "end-to-end"}
+	require.Equal(t, [][]part{{race, unit}, {end}}, groups([]part{race, unit, end}))
+	require.Equal(t, [][]part{{unit}, {end}}, groups([]part{unit, end}), "alone it is its own")
+	require.Empty(t, groups(nil))
+}
+
 func TestArguments(t *testing.T) {
 	all := []part{{name: "race"}, {name: "unit"}, {name: "end-to-end"}}
 	for name, c := range map[string]struct {

@@ -24,6 +24,7 @@ type part struct {
 	packages []string
 	env      []string
 	each     bool // a line per test that takes a second, where one package takes minutes
+	beside   bool // it runs together with the part before it
 }
 
 // took is how long a part took.
