@@ -13,7 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/service"
 )
 
-// update answers with the revision that the instance has then.
+// update answers with a body or, where that is nil, with the revision that the instance has then.
 func update(body any) handler {
 	return func(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 		revision, warnings, err := s.Update(c.Request().Context(), on.Key())

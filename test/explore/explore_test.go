@@ -182,7 +182,7 @@ func chosen(t *testing.T) int {
 	return 1 + rand.IntN(seeds)
 }
 
-// seedVariable is the seed of a run of CI: what fails is run once more by it, and is to meet the same sequences then.
+// seedVariable is the seed of CI, which draws the same sequences in each run, and again when one fails.
 const (
 	seedVariable = "DROVER_EXPLORE_SEED"
 	seeds        = 1_000_000
