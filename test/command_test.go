@@ -183,7 +183,10 @@ data: {colour: {{ $.Values.colour }}}
 	require.Contains(t, c.done(append(in, "get", "operations")...), "rollback to 1")
 	c.done(append(in, "wait", name, "--for", "deployed")...)
 	require.Regexp(t, `deployment-intent-groups/`+name+`  Instantiated`, c.done(append(in, "events")...))
-	require.Contains(t, c.done(append(in, "top")...), "0 of 1 groups are not as wished")
+	harness.Until(ctx, t, "a list that knows what clusters have reported", func() bool {
+		return strings.Contains(c.done(append(in, "top")...), "Not as wished, or not ready: 0 of 1 group\n")
+	})
+	require.Regexp(t, `READY .*\n.* 4/4 `, c.done(append(in, "get", "groups")...))
 	require.Contains(t, c.done(append(in, "audit", "--verb", "rollback")...), "rollback")
 	require.Contains(t, c.done(append(in, "get", "groups", "-o", "wide")...), "Instantiated")
 	require.Contains(t, c.done("cluster", "check", provider+"/"+clusters[0].Name), "Connectivity:  Available")

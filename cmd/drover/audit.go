@@ -36,27 +36,27 @@ func verifyAudit(args []string, stdout, stderr io.Writer) error {
 	keys := flags.String("keys", "", "`file` with the keys that may sign, as /v2/audit/keys answers; without it every key that the records name counts")
 	partial := flags.Bool("partial", false, "whether the export is of a part of the time (from, to), so that records before it and after it may be missing")
 	if err := flags.Parse(args); err != nil {
-		return err
+		return wrongLine(err)
 	}
 	if flags.NArg() != 1 {
 		flags.Usage()
-		return errors.New("one file is to be given, and flags stand before it")
+		return wrongLine(errors.New("one file is to be given, and flags stand before it"))
 	}
 	options := audit.Options{Partial: *partial}
 	if *keys != "" {
 		data, err := os.ReadFile(*keys)
 		if err != nil {
-			return err
+			return wrongLine(err)
 		}
 		if options.Keys, err = audit.ParseKeys(data); err != nil {
-			return err
+			return wrongLine(err)
 		}
 	}
 	file := os.Stdin
 	if name := flags.Arg(0); name != "-" {
 		var err error
 		if file, err = os.Open(name); err != nil {
-			return err
+			return wrongLine(err)
 		}
 		defer file.Close()
 	}

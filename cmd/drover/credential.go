@@ -47,10 +47,10 @@ func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer
 	life := flags.Duration("expires-after", 90*24*time.Hour, "for how long the token is to be good, at least 10m; the cluster may have it shorter")
 	show := flags.Bool("show", false, "whether the ClusterRole is shown, and nothing is made")
 	if err := flags.Parse(args); err != nil {
-		return err
+		return wrongLine(err)
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+		return wrongLine(fmt.Errorf("unexpected argument %q", flags.Arg(0)))
 	}
 	var more []string
 	if *groups != "" {
@@ -58,7 +58,7 @@ func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer
 	}
 	role, err := access.ClusterRole(*name, domain.Report(*report), *users, more...)
 	if err != nil {
-		return err
+		return wrongLine(err)
 	}
 	if *show {
 		_, err := stdout.Write(role)
@@ -66,14 +66,14 @@ func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer
 	}
 	if *admin == "" {
 		flags.Usage()
-		return errors.New("--kubeconfig is required")
+		return wrongLine(errors.New("--kubeconfig is required"))
 	}
 	if _, err := os.Lstat(*out); *out != "" && !errors.Is(err, fs.ErrNotExist) {
-		return cmp.Or(err, fmt.Errorf("%s (--out) is there already: nothing was made", *out))
+		return wrongLine(cmp.Or(err, fmt.Errorf("%s (--out) is there already: nothing was made", *out)))
 	}
 	data, err := os.ReadFile(*admin)
 	if err != nil {
-		return err
+		return wrongLine(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, credentialTime)
 	defer cancel()

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -31,16 +30,19 @@ func keys(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case "drop":
 		if len(args) == 0 || args[0] == "" || args[0][0] == '-' {
 			fmt.Fprintln(stderr, keysUsage)
-			return errors.New("drover keys drop needs the name of a key")
+			return wrongLine(errors.New("drover keys drop needs the name of a key"))
 		}
 		id, args = args[0], args[1:]
+	case "", "-h", "-help", "--help":
+		fmt.Fprintln(stderr, keysUsage)
+		return nil
 	default:
 		fmt.Fprintln(stderr, keysUsage)
-		return flag.ErrHelp
+		return wrongLine(fmt.Errorf("drover keys has no command %q", ask))
 	}
 	c, err := config.Read(config.Keys, args, os.Getenv, stderr)
 	if err != nil {
-		return err
+		return wrongLine(err)
 	}
 	return app.Keys(ctx, c, app.Logger(c, stderr), ask, id, stdout)
 }

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sync/errgroup"
@@ -32,15 +33,14 @@ func main() {
 
 // run is the command with its arguments, the program first, and gives the code to exit with.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, terminal, stop := untilSignal()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	program := "drover"
 	if strings.HasPrefix(filepath.Base(args[0]), "kubectl-") { // kubectl's plugins are called by their names
 		program = "kubectl drover"
 	}
 	return cli.Main(ctx, cli.Options{
-		Program: program, Args: args[1:], In: stdin, Out: stdout, Err: stderr, Getenv: os.Getenv, Terminal: terminal(stdout),
+		Program: program, Args: args[1:], In: stdin, Out: stdout, Err: stderr, Getenv: os.Getenv, Terminal: isTerminal(stdout), Lend: terminal.lend,
 		Processes: []cli.Process{
 			process("api", "Serve the REST API", config.API, stdout, stderr, serveAPI),
 			process("worker", "Run workflows and work on clusters", config.Worker, stdout, stderr, work),
@@ -50,33 +50,66 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			{
 				Name: "cluster-credential", Short: "Make a kubeconfig with the least rights that Drover needs in a cluster",
 				Run: func(ctx context.Context, args []string) error {
-					return helped(makeCredential(ctx, args, stdout, stderr))
+					return makeCredential(ctx, args, stdout, stderr)
 				},
 			},
 			{
 				Name: "keys", Short: "Say how much each secret key seals, have another one seal everything, take one out",
-				Run: func(ctx context.Context, args []string) error { return helped(keys(ctx, args, stdout, stderr)) },
+				Run: func(ctx context.Context, args []string) error { return keys(ctx, args, stdout, stderr) },
 			},
 			{
 				Name: "verify", Short: "Check an export of audit records, offline", Under: "audit",
-				Run: func(_ context.Context, args []string) error { return helped(verifyAudit(args, stdout, stderr)) },
+				Run: func(_ context.Context, args []string) error { return verifyAudit(args, stdout, stderr) },
 			},
 		},
 	})
 }
 
-// terminal says whether what is written is seen at once, by a terminal that knows more than text.
-func terminal(w io.Writer) bool {
+// terminal is lent to a program that this one starts, such as an editor: Ctrl-C is for that one meanwhile.
+type terminal struct{ lent atomic.Bool }
+
+func (t *terminal) lend(run func() error) error {
+	t.lent.Store(true)
+	defer t.lent.Store(false)
+	return run()
+}
+
+// untilSignal is a context that ends with the first signal; a second one ends the process at once.
+func untilSignal() (ctx context.Context, t *terminal, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	t = &terminal{}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer signal.Stop(signals)
+		for {
+			select {
+			case got := <-signals:
+				if got == os.Interrupt && t.lent.Load() {
+					continue
+				}
+				cancel()
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, t, cancel
+}
+
+// isTerminal says whether what is written is seen at once, by a terminal that knows more than text.
+func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// helped takes a question for help for no error.
-func helped(err error) error {
-	if errors.Is(err, flag.ErrHelp) {
+// wrongLine is an error of a command line that a command has read itself, nil where that was a question for help.
+func wrongLine(err error) error {
+	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return nil
 	}
-	return err
+	return cli.Usage(err)
 }
 
 // process is a server or an agent as a command.
@@ -86,7 +119,7 @@ func process(
 	return cli.Process{Name: name, Short: short, Run: func(ctx context.Context, args []string) error {
 		c, err := config.Read(kind, args, os.Getenv, stderr)
 		if err != nil {
-			return helped(err)
+			return wrongLine(err)
 		}
 		log := app.Logger(c, stderr)
 		secured, err := c.TLS.Config(log, "http/1.1")

@@ -20,12 +20,17 @@ func TestCommands(t *testing.T) {
 		out, stderr string
 	}{
 		"a server's help":     {[]string{"drover", "api", "-h"}, 0, "", "-mongo-uri"},
-		"a server's flag":     {[]string{"drover", "worker", "--fly"}, 1, "", "fly"},
+		"a server's flag":     {[]string{"drover", "worker", "--fly"}, 2, "", "fly"},
 		"the help":            {[]string{"drover"}, 0, "Servers and agents:", ""},
 		"kubectl's plugin":    {[]string{"/usr/bin/kubectl-drover", "--help"}, 0, "kubectl drover [command]", ""},
-		"no file is lost":     {[]string{"drover", "cluster-credential", "--kubeconfig", "admin.conf", "--out", there}, 1, "", "(--out) is there already: nothing was made"},
+		"and its examples":    {[]string{"/usr/bin/kubectl-drover", "get", "--help"}, 0, "\n  kubectl drover get clusters\n", ""},
+		"and its advice":      {[]string{"/usr/bin/kubectl-drover", "get", "things"}, 2, "", "see 'kubectl drover nouns'"},
+		"no file is lost":     {[]string{"drover", "cluster-credential", "--kubeconfig", "admin.conf", "--out", there}, 2, "", "(--out) is there already: nothing was made"},
 		"a role to look at":   {[]string{"drover", "cluster-credential", "--show"}, 0, "kind: ClusterRole", ""},
-		"nothing to verify":   {[]string{"drover", "audit", "verify"}, 1, "", "one file is to be given"},
+		"nothing to verify":   {[]string{"drover", "audit", "verify"}, 2, "", "one file is to be given"},
+		"a file not there":    {[]string{"drover", "audit", "verify", "/nowhere"}, 2, "", "no such file"},
+		"help with keys":      {[]string{"drover", "keys", "--help"}, 0, "", "usage: drover keys list"},
+		"keys do not fly":     {[]string{"drover", "keys", "fly"}, 2, "", `drover keys has no command "fly"`},
 		"an unknown command":  {[]string{"drover", "fly"}, 2, "", `has no command "fly"`},
 		"the client's errors": {[]string{"drover", "get"}, 2, "", "get needs a noun"},
 	} {

@@ -94,7 +94,7 @@ var layers = []layer{
 			world: "context net",
 		},
 		{pkg: "api/page", world: "net/http"},
-		{pkg: "client", ours: "service operations explain combined status audit authn domain policy version fail", world: "context net/http"},
+		{pkg: "client", ours: "service operations explain combined status combine audit authn domain policy version fail", world: "context net/http"},
 		{
 			pkg:  "monitor",
 			ours: "bundle readiness plan measure span pause fail",

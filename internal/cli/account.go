@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,8 +43,20 @@ func (f *accountFlags) addCluster(c *cobra.Command) {
 	c.Flags().StringVar(&f.context, "context", "", "the `context` of the kubeconfig (default its current one); that of the API is DROVER_CONTEXT's")
 	c.Flags().StringVar(&f.context, "kube-context", "", "the same")
 	c.Flags().Lookup("kube-context").Hidden = true
+	_ = c.RegisterFlagCompletionFunc("context", f.kubeContexts) // it has just been added
 	c.Flags().StringVar(&f.account, "account", "", "the `name` of the ClusterRole and of its ServiceAccounts, which have a suffix (default of the installation and the registration: drover-site-edge01-3f9a0c1b)")
 	c.Flags().StringVar(&f.namespace, "account-namespace", "drover", "the `namespace` of the ServiceAccounts")
+}
+
+// kubeContexts are the contexts of the kubeconfig.
+func (f *accountFlags) kubeContexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	config, err := rules.Load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
 }
 
 func (f *accountFlags) add(c *cobra.Command) {

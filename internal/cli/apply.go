@@ -40,13 +40,13 @@ func (s *session) apply() *cobra.Command {
   file: sink.tgz
 
 A document is made before those that refer to it, whatever the order in the files; operations (anchor …/instantiate, …/approve)
-come last. Each is said to be created, configured (replaced) or unchanged; of an operation that was asked for before that it goes on. What is refused is said, the others are done, and the
-exit code is then 1. A file: is a path from where the command is started, or else from the document's folder; a folder is packed.
+come last. Each is said to be created, configured (replaced) or unchanged; an operation that was asked for before, and has not come to its
+end, "goes on". What is refused is said, the others are done, and the exit code is then 1. A file: is a path from where the command is started, or else from the document's folder; a folder is packed.
 Documents of somebody else may name any file, such as a kubeconfig: one that is in neither folder needs --allow-outside.`,
 		Example: `  drover apply -f emcoctl/ -v values.yaml
   drover apply -f app.yaml --wait
   drover get group web -o yaml | drover apply -f -`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 	}
 	f.add(c)
 	c.Flags().BoolVar(&f.outside, "allow-outside", false, "let documents name files outside of their folder and of this one")

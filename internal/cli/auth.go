@@ -27,7 +27,7 @@ func (s *session) auth() *cobra.Command {
 // whoami is the command auth whoami.
 func (s *session) whoami() *cobra.Command {
 	c := &cobra.Command{
-		Use: "whoami", Short: "Say who the API takes you for, by what, and until when", Args: cobra.NoArgs,
+		Use: "whoami", Short: "Say who the API takes you for, by what, and until when", Args: noArguments,
 		Example: "  drover auth whoami\n  drover auth whoami -o jsonpath='{.name}'",
 	}
 	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")

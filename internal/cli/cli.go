@@ -8,10 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/drover-io/drover/internal/client"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/nearest"
 )
@@ -24,6 +28,8 @@ type Options struct {
 	Out, Err io.Writer
 	Getenv   func(string) string
 	Terminal bool // Out is a terminal
+	// Lend runs what starts a program that has the terminal, and Ctrl-C, for as long as it takes; nil where nobody listens to Ctrl-C.
+	Lend func(run func() error) error
 	// Processes are the commands that are none of the client: servers and agents, which read their flags themselves.
 	Processes []Process
 }
@@ -75,6 +81,9 @@ type globals struct {
 // errUsage is an error of the command line.
 type errUsage struct{ error }
 
+// Usage marks an error of the command line of a Process.
+func Usage(err error) error { return errUsage{err} }
+
 func usage(format string, args ...any) error { return errUsage{fmt.Errorf(format, args...)} }
 
 // errSaid ends the command with a code when all has been said.
@@ -114,10 +123,10 @@ func (s *session) end(err error) int {
 		fmt.Fprintln(s.Err, "drover: interrupted")
 		return exitInterrupted
 	case errors.As(err, &used):
-		fmt.Fprintf(s.Err, "drover: %s\n", err)
+		fmt.Fprintf(s.Err, "drover: %s\n", s.asCalled(err.Error()))
 		return exitUsage
 	}
-	fmt.Fprintf(s.Err, "drover: %s\n", s.text(err))
+	fmt.Fprintf(s.Err, "drover: %s\n", s.asCalled(s.text(err)))
 	if fail.Is(err, fail.Unauthorized) {
 		fmt.Fprintf(s.Err, "Log in with: %s login %s%s\n", s.Program, s.server(), s.byToken())
 	}
@@ -266,7 +275,32 @@ Exit codes:
 	s.processes(c)
 	c.SetHelpCommandGroupID(groupConnect)
 	c.SetCompletionCommandGroupID(groupConnect)
+	s.completeFlag(c, "project", func(ctx context.Context) []string { return s.completeOf(ctx, domain.Projects, &where{}) })
+	s.completeFlag(c, "context", func(context.Context) []string { return s.contextNames() })
+	s.finish(c)
 	return c
+}
+
+// finish adds to a command and those below it what all of them have.
+func (s *session) finish(c *cobra.Command) {
+	c.Short, c.Long, c.Example = s.asCalled(c.Short), s.asCalled(c.Long), s.asCalled(c.Example)
+	if o := c.LocalNonPersistentFlags().Lookup("output"); o != nil {
+		forms := slices.DeleteFunc([]string{"table", "wide", "name", "json", "yaml"}, func(form string) bool { return !strings.Contains(o.Usage, form) })
+		s.completeFlag(c, o.Name, func(context.Context) []string { return forms })
+	}
+	for _, sub := range c.Commands() {
+		s.finish(sub)
+	}
+}
+
+var aCommand = regexp.MustCompile(`(?:kubectl )?\bdrover ([a-z])`)
+
+// asCalled has a text name commands as the user calls them, such as kubectl drover get.
+func (s *session) asCalled(text string) string {
+	if s.Program == "drover" {
+		return text
+	}
+	return aCommand.ReplaceAllString(text, s.Program+" $1")
 }
 
 // processes adds the commands that read their own flags.
@@ -303,11 +337,26 @@ func noCommand(c *cobra.Command, args []string) error {
 	return usage("%s has no command %q\nSee '%s --help'", c.CommandPath(), args[0], c.CommandPath())
 }
 
+// noArguments refuses what follows a command that takes flags alone.
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if c.Flags().Lookup("filename") != nil {
+		hint = "; files are named by -f"
+	}
+	return usage("%s takes no argument such as %q%s\nSee '%s --help'", c.CommandPath(), args[0], hint, c.CommandPath())
+}
+
 // numbered bounds how many arguments there are; what names them in the error.
 func numbered(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
-		if len(args) < least || most >= 0 && len(args) > most {
+		switch {
+		case len(args) < least:
 			return usage("%s needs %s\nSee '%s --help'", c.CommandPath(), what, c.CommandPath())
+		case most >= 0 && len(args) > most:
+			return usage("%s takes %s, and nothing more: %q is too much\nSee '%s --help'", c.CommandPath(), what, args[most], c.CommandPath())
 		}
 		return nil
 	}

@@ -49,7 +49,7 @@ func (s *session) cluster() *cobra.Command {
 		}
 		return one
 	}
-	list := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the clusters with where each of them stands", Args: cobra.NoArgs}
+	list := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the clusters with where each of them stands", Args: noArguments}
 	output := list.Flags().StringP("output", "o", "", aboutOutput)
 	list.RunE = func(c *cobra.Command, _ []string) error {
 		return s.doGet(c.Context(), &getFlags{output: *output}, domain.ClustersNoun.Kind, nil)
@@ -312,6 +312,7 @@ cluster has that user's rights then. A user that runs a program for its credenti
 	f.add(c)
 	labels := c.Flags().StringSlice("label", nil, "a `label` for placements to select it by")
 	report := c.Flags().String("report", "", "how the cluster reports: auto (when missing), agent, install, agentless or none")
+	s.completeFlag(c, "report", func(context.Context) []string { return wordsOf(domain.Reports) })
 	groups := c.Flags().StringSlice("groups", nil, "further API `groups` whose kinds charts have; * for any")
 	users := c.Flags().Bool("logical-cloud-users", false, "for logical clouds of level 1, too: certificates of their users are signed, and who may have that done may be any user of the cluster")
 	narrow := c.Flags().Bool("narrow", false, "take away rights that the account has from before and that are not asked for now; what runs there may need them")

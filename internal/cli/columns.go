@@ -74,6 +74,7 @@ func groupColumns(now func() time.Time) []column {
 		{head: "STATUS", cell: of(func(_ *domain.DeploymentIntentGroup, s service.GroupStatus) string { return dash(string(s.Context)) })},
 		{head: "REVISION", cell: of(func(_ *domain.DeploymentIntentGroup, s service.GroupStatus) string { return fmt.Sprint(s.Revision) })},
 		{head: "RESOURCES", cell: of(func(_ *domain.DeploymentIntentGroup, s service.GroupStatus) string { return dash(tally(s.Counts)) })},
+		{head: "READY", cell: of(func(_ *domain.DeploymentIntentGroup, s service.GroupStatus) string { return healthText(s.Health) })},
 		{head: "SINCE", cell: of(func(_ *domain.DeploymentIntentGroup, s service.GroupStatus) string { return age(now(), s.Since) })},
 		{head: "PROFILE", wide: true, cell: of(func(g *domain.DeploymentIntentGroup, _ service.GroupStatus) string { return g.Spec.CompositeProfile })},
 		{head: "RELEASE", wide: true, cell: of(func(g *domain.DeploymentIntentGroup, _ service.GroupStatus) string { return g.Spec.Version })},

@@ -20,8 +20,8 @@ func (s *session) printCombined(list *combined.List) error {
 				name += "/" + v
 			}
 		}
-		fmt.Fprintf(s.Out, "%s (%d of %d clusters have reported it, %d of them are not heard now)\n",
-			printable(name), one.Inputs.Reported, one.Inputs.Clusters, one.Inputs.Stale)
+		fmt.Fprintf(s.Out, "%s (reported by %d of %s, %d of them not heard now)\n",
+			printable(name), one.Inputs.Reported, clustersOf(one.Inputs.Clusters), one.Inputs.Stale)
 		for _, r := range one.Results {
 			if err := s.printResult(r); err != nil {
 				return err
@@ -56,10 +56,10 @@ func (s *session) printResult(r *combine.Result) error {
 		return err
 	}
 	if r.Truncated {
-		fmt.Fprintf(s.Out, "and %d rows more\n", r.TotalRows-len(r.Rows))
+		fmt.Fprintf(s.Out, "and %s\n", counted(r.TotalRows-len(r.Rows), "more row"))
 	}
 	if r.TotalRowErrors > 0 {
-		fmt.Fprintf(s.Out, "%d values could not be had; -o json has the errors\n", r.TotalRowErrors)
+		fmt.Fprintf(s.Out, "%s could not be told; -o json has the errors\n", counted(r.TotalRowErrors, "value"))
 	}
 	fmt.Fprintln(s.Out)
 	return nil

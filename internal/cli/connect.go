@@ -173,8 +173,9 @@ func (s *session) tokenOf(c *Context) (string, error) {
 
 // readToken reads a token of a file, - for the standard input.
 func (s *session) readToken(file string) (string, error) {
-	in := s.In
+	in, called := s.In, "the standard input"
 	if file != "-" {
+		called = file
 		f, err := os.Open(file)
 		if err != nil {
 			return "", errUsage{err}
@@ -188,7 +189,7 @@ func (s *session) readToken(file string) (string, error) {
 	}
 	token := strings.TrimSpace(string(data))
 	if token == "" || strings.ContainsAny(token, " \t\r\n") {
-		return "", usage("%s has no token, or more than one", file)
+		return "", usage("%s has no token, or more than one word", called)
 	}
 	return token, nil
 }

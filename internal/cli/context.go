@@ -29,7 +29,7 @@ func (s *session) contexts() *cobra.Command {
 	set.RunE = func(c *cobra.Command, args []string) error { return s.setContext(c.Context(), args[0], *use) }
 	c.AddCommand(
 		&cobra.Command{
-			Use: "list", Aliases: []string{"ls"}, Short: "List the contexts, the current one with a star", Args: cobra.NoArgs,
+			Use: "list", Aliases: []string{"ls"}, Short: "List the contexts, the current one with a star", Args: noArguments,
 			RunE: func(*cobra.Command, []string) error { return s.listContexts() },
 		},
 		&cobra.Command{
@@ -176,13 +176,20 @@ func (s *session) deleteContext(ctx context.Context, name string) error {
 }
 
 func (s *session) completeContexts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	found, err := s.load()
-	if err != nil || len(args) > 0 {
+	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	var names []string
+	return s.contextNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// contextNames are the contexts that there are, each with its server, for a shell that completes them.
+func (s *session) contextNames() (names []string) {
+	found, err := s.load()
+	if err != nil {
+		return nil
+	}
 	for _, x := range found.Contexts {
 		names = append(names, fmt.Sprintf("%s\t%s", x.Name, x.Server))
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return names
 }

@@ -63,7 +63,7 @@ func (s *session) doDiff(ctx context.Context, f *diffFlags, args []string) error
 	if err != nil {
 		return err
 	}
-	query := url.Values{"limit": {"1000"}, "app": f.apps, "cluster": f.clusters}
+	query := url.Values{"limit": {mostAtOnce}, "app": f.apps, "cluster": f.clusters}
 	switch {
 	case f.revision != 0 && f.version != "":
 		return usage("--to and --version ask for different operations: use one of them")
@@ -89,8 +89,8 @@ func (s *session) doDiff(ctx context.Context, f *diffFlags, args []string) error
 	if err != nil {
 		return err
 	}
-	if domain.OwnerNoun(key) != domain.DeploymentIntentGroups {
-		return usage("diff is of deployment intent groups")
+	if n := domain.OwnerNoun(key); n != domain.DeploymentIntentGroups {
+		return usage("diff is of deployment intent groups, and %s is a %s", key, n.Title)
 	}
 	d, err := api.Diff(ctx, key, query)
 	if err != nil {
@@ -111,6 +111,9 @@ func (s *session) doDiff(ctx context.Context, f *diffFlags, args []string) error
 	return err
 }
 
+// mostAtOnce is how many items of a difference are asked for at a time: the API makes the plans anew for each answer.
+const mostAtOnce = "1000"
+
 // quantityOf is a summary in words: "2 to create, 3 to change on 4 clusters".
 func quantityOf(d *service.GroupDiff) string {
 	var parts []string
@@ -130,6 +133,14 @@ func quantityOf(d *service.GroupDiff) string {
 	return strings.Join(parts, ", ") + " on " + clustersOf(d.Clusters)
 }
 
+// staying says how many resources an operation does not touch.
+func staying(n int) string {
+	if n == 1 {
+		return "1 resource stays as it is"
+	}
+	return fmt.Sprintf("%d resources stay as they are", n)
+}
+
 // signs stand before resources, by what would be done.
 var signs = map[string]string{"create": "+", "change": "~", "again": "=", "run": ">", "delete": "-"}
 
@@ -137,9 +148,9 @@ var signs = map[string]string{"create": "+", "change": "~", "again": "=", "run":
 func differenceLines(d *service.GroupDiff, objects bool) []string {
 	quantity := quantityOf(d)
 	if quantity == "" {
-		return []string{fmt.Sprintf("%s: nothing to do, %d resources stay as they are", d.Operation, d.Unchanged)}
+		return []string{fmt.Sprintf("%s: nothing to do, %s", d.Operation, staying(d.Unchanged))}
 	}
-	lines := []string{fmt.Sprintf("%s: %s; %d resources stay as they are", d.Operation, quantity, d.Unchanged)}
+	lines := []string{fmt.Sprintf("%s: %s; %s", d.Operation, quantity, staying(d.Unchanged))}
 	for _, item := range d.Items {
 		head := fmt.Sprintf("%s on %s", item.App, few(item.Clusters))
 		switch {
@@ -155,7 +166,7 @@ func differenceLines(d *service.GroupDiff, objects bool) []string {
 				lines = append(lines, fieldLines(field)...)
 			}
 			if r.More > 0 {
-				lines = append(lines, fmt.Sprintf("      and %d more fields", r.More))
+				lines = append(lines, "      and "+counted(r.More, "more field"))
 			}
 			if objects && r.Object != nil {
 				for _, l := range linesOf(r.Object) {
@@ -301,7 +312,7 @@ func (s *session) showDue(ctx context.Context, api *client.API, key domain.Key) 
 	if s.flags.quiet {
 		return nil
 	}
-	d, err := api.Diff(ctx, key, url.Values{"limit": {"1000"}})
+	d, err := api.Diff(ctx, key, url.Values{"limit": {mostAtOnce}})
 	if err != nil {
 		if transient(err) {
 			return err

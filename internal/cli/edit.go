@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -82,14 +83,23 @@ func (s *session) doEdit(ctx context.Context, api *client.API, n *domain.Noun, k
 	editor := or(s.Getenv("DROVER_EDITOR"), s.Getenv("VISUAL"), s.Getenv("EDITOR"), "vi")
 	command := exec.CommandContext(ctx, "sh", "-c", editor+` "$0"`, file) // an editor may have arguments, as kubectl takes it
 	command.Stdin, command.Stdout, command.Stderr = s.In, bare(s.Out), bare(s.Err)
-	if err := command.Run(); err != nil {
-		return usage("%s: %w", editor, err)
+	edited := command.Run
+	if s.Lend != nil {
+		edited = func() error { return s.Lend(command.Run) }
 	}
+	failed := edited()
 	after, err := os.ReadFile(file)
 	if err != nil {
-		return errUsage{err}
+		return errUsage{errors.Join(failed, err)}
 	}
-	if bytes.Equal(bytes.TrimPrefix(after, []byte(head)), before) {
+	same := bytes.Equal(bytes.TrimPrefix(after, []byte(head)), before)
+	if failed != nil {
+		if keep = !same; keep {
+			return usage("%s: %w\nNothing is changed; what you wrote is in %s", editor, failed, file)
+		}
+		return usage("%s: %w", editor, failed)
+	}
+	if same {
 		s.sayf("%s %s", key, unchanged)
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/pause"
 )
 
@@ -53,8 +55,10 @@ func (s *session) get() *cobra.Command {
 	c.Flags().StringVar(&f.cluster, "cluster", "", "of operations: those with something to do on this `cluster`, by its name or as provider+cluster")
 	s.completeFlag(c, "cluster", s.completeClusters)
 	c.Flags().StringVar(&f.state, "state", "", "of operations: those in this `state`, such as Running")
+	s.completeFlag(c, "state", func(context.Context) []string { return wordsOf(operations.States) })
 	c.Flags().StringVar(&f.since, "since", "", "of operations: leave out what had ended before this `time`, such as 2h30m")
 	c.Flags().StringVar(&f.kind, "kind", "", "of operations: only this `operation`, such as update")
+	s.completeFlag(c, "kind", func(context.Context) []string { return wordsOf(slices.Sorted(maps.Keys(shortOf))) })
 	c.Flags().StringVar(&f.owner, "owner", "", "of operations: only those of this group, logical cloud or cluster, by its `path`")
 	c.ValidArgsFunction = s.completeNames
 	c.RunE = func(c *cobra.Command, args []string) error { return s.doGet(c.Context(), f, args[0], args[1:]) }
@@ -333,6 +337,15 @@ func (s *session) completeFlag(c *cobra.Command, name string, values func(ctx co
 	_ = c.RegisterFlagCompletionFunc(name, func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return values(c.Context()), cobra.ShellCompDirectiveNoFileComp
 	})
+}
+
+// wordsOf are values as texts.
+func wordsOf[T ~string](values []T) []string {
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = string(v)
+	}
+	return all
 }
 
 // completeClusters are the clusters that there are.

@@ -214,6 +214,13 @@ func TestCompletion(t *testing.T) {
 		require.Contains(t, w.done("get", "operations", "--cluster", cluster), "7-update   update")
 	}
 	require.Equal(t, 3, w.run("get", "operations", "--cluster", "edge99").code)
+	require.Equal(t, "demo\n:4\n", w.done("__complete", "get", "groups", "-p", ""))
+	require.Equal(t, "json\nyaml\n:4\n", w.done("__complete", "status", "web", "-o", ""))
+	require.Equal(t, "table\nwide\nname\njson\nyaml\n:4\n", w.done("__complete", "get", "groups", "-o", ""))
+	require.Contains(t, w.done("__complete", "get", "operations", "--state", ""), "Running\n")
+	require.Equal(t, "c\n:4\n", w.done("__complete", "cluster", "add", "x/y", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/k", "--context", ""))
+	w.done("context", "set", "here", "--server", w.url)
+	require.Equal(t, "here\thttp://API\n:4\n", w.done("__complete", "get", "groups", "--context", ""))
 	w.env["DROVER_SERVER"] = "http://127.0.0.1:1"
 	require.Equal(t, ":4\n", w.done("__complete", "get", "projects", ""))
 }

@@ -37,7 +37,7 @@ What proves who you are is kept in a context, in a file that nobody else can rea
   drover login https://drover.example:9015 --device
   drover login http://127.0.0.1:9015 --token-file build/run/admin-token
   drover login https://drover.example:9015 --ca ca.pem --name prod --token-file - < token`,
-		Args: numbered(0, 1, "one server at the most"),
+		Args: numbered(0, 1, "the URL of a server"),
 	}
 	f := &loginFlags{}
 	c.Flags().StringVar(&f.name, "name", "", "the `name` of the context (default that of the server's host)")
@@ -236,7 +236,7 @@ func (s *session) logout() *cobra.Command {
 	c := &cobra.Command{
 		Use: "logout", Short: "Forget what proves who you are, and give it back to the provider",
 		Long:    "Forget what proves who you are in the current context, and give it back to the provider that it is of. The context stays.",
-		Example: "  drover logout\n  drover logout --context prod", Args: cobra.NoArgs,
+		Example: "  drover logout\n  drover logout --context prod", Args: noArguments,
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error { return s.doLogout(c.Context()) }
 	return c

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/status"
 )
 
 // below is the project whose groups are looked at, "" for the fleet.
@@ -30,8 +31,8 @@ func (s *session) project(all bool) (domain.Key, error) {
 // top is the command top.
 func (s *session) top() *cobra.Command {
 	c := &cobra.Command{
-		Use: "top", Short: "Show what is slow or fails: groups that are not as wished, and operations that go on, the longest first",
-		Example: "  drover top\n  drover top -A", Args: cobra.NoArgs,
+		Use: "top", Short: "Show what is slow or fails: groups that are not as wished or not ready, and operations that go on, the longest first",
+		Example: "  drover top\n  drover top -A", Args: noArguments,
 	}
 	all := c.Flags().BoolP("all-projects", "A", false, "of all projects, whatever the context says")
 	c.RunE = func(c *cobra.Command, _ []string) error { return s.doTop(c.Context(), *all) }
@@ -55,16 +56,16 @@ func (s *session) doTop(ctx context.Context, all bool) error {
 			return err
 		}
 		total++
-		if c := g.Status.Context; c.InProgress() || c == domain.ContextInstantiateFailed || c == domain.ContextTerminateFailed {
+		if c := g.Status.Context; c.InProgress() || c == domain.ContextInstantiateFailed || c == domain.ContextTerminateFailed || ill(g.Status.Health) {
 			bad = append(bad, g)
 		}
 	}
 	slices.SortStableFunc(bad, func(a, b service.Group) int { return a.Status.Since.Compare(b.Status.Since) })
-	fmt.Fprintf(s.Out, "%d of %d groups are not as wished\n", len(bad), total)
+	fmt.Fprintf(s.Out, "Not as wished, or not ready: %d of %s\n", len(bad), counted(total, "group"))
 	if len(bad) > 0 {
-		t := newTable(s.Out, "GROUP", "STATUS", "SINCE", "RESOURCES", "REASON")
+		t := newTable(s.Out, "GROUP", "STATUS", "SINCE", "RESOURCES", "READY", "REASON")
 		for _, g := range bad {
-			t.row(string(g.Resource), string(g.Status.Context), age(now, g.Status.Since), dash(tally(g.Status.Counts)), g.Status.Reason)
+			t.row(string(g.Resource), string(g.Status.Context), age(now, g.Status.Since), dash(tally(g.Status.Counts)), healthText(g.Status.Health), g.Status.Reason)
 		}
 		if err := t.flush(); err != nil {
 			return err
@@ -82,11 +83,32 @@ func (s *session) doTop(ctx context.Context, all bool) error {
 		running = append(running, o)
 	}
 	slices.SortStableFunc(running, func(a, b operations.Operation) int { return a.Started.Compare(b.Started) })
-	fmt.Fprintf(s.Out, "\n%d operations go on\n", len(running))
+	fmt.Fprintf(s.Out, "\nOperations that go on: %d\n", len(running))
 	if len(running) == 0 {
 		return nil
 	}
 	return s.printOperations(&printer{}, running, false)
+}
+
+// ill says whether clusters report of a group that something is not ready, or not there.
+func ill(h *service.GroupHealth) bool {
+	return h != nil && h.Counts[status.NotReady]+h.Counts[status.NotPresent] > 0
+}
+
+// healthText is how many resources of a group are ready, of how many of which something is reported; - where that is not known.
+func healthText(h *service.GroupHealth) string {
+	if h == nil {
+		return "-"
+	}
+	all := 0
+	for _, n := range h.Counts {
+		all += n
+	}
+	text := fmt.Sprintf("%d/%d", h.Counts[status.Ready], all)
+	if !h.Ready && h.Counts[status.Ready] == all {
+		text += ", not heard"
+	}
+	return text
 }
 
 // events is the command events.
@@ -94,7 +116,7 @@ func (s *session) events() *cobra.Command {
 	c := &cobra.Command{
 		Use: "events", Short: "Tell what changes: a line whenever a group stands otherwise than before",
 		Long:    "Tell what changes: where each group stands, then a line whenever that is otherwise than before. It goes on after the API was away.",
-		Example: "  drover events --follow\n  drover events --follow -o json", Args: cobra.NoArgs,
+		Example: "  drover events --follow\n  drover events --follow -o json", Args: noArguments,
 	}
 	all := c.Flags().BoolP("all-projects", "A", false, "of all projects, whatever the context says")
 	follow := c.Flags().BoolP("follow", "f", false, "go on with what changes")
@@ -201,14 +223,9 @@ func (s *session) combines() *cobra.Command {
 	collectors := c.Flags().StringSlice("collector", nil, "only results of this `collector`")
 	apps := c.Flags().StringSlice("app", nil, "only objects of this `app`")
 	kinds := c.Flags().StringSlice("kind", nil, "only objects of this `kind`")
-	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; tables when missing")
-	return s.owned(c, func(ctx context.Context, api *client.API, key domain.Key) error {
-		p, err := newValuePrinter(*output)
-		if err != nil {
-			return err
-		}
-		if domain.OwnerNoun(key) != domain.DeploymentIntentGroups {
-			return usage("combined is of deployment intent groups")
+	return s.owned(c, "tables", func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
+		if n := domain.OwnerNoun(key); n != domain.DeploymentIntentGroups {
+			return usage("combined is of deployment intent groups, and %s is a %s", key, n.Title)
 		}
 		filter := url.Values{}
 		for name, values := range map[string][]string{"collector": *collectors, "app": *apps, "kind": *kinds} {
@@ -232,7 +249,7 @@ func (s *session) audits() *cobra.Command {
 	c := &cobra.Command{
 		Use: "audit", Short: "List who did what, the newest first",
 		Example: "  drover audit --verb terminate --limit 20\n  drover audit -p demo -o json\n  drover audit verify records.ndjson --keys keys.json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 	}
 	filters := map[string]*string{}
 	for _, f := range [][2]string{
@@ -294,7 +311,7 @@ func (s *session) audits() *cobra.Command {
 func (s *session) tenants() *cobra.Command {
 	c := &cobra.Command{
 		Use: "tenants [NAME]", Short: "List tenants with where each of them stands, or say why one is not as wanted",
-		Example: "  drover tenants\n  drover tenants t1", Args: numbered(0, 1, "one tenant at the most"),
+		Example: "  drover tenants\n  drover tenants t1", Args: numbered(0, 1, "the name of a tenant"),
 		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return s.completeOf(c.Context(), domain.Tenants, &where{}), cobra.ShellCompDirectiveNoFileComp
 		},

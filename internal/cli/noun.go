@@ -153,7 +153,7 @@ func names(n *domain.Noun) []string {
 // nouns is the command nouns.
 func (s *session) nouns() *cobra.Command {
 	return &cobra.Command{
-		Use: "nouns", Aliases: []string{"api-resources"}, Short: "List what there is to get, with short names and paths", Args: cobra.NoArgs,
+		Use: "nouns", Aliases: []string{"api-resources"}, Short: "List what there is to get, with short names and paths", Args: noArguments,
 		Example: "  drover nouns",
 		RunE: func(*cobra.Command, []string) error {
 			t := newTable(s.Out, "NOUN", "SHORT", "NAME")

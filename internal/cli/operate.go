@@ -139,7 +139,7 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 
 // rehearse says what an operation would do, as far as the API can tell, and asks for nothing.
 func (s *session) rehearse(ctx context.Context, api *client.API, key domain.Key, op domain.Operation, f *operateFlags) error {
-	query := url.Values{"operation": {string(op)}, "limit": {"1000"}}
+	query := url.Values{"operation": {string(op)}, "limit": {mostAtOnce}}
 	switch op {
 	case domain.OpRollback:
 		query.Set("revision", strconv.Itoa(f.revision))
@@ -172,7 +172,7 @@ func (s *session) sayNext(ctx context.Context, api *client.API, key domain.Key, 
 	if s.flags.quiet {
 		return
 	}
-	d, err := api.Diff(ctx, key, url.Values{"operation": {string(domain.OpUpdate)}, "revision": {strconv.Itoa(revision)}, "limit": {"1"}})
+	d, err := api.Diff(ctx, key, url.Values{"operation": {string(domain.OpUpdate)}, "revision": {strconv.Itoa(revision)}, "limit": {mostAtOnce}})
 	switch {
 	case err != nil:
 		s.note("What is described stays as it is, and is what the next update goes by.")

@@ -21,8 +21,25 @@ func TestPace(t *testing.T) {
 	require.Equal(t, "  1/s, about 1m33s left", p.say(7, 100, at.Add(10*time.Second)))
 }
 
+// TestAClusterThatIsAway: it is named while something of its own is left to be done there, and not for what others have to do.
+func TestAClusterThatIsAway(t *testing.T) {
+	of := func(name string, connectivity domain.Connectivity, states ...domain.ResourceState) status.DocumentCluster {
+		c := status.DocumentCluster{Provider: "p", Name: name, Connectivity: connectivity}
+		for _, s := range states {
+			c.Resources = append(c.Resources, status.DocumentResource{Status: s})
+		}
+		return c
+	}
+	d := &status.Document{Apps: []status.DocumentApp{{Name: "web", Clusters: []status.DocumentCluster{
+		of("busy", domain.ConnectivityAvailable, domain.ResourceApplied, domain.ResourcePending),
+		of("done", domain.ConnectivityRetrying, domain.ResourceApplied),
+		of("away", domain.ConnectivityRetrying, domain.ResourceRetrying),
+	}}}}
+	require.Equal(t, "  web  2 of 4 Applied on 3 clusters; 1 cluster retried: p+away", progress(d, domain.OpInstantiate)[1])
+}
+
 func TestWhatIsWaitedFor(t *testing.T) {
 	one := func(reason string) status.DocumentCluster { return status.DocumentCluster{Reason: reason} }
 	require.Empty(t, waitingFor([]status.DocumentCluster{one(""), {Reason: "it is away", Connectivity: domain.ConnectivityRetrying}}))
-	require.Equal(t, "app db is not Ready (and 1 other reasons)", waitingFor([]status.DocumentCluster{one("x"), one("app db is not Ready"), one("app db is not Ready")}))
+	require.Equal(t, "app db is not Ready (and 1 other reason)", waitingFor([]status.DocumentCluster{one("x"), one("app db is not Ready"), one("app db is not Ready")}))
 }

@@ -16,18 +16,18 @@ import (
 	"github.com/drover-io/drover/internal/status"
 )
 
-// owned makes a command that shows something of one owner.
-func (s *session) owned(c *cobra.Command, do func(ctx context.Context, api *client.API, key domain.Key) error) *cobra.Command {
+// owned makes a command that shows something of one owner in the form that -o asks for; otherwise is what it shows without -o.
+func (s *session) owned(c *cobra.Command, otherwise string, do func(ctx context.Context, api *client.API, key domain.Key, p *printer) error) *cobra.Command {
 	w := &where{}
+	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; "+otherwise+" when missing")
 	c.Use += " [NOUN] NAME"
 	c.Long = or(c.Long, c.Short+".") + "\n\n" + aboutOwner
 	c.Args, c.ValidArgsFunction = numbered(1, 2, "the name of a group, or a noun and a name"), s.completeOwners
 	s.placed(c, w)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if o := c.Flags().Lookup("output"); o != nil { // before anything is asked
-			if _, err := newValuePrinter(o.Value.String()); err != nil {
-				return err
-			}
+		p, err := newValuePrinter(*output) // before anything is asked
+		if err != nil {
+			return err
 		}
 		api, err := s.api()
 		if err != nil {
@@ -37,7 +37,7 @@ func (s *session) owned(c *cobra.Command, do func(ctx context.Context, api *clie
 		if err != nil {
 			return err
 		}
-		return do(c.Context(), api, key)
+		return do(c.Context(), api, key, p)
 	}
 	return c
 }
@@ -50,19 +50,20 @@ func (s *session) status() *cobra.Command {
 	}
 	watch := c.Flags().BoolP("watch", "w", false, "go on, and show what changes")
 	tree := c.Flags().Bool("tree", false, "show each resource, by app and cluster")
-	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
-	return s.owned(c, func(ctx context.Context, api *client.API, key domain.Key) error {
-		p, err := newValuePrinter(*output)
-		if err != nil {
-			return err
+	c.PreRunE = func(c *cobra.Command, _ []string) error { // before anything is asked
+		form := c.Flags().Lookup("output").Value.String()
+		switch {
+		case *watch && form != "":
+			return usage("--watch shows words, and no -o %s; 'events --follow -o json' is a stream for programs", form)
+		case *watch && *tree:
+			return usage("--watch shows a line for each app, and no --tree")
+		case *tree && form != "":
+			return usage("--tree shows words, and no -o %s, which has each resource in any case", form)
 		}
+		return nil
+	}
+	return s.owned(c, "words", func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
 		if *watch {
-			switch {
-			case !p.people():
-				return usage("--watch shows words; see 'events -o json' for a stream")
-			case *tree:
-				return usage("--watch shows a line for each app, and no --tree")
-			}
 			return s.watchStatus(ctx, api, key)
 		}
 		d, err := api.Status(ctx, key, whole)
@@ -259,12 +260,7 @@ func (s *session) explains() *cobra.Command {
 		Use: "explain", Short: "Say why something is not as it was asked to be, and what can be done",
 		Example: "  drover explain web\n  drover explain cluster edge01",
 	}
-	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
-	return s.owned(c, func(ctx context.Context, api *client.API, key domain.Key) error {
-		p, err := newValuePrinter(*output)
-		if err != nil {
-			return err
-		}
+	return s.owned(c, "words", func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
 		if !p.people() {
 			x, err := api.Explain(ctx, key)
 			if err != nil {
@@ -284,12 +280,7 @@ func (s *session) explains() *cobra.Command {
 // history is the command history.
 func (s *session) history() *cobra.Command {
 	c := &cobra.Command{Use: "history", Short: "Show what was asked of something, when and by whom", Example: "  drover history web"}
-	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; a table when missing")
-	return s.owned(c, func(ctx context.Context, api *client.API, key domain.Key) error {
-		p, err := newValuePrinter(*output)
-		if err != nil {
-			return err
-		}
+	return s.owned(c, "a table", func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
 		d, err := api.Status(ctx, key, summary)
 		if err != nil {
 			return err

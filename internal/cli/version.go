@@ -21,10 +21,10 @@ type versions struct {
 func (s *session) version() *cobra.Command {
 	c := &cobra.Command{
 		Use: "version", Short: "Say what this command and the API were built from, and whether they differ",
-		Example: "  drover version\n  drover version --client -o json", Args: cobra.NoArgs,
+		Example: "  drover version\n  drover version --client -o json", Args: noArguments,
 	}
 	alone := c.Flags().Bool("client", false, "do not ask the API")
-	output := c.Flags().StringP("output", "o", "", "the form: json, yaml or jsonpath=TEMPLATE")
+	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
 	c.RunE = func(c *cobra.Command, _ []string) error { return s.showVersion(c.Context(), *alone, *output) }
 	return c
 }
@@ -47,7 +47,7 @@ func (s *session) showVersion(ctx context.Context, alone bool, output string) er
 			v.Installation = who.Installation
 		}
 	}
-	if output != "" {
+	if !p.people() {
 		if err := p.value(s.Out, v); err != nil {
 			return err
 		}

@@ -38,6 +38,7 @@ func (s *session) waits() *cobra.Command {
 	}
 	s.placed(c, w)
 	what := c.Flags().String("for", "ready", "what to wait for: deployed, ready or terminated")
+	s.completeFlag(c, "for", func(context.Context) []string { return []string{"deployed", "ready", "terminated"} })
 	timeout := c.Flags().Duration("timeout", defaultWait, "how long to wait; 0 for as long as it takes")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		op, ok := map[string]domain.Operation{"deployed": domain.OpInstantiate, "ready": domain.OpInstantiate, "terminated": domain.OpTerminate}[*what]
@@ -174,17 +175,23 @@ func (s *session) overtime(ctx context.Context, api *client.API, key domain.Key,
 func (s *session) awaitReady(ctx context.Context, api *client.API, key domain.Key, timeout time.Duration) error {
 	waiting, cancel := bounded(ctx, timeout)
 	defer cancel()
-	said := ""
+	said, away := "", false
 	for {
 		d, err := api.Status(waiting, key, url.Values{"status": {"ready"}, "output": {"summary"}})
 		switch {
 		case waiting.Err() != nil:
 		case err != nil && !transient(err):
 			return err
-		case err == nil && d.Ready == status.Ready:
+		case err != nil:
+			if !away {
+				s.note("%s; it is asked again", s.text(err))
+			}
+			away = true
+		case d.Ready == status.Ready:
 			s.sayf("%s is ready", key)
 			return nil
-		case err == nil:
+		default:
+			away = false
 			if text := or(status.ReadyCounts(d.Readiness), "nothing is reported yet"); text != said {
 				said = text
 				s.sayf("%s", text)
@@ -192,7 +199,7 @@ func (s *session) awaitReady(ctx context.Context, api *client.API, key domain.Ke
 		}
 		if err := pause.For(waiting, waitLook); err != nil {
 			if errors.Is(err, context.DeadlineExceeded) {
-				fmt.Fprintf(s.Err, "%s is not ready after %s: %s\n", key, timeout, said)
+				fmt.Fprintf(s.Err, "%s is not ready after %s: %s\n", key, timeout, or(said, "the API has not said how it stands"))
 				if text, err := api.ExplainText(ctx, key); err == nil {
 					fmt.Fprintf(s.Err, "%s", text)
 				}
@@ -335,7 +342,7 @@ func waitingFor(clusters []status.DocumentCluster) string {
 		}
 	}
 	if more := len(count) - 1; more > 0 {
-		best += fmt.Sprintf(" (and %d other reasons)", more)
+		best += fmt.Sprintf(" (and %s)", counted(more, "other reason"))
 	}
 	return best
 }
@@ -354,11 +361,10 @@ func progress(d *status.Document, op domain.Operation) []string {
 		var done, all int
 		var away, failed []string
 		for _, c := range p.clusters {
-			bad := false
+			there, bad := 0, false
 			for _, r := range c.Resources {
-				all++
 				if r.Status == wanted {
-					done++
+					there++
 				}
 				bad = bad || r.Status == domain.ResourceFailed
 			}
@@ -366,9 +372,10 @@ func progress(d *status.Document, op domain.Operation) []string {
 			switch {
 			case bad:
 				failed = append(failed, name)
-			case c.Connectivity == domain.ConnectivityRetrying && done < all:
+			case c.Connectivity == domain.ConnectivityRetrying && there < len(c.Resources):
 				away = append(away, name)
 			}
+			done, all = done+there, all+len(c.Resources)
 		}
 		line := fmt.Sprintf("  %-*s  %d of %d %s on %s", width, printable(p.name), done, all, wanted, clustersOf(len(p.clusters)))
 		if len(away) > 0 {
@@ -385,11 +392,14 @@ func progress(d *status.Document, op domain.Operation) []string {
 	return lines
 }
 
-func clustersOf(n int) string {
+func clustersOf(n int) string { return counted(n, "cluster") }
+
+// counted is a number with its noun: 1 cluster, 2 clusters.
+func counted(n int, noun string) string {
 	if n == 1 {
-		return "1 cluster"
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d clusters", n)
+	return fmt.Sprintf("%d %s", n, many(noun))
 }
 
 // few are the first of many names.

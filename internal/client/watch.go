@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-io/drover/internal/combine"
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
@@ -37,27 +38,32 @@ func (e Event) Status() (*status.Document, error) {
 // Tables is what an event of StreamCombinedStatus tells: all items, or of a change those that are new or say something else, and
 // the names of those that are gone.
 func (e Event) Tables() (items []*combined.CombinedStatus, removed []string, err error) {
-	l := &combined.List{}
-	removed, err = e.list(l)
-	return l.Items, removed, err
+	l, err := changed[*combined.CombinedStatus](e)
+	return l.Items, l.Removed, err
 }
 
 // Objects is the same of StreamObjects: the manifests, and the names by which those that are gone were told of.
 func (e Event) Objects() (items []map[string]any, removed []string, err error) {
-	l := &combined.ObjectList{}
-	removed, err = e.list(l)
-	return l.Items, removed, err
+	l, err := changed[json.RawMessage](e)
+	for _, data := range l.Items {
+		item, err := combine.Decode(data) // with all digits of numbers
+		if err != nil {
+			return nil, nil, fmt.Errorf("decode event: %w", err)
+		}
+		items = append(items, item)
+	}
+	return items, l.Removed, err
 }
 
-// list decodes items, and the names of those that are gone.
-func (e Event) list(into any) (removed []string, err error) {
-	var gone struct {
-		Removed []string `json:"removed"`
-	}
-	if err := e.decode(into); err != nil {
-		return nil, err
-	}
-	return gone.Removed, e.decode(&gone)
+// change is what an event of a list tells: items, and the names of those that are gone.
+type change[T any] struct {
+	Items   []T      `json:"items"`
+	Removed []string `json:"removed"`
+}
+
+func changed[T any](e Event) (*change[T], error) {
+	l := &change[T]{}
+	return l, e.decode(l)
 }
 
 // decode decodes what an event tells.
