@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/drover-io/drover/internal/address"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/policy"
 )
@@ -100,7 +102,13 @@ type Clients[K Name] struct {
 	mu    sync.Mutex
 	inUse map[K]*Cluster // those that clients has no room for
 
+	closed     atomic.Bool
 	unmeasured func() // ends what measures the clients
+}
+
+// ErrClosed is why there is no new client after Close: nobody would close it.
+var ErrClosed = &fail.Error{
+	Kind: fail.Unavailable, Message: "this process is ending; another one goes on with the work", RetryAfter: policy.Replaced,
 }
 
 // NewClusters makes an empty set of clients. It fails only when config.Clients is negative.
@@ -125,7 +133,7 @@ func newClients[K Name](config Config, source SourceOf[K]) (*Clients[K], error) 
 
 // Get returns the client of a cluster, without talking to the cluster. The client's credentials are those
 // of at most Config.Fresh ago, and newer when the cluster refused them since. Errors are the source's, or
-// Malformed or Invalid when the kubeconfig cannot be used, or the context's.
+// Malformed or Invalid when the kubeconfig cannot be used, or the context's, or ErrClosed.
 func (k *Clients[K]) Get(ctx context.Context, name K) (*Cluster, error) {
 	c, ok := k.find(name)
 	measure.Looked(measure.CacheClients, ok)
@@ -151,6 +159,9 @@ func (k *Clients[K]) Get(ctx context.Context, name K) (*Cluster, error) {
 
 // load asks for the credentials, and makes a new client if they are not those of the present one.
 func (k *Clients[K]) load(ctx context.Context, name K) (*Cluster, error) {
+	if k.closed.Load() {
+		return nil, ErrClosed
+	}
 	asked := time.Now()
 	kubeconfig, digest, err := k.source(ctx, name)
 	if err != nil {
@@ -174,6 +185,10 @@ func (k *Clients[K]) load(ctx context.Context, name K) (*Cluster, error) {
 	k.clients.Add(name, c)
 	if old != nil {
 		old.end()
+	}
+	if k.closed.Load() { // Close was called meanwhile, and may have been too early to find the client
+		k.clients.Remove(name)
+		return nil, ErrClosed
 	}
 	return c, nil
 }
@@ -244,8 +259,9 @@ func (k *Clients[K]) Renew(ctx context.Context, wanted func(K) bool) error {
 // renewedAtOnce is how many credentials Renew asks for at a time.
 const renewedAtOnce = 8
 
-// Close closes the clients. Work that still goes on with one is not cut off.
+// Close closes the clients. Work that still goes on with one is not cut off; for what begins after it there is no new client.
 func (k *Clients[K]) Close() {
+	k.closed.Store(true)
 	k.unmeasured()
 	k.clients.Purge()
 }

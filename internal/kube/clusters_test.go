@@ -171,6 +171,45 @@ func TestCloseClosesConnections(t *testing.T) {
 	require.Eventually(t, func() bool { return s.connected.Load() == 0 }, time.Minute, time.Millisecond)
 }
 
+// TestGetAfterClose: nobody would close a client that is made after Close, be it asked for before or after.
+func TestGetAfterClose(t *testing.T) {
+	t.Parallel()
+	s := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, struct{}{}) })
+	from, asked, release := newSource(s.kubeconfig(t)), make(chan struct{}), make(chan struct{})
+	clusters := newClusters(t, kube.Config{Fresh: time.Hour}, func(ctx context.Context, name domain.ClusterName) ([]byte, domain.Digest, error) {
+		if name.Name == "slow" {
+			close(asked)
+			<-release
+		}
+		return from.get(ctx, name)
+	})
+	used, err := clusters.Get(t.Context(), named("used"))
+	require.NoError(t, err)
+	_, leave := used.While(t.Context())
+	require.NoError(t, used.Ping(t.Context()))
+	slow := make(chan error, 1)
+	go func() {
+		_, err := clusters.Get(t.Context(), named("slow"))
+		slow <- err
+	}()
+	<-asked
+	clusters.Close()
+	close(release)
+	require.ErrorIs(t, <-slow, kube.ErrClosed, "it was asked for before")
+	_, err = clusters.Get(t.Context(), named("new"))
+	require.ErrorIs(t, err, kube.ErrClosed)
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.EqualValues(t, 2, from.asked.Load(), "for the one that is in use, and the slow one")
+
+	again, err := clusters.Get(t.Context(), named("used"))
+	require.NoError(t, err)
+	require.Same(t, used, again, "work that goes on is not cut off")
+	require.NoError(t, used.Ping(t.Context()))
+	require.EqualValues(t, 1, s.connected.Load())
+	leave()
+	require.Eventually(t, func() bool { return s.connected.Load() == 0 }, time.Minute, time.Millisecond)
+}
+
 // TestReplacedCredentials: what goes on with credentials ends when others have come in their place, and the next client has
 // those.
 func TestReplacedCredentials(t *testing.T) {
