@@ -9,12 +9,16 @@ import (
 	podfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 )
 
-//go:embed stages/volumes.yaml
-var volumeStages string
+var (
+	//go:embed stages/pods.yaml
+	podStages string
+	//go:embed stages/volumes.yaml
+	volumeStages string
+)
 
 // kwokStages is the content of the file that tells kwok through which stages it
-// takes objects: nodes become and stay Ready; pods become Ready, those of Jobs
-// succeed, and deleted ones vanish; claims get volumes. All without delay.
+// takes objects: nodes become and stay Ready; pods become and stay Ready,
+// those of Jobs succeed, and deleted ones vanish; claims get volumes. All without delay.
 func kwokStages() []byte {
 	return []byte(strings.Join([]string{
 		nodefast.DefaultNodeInit,
@@ -22,6 +26,7 @@ func kwokStages() []byte {
 		podfast.DefaultPodReady,
 		podfast.DefaultPodComplete,
 		podfast.DefaultPodDelete,
+		podStages,
 		volumeStages,
 	}, "---\n"))
 }

@@ -29,6 +29,7 @@ func TestUp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a Kubernetes cluster, and builds Kubernetes if it has to")
 	}
+	t.Parallel()
 	binary := buildBinary(t)
 	dataDir := t.TempDir()
 	portBase := freePorts(t)
@@ -73,6 +74,42 @@ func TestUp(t *testing.T) {
 		t.Errorf("components have outlived a killed supervisor: %v", pids)
 	}
 	replacePod(t, kube)
+}
+
+// TestNodeThatWasNotHeard freezes the kubelet until the controllers take its node for lost, which takes them 50 seconds. When it
+// goes on, the pod that has run all the time is ready again.
+func TestNodeThatWasNotHeard(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Kubernetes cluster, and builds Kubernetes if it has to")
+	}
+	t.Parallel()
+	dataDir := t.TempDir()
+	startUp(t, buildBinary(t), dataDir, freePorts(t))
+	kube := newClient(t, filepath.Join(dataDir, clusterName, "kubeconfig"))
+	createDeployment(t, kube)
+	uid := waitPodReady(t, kube)
+
+	kubelet := readState(t, dataDir).Components[cluster.Kwok].PID
+	if err := syscall.Kill(kubelet, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(kubelet, syscall.SIGCONT) })
+	eventually(t, "the pod is not ready", func() error {
+		pods, err := kube.CoreV1().Pods(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		if len(pods.Items) != 1 || running(pods.Items[0]) {
+			return fmt.Errorf("pods: %+v", pods.Items)
+		}
+		return nil
+	})
+	if err := syscall.Kill(kubelet, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if again := waitPodReady(t, kube); again != uid {
+		t.Errorf("another pod is ready: %s, not %s", again, uid)
+	}
 }
 
 func newClient(t *testing.T, kubeconfig string) kubernetes.Interface {
