@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -187,11 +188,16 @@ func (a *app) listen(ctx workflow.Context) {
 // report tells the parent how far the app is, at most once an interval; the end is told by the result.
 func (a *app) report(ctx workflow.Context) {
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
-	for parent != nil {
+	for last := time.Duration(0); parent != nil; {
+		idle := workflow.Now(ctx)
 		if err := workflow.Await(ctx, func() bool { return a.changed }); err != nil {
 			return
 		}
-		if err := workflow.Sleep(ctx, progressInterval); err != nil || a.ended {
+		if workflow.Now(ctx).Sub(idle) > last { // nobody waits long for the first news
+			last = 0
+		}
+		last = reports.After(last)
+		if err := workflow.Sleep(ctx, last); err != nil || a.ended {
 			return
 		}
 		a.changed = false

@@ -35,14 +35,40 @@ func (o *operation) watched(prepared activities.Prepared) activities.WatchingInp
 // watch tells the watches of the context's clusters.
 func (o *operation) watch(activity any, in activities.WatchingInput) {
 	o.beside(func(ctx workflow.Context) {
-		// Until then all that there is belongs to the operation: a short one is over before.
-		if _, err := workflow.AwaitWithTimeout(ctx, watchDelay, func() bool { return o.ended }); err != nil {
+		if err := o.lasting(ctx); err != nil {
 			return
 		}
 		if err := workflow.ExecuteActivity(waiting(ctx), activity, in).Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Error("watch", "error", err)
 		}
 	})
+}
+
+// lasting waits until the operation is over, or is one that lasts: something holds it up, or watchLatest has passed. Until then all that there is
+// belongs to its own work, of which watches take away: a list and a watch of each kind of a cluster, and workflows of their own.
+func (o *operation) lasting(ctx workflow.Context) error {
+	over, err := workflow.AwaitWithTimeout(ctx, watchDelay, func() bool { return o.ended })
+	if err != nil || over {
+		return err
+	}
+	if workflow.GetVersion(ctx, laterWatches, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return nil
+	}
+	_, err = workflow.AwaitWithTimeout(ctx, watchLatest-watchDelay, func() bool { return o.ended || o.heldUp() })
+	return err
+}
+
+// laterWatches names the change by which watches wait for operations that go on, see docs/decisions/0097.
+const laterWatches = "later-watches"
+
+// heldUp says whether something of the operation waits for a cluster, a hook or another app, which may take any time.
+func (o *operation) heldUp() bool {
+	for i := range o.apps {
+		if p := &o.progress.Apps[i]; p.Retrying > 0 || p.Reason != "" || !o.apps[i].ended && len(o.apps[i].Events) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // keepCertificates has the certificates of a logical cloud renewed from now on.

@@ -451,6 +451,38 @@ func TestOwnerChangedWhilePreparing(t *testing.T) {
 	require.Equal(t, []domain.State{domain.Created, domain.Approved}, w.store.states())
 }
 
+// TestWatchesWait: an operation that nothing holds up has its clusters to itself at first, and one that lasts is watched meanwhile.
+func TestWatchesWait(t *testing.T) {
+	silent := func(ctx context.Context, _ activities.LeafInput) (*domain.Leaf, error) {
+		return nil, workflows.ToTemporal(fail.New(fail.Unavailable, "no word of it"), activity.GetInfo(ctx).Attempt)
+	}
+	for name, c := range map[string]struct {
+		act    func(context.Context, activities.LeafInput) (*domain.Leaf, error)
+		events []string // of hooks
+		soon   bool
+	}{
+		"nothing is known to hold it up": {act: silent},
+		"a cluster does not answer":      {act: dead("2p"), soon: true},
+		"a hook may take any time":       {act: silent, events: []string{"pre-install"}, soon: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorldOf(t, domain.OpInstantiate, func(p *plan.Plan) { p.Apps[0].Events = c.events }, 1, "a")
+			w.clusters.acts["a"] = c.act
+			watched := func() bool {
+				w.shards.mu.Lock()
+				defer w.shards.mu.Unlock()
+				return len(w.shards.watched[contextID]) > 0
+			}
+			w.at(6*time.Second, func() { require.Equal(t, c.soon, watched()) })
+			w.at(20*time.Second, func() { require.True(t, watched(), "it lasts") })
+			w.update(workflows.StopUpdate, midway)
+			_, err := w.run()
+			require.NoError(t, err)
+			require.Len(t, w.shards.watched[contextID], 1, "once")
+		})
+	}
+}
+
 // TestStop stops while one cluster does not answer and another has all.
 func TestStop(t *testing.T) {
 	for name, stop := range map[string]func(w *world) *answer{

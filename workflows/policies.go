@@ -23,8 +23,6 @@ const (
 	haltGrace   = time.Second
 	// atOnceResources is how much is tried at once.
 	atOnceResources = 40
-	// progressInterval is the least time between two reports of an app to its operation.
-	progressInterval = 500 * time.Millisecond
 	// openLeaves bounds the leaves of one app that are at work at a time; the batches of a split app share
 	// it, openBatches of them at a time. How many are open at a time decides what each of them costs.
 	// Leaves whose cluster does not answer do not count: a dead cluster never holds up a live one.
@@ -33,10 +31,13 @@ const (
 	fewestOpen  = 4 // of a batch, where all are at work
 	// gatherEach is how long an app gathers what comes of its leaves for each that is at work, gatherMost the longest,
 	// and gatherLeast the fewest leaves for which it does at all. A leaf takes two cores some 10 ms, so that
-	// no leaf is late by more than those before it. Temporal takes 100 events meanwhile.
-	gatherEach  = 4 * time.Millisecond
-	gatherMost  = 100 * time.Millisecond
-	gatherLeast = 4
+	// no leaf is late by more than those before it. Temporal takes 100 events meanwhile. Where leaves take longer, it gathers until a
+	// gatherPart of those at work will have ended, up to gatherLongest.
+	gatherEach    = 4 * time.Millisecond
+	gatherMost    = 100 * time.Millisecond
+	gatherLeast   = 4
+	gatherPart    = 5
+	gatherLongest = 250 * time.Millisecond
 	// patience is how long all slots may be taken by leaves none of which comes to an end, before others get them: well
 	// below the 15 s after which a request to a cluster that hangs is given up.
 	patience = 2 * time.Second
@@ -49,8 +50,10 @@ const (
 	// watchEvents is the length of a watch's history from which it goes on as a new one: a change of the set of
 	// clusters costs some ten events.
 	watchEvents = 4000
-	// watchDelay is how long an operation that is not over keeps the watches waiting.
-	watchDelay = time.Second
+	// watchDelay is how long an operation that is not over keeps the watches waiting in any case, and watchLatest how long
+	// one does that nothing holds up.
+	watchDelay  = time.Second
+	watchLatest = 10 * time.Second
 	// firstSweep and lastSweep are the waits before the looks for remnants of a context that is terminated, rarestSweep that
 	// while there are some, longestSweep how long that goes on, and sweepGap the least time between two looks. A worker that
 	// was frozen is replaced after policy.Heartbeat, and mostly thawed soon after.
@@ -98,6 +101,10 @@ func briefly(ctx workflow.Context, activity, in, out any) error {
 	}
 	return workflow.ExecuteActivity(waiting(ctx), activity, in).Get(ctx, out)
 }
+
+// reports are the least times between two reports of an app to its operation: longer as long as there is always more. A report is five of
+// Temporal's transactions, and a task of the operation's.
+var reports = policy.Doubling{First: 500 * time.Millisecond, Most: time.Second}
 
 // soon is the retry policy of all that depends on nothing but the store and Temporal. Temporal has no jitter: what begins together, as
 // after a restart or while the store was slow, is spread by the run.

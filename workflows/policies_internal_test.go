@@ -21,13 +21,16 @@ func TestTimesHoldTogether(t *testing.T) {
 		"so does the halting of leaves, and what it waits for": {
 			haltTimeout + haltGrace, stopTakes,
 		},
-		"gathering keeps nobody waiting": {gatherMost, atOnceTimeout},
+		"gathering keeps nobody waiting":       {gatherMost, gatherLongest},
+		"also not where leaves take long":      {gatherLongest, atOnceTimeout},
+		"a batch is not still between reports": {reports.Most, patience},
 		"a remnant is looked for when a frozen worker has been replaced": {
 			policy.Heartbeat, firstSweep,
 		},
 		"looks for remnants become rarer":            {firstSweep, lastSweep},
 		"and go on for long":                         {rarestSweep, longestSweep},
-		"an operation reports often enough":          {progressInterval, stopTakes},
+		"an operation reports often at first":        {reports.First, reports.Most},
+		"and often enough":                           {reports.Most, stopTakes},
 		"certificates are looked at while they last": {keepAgain, longestKeep},
 	} {
 		require.Less(t, c.less, c.more, reason)

@@ -25,6 +25,7 @@ type window struct {
 
 	crowded bool // a leaf waits for a slot
 	moves   int  // how often a leaf has ended or has left the window
+	ends    int  // how many leaves have ended
 	stirred bool // something has come of the leaves, see gather
 	closed  bool // no leaf is at work any more, and none will be
 }
@@ -99,6 +100,7 @@ func (w *window) moved() {
 // ended notes that a leaf is done.
 func (w *window) ended(l *leafState) {
 	l.done = true
+	w.ends++
 	w.moved()
 	w.stir()
 }
@@ -106,14 +108,26 @@ func (w *window) ended(l *leafState) {
 // gather keeps the app's task for a moment when something has come of its leaves and much is at work, so that a task takes
 // what comes of many. For each event that finds none Temporal makes a task of its own, which takes it as long as the event.
 func (w *window) gather(ctx workflow.Context) {
+	before, at := 0, workflow.Now(ctx)
 	for {
 		if err := workflow.Await(ctx, func() bool { return w.stirred && w.atWork() >= gatherLeast }); err != nil {
 			return
 		}
 		w.stirred = false
-		d := min(time.Duration(w.atWork())*gatherEach, gatherMost)
+		d := gatherTime(w.atWork(), w.ends-before, workflow.Now(ctx).Sub(at))
+		before, at = w.ends, workflow.Now(ctx)
 		_ = workflow.ExecuteLocalActivity(once(ctx, briefTimeout), kube.Gather, d).Get(ctx, nil)
 	}
+}
+
+// gatherTime is how long an app gathers with so many leaves at work, of which so many have ended in the time before. Where Temporal is slow it is
+// longer, so that a task takes what comes of several leaves there, too; those at work are enough for as long.
+func gatherTime(atWork, ended int, in time.Duration) time.Duration {
+	d := min(time.Duration(atWork)*gatherEach, gatherMost)
+	if ended == 0 {
+		return d
+	}
+	return max(d, min(in/time.Duration(ended)*time.Duration(atWork)/gatherPart, gatherLongest))
 }
 
 // loosen gives the slots of all leaves to others when for patience nobody has left the window, though some wait for a slot:

@@ -202,6 +202,23 @@ func TestGather(t *testing.T) {
 	}
 }
 
+// TestGatherTime: the slower leaves end the longer it is, and never so long that those at work come to an end meanwhile.
+func TestGatherTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		atWork, ended int
+		in, want      time.Duration
+	}{
+		"nothing has ended yet": {atWork: 30, in: time.Hour, want: gatherMost},
+		"few are at work":       {atWork: 4, ended: 1, in: time.Millisecond, want: 4 * gatherEach},
+		"quick ones":            {atWork: 30, ended: 30, in: 150 * time.Millisecond, want: gatherMost},
+		"slow ones":             {atWork: 30, ended: 5, in: 150 * time.Millisecond, want: 180 * time.Millisecond},
+		"few slow ones":         {atWork: 7, ended: 1, in: 100 * time.Millisecond, want: 140 * time.Millisecond},
+		"very slow ones":        {atWork: 30, ended: 1, in: time.Hour, want: gatherLongest},
+	} {
+		require.Equal(t, c.want, gatherTime(c.atWork, c.ended, c.in), name)
+	}
+}
+
 // TestTheWindowTellsHowItStands whenever that has changed, whatever becomes of its leaves.
 func TestTheWindowTellsHowItStands(t *testing.T) {
 	s := &sliding{

@@ -35,7 +35,7 @@ type Engine struct {
 	data     converter.DataConverter // of what is read without the client's help
 	failures converter.FailureConverter
 	// counts are the last answers to Counts, by operation. Callers that wait for an operation ask often, and
-	// the root learns of progress twice a second: asking it more than ten times as often tells nothing new.
+	// the root learns of progress twice a second: asking it more than twice as often tells nothing new.
 	counts *lru.Cache[string, counted]
 }
 

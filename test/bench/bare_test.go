@@ -137,7 +137,7 @@ func (b *bare) start(ctx context.Context, t testing.TB, name string, args ...any
 	t.Helper()
 	b.number++
 	run, err := b.client.ExecuteWorkflow(ctx, temporalclient.StartWorkflowOptions{
-		ID: fmt.Sprintf("bare-%d", b.number), TaskQueue: bareQueue, WorkflowTaskTimeout: policy.Task,
+		ID: b.id(), TaskQueue: bareQueue, WorkflowTaskTimeout: policy.Task,
 	}, name, args...)
 	require.NoError(t, err)
 	return run
@@ -149,6 +149,15 @@ func (b *bare) tree(ctx context.Context, t testing.TB, in bareInput) time.Durati
 	began := time.Now()
 	require.NoError(t, b.start(ctx, t, "BareTree", in).Get(ctx, nil))
 	return time.Since(began)
+}
+
+// id is that of the last workflow that was started, or of one below it.
+func (b *bare) id(below ...int) string {
+	id := fmt.Sprintf("bare-%d", b.number)
+	for _, i := range below {
+		id += fmt.Sprintf("/%d", i)
+	}
+	return id
 }
 
 // cancelled has a tree of leaves that never end, waits until the first windows of all apps are open, and returns how long it takes from

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -168,6 +169,63 @@ func (f *simulated) operateOn(ctx context.Context, t testing.TB, d *client.Deplo
 	return r
 }
 
+// bareProcess is this one, in which the worker of bare workflows runs.
+const bareProcess = "bare_worker"
+
+// bareRun is a tree of bare workflows, with what it costs.
+func (f *simulated) bareRun(ctx context.Context, t testing.TB, b *bare, in bareInput) run {
+	t.Helper()
+	spent := func() map[string]time.Duration {
+		return map[string]time.Duration{"temporal": f.Temporal.CPU(t), bareProcess: ownCPU(t)}
+	}
+	before := spent()
+	r := run{took: b.tree(ctx, t, in), cpu: spent()}
+	for name := range r.cpu {
+		r.cpu[name] -= before[name]
+	}
+	r.leafMillis = millis(r.took) / float64(in.Apps*in.Leaves)
+	return r
+}
+
+// ownCPU is what this process has spent.
+func ownCPU(t testing.TB) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// bareCosts are the medians over trees of bare workflows.
+func bareCosts(size int, runs []run) (figures []figure) {
+	what := fmt.Sprintf("a tree of bare workflows, %d × %d", scaleApps, size)
+	per := func(of func(run) float64) (each []float64) {
+		for _, r := range runs {
+			each = append(each, of(r))
+		}
+		return each
+	}
+	figures = append(figures, values(fmt.Sprintf("bare_leaf_ms_%d", size), what+": wall time per leaf", "ms", per(func(r run) float64 { return r.leafMillis })))
+	for _, process := range []string{"temporal", bareProcess} {
+		figures = append(figures, values(fmt.Sprintf("bare_leaf_ms_%d_cpu_%s", size, process), what+": CPU time of "+process+" per leaf", "ms",
+			per(func(r run) float64 { return millis(r.cpu[process]) / float64(scaleApps*size) })))
+	}
+	return figures
+}
+
+// grain is what Temporal keeps of a leaf: its own history, and its part of its app's.
+func (f *simulated) grain(ctx context.Context, t testing.TB, key, what, leaf, app string, leaves int) []figure {
+	t.Helper()
+	own, ownBytes := f.history(ctx, t, leaf)
+	all, allBytes := f.history(ctx, t, app)
+	per := func(n int64) []float64 { return []float64{float64(n) / float64(leaves)} }
+	return []figure{
+		values(key+"_events", what+": events of a leaf's history", "events", []float64{float64(own)}),
+		values(key+"_history_bytes", what+": size of a leaf's history", "bytes", []float64{float64(ownBytes)}),
+		values(key+"_events_of_app", what+": events of the app's history per leaf", "events", per(all)),
+		values(key+"_history_bytes_of_app", what+": size of the app's history per leaf", "bytes", per(allBytes)),
+	}
+}
+
 // history is the length and size of a workflow's history.
 func (f *simulated) history(ctx context.Context, t testing.TB, id string) (events, bytes int64) {
 	t.Helper()
@@ -216,7 +274,7 @@ func scale(ctx context.Context, t *trial) {
 	type of struct {
 		size, rounds, fewest int
 		applied, removed     []run
-		bare                 []float64 // of each round, per leaf
+		bare                 []run
 	}
 	sizes := []*of{{size: 1, rounds: 9, fewest: 3}, {size: 10, rounds: 5, fewest: 2}, {size: 100, rounds: 4, fewest: 3}, {size: 1000, rounds: 1, fewest: 1}}
 	hundred, most := sizes[2], sizes[3]
@@ -225,12 +283,18 @@ func scale(ctx context.Context, t *trial) {
 	b := startBare(t, f.Stack)
 	var growths []float64
 	var events, bytes int64
+	var grains []figure
 	measure := func(o *of, d *client.Deployment) {
-		if leaves := float64(scaleApps * o.size); o != most || t.part > 0 { // a machine with little time leaves out what has no goal
-			o.bare = append(o.bare, millis(b.tree(ctx, t, bareInput{Apps: scaleApps, Leaves: o.size, Window: atOnce / scaleApps, Leaf: "BareLeaf"}))/leaves)
+		if o != most || t.part > 0 { // a machine with little time leaves out what has no goal
+			o.bare = append(o.bare, f.bareRun(ctx, t, b, bareInput{Apps: scaleApps, Leaves: o.size, Window: atOnce / scaleApps, Leaf: "BareLeaf"}))
 		}
 		r := f.operate(ctx, t, d, "instantiate", o.size)
 		o.applied = append(o.applied, r)
+		if o == hundred && len(grains) == 0 {
+			s := scope(d, r.contextID, domain.OpInstantiate)
+			leaf := workflows.LeafID(s, "app0", domain.ClusterName{Provider: f.provider, Name: f.fleet.Names[0]})
+			grains = append(f.grain(ctx, t, "leaf", "an instantiate", leaf, workflows.AppID(s, "app0", 0, 0), o.size), f.grain(ctx, t, "bare_leaf", "a tree of bare workflows", b.id(0, 0), b.id(0), o.size)...)
+		}
 		e, n := f.largest(ctx, t, d, r.contextID, o.size)
 		events, bytes = max(events, e), max(bytes, n)
 	}
@@ -238,7 +302,7 @@ func scale(ctx context.Context, t *trial) {
 		o.removed = append(o.removed, f.operate(ctx, t, d, "terminate", o.size))
 	}
 	t.finally(func() []figure {
-		var figures []figure
+		figures := grains
 		for _, o := range sizes {
 			figures = append(append(figures, f.costs(scaleApps, o.size, "leaf_ms", "instantiate", o.applied)...), f.costs(scaleApps, o.size, "leaf_terminate_ms", "terminate", o.removed)...)
 			key, bound := fmt.Sprintf("leaf_over_bare_%d", o.size), 0.0
@@ -247,11 +311,11 @@ func scale(ctx context.Context, t *trial) {
 			}
 			var ours, bare []time.Duration
 			for i := range min(len(o.applied), len(o.bare)) {
-				ours, bare = append(ours, o.applied[i].took), append(bare, time.Duration(o.bare[i]*float64(scaleApps*o.size)*float64(time.Millisecond)))
+				ours, bare = append(ours, o.applied[i].took), append(bare, o.bare[i].took)
 			}
 			figures = append(figures,
-				overBare(key, fmt.Sprintf("instantiate, %d apps × %d clusters × %d resources, over a tree of bare workflows of the same form, as many at a time", scaleApps, o.size, scaleResources), ours, bare, bound),
-				values(fmt.Sprintf("bare_leaf_ms_%d", o.size), fmt.Sprintf("a tree of bare workflows, %d × %d: wall time per leaf", scaleApps, o.size), "ms", o.bare))
+				overBare(key, fmt.Sprintf("instantiate, %d apps × %d clusters × %d resources, over a tree of bare workflows of the same form, as many at a time", scaleApps, o.size, scaleResources), ours, bare, bound))
+			figures = append(figures, bareCosts(o.size, o.bare)...)
 		}
 		return append(figures,
 			atMost(values("leaf_growth_1000", "wall time per (app, cluster) at 1,000 clusters over that at 100 right before and after it", "ratio", growths), 1.3),
