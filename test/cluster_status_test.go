@@ -72,31 +72,44 @@ const freshness = 20 * time.Second
 // fresh waits until the status is as it should be, which it is soon.
 func fresh(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, query string, is func(*reportedStatus) bool) *reportedStatus {
 	t.Helper()
-	return reportsWithin(ctx, t, s, d, query, freshness, is)
+	look := lookAt(ctx, s, d, query, is)
+	harness.Soon(ctx, t, freshness, look.again, look.said)
+	return look.got
 }
 
 // reports waits until the status is as it should be.
 func reports(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, query string, is func(*reportedStatus) bool) *reportedStatus {
 	t.Helper()
-	return reportsWithin(ctx, t, s, d, query, harness.Patience, is)
+	ctx, cancel := context.WithTimeout(ctx, harness.Patience)
+	defer cancel()
+	look := lookAt(ctx, s, d, query, is)
+	err := harness.Look(ctx, look.again)
+	require.NoError(t, err, "%s", look.text)
+	return look.got
 }
 
-func reportsWithin(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, query string, most time.Duration, is func(*reportedStatus) bool) *reportedStatus {
-	t.Helper()
-	var got *reportedStatus
-	var answer *harness.Raw
-	var err error
-	harness.Soon(ctx, t, most, func() bool {
-		got = &reportedStatus{}
-		answer, err = s.Read(ctx, client.At(d.Key())+"/status?"+query, got)
-		return err == nil && is(got)
-	}, func() string {
+// looked is what a status was when it was last looked at.
+type looked struct {
+	again func() bool // looks, and says whether it is as it should be
+	got   *reportedStatus
+	text  string
+}
+
+func (l *looked) said() string { return l.text }
+
+func lookAt(ctx context.Context, s *harness.Stack, d *client.Deployment, query string, is func(*reportedStatus) bool) *looked {
+	l := &looked{}
+	l.again = func() bool {
+		l.got = &reportedStatus{}
+		answer, err := s.Read(ctx, client.At(d.Key())+"/status?"+query, l.got)
 		if err != nil {
-			return err.Error()
+			l.text = err.Error()
+			return false
 		}
-		return query + ": " + string(answer.Body)
-	})
-	return got
+		l.text = query + ": " + string(answer.Body)
+		return is(l.got)
+	}
+	return l
 }
 
 // ready says that everything is, and that there are n Pods.

@@ -24,64 +24,106 @@ const (
 // Clock tells how long something would take on an idle machine.
 type Clock struct {
 	begun time.Time
-	ended chan struct{}
+	from  time.Duration // what the machine's pace was at then
 	once  sync.Once
-	wg    sync.WaitGroup
-	mu    sync.Mutex
-	pace  pace
-	done  uint64 // what came of the pieces of work, so that none is left out
 }
+
+// machine is what all clocks of a process read: one goroutine does the pieces of work, however many clocks there are.
+type machine struct {
+	mu     sync.Mutex
+	clocks int           // that are not stopped
+	ended  chan struct{} // ends the work
+	gone   chan struct{} // says that it has ended
+	pace   pace
+	done   uint64 // what came of the pieces of work, so that none is left out
+}
+
+var this machine
 
 // Start starts a clock, which stops with the test at the latest.
 func Start(t testing.TB) *Clock {
-	now := time.Now()
-	c := &Clock{begun: now, ended: make(chan struct{}), pace: pace{until: now, slow: 1}}
-	c.wg.Go(func() {
-		runtime.LockOSThread() // the turns of the machine count, not those of the test's goroutines
-		for {
-			c.piece()
-			select {
-			case <-time.After(pieceEach):
-			case <-c.ended:
-				return
-			}
-		}
-	})
+	c := &Clock{}
+	c.begun, c.from = this.enter()
 	t.Cleanup(c.Stop)
 	return c
 }
 
-// Stop stops the clock, which costs a tenth of a processor while it runs.
-func (c *Clock) Stop() {
-	c.once.Do(func() { close(c.ended) })
-	c.wg.Wait()
-}
+// Stop stops the clock. As long as there is one, they cost a tenth of a processor, all together.
+func (c *Clock) Stop() { c.once.Do(this.leave) }
 
 // Read is the time since the clock was started: what it would be on an idle machine, and what it is.
 func (c *Clock) Read() (idle, wall time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	return c.pace.at(now).idle.Round(time.Millisecond), now.Sub(c.begun).Round(time.Millisecond)
+	now, at := this.read()
+	return (at - c.from).Round(time.Millisecond), now.Sub(c.begun).Round(time.Millisecond)
+}
+
+// enter counts a clock more, and says what time it is, and what the pace is at then.
+func (m *machine) enter() (now time.Time, at time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now = time.Now()
+	if m.clocks++; m.clocks == 1 {
+		m.pace = pace{until: now, slow: 1}
+		m.ended, m.gone = make(chan struct{}), make(chan struct{})
+		go m.work(m.ended, m.gone)
+	}
+	m.pace = m.pace.at(now) // what comes later counts from here on, however slow it turns out to be
+	return now, m.pace.idle
+}
+
+// leave counts a clock less. After the last one there is no work.
+func (m *machine) leave() {
+	m.mu.Lock()
+	m.clocks--
+	last, gone := m.clocks == 0, m.gone
+	if last {
+		close(m.ended)
+	}
+	m.mu.Unlock()
+	if last {
+		<-gone
+	}
+}
+
+// read says what time it is, and what the pace is at.
+func (m *machine) read() (now time.Time, at time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now = time.Now()
+	return now, m.pace.at(now).idle
+}
+
+// work does pieces of work until ended is closed.
+func (m *machine) work(ended <-chan struct{}, gone chan<- struct{}) {
+	defer close(gone)
+	runtime.LockOSThread() // the turns of the machine count, not those of the test's goroutines
+	for {
+		m.piece()
+		select {
+		case <-time.After(pieceEach):
+		case <-ended:
+			return
+		}
+	}
 }
 
 // piece does a piece of work.
-func (c *Clock) piece() {
-	c.mu.Lock()
+func (m *machine) piece() {
+	m.mu.Lock()
 	begun := time.Now()
-	c.pace.work = begun
-	c.mu.Unlock()
+	m.pace.work = begun
+	m.mu.Unlock()
 	done := churn(uint64(begun.UnixNano()))
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	now := time.Now()
-	c.pace.slow = slowness(now.Sub(begun))
-	c.pace.work = time.Time{}
-	c.pace = c.pace.at(now)
-	c.done ^= done
+	m.pace.slow = slowness(now.Sub(begun))
+	m.pace.work = time.Time{}
+	m.pace = m.pace.at(now)
+	m.done ^= done
 }
 
-// pace is what a clock shows at a time.
+// pace is what the clock of a machine shows at a time.
 type pace struct {
 	idle  time.Duration // until then
 	until time.Time

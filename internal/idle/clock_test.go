@@ -44,11 +44,40 @@ func TestClock(t *testing.T) {
 	c := Start(t)
 	begun := time.Now()
 	for time.Since(begun) < 3*pieceEach {
-		c.piece()
+		this.piece()
 	}
 	idle, wall := c.Read()
 	require.Positive(t, idle)
 	require.LessOrEqual(t, idle, wall, "no machine is quicker than an idle one")
 	require.GreaterOrEqual(t, wall, 3*pieceEach)
 	c.Stop()
+}
+
+// TestClocksShareTheWork: a clock that is begun beside another one begins at nothing, and costs nothing.
+func TestClocksShareTheWork(t *testing.T) {
+	var m machine
+	_, first := m.enter()
+	ended := m.ended
+	m.piece()
+	begun, second := m.enter()
+	require.Equal(t, ended, m.ended, "there is one goroutine")
+	for range 3 {
+		m.piece()
+		now, at := m.read()
+		require.GreaterOrEqual(t, at-second, time.Duration(0), "no clock goes back, also where a piece that was being done proves to be slow")
+		require.LessOrEqual(t, at-second, now.Sub(begun))
+		require.Greater(t, at-first, at-second)
+	}
+	m.leave()
+	select {
+	case <-m.gone:
+		require.Fail(t, "the work has ended with the first clock that was stopped")
+	default:
+	}
+	m.leave()
+	<-m.gone
+	_, third := m.enter()
+	require.NotEqual(t, ended, m.ended, "a clock that comes later has the work begin again")
+	require.Zero(t, third)
+	m.leave()
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/fleet"
 	"github.com/drover-io/drover/test/harness"
@@ -162,7 +161,6 @@ const (
 	answerTime               = 75 * time.Second
 	quietTime                = harness.Patience
 	awaitTime                = 4 * time.Second
-	firstLook, longestLook   = 100 * time.Millisecond, 3 * time.Second // a look costs the store a dozen questions
 	firstPause, longestPause = 300 * time.Millisecond, 3 * time.Second
 )
 
@@ -173,18 +171,18 @@ func (l *lane) perform(ctx context.Context) {
 	}
 }
 
-// over waits until nothing goes on with an owner, looking ever more seldom; the error is that ctx has ended.
+// over waits until nothing goes on with an owner; the error is that ctx has ended. A look costs the store a dozen questions.
 func over(ctx context.Context, summary func(context.Context) (*status.Document, error)) (*status.Document, error) {
-	look := pause.Backoff{First: firstLook, Most: longestLook}
-	for {
-		got, err := summary(ctx)
-		if err == nil && !got.Status.InProgress() {
-			return got, nil
-		}
-		if ended := look.Wait(ctx); ended != nil {
-			return got, errors.Join(ended, err)
-		}
+	var got *status.Document
+	var err error
+	ended := harness.LookSeldom(ctx, func() bool {
+		got, err = summary(ctx)
+		return err == nil && !got.Status.InProgress()
+	})
+	if ended != nil {
+		return got, errors.Join(ended, err)
 	}
+	return got, nil
 }
 
 // refuse notes that a cluster refuses something, and refused says whether one may have.
@@ -610,39 +608,34 @@ func (l *lane) settle(ctx context.Context) bool {
 	l.flying.Wait()
 	ctx, cancel := context.WithTimeout(ctx, quietTime)
 	defer cancel()
-	quiet := false
 	last := ""
-	look := pause.Backoff{First: firstLook, Most: longestLook}
-	for !quiet {
-		if last = l.busy(ctx); last == "" {
-			last = l.busyGroups(ctx)
-		}
-		quiet = last == ""
-		if quiet { // the list costs more than all the rest
-			for o, err := range l.api.Operations(ctx, url.Values{"project": {l.project}, "state": {"Running"}}) {
-				if err != nil {
-					quiet, last = false, err.Error()
-					break
-				}
-				quiet, last = false, last+"; "+o.ID+" runs"
-			}
-		}
-		if quiet {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			text := ""
-			for _, g := range l.groups {
-				words, _ := l.api.ExplainText(context.WithoutCancel(ctx), g.Key())
-				text += "\n" + words
-			}
-			l.wrong("it waits for ever: %s%s", last, text)
-			return false
-		case <-time.After(look.Next()):
-		}
+	if harness.LookSeldom(ctx, func() bool { last = l.goesOn(ctx); return last == "" }) == nil {
+		return true
 	}
-	return true
+	text := ""
+	for _, g := range l.groups {
+		words, _ := l.api.ExplainText(context.WithoutCancel(ctx), g.Key())
+		text += "\n" + words
+	}
+	l.wrong("it waits for ever: %s%s", last, text)
+	return false
+}
+
+// goesOn says what goes on with the groups; "" for nothing.
+func (l *lane) goesOn(ctx context.Context) (what string) {
+	if what = l.busy(ctx); what == "" {
+		what = l.busyGroups(ctx)
+	}
+	if what != "" {
+		return what
+	}
+	for o, err := range l.api.Operations(ctx, url.Values{"project": {l.project}, "state": {"Running"}}) { // which costs more than all the rest
+		if err != nil {
+			return err.Error()
+		}
+		what += "; " + o.ID + " runs"
+	}
+	return what
 }
 
 // judge compares what is said with what is there.

@@ -21,9 +21,15 @@ const Patience = 5 * time.Minute
 // Look looks, in the test's own goroutine, until something is as it should be; the error is why ctx ended before that.
 //
 // Each look at a status costs API, database and Temporal what a look of a user's does. Six tests that look twenty times a
-// second are more than the machine has, so who has waited for long looks less often: a twentieth of that time later.
-func Look(ctx context.Context, is func() bool) error {
-	const part, most = 20, time.Second
+// second are more than the machine has, so who has waited for long looks less often: a tenth of that time later.
+func Look(ctx context.Context, is func() bool) error { return look(ctx, 10, 2*time.Second, is) }
+
+// LookSeldom is Look for looks that cost more, or that many do at the same time: each comes when it has been waited for twice as
+// long as at the one before.
+func LookSeldom(ctx context.Context, is func() bool) error { return look(ctx, 1, 3*time.Second, is) }
+
+// look looks again after a part of the time that was waited so far, after most at the latest.
+func look(ctx context.Context, part, most time.Duration, is func() bool) error {
 	for begun := time.Now(); !is(); {
 		if err := pause.For(ctx, min(max(Poll, time.Since(begun)/part), most)); err != nil {
 			return err
