@@ -36,15 +36,17 @@ function expiring(s) {
   return left <= 0 ? 'credentials have expired' : `credentials expire in ${span(Math.round(left / 1000))}`;
 }
 
-/** makeTile makes an empty tile. Its parts are filled anew where they say something else: to make thousands of them takes too long. */
+/**
+ * makeTile makes an empty tile. Its parts are filled anew where they say something else: to make thousands of them takes too long. It is one
+ * block of four lines, as each box that cuts off its text is painted apart.
+ */
 function makeTile() {
   const tile = h('div', { role: 'listitem' });
   const name = h('span', { class: 'strong' });
-  const head = h('span', { class: 'tile-head' }, icon('gone'), name);
   const [where, what, last] = [1, 2, 3].map(() => h('span', { class: 'dim' }));
-  const link = h('a', { class: 'tile' }, head, where, what, last);
+  const link = h('a', { class: 'tile' }, icon('gone'), name, '\n', where, '\n', what, '\n', last);
   tile.append(link);
-  tile.parts = { link, head, name, where, what, last, icons: {}, path: '', state: '' };
+  tile.parts = { link, name, where, what, last, icons: {}, path: '', state: '' };
   return tile;
 }
 
@@ -59,7 +61,7 @@ function drawTile(tile, c) {
   if (p.state !== state) {
     p.state = state;
     p.link.className = `tile is-${state}`;
-    p.head.firstChild.replaceWith(p.icons[state] ??= icon(state, words[state]));
+    p.link.firstChild.replaceWith(p.icons[state] ??= icon(state, words[state]));
   }
   if (p.link.title !== (status.reason ?? '')) p.link.title = status.reason ?? '';
   text(p.where, [c.provider, status.version].filter(Boolean).join(' \u00b7 '));

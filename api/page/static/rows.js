@@ -2,13 +2,13 @@
 
 import { h } from './dom.js';
 
-const spare = 12; // lines beyond each edge
+const beyond = 400; // pixels beyond each edge that are drawn, too
 const budget = 4; // milliseconds of a frame for those; what is in sight is drawn at once
 const kept = 256; // rows that are in no use, for the next ones
 
 /** Rows shows items as rows of one height, with the scrolling of the whole page. */
 export class Rows {
-  #height; #gap; #across = 1; #key; #numbered; #make; #draw; #items = []; #frame = 0;
+  #height; #gap; #spare; #across = 1; #key; #numbered; #make; #draw; #items = []; #frame = 0;
   #from = 0; // the first item that may have a row
   #live = new Map(); // by key: the row of an item
   #left = new Set(); // rows whose items are not in sight any more; they are hidden, and in their places until all is drawn
@@ -21,6 +21,7 @@ export class Rows {
   constructor(life, { height, gap = 0, key, make, draw, label, roles = ['rowgroup', 'row'] }) {
     this.#height = height;
     this.#gap = gap;
+    this.#spare = Math.ceil(beyond / height); // lines
     this.#key = key;
     this.#make = make ?? (() => h('div', { class: 'row', role: roles[1] }));
     this.#numbered = roles[1] === 'row';
@@ -56,8 +57,8 @@ export class Rows {
     const first = Math.max(0, Math.floor(-box.top / this.#height));
     const last = Math.min(lines, Math.ceil((innerHeight - box.top) / this.#height));
     const edge = (line) => Math.max(0, Math.min(this.#items.length, line * this.#across));
-    const to = edge(last + spare);
-    this.#from = edge(first - spare);
+    const to = edge(last + this.#spare);
+    this.#from = edge(first - this.#spare);
     const at = new Map();
     for (let i = this.#from; i < to; i++) at.set(this.#key(this.#items[i]), i);
 
@@ -86,7 +87,7 @@ export class Rows {
   /** #beyond draws the lines beyond what is in sight, the nearest ones first; they take as many frames as they need. It says whether all are drawn. */
   #beyond(first, last, edge) {
     const begun = performance.now();
-    for (let away = 0; away < spare; away++) {
+    for (let away = 0; away < this.#spare; away++) {
       for (const line of [last + away, first - 1 - away]) {
         let some = false;
         for (let i = edge(line); i < edge(line + 1); i++) some = this.#show(i) || some;
@@ -118,8 +119,9 @@ export class Rows {
     if (row.index === i && row.across === this.#across) return;
     row.index = i;
     row.across = this.#across;
-    const column = i % this.#across;
-    row.style.transform = `translate(calc(${column} * (100% + ${this.#gap}px)), ${Math.floor(i / this.#across) * this.#height}px)`;
+    // By no transform: a browser paints each row that has one apart.
+    row.style.left = `calc(${i % this.#across} * (100% + ${this.#gap}px) / ${this.#across})`;
+    row.style.top = `${Math.floor(i / this.#across) * this.#height}px`;
     if (this.#numbered) row.setAttribute('aria-rowindex', i + 2);
   }
 
