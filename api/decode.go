@@ -119,7 +119,7 @@ func decode(body []byte, v any) (unknown []nearest.Stray, err error) {
 	// is read again over itself.
 	strict := json.NewDecoder(bytes.NewReader(body))
 	strict.DisallowUnknownFields()
-	if strict.Decode(v) == nil && !strict.More() {
+	if strict.Decode(v) == nil && int(strict.InputOffset()) == len(body) { // More would take a brace behind it for the end of something
 		return nil, nil
 	}
 	if err := json.Unmarshal(body, v); err != nil {

@@ -61,6 +61,8 @@ func TestBodies(t *testing.T) {
 		{name: "names match whatever their case", method: "POST", url: "/v2/projects", body: `{"MetaData":{"NAME":"case","userdata1":"u"}}`, status: 201, contains: []string{`"userData1":"u"`}, answers: map[string]string{"Warning": ""}},
 		{name: "a list", method: "POST", url: "/v2/projects", body: `[]`, status: 422, contains: []string{"body: cannot be array, must be object"}},
 		{name: "two documents", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"a"}}{}`, status: 422, contains: []string{"Invalid JSON"}},
+		{name: "a brace too many", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"brace"}}}`, status: 422, contains: []string{"Invalid JSON"}},
+		{name: "and what is behind it", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"brace"}} ]{"metadata":{"name":"other"}}`, status: 422, contains: []string{"Invalid JSON"}},
 		{name: "blank", method: "POST", url: "/v2/projects", body: " \n", status: 400, contains: []string{"Empty body"}},
 		{name: "too large", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"` + long + `"}}`, status: 422, contains: []string{"File Size Exceeds 1048576 bytes"}},
 		{name: "every problem at once", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"-","description":"` + strings.Repeat("d", 1025) + `"}}`, status: 400, contains: []string{"metadata.name: Does not match", "metadata.description: String length must be less than or equal to 1024"}},
@@ -68,6 +70,11 @@ func TestBodies(t *testing.T) {
 		{name: "an upload that is no form", method: "POST", url: apps, body: `{}`, status: 422, contains: []string{"request Content-Type isn't multipart/form-data"}},
 		{name: "no file", method: "POST", url: apps, body: "--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n{\"metadata\":{\"name\":\"nofile\"}}\r\n--b--\r\n", header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"}, status: 422, contains: []string{"Unable to process file: the part \"file\" with the chart, a .tgz, is missing"}},
 		{name: "no document", method: "POST", url: apps, body: "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n", header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"}, status: 400, contains: []string{"Empty body: the part \"metadata\" is missing"}},
+		{name: "two documents in a form", method: "POST", url: apps, body: twice("metadata", `{"metadata":{"name":"twice"}}`), header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"}, status: 422, contains: []string{`the part "metadata" is there several times`}},
+		{name: "two charts in a form", method: "POST", url: apps, body: twice("file", "x"), header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"}, status: 422, contains: []string{`the part "file" is there several times`}},
+		{name: "a form that is packed", method: "POST", url: apps, body: "x", header: map[string]string{"Content-Type": "multipart/form-data; boundary=b", "Content-Encoding": "gzip"}, status: 415, contains: []string{`Content-Encoding is "gzip"`}},
+		{name: "a document that is packed", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"packed"}}`, header: map[string]string{"Content-Type": "application/json", "Content-Encoding": "br"}, status: 415, contains: []string{`Content-Encoding is "br"`}},
+		{name: "one that says that it is not", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"plain"}}`, header: map[string]string{"Content-Type": "application/json", "Content-Encoding": "identity"}, status: 201},
 		{name: "a form that is cut off", method: "POST", url: apps, body: "--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n{", header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"}, status: 422, contains: []string{"cannot be read"}},
 		{name: "a file that is too large", method: "POST", url: apps, body: `{"metadata":{"name":"large"}}`, file: []byte(long), status: 422, contains: []string{"File Size Exceeds"}},
 		{name: "a chart that is no archive", method: "POST", url: apps, body: `{"metadata":{"name":"bad"}}`, file: []byte("chart"), status: 422, contains: []string{"Error in file format"}},
@@ -85,6 +92,12 @@ func TestBodies(t *testing.T) {
 		{name: "a cluster with an object of GitOps", method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"git"},"spec":{"gitOps":{"gitOpsReferenceObject":"o"}}}`, file: []byte(kubeconfig), status: 400, contains: []string{"spec.gitOps.gitOpsReferenceObject"}},
 		{name: "none of those is there", method: "GET", url: theProvider + "/clusters", status: 200, lacks: []string{`"git"`, `"c9"`}},
 	})
+}
+
+// twice is a form that has a part twice.
+func twice(name, data string) string {
+	part := "--b\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + data + "\r\n"
+	return part + part + "--b--\r\n"
 }
 
 // TestKeyValuesUpToTheBound: so many pairs take some tenths of a second, and what is more than a body may be is refused before

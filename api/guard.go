@@ -67,7 +67,7 @@ func guard(listen string, more, origins, webUIs []string) (echo.MiddlewareFunc, 
 	}, nil
 }
 
-// typed refuses bodies of other types than bodyTypes. A body without a type is read as what the operation takes: EMCO's GUI
+// typed refuses bodies of other types than bodyTypes, and those that are packed. A body without a type is read as what the operation takes: EMCO's GUI
 // sends such, and of pages Origin tells. What curl sends when nobody tells it the type is read as what it is.
 func typed(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -75,6 +75,9 @@ func typed(next echo.HandlerFunc) echo.HandlerFunc {
 		text := r.Header.Get(echo.HeaderContentType)
 		if _, err := door.Who(r.Context()); err != nil && isAPI(r) {
 			return next(c) // the door refuses it: nothing of the body is read
+		}
+		if packed := r.Header.Get(echo.HeaderContentEncoding); packed != "" && !strings.EqualFold(packed, "identity") {
+			return unsupported(c, "the Content-Encoding is %q, and bodies are read as they are; send %s without it", packed)
 		}
 		if text == "" || r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
 			return next(c)

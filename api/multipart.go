@@ -36,10 +36,16 @@ func form(r *http.Request) (f sentForm, err error) {
 		if err != nil {
 			return f, unreadable(err)
 		}
-		switch part.FormName() {
+		switch name := part.FormName(); name {
 		case "metadata":
+			if f.metadata != nil {
+				return f, several(name)
+			}
 			f.metadata, err = readAll(part, limits.JSON)
 		case "file": // the request as a whole is bounded
+			if f.file != nil {
+				return f, several(name)
+			}
 			f.file, err = whole(part)
 		case "files":
 			one := domain.Upload{Name: part.FileName()}
@@ -56,6 +62,11 @@ func form(r *http.Request) (f sentForm, err error) {
 			return f, err
 		}
 	}
+}
+
+// several refuses a part that is there again: one of the two would be taken in silence.
+func several(name string) error {
+	return fail.New(fail.Malformed, "the part %q is there several times; one is meant", name)
 }
 
 // maxFiles bounds the files of a form.

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/span"
@@ -64,7 +65,7 @@ func (e *edge) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			ids = append(ids, slog.String("clientRequestId", cut(theirs, maxID)))
 		}
 		e.log.With(ids...).InfoContext(r.Context(), "request", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
-			slog.Int64("bytes", c.Response().Size), slog.Duration("took", took), slog.String("remote", c.RealIP()))
+			slog.Int64("bytes", c.Response().Size), slog.Duration("took", took), slog.String("remote", caller.RemoteOf(r.Context())))
 		return nil
 	}
 }

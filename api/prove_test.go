@@ -59,6 +59,7 @@ func TestCallersAreKnownBeforeTheirBodies(t *testing.T) {
 		require.NoError(t, err)
 		r.Header.Set("Content-Type", media)
 		r.Header.Set("X-Forwarded-For", "192.0.2.2")
+		r.Header.Set("X-Real-Ip", "192.0.2.2")
 		r.RemoteAddr = "192.0.2.1:1"
 		answer := httptest.NewRecorder()
 		w.router.ServeHTTP(answer, r)
@@ -66,6 +67,8 @@ func TestCallersAreKnownBeforeTheirBodies(t *testing.T) {
 		require.False(t, unread.read, media)
 		require.Equal(t, "192.0.2.1:1", remotes[len(remotes)-1], "where it comes from is known, and is not what it says")
 	}
+	require.Contains(t, w.log.String(), "remote=192.0.2.1:1")
+	require.NotContains(t, w.log.String(), "192.0.2.2", "nor does the log believe it")
 }
 
 // noReader notes that it was read.
