@@ -73,48 +73,32 @@ type bounds struct {
 	lookups    *authn.Turns    // of bearer tokens in the store
 	stopping   <-chan struct{} // closed when the server is to stop
 
-	mu       sync.Mutex
-	all      int
-	nameless map[string]int // calls by address
-	named    map[string]int // calls by who they are for
+	waiting *lobby
+
+	mu    sync.Mutex
+	named map[string]int // calls by who they are for
 }
 
 func newBounds(d *door.Door, p *paces, stopping <-chan struct{}) *bounds {
 	return &bounds{
 		door: d, wire: newPool(flightBytes), read: newPool(flightBytes), paces: p, lookups: authn.NewTurns(), stopping: stopping,
-		nameless: map[string]int{}, named: map[string]int{},
+		waiting: newLobby(stopping), named: map[string]int{},
 	}
 }
 
 // guard lets nothing of a call be read before it is known who calls, and no more of it than its method takes.
 func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	ctx := stream.Context()
-	raw, ok := grpc.ServerTransportStreamFromContext(ctx).(rawStream)
-	if !ok {
-		return fmt.Errorf("messages of %s cannot be read one by one", info.FullMethod)
+	s, err := boundedOf(stream, info, b.stopping)
+	if err != nil {
+		return err
 	}
-	s := &bounded{ServerStream: stream, raw: raw, single: !info.IsClientStream, stopping: b.stopping}
 	if isNameless(info.FullMethod) {
-		leave, err := b.enter(hostOf(ctx))
-		if err != nil {
-			return err
-		}
-		defer leave()
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		go func() {
-			select {
-			case <-b.stopping:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-		s.ctx, s.most, s.ends = ctx, limits.Nameless, b.stopping
-		return handle(of, s)
+		return b.waiting.serve(of, s, handle)
 	}
 	c, err := b.known(ctx)
 	if err != nil {
-		b.door.Refused(requested(ctx), "CALL", info.FullMethod, fail.KindOf(err))
+		b.door.Refused(requested(ctx), calling, info.FullMethod, fail.KindOf(err))
 		return &stranger{err}
 	}
 	who := string(c.tenant) // of calls and of the stream apart: each is as slow as itself
@@ -138,7 +122,10 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 }
 
 // isNameless says whether a call needs no credentials: health and reflection do not.
-func isNameless(method string) bool { return !strings.HasPrefix(method, "/universe.") }
+func isNameless(method string) bool { return strings.HasPrefix(method, "/grpc.") }
+
+// calling is what audit records have as the method of a call that was refused before the door.
+const calling = "CALL"
 
 // stranger is the error of a call of which it is not known who calls.
 type stranger struct{ error }
@@ -181,21 +168,54 @@ func hostOf(ctx context.Context) string {
 	return ""
 }
 
-// enter counts a call that needs no credentials, by its address. Unavailable when there are too many.
-func (b *bounds) enter(address string) (leave func(), err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.all >= maxNameless || b.nameless[address] >= maxNamelessOfOne {
+// lobby has the calls that need no credentials. Each keeps something in memory for as long as its caller likes.
+type lobby struct {
+	stopping <-chan struct{} // closed when the server is to stop, which ends them
+
+	mu  sync.Mutex
+	all int
+	of  map[string]int // by address
+}
+
+func newLobby(stopping <-chan struct{}) *lobby {
+	return &lobby{stopping: stopping, of: map[string]int{}}
+}
+
+// serve serves one of them until the server is to stop.
+func (l *lobby) serve(of any, s *bounded, handle grpc.StreamHandler) error {
+	leave, err := l.enter(hostOf(s.ServerStream.Context()))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, cancel := context.WithCancel(s.ServerStream.Context())
+	defer cancel()
+	go func() {
+		select {
+		case <-l.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	s.ctx, s.most, s.ends = ctx, limits.Nameless, l.stopping
+	return handle(of, s)
+}
+
+// enter counts a call by its address. Unavailable when there are too many.
+func (l *lobby) enter(address string) (leave func(), err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all >= maxNameless || l.of[address] >= maxNamelessOfOne {
 		return nil, fail.New(fail.Unavailable, "too many calls of nobody who is known at a time: try again later")
 	}
-	b.all++
-	b.nameless[address]++
+	l.all++
+	l.of[address]++
 	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.all--
-		if b.nameless[address]--; b.nameless[address] == 0 {
-			delete(b.nameless, address)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all--
+		if l.of[address]--; l.of[address] == 0 {
+			delete(l.of, address)
 		}
 	}, nil
 }
@@ -235,6 +255,15 @@ type bounded struct {
 	memory *memory // nil where messages are small
 	// stopping is closed when the server is to stop, and ends when nothing is to be read then: nil where who reads sees to that.
 	stopping, ends <-chan struct{}
+}
+
+// boundedOf is a stream of which nothing was read yet.
+func boundedOf(stream grpc.ServerStream, info *grpc.StreamServerInfo, stopping <-chan struct{}) (*bounded, error) {
+	raw, ok := grpc.ServerTransportStreamFromContext(stream.Context()).(rawStream)
+	if !ok {
+		return nil, fmt.Errorf("messages of %s cannot be read one by one", info.FullMethod)
+	}
+	return &bounded{ServerStream: stream, raw: raw, single: !info.IsClientStream, stopping: stopping}, nil
 }
 
 // Context implements grpc.ServerStream.

@@ -121,18 +121,18 @@ func TestCallsWithoutCredentialsAreCounted(t *testing.T) {
 	b := newBounds(nil, newPaces(0, nil), nil)
 	var leave []func()
 	for range maxNamelessOfOne {
-		l, err := b.enter("here")
+		l, err := b.waiting.enter("here")
 		require.NoError(t, err)
 		leave = append(leave, l)
 	}
-	_, err := b.enter("here")
+	_, err := b.waiting.enter("here")
 	require.ErrorContains(t, err, "too many")
 	for _, l := range leave {
 		l()
 	}
-	_, err = b.enter("here")
+	_, err = b.waiting.enter("here")
 	require.NoError(t, err)
-	require.Equal(t, 1, b.all)
+	require.Equal(t, 1, b.waiting.all)
 }
 
 // TestALeaseThatEndsWhileItIsTaken gives all back, whoever is first.

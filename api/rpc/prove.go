@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 	"crypto/rand"
-	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -12,6 +11,9 @@ import (
 
 	"github.com/drover-io/drover/internal/authn"
 	called "github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // The members of a call's metadata by which a proxy says for whom it asks. From whom they count is authn's matter.
@@ -20,21 +22,25 @@ const (
 	forwardedGroups = "x-forwarded-groups"
 )
 
-// proving finds out who calls, for the door.
-func proving(by authn.Prover) []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.ChainStreamInterceptor(func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-			if nameless(info.FullMethod) {
-				return handle(service, stream)
-			}
-			return handle(service, &proven{stream, by.Into(requested(stream.Context()), shownBy(stream.Context()))})
-		}),
-		grpc.ChainUnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			if nameless(info.FullMethod) {
-				return handle(ctx, request)
-			}
-			return handle(by.Into(requested(ctx), shownBy(ctx)), request)
-		}),
+// proving finds out who calls before anything of a call is read, for the door; who proves nothing is refused then. What needs no proof is bounded
+// by the address that it comes from.
+func proving(by authn.Prover, d *door.Door, stopping <-chan struct{}) grpc.StreamServerInterceptor {
+	waiting := newLobby(stopping)
+	return func(of any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+		s, err := boundedOf(stream, info, stopping)
+		if err != nil {
+			return err
+		}
+		if isNameless(info.FullMethod) {
+			return waiting.serve(of, s, handle)
+		}
+		ctx := by.Into(requested(stream.Context()), shownBy(stream.Context()))
+		if _, err := door.Who(ctx); err != nil {
+			d.Refused(ctx, calling, info.FullMethod, fail.KindOf(err))
+			return &stranger{err}
+		}
+		s.ctx, s.most = ctx, limits.GRPC
+		return handle(of, s)
 	}
 }
 
@@ -46,9 +52,6 @@ func requested(ctx context.Context) context.Context {
 	}
 	return called.WithRequest(ctx, r)
 }
-
-// nameless says whether a method asks nothing of the product.
-func nameless(method string) bool { return strings.HasPrefix(method, "/grpc.health.") }
 
 // proven is a stream in whose context it is who calls.
 type proven struct {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
@@ -64,4 +65,27 @@ func TestCallersAreKnown(t *testing.T) {
 	require.Equal(t, codes.Unauthenticated, status.Code(err), "%v", err)
 	require.ErrorContains(t, err, "revoked")
 	requireUnknown("revoked")
+}
+
+// TestStrangersHoldNothing: who proves nothing is refused before he has sent anything, and of calls that need no proof an address has a few.
+func TestStrangersHoldNothing(t *testing.T) {
+	nobody := func(context.Context, *authn.Shown) (*authn.Proof, error) { return nil, nil }
+	w := newWorldBy(t, nobody, 1, door.Identified)
+	for _, method := range []string{statusnotify.StatusNotify_StatusRegister_FullMethodName, statusnotify.StatusNotify_StatusDeregister_FullMethodName} {
+		s, err := w.to.NewStream(w.ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+		require.NoError(t, err)
+		err = s.RecvMsg(&statusnotify.StatusNotification{}) // without a message, and without its end
+		require.Equal(t, codes.Unauthenticated, status.Code(err), "%s: %v", method, err)
+	}
+	watch := func() error {
+		s, err := w.health.Watch(w.ctx, &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		_, err = s.Recv()
+		return err
+	}
+	for range 32 {
+		require.NoError(t, watch())
+	}
+	require.Equal(t, codes.Unavailable, status.Code(watch()), "one more")
+	w.stop() // none of them holds it up
 }

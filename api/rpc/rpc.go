@@ -42,9 +42,10 @@ const (
 // the drain time to end. Streams end with the hub behind the door, which must be closed by then. nil stands for a clean end.
 // Without TLS secured is nil; without a prover everybody is anonymous.
 func Serve(ctx context.Context, l net.Listener, secured *tls.Config, prove authn.Prover, d *door.Door, log *slog.Logger, drain time.Duration) error {
-	server := newServer(log, limits.GRPC, append(proving(prove), credentialsOf(secured)...)...)
-	statusnotify.RegisterStatusNotifyServer(server, newRegister(d))
-	return serve(ctx, connections.New(l, log, maxConnections, maxConnectionsOfOne), server, server, drain)
+	server := newServer(log, limits.GRPC, append(credentialsOf(secured), grpc.ChainStreamInterceptor(proving(prove, d, ctx.Done())))...)
+	by := asStreams{server}
+	statusnotify.RegisterStatusNotifyServer(by, newRegister(d))
+	return serve(ctx, connections.New(l, log, maxConnections, maxConnectionsOfOne), server, by, drain)
 }
 
 // credentialsOf are those of a server; none without TLS.
@@ -55,7 +56,7 @@ func credentialsOf(secured *tls.Config) []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.Creds(credentials.NewTLS(secured))}
 }
 
-// newServer makes a server that takes messages of a size.
+// newServer makes a server that takes messages of a size. All methods of its services are to be streams, see asStreams.
 func newServer(log *slog.Logger, size int, more ...grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append([]grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: policy.PingAfter, Timeout: policy.PingTime}),
@@ -68,12 +69,11 @@ func newServer(log *slog.Logger, size int, more ...grpc.ServerOption) *grpc.Serv
 		grpc.ReadBufferSize(readBuffers),
 		grpc.StaticStreamWindowSize(windowBytes),
 		grpc.StreamInterceptor(streams(log, new(sparse))),
-		grpc.UnaryInterceptor(calls(log)),
 	}, more...)...)
 }
 
 // serve is Serve for a server that has its services but for health, which is registered by a registrar of it.
-func serve(ctx context.Context, l net.Listener, server *grpc.Server, by grpc.ServiceRegistrar, drain time.Duration) error {
+func serve(ctx context.Context, l net.Listener, server *grpc.Server, by asStreams, drain time.Duration) error {
 	alive := health.NewServer()
 	grpc_health_v1.RegisterHealthServer(by, alive)
 	ended := make(chan error, 1)
@@ -130,15 +130,6 @@ func (s *sparse) next(now time.Time) (left int, ok bool) {
 	}
 	left, s.last, s.left = s.left, now, 0
 	return left, true
-}
-
-// calls is streams for calls with one answer.
-func calls(log *slog.Logger) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
-		begun := time.Now()
-		defer func() { err = ended(ctx, log, info.FullMethod, begun, recover(), err) }()
-		return handle(ctx, request)
-	}
 }
 
 // ended logs the end of a call and gives what its caller is told.

@@ -37,6 +37,7 @@ type world struct {
 	metrics  *prometheus.Registry
 	client   statusnotify.StatusNotifyClient
 	health   grpc_health_v1.HealthClient
+	to       *grpc.ClientConn
 	stop     func() // the server, in order
 	log      *lines
 }
@@ -79,6 +80,7 @@ func newWorldBy(t *testing.T, prove authn.Prover, resources int, steps ...door.S
 	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { connection.Close() })
+	w.to = connection
 	w.client, w.health = statusnotify.NewStatusNotifyClient(connection), grpc_health_v1.NewHealthClient(connection)
 	bounded, done := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(done)
