@@ -176,7 +176,7 @@ func (s *session) checkCluster(ctx context.Context, api *client.API, key domain.
 		}
 	} else {
 		s.sayCluster(c)
-		text, err := api.ExplainText(ctx, key)
+		text, err := s.explanation(ctx, api, key)
 		if err != nil {
 			return err
 		}

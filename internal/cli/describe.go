@@ -82,7 +82,7 @@ func (s *session) describeOne(ctx context.Context, api *client.API, n *domain.No
 	if !explained {
 		return nil
 	}
-	text, err := api.ExplainText(ctx, key)
+	text, err := s.explanation(ctx, api, key)
 	if fail.Is(err, fail.Forbidden) {
 		s.note("Where it stands may not be seen: %s", s.text(err))
 		return nil

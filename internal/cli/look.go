@@ -100,10 +100,7 @@ func healthText(h *service.GroupHealth) string {
 	if h == nil {
 		return "-"
 	}
-	all := 0
-	for _, n := range h.Counts {
-		all += n
-	}
+	all := sum(h.Counts)
 	text := fmt.Sprintf("%d/%d", h.Counts[status.Ready], all)
 	if !h.Ready && h.Counts[status.Ready] == all {
 		text += ", not heard"
@@ -335,7 +332,7 @@ func (s *session) tenants() *cobra.Command {
 				}
 				return p.value(s.Out, status)
 			}
-			text, err := api.ExplainText(c.Context(), key)
+			text, err := s.explanation(c.Context(), api, key)
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -66,12 +67,23 @@ func (s *session) status() *cobra.Command {
 		if *watch {
 			return s.watchStatus(ctx, api, key)
 		}
-		d, err := api.Status(ctx, key, whole)
+		asked := standingOf(key)
+		if *tree || !p.people() {
+			asked = whole
+		}
+		d, err := api.Status(ctx, key, asked)
 		if err != nil {
 			return err
 		}
 		if !p.people() {
 			return p.value(s.Out, d)
+		}
+		if *tree { // with why clusters wait, which a document of all resources does not say
+			why, err := api.Status(ctx, key, standingOf(key))
+			if err != nil {
+				return err
+			}
+			explained(d, why)
 		}
 		ready, err := api.Status(ctx, key, url.Values{"status": {"ready"}, "output": {"all"}})
 		if err != nil {
@@ -115,28 +127,51 @@ func (s *session) printStatus(key domain.Key, d, ready *status.Document, tree bo
 	if d.Status.Deleting() {
 		wanted = domain.ResourceDeleted
 	}
-	reported := readyOf(partsOf(ready))
+	reported := clustersIn(partsOf(ready))
 	t := newTable(s.Out, "APP", "CLUSTER", "CONNECTIVITY", strings.ToUpper(string(wanted)), "READY", "REASON")
 	for _, p := range parts {
 		for _, c := range p.clusters {
-			done, good, reason := 0, 0, or(c.LastError, c.Reason)
-			for _, r := range c.Resources {
-				if r.Status == wanted {
-					done++
-				}
-				said := reported[place(p.name, c, r)]
-				if said.Ready == status.Ready {
+			deployed, said := deployedOf(c), reported[spot(p.name, c)]
+			good, reason := 0, or(c.LastError, c.Reason, said.Reason)
+			for _, r := range said.Resources {
+				if r.Ready == status.Ready {
 					good++
 				}
-				if reason == "" {
-					reason = or(r.Message, r.Reason, said.Message, said.Reason)
-				}
+				reason = or(reason, r.Message, r.Reason)
 			}
-			of := fmt.Sprintf("/%d", len(c.Resources))
-			t.row(p.name, c.Provider+"+"+c.Name, dash(string(c.Connectivity)), fmt.Sprint(done)+of, fmt.Sprint(good)+of, reason)
+			t.row(p.name, c.Provider+"+"+c.Name, dash(string(c.Connectivity)), fmt.Sprintf("%d/%d", deployed[wanted], sum(deployed)),
+				fmt.Sprintf("%d/%d", good, len(said.Resources)), reason)
 		}
 	}
 	return t.flush()
+}
+
+// explained says in a document of its clusters what another one says of why they wait.
+func explained(d, why *status.Document) {
+	said := clustersIn(partsOf(why))
+	for _, p := range partsOf(d) {
+		for i := range p.clusters {
+			c := &p.clusters[i]
+			of := said[spot(p.name, *c)]
+			c.LastError, c.Reason = or(c.LastError, of.LastError), or(c.Reason, of.Reason)
+		}
+	}
+}
+
+// spot names a cluster of a part.
+func spot(part string, c status.DocumentCluster) string {
+	return part + "\x00" + c.Provider + "+" + c.Name
+}
+
+// clustersIn are the clusters of parts by spot.
+func clustersIn(parts []part) map[string]status.DocumentCluster {
+	found := map[string]status.DocumentCluster{}
+	for _, p := range parts {
+		for _, c := range p.clusters {
+			found[spot(p.name, c)] = c
+		}
+	}
+	return found
 }
 
 func by(who string) string {
@@ -207,7 +242,7 @@ func (s *session) printTree(parts, ready []part) error {
 func (s *session) watchStatus(ctx context.Context, api *client.API, key domain.Key) error {
 	p := s.picture()
 	show := func() error {
-		d, err := api.Status(ctx, key, whole)
+		d, err := api.Status(ctx, key, standingOf(key))
 		if err != nil {
 			return err
 		}
@@ -268,13 +303,26 @@ func (s *session) explains() *cobra.Command {
 			}
 			return p.value(s.Out, x)
 		}
-		text, err := api.ExplainText(ctx, key)
+		text, err := s.explanation(ctx, api, key)
 		if err != nil {
 			return err
 		}
 		_, err = fmt.Fprint(s.Out, text)
 		return err
 	})
+}
+
+// operationPath is an operation as the API says what can be done.
+var operationPath = regexp.MustCompile(`POST /v2/(\S+)/(approve|instantiate|apply|update|rollback|migrate|stop|terminate)\b`)
+
+// explanation is why something is not as it was asked to be, in words. What can be done is said by commands, where the API names its requests.
+func (s *session) explanation(ctx context.Context, api *client.API, key domain.Key) (string, error) {
+	text, err := api.ExplainText(ctx, key)
+	return operationPath.ReplaceAllStringFunc(text, func(request string) string {
+		m := operationPath.FindStringSubmatch(request)
+		op := strings.Replace(m[2], "apply", string(domain.OpInstantiate), 1) // of a cluster's network intents
+		return fmt.Sprintf("'%s %s %s'", s.Program, op, m[1])
+	}), err
 }
 
 // history is the command history.

@@ -25,7 +25,37 @@ const (
 var (
 	summary = url.Values{"output": {"summary"}}
 	whole   = url.Values{"output": {"all"}}
+	counts  = url.Values{"status": {"deployed"}, "output": {"counts"}}
 )
+
+// standingOf is what is asked to see how far an owner is: of a group counts by cluster, with what each waits for, as its resources may be
+// many thousands. Others have no such form.
+func standingOf(key domain.Key) url.Values {
+	if domain.OwnerNoun(key) == domain.DeploymentIntentGroups {
+		return counts
+	}
+	return whole
+}
+
+// deployedOf are the resources of a cluster by what was done.
+func deployedOf(c status.DocumentCluster) map[domain.ResourceState]int {
+	if c.Deployed != nil {
+		return c.Deployed
+	}
+	found := map[domain.ResourceState]int{}
+	for _, r := range c.Resources {
+		found[r.Status]++
+	}
+	return found
+}
+
+// sum adds up counts.
+func sum[K comparable](counts map[K]int) (all int) {
+	for _, n := range counts {
+		all += n
+	}
+	return all
+}
 
 // waits is the command wait.
 func (s *session) waits() *cobra.Command {
@@ -84,7 +114,7 @@ func (s *session) await(ctx context.Context, api *client.API, key domain.Key, op
 	var last *status.Document
 	for {
 		begun := time.Now()
-		d, err := api.Status(waiting, key, whole)
+		d, err := api.Status(waiting, key, standingOf(key))
 		switch {
 		case waiting.Err() != nil:
 			return s.overtime(ctx, api, key, last, timeout)
@@ -148,7 +178,7 @@ func ended(d *status.Document, op domain.Operation) (over bool, why string) {
 // otherwise says why an operation has ended otherwise than it was to.
 func (s *session) otherwise(ctx context.Context, api *client.API, key domain.Key, why string) error {
 	fmt.Fprintf(s.Err, "%s: %s\n", key, why)
-	if text, err := api.ExplainText(ctx, key); err == nil {
+	if text, err := s.explanation(ctx, api, key); err == nil {
 		fmt.Fprintf(s.Err, "%s", text)
 	}
 	return errSaid{exitFailed}
@@ -165,7 +195,7 @@ func (s *session) overtime(ctx context.Context, api *client.API, key domain.Key,
 		stands = fmt.Sprintf("it is %s", or(string(last.Status), string(last.States.State())))
 	}
 	fmt.Fprintf(s.Err, "%s: %s after %s, and goes on\n", key, stands, timeout)
-	if text, err := api.ExplainText(ctx, key); err == nil {
+	if text, err := s.explanation(ctx, api, key); err == nil {
 		fmt.Fprintf(s.Err, "%s", text)
 	}
 	return errSaid{exitTimeout}
@@ -200,7 +230,7 @@ func (s *session) awaitReady(ctx context.Context, api *client.API, key domain.Ke
 		if err := pause.For(waiting, waitLook); err != nil {
 			if errors.Is(err, context.DeadlineExceeded) {
 				fmt.Fprintf(s.Err, "%s is not ready after %s: %s\n", key, timeout, or(said, "the API has not said how it stands"))
-				if text, err := api.ExplainText(ctx, key); err == nil {
+				if text, err := s.explanation(ctx, api, key); err == nil {
 					fmt.Fprintf(s.Err, "%s", text)
 				}
 				return errSaid{exitTimeout}
@@ -318,12 +348,8 @@ func wantedOf(op domain.Operation) domain.ResourceState {
 func doneOf(d *status.Document, op domain.Operation) (done, all int) {
 	for _, p := range partsOf(d) {
 		for _, c := range p.clusters {
-			for _, r := range c.Resources {
-				all++
-				if r.Status == wantedOf(op) {
-					done++
-				}
-			}
+			of := deployedOf(c)
+			done, all = done+of[wantedOf(op)], all+sum(of)
 		}
 	}
 	return done, all
@@ -360,36 +386,38 @@ func progress(d *status.Document, op domain.Operation) []string {
 	for _, p := range parts {
 		var done, all int
 		var away, failed []string
+		gone, refused := "", "" // what the first of them has said last
 		for _, c := range p.clusters {
-			there, bad := 0, false
-			for _, r := range c.Resources {
-				if r.Status == wanted {
-					there++
-				}
-				bad = bad || r.Status == domain.ResourceFailed
-			}
-			name := c.Provider + "+" + c.Name
+			of := deployedOf(c)
+			there, name := of[wanted], c.Provider+"+"+c.Name
 			switch {
-			case bad:
-				failed = append(failed, name)
-			case c.Connectivity == domain.ConnectivityRetrying && there < len(c.Resources):
-				away = append(away, name)
+			case of[domain.ResourceFailed] > 0:
+				failed, refused = append(failed, name), or(refused, c.LastError)
+			case c.Connectivity == domain.ConnectivityRetrying && there < sum(of):
+				away, gone = append(away, name), or(gone, c.LastError)
 			}
-			done, all = done+there, all+len(c.Resources)
+			done, all = done+there, all+sum(of)
 		}
 		line := fmt.Sprintf("  %-*s  %d of %d %s on %s", width, printable(p.name), done, all, wanted, clustersOf(len(p.clusters)))
 		if len(away) > 0 {
-			line += fmt.Sprintf("; %s retried: %s", clustersOf(len(away)), few(away))
+			line += fmt.Sprintf("; %s retried: %s", clustersOf(len(away)), few(away)) + inParentheses(gone)
 		}
 		if why := waitingFor(p.clusters); why != "" && done < all {
 			line += "; waits: " + why
 		}
 		if len(failed) > 0 {
-			line += fmt.Sprintf("; %s failed: %s", clustersOf(len(failed)), few(failed))
+			line += fmt.Sprintf("; %s failed: %s", clustersOf(len(failed)), few(failed)) + inParentheses(refused)
 		}
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+func inParentheses(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + printable(text) + ")"
 }
 
 func clustersOf(n int) string { return counted(n, "cluster") }

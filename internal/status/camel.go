@@ -9,7 +9,7 @@ import (
 
 // camel is the form of EMCO 22.x, which the parameter status asks for. It has no state Retrying: such
 // resources are Pending and their cluster's connectivity says Retrying. Of its own Drover adds, in detail
-// only, lastError and reason to a cluster and message to a resource as the other form does.
+// only, lastError and reason to a cluster and message to a resource as the other form does; those of a cluster are in output=counts, too.
 //
 // Of what clusters report it knows no Unknown: what nobody has confirmed is NotReady, or NotPresent when it never was
 // reported. The members of camelReporter that EMCO does not have are there only when reports are not confirmed.

@@ -12,8 +12,8 @@ import (
 	"github.com/drover-io/drover/internal/status"
 )
 
-// TestCountsAreThoseOfTheResources: of each example the counts of each cluster are what its resources come to, and all else is as in the
-// document with resources; but for Retrying, which that form has no word for.
+// TestCountsAreThoseOfTheResources: of each example the counts of each cluster are what its resources come to, clusters say why they wait as
+// in detail, and all else is as in the document with resources; but for Retrying, which that form has no word for.
 func TestCountsAreThoseOfTheResources(t *testing.T) {
 	for _, query := range []string{"?status=deployed", "?status=ready"} {
 		for _, name := range slices.Sorted(maps.Keys(sources)) {
@@ -23,6 +23,11 @@ func TestCountsAreThoseOfTheResources(t *testing.T) {
 					return d
 				}
 				all, counts := read(query), read(query+"&output=counts")
+				detail := read(query + "&output=detail")
+				for i, c := range clustersOf(&detail) {
+					of := clustersOf(&all)[i]
+					of.LastError, of.Reason = c.LastError, c.Reason
+				}
 				for _, d := range []*status.Document{&all, &counts} {
 					for _, c := range clustersOf(d) {
 						summed(t, c, d == &counts, query == "?status=ready")

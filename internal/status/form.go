@@ -147,17 +147,21 @@ func doubted(d *view.Doubt) (stale bool, seen *time.Time, reason string) {
 	return d.Reported, lastSeen(d), d.Reason
 }
 
-// reason is shown in detail only.
+// why says whether a document says of clusters why they wait, and what they have said last: in detail, and with counts, a form of our own
+// that is for people.
+func (o Output) why() bool { return o == OutputDetail || o == OutputCounts }
+
+// reason is shown where a document says why.
 func reason(c *view.Cluster, o Output) string {
-	if o != OutputDetail {
+	if !o.why() {
 		return ""
 	}
 	return c.Reason
 }
 
-// lastError is shown in detail only.
+// lastError is shown where a document says why.
 func lastError(c *view.Cluster, o Output) string {
-	if o != OutputDetail {
+	if !o.why() {
 		return ""
 	}
 	return c.LastError
