@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/readiness"
@@ -89,6 +90,8 @@ type Lifecycle struct {
 	recent  recent
 	// contacts are those of groups that somebody watches, or asks for tables of.
 	contacts contacts
+	// told are the warnings of groups whose operation goes on, as they were read last. Who waits for an operation asks often.
+	told *lru.Cache[domain.Key, told]
 
 	// Rehearse plans what an instantiate of a group would do and does nothing; nil where nobody can. The error is why it
 	// would be refused, the warnings what else its user should know. See Approve and PreviewGroup.
@@ -100,9 +103,18 @@ type Lifecycle struct {
 	Masks bundle.Masker
 }
 
+// told are warnings, and when they were read.
+type told struct {
+	at       time.Time
+	warnings []string
+}
+
+// toldMost is of how many groups warnings are kept.
+const toldMost = 1000
+
 // NewLifecycle makes the lifecycle commands and queries.
 func NewLifecycle(store Store, records Records, heard Heard, engine Engine, now Clock) *Lifecycle {
-	return &Lifecycle{store: store, records: records, heard: heard, engine: engine, now: now, recall: newRecall()}
+	return &Lifecycle{store: store, records: records, heard: heard, engine: engine, now: now, recall: newRecall(), told: lru.New[domain.Key, told](toldMost)}
 }
 
 // Approve makes a group ready to be instantiated; the warnings say what of it will not hold, or is still missing, and which

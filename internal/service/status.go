@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/logicalcloud"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/stored"
 	"github.com/drover-io/drover/internal/view"
@@ -40,10 +41,15 @@ func (l *Lifecycle) Status(ctx context.Context, key domain.Key, parameters url.V
 
 // document gathers what a query of an owner asks for. What is asked of an owner that is not there is not looked at.
 func (l *Lifecycle) document(ctx context.Context, key domain.Key, ask func() (status.Query, error)) (d *StatusDocument, err error) {
-	var warnings []string
+	last, known := l.told.Get(key)
+	if known = known && l.now().Sub(last.at) < policy.Told; !known {
+		last.at = l.now()
+	}
 	var beside errgroup.Group // without a context of its own: the document reads with ctx when it is written
 	beside.Go(func() (err error) {
-		warnings, err = l.unenforced(ctx, key)
+		if !known {
+			last.warnings, err = l.unenforced(ctx, key)
+		}
 		return err
 	})
 	owner, err := l.owner(ctx, key)
@@ -56,7 +62,15 @@ func (l *Lifecycle) document(ctx context.Context, key domain.Key, ask func() (st
 	if err != nil {
 		return nil, err
 	}
-	d.source.Warnings = warnings
+	switch goesOn := d.source.Status.InProgress(); {
+	case goesOn && !known:
+		l.told.Add(key, last)
+	case known && !goesOn: // nothing is kept of who is not waited for
+		if last.warnings, err = l.unenforced(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	d.source.Warnings = last.warnings
 	return d, nil
 }
 
