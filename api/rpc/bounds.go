@@ -74,6 +74,7 @@ type bounds struct {
 	stopping   <-chan struct{} // closed when the server is to stop
 
 	waiting *lobby
+	trust   authn.Trust // in clients' certificates
 
 	mu    sync.Mutex
 	named map[string]int // calls by who they are for
@@ -136,11 +137,11 @@ func (s *stranger) Unwrap() error { return s.error }
 // known says who calls. Bearer tokens are looked for a few at a time, and of an address half of those: who sends what is none keeps
 // nobody else waiting.
 func (b *bounds) known(ctx context.Context) (*call, error) {
-	c, err := callOf(ctx)
+	c, err := callOf(ctx, b.trust)
 	if err != nil {
 		return nil, err
 	}
-	if c.speaker = (&service.Speaker{Until: c.until}); c.bearer == "" {
+	if c.speaker = (&service.Speaker{Until: c.until, Stands: c.stands}); c.bearer == "" {
 		return c, nil
 	}
 	leave, err := b.lookups.Take(ctx, hostOf(ctx))

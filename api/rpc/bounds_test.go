@@ -67,7 +67,7 @@ func newMetered(t *testing.T, step door.Step) (*grpc.ClientConn, *meter) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.ServeTenants(ctx, m, nil, door.New(door.Parts{}, step), slog.New(slog.DiscardHandler), time.Minute, 0)
+		ended <- rpc.ServeTenants(ctx, m, nil, nil, door.New(door.Parts{}, step), slog.New(slog.DiscardHandler), time.Minute, 0)
 	}()
 	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
@@ -165,7 +165,9 @@ func TestAStopDoesNotWaitForThoseWhoSayNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	closed := door.New(door.Parts{}, func(context.Context, *door.Request, door.Next) error { return nil })
-	go func() { ended <- rpc.ServeTenants(ctx, l, nil, closed, slog.New(slog.DiscardHandler), time.Hour, 0) }()
+	go func() {
+		ended <- rpc.ServeTenants(ctx, l, nil, nil, closed, slog.New(slog.DiscardHandler), time.Hour, 0)
+	}()
 	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer connection.Close()
@@ -224,7 +226,7 @@ func TestWhatAStrangerSendsIsNotRepeated(t *testing.T) {
 	go func() {
 		d := door.New(door.Parts{})
 		d.Record(trail)
-		ended <- rpc.ServeTenants(ctx, l, nil, d, slog.New(slog.NewTextHandler(log, nil)), time.Minute, 0)
+		ended <- rpc.ServeTenants(ctx, l, nil, nil, d, slog.New(slog.NewTextHandler(log, nil)), time.Minute, 0)
 	}()
 	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
@@ -26,10 +27,11 @@ import (
 )
 
 // ServeTenants serves the two services of universe.workload.v1, health and reflection, and nothing else. Without TLS whoever
-// reaches the listener may speak for all tenants. Of each tenant so many changes a second are read, 0 for all. It ends as Serve does; streams end by themselves when ctx does.
-func ServeTenants(ctx context.Context, l net.Listener, secured *tls.Config, d *door.Door, log *slog.Logger, drain time.Duration, rate int) error {
+// reaches the listener may speak for all tenants. A certificate counts as long as trust says so. Of each tenant so many changes a second are read, 0 for all. It ends as Serve does; streams end by themselves when ctx does.
+func ServeTenants(ctx context.Context, l net.Listener, secured *tls.Config, trust authn.Trust, d *door.Door, log *slog.Logger, drain time.Duration, rate int) error {
 	p := newPaces(rate, log)
 	b := newBounds(d, p, ctx.Done())
+	b.trust = trust
 	more := []grpc.ServerOption{
 		grpc.ChainStreamInterceptor(b.guard, traced), grpc.MaxConcurrentStreams(maxTenantStreams),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: policy.PingAfter, Timeout: policy.PingTime, MaxConnectionIdle: policy.CallsIdle}),
@@ -60,15 +62,16 @@ const authorization = "authorization"
 // call is for whom a call is, and by what.
 type call struct {
 	tenant  domain.Key
-	bearer  string    // the token that came with it, "" for none
-	until   time.Time // when the client's certificate expires, zero where none is needed
+	bearer  string       // the token that came with it, "" for none
+	stands  func() error // whether the client's certificate is still trusted, nil where none is needed
+	until   time.Time    // when the client's certificate expires, zero where none is needed
 	speaker *service.Speaker
 	memory  *memory
 }
 
 // callOf says for whom a call is. Invalid when the metadata do not say so in exactly one word; Forbidden when the client's
 // certificate is another tenant's; Unauthorized when it is nobody's. Whether there is such a tenant is not asked.
-func callOf(ctx context.Context) (*call, error) {
+func callOf(ctx context.Context, trust authn.Trust) (*call, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	values := md.Get(tenantHeader)
 	switch {
@@ -85,7 +88,7 @@ func callOf(ctx context.Context) (*call, error) {
 		c.bearer, err = bearerIn(sent)
 		return c, err
 	}
-	c.until, err = allowed(ctx, values[0])
+	c.until, c.stands, err = allowed(ctx, values[0], trust)
 	return c, err
 }
 
@@ -115,36 +118,32 @@ func bearerIn(values []string) (string, error) {
 
 // allowed says whether the client may speak for a tenant, and until when: by its certificate, where the connection has TLS. The
 // listener takes connections without TLS from this machine alone.
-func allowed(ctx context.Context, tenant string) (until time.Time, err error) {
+func allowed(ctx context.Context, tenant string, trust authn.Trust) (until time.Time, stands func() error, err error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
-		return until, fail.New(fail.Unauthorized, "the connection is not known")
+		return until, nil, fail.New(fail.Unauthorized, "the connection is not known")
 	}
 	secured, ok := p.AuthInfo.(credentials.TLSInfo)
 	if !ok {
-		return until, nil
+		return until, nil, nil
 	}
 	if len(secured.State.VerifiedChains) == 0 {
-		return until, fail.New(fail.Unauthorized, "a client certificate or a bearer token is required")
+		return until, nil, fail.New(fail.Unauthorized, "a client certificate or a bearer token is required")
 	}
 	chain := secured.State.VerifiedChains[0]
-	until = chain[0].NotAfter
-	for _, c := range chain {
-		if c.NotAfter.Before(until) {
-			until = c.NotAfter
-		}
-	}
+	until = authn.Expires(chain)
 	name := chain[0].Subject.CommonName
 	own, isTenant := strings.CutSuffix(name, tenantDomain)
 	switch {
 	case !time.Now().Before(until): // it was good when the connection was made
-		return until, fail.New(fail.Unauthorized, "the client certificate of %q has expired", name)
+		return until, nil, fail.New(fail.Unauthorized, "the client certificate of %q has expired", name)
 	case name == cloudAdmin, isTenant && own == tenant:
-		return until, nil
+		stands = func() error { return trust.Holds(chain) }
+		return until, stands, stands()
 	case isTenant:
-		return until, fail.New(fail.Forbidden, "the certificate of %q does not speak for tenant %q", name, tenant)
+		return until, nil, fail.New(fail.Forbidden, "the certificate of %q does not speak for tenant %q", name, tenant)
 	default:
-		return until, fail.New(fail.Unauthorized, "the certificate of %q speaks for no tenant: its common name must be <tenant>%s or %s", name, tenantDomain, cloudAdmin)
+		return until, nil, fail.New(fail.Unauthorized, "the certificate of %q speaks for no tenant: its common name must be <tenant>%s or %s", name, tenantDomain, cloudAdmin)
 	}
 }
 

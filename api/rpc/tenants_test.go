@@ -38,7 +38,7 @@ func tenantsBehind(t *testing.T, step door.Step) *grpc.ClientConn {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.ServeTenants(ctx, l, nil, closed, slog.New(slog.DiscardHandler), time.Minute, 0)
+		ended <- rpc.ServeTenants(ctx, l, nil, nil, closed, slog.New(slog.DiscardHandler), time.Minute, 0)
 	}()
 	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)

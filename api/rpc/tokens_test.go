@@ -69,12 +69,14 @@ func newSecured(t *testing.T) *secured {
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	files := config.ServerTLS{Cert: w.file("server.crt"), Key: w.file("server.key"), CA: w.file("ca.crt")}
 	shared := storetest.Config(t)
+	trust, err := files.Trust(log)
+	require.NoError(t, err)
 	serve := func(d *door.Door, s *tls.Config) string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
-		go func() { ended <- rpc.ServeTenants(ctx, l, s, d, log, time.Second, 0) }()
+		go func() { ended <- rpc.ServeTenants(ctx, l, s, trust, d, log, time.Second, 0) }()
 		t.Cleanup(func() {
 			cancel()
 			require.NoError(t, <-ended)
@@ -281,4 +283,30 @@ func TestStreamsEndWithWhoSpeaks(t *testing.T) {
 	require.NoError(t, stays.Send(updateOf(podOf("more"))))
 	_, err = stays.CloseAndRecv()
 	require.NoError(t, err)
+}
+
+// TestACAThatIsTakenAway: who has a certificate of it is nobody any more, on the connection that he has, and his stream ends.
+func TestACAThatIsTakenAway(t *testing.T) {
+	w := newSecured(t)
+	require.NoError(t, tenantcert.Tenant(w.folder, "a"))
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "tenant-id", "a"), time.Minute)
+	defer cancel()
+	connection := w.dial(w.addresses[0], "a")
+	s, err := universe.NewWorkloadServiceClient(connection).WorkloadStream(ctx)
+	require.NoError(t, err)
+	require.NoError(t, s.Send(syncOf(podOf("w"))))
+	rules := universe.NewWorkloadRuleServiceClient(connection)
+	_, err = rules.List(ctx, &universe.ListRequest{})
+	require.NoError(t, err)
+
+	other := t.TempDir()
+	require.NoError(t, tenantcert.Make(other))
+	ca, err := os.ReadFile(filepath.Join(other, "ca.crt"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(w.file("ca.crt"), ca, 0o600))
+	_, err = rules.List(ctx, &universe.ListRequest{})
+	require.Equal(t, codes.Unauthenticated, grpcstatus.Code(err), "%v", err)
+	require.ErrorContains(t, err, "not of a CA that is trusted any more")
+	err = s.RecvMsg(&universe.WorkloadStreamResponse{}) // within policy.StreamStands
+	require.Equal(t, codes.Unauthenticated, grpcstatus.Code(err), "%v", err)
 }

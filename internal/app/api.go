@@ -124,7 +124,10 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	if err := p.admit(ctx); err != nil {
 		return err
 	}
-	prove := p.prover()
+	prove, err := p.prover()
+	if err != nil {
+		return err
+	}
 	handler, err := api.New(api.Deps{
 		Door: entrance, Prove: prove, Login: p.login(),
 		Ready: p.ready(), Log: p.log, Installation: root.ID(), Metrics: registry, MaxBody: p.config.MaxBody,
@@ -202,11 +205,15 @@ func (p *Parts) serveTenants(ctx context.Context, entrance *door.Door) error {
 	if err != nil {
 		return fmt.Errorf("the tenants' services (--tenant-listen): %w", err)
 	}
+	trust, err := p.config.TenantTLS.Trust(p.log)
+	if err != nil {
+		return fmt.Errorf("the tenants' services (--tenant-listen): %w", err)
+	}
 	l, err := listen(ctx, p.config.TenantListen, "the tenants' services (--tenant-listen)")
 	if err != nil {
 		return err
 	}
-	return rpc.ServeTenants(ctx, l, secured, entrance, p.log, p.config.Drain, p.config.TenantRate)
+	return rpc.ServeTenants(ctx, l, secured, trust, entrance, p.log, p.config.Drain, p.config.TenantRate)
 }
 
 // looks are at statuses, and at tables.

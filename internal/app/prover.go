@@ -14,10 +14,14 @@ import (
 )
 
 // prover says who calls the API, as is configured.
-func (p *Parts) prover() authn.Prover {
+func (p *Parts) prover() (authn.Prover, error) {
 	if p.config.Auth == "off" {
 		p.log.Warn("nobody is asked who they are: whoever reaches the API on this machine may do everything", "setting", "--auth=off (DROVER_AUTH)")
-		return authn.Off
+		return authn.Off, nil
+	}
+	trust, err := p.config.TLS.Trust(p.log)
+	if err != nil {
+		return nil, err
 	}
 	chain := []authn.Prover{authn.Tokens{Store: p.store, Now: time.Now, Turns: authn.NewTurns()}.Prove}
 	if p.issuers != nil {
@@ -26,7 +30,7 @@ func (p *Parts) prover() authn.Prover {
 	if p.sessions != nil {
 		chain = append(chain, p.sessions.Prove)
 	}
-	return authn.Chain(append(chain, authn.Unread, authn.Certificates(subjects(p.config), p.config.TrustedProxies, time.Now))...)
+	return authn.Chain(append(chain, authn.Unread, authn.Certificates(subjects(p.config), p.config.TrustedProxies, time.Now, trust))...), nil
 }
 
 // subjects say who is who by a certificate.

@@ -133,7 +133,7 @@ func TestCertificates(t *testing.T) {
 			{Subject: pkix.Name{CommonName: name, Organization: groups}, NotAfter: now.Add(24 * time.Hour)}, {NotAfter: until},
 		}
 	}
-	p := authn.Chain(authn.Certificates(authn.Subjects{}, []string{"proxy"}, func() time.Time { return now }))
+	p := authn.Chain(authn.Certificates(authn.Subjects{}, []string{"proxy"}, func() time.Time { return now }, nil))
 	for name, c := range map[string]struct {
 		shown authn.Shown
 		want  caller.Identity
@@ -173,6 +173,24 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
+// TestACAThatWasTakenAway: who has come by it asks for nothing more, and what he has begun ends.
+func TestACAThatWasTakenAway(t *testing.T) {
+	gone := false
+	p := authn.Certificates(authn.Subjects{}, []string{"proxy"}, time.Now, func([]*x509.Certificate) bool { return !gone })
+	for _, name := range []string{"alice", "proxy"} {
+		gone = false
+		shown := &authn.Shown{Chain: []*x509.Certificate{{Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour)}}, User: []string{"bob"}}
+		proof, err := p(t.Context(), shown)
+		require.NoError(t, err)
+		require.NoError(t, proof.Still(t.Context()))
+		gone = true
+		require.True(t, fail.Is(proof.Still(t.Context()), fail.Unauthorized))
+		_, err = p(t.Context(), shown)
+		require.True(t, fail.Is(err, fail.Unauthorized), "%v", err)
+		require.ErrorContains(t, err, "is not of a CA that is trusted any more")
+	}
+}
+
 // TestSubjectsOfCertificates: a rule says which part of a certificate is the user, and which the groups. What the part does not have is nobody, whatever
 // else is in the certificate.
 func TestSubjectsOfCertificates(t *testing.T) {
@@ -205,7 +223,7 @@ func TestSubjectsOfCertificates(t *testing.T) {
 		"no common name":         {authn.Subjects{}, nameless, "", nil, "no common name"},
 		"a proxy is one by its common name, and names others as they are": {authn.Subjects{User: authn.FirstURI, Prefix: "cert:"}, proxy, "bob", nil, ""},
 	} {
-		p := authn.Chain(authn.Certificates(c.rule, []string{"proxy"}, func() time.Time { return now }))
+		p := authn.Chain(authn.Certificates(c.rule, []string{"proxy"}, func() time.Time { return now }, nil))
 		who, _, err := proved(t, p, &authn.Shown{Chain: []*x509.Certificate{c.shown}, User: []string{"bob"}})
 		if c.says != "" {
 			require.True(t, fail.Is(err, fail.Unauthorized), "%s: %v", name, err)

@@ -71,16 +71,38 @@ func (s Subjects) groups(c *x509.Certificate) (names []string) {
 	return names
 }
 
+// Trust says whether a chain is still one of a CA that clients may come by; nil where that never changes.
+type Trust func(chain []*x509.Certificate) bool
+
+// Holds refuses a chain whose CA was taken away since its connection was made.
+func (t Trust) Holds(chain []*x509.Certificate) error {
+	if t != nil && !t(chain) {
+		return fail.New(fail.Unauthorized, "the client certificate of %q is not of a CA that is trusted any more", chain[0].Subject.CommonName)
+	}
+	return nil
+}
+
+// look is Holds as what an identity stands on.
+func (t Trust) look(chain []*x509.Certificate) caller.Look {
+	if t == nil {
+		return nil
+	}
+	return func(context.Context) error { return t.Holds(chain) }
+}
+
 // Certificates tells callers by their client certificates, of which subjects says what is who. A certificate whose common name is one of proxies
 // speaks for whom the proxy names in X-Forwarded-User, and for nobody when it names nobody. From others that header says nothing.
-func Certificates(subjects Subjects, proxies []string, now func() time.Time) Prover {
+func Certificates(subjects Subjects, proxies []string, now func() time.Time, trust Trust) Prover {
 	return func(_ context.Context, s *Shown) (*Proof, error) {
 		if len(s.Chain) == 0 {
 			return nil, nil
 		}
-		until, common := expires(s.Chain), s.Chain[0].Subject.CommonName
+		until, common := Expires(s.Chain), s.Chain[0].Subject.CommonName
 		name, part := subjects.user(s.Chain[0])
 		proxy := slices.Contains(proxies, common)
+		if err := trust.Holds(s.Chain); err != nil {
+			return nil, err
+		}
 		switch {
 		case !now().Before(until): // it was good when the connection was made
 			return nil, fail.New(fail.Unauthorized, "the client certificate of %q has expired", cmp.Or(name, common))
@@ -89,18 +111,18 @@ func Certificates(subjects Subjects, proxies []string, now func() time.Time) Pro
 		case !proxy:
 			return &Proof{Identity: caller.Identity{
 				Kind: caller.User, Name: subjects.Prefix + name, Groups: subjects.groups(s.Chain[0]), By: "certificate of " + name, Expires: until,
-			}}, nil
+			}, Still: trust.look(s.Chain)}, nil
 		}
 		user, groups, err := forwarded(s)
 		if err != nil || user == "" {
 			return nil, err
 		}
-		return &Proof{Identity: caller.Identity{Kind: caller.User, Name: user, Groups: groups, By: "proxy " + common, Expires: until}}, nil
+		return &Proof{Identity: caller.Identity{Kind: caller.User, Name: user, Groups: groups, By: "proxy " + common, Expires: until}, Still: trust.look(s.Chain)}, nil
 	}
 }
 
-// expires is when the first certificate of a chain does.
-func expires(chain []*x509.Certificate) time.Time {
+// Expires is when the first certificate of a chain does.
+func Expires(chain []*x509.Certificate) time.Time {
 	until := chain[0].NotAfter
 	for _, c := range chain {
 		if c.NotAfter.Before(until) {

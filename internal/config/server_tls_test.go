@@ -1,7 +1,10 @@
 package config_test
 
 import (
+	"bytes"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"log/slog"
 	"net"
 	"os"
@@ -62,6 +65,95 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	require.NotEqual(t, first, serial())
 	_, err = shake(t, l.Addr().String(), tls.VersionTLS12)
 	require.Error(t, err)
+}
+
+// TestFilesThatAreBeingReplaced: a certificate or a CA that is cut off, and a key of another certificate, change nothing; files that are as long and as old
+// as those before, and a link that leads elsewhere, do.
+func TestFilesThatAreBeingReplaced(t *testing.T) {
+	at := t.TempDir()
+	in := func(folder, name string) string { return filepath.Join(at, folder, name) }
+	read := func(folder, name string) []byte {
+		t.Helper()
+		data, err := os.ReadFile(in(folder, name))
+		require.NoError(t, err)
+		return data
+	}
+	write := func(name string, data []byte) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(in("now", name), data, 0o600))
+	}
+	for _, folder := range []string{"first", "second"} {
+		require.NoError(t, tenantcert.Make(in(folder, "")))
+		require.NoError(t, tenantcert.Tenant(in(folder, ""), "a"))
+	}
+	require.NoError(t, os.Symlink("first", in("now", "")))
+	files := config.ServerTLS{Cert: in("now", "server.crt"), Key: in("now", "server.key"), CA: in("now", "ca.crt")}
+	c, err := files.Config(slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	trust, err := files.Trust(slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	certificate := func(text []byte) *x509.Certificate {
+		t.Helper()
+		block, _ := pem.Decode(text)
+		parsed, err := x509.ParseCertificate(block.Bytes)
+		require.NoError(t, err)
+		return parsed
+	}
+	serves := func(folder, why string) {
+		t.Helper()
+		now, err := c.GetConfigForClient(nil)
+		require.NoError(t, err)
+		require.Equal(t, certificate(read(folder, "server.crt")).Raw, now.Certificates[0].Certificate[0], why)
+	}
+	trusts := func(folder string) bool {
+		return trust([]*x509.Certificate{certificate(read(folder, "a.crt")), certificate(read(folder, "ca.crt"))})
+	}
+	serves("first", "as it is")
+	require.True(t, trusts("first"))
+	require.False(t, trusts("second"))
+
+	// As Kubernetes replaces what a volume shows: a link to another folder takes the place of the one before.
+	require.NoError(t, os.Symlink("second", in("next", "")))
+	require.NoError(t, os.Rename(in("next", ""), in("now", "")))
+	serves("second", "the link leads elsewhere")
+	require.True(t, trusts("second"))
+	require.False(t, trusts("first"), "its connections are nobody's")
+
+	first, firstCA := read("first", "server.crt"), read("first", "ca.crt")
+	second, secondCA, secondKey := read("second", "server.crt"), read("second", "ca.crt"), read("second", "server.key")
+	old := time.Now().Add(-time.Hour) // nothing is read again because it is young
+	for name, data := range map[string][]byte{"server.crt": append(bytes.Clone(second), first[:len(first)/2]...), "ca.crt": append(bytes.Clone(firstCA), secondCA[:len(secondCA)/2]...)} {
+		was := read("now", name)
+		write(name, data)
+		require.NoError(t, os.Chtimes(in("now", name), old, old))
+		now, err := c.GetConfigForClient(nil)
+		require.NoError(t, err)
+		require.Len(t, now.Certificates[0].Certificate, 1)
+		require.True(t, trusts("second"), "%s is cut off", name)
+		require.False(t, trusts("first"), "%s is cut off", name)
+		write(name, was)
+	}
+	write("server.key", read("first", "server.key"))
+	require.NoError(t, os.WriteFile(in("now", "server.crt"), second, 0o600))
+	now, err := c.GetConfigForClient(nil)
+	require.NoError(t, err)
+	require.Equal(t, certificate(second).Raw, now.Certificates[0].Certificate[0], "the key is another one's")
+	write("server.key", secondKey)
+
+	// Both CAs, then the second one alone, in a file that its times and its length do not tell from the one before.
+	both := append(bytes.Clone(firstCA), secondCA...)
+	alone := append(bytes.Repeat([]byte("\n"), len(firstCA)), secondCA...)
+	write("ca.crt", both)
+	require.True(t, trusts("first"))
+	info, err := os.Stat(in("now", "ca.crt"))
+	require.NoError(t, err)
+	write("ca.crt", alone)
+	require.NoError(t, os.Chtimes(in("now", "ca.crt"), info.ModTime(), info.ModTime()))
+	require.False(t, trusts("first"), "it was written just now, so it may have been written again")
+	require.True(t, trusts("second"))
+
+	_, err = config.ServerTLS{Cert: files.Cert, Key: files.Key, CA: files.Key}.Config(slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, files.Key+": there is no certificate in it")
 }
 
 // shake connects with a version at most, whatever the certificate is.

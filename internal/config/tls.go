@@ -1,11 +1,15 @@
 package config
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -58,23 +62,64 @@ func (f ServerTLS) Config(log *slog.Logger, protocols ...string) (*tls.Config, e
 	}, nil
 }
 
+// Trust says whether the chain of a client's certificate is still one of the CA's, which is read again as Config does it: a connection lasts
+// longer than that, and who has come by a CA that was taken away may ask for nothing more. nil where there is no CA.
+func (f ServerTLS) Trust(log *slog.Logger) (func(chain []*x509.Certificate) bool, error) {
+	if f.CA == "" {
+		return nil, nil
+	}
+	r := &reloaded{files: ServerTLS{CA: f.CA}, log: log}
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	return func(chain []*x509.Certificate) bool {
+		now := r.present()
+		if slices.ContainsFunc(r.authorities(), chain[len(chain)-1].Equal) {
+			return true
+		}
+		// A CA that was issued anew with the same key vouches for what the one before did.
+		between := x509.NewCertPool()
+		for _, c := range chain[1:] {
+			between.AddCert(c)
+		}
+		_, err := chain[0].Verify(x509.VerifyOptions{Roots: now.ClientCAs, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		return err == nil
+	}, nil
+}
+
 // reloaded has what was last read of the files.
 type reloaded struct {
 	files     ServerTLS
 	protocols []string
 	log       *slog.Logger
 
-	mu   sync.Mutex
-	seen [3]time.Time // when the files were changed
-	said string       // why they could not be read, when that was tried last
-	last *tls.Config
+	mu    sync.Mutex
+	seen  [3]seen
+	fresh bool   // a file was written just before it was read: it may be written again at what its file system calls the same time
+	said  string // why they could not be read, when that was tried last
+	last  *tls.Config
+	roots []*x509.Certificate // of the CA
 }
+
+// seen is what tells that a file is another one than before.
+type seen struct {
+	file    os.FileInfo
+	changed time.Time
+	size    int64
+}
+
+func (s seen) same(before seen) bool {
+	return s.changed.Equal(before.changed) && s.size == before.size && (s.file == nil) == (before.file == nil) && (s.file == nil || os.SameFile(s.file, before.file))
+}
+
+// settled is how old a file is that is not being written any more.
+const settled = 2 * time.Second
 
 // present is what the files say now, or said when they could last be read.
 func (r *reloaded) present() *tls.Config {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if seen, err := r.files.changed(); err != nil || seen != r.seen {
+	if now, err := r.files.changed(); err != nil || r.fresh || !same(now, r.seen) {
 		said := ""
 		if err := r.read(); err != nil {
 			said = err.Error()
@@ -87,40 +132,105 @@ func (r *reloaded) present() *tls.Config {
 	return r.last
 }
 
-func (f ServerTLS) changed() (seen [3]time.Time, err error) {
+// authorities are the certificates of the CA, as they were read last.
+func (r *reloaded) authorities() []*x509.Certificate {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.roots
+}
+
+func same(a, b [3]seen) bool {
+	for i := range a {
+		if !a[i].same(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f ServerTLS) changed() (found [3]seen, err error) {
 	for i, name := range []string{f.Cert, f.Key, f.CA} {
 		if name == "" {
 			continue
 		}
 		info, err := os.Stat(name)
 		if err != nil {
-			return seen, err
+			return found, err
 		}
-		seen[i] = info.ModTime()
+		found[i] = seen{info, info.ModTime(), info.Size()}
 	}
-	return seen, nil
+	return found, nil
 }
 
 func (r *reloaded) read() error {
-	seen, err := r.files.changed()
+	now, err := r.files.changed()
 	if err != nil {
 		return fmt.Errorf("read certificates: %w", err)
 	}
-	pair, err := tls.LoadX509KeyPair(r.files.Cert, r.files.Key)
-	if err != nil {
-		return fmt.Errorf("read certificate: %w", err)
+	c := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: r.protocols}
+	if r.files.Cert != "" {
+		text, err := os.ReadFile(r.files.Cert)
+		if err != nil {
+			return fmt.Errorf("read certificate: %w", err)
+		}
+		if _, err := certificatesIn(text); err != nil {
+			return fmt.Errorf("read certificate: %s: %w", r.files.Cert, err)
+		}
+		key, err := os.ReadFile(r.files.Key)
+		if err != nil {
+			return fmt.Errorf("read key: %w", err)
+		}
+		pair, err := tls.X509KeyPair(text, key)
+		if err != nil {
+			return fmt.Errorf("read certificate: %s and %s: %w", r.files.Cert, r.files.Key, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, NextProtos: r.protocols}
+	var roots []*x509.Certificate
 	if r.files.CA != "" {
-		pem, err := os.ReadFile(r.files.CA)
+		text, err := os.ReadFile(r.files.CA)
 		if err != nil {
 			return fmt.Errorf("read CA: %w", err)
 		}
+		if roots, err = certificatesIn(text); err != nil {
+			return fmt.Errorf("read CA: %s: %w", r.files.CA, err)
+		}
 		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
-		if !c.ClientCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("no certificate in %s", r.files.CA)
+		for _, root := range roots {
+			c.ClientCAs.AddCert(root)
 		}
 	}
-	r.seen, r.last = seen, c
+	r.fresh = false
+	for _, s := range now {
+		r.fresh = r.fresh || s.file != nil && time.Since(s.changed) < settled
+	}
+	r.seen, r.last, r.roots = now, c, roots
 	return nil
+}
+
+// certificatesIn are those of a file, all of them. Go's own readers leave out what they cannot read, such as the last one of a file that is
+// half written: without it clients know no way to the CA, or some of them are strangers.
+func certificatesIn(text []byte) (all []*x509.Certificate, err error) {
+	for {
+		block, rest := pem.Decode(text)
+		if block == nil {
+			break
+		}
+		text = rest
+		if block.Type != "CERTIFICATE" {
+			continue // such as the key, which may be in the same file
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", len(all)+1, err)
+		}
+		all = append(all, c)
+	}
+	if bytes.Contains(text, []byte("-----BEGIN")) {
+		return nil, fmt.Errorf("what follows %d certificates is none: it is cut off", len(all))
+	}
+	if len(all) == 0 {
+		return nil, errors.New("there is no certificate in it")
+	}
+	return all, nil
 }

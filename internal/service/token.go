@@ -83,6 +83,8 @@ func showToken(o domain.Object) { domain.ShowToken(o.(domain.Bearer)) }
 type Speaker struct {
 	// Until is when the certificate or the token expires, zero for never.
 	Until time.Time
+	// Stands says whether the CA of the certificate is still trusted: Unauthorized when it is not. nil where there is none.
+	Stands func() error
 	// token is the key of the token, "" for none, with its hash: another one may come to have its name.
 	token domain.Key
 	hash  []byte
@@ -121,6 +123,9 @@ func (m *Matcher) speaks(ctx context.Context, s *Speaker) error {
 	}
 	switch {
 	case s.Until.IsZero() || m.now().Before(s.Until):
+		if s.Stands != nil {
+			return s.Stands()
+		}
 		return nil
 	case s.token != "":
 		return authn.Expired()

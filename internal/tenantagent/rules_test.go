@@ -93,7 +93,7 @@ func (w *ruleWorld) serve() {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.ServeTenants(ctx, l, nil, door.New(door.Parts{Commands: documents, Documents: documents, Tenancy: m}), slog.New(slog.DiscardHandler), time.Minute, 0)
+		ended <- rpc.ServeTenants(ctx, l, nil, nil, door.New(door.Parts{Commands: documents, Documents: documents, Tenancy: m}), slog.New(slog.DiscardHandler), time.Minute, 0)
 	}()
 	w.stop = sync.OnceFunc(func() {
 		cancel()
