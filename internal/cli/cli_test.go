@@ -108,9 +108,12 @@ func TestLogin(t *testing.T) {
 	require.Contains(t, r.err, "does not accept the token")
 	require.NoFileExists(t, filepath.Join(w.env["XDG_CONFIG_HOME"], "drover", "config.yaml"))
 
+	w.env["DROVER_PROJECT"] = "of-this-shell"
 	r = w.feed("good\n", "login", url, "--name", "here", "-q")
 	require.Zero(t, r.code, r.err)
 	require.Empty(t, r.out+r.err)
+	require.NotContains(t, w.done("context", "list"), "of-this-shell")
+	delete(w.env, "DROVER_PROJECT")
 	info, err := os.Stat(filepath.Join(w.env["XDG_CONFIG_HOME"], "drover", "config.yaml"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())

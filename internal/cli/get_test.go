@@ -215,6 +215,10 @@ func TestCompletion(t *testing.T) {
 	}
 	require.Equal(t, 3, w.run("get", "operations", "--cluster", "edge99").code)
 	require.Equal(t, "demo\n:4\n", w.done("__complete", "get", "groups", "-p", ""))
+	w.env["DROVER_PROJECT"] = "another"
+	require.Equal(t, "demo\n:4\n", w.done("__complete", "get", "groups", "-p", ""), "whatever project is in use")
+	require.Equal(t, "projects/demo\n", w.done("get", "projects", "-o", "name"))
+	delete(w.env, "DROVER_PROJECT")
 	require.Equal(t, "json\nyaml\n:4\n", w.done("__complete", "status", "web", "-o", ""))
 	require.Equal(t, "table\nwide\nname\njson\nyaml\n:4\n", w.done("__complete", "get", "groups", "-o", ""))
 	require.Contains(t, w.done("__complete", "get", "operations", "--state", ""), "Running\n")

@@ -67,6 +67,14 @@ func (s *session) doLogin(ctx context.Context, f *loginFlags) error {
 		return err
 	}
 	x.Name = or(f.name, s.flags.context, x.Name, base.Hostname())
+	found, err := s.load()
+	if err != nil {
+		return err
+	}
+	x.Project = s.flags.project // that of the environment is of this shell alone
+	if kept := found.find(x.Name); kept != nil {
+		x.Project = or(x.Project, kept.Project)
+	}
 	x.ClientCertificate, x.ClientKey = s.flags.certificate, s.flags.key
 	x.forget()
 	if s.flags.token != "" || s.flags.tokenFile != "" {

@@ -59,7 +59,7 @@ func (s *session) choose(n *domain.Noun, name string, w *where) (*selection, err
 			return nil, err
 		}
 	}
-	if slices.Contains(all, "project") && x.fixed["project"] == "" && !w.all {
+	if n != domain.Projects && slices.Contains(all, "project") && x.fixed["project"] == "" && !w.all { // of projects themselves it says nothing
 		c, err := s.current()
 		if err != nil {
 			return nil, err
