@@ -21,8 +21,6 @@ type Collection struct {
 	// Beside are whole numbers of 64 bits that queries by ranges of _id ask for, and for nothing else of documents. One index has them
 	// beside _id, so that no document is read for them, however long it is.
 	Beside []string
-	// Part says that it is one of many of which a store that has little needs few.
-	Part bool
 }
 
 // Collections are all that a Store may ever write to, but for those of audit records, of which each day has one. Databases make a
@@ -46,7 +44,7 @@ func Collections() []Collection {
 	}
 	for _, name := range slices.Sorted(maps.Keys(divided)) {
 		for n := range divided[name] {
-			all = append(all, Collection{Name: partName(name, n), Part: divided[name] == partitions})
+			all = append(all, Collection{Name: partName(name, n)})
 		}
 	}
 	return all

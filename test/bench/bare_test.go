@@ -172,7 +172,7 @@ func (b *bare) cancelled(ctx context.Context, t testing.TB, in bareInput) time.D
 			}
 			for {
 				d, err := b.client.DescribeWorkflowExecution(ctx, fmt.Sprintf("%s/%d/%d", run.GetID(), i, n), "")
-				if err == nil && d.GetWorkflowExecutionInfo().GetHistoryLength() > 4 { // its first task is over
+				if err == nil && d.GetWorkflowExecutionInfo().GetHistoryLength() >= 4 { // its first task is over: begun, and the task scheduled, begun and completed
 					break
 				}
 				require.NoError(t, ctx.Err())

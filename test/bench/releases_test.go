@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 )
@@ -43,7 +46,16 @@ func releases(ctx context.Context, t *trial) {
 		if err := d.API.Run(ctx, d.GroupSteps(), nil); err != nil {
 			return err
 		}
-		return d.Do(ctx, "approve")
+		for { // approvals of a project wait for each other, and are refused where the machine is slow
+			err := d.Do(ctx, "approve")
+			var e *fail.Error
+			if !errors.As(err, &e) || e.RetryAfter == 0 {
+				return err
+			}
+			if err := pause.For(ctx, e.RetryAfter); err != nil {
+				return err
+			}
+		}
 	})
 	roots := func() time.Duration {
 		began := time.Now()
