@@ -121,6 +121,9 @@ func process(
 		if err != nil {
 			return wrongLine(err)
 		}
+		if err := app.CheckFiles(c); err != nil {
+			return err
+		}
 		log := app.Logger(c, stderr)
 		secured, err := c.TLS.Config(log, "http/1.1")
 		if err != nil {

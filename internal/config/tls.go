@@ -34,7 +34,7 @@ func (t Temporal) TLS() (*tls.Config, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("no certificate in %s", t.TLSCA)
+			return nil, fmt.Errorf("read CA of Temporal: no certificate in %s", t.TLSCA)
 		}
 	}
 	return c, nil

@@ -1,0 +1,42 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/tenantcert"
+)
+
+// TestAllThatIsWrongWithFilesIsSaidAtOnce: by the setting of each, with no database or Temporal to be waited for.
+func TestAllThatIsWrongWithFilesIsSaidAtOnce(t *testing.T) {
+	folder := t.TempDir()
+	require.NoError(t, tenantcert.Make(folder))
+	in := func(name string) string { return filepath.Join(folder, name) }
+	c := &config.Config{SecretKeys: "test:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", TLS: config.ServerTLS{Cert: in("server.crt"), Key: in("server.key"), CA: in("ca.crt")}}
+	c.TenantTLS = c.TLS
+	require.NoError(t, CheckFiles(c))
+	require.NoError(t, CheckFiles(&config.Config{}), "a process without any")
+
+	require.NoError(t, os.WriteFile(in("auth.yaml"), []byte("issuers: [{url: dex}]"), 0o600))
+	c.SecretKeys, c.AuthConfig = "test:short", in("auth.yaml")
+	c.TLS.Key, c.TLS.CA = in("admin.key"), in("admin.key")
+	c.TenantTLS.Cert, c.TenantTLS.CA = in("ca.key"), in("none")
+	c.Temporal.TLSCA = in("ca.key")
+	err := CheckFiles(c)
+	for _, says := range []string{
+		"--tls-cert (DROVER_TLS_CERT): read certificate: " + in("server.crt") + " and " + in("admin.key"),
+		"--client-ca (DROVER_CLIENT_CA): read CA: " + in("admin.key") + ": there is no certificate in it",
+		"--tenant-tls-cert (DROVER_TENANT_TLS_CERT): read certificate: " + in("ca.key"),
+		"--tenant-tls-ca (DROVER_TENANT_TLS_CA): read", in("none"),
+		"read CA of Temporal: no certificate in " + in("ca.key"),
+		"--secret-keys (DROVER_SECRET_KEYS): ",
+		"--auth-config: " + in("auth.yaml"), "issuers[0].audiences",
+	} {
+		require.ErrorContains(t, err, says)
+	}
+	require.NotContains(t, err.Error(), "test:short")
+}
