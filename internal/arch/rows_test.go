@@ -48,7 +48,7 @@ var layers = []layer{
 	{name: "tests", about: "what tests share; nothing else imports it", rows: []row{
 		{
 			pkg:  "kubetest",
-			ours: "built kube plan domain tempdir freeport fail",
+			ours: "built tether kube plan domain tempdir freeport fail",
 			libs: "github.com/google/go-cmp github.com/stretchr/testify k8s.io/apimachinery k8s.io/client-go " +
 				"sigs.k8s.io/yaml",
 			world: "context os os/exec syscall",
@@ -61,11 +61,11 @@ var layers = []layer{
 		},
 		{
 			pkg:   "mongotest",
-			ours:  "built tempdir",
+			ours:  "built tether tempdir",
 			libs:  "go.mongodb.org/mongo-driver",
 			world: "context net os os/exec syscall",
 		},
-		{pkg: "postgrestest", ours: "freeport", libs: "github.com/stretchr/testify", world: "os os/exec os/user syscall"},
+		{pkg: "postgrestest", ours: "tether freeport", libs: "github.com/stretchr/testify", world: "os os/exec os/user syscall"},
 		{pkg: "notify/notifytest", ours: "notify status view readiness plan domain", world: "context"},
 		{pkg: "service/servicetest", ours: "service operations explain view readiness domain fail", world: "context"},
 		{
@@ -75,8 +75,9 @@ var layers = []layer{
 			world: "os",
 		},
 		{pkg: "span/spantest", ours: "span", libs: "go.opentelemetry.io/otel"},
-		{pkg: "idptest", ours: "built", libs: "github.com/stretchr/testify", world: "context net/http net/http/cookiejar os os/exec syscall"},
+		{pkg: "idptest", ours: "built tether", libs: "github.com/stretchr/testify", world: "context net/http net/http/cookiejar os os/exec syscall"},
 		{pkg: "built", world: "os"},
+		{pkg: "tether", world: "os/exec syscall"},
 		{pkg: "idle"},
 	}},
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{

@@ -97,6 +97,7 @@ func (m *machine) read() (now time.Time, at time.Duration) {
 func (m *machine) work(ended <-chan struct{}, gone chan<- struct{}) {
 	defer close(gone)
 	runtime.LockOSThread() // the turns of the machine count, not those of the test's goroutines
+	defer runtime.UnlockOSThread()
 	for {
 		m.piece()
 		select {

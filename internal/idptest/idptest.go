@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/built"
+	"github.com/drover-io/drover/internal/tether"
 )
 
 // The client of the page, and that of the command.
@@ -53,10 +54,9 @@ type IdP struct {
 func Start(t testing.TB, args ...string) *IdP {
 	t.Helper()
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), built.Binary(t, "idp"), args...)
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	said, err := command.StdoutPipe()
 	require.NoError(t, err)
-	require.NoError(t, command.Start())
+	require.NoError(t, tether.Start(command, syscall.SIGKILL))
 	p := &IdP{t: t, process: command.Process}
 	ended := false
 	p.end = func() {

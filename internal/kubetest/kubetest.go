@@ -12,16 +12,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/tempdir"
+	"github.com/drover-io/drover/internal/tether"
 )
 
 // startTime bounds the start of the local cluster.
@@ -88,19 +89,13 @@ func start(path string) error {
 	const name = "test"
 	cmd := exec.CommandContext(context.Background(), path, "up", "--data-dir", dir, "--cluster", name, "--port-base", strconv.Itoa(freeport.Block(ports)[0]),
 		"--components", components, "--no-nodes", "--timeout", startTime.String())
-	dieWithParent(cmd)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt from the keyboard does not reach it before the tests
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
 	}
 	cmd.Stderr = cmd.Stdout
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for ever: the death of the thread that starts the process is that of its parent
-		started <- cmd.Start()
-		select {}
-	}()
-	if err := <-started; err != nil {
+	if err := tether.Start(cmd, syscall.SIGTERM); err != nil {
 		return err
 	}
 	local.cluster = cmd

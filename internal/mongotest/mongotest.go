@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/tempdir"
+	"github.com/drover-io/drover/internal/tether"
 )
 
 // Environment of the tests.
@@ -94,18 +94,11 @@ func start(path string) (uri string, err error) {
 	}
 	cmd := exec.CommandContext(context.Background(), path, "mongo", "--dir", dir, "--port", "0", "--log-level", "error")
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return "", err
 	}
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for ever: it is the death of the starting thread that kills the process
-		started <- cmd.Start()
-		select {}
-	}()
-	if err := <-started; err != nil {
+	if err := tether.Start(cmd, syscall.SIGKILL); err != nil {
 		return "", err
 	}
 	ready := make(chan string)

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/freeport"
+	"github.com/drover-io/drover/internal/tether"
 )
 
 // deadline bounds the start and the end of a server.
@@ -40,7 +40,7 @@ func Start(t testing.TB) *Server {
 	dir, err := os.MkdirTemp("", "drover-postgres") //nolint:usetesting // into the test's own no other user may look
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	attributes := &syscall.SysProcAttr{}
 	if os.Getuid() == 0 { // as whom it refuses to run
 		attributes.Credential = postgres(t)
 		require.NoError(t, os.Chown(dir, int(attributes.Credential.Uid), int(attributes.Credential.Gid)))
@@ -74,16 +74,10 @@ func launch(t testing.TB, cmd *exec.Cmd) (ended chan struct{}) {
 	log, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	ended = make(chan struct{})
-	started, ready := make(chan error, 1), make(chan string, 1)
+	ready := make(chan string, 1)
+	require.NoError(t, tether.Start(cmd, syscall.SIGKILL))
 	go func() {
-		runtime.LockOSThread() // for as long as it runs: the death of the thread that starts a process kills it
-		defer runtime.UnlockOSThread()
 		defer close(ended)
-		if err := cmd.Start(); err != nil {
-			started <- err
-			return
-		}
-		started <- nil
 		var said strings.Builder
 		for lines := bufio.NewScanner(log); lines.Scan(); {
 			fmt.Fprintln(&said, lines.Text())
@@ -97,7 +91,6 @@ func launch(t testing.TB, cmd *exec.Cmd) (ended chan struct{}) {
 		default: // it was ready
 		}
 	}()
-	require.NoError(t, <-started)
 	select {
 	case failure := <-ready:
 		require.Empty(t, failure)

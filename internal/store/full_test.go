@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
+	"github.com/drover-io/drover/internal/tether"
 )
 
 // TestAFullDisk fills a small one, for which it must be allowed to mount.
@@ -30,10 +31,9 @@ func TestAFullDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 	server := exec.CommandContext(t.Context(), built.Binary(t, "drover-local"), "mongo", "--dir", filepath.Join(dir, "documents"), "--port", "0", "--log-level", "error")
-	server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	said, err := server.StdoutPipe()
 	require.NoError(t, err)
-	require.NoError(t, server.Start())
+	require.NoError(t, tether.Start(server, syscall.SIGKILL))
 	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
 	line, err := bufio.NewReader(said).ReadString('\n')
 	require.NoError(t, err)

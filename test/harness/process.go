@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/tether"
 )
 
 // Process is a running program.
@@ -40,34 +41,20 @@ func Start(t testing.TB, name, ready string, env []string, path string, args ...
 func start(name, ready string, env []string, path string, args ...string) (*Process, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	return launch(name, ready, cmd)
-}
-
-// launch is start for a command with SysProcAttr.
-func launch(name, ready string, cmd *exec.Cmd) (*Process, error) {
 	p := &Process{name: name, cmd: cmd, done: make(chan struct{}), log: &tail{}}
-	p.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	p.cmd.Stderr = p.log
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	started, lines := make(chan error, 1), make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // the death of the thread that starts a process kills it too
-		err := p.cmd.Start()
-		started <- err
-		if err != nil {
-			return
-		}
-		_ = p.cmd.Wait()
-		close(p.done)
-		runtime.UnlockOSThread()
-	}()
-	if err := <-started; err != nil {
+	lines := make(chan struct{})
+	if err := tether.Start(p.cmd, syscall.SIGKILL); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.done)
+	}()
 	go func() {
 		scanner, said := bufio.NewScanner(out), false
 		for scanner.Scan() {
