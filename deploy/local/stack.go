@@ -177,7 +177,8 @@ func (k *stack) startServers(ctx context.Context, log *slog.Logger, say func(str
 	k.uiURL = server.UIURL()
 	say("Temporal         %s, Web UI %s", server.Addr(), k.uiURL)
 	db, err := ferret.Start(ctx, ferret.Config{
-		Dir: filepath.Join(k.data, "documents"), Database: "drover", Collections: collections(), Beside: store.Beside(), Port: k.mongoPort, Logger: log,
+		Dir: filepath.Join(k.data, "documents"), Database: "drover", Collections: collections(), Beside: store.Beside(), Texts: store.Texts(),
+		Port: k.mongoPort, Logger: log,
 	})
 	if err != nil {
 		return err

@@ -53,6 +53,10 @@ func Collections() []Collection {
 // Beside are the members that a Collection may have beside _id in an index.
 func Beside() []string { return []string{sizeMember, uploadedMember} }
 
+// Texts are the indexed members that are texts wherever there are such members, and by each of which alone queries ask. (Those of
+// references are lists, those of expiry times.)
+func Texts() []string { return []string{"parent", "owner", "status", "tenant"} }
+
 // EnsureIndexes makes the indexes of Collections. Doing it again changes nothing.
 func (s *Store) EnsureIndexes(ctx context.Context) error {
 	for _, c := range Collections() {

@@ -51,6 +51,9 @@ type Config struct {
 	// Beside are members of documents that are whole numbers of 64 bits wherever there are such members, and that collections of any database
 	// may have indexes for, after _id: a find below a prefix that wants no other members is answered from such an index.
 	Beside []string
+	// Texts are members of documents that are texts, and neither lists nor anything else, wherever there are such members, and that have an
+	// index of their own: a find by one of them reads no other documents.
+	Texts []string
 	// Port serves the wire protocol on 127.0.0.1. 0 means a free port.
 	Port int
 	// Logger receives warnings and errors about the database; nil means to
@@ -83,7 +86,7 @@ func Start(ctx context.Context, c Config) (_ *DB, err error) {
 	}
 	x := newIndexes(dir)
 	if len(c.Collections) > 0 {
-		indexed, err := prepare(ctx, dir, c.Database, c.Collections)
+		indexed, err := prepare(ctx, dir, c.Database, c.Collections, c.Texts)
 		if err != nil {
 			return nil, fmt.Errorf("make the collections of %s: %w", c.Database, err)
 		}
@@ -98,7 +101,7 @@ func Start(ctx context.Context, c Config) (_ *DB, err error) {
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	db.front = newFront(listener, backend, x, newLookups(dir), c.Beside, c.Logger)
+	db.front = newFront(listener, backend, x, newLookups(dir, c.Texts), c.Beside, c.Logger)
 	return db, nil
 }
 

@@ -28,6 +28,7 @@ import (
 //     other command that changes documents is let through meanwhile.
 //   - A find of _ids between "prefix/" and "prefix0", or of some _ids: which there are is read from SQLite's index, and the documents one
 //     by one, when they are few in comparison to all.
+//   - A find by a member that is a text (Config.Texts), of one text, of some, or of others than some: likewise, from the member's index.
 //   - A find below a prefix that wants nothing but ids, and numbers that an index has beside them (Config.Beside): the index has it all,
 //     and no document is read.
 //
@@ -472,10 +473,11 @@ type lookups struct {
 	mu     sync.Mutex
 	files  map[string]*sql.DB // by database
 	tables map[string]string  // by database.collection
+	texts  []string           // members that are texts, see Config
 }
 
-func newLookups(dir string) *lookups {
-	return &lookups{dir: dir, files: map[string]*sql.DB{}, tables: map[string]string{}}
+func newLookups(dir string, texts []string) *lookups {
+	return &lookups{dir: dir, files: map[string]*sql.DB{}, tables: map[string]string{}, texts: texts}
 }
 
 // forget is for when a collection may have been dropped, and for the end.
@@ -493,7 +495,8 @@ func (l *lookups) forget() (err error) {
 // ids are those, sorted, that a filter selects; false when it is of another kind, selects many, or SQLite does not know.
 func (l *lookups) ids(ctx context.Context, database, collection string, filter bson.Raw) ([]string, bool) {
 	prefix, among, ok := wanted(filter)
-	if !ok {
+	by, byText := l.wantedBy(filter)
+	if !ok && !byText {
 		return nil, false
 	}
 	file, table, err := l.table(ctx, database, collection)
@@ -508,24 +511,90 @@ func (l *lookups) ids(ctx context.Context, database, collection string, filter b
 	if among != nil {
 		return among, len(among) <= most
 	}
-	found, err := file.QueryContext(ctx, fmt.Sprintf(`SELECT %s FROM %q WHERE %[1]s > ? AND %[1]s < ? LIMIT ?`, idColumn, table),
-		`"`+prefix+`/`, `"`+prefix+`0`, most+2) // with what is left out below, one more than may be
+	if byText {
+		return textsOf(ctx, file, byTextQuery(table, by), append(by.texts, most+1), most)
+	}
+	// With what is left out below, one more than may be.
+	ids, ok := textsOf(ctx, file, fmt.Sprintf(`SELECT %s FROM %q WHERE %[1]s > ? AND %[1]s < ? LIMIT ?`, idColumn, table),
+		[]any{`"` + prefix + `/`, `"` + prefix + `0`, most + 2}, most+1)
+	if !ok {
+		return nil, false
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return id == prefix+"/" })
+	return ids, len(ids) <= most
+}
+
+// textsOf are the texts, sorted, that a query finds as JSON; false when there are more, or others than texts.
+func textsOf(ctx context.Context, file *sql.DB, query string, arguments []any, most int) ([]string, bool) {
+	found, err := file.QueryContext(ctx, query, arguments...)
 	if err != nil {
 		return nil, false
 	}
 	defer found.Close()
-	ids := []string{}
+	texts := []string{}
 	for found.Next() {
-		var text, id string
-		if found.Scan(&text) != nil || json.Unmarshal([]byte(text), &id) != nil {
+		var spelled, text string
+		if found.Scan(&spelled) != nil || json.Unmarshal([]byte(spelled), &text) != nil {
 			return nil, false
 		}
-		if id != prefix+"/" {
-			ids = append(ids, id)
+		texts = append(texts, text)
+	}
+	slices.Sort(texts)
+	return texts, found.Err() == nil && len(texts) <= most
+}
+
+// byText is a filter that wants a member to be one of some texts, or none of them, or not there.
+type byText struct {
+	member string
+	none   bool
+	texts  []any // as JSON spells them
+}
+
+// wantedBy is what a filter wants of one member that is a text; false when it wants something else.
+func (l *lookups) wantedBy(filter bson.Raw) (by byText, ok bool) {
+	elements, err := filter.Elements()
+	if err != nil || len(elements) != 1 || !slices.Contains(l.texts, elements[0].Key()) {
+		return by, false
+	}
+	by.member = elements[0].Key()
+	values := []bson.RawValue{elements[0].Value()}
+	if condition, ok := values[0].DocumentOK(); ok {
+		operators, err := condition.Elements()
+		if err != nil || len(operators) != 1 || operators[0].Key() != "$in" && operators[0].Key() != "$nin" {
+			return by, false
+		}
+		by.none = operators[0].Key() == "$nin"
+		array, ok := operators[0].Value().ArrayOK()
+		if !ok {
+			return by, false
+		}
+		if values, err = array.Values(); err != nil || len(values) > maxIDs {
+			return by, false
 		}
 	}
-	slices.Sort(ids)
-	return ids, found.Err() == nil && len(ids) <= most
+	for _, v := range values {
+		text, ok := v.StringValueOK()
+		if !ok {
+			return by, false
+		}
+		spelled, err := json.Marshal(text)
+		if err != nil || string(spelled) != `"`+text+`"` { // as above
+			return by, false
+		}
+		by.texts = append(by.texts, string(spelled))
+	}
+	return by, true
+}
+
+// byTextQuery asks for _ids by a member. Its expression is spelled as that of the index: else SQLite reads documents.
+func byTextQuery(table string, by byText) string {
+	column := indexColumns([]string{by.member})[0]
+	marks := strings.TrimSuffix(strings.Repeat("?, ", len(by.texts)), ", ")
+	condition := fmt.Sprintf(`%s IN (%s)`, column, marks)
+	if by.none {
+		condition = fmt.Sprintf(`(%s NOT IN (%s) OR %[1]s IS NULL)`, column, marks)
+	}
+	return fmt.Sprintf(`SELECT %s FROM %q WHERE %s LIMIT ?`, idColumn, table, condition)
 }
 
 // mostBeside bounds what is answered from an index in one message, and elementHead what stands before each document in it.

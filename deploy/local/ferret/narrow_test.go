@@ -167,6 +167,121 @@ func TestFindsOfSomeIDs(t *testing.T) {
 	same("made anew", ids(below("q")), []string{"q/new"})
 }
 
+// TestFindsByTexts: whether few or many are found, they are what FerretDB would find, in the same order.
+func TestFindsByTexts(t *testing.T) {
+	parents := []string{"p", "q", "<q>", "p/q", "", "Ä", "p\"q", "p q"}
+	documents := []any{bson.M{"_id": "x/none"}, bson.M{"_id": "x/null", "of": nil}, bson.M{"_id": "x/number", "of": 1}, bson.M{"_id": "x/object", "of": bson.M{"p": 1}}}
+	for i, p := range parents {
+		for n := range i + 1 {
+			documents = append(documents, bson.M{"_id": fmt.Sprintf("%c/%d", 'z'-i, n), "of": p, "other": p, "n": n})
+		}
+	}
+	for n := range 1000 {
+		documents = append(documents, bson.M{"_id": fmt.Sprintf("many/%04d", n), "of": "many", "other": "many"})
+	}
+	put := func(t *testing.T, c *mongo.Collection) {
+		t.Helper()
+		if _, err := c.InsertMany(t.Context(), documents); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plain := collection(t)
+	put(t, plain)
+	for name, config := range map[string]ferret.Config{
+		"a collection of the start":  {Database: "test", Collections: []ferret.Collection{{Name: "documents", Indexes: []string{"of"}}}},
+		"one that a client has made": {},
+		"one without an index":       {Database: "test", Collections: []ferret.Collection{{Name: "documents"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config.Dir, config.Texts = t.TempDir(), []string{"of"}
+			c := connect(t, start(t, config).URI()).Database("test").Collection("documents")
+			if config.Collections == nil {
+				if _, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "of", Value: 1}}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(t, c)
+			filters := []bson.D{
+				{{Key: "of", Value: "none"}}, {{Key: "of", Value: "many"}}, {{Key: "of", Value: 1}}, {{Key: "of", Value: nil}}, {{Key: "other", Value: "p"}},
+				{{Key: "of", Value: "p"}, {Key: "n", Value: 0}}, {{Key: "of", Value: bson.M{"$gt": "p"}}}, {{Key: "of", Value: bson.M{"$in": bson.A{"p", "<q>", "p", "none"}}}},
+				{{Key: "of", Value: bson.M{"$in": bson.A{"p", 1}}}}, {{Key: "of", Value: bson.M{"$in": bson.A{}}}}, {{Key: "of", Value: bson.M{"$nin": bson.A{"many", "Ä"}}}},
+				{{Key: "of", Value: bson.M{"$nin": bson.A{"p"}}}}, {{Key: "of", Value: bson.M{"$in": bson.A{"p"}, "$nin": bson.A{"q"}}}},
+			}
+			for _, p := range parents {
+				filters = append(filters, bson.D{{Key: "of", Value: p}})
+			}
+			for _, filter := range filters {
+				for _, with := range []options.Lister[options.FindOptions]{options.Find(), options.Find().SetLimit(2), options.Find().SetProjection(bson.M{"n": 1, "_id": 0})} {
+					sorted := options.Find().SetSort(bson.M{"_id": 1})
+					if got, want := mustFind(t, c, filter, with, sorted), mustFind(t, plain, filter, with, sorted); !reflect.DeepEqual(got, want) {
+						t.Errorf("%v: %v, not %v", filter, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestFindsByTextsUseTheIndex whether it was made at the start or by a client.
+func TestFindsByTextsUseTheIndex(t *testing.T) {
+	for name, at := range map[string]ferret.Config{
+		"a collection of the start":         {Database: "test", Collections: []ferret.Collection{{Name: "documents", Indexes: []string{"of"}}}},
+		"one that a client has made":        {},
+		"one that an older server has made": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at.Dir, at.Texts = t.TempDir(), []string{"of"}
+			if name == "one that an older server has made" {
+				at.Database, at.Collections = "test", []ferret.Collection{{Name: "documents", Indexes: []string{"of"}}}
+				older := at
+				older.Texts = nil
+				db, err := ferret.Start(t.Context(), older)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := db.Stop(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := connect(t, start(t, at).URI()).Database("test").Collection("documents")
+			if _, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "of", Value: 1}}}); err != nil {
+				t.Fatal(err)
+			}
+			db, err := sql.Open("sqlite", "file:"+filepath.Join(at.Dir, "test.sqlite")+"?mode=ro")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			var table string
+			if err := db.QueryRowContext(t.Context(), "SELECT table_name FROM _ferretdb_collections").Scan(&table); err != nil {
+				t.Fatal(err)
+			}
+			plan := func(member string, none bool) (text string) {
+				rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+ferret.ByTextQuery(table, member, none, "a", "b"), `"a"`, `"b"`, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer rows.Close()
+				for rows.Next() {
+					var detail string
+					var rest any
+					if err := rows.Scan(&rest, &rest, &rest, &detail); err != nil {
+						t.Fatal(err)
+					}
+					text += detail + "\n"
+				}
+				return text
+			}
+			if got := plan("of", false); !strings.Contains(got, "SEARCH") || !strings.Contains(got, "of_1") {
+				t.Errorf("of one of some: %s", got)
+			}
+			if got := plan("other", false); strings.Contains(got, "SEARCH") {
+				t.Errorf("what has no index: %s", got)
+			}
+		})
+	}
+}
+
 // TestNumbersBesideIDs are answered from an index, and are what FerretDB would answer.
 func TestNumbersBesideIDs(t *testing.T) {
 	for name, config := range map[string]ferret.Config{

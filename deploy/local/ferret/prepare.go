@@ -10,14 +10,15 @@ import (
 	"fmt"
 	"hash/fnv"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // Collection is one that Start makes.
 type Collection struct {
 	Name string
-	// Indexes are members that clients ask for indexes on, beside that on _id. Nothing is made for them: FerretDB says that there
-	// are such indexes, and asks SQLite for nothing but _id.
+	// Indexes are members that clients ask for indexes on, beside that on _id. FerretDB says that there are such indexes, and asks SQLite for
+	// nothing but _id: only those of texts are made (see Config.Texts).
 	Indexes []string
 	// Beside are members that an index has beside _id (see Config.Beside).
 	Beside []string
@@ -28,8 +29,8 @@ type Collection struct {
 //
 // FerretDB makes a collection by itself when something is put into it: in five statements, while nobody else gets anything.
 // After each of them every connection reads the names of all tables and indexes anew. Where much is new at the same time,
-// that takes seconds. Here all are made in one transaction, each with one index and not two (see indexes).
-func prepare(ctx context.Context, dir, database string, collections []Collection) (indexed map[string]bool, err error) {
+// that takes seconds. Here all are made in one transaction, each with one index on _id and not two (see indexes).
+func prepare(ctx context.Context, dir, database string, collections []Collection, texts []string) (indexed map[string]bool, err error) {
 	db, err := sql.Open("sqlite", sqliteURL(filepath.Join(dir, database+".sqlite")))
 	if err != nil {
 		return nil, err
@@ -58,6 +59,9 @@ func prepare(ctx context.Context, dir, database string, collections []Collection
 			return nil, fmt.Errorf("make collection %s: %w", c.Name, err)
 		}
 	}
+	if err := indexTexts(ctx, tx, collections, texts); err != nil {
+		return nil, err
+	}
 	indexed, err = namesIn(ctx, tx, `SELECT name FROM _ferretdb_collections WHERE table_name IN (`+usable+`)`, idColumn)
 	if err != nil {
 		return nil, err
@@ -80,6 +84,26 @@ func namesIn(ctx context.Context, tx *sql.Tx, query string, args ...any) (names 
 		names[name] = true
 	}
 	return names, rows.Err()
+}
+
+// indexTexts makes the indexes of texts that are not there, under the names that FerretDB gives them.
+func indexTexts(ctx context.Context, tx *sql.Tx, collections []Collection, texts []string) error {
+	for _, c := range collections {
+		for _, member := range c.Indexes {
+			if !slices.Contains(texts, member) {
+				continue
+			}
+			var table string
+			if err := tx.QueryRowContext(ctx, `SELECT table_name FROM _ferretdb_collections WHERE name = ?`, c.Name).Scan(&table); err != nil {
+				return fmt.Errorf("find collection %s: %w", c.Name, err)
+			}
+			if _, err := tx.ExecContext(ctx, fmt.Sprintf(`CREATE INDEX IF NOT EXISTS %q ON %q (%s)`,
+				table+"_"+member+"_1", table, indexColumns([]string{member})[0])); err != nil {
+				return fmt.Errorf("make index %s of %s: %w", member, c.Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // create makes what FerretDB would make, but for the spelling of the index.
