@@ -257,12 +257,12 @@ const (
 )
 
 // await calls until there is no error, or one of a condition that does not hold: no time puts that right. It says what it waits
-// for, also when the answer is what takes long, and what to do: at once, when the reason is another one, and every 30 s.
+// for and what to do: at once, when the reason is another one, and every 30 s. That an answer takes long is worth a word, and no warning.
 func await(ctx context.Context, logger *slog.Logger, d dependency) error {
 	said, last := time.Time{}, ""
 	again := pause.Backoff{First: firstWait, Most: longestWait}
 	for {
-		slow := time.AfterFunc(slowAnswer, func() { logger.Warn("waiting for a dependency", "dependency", d.name) })
+		slow := time.AfterFunc(slowAnswer, func() { logger.Info("waiting for a dependency", "dependency", d.name) })
 		if !said.IsZero() {
 			slow.Stop()
 		}

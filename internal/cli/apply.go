@@ -510,6 +510,9 @@ func (s *session) deleteKey(ctx context.Context, api *client.API, f *deleteFlags
 	case f.dryRun:
 		done = "would be deleted (dry run)"
 		_, err = api.Get(ctx, n, key)
+		if err == nil && len(f.files) == 0 { // of files what is below it may be in others
+			err = s.refusable(ctx, api, f, n, key)
+		}
 	case f.unreadable:
 		left, err = api.Discard(ctx, key, f.abandon)
 	case f.abandon:
@@ -522,7 +525,7 @@ func (s *session) deleteKey(ctx context.Context, api *client.API, f *deleteFlags
 		return "is not there", nil
 	}
 	if err != nil {
-		return "", err
+		return "", s.helped(ctx, api, f, n, key, err)
 	}
 	return done, nil
 }

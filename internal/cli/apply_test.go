@@ -197,6 +197,20 @@ func TestDelete(t *testing.T) {
 	r := w.run("delete", "project", "demo")
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.err, "projects/demo: Cannot delete parent without deleting child references first")
+	require.Contains(t, r.err, "\nAgain with --cascade: what is below it is deleted, too, and with --terminate what is in clusters is taken out first\n")
+	r = w.run("delete", "project", "demo", "--dry-run")
+	require.Equal(t, 1, r.code, r.out)
+	require.Contains(t, r.err, "it would be refused (dry run). With --cascade: ")
+	const provider = "resourceContext: {anchor: cluster-providers}\nmetadata: {name: edge}\n"
+	r = w.feed(provider, "delete", "-f", "-")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.err, "\n'drover delete cluster-providers/edge --cascade': what is below it is deleted, too")
+	r = w.run("delete", "cluster-provider", "edge")
+	require.Contains(t, r.err, "\nAgain with --cascade: ")
+	r = w.run("delete", "logical-cloud", "lc") // to which the group refers: no flag deletes that
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.err, "is used by deployment intent group")
+	require.NotContains(t, r.err, "Again with")
 	require.Equal(t, "projects/demo/composite-apps/vfw/v1/apps/sink deleted\n", w.done("delete", "app", "sink"))
 	require.Equal(t, 3, w.run("delete", "app", "sink").code)
 	require.Contains(t, w.done("delete", "project", "demo", "--cascade", "--dry-run"), "projects/demo would be deleted")
@@ -208,6 +222,36 @@ func TestDelete(t *testing.T) {
 		require.Equal(t, 3, w.run(append([]string{"delete", "cluster", none}, more...)...).code, "%v", more)
 		require.Equal(t, none+" is not there\n", w.done(append([]string{"delete", "cluster", none, "--ignore-not-found"}, more...)...), "%v", more)
 	}
+}
+
+// TestDeleteOfWhatRuns: what is in clusters is not deleted, and --terminate is named, which takes it out; one that was taken out needs --cascade alone.
+func TestDeleteOfWhatRuns(t *testing.T) {
+	w := newWorld(t)
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1)
+		return 1, nil, nil
+	}
+	w.done("deploy", w.chart(), "--name", "web", "--clusters", "edge01")
+	key := domain.Key("projects/default/composite-apps/web/v1/deployment-intent-groups/web")
+	for _, args := range [][]string{{"delete", "group", "web"}, {"delete", "group", "web", "--dry-run"}} {
+		r := w.run(args...)
+		require.Equal(t, 1, r.code, r.out)
+		require.Contains(t, r.err, "ith --terminate --cascade: what is in clusters is taken out first, what is below it is deleted, too\n")
+	}
+	r := w.run("delete", "composite-app", "web/v1", "--cascade", "--dry-run")
+	require.Equal(t, 1, r.code, r.out)
+	require.Contains(t, r.err, "\nAgain with --terminate: what is in clusters is taken out first\n")
+	w.done("delete", "composite-app", "web/v1", "--cascade", "--terminate", "--dry-run")
+	r = w.run("delete", "composite-app", "web/v1", "--cascade")
+	require.Equal(t, 1, r.code, r.out)
+	require.Contains(t, r.err, "nothing is deleted, as there is still something in clusters of "+string(key)+"\nAgain with --terminate: what is in clusters is taken out first\n")
+	require.Empty(t, r.out, "what the group is made of stays")
+	require.Equal(t, 1, w.run("delete", "project", "default", "--cascade").code)
+	w.stand(key, domain.TerminateStopped, domain.ContextTerminateFailed, 1) // which may be deleted
+	r = w.run("delete", "group", "web")
+	require.Equal(t, 1, r.code, r.out)
+	require.Contains(t, r.err, "\nAgain with --cascade: what is below it is deleted, too\n")
+	require.Contains(t, w.done("delete", "group", "web", "--cascade", "--dry-run"), "would be deleted (dry run)")
 }
 
 // TestDeleteSaysWhatStays in clusters of a group whose terminate has not come to its end.

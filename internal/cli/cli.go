@@ -152,9 +152,12 @@ func codeOf(err error) int {
 // text is an error for people: what the server has answered with its fields, one a line, and without the request that nobody
 // has typed. What the API could not be asked has its cause.
 func (s *session) text(err error) string {
+	var helped errHelped
 	var answered *client.Error
 	var known *fail.Error
 	switch {
+	case errors.As(err, &helped):
+		return s.text(helped.error) + "\n" + helped.help
 	case errors.As(err, &answered) && errors.As(err, &known):
 		text := known.Message
 		if text == "" && len(known.Fields) == 0 {

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/status"
 )
 
 // deleteFlags are those of delete.
@@ -90,10 +94,52 @@ func (s *session) deleteNamed(ctx context.Context, f *deleteFlags, word string, 
 	}
 	return s.tasks(keys, func(key domain.Key) (string, error) {
 		if f.cascade {
+			if err := s.allOut(ctx, api, f, n, key); err != nil {
+				return "", err
+			}
 			return s.deleteTree(ctx, api, f, n, key)
 		}
 		return s.deleteKey(ctx, api, f, n, key)
 	})
+}
+
+// allOut refuses to delete a tree in which something may not be deleted as it is in clusters: half of what it was made of would be gone
+// before that is refused. Who comes in between is refused by the API.
+func (s *session) allOut(ctx context.Context, api *client.API, f *deleteFlags, n *domain.Noun, key domain.Key) error {
+	if f.terminate || f.abandon {
+		return nil
+	}
+	names, _ := n.Split(key)
+	var still []string
+	for _, owner := range domain.Owners {
+		if !slices.Contains(owner.Lineage(), n) {
+			continue
+		}
+		found := []item{{key: key}}
+		var err error
+		if owner != n {
+			if found, err = s.find(ctx, api, &selection{noun: owner, fixed: names}); err != nil {
+				return err
+			}
+		}
+		for _, one := range found {
+			d, err := api.Status(ctx, one.key, summary)
+			switch {
+			case fail.Is(err, fail.NotFound): // it has none, or is gone
+			case err != nil:
+				return err
+			case !deletable(owner, d):
+				still = append(still, string(one.key))
+			}
+		}
+	}
+	if len(still) == 0 {
+		return nil
+	}
+	return errHelped{
+		fail.New(fail.Conflict, "nothing is deleted, as there is still something in clusters of %s", few(still)),
+		"Again with --terminate: what is in clusters is taken out first",
+	}
 }
 
 // deleteTree deletes what is below a document, the last made first, and then the document. It stops where something is refused.
@@ -122,8 +168,77 @@ func (s *session) deleteTree(ctx context.Context, api *client.API, f *deleteFlag
 		}
 	}
 	plain := *f
-	plain.terminate = false
+	plain.terminate = f.dryRun && f.terminate // otherwise it was done before
 	return s.deleteKey(ctx, api, &plain, n, key)
+}
+
+// errHelped is an error with what helps.
+type errHelped struct {
+	error
+	help string
+}
+
+func (e errHelped) Unwrap() error { return e.error }
+
+// hinders are the flags without which a document is not deleted, and what they do: something of it is in clusters, or something is below it.
+// What cannot be asked hinders nothing.
+func (s *session) hinders(ctx context.Context, api *client.API, f *deleteFlags, n *domain.Noun, key domain.Key) (flags, does []string) {
+	if n.Owner != nil && !f.terminate {
+		if d, err := api.Status(ctx, key, summary); err == nil && !deletable(n, d) {
+			flags, does = append(flags, "--terminate"), append(does, "what is in clusters is taken out first")
+		}
+	}
+	if f.cascade {
+		return flags, does
+	}
+	for _, child := range domain.Nouns {
+		if child.Parent != n || slices.Contains(domain.BindingNouns, child) { // which go with their scope
+			continue
+		}
+		if found, err := listed(ctx, api, &selection{noun: child, fixed: map[string]string{}}, key); err != nil || len(found) == 0 {
+			continue
+		}
+		does = append(does, "what is below it is deleted, too")
+		if n.Owner == nil && slices.ContainsFunc(domain.Owners, func(o *domain.Noun) bool { return slices.Contains(o.Lineage(), n) }) {
+			does = append(does, "and with --terminate what is in clusters is taken out first")
+		}
+		return append(flags, "--cascade"), does
+	}
+	return flags, does
+}
+
+// deletable says whether the state of an owner lets it be deleted, as the API judges it.
+func deletable(n *domain.Noun, d *status.Document) bool {
+	o := n.New().(domain.Owner)
+	*o.Track() = d.States
+	_, err := o.Decide(d.Status, domain.OpDelete)
+	return err == nil
+}
+
+// helped adds to the refusal of a deletion how it would be done, where flags would do it.
+func (s *session) helped(ctx context.Context, api *client.API, f *deleteFlags, n *domain.Noun, key domain.Key, refusal error) error {
+	var known errHelped
+	if !fail.Is(refusal, fail.Conflict) || f.unreadable || errors.As(refusal, &known) {
+		return refusal
+	}
+	flags, does := s.hinders(ctx, api, f, n, key)
+	if len(flags) == 0 {
+		return refusal
+	}
+	again := "Again with " + strings.Join(flags, " ")
+	if len(f.files) > 0 && slices.Contains(flags, "--cascade") { // which goes with names
+		again = fmt.Sprintf("'%s delete %s %s'", s.Program, key, strings.Join(flags, " "))
+	}
+	return errHelped{refusal, again + ": " + strings.Join(does, ", ")}
+}
+
+// refusable says of what is to be deleted alone that the API would refuse it.
+func (s *session) refusable(ctx context.Context, api *client.API, f *deleteFlags, n *domain.Noun, key domain.Key) error {
+	flags, does := s.hinders(ctx, api, f, n, key)
+	if len(flags) == 0 {
+		return nil
+	}
+	return fail.New(fail.Conflict, "it would be refused (dry run). With %s: %s", strings.Join(flags, " "), strings.Join(does, ", "))
 }
 
 // tasks does something with each key, goes on after a failure, says what became of each, and fails if one has.

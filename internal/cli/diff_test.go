@@ -83,6 +83,21 @@ web on p+a, p+b
 	require.Contains(t, r.err, "says otherwise than revision 1: the next update has 2 to create, 2 to change, 2 to delete on 2 clusters")
 	require.Empty(t, w.run("rollback", "web", "--to", "1", "-q").err)
 
+	// What the next update would do is asked for once, however many apps it changes: the API makes the plans anew for each answer.
+	w.apps = []string{"db", "cache"}
+	plans := 0
+	w.foresees = func(s domain.Scope, goal domain.Goal) (string, string, error) {
+		require.Equal(t, domain.OpUpdate, s.Operation)
+		require.NotEmpty(t, goal.Revert, "from the revision to which it goes back")
+		plans++
+		return "then", "now", nil
+	}
+	w.stand(group, domain.Instantiated, domain.ContextInstantiated, 1)
+	r = w.run("rollback", "web", "--to", "1")
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.err, "the next update has 6 to create, 6 to change, 6 to delete on 2 clusters")
+	require.Equal(t, 1, plans)
+
 	w.foresees = func(domain.Scope, domain.Goal) (string, string, error) {
 		return "", "", fail.New(fail.Invalid, "app web: a template cannot be rendered")
 	}

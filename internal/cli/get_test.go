@@ -147,6 +147,27 @@ func TestGetWatch(t *testing.T) {
 	require.Equal(t, "NAME    DESCRIPTION\nfirst\nsecond\n", out.text.String())
 }
 
+// TestEventsInEveryForm: an event is a line of JSON, a document of YAML, or what a path finds in it.
+func TestEventsInEveryForm(t *testing.T) {
+	w := newWorld(t)
+	const path = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		out.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(out, "id: 1\nevent: status\ndata: {\""+path+"\":{\"state\":\"Created\",\"revision\":0}}\n\n")
+	}))
+	t.Cleanup(server.Close)
+	events := func(more ...string) string {
+		return w.done(append([]string{"events", "--server", server.URL}, more...)...)
+	}
+	require.Regexp(t, `^\S+  `+path+`  Created\n$`, events())
+	require.Regexp(t, `^\{"resource":"`+path+`","status":\{"state":"Created","revision":0\},"time":"[^"]+"\}\n$`, events("-o", "json"))
+	require.Regexp(t, `^---\nresource: `+path+`\nstatus:\n  revision: 0\n  state: Created\ntime: .*\n$`, events("-o", "yaml"))
+	require.Equal(t, path+" Created\n", events("-o", "jsonpath={.resource} {.status.state}"))
+	r := w.run("events", "-o", "wide")
+	require.Equal(t, 2, r.code, r.err)
+	require.Contains(t, r.err, "-o wide is none of json, yaml and jsonpath=TEMPLATE")
+}
+
 // lines does something once a word was written.
 type lines struct {
 	text strings.Builder

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -117,17 +116,18 @@ func (s *session) events() *cobra.Command {
 	}
 	all := c.Flags().BoolP("all-projects", "A", false, "of all projects, whatever the context says")
 	follow := c.Flags().BoolP("follow", "f", false, "go on with what changes")
-	output := c.Flags().StringP("output", "o", "", "json: one object a line")
+	output := c.Flags().StringP("output", "o", "", "the `form`: json (one object a line), yaml (one document each) or jsonpath=TEMPLATE; lines of words when missing")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if *output != "" && *output != "json" {
-			return usage("-o %s is not json", *output)
+		p, err := newValuePrinter(*output)
+		if err != nil {
+			return err
 		}
-		return s.doEvents(c.Context(), *all, *follow, *output == "json")
+		return s.doEvents(c.Context(), *all, *follow, p)
 	}
 	return c
 }
 
-func (s *session) doEvents(ctx context.Context, all, follow, asJSON bool) error {
+func (s *session) doEvents(ctx context.Context, all, follow bool, p *printer) error {
 	api, err := s.api()
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (s *session) doEvents(ctx context.Context, all, follow, asJSON bool) error 
 				continue
 			}
 			after = e.ID
-			if err := s.tell(known, e, asJSON); err != nil {
+			if err := s.tell(known, e, p); err != nil {
 				return after, err
 			}
 			if !follow {
@@ -163,7 +163,7 @@ func (s *session) doEvents(ctx context.Context, all, follow, asJSON bool) error 
 }
 
 // tell prints what an event of the stream of groups says that was not known.
-func (s *session) tell(known map[string]string, e client.Event, asJSON bool) error {
+func (s *session) tell(known map[string]string, e client.Event, p *printer) error {
 	groups, err := e.Groups()
 	if err != nil {
 		return err
@@ -175,12 +175,8 @@ func (s *session) tell(known map[string]string, e client.Event, asJSON bool) err
 			continue
 		}
 		known[path] = string(g.JSON)
-		if asJSON {
-			line, err := json.Marshal(map[string]any{"time": now, "resource": path, "status": g.JSON})
-			if err != nil {
-				return fmt.Errorf("encode event: %w", err)
-			}
-			if _, err := fmt.Fprintf(forPrograms(s.Out), "%s\n", line); err != nil {
+		if !p.people() {
+			if err := p.next(s.Out, map[string]any{"time": now, "resource": path, "status": g.JSON}); err != nil {
 				return err
 			}
 			continue

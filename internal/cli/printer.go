@@ -51,6 +51,19 @@ func newValuePrinter(form string) (*printer, error) {
 // people says whether people read it.
 func (p *printer) people() bool { return p.form == "" || p.form == "wide" }
 
+// next prints a value of a stream: as one line of JSON, as a document of YAML, or what the path finds in it.
+func (p *printer) next(out io.Writer, v any) error {
+	switch p.form {
+	case "json":
+		return json.NewEncoder(forPrograms(out)).Encode(v)
+	case "yaml":
+		if _, err := io.WriteString(out, "---\n"); err != nil {
+			return err
+		}
+	}
+	return p.value(out, v)
+}
+
 // value prints a value as JSON, as YAML or what the path finds in it.
 func (p *printer) value(out io.Writer, v any) error {
 	out = forPrograms(out)

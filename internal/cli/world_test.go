@@ -67,6 +67,7 @@ type world struct {
 	contexts atomic.Int64 // that stand has made
 	// reaches says whether the API reaches a cluster, nil for any.
 	reaches func(ctx context.Context, kubeconfig []byte) (version string, err error)
+	apps    []string // of a difference, beside web
 	// foresees says what becomes of texts of a ConfigMap by an operation, nil for nothing.
 	foresees func(s domain.Scope, goal domain.Goal) (before, after string, err error)
 }
@@ -275,24 +276,28 @@ func (w *world) foresee(_ context.Context, s domain.Scope, goal domain.Goal) (*p
 		return nil, err
 	}
 	side := func(id, text, secret string) plan.Side {
-		b := &plan.Bundle{App: "web"}
-		add := func(kind, name, data string) {
-			r := plan.ResourceID{Version: "v1", Kind: kind, Name: name}
-			manifest, _ := json.Marshal(map[string]any{"kind": kind, "apiVersion": "v1", "data": map[string]string{"text": data}})
-			b.Resources = append(b.Resources, plan.Resource{ResourceID: r, Manifest: manifest})
+		p, bundles := &plan.Plan{ContextID: id, Owner: s.Owner}, map[string]*plan.Bundle{}
+		for _, name := range append([]string{"web"}, w.apps...) {
+			b := &plan.Bundle{App: name}
+			add := func(kind, name, data string) {
+				r := plan.ResourceID{Version: "v1", Kind: kind, Name: name}
+				manifest, _ := json.Marshal(map[string]any{"kind": kind, "apiVersion": "v1", "data": map[string]string{"text": data}})
+				b.Resources = append(b.Resources, plan.Resource{ResourceID: r, Manifest: manifest})
+			}
+			add("ConfigMap", name, text)
+			if text != "" {
+				add("Secret", secret, text)
+			}
+			app := plan.App{Name: name}
+			for _, r := range b.Resources {
+				app.Resources = append(app.Resources, r.ResourceID)
+			}
+			for _, name := range []string{"a", "b"} {
+				app.Targets = append(app.Targets, plan.Target{ClusterName: domain.ClusterName{Provider: "p", Name: name}})
+			}
+			p.Apps, bundles[name] = append(p.Apps, app), b
 		}
-		add("ConfigMap", "web", text)
-		if text != "" {
-			add("Secret", secret, text)
-		}
-		app := plan.App{Name: "web"}
-		for _, r := range b.Resources {
-			app.Resources = append(app.Resources, r.ResourceID)
-		}
-		for _, name := range []string{"a", "b"} {
-			app.Targets = append(app.Targets, plan.Target{ClusterName: domain.ClusterName{Provider: "p", Name: name}})
-		}
-		return plan.Side{Plan: &plan.Plan{ContextID: id, Owner: s.Owner, Apps: []plan.App{app}}, Bundles: map[string]*plan.Bundle{"web": b}}
+		return plan.Side{Plan: p, Bundles: bundles}
 	}
 	from := side("1", before, "old").Done()
 	return &plan.Way{From: *from, Change: plan.Diff(*from, side("2", after, "new"), domain.OpUpdate)}, nil

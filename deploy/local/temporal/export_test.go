@@ -2,6 +2,8 @@ package temporal
 
 import (
 	"context"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 
 	"go.temporal.io/server/api/historyservice/v1"
@@ -41,4 +43,10 @@ func Hold(t *testing.T, file string) (release func()) {
 // Patient is a client of the history service as the server's services have it.
 func Patient(c historyservice.HistoryServiceClient) historyservice.HistoryServiceClient {
 	return patientHistory{c}
+}
+
+// Logger is the logger of the server, and says whether that runs.
+func Logger(l *slog.Logger) (log.Logger, *atomic.Bool) {
+	running := &atomic.Bool{}
+	return newLogger(l, running), running
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 
 	"go.temporal.io/server/common/log"
@@ -19,6 +20,10 @@ type logger struct {
 	l       *slog.Logger
 	running *atomic.Bool
 }
+
+// ofNoUse are warnings that the server gives each time that it starts, and of which nobody can conclude anything: here that a service
+// of its own asks another one without a wish for what comes along with the answer.
+var ofNoUse = []string{"TrailerToContextMetadataInterceptor: Trailer had metadata but context not wrapped"}
 
 var _ log.WithLogger = logger{}
 
@@ -52,7 +57,7 @@ func (l logger) Fatal(msg string, tags ...tag.Tag) { l.die(msg, tags) }
 
 func (l logger) log(level slog.Level, msg string, tags []tag.Tag) {
 	ctx := context.Background()
-	if !l.running.Load() {
+	if !l.running.Load() || slices.Contains(ofNoUse, msg) {
 		level = slog.LevelDebug
 	}
 	if !l.l.Enabled(ctx, level) {
