@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
@@ -256,6 +258,29 @@ func (t *Tab) Heap() (used float64) {
 		return err
 	}))
 	return used
+}
+
+// CountWork has the browser count from now on how long the tab's main thread works, see Worked.
+func (t *Tab) CountWork() {
+	t.t.Helper()
+	t.Do(command(performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}))
+}
+
+// Worked is the processor time of the tab's main thread for all tasks so far: scripts, styles, layout and paint. Other work on the machine
+// is not in it, unlike in what a clock says.
+func (t *Tab) Worked() (worked time.Duration) {
+	t.t.Helper()
+	t.Do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		found, err := cdp.Call(ctx, target, performance.GetMetrics, cdp.Empty{})
+		for _, m := range found.Metrics {
+			if m.Name == "TaskDuration" {
+				worked = time.Duration(m.Value * float64(time.Second))
+				return err
+			}
+		}
+		return errors.Join(err, errors.New("the browser does not count how long the main thread works"))
+	}))
+	return worked
 }
 
 // Screenshot writes what is to be seen into the folder DROVER_TEST_SCREENSHOTS; without it nothing is done.
