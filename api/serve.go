@@ -9,23 +9,14 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/policy"
 )
 
 // Serve answers requests on the listener until ctx ends; then it takes no more, and gives those that are
-// being answered the drain time to end. nil stands for a clean end. What connections do before there is a request, such as handshakes
-// that fail, is logged for who debugs alone: anybody can cause it.
+// being answered the drain time to end. nil stands for a clean end.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger, drain time.Duration) error {
-	server := &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: policy.Header,
-		ReadTimeout:       policy.Upload,
-		WriteTimeout:      2 * policy.Upload, // counts from the end of the header, so it includes the upload
-		IdleTimeout:       policy.Idle,
-		MaxHeaderBytes:    limits.Headers,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
+	server := connections.Server(handler, log, connections.Times{Read: policy.Upload, Write: 2 * policy.Upload}) // an answer's time includes the upload
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	select {

@@ -22,6 +22,8 @@ import (
 	"github.com/drover-io/drover/internal/app"
 	"github.com/drover-io/drover/internal/cli"
 	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/connections"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/telemetry"
 )
@@ -129,8 +131,13 @@ func process(
 		if err != nil {
 			return err
 		}
-		if err := telemetry.ServeProfiles(ctx, c.ProfileListen, secured); err != nil {
-			return err
+		if c.ProfileListen != "" {
+			if _, err := (connections.Side{
+				Address: c.ProfileListen, Purpose: "profiles (--profile-listen)", TLS: secured, Names: c.AllowedHosts, Handler: telemetry.Profiles(),
+				Write: policy.ProfileWrite, Log: log,
+			}).Serve(ctx); err != nil {
+				return err
+			}
 		}
 		return serve(ctx, c, log, stdout)
 	}}

@@ -35,7 +35,7 @@ func watch(ctx context.Context, c *config.Config, log *slog.Logger, _ io.Writer)
 	}
 	defer stop()
 	return monitor.Run(ctx, monitor.Config{
-		Cluster: cluster, Metrics: metrics, Listen: c.MetricsListen, TLS: secured, Interval: c.Monitor.WriteInterval, MaxSize: int(c.Monitor.MaxSize),
+		Cluster: cluster, Metrics: metrics, Listen: c.MetricsListen, TLS: secured, Names: c.AllowedHosts, Interval: c.Monitor.WriteInterval, MaxSize: int(c.Monitor.MaxSize),
 		KindsFile: c.Monitor.KindsFile, Discover: c.Monitor.Discover, Namespace: c.Monitor.Namespace, Log: log,
 	})
 }

@@ -51,7 +51,7 @@ func speak(ctx context.Context, c *config.Config, log *slog.Logger, stdout io.Wr
 		Server: tenantagent.Server{
 			Address: a.Server, Plaintext: a.Plaintext, CA: a.CA, Name: a.ServerName, Cert: a.Cert, Key: a.Key, Token: a.Token,
 		},
-		Tenant: a.Tenant, Listen: c.MetricsListen, TLS: secured, Metrics: metrics, Namespace: a.Namespace, ConfigMap: a.ConfigMap, Rules: a.Rules, Log: log,
+		Tenant: a.Tenant, Listen: c.MetricsListen, TLS: secured, Names: c.AllowedHosts, Metrics: metrics, Namespace: a.Namespace, ConfigMap: a.ConfigMap, Rules: a.Rules, Log: log,
 		// A process that is started again in the same pod is another one.
 		Identity: name + "-" + rand.Text()[:8],
 		Started:  func() { fmt.Fprintln(stdout, "ready tenant-agent") },

@@ -13,6 +13,8 @@ import (
 
 	"github.com/drover-io/drover/deploy/local/ferret"
 	"github.com/drover-io/drover/deploy/local/temporal"
+	"github.com/drover-io/drover/internal/connections"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/telemetry"
 )
@@ -40,7 +42,7 @@ func runTemporal(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	if err := telemetry.ServeProfiles(ctx, *profiles, nil); err != nil {
+	if err := serveProfiles(ctx, *profiles); err != nil {
 		return err
 	}
 	start, cancel := context.WithTimeout(ctx, startTimeout)
@@ -74,7 +76,7 @@ func runMongo(ctx context.Context, args []string, stdout io.Writer) error {
 	if c.Dir == "" {
 		return fmt.Errorf("mongo: --dir is required")
 	}
-	if err := telemetry.ServeProfiles(ctx, *profiles, nil); err != nil {
+	if err := serveProfiles(ctx, *profiles); err != nil {
 		return err
 	}
 	start, cancel := context.WithTimeout(ctx, startTimeout)
@@ -105,6 +107,16 @@ func newFlags(name string) *flag.FlagSet {
 
 func profileFlag(fs *flag.FlagSet) *string {
 	return fs.String("profile-listen", "", "`address` of the runtime's profiles; none when empty")
+}
+
+func serveProfiles(ctx context.Context, address string) error {
+	if address == "" {
+		return nil
+	}
+	_, err := connections.Side{
+		Address: address, Purpose: "profiles (--profile-listen)", Handler: telemetry.Profiles(), Write: policy.ProfileWrite, Log: slog.Default(),
+	}.Serve(ctx)
+	return err
 }
 
 // addAttribute parses name=type, where type is one of Temporal's: Keyword,

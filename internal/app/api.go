@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"net/url"
@@ -33,25 +32,7 @@ import (
 
 // Listen takes the API's address, so that one in use is an error before anything is waited for.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
-	return listen(ctx, address, "the REST API (--listen)")
-}
-
-func listen(ctx context.Context, address, purpose string) (net.Listener, error) {
-	var c net.ListenConfig
-	l, err := c.Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen for %s: %w", purpose, err)
-	}
-	return l, nil
-}
-
-// secured is the listener with TLS where the process has a certificate.
-func (p *Parts) secured(l net.Listener, protocols ...string) (net.Listener, error) {
-	c, err := p.config.TLS.Config(p.log, protocols...)
-	if err != nil || c == nil {
-		return l, err
-	}
-	return tls.NewListener(l, c), nil
+	return connections.Listen(ctx, address, "the REST API (--listen)")
 }
 
 // ServeAPI answers REST requests on the listener, and calls on the gRPC address, until ctx ends, then drains.
@@ -137,10 +118,11 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		return err
 	}
-	secured, err := p.secured(connections.New(l, p.log, p.config.Fair.Connections, p.config.Fair.AddressConnections), "h2", "http/1.1")
+	certificates, err := p.config.TLS.Config(p.log, "h2", "http/1.1")
 	if err != nil {
 		return err
 	}
+	secured := connections.Secured(connections.New(l, p.log, p.config.Fair.Connections, p.config.Fair.AddressConnections), certificates)
 	g, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, hub.Close)() // streams would not end by themselves
 	g.Go(func() error { return api.Serve(ctx, secured, handler, p.log, p.config.Drain) })
@@ -189,7 +171,7 @@ func (p *Parts) serveRPC(ctx context.Context, prove authn.Prover, entrance *door
 	if err != nil {
 		return err
 	}
-	l, err := listen(ctx, p.config.GRPCListen, "gRPC (--grpc-listen)")
+	l, err := connections.Listen(ctx, p.config.GRPCListen, "gRPC (--grpc-listen)")
 	if err != nil {
 		return err
 	}
@@ -209,7 +191,7 @@ func (p *Parts) serveTenants(ctx context.Context, entrance *door.Door) error {
 	if err != nil {
 		return fmt.Errorf("the tenants' services (--tenant-listen): %w", err)
 	}
-	l, err := listen(ctx, p.config.TenantListen, "the tenants' services (--tenant-listen)")
+	l, err := connections.Listen(ctx, p.config.TenantListen, "the tenants' services (--tenant-listen)")
 	if err != nil {
 		return err
 	}

@@ -5,11 +5,9 @@ package app
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -285,19 +283,4 @@ func await(ctx context.Context, logger *slog.Logger, d dependency) error {
 			return fmt.Errorf("wait for %s: %w (%w)", d.name, cause, err)
 		}
 	}
-}
-
-// serve runs an HTTP server until ctx ends, then lets requests end for up to drain.
-func serve(ctx context.Context, server *http.Server, drain time.Duration, listen func() error) error {
-	stopped := make(chan error, 1)
-	go func() {
-		<-ctx.Done()
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-		defer cancel()
-		stopped <- server.Shutdown(end)
-	}()
-	if err := listen(); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return <-stopped
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func configured(t testing.TB) *config.Config {
 func partial(t testing.TB) *Parts {
 	t.Helper()
 	c := configured(t)
-	p := &Parts{config: c, log: slog.New(slog.DiscardHandler), leases: worker.NewLeases(lease.Now), metrics: prometheus.NewRegistry()}
+	p := &Parts{config: c, log: slog.New(slog.DiscardHandler), leases: worker.NewLeases(lease.Now), metrics: prometheus.NewRegistry(), newer: new(atomic.Pointer[string])}
 	var err error
 	p.sealer, err = secret.Parse(c.SecretKeys)
 	require.NoError(t, err)

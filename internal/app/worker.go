@@ -2,11 +2,9 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +13,7 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/deploy/helm/monitor"
+	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/fetch"
 	"github.com/drover-io/drover/internal/kube"
@@ -183,25 +182,23 @@ func (p *Parts) WorkerHealth(ctx context.Context) error {
 	questions := p.ready()
 	questions["work"] = p.hasWork
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		for name, ask := range questions {
-			if err := ask(r.Context()); err != nil {
-				http.Error(w, api.Missing(name, err), http.StatusServiceUnavailable)
-				return
-			}
+		if missing := api.Ask(r.Context(), questions); len(missing) > 0 {
+			http.Error(w, strings.Join(missing, ", "), http.StatusServiceUnavailable)
+			return
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", p.config.MetricsListen)
+	secured, err := p.config.TLS.Config(p.log, "http/1.1")
 	if err != nil {
-		return fmt.Errorf("listen for metrics (--metrics-listen): %w", err)
+		return err
 	}
-	secured, err := p.secured(l, "http/1.1")
+	wait, err := connections.Side{
+		Address: p.config.MetricsListen, Purpose: "metrics (--metrics-listen)", TLS: secured, Names: p.config.AllowedHosts, Handler: mux, Log: p.log,
+	}.Serve(ctx)
 	if err != nil {
-		return errors.Join(err, l.Close())
+		return err
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
-	return serve(ctx, server, time.Second, func() error { return server.Serve(secured) })
+	return wait()
 }
 
 // ready asks the dependencies, for /readyz.

@@ -19,7 +19,7 @@ var layers = []layer{
 	{name: "programs", about: "what is started, and what it brings along", rows: []row{
 		{
 			pkg:   "cmd/drover",
-			ours:  "cli app monitor tenantagent kube render secret access audit domain telemetry config fail",
+			ours:  "cli app monitor tenantagent kube render secret access audit domain telemetry connections config policy fail",
 			libs:  "golang.org/x/sync golang.org/x/term k8s.io/client-go",
 			world: "context os os/signal syscall",
 		},
@@ -33,7 +33,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "cli",
-			ours: "client kube access service operations combined status combine audit authn rights domain nearest atomicfile hosts version pause fail",
+			ours: "client kube access service operations combined status combine audit authn rights domain nearest atomicfile connections hosts policy limits version pause fail",
 			libs: "github.com/coreos/go-oidc github.com/spf13/cobra github.com/spf13/pflag go.yaml.in/yaml/v3 golang.org/x/oauth2 golang.org/x/sync k8s.io/client-go " +
 				"helm.sh/helm/v4/pkg/strvals sigs.k8s.io/yaml",
 			world: "context net net/http os os/exec syscall",
@@ -83,7 +83,7 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "api/page door service notify operations explain match combined status combine audit rights authn domain policy caller span hosts yamlsize limits nearest version fail",
+			ours: "api/page door service notify operations explain match combined status combine audit rights authn domain policy caller span connections hosts yamlsize limits nearest version fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
@@ -98,14 +98,14 @@ var layers = []layer{
 		{pkg: "client", ours: "service operations explain combined status combine audit authn domain policy version fail", world: "context net/http"},
 		{
 			pkg:  "monitor",
-			ours: "bundle readiness plan measure span pause fail",
+			ours: "bundle readiness plan measure connections policy span pause fail",
 			libs: "github.com/go-logr/logr github.com/prometheus/client_golang k8s.io/api k8s.io/apimachinery " +
 				"k8s.io/client-go k8s.io/klog sigs.k8s.io/controller-runtime",
 			world: "context net/http os",
 		},
 		{
 			pkg:  "tenantagent",
-			ours: "convey match domain measure span universe pause policy limits fail",
+			ours: "convey match domain measure connections span universe pause policy limits fail",
 			libs: "github.com/prometheus/client_golang golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf " +
 				"k8s.io/api k8s.io/apimachinery k8s.io/client-go sigs.k8s.io/yaml",
 			world: "context net net/http os",
@@ -198,10 +198,10 @@ var layers = []layer{
 			libs: "github.com/prometheus/client_golang go.opentelemetry.io/otel go.temporal.io/api/common go.temporal.io/sdk/client go.temporal.io/sdk/contrib " +
 				"go.temporal.io/sdk/converter go.temporal.io/sdk/interceptor go.temporal.io/sdk/log " +
 				"go.temporal.io/sdk/temporal go.temporal.io/sdk/workflow",
-			world: "context net net/http net/http/pprof os",
+			world: "context net/http net/http/pprof os",
 		},
 		{pkg: "sink", ours: "audit pause", world: "context net os"},
-		{pkg: "connections", ours: "authn policy", world: "context net"},
+		{pkg: "connections", ours: "authn hosts policy limits", world: "context net net/http"},
 		{pkg: "config", ours: "address hosts limits", world: "net net/http os"},
 		{pkg: "fetch", ours: "address limits fail", world: "context net net/http"},
 		{

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -24,8 +25,11 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/hosts"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // How long a login may take, and each question to a provider. A token is replaced when it is good for less than tokenLeast.
@@ -147,8 +151,7 @@ func (s *session) byBrowser(ctx context.Context, p *provider, redirect string, o
 	if host == "localhost" {
 		host = "127.0.0.1"
 	}
-	var c net.ListenConfig
-	l, err := c.Listen(ctx, "tcp", net.JoinHostPort(host, or(u.Port(), "0")))
+	l, err := connections.Listen(ctx, net.JoinHostPort(host, or(u.Port(), "0")), "the browser")
 	if err != nil {
 		return nil, "", fail.Wrap(err, fail.Unavailable, "this machine cannot wait for the browser: %s", err)
 	}
@@ -157,8 +160,10 @@ func (s *session) byBrowser(ctx context.Context, p *provider, redirect string, o
 	p.RedirectURL = u.String()
 	state, nonce, verifier := oauth2.GenerateVerifier(), oauth2.GenerateVerifier(), oauth2.GenerateVerifier()
 	back := make(chan url.Values, 1)
-	server := &http.Server{ReadHeaderTimeout: providerTime, Handler: comeBack(u, state, back)}
-	go func() { _ = server.Serve(l) }()
+	server := connections.Server(comeBack(u, state, back), slog.New(slog.DiscardHandler), connections.Times{Read: policy.SideRead, Write: policy.SideWrite})
+	go func() {
+		_ = server.Serve(connections.New(l, slog.New(slog.DiscardHandler), limits.SideConnections, limits.SideAddressConnections))
+	}()
 	defer func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()

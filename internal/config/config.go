@@ -183,7 +183,7 @@ var settings = []setting{
 	{"client-cert-groups", "o", "`part` of a client certificate that is the user's groups: o, ou or none", API, oneOf(func(c *Config) *string { return &c.CertGroups }, "o", "ou", "none")},
 	{"client-cert-prefix", "", "`text` before the names of users and groups by certificates, such as cert:", API, prefix(func(c *Config) *string { return &c.CertPrefix })},
 	{"trusted-proxy", "", "common `names`, comma-separated, of the client certificates of proxies whose X-Forwarded-User and X-Forwarded-Groups count", API, list(func(c *Config) *[]string { return &c.TrustedProxies })},
-	{"allowed-hosts", "", "`names` that the REST API is asked by, comma-separated, beside loopback's and the address it listens at; * for any", API, list(func(c *Config) *[]string { return &c.AllowedHosts })},
+	{"allowed-hosts", "", "`names` that the REST API, and listeners for metrics and profiles, are asked by, comma-separated, beside loopback's and the address they listen at; * for any", all, list(func(c *Config) *[]string { return &c.AllowedHosts })},
 	{"allowed-origins", "", "`origins` of pages of other sites that may change something by the REST API, comma-separated, such as https://gui.example.com", API, origins(func(c *Config) *[]string { return &c.AllowedOrigins })},
 	{"allow-kubeconfig-download", "false", "whether the REST API gives the kubeconfigs of clusters back: `true` or false", API, boolean(func(c *Config) *bool { return &c.KubeconfigDownload })},
 	{"kubeconfig-allow", "", "what `members` kubeconfigs of clusters may have, comma-separated: exec, auth-provider, files, insecure-skip-tls-verify, proxy-url, http; the same for api and worker", Both, kubeconfigAllow},

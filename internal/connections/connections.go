@@ -1,5 +1,5 @@
-// Package connections bounds the connections of a listener: of all, and of an address. Nothing is known yet of who calls, so that nothing else
-// can be bound.
+// Package connections makes what listens, and bounds its connections: of all, and of an address. Nothing is known yet of who calls, so that
+// nothing else can be bound. A test of internal/arch sees to it that nothing of ours listens otherwise.
 package connections
 
 import (

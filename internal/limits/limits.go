@@ -24,6 +24,13 @@ const (
 	GRPC = 1 << 20
 )
 
+// The connections of a listener for health, metrics or profiles, of all and of an address: a few collectors, and who looks whether the process is
+// well. More are closed at once.
+const (
+	SideConnections        = 256
+	SideAddressConnections = 64
+)
+
 // What a tenant of the workload API may have; more is RESOURCE_EXHAUSTED, by REST 429.
 const (
 	// Tenants bounds a message of a tenant's stream, of which a sync is the largest: it has all workloads of a tenant.

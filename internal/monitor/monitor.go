@@ -12,6 +12,7 @@ package monitor
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,8 +37,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/span"
 )
 
@@ -46,6 +50,7 @@ type Config struct {
 	Listen    string               // address of health and metrics; "" for none
 	Metrics   prometheus.Collector // more of them; nil for none
 	TLS       *tls.Config          // of that address; nil for none
+	Names     []string             // by which it may be asked there, beside its addresses
 	Interval  time.Duration        // between two writes of a status
 	MaxSize   int                  // of a status, in bytes; bundle.MinSize at least
 	KindsFile string               // JSON list of additional kinds, read again every minute; "" for none
@@ -81,7 +86,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	x := newIndex(c.Namespace)
 	h := newHealth(x, time.Now)
-	m, err := newManager(c, x, h)
+	m, err := newManager(c, h)
 	if err != nil {
 		return err
 	}
@@ -104,10 +109,13 @@ func Run(ctx context.Context, c Config) error {
 			return err
 		}
 	}
+	if err := answer(ctx, c, m, x); err != nil { // last: nothing after it fails without closing what it has opened
+		return err
+	}
 	return m.Start(ctx)
 }
 
-func newManager(c Config, x *index, h *health) (manager.Manager, error) {
+func newManager(c Config, h *health) (manager.Manager, error) {
 	cluster := rest.CopyConfig(c.Cluster)
 	cluster.UserAgent = "drover-monitor"
 	cluster.QPS, cluster.Burst = requestRate, requestBurst
@@ -115,10 +123,6 @@ func newManager(c Config, x *index, h *health) (manager.Manager, error) {
 	labelled, err := labels.NewRequirement(plan.DeploymentLabel, selection.Exists, nil)
 	if err != nil {
 		return nil, err
-	}
-	listen := c.Listen
-	if listen == "" {
-		listen = "0" // the library's word for none
 	}
 	drain := 2 * time.Second // what is not written is written at the next start
 	if c.Metrics != nil {
@@ -131,19 +135,31 @@ func newManager(c Config, x *index, h *health) (manager.Manager, error) {
 		Cache: cache.Options{
 			DefaultLabelSelector: labels.NewSelector().Add(*labelled), DefaultTransform: track, NewInformer: h.informer,
 		},
-		Metrics: metricsserver.Options{BindAddress: listen, SecureServing: c.TLS != nil, TLSOpts: []func(*tls.Config){c.secure}, ExtraHandlers: map[string]http.Handler{
-			"/healthz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }),
-			"/readyz":  readyz(x),
-		}},
+		Metrics:                 metricsserver.Options{BindAddress: "0"}, // the library's word for none: it would take any name, and any number of connections
 		GracefulShutdownTimeout: &drain,
 	})
 }
 
-// secure has the certificate of the moment taken for each connection. The library would make one of its own without GetCertificate,
-// which nothing asks then.
-func (c Config) secure(listening *tls.Config) {
-	listening.MinVersion, listening.GetConfigForClient = c.TLS.MinVersion, c.TLS.GetConfigForClient
-	listening.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }
+// answer has the manager answer who asks for health and metrics, before it does anything else.
+func answer(ctx context.Context, c Config, m manager.Manager, x *index) error {
+	if c.Listen == "" {
+		return nil
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.Handle("/readyz", readyz(x))
+	server, l, err := connections.Side{
+		Address: c.Listen, Purpose: "metrics (--metrics-listen)", TLS: c.TLS, Names: c.Names, Handler: mux, Log: c.Log,
+	}.Open(ctx)
+	if err != nil {
+		return err
+	}
+	drain := policy.SideDrain
+	if err := m.Add(&manager.Server{Name: "metrics", Server: server, Listener: l, ShutdownTimeout: &drain}); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return nil
 }
 
 // readyz says whether statuses are being written.

@@ -49,6 +49,12 @@ const (
 	// Header bounds the header of a request, Idle the time between two requests of a connection.
 	Header = 10 * time.Second
 	Idle   = 2 * time.Minute
+	// SideRead bounds a request for health, metrics or profiles, and SideWrite its answer; one with a profile, which is taken meanwhile,
+	// ProfileWrite. SideDrain is how long such requests may take to end when a process does.
+	SideRead     = 10 * time.Second
+	SideWrite    = 30 * time.Second
+	ProfileWrite = 5 * time.Minute
+	SideDrain    = time.Second
 	// Ready bounds the questions of one readiness check.
 	Ready = 3 * time.Second
 	// StreamBeat is how often something goes over the connection of a status stream, which proxies cut mostly after a minute of

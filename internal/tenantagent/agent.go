@@ -30,6 +30,7 @@ type Config struct {
 	Tenant  string               // for which the agent speaks
 	Listen  string               // address of health and metrics; "" for none
 	TLS     *tls.Config          // of that address; nil for none
+	Names   []string             // by which it may be asked there, beside its addresses
 	Metrics prometheus.Collector // more of them; nil for none
 	// Namespace is the agent's own, where its Lease and its ConfigMap are; "" for neither: then it is alone, and tells of all
 	// namespaces.
@@ -81,11 +82,11 @@ func Run(ctx context.Context, c Config) error {
 	a := &agent{config: c, kube: client, objects: objects, state: newState(c.Metrics), spoken: make(chan struct{}, 1)}
 	g, ctx := errgroup.WithContext(ctx)
 	if c.Listen != "" {
-		serve, err := a.listen(ctx)
+		wait, err := a.listen(ctx)
 		if err != nil {
 			return err
 		}
-		g.Go(func() error { return serve(ctx) })
+		g.Go(wait)
 	}
 	if c.Started != nil {
 		c.Started()

@@ -2,18 +2,17 @@ package tenantagent
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/grpc/status"
+
+	"github.com/drover-io/drover/internal/connections"
 )
 
 // state is what health and metrics say of the agent.
@@ -136,15 +135,8 @@ func (s *state) ready() error {
 	}
 }
 
-// listen listens for who asks for health and metrics; serve answers until ctx ends.
-func (a *agent) listen(ctx context.Context) (serve func(context.Context) error, err error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.config.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("listen for metrics (--metrics-listen): %w", err)
-	}
-	if a.config.TLS != nil {
-		l = tls.NewListener(l, a.config.TLS)
-	}
+// listen answers who asks for health and metrics, until ctx ends.
+func (a *agent) listen(ctx context.Context) (wait func() error, err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(a.state.metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -155,13 +147,8 @@ func (a *agent) listen(ctx context.Context) (serve func(context.Context) error, 
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
-	return func(ctx context.Context) error {
-		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-		defer stop()
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve metrics: %w", err)
-		}
-		return nil
-	}, nil
+	c := a.config
+	return connections.Side{
+		Address: c.Listen, Purpose: "metrics (--metrics-listen)", TLS: c.TLS, Names: c.Names, Handler: mux, Log: c.Log,
+	}.Serve(ctx)
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
@@ -21,7 +20,9 @@ import (
 	"github.com/temporalio/ui-server/v2/server/route"
 	"github.com/temporalio/ui-server/v2/ui"
 
+	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/hosts"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // webUI is a running Web UI.
@@ -38,18 +39,18 @@ func startUI(ctx context.Context, c Config, frontend string) (*webUI, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the temporal Web UI: %w", err)
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	l, err := connections.Listen(ctx, addr, "the temporal Web UI")
 	if err != nil {
-		return nil, fmt.Errorf("serve the temporal Web UI: %w", err)
+		return nil, err
 	}
 	u := &webUI{
 		url:    "http://" + addr,
-		server: &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second},
+		server: connections.Server(pages, c.Logger, connections.Times{}),
 		done:   make(chan struct{}),
 	}
 	go func() {
 		defer close(u.done)
-		if err := u.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := u.server.Serve(connections.New(l, c.Logger, limits.SideConnections, 0)); !errors.Is(err, http.ErrServerClosed) {
 			c.Logger.Error("temporal Web UI ended", "error", err)
 		}
 	}()
