@@ -192,6 +192,26 @@ func TestHostileText(t *testing.T) {
 	require.Equal(t, "NAME   DESCRIPTION\np      a[2Jb c\n", w.done("get", "projects"))
 }
 
+// TestAdviceByCommands: what can be done is said by commands where the API says requests, and by the command as it is called.
+func TestAdviceByCommands(t *testing.T) {
+	w := newWorld(t)
+	const group, cluster = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web", "cluster-providers/edge/clusters/edge01"
+	for says, want := range map[string]string{
+		"again by POST /v2/" + group + "/update; or":                                                    "again by 'drover update " + group + "'; or",
+		"ask for it by POST /v2/" + cluster + "/apply":                                                  "ask for it by 'drover instantiate " + cluster + "'",
+		"come back: DELETE /v2/" + cluster + "?abandon=true":                                            "come back: 'drover delete " + cluster + " --abandon'",
+		"mend it, or replace its kubeconfig: PUT /v2/" + cluster:                                        "mend it, or replace its kubeconfig: 'drover cluster add edge/edge01 --kubeconfig FILE'",
+		"set spec.report to auto: PUT /v2/" + cluster:                                                   "set spec.report to auto: 'drover edit " + cluster + "'",
+		"keeps them; POST /v2/tenants/{tenant}/release lets them go":                                    "keeps them; 'drover tenants NAME --release' lets them go",
+		"GET /v2/tenants/t1/workload-rules/side/explain says why":                                       "'drover explain tenants/t1/workload-rules/side' says why",
+		"give the host of the workload nodes: PUT /v2/tenants/{tenant}/hosts/{host}; it is tried again": "give the host of the workload nodes: 'drover apply -f FILE'; it is tried again",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(out, says+"\n") }))
+		t.Cleanup(server.Close)
+		require.Equal(t, want+"\n", w.done("explain", group, "--server", server.URL))
+	}
+}
+
 // TestHostileErrors: what a server says of a refusal and in explanations does not reach the terminal as it is; programs get the data.
 func TestHostileErrors(t *testing.T) {
 	w := newWorld(t)

@@ -304,16 +304,20 @@ func (s *session) audits() *cobra.Command {
 func (s *session) tenants() *cobra.Command {
 	c := &cobra.Command{
 		Use: "tenants [NAME]", Short: "List tenants with where each of them stands, or say why one is not as wanted",
-		Example: "  drover tenants\n  drover tenants t1", Args: numbered(0, 1, "the name of a tenant"),
+		Example: "  drover tenants\n  drover tenants t1\n  drover tenants t1 --release", Args: numbered(0, 1, "the name of a tenant"),
 		ValidArgsFunction: func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return s.completeOf(c.Context(), domain.Tenants, &where{}), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
+	release := c.Flags().Bool("release", false, "let the workloads go that its delete guard holds, with what was made for them")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		p, err := newValuePrinter(*output)
 		if err != nil {
 			return err
+		}
+		if *release && (len(args) == 0 || !p.people()) {
+			return usage("--release is of one tenant, and needs its name alone")
 		}
 		api, err := s.api()
 		if err != nil {
@@ -321,6 +325,13 @@ func (s *session) tenants() *cobra.Command {
 		}
 		if len(args) == 1 {
 			key := domain.Join(domain.Tenants.Collection, strings.TrimPrefix(args[0], domain.Tenants.Collection+"/"))
+			if *release {
+				if err := api.Release(c.Context(), key); err != nil {
+					return err
+				}
+				s.sayf("%s released", key)
+				return nil
+			}
 			if !p.people() {
 				status, err := api.TenantStatus(c.Context(), key)
 				if err != nil {

@@ -80,4 +80,9 @@ func TestLooks(t *testing.T) {
 	require.Zero(t, w.run("tenants", "-o", "json").code)
 	w.done("apply", "-f", w.file("tenant.yaml", "resourceContext: {anchor: tenants}\nmetadata: {name: t1}\nspec: {cluster: site+edge01}\n"))
 	require.Contains(t, w.done("tenants"), "t1")
+	require.Contains(t, w.done("explain", "tenant", "t1"), "the cluster of tenant \"t1\" has never told of its workloads")
+	require.Equal(t, w.done("tenants", "t1", "-o", "json"), w.done("tenants", "tenants/t1", "-o", "json"))
+	require.Equal(t, "tenants/t1 released\n", w.done("tenants", "t1", "--release"))
+	require.Equal(t, 3, w.run("tenants", "none", "--release").code)
+	require.Equal(t, 2, w.run("tenants", "--release").code)
 }

@@ -19,6 +19,13 @@ import (
 
 // owned makes a command that shows something of one owner in the form that -o asks for; otherwise is what it shows without -o.
 func (s *session) owned(c *cobra.Command, otherwise string, do func(ctx context.Context, api *client.API, key domain.Key, p *printer) error) *cobra.Command {
+	return s.shows(c, otherwise, s.owner, do)
+}
+
+// shows is owned for what arguments mean by another rule.
+func (s *session) shows(c *cobra.Command, otherwise string, means func(ctx context.Context, api *client.API, args []string, w *where) (domain.Key, error),
+	do func(ctx context.Context, api *client.API, key domain.Key, p *printer) error,
+) *cobra.Command {
 	w := &where{}
 	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; "+otherwise+" when missing")
 	c.Use += " [NOUN] NAME"
@@ -34,7 +41,7 @@ func (s *session) owned(c *cobra.Command, otherwise string, do func(ctx context.
 		if err != nil {
 			return err
 		}
-		key, err := s.owner(c.Context(), api, args, w)
+		key, err := means(c.Context(), api, args, w)
 		if err != nil {
 			return err
 		}
@@ -293,9 +300,9 @@ func (s *session) follow(ctx context.Context, read func(after string) (string, e
 func (s *session) explains() *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain", Short: "Say why something is not as it was asked to be, and what can be done",
-		Example: "  drover explain web\n  drover explain cluster edge01",
+		Example: "  drover explain web\n  drover explain cluster edge01\n  drover explain tenant t1\n  drover explain tenants/t1/workload-rules/side",
 	}
-	return s.owned(c, "words", func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
+	return s.shows(c, "words", s.explainable, func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
 		if !p.people() {
 			x, err := api.Explain(ctx, key)
 			if err != nil {
@@ -312,17 +319,48 @@ func (s *session) explains() *cobra.Command {
 	})
 }
 
-// operationPath is an operation as the API says what can be done.
-var operationPath = regexp.MustCompile(`POST /v2/(\S+)/(approve|instantiate|apply|update|rollback|migrate|stop|terminate)\b`)
+// explainable is an owner as arguments name it, or a tenant or a workload rule, of which the API says why something is not made, too.
+func (s *session) explainable(ctx context.Context, api *client.API, args []string, w *where) (domain.Key, error) {
+	n, names, err := s.meant(args[0], args[1:], w)
+	if err == nil && len(names) == 1 && slices.Contains([]*domain.Noun{domain.Tenants, domain.WorkloadRules, domain.OperatorRules}, n) {
+		return s.pick(ctx, api, n, names[0], w)
+	}
+	return s.owner(ctx, api, args, w)
+}
+
+// inAdvice are requests as the API says in explanations what can be done, and the commands that do the same.
+var inAdvice = []struct {
+	request *regexp.Regexp
+	command string // of the program; $1 and so on are what the request says there
+}{
+	{regexp.MustCompile(`POST /v2/(\S+)/apply\b`), "instantiate $1"}, // of a cluster's network intents
+	{regexp.MustCompile(`POST /v2/(\S+)/(approve|instantiate|update|rollback|migrate|stop|terminate)\b`), "$2 $1"},
+	{regexp.MustCompile(`DELETE /v2/(\S+)\?abandon=true`), "delete $1 --abandon"},
+	{regexp.MustCompile(`(replace its kubeconfig): PUT /v2/cluster-providers/([^/\s]+)/clusters/([^/\s;]+)`), "cluster add $2/$3 --kubeconfig FILE"},
+	{regexp.MustCompile(`(give the host of the workload nodes): PUT /v2/tenants/\{tenant\}/hosts/\{host\}`), "apply -f FILE"},
+	{regexp.MustCompile(`PUT /v2/([^\s;]+)`), "edit $1"},
+	{regexp.MustCompile(`POST /v2/tenants/\{tenant\}/release`), "tenants NAME --release"},
+	{regexp.MustCompile(`GET /v2/(\S+)/explain`), "explain $1"},
+}
 
 // explanation is why something is not as it was asked to be, in words. What can be done is said by commands, where the API names its requests.
 func (s *session) explanation(ctx context.Context, api *client.API, key domain.Key) (string, error) {
 	text, err := api.ExplainText(ctx, key)
-	return operationPath.ReplaceAllStringFunc(text, func(request string) string {
-		m := operationPath.FindStringSubmatch(request)
-		op := strings.Replace(m[2], "apply", string(domain.OpInstantiate), 1) // of a cluster's network intents
-		return fmt.Sprintf("'%s %s %s'", s.Program, op, m[1])
-	}), err
+	return s.byCommands(text), err
+}
+
+// byCommands has a text name commands in place of requests.
+func (s *session) byCommands(text string) string {
+	for _, a := range inAdvice {
+		text = a.request.ReplaceAllStringFunc(text, func(request string) string {
+			command := fmt.Sprintf("'%s %s'", s.Program, a.request.ReplaceAllString(request, a.command))
+			if what, _, ok := strings.Cut(request, ": PUT "); ok {
+				return what + ": " + command
+			}
+			return command
+		})
+	}
+	return text
 }
 
 // history is the command history.
