@@ -127,6 +127,9 @@ func process(
 			return err
 		}
 		log := app.Logger(c, stderr)
+		for name, near := range config.Unread(os.Environ()) {
+			log.Warn("nobody reads this variable of the environment", "variable", name, "nearest", near)
+		}
 		secured, err := c.TLS.Config(log, "http/1.1")
 		if err != nil {
 			return err

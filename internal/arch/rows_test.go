@@ -202,7 +202,7 @@ var layers = []layer{
 		},
 		{pkg: "sink", ours: "audit pause", world: "context net os"},
 		{pkg: "connections", ours: "authn hosts policy limits", world: "context net net/http"},
-		{pkg: "config", ours: "address hosts limits", world: "net net/http os"},
+		{pkg: "config", ours: "address hosts nearest limits", world: "net net/http os"},
 		{pkg: "fetch", ours: "address limits fail", world: "context net net/http"},
 		{
 			pkg: "oidc", ours: "authn domain policy caller hosts lru token fail",

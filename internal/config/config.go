@@ -274,7 +274,7 @@ func Read(p Process, args []string, getenv func(string) string, usage io.Writer)
 		if s.of&p != 0 {
 			help := s.help + " (" + Variable(s.name) + ")"
 			if s.fallback == "false" {
-				v := alone(s.fallback)
+				v := standing(s.fallback)
 				flags.Var(&v, s.name, help)
 				values[s.name] = (*string)(&v)
 				continue
@@ -282,13 +282,13 @@ func Read(p Process, args []string, getenv func(string) string, usage io.Writer)
 			values[s.name] = flags.String(s.name, s.fallback, help)
 		}
 	}
-	if err := flags.Parse(args); err != nil {
+	good, wrong := known(flags, args)
+	if err := flags.Parse(good); err != nil {
 		return nil, err
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	c := &Config{}
-	var wrong []error
 	if flags.NArg() > 0 {
 		wrong = append(wrong, fmt.Errorf("unexpected argument %q", flags.Arg(0)))
 	}
@@ -298,13 +298,15 @@ func Read(p Process, args []string, getenv func(string) string, usage io.Writer)
 			continue
 		}
 		if v := getenv(Variable(s.name)); v != "" && !given[s.name] {
-			*value = v
+			*value, given[s.name] = v, true
 		}
 		if err := s.set(c, *value); err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %w", both(s.name), err))
 		}
+		given[s.name] = given[s.name] && *value != s.fallback // nothing is missed where it is as it would be
 		c.show(s.name, *value)
 	}
+	wrong = append(wrong, c.checkIgnored(func(name string) bool { return given[name] })...)
 	wrong = append(wrong, c.checkListeners()...)
 	if p&stored != 0 {
 		wrong = append(wrong, c.check()...)
@@ -318,17 +320,17 @@ func Read(p Process, args []string, getenv func(string) string, usage io.Writer)
 	return c, errors.Join(wrong...)
 }
 
-// alone is the value of a flag that turns something on, with a value or without.
-type alone string
+// standing is the value of a flag that turns something on, with a value or without.
+type standing string
 
 // String implements flag.Value.
-func (v *alone) String() string { return string(*v) }
+func (v *standing) String() string { return string(*v) }
 
 // Set implements flag.Value.
-func (v *alone) Set(s string) error { *v = alone(s); return nil }
+func (v *standing) Set(s string) error { *v = standing(s); return nil }
 
 // IsBoolFlag lets the flag stand alone.
-func (v *alone) IsBoolFlag() bool { return true }
+func (v *standing) IsBoolFlag() bool { return true }
 
 // both names a setting's flag and variable.
 func both(name string) string { return "--" + name + " (" + Variable(name) + ")" }

@@ -202,7 +202,18 @@ func TestWhatIsWrong(t *testing.T) {
 		"a host's port":     {config.API, keys, []string{"--external-hosts", "a:x"}, []string{`"a:x" is not the name of a host`}},
 		"an argument":       {config.API, keys, []string{"serve"}, []string{`unexpected argument "serve"`}},
 		"all at once":       {config.API, nil, []string{"--listen", "x", "--drain", "y"}, []string{"--listen", "--drain", "--secret-keys"}},
-		"another process's": {config.API, keys, []string{"--clusters", "1"}, []string{"flag provided but not defined: -clusters"}},
+		"another process's": {config.API, keys, []string{"--clusters", "1"}, []string{"flag provided but not defined: -clusters; it is one of worker"}},
+		"all flags that are not there, and the rest": {
+			config.API, nil, []string{"--clusters", "1", "--audit-fle=x", "--nothing-like-it", "--drain", "y", "--web-ui"},
+			[]string{"-clusters; it is one of worker", "-audit-fle; perhaps --audit-file is meant", "-nothing-like-it\n", "--drain", "--secret-keys", "flag needs an argument: -web-ui"},
+		},
+		"for tenants who have no listener": {
+			config.API, with(keys, "DROVER_TENANT_RATE", "7"), []string{"--tenant-listen", "", "--tenant-tls-ca", os.DevNull},
+			[]string{"--tenant-tls-ca (DROVER_TENANT_TLS_CA) means nothing without --tenant-listen", "--tenant-rate (DROVER_TENANT_RATE) means nothing without --tenant-listen"},
+		},
+		"a CA of no collector":            {config.Worker, keys, []string{"--audit-syslog-ca", os.DevNull}, []string{"--audit-syslog-ca (DROVER_AUDIT_SYSLOG_CA) means nothing without --audit-syslog"}},
+		"a CA of a collector without TLS": {config.API, keys, []string{"--audit-syslog-ca", os.DevNull, "--audit-syslog", "tcp://h:514"}, []string{"with tls://"}},
+		"a ConfigMap that is nowhere":     {config.TenantAgents, nil, []string{"--agent-namespace", "", "--config-map", "x"}, []string{"--config-map (DROVER_CONFIG_MAP) means nothing without --agent-namespace"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := read(c.process, c.env, c.args...)
@@ -212,6 +223,19 @@ func TestWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatIsAsByDefaultIsNoMistake: one environment for many processes may say it.
+func TestWhatIsAsByDefaultIsNoMistake(t *testing.T) {
+	_, err := read(config.API, with(keys, "DROVER_TENANT_RATE", "200"), "--tenant-listen", "")
+	require.NoError(t, err)
+}
+
+func TestVariablesThatNobodyReads(t *testing.T) {
+	require.Equal(t, map[string]string{"DROVER_AUDIT_FLE": "DROVER_AUDIT_FILE", "DROVER_QQQQQQQQQQ": ""}, config.Unread([]string{
+		"DROVER_AUDIT_FLE=x", "DROVER_QQQQQQQQQQ=1", "DROVER_LISTEN=:1", "DROVER_TOKEN=t", "DROVER_CLUSTERS=1", "DROVER_EMPTY=", "PATH=/bin",
+		"DROVER_SERVICE_HOST=10.0.0.1", "DROVER_API_SERVICE_PORT_HTTPS=1", "DROVER_PORT=tcp://10.0.0.1:9015", "DROVER_API_PORT_9015_TCP_ADDR=10.0.0.1", "DROVER_SANDBOX=1",
+	}))
 }
 
 func TestHelpNamesEveryFlagAndVariable(t *testing.T) {
