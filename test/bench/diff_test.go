@@ -26,7 +26,7 @@ func differing(ctx context.Context, t testing.TB) []figure {
 	for _, d := range []*client.Deployment{same, own} {
 		require.NoError(t, d.API.Run(ctx, d.GroupSteps(), nil))
 		require.NoError(t, d.Do(ctx, "approve"))
-		f.operate(ctx, t, d, domain.OpInstantiate, clusters)
+		f.operateOn(ctx, t, d, domain.OpInstantiate, clusters, resources)
 		if d == own {
 			require.NoError(t, d.API.Run(ctx, f.customized(d, firstLabel(clusters)), nil))
 		} else {
