@@ -9,6 +9,8 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -109,7 +111,8 @@ func unreadable(err error) error {
 }
 
 // decode reads JSON into v, a pointer to a struct. Members that v does not have are accepted and
-// returned, but for those that v calls foreign. Names match whatever their case, as EMCO's clients expect.
+// returned, but for those that v calls foreign. Names match whatever their case, as EMCO's clients expect. A member that is there
+// twice is Invalid, and bytes that are no text are Malformed: what would be stored is not what was sent.
 func decode(body []byte, v any) (unknown []nearest.Stray, err error) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
@@ -120,10 +123,13 @@ func decode(body []byte, v any) (unknown []nearest.Stray, err error) {
 	strict := json.NewDecoder(bytes.NewReader(body))
 	strict.DisallowUnknownFields()
 	if strict.Decode(v) == nil && int(strict.InputOffset()) == len(body) { // More would take a brace behind it for the end of something
-		return nil, nil
+		return nil, once(v, body)
 	}
 	if err := json.Unmarshal(body, v); err != nil {
 		return nil, undecodable(err)
+	}
+	if err := once(v, body); err != nil {
+		return nil, err
 	}
 	var document any
 	if err := json.Unmarshal(body, &document); err != nil {
@@ -131,6 +137,24 @@ func decode(body []byte, v any) (unknown []nearest.Stray, err error) {
 	}
 	unknown = nearest.Unknown(v, document)
 	return unknown[:min(len(unknown), maxWarnings)], nil
+}
+
+// once refuses what is decoded to something else than was sent.
+func once(v any, body []byte) error {
+	if !utf8.Valid(body) {
+		return fail.New(fail.Malformed, "Invalid JSON: it is not UTF-8")
+	}
+	path, again, found := nearest.Twice(v, body)
+	if !found {
+		return nil
+	}
+	var p fail.Problems
+	if strings.HasSuffix(path, again) {
+		p.Add(path, "is there twice")
+	} else {
+		p.Add(path, "is there twice, once as %q", again)
+	}
+	return p.Err()
 }
 
 func undecodable(err error) error {

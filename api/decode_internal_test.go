@@ -1,7 +1,9 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -81,5 +83,32 @@ func populate(t *testing.T, v reflect.Value) {
 		v.SetUint('1') // of a template, too: its one byte is JSON
 	default:
 		t.Fatalf("a member of kind %s: say how to fill it", v.Kind())
+	}
+}
+
+// BenchmarkDecode is what a large body costs that is taken.
+func BenchmarkDecode(b *testing.B) {
+	var customization bytes.Buffer
+	customization.WriteString(`{"metadata":{"name":"c"},"spec":{"clusterSpecific":"false","patchType":"json","patchJson":[`)
+	for i := range 20_000 {
+		if i > 0 {
+			customization.WriteByte(',')
+		}
+		fmt.Fprintf(&customization, `{"op":"replace","path":"/spec/x%d","value":{"name":"n%d","image":"i","ports":[1,2,3]}}`, i, i)
+	}
+	customization.WriteString(`]}}`)
+	body := customization.Bytes()
+	for name, read := range map[string]func() error{
+		"decode":                func() error { _, err := decode(body, domain.Customizations.New()); return err },
+		"of which, found twice": func() error { return once(domain.Customizations.New(), body) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				if err := read(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -50,6 +50,26 @@ func TestFieldValidation(t *testing.T) {
 	})
 }
 
+// TestMembersThatAreThereTwice: a reader takes the first, the last or both; whoever looked at the body before us may have taken another one.
+func TestMembersThatAreThereTwice(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	yaml := map[string]string{"Content-Type": "application/yaml"}
+	check(t, w.router, []call{
+		{name: "a member", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"tw1"},"metadata":{"name":"tw2"}}`, status: 400, contains: []string{"metadata: is there twice"}},
+		{name: "in another case", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"tw1","Name":"tw2"}}`, status: 400, contains: []string{`metadata.name: is there twice, once as \"Name\"`}, header: map[string]string{"Accept": "application/json"}},
+		{name: "in another case, in YAML", method: "POST", url: "/v2/projects", body: "metadata: {name: tw1}\nMetadata: {name: tw2}\n", header: yaml, status: 400, contains: []string{"metadata: is there twice"}},
+		{name: "of one that nobody knows, ignored", method: "POST", url: "/v2/projects?fieldValidation=Ignore", body: `{"metadata":{"name":"tw1"},"x":{"a":1,"a":2}}`, status: 400, contains: []string{"x.a: is there twice"}},
+		{name: "of a PUT", method: "PUT", url: theProject, body: `{"metadata":{"name":"proj"},"metadata":{"name":"proj"}}`, status: 400},
+		{name: "in a form", method: "POST", url: theComposite + "/apps", body: `{"metadata":{"name":"tw1"},"metadata":{"name":"tw2"}}`, file: chartOf(t, "a"), status: 400, contains: []string{"metadata: is there twice"}},
+		{name: "of an operation", method: "POST", url: theGroup + "/rollback", body: `{"spec":{"revision":"1","revision":"2"}}`, status: 400, contains: []string{"spec.revision: is there twice"}},
+		{name: "what is no text", method: "POST", url: "/v2/projects", body: "{\"metadata\":{\"name\":\"tw1\",\"description\":\"\xff\"}}", status: 422, contains: []string{"not UTF-8"}},
+		{name: "none of them is stored", method: "GET", url: "/v2/projects/tw1", status: 404},
+		{name: "nor of them", method: "GET", url: "/v2/projects/tw2", status: 404},
+		{name: "another case alone is EMCO's", method: "POST", url: "/v2/projects", body: `{"MetaData":{"Name":"tw1"}}`, status: 201},
+	})
+}
+
 func TestALabelOfNobodyIsSaid(t *testing.T) {
 	w := newWorld(t)
 	furnish(t, w)

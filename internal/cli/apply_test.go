@@ -77,13 +77,14 @@ func TestFilesThatCannotBeApplied(t *testing.T) {
 		"resourceContext.anchor is missing":            "metadata: {name: p}",
 		`"things" is the place of nothing`:             "resourceContext: {anchor: things}",
 		"f.yaml:1: project: metadata.name is missing":  "resourceContext: {anchor: projects}",
+		`metadata is there twice, once as "metadata"`:  "resourceContext: {anchor: projects}\nmetadata: {name: one}\nMetadata: {name: two}",
 		`"a b" is no name of a project`:                "resourceContext: {anchor: projects}\nmetadata: {name: a b}",
 		"no file comes with a project":                 "resourceContext: {anchor: projects}\nmetadata: {name: p}\nfile: x",
 		"-v FILE says what it is filled with":          "resourceContext: {anchor: {{.X}}}",
 		"there is no document in":                      "# nothing\n",
 		"cannot unmarshal number into Go struct field": "resourceContext: {anchor: projects}\nmetadata: {name: p, description: 3}",
-		"yaml: line 2":                                 "resourceContext: {anchor: projects}\n\tmetadata: {}",
-		"f.yaml:4: project: metadata.name is missing":  "resourceContext: {anchor: projects}\nmetadata: {name: good}\n---\nresourceContext: {anchor: projects}",
+		"yaml: line 2": "resourceContext: {anchor: projects}\n\tmetadata: {}",
+		"f.yaml:4: project: metadata.name is missing": "resourceContext: {anchor: projects}\nmetadata: {name: good}\n---\nresourceContext: {anchor: projects}",
 	} {
 		r := w.run("apply", "-f", w.file("f.yaml", text))
 		require.Equal(t, 2, r.code, "%s: %s", text, r.err)

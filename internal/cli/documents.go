@@ -301,6 +301,9 @@ func (s *session) paperOf(from, folder string, m map[string]any) (*paper, error)
 	if err := json.Unmarshal(data, o); err != nil {
 		return nil, usage("%s: %s: %w", from, noun.Title, err)
 	}
+	if path, again, found := nearest.Twice(o, data); found { // by names that differ by case: others are no YAML
+		return nil, usage("%s: %s: %s is there twice, once as %q", from, noun.Title, path, again)
+	}
 	for _, m := range nearest.Unknown(o, plainJSON(data)) {
 		p.unknown = append(p.unknown, fmt.Sprintf("%s: %s: unknown field %q%s", from, noun.Title, m.Path, m.Meant()))
 	}

@@ -1,4 +1,5 @@
-// Package nearest finds what somebody has written that is not there, and what he may have meant.
+// Package nearest finds what somebody has written that is not there, and what he may have meant; and what is there twice, so that nobody knows
+// which of both was meant.
 package nearest
 
 import (

@@ -1,0 +1,200 @@
+package nearest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+)
+
+// Twice finds the first member that a body, which is JSON, has twice: its path, and how its name was written the second time. Names of
+// members of v, a pointer to a struct, match whatever their case, as encoding/json has it: it takes the last of them in silence, whatever somebody
+// who looked at the body before has taken. Those of what v leaves open, such as labels, are others when their case is another.
+func Twice(v any, body []byte) (path, again string, found bool) {
+	s := &scan{body: body}
+	s.value(reflect.TypeOf(v))
+	return strings.TrimPrefix(s.path, "."), s.again, s.found
+}
+
+// scan goes through JSON that was decoded before.
+type scan struct {
+	body        []byte
+	at          int
+	path, again string // of what was found; path is made on the way out
+	found       bool
+}
+
+// few is how many names are compared with each other, before there is a map of them.
+const few = 12
+
+// next is the next byte that is no space, 0 at the end.
+func (s *scan) next() byte {
+	for s.at < len(s.body) {
+		switch c := s.body[s.at]; c {
+		case ' ', '\t', '\n', '\r':
+			s.at++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// value goes through one value, which is decoded to a type; nil for one that is not known.
+func (s *scan) value(t reflect.Type) {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch s.next() {
+	case '{':
+		s.object(t)
+	case '[':
+		s.array(t)
+	case '"':
+		s.text()
+	default:
+		for ; s.at < len(s.body); s.at++ {
+			switch s.body[s.at] {
+			case ',', ']', '}', ' ', '\t', '\n', '\r':
+				return
+			}
+		}
+	}
+}
+
+// text goes through a string, and gives it with its quotes.
+func (s *scan) text() []byte {
+	begun := s.at
+	for s.at++; s.at < len(s.body); s.at++ {
+		switch s.body[s.at] {
+		case '\\':
+			s.at++
+		case '"':
+			s.at++
+			return s.body[begun:s.at]
+		}
+	}
+	s.at = len(s.body)
+	return s.body[begun:]
+}
+
+func (s *scan) array(t reflect.Type) {
+	var element reflect.Type
+	if t != nil && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) {
+		element = t.Elem()
+	}
+	s.at++
+	for i := 0; s.next() != ']' && s.at < len(s.body); i++ {
+		if s.value(element); s.found {
+			s.path = fmt.Sprintf("[%d]%s", i, s.path)
+			return
+		}
+		if s.next() == ',' {
+			s.at++
+		}
+	}
+	s.at++
+}
+
+func (s *scan) object(t reflect.Type) {
+	var members map[string]member
+	var of reflect.Type
+	if t != nil {
+		switch t.Kind() {
+		case reflect.Struct:
+			members = membersOf(t)
+		case reflect.Map:
+			of = t.Elem()
+		}
+	}
+	var one [few]string
+	names, many := one[:0], map[string]bool(nil)
+	s.at++
+	for s.next() == '"' {
+		name := nameOf(s.text())
+		key, inner := name, of
+		if members != nil {
+			if m, ok := memberOf(members, name); ok {
+				key, inner = m.name, m.of
+			}
+		}
+		if many == nil && len(names) == few {
+			many = make(map[string]bool, 2*few)
+			for _, n := range names {
+				many[n] = true
+			}
+		}
+		there := many[key]
+		for i := 0; many == nil && i < len(names); i++ {
+			there = there || names[i] == key
+		}
+		if there {
+			s.path, s.again, s.found = "."+key, name, true
+			return
+		}
+		if many != nil {
+			many[key] = true
+		} else {
+			names = append(names, key)
+		}
+		if s.next() == ':' {
+			s.at++
+		}
+		if s.value(inner); s.found {
+			s.path = "." + name + s.path
+			return
+		}
+		if s.next() == ',' {
+			s.at++
+		}
+	}
+	s.at++
+}
+
+// nameOf is a name as it is meant: what is escaped is another way to write the same.
+func nameOf(quoted []byte) string {
+	if bytes.IndexByte(quoted, '\\') < 0 && len(quoted) >= 2 {
+		return string(quoted[1 : len(quoted)-1])
+	}
+	var name string
+	if json.Unmarshal(quoted, &name) != nil {
+		return string(quoted)
+	}
+	return name
+}
+
+// member is one of a struct: its name as it is told, and its type.
+type member struct {
+	name string
+	of   reflect.Type
+}
+
+// known are the members of structs by reflect.Type, each map by name: looking at the tags of a type takes longer than reading a small body.
+var known sync.Map
+
+func membersOf(t reflect.Type) map[string]member {
+	if m, ok := known.Load(t); ok {
+		return m.(map[string]member)
+	}
+	all := map[string]member{}
+	for _, name := range memberNames(t) {
+		all[name] = member{name, memberType(t, name)}
+	}
+	m, _ := known.LoadOrStore(t, all)
+	return m.(map[string]member)
+}
+
+// memberOf is the member that encoding/json puts a name into.
+func memberOf(all map[string]member, name string) (member, bool) {
+	if m, ok := all[name]; ok {
+		return m, true
+	}
+	for _, m := range all {
+		if strings.EqualFold(m.name, name) {
+			return m, true
+		}
+	}
+	return member{}, false
+}

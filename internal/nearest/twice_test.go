@@ -1,0 +1,128 @@
+package nearest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/nearest"
+)
+
+type nested struct {
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels"`
+	Value  json.RawMessage   `json:"value"`
+	Any    any               `json:"any"`
+}
+
+type document struct {
+	Metadata *nested            `json:"metadata"`
+	Items    []nested           `json:"items"`
+	By       map[string]*nested `json:"by"`
+}
+
+func TestTwice(t *testing.T) {
+	many := func(last string) string {
+		var b strings.Builder
+		for i := range 100 {
+			fmt.Fprintf(&b, `"l%d":"",`, i)
+		}
+		return `{"metadata":{"labels":{` + b.String() + last + `}}}`
+	}
+	for body, want := range map[string][]string{
+		`{"metadata":{"name":"a"},"items":[{"name":"a"},{"name":"b"}]}`:                     nil,
+		`{"metadata":{"labels":{"a":"","A":""},"value":{"a":1,"A":2},"any":{"a":1,"A":2}}}`: nil, // names of others
+		`{"x":{"a":1},"y":{"a":1}}`: nil,
+		`{"metadata":{"name":"\"name\":","labels":{"name":"{\"name\":1,\"name\":2}"}}}`: nil, // in texts
+		`{"metadata":{},"metadata":{}}`:                    {"metadata", "metadata"},
+		` { "metadata" : { } , "Metadata" : { } } `:        {"metadata", "Metadata"},
+		`{"metadata":{},"metadat\u0061":{}}`:               {"metadata", "metadata"},
+		`{"metadata":{"name":"a","NAME":"b"}}`:             {"metadata.name", "NAME"},
+		"{\"item\u017f\":[],\"items\":[]}":                 {"items", "items"}, // encoding/json takes ſ for s
+		`{"items":[{},{"name":"[","name":"]"}]}`:           {"items[1].name", "name"},
+		`{"by":{"x":{"name":"","Name":""}}}`:               {"by.x.name", "Name"},
+		`{"by":{"x":{},"x":{}}}`:                           {"by.x", "x"},
+		`{"metadata":{"value":[[{"a":1,"a":2}]]}}`:         {"metadata.value[0][0].a", "a"},
+		`{"metadata":{"any":{"a":{"b":-1.5e3,"b":true}}}}`: {"metadata.any.a.b", "b"},
+		`{"unknown":{"a":1,"a":2}}`:                        {"unknown.a", "a"},
+		many(`"last":""`):                                  nil,
+		many(`"l0":""`):                                    {"metadata.labels.l0", "l0"},
+		many(`"l99":""`):                                   {"metadata.labels.l99", "l99"},
+		`{"":1,"":2}`:                                      {"", ""},
+	} {
+		require.True(t, json.Valid([]byte(body)), body)
+		path, again, found := nearest.Twice(&document{}, []byte(body))
+		require.Equal(t, want != nil, found, body)
+		if found {
+			require.Equal(t, want, []string{path, again}, body)
+		}
+	}
+}
+
+// FuzzTwice: whatever JSON it is, a member is found twice when decoding keeps fewer members than there are; and nothing that is no JSON has it fail.
+func FuzzTwice(f *testing.F) {
+	for _, seed := range []string{``, `{`, `{"a`, `[{"a":1,"a":2}]`, `{"a":{"b":[1,"]",null]},"c":"\\"}`, `{"\u0061":1,"a":2}`, `{"name":1,"Name":2}`, `{"items":[{"name":1}]}`, `]`, "{\"\\"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		_, _, typed := nearest.Twice(&document{}, body)
+		var open map[string]any
+		path, _, found := nearest.Twice(&open, body)
+		var decoded any
+		if json.Unmarshal(body, &decoded) != nil {
+			return
+		}
+		require.Equal(t, names(t, body) != kept(decoded), found, "%q", path)
+		require.True(t, typed || !found, "what is twice anywhere is so in a document")
+	})
+}
+
+// names is how many members there are in JSON, and kept how many a decoder has kept.
+func names(t *testing.T, body []byte) (n int) {
+	t.Helper()
+	type level struct{ object, value bool }
+	var in []level
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return n
+		}
+		require.NoError(t, err)
+		if delim, ok := token.(json.Delim); ok && (delim == '}' || delim == ']') {
+			in = in[:len(in)-1]
+			continue
+		}
+		if top := len(in) - 1; top >= 0 && in[top].object {
+			if in[top].value = !in[top].value; in[top].value {
+				n++
+				continue
+			}
+		}
+		if delim, ok := token.(json.Delim); ok {
+			in = append(in, level{object: delim == '{'})
+		}
+	}
+}
+
+func kept(v any) (n int) {
+	switch v := v.(type) {
+	case map[string]any:
+		n = len(v)
+		for _, x := range v {
+			n += kept(x)
+		}
+	case []any:
+		for _, x := range v {
+			n += kept(x)
+		}
+	}
+	return n
+}
