@@ -205,7 +205,7 @@ var layers = []layer{
 		{pkg: "config", ours: "address hosts nearest limits", world: "net net/http os"},
 		{pkg: "fetch", ours: "address limits fail", world: "context net net/http"},
 		{
-			pkg: "oidc", ours: "authn domain policy caller hosts lru token fail",
+			pkg: "oidc", ours: "authn domain policy caller hosts lru token nearest fail",
 			libs:  "github.com/coreos/go-oidc github.com/go-jose/go-jose golang.org/x/oauth2 golang.org/x/sync sigs.k8s.io/yaml",
 			world: "context net/http os",
 		},

@@ -6,6 +6,7 @@ import (
 	"crypto"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -81,6 +82,11 @@ func (k *keys) of(id string) (found []jose.JSONWebKey) {
 		}
 	}
 	return found
+}
+
+// have says whether a key is still one of them.
+func (k *keys) have(key jose.JSONWebKey) bool {
+	return slices.ContainsFunc(k.of(key.KeyID), func(one jose.JSONWebKey) bool { return same([]jose.JSONWebKey{one}, []jose.JSONWebKey{key}) })
 }
 
 // turn is another one when the keys are others.
@@ -201,11 +207,23 @@ func (k *keys) download(ctx context.Context, at string) (known []jose.JSONWebKey
 	if answer.StatusCode != http.StatusOK {
 		return nil, "", fmt.Errorf("GET %s: %s", at, answer.Status)
 	}
+	data, err := io.ReadAll(answer.Body)
+	if err == nil {
+		known, err = readKeys(data)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("GET %s: %w", at, err)
+	}
+	return known, at, nil
+}
+
+// readKeys are the keys that sign of a set (RFC 7517), one at the least.
+func readKeys(data []byte) (known []jose.JSONWebKey, err error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&set); err != nil {
-		return nil, "", fmt.Errorf("GET %s: %w", at, err)
+	if err := json.Unmarshal(data, &set); err != nil {
+		return nil, err
 	}
 	for _, raw := range set.Keys {
 		var key jose.JSONWebKey
@@ -215,9 +233,9 @@ func (k *keys) download(ctx context.Context, at string) (known []jose.JSONWebKey
 		}
 	}
 	if len(known) == 0 {
-		return nil, "", fmt.Errorf("GET %s: no key that signs", at)
+		return nil, errors.New("no key that signs")
 	}
-	return known, at, nil
+	return known, nil
 }
 
 // same says whether keys are the same ones, in the same order.
@@ -229,11 +247,14 @@ func same(a, b []jose.JSONWebKey) bool {
 	})
 }
 
-// set is some keys, for go-oidc.
-type set []jose.JSONWebKey
+// signer is the key that has made a token, among some, for go-oidc.
+type signer struct {
+	among []jose.JSONWebKey
+	found jose.JSONWebKey
+}
 
 // VerifySignature implements oidc.KeySet. Which algorithms may be is checked by the verifier before.
-func (s set) VerifySignature(_ context.Context, text string) ([]byte, error) {
+func (s *signer) VerifySignature(_ context.Context, text string) ([]byte, error) {
 	var all []jose.SignatureAlgorithm
 	for _, a := range algorithms {
 		all = append(all, jose.SignatureAlgorithm(a))
@@ -242,10 +263,11 @@ func (s set) VerifySignature(_ context.Context, text string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range slices.Backward(s) {
+	for _, key := range slices.Backward(s.among) {
 		if payload, err := signed.Verify(key); err == nil {
+			s.found = key
 			return payload, nil
 		}
 	}
-	return nil, fmt.Errorf("none of %d keys has made it", len(s))
+	return nil, fmt.Errorf("none of %d keys has made it", len(s.among))
 }

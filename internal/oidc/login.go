@@ -159,9 +159,12 @@ func (s *Sessions) Answer(ctx context.Context, sealed string, said url.Values) (
 		return nil, err
 	}
 	defer leave()
-	client, _, err := p.client(ctx)
+	client, says, err := p.client(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if says.ResponseIss && said.Get("iss") == "" { // so that its code goes to no other one, who has sent the browser there (RFC 9207, 2.4)
+		return nil, lost("the issuer says who it is in each answer, and did not in this one")
 	}
 	given, err := client.Exchange(upstream.ClientContext(ctx, p.keys.client), said.Get("code"), oauth2.VerifierOption(login.Verifier))
 	if err != nil {

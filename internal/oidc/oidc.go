@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lru"
+	"github.com/drover-io/drover/internal/nearest"
 	"github.com/drover-io/drover/internal/token"
 )
 
@@ -175,7 +177,8 @@ func (p *provider) prove(ctx context.Context, text string, now time.Time) (*auth
 	if err != nil {
 		return nil, nil, err
 	}
-	verifier := upstream.NewVerifier(p.URL, set(found), &upstream.Config{
+	by := &signer{among: found}
+	verifier := upstream.NewVerifier(p.URL, by, &upstream.Config{
 		SupportedSigningAlgs: p.Algorithms, SkipClientIDCheck: true, SkipExpiryCheck: true, // of both there is more to say, below
 	})
 	t, err := verifier.Verify(ctx, text)
@@ -187,7 +190,7 @@ func (p *provider) prove(ctx context.Context, text string, now time.Time) (*auth
 		return nil, nil, err
 	}
 	return &authn.Proof{Identity: who, Still: func(context.Context) error {
-		if p.keys.age(); len(p.keys.of(id)) == 0 {
+		if p.keys.age(); !p.keys.have(by.found) { // another one may have its id by now
 			return refused("its issuer has taken back the key")
 		}
 		return nil
@@ -199,6 +202,12 @@ func (p *provider) identity(t *upstream.IDToken, now time.Time) (who caller.Iden
 	var claims map[string]any
 	if err := t.Claims(&claims); err != nil {
 		return who, refused("its claims cannot be read")
+	}
+	if err := plain(t, claims); err != nil {
+		return who, err
+	}
+	if _, err := timeOf(claims, "exp"); err != nil {
+		return who, err
 	}
 	until := t.Expiry.Add(p.skew)
 	switch begins, err := timeOf(claims, "nbf"); {
@@ -240,12 +249,41 @@ func (p *provider) identity(t *upstream.IDToken, now time.Time) (who caller.Iden
 	return who, nil
 }
 
+// registered are the claims that a decoder finds whatever their case. Providers sign claims that users or clients have chosen, and let them choose
+// no name that they write themselves; AUD is none of those, and would count as aud.
+var registered = []string{"iss", "sub", "aud", "exp", "nbf", "iat", "nonce", "azp"}
+
+// plain refuses claims of which another reader may have read others than this one does.
+func plain(t *upstream.IDToken, claims map[string]any) error {
+	var all json.RawMessage
+	if err := t.Claims(&all); err != nil {
+		return refused("its claims cannot be read")
+	}
+	if path, _, found := nearest.Twice(&claims, all); found {
+		return refused("its claim %q is there twice", path)
+	}
+	for _, name := range slices.Sorted(maps.Keys(claims)) {
+		for _, known := range registered {
+			if name != known && strings.EqualFold(name, known) {
+				return refused("its claim %q is called as %q is", name, known)
+			}
+		}
+	}
+	return nil
+}
+
+// latest is the last second that a claim may name, beyond what a certificate may (9999). A greater number would be taken for one of long ago.
+const latest = 1 << 38
+
 // timeOf is a claim with a time, zero when it is missing.
 func timeOf(claims map[string]any, name string) (time.Time, error) {
 	switch n := claims[name].(type) {
 	case nil:
 		return time.Time{}, nil
 	case float64:
+		if n < -latest || n > latest {
+			return time.Time{}, refused("its claim %q is no time", name)
+		}
 		return time.Unix(int64(n), 0), nil
 	default:
 		return time.Time{}, refused("its claim %q is no time", name)

@@ -129,9 +129,14 @@ func sign(t *testing.T, by jose.SignatureAlgorithm, key any, id string, claims m
 	require.NoError(t, err)
 	data, err := json.Marshal(claims)
 	require.NoError(t, err)
-	signed, err := signer.Sign(data)
+	return signed(t, signer, data)
+}
+
+func signed(t *testing.T, by jose.Signer, claims []byte) string {
+	t.Helper()
+	made, err := by.Sign(claims)
 	require.NoError(t, err)
-	text, err := signed.CompactSerialize()
+	text, err := made.CompactSerialize()
 	require.NoError(t, err)
 	return text
 }
@@ -175,7 +180,19 @@ func TestTokens(t *testing.T) {
 	claims, err := json.Marshal(i.claims(nil))
 	require.NoError(t, err)
 	good := i.sign(t, nil)
+	// with is a token that says more behind what a good one for others does.
+	with := func(more string) string {
+		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: i.key().Key}, nil)
+		require.NoError(t, err)
+		claims, err := json.Marshal(i.claims(map[string]any{"aud": "web"}))
+		require.NoError(t, err)
+		return signed(t, signer, append(claims[:len(claims)-1], []byte(","+more+"}")...))
+	}
 	for name, c := range map[string]struct{ text, says string }{
+		"two audiences":            {with(`"aud":"drover"`), `its claim "aud" is there twice`},
+		"two, in another case":     {with(`"AUD":"drover"`), `its claim "AUD" is called as "aud" is`},
+		"not yet, ever":            {i.sign(t, map[string]any{"nbf": 1e300}), `its claim "nbf" is no time`},
+		"for ever":                 {i.sign(t, map[string]any{"exp": 1e18}), `its claim "exp" is no time`},
 		"another audience":         {i.sign(t, map[string]any{"aud": []string{"web"}}), "its audience is none"},
 		"no audience":              {i.sign(t, map[string]any{"aud": nil}), "its audience is none"},
 		"expired":                  {i.sign(t, map[string]any{"exp": now.Add(-30 * time.Second).Unix()}), "has expired"},
@@ -328,6 +345,22 @@ func TestKeysRotateWhileRequestsRun(t *testing.T) {
 	require.True(t, fail.Is(look(t.Context()), fail.Unauthorized), "the issuer has taken the key back")
 	_, _, err = proved(t.Context(), p, first)
 	require.True(t, fail.Is(err, fail.Unauthorized))
+
+	key := i.key()
+	for why, text := range map[string]string{
+		"another key has its id": i.sign(t, nil), "it says no id, and there are other keys": sign(t, jose.RS256, key.Key, "", i.claims(nil)),
+	} {
+		_, look, err := proved(t.Context(), p, text)
+		require.NoError(t, err, why)
+		i.rotate(t, "fourth", true)
+		require.NoError(t, p.Fetch(t.Context(), i.URL))
+		require.True(t, fail.Is(look(t.Context()), fail.Unauthorized), why)
+		i.mu.Lock()
+		i.keys = []jose.JSONWebKey{*key}
+		i.mu.Unlock()
+		require.NoError(t, p.Fetch(t.Context(), i.URL))
+		require.NoError(t, look(t.Context()), why)
+	}
 }
 
 // TestAnIssuerThatIsDown: a start needs none. Without keys all are told to come again, soon, even when the issuer takes the
