@@ -19,16 +19,8 @@ import (
 // be verified; and cannot be when one of their records is gone.
 func isAudited(ctx context.Context, t *testing.T, s *harness.Stack, d *client.Deployment, writers int) {
 	t.Helper()
-	of := func(event audit.Event) (records []audit.Record) {
-		filter := url.Values{"resource": {string(d.Key())}, "event": {string(event)}, "verb": {"instantiate"}}
-		for r, err := range d.API.AuditRecords(ctx, "", filter) {
-			require.NoError(t, err)
-			records = append(records, r)
-		}
-		return records
-	}
-	require.NotEmpty(t, of(audit.Begun), "what was begun is recorded, also by a process that was killed before it had an answer")
-	ended := of(audit.Ended)
+	require.NotEmpty(t, instantiates(ctx, t, d, audit.Begun), "what was begun is recorded, also by a process that was killed before it had an answer")
+	ended := instantiates(ctx, t, d, audit.Ended)
 	require.NotEmpty(t, ended, "the worker has recorded the end")
 	require.Equal(t, audit.Done, ended[0].Result)
 	require.NotEmpty(t, ended[0].Workflow)
@@ -50,4 +42,15 @@ func isAudited(ctx context.Context, t *testing.T, s *harness.Stack, d *client.De
 	report, err = audit.Verify(bytes.NewReader(bytes.Join(slices.Delete(lines, first, first+1), nil)), audit.Options{Keys: keys})
 	require.NoError(t, err)
 	require.False(t, report.Good(), "one of the records of the first process is gone")
+}
+
+// instantiates are the records of an event of the group's starts.
+func instantiates(ctx context.Context, t *testing.T, d *client.Deployment, event audit.Event) (records []audit.Record) {
+	t.Helper()
+	filter := url.Values{"resource": {string(d.Key())}, "event": {string(event)}, "verb": {"instantiate"}}
+	for r, err := range d.API.AuditRecords(ctx, "", filter) {
+		require.NoError(t, err)
+		records = append(records, r)
+	}
+	return records
 }

@@ -18,6 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/status"
@@ -146,6 +147,8 @@ func TestWorkerDrainsWhenStopped(t *testing.T) {
 	}
 }
 
+// TestAPIKilledWhileItAnswers kills the API at several moments of a start, every second time after it was frozen there. There is one instance whatever
+// came of it. What was started has the record that it begins, written before by the process that is dead, and one that has no answer says so.
 func TestAPIKilledWhileItAnswers(t *testing.T) {
 	t.Parallel()
 	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
@@ -155,11 +158,21 @@ func TestAPIKilledWhileItAnswers(t *testing.T) {
 		answered := make(chan error, 1)
 		go func() { answered <- d.Do(ctx, "instantiate") }()
 		time.Sleep(time.Duration(i*12) * time.Millisecond) //nolint:forbidigo // the moment of the kill is what is varied
+		if i%2 == 1 {
+			s.API.Freeze(t)
+			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // the worker goes on meanwhile
+		}
 		s.API.Kill()
-		<-answered
+		lost := <-answered
 		s.StartAPI()
+		begun, open := instantiates(ctx, t, d, audit.Begun), instantiates(ctx, t, d, audit.Unanswered)
+		if len(begun) > 0 && len(instantiates(ctx, t, d, audit.Answered)) == 0 {
+			require.Len(t, open, 1, "nobody knows what came of it, and the log says so")
+			require.Error(t, lost, "an answer comes after its record")
+		}
 		if err := d.Do(ctx, "instantiate"); err != nil {
 			require.Equal(t, 409, code(t, err), "%v", err)
+			require.NotEmpty(t, begun, "it was started by the process that was killed, without a record")
 		}
 		got := s.Await(ctx, d, "Instantiated")
 		n := 0
