@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // Twice finds the first member that a body, which is JSON, has twice: its path, and how its name was written the second time. Names of
@@ -55,7 +56,7 @@ func (s *scan) value(t reflect.Type) {
 	case '"':
 		s.text()
 	default:
-		for ; s.at < len(s.body); s.at++ {
+		for s.at++; s.at < len(s.body); s.at++ { // one byte at the least, also of what is no JSON
 			switch s.body[s.at] {
 			case ',', ']', '}', ' ', '\t', '\n', '\r':
 				return
@@ -153,9 +154,9 @@ func (s *scan) object(t reflect.Type) {
 	s.at++
 }
 
-// nameOf is a name as it is meant: what is escaped is another way to write the same.
+// nameOf is a name as it is meant: what is escaped is another way to write the same, and so is what is no text.
 func nameOf(quoted []byte) string {
-	if bytes.IndexByte(quoted, '\\') < 0 && len(quoted) >= 2 {
+	if bytes.IndexByte(quoted, '\\') < 0 && len(quoted) >= 2 && utf8.Valid(quoted) {
 		return string(quoted[1 : len(quoted)-1])
 	}
 	var name string
