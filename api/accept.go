@@ -81,7 +81,7 @@ func negotiate(accept, offers []string) (offer string, ok bool) {
 		}
 		q := 1.0
 		if text, given := parameters["q"]; given {
-			if q, err = strconv.ParseFloat(text, 64); err != nil {
+			if q, err = strconv.ParseFloat(text, 64); err != nil || !(q >= 0 && q <= 1) { // nor is NaN a weight
 				continue
 			}
 		}

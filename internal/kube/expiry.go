@@ -31,15 +31,21 @@ func Expiry(kubeconfig []byte) (first time.Time) {
 
 // certificateExpiry is that of the first certificate, which is the client's; those after it are of authorities.
 func certificateExpiry(data []byte) time.Time {
-	block, _ := pem.Decode(data)
-	if block == nil {
-		return time.Time{}
+	for {
+		block, rest := pem.Decode(data)
+		switch {
+		case block == nil:
+			return time.Time{}
+		case block.Type != "CERTIFICATE": // a file may have the key, too, which TLS passes over as well
+			data = rest
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return time.Time{}
+		}
+		return c.NotAfter.UTC()
 	}
-	c, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return time.Time{}
-	}
-	return c.NotAfter.UTC()
 }
 
 // tokenExpiry reads exp of a JWT, whose signature is the cluster's matter.

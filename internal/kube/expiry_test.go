@@ -34,6 +34,7 @@ func TestExpiry(t *testing.T) {
 	}{
 		"a token":                      {clientcmdapi.AuthInfo{Token: expiring(later)}, later},
 		"a certificate":                {clientcmdapi.AuthInfo{ClientCertificateData: certificate}, soon},
+		"behind a key":                 {clientcmdapi.AuthInfo{ClientCertificateData: append(pem.EncodeToMemory(&pem.Block{Type: "EC PARAMETERS", Bytes: []byte{6}}), certificate...)}, soon},
 		"the first of both":            {clientcmdapi.AuthInfo{ClientCertificateData: certificate, Token: expiring(later)}, soon},
 		"a token that does not expire": {clientcmdapi.AuthInfo{Token: jwt(`{"sub":"x"}`)}, time.Time{}},
 		"a token of another kind":      {clientcmdapi.AuthInfo{Token: "opaque"}, time.Time{}},

@@ -3,8 +3,10 @@ package kube
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/pem"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +35,24 @@ func FuzzKubeconfig(f *testing.F) {
 		require.NoError(t, err)
 		_, err = Config{}.load(users)
 		require.NoError(t, err)
+	})
+}
+
+// FuzzExpiry: whatever a credential is, it expires at a time that can be written down, or at none; what stands before a certificate does not hide it.
+func FuzzExpiry(f *testing.F) {
+	f.Add([]byte("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"), "a.eyJleHAiOjF9.b")
+	f.Add([]byte("-----BEGIN EC PARAMETERS-----\nBgUrgQQAIg==\n-----END EC PARAMETERS-----\n"), "a.eyJleHAiOjFlMzAwfQ.b")
+	f.Add([]byte{}, "..")
+	f.Fuzz(func(t *testing.T, certificate []byte, token string) {
+		for _, at := range []time.Time{certificateExpiry(certificate), tokenExpiry(token)} {
+			if !at.IsZero() {
+				_, err := at.MarshalJSON()
+				require.NoError(t, err)
+				require.Equal(t, time.UTC, at.Location())
+			}
+		}
+		key := pem.EncodeToMemory(&pem.Block{Type: "EC PARAMETERS", Bytes: []byte{6}})
+		require.Equal(t, certificateExpiry(certificate), certificateExpiry(append(key, certificate...)))
 	})
 }
 

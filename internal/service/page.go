@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -33,7 +34,7 @@ func pageAsked(v url.Values) (limit int, after string, err error) {
 		return 0, "", err
 	}
 	place, err := base64.RawURLEncoding.DecodeString(v.Get("continue"))
-	if err != nil {
+	if err != nil || goOn(string(place)) != v.Get("continue") || !utf8.Valid(place) { // a store looks for text
 		return 0, "", fail.New(fail.Invalid, "Invalid query continue: %q; use what the page before has in continue", v.Get("continue"))
 	}
 	return limit, string(place), nil
