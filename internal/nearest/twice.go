@@ -108,6 +108,7 @@ func (s *scan) object(t reflect.Type) {
 			members = membersOf(t)
 		case reflect.Map:
 			of = t.Elem()
+		default: // a type that decodes itself
 		}
 	}
 	var one [few]string
