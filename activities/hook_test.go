@@ -381,7 +381,7 @@ func TestNothingToDelete(t *testing.T) {
 	l, o := hooked(t, domain.OpTerminate, jobHook("bye", on("pre-delete")))
 	require.Equal(t, []string{"2D"}, l.through())
 	require.Empty(t, o.writes)
-	require.Empty(t, l.requests)
+	require.Empty(t, l.seen())
 }
 
 // TestTerminateAgain runs the hook that failed once more, and not the one that did not.
@@ -418,7 +418,7 @@ func TestAwaitReady(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []activities.Lacking{{App: "app", Reason: "on p+c: Job work: NotPresent"}}, l.lacking)
 	require.Empty(t, o.writes)
-	for _, r := range l.requests {
+	for _, r := range l.seen() {
 		require.False(t, strings.HasSuffix(r, " hook"), "hooks are not waited for")
 	}
 	in.To = 2
@@ -499,7 +499,7 @@ func TestAwaitReadyInAnUpdate(t *testing.T) {
 	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, activities.ReadyInput{Plan: l.store.put(t, p), App: "app", Namespace: "default", To: 2})
 	require.NoError(t, err)
 	require.Empty(t, l.lacking)
-	require.Equal(t, []string{"GET work"}, l.requests)
+	require.Equal(t, []string{"GET work"}, l.seen())
 }
 
 // bodyOf reads a request's body.

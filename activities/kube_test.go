@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -142,6 +143,20 @@ func (l *leaf) asked() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.requests)
+}
+
+// seen are the requests so far. One whose client has gone may still come.
+func (l *leaf) seen() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.requests)
+}
+
+// forget has seen begin anew.
+func (l *leaf) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.requests = nil
 }
 
 // agent stands for what installs one: the definition and something else.
@@ -357,7 +372,7 @@ func TestResume(t *testing.T) {
 	out, err := l.run()
 	require.NoError(t, err)
 	require.Equal(t, "2A", out.Marks)
-	require.Equal(t, []string{"PATCH a1"}, l.requests)
+	require.Equal(t, []string{"PATCH a1"}, l.seen())
 }
 
 func TestResumeOfWhatIsDone(t *testing.T) {
@@ -366,7 +381,7 @@ func TestResumeOfWhatIsDone(t *testing.T) {
 	out, err := l.run()
 	require.NoError(t, err)
 	require.Equal(t, "1A1F", out.Marks)
-	require.Empty(t, l.requests)
+	require.Empty(t, l.seen())
 	require.Equal(t, "1A1F", l.recorded().Marks)
 }
 
@@ -502,13 +517,13 @@ func TestDelete(t *testing.T) {
 			require.Equal(t, c.want, l.recorded().Marks)
 			require.Equal(t, domain.OpTerminate, l.recorded().Operation)
 			asked := map[string]bool{}
-			for _, r := range l.requests {
+			for _, r := range l.seen() {
 				_, name, _ := strings.Cut(r, " ")
 				asked[name] = true
 			}
-			require.Len(t, asked, len(c.asked), "%v", l.requests)
+			require.Len(t, asked, len(c.asked), "%v", l.seen())
 			for _, a := range c.asked {
-				require.True(t, asked[a], "%v", l.requests)
+				require.True(t, asked[a], "%v", l.seen())
 			}
 		})
 	}
@@ -529,7 +544,7 @@ func TestNoBundle(t *testing.T) {
 	l.in.Bundle = "none"
 	_, err := l.run()
 	require.Equal(t, fail.NotFound, fail.KindOf(err))
-	require.Empty(t, l.requests)
+	require.Empty(t, l.seen())
 }
 
 // TestRegistrationReplacedInMidWork: the attempt goes on with the new credentials, and nobody is told that the cluster does

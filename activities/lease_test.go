@@ -30,7 +30,7 @@ func (l *leaf) freezing() (freeze func()) {
 func (l *leaf) leftAlone(err error, requests, contacts int) {
 	l.t.Helper()
 	require.ErrorIs(l.t, err, lease.ErrLost)
-	require.Equal(l.t, requests, l.asked(), "%v", l.requests)
+	require.Equal(l.t, requests, l.asked(), "%v", l.seen())
 	require.Empty(l.t, l.store.leaves)
 	require.Empty(l.t, l.store.reachable)
 	require.Len(l.t, l.contacts, contacts)
@@ -62,7 +62,7 @@ func TestFrozenAttempt(t *testing.T) {
 		_, err := l.run()
 		require.ErrorIs(t, err, lease.ErrLost)
 		require.Empty(t, l.store.leaves)
-		for _, r := range l.requests {
+		for _, r := range l.seen() {
 			require.True(t, strings.HasPrefix(r, http.MethodGet), r)
 		}
 	})

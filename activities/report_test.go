@@ -76,7 +76,7 @@ func (r *reports) serve(w http.ResponseWriter, q *http.Request) {
 
 // asked are the requests about the report and its definition.
 func (r *reports) asked() (found []string) {
-	for _, q := range r.leaf.requests {
+	for _, q := range r.leaf.seen() {
 		if name := strings.Fields(q)[1]; name == "app-1" || name == "v1alpha1" {
 			found = append(found, q)
 		}
@@ -121,7 +121,7 @@ func TestApplyReport(t *testing.T) {
 			require.Equal(t, c.report, l.recorded().Report)
 			require.Equal(t, c.asked, r.asked())
 
-			l.requests = nil
+			l.forget()
 			_, err = l.run()
 			require.NoError(t, err)
 			require.Equal(t, c.report, l.recorded().Report)
@@ -136,12 +136,12 @@ func TestApplyReport(t *testing.T) {
 func (l *leaf) patched() (names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, q := range l.requests {
+	for _, q := range l.seen() {
 		if name, ok := strings.CutPrefix(q, http.MethodPatch+" "); ok {
 			names = append(names, name)
 		}
 	}
-	l.requests = nil
+	l.forget()
 	return names
 }
 
@@ -247,8 +247,8 @@ func TestDeleteReport(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, l.recorded().Report)
 			require.Equal(t, c.asked, r.asked())
-			if i := strings.Index(strings.Join(l.requests, " "), "DELETE app-1"); i >= 0 {
-				require.Equal(t, "DELETE app-1", l.requests[len(l.requests)-1], "the agent needs it until everything is gone")
+			if i := strings.Index(strings.Join(l.seen(), " "), "DELETE app-1"); i >= 0 {
+				require.Equal(t, "DELETE app-1", l.seen()[len(l.seen())-1], "the agent needs it until everything is gone")
 			}
 		})
 	}
