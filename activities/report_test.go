@@ -134,8 +134,6 @@ func TestApplyReport(t *testing.T) {
 
 // patched are the names of what was applied.
 func (l *leaf) patched() (names []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, q := range l.seen() {
 		if name, ok := strings.CutPrefix(q, http.MethodPatch+" "); ok {
 			names = append(names, name)
