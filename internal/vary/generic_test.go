@@ -220,6 +220,8 @@ func TestCustomizationsThatCannotBeDone(t *testing.T) {
 		"another version":         {generic(domain.False, "apps/v2", "StatefulSet", "etcd", "", everywhere("merge", "a", "a: 1")), `there is none of apps/v2`},
 		"no patch":                {patch(""), `customization "c": app "web": Beam "beam": it has no patchType`},
 		"no steps":                {patch("[]"), `patchJson has no steps`},
+		"a test without a value":  {patch(`[{"op":"test","path":""}]`), `patchJson does not fit the object`},
+		"a test for null":         {patch(`[{"op":"test","path":"","value":null}]`), `patchJson cannot be carried out: testing value  failed`},
 		"no file":                 {patch("merge"), `it has no file that is a patch`},
 		"a path that is not there": {
 			patch(`[{"op":"replace","path":"/spec/no/where","value":1}]`), `customization "c": app "web": Beam "beam": patchJson cannot be carried out: replace operation does not apply`,

@@ -109,6 +109,11 @@ func patchJSON(object map[string]any, patch jsonpatch.Patch) (patched map[string
 	if err != nil {
 		return nil, err
 	}
+	defer func() { // the library panics where a test of the whole object has no value, which validation refuses
+		if p := recover(); p != nil {
+			patched, err = nil, fail.New(fail.Malformed, "patchJson does not fit the object")
+		}
+	}()
 	options := jsonpatch.NewApplyOptions()
 	options.AccumulatedCopySizeLimit = limits.Etcd
 	options.EscapeHTML = false
