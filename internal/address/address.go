@@ -114,12 +114,26 @@ func (n Networks) Check(ip netip.Addr) error {
 	}
 }
 
-// CheckHost is Check for a host that is written as an address. Others are looked at when they are connected to.
+// CheckHost is Check for a host that is written as an address. Names are looked at when they are connected to. What some take for an address
+// and others for a name is refused: 2852039166, 0251.0376.0251.0376 and 0xa9.254.43518 are 169.254.169.254 to resolvers of C.
 func (n Networks) CheckHost(host string) error {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return n.Check(ip)
 	}
+	if endsInNumber(host) {
+		return fail.New(fail.Forbidden, "%q is neither a name nor an address such as 192.0.2.1", host)
+	}
 	return nil
+}
+
+// endsInNumber says whether the last label of a host is a number, decimal or hexadecimal: no name of DNS ends so (WHATWG URL, "ends in a number").
+func endsInNumber(host string) bool {
+	host = strings.TrimSuffix(host, ".")
+	last := strings.ToLower(host[strings.LastIndexByte(host, '.')+1:])
+	if hex, ok := strings.CutPrefix(last, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
 // Control looks at the address that a name has come to, before it is connected to (net.Dialer).

@@ -54,6 +54,12 @@ func TestNetworks(t *testing.T) {
 	}
 	require.NoError(t, address.Networks{}.CheckHost("metadata.internal"), "a name is looked at when it is connected to")
 	require.Error(t, address.Networks{}.Control("tcp", "nowhere", nil))
+	for _, host := range []string{"2852039166", "0251.0376.0251.0376", "0xa9fea9fe", "0xa9.0xfe.0xa9.0xfe", "0xa9.254.43518", "127.1", "169.254.169.254.", "cluster.0X7f", "1.2.3.4.5", "300.1.1.1", "0x"} {
+		require.True(t, fail.Is(address.Networks{}.CheckHost(host), fail.Forbidden), host)
+	}
+	for _, host := range []string{"edge01", "edge.01a", "10.example", "0x7f.example", "1-2-3-4.sslip.io", "0xfeed.beef.fog", "xn--p1ai", "localhost."} {
+		require.NoError(t, address.Networks{}.CheckHost(host), host)
+	}
 }
 
 func TestWhatIsNoNetwork(t *testing.T) {

@@ -58,6 +58,14 @@ func TestCheckKubeconfig(t *testing.T) {
 			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: "http://[::ffff:a9fe:a9fe]:80"}, clientcmdapi.AuthInfo{}),
 			wantKind:   fail.Invalid, wantFields: []string{"clusters[c].cluster.server"},
 		},
+		"leads there by a number": {
+			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: "https://2852039166:6443"}, clientcmdapi.AuthInfo{}),
+			wantKind:   fail.Invalid, wantFields: []string{"clusters[c].cluster.server"},
+		},
+		"leads there by octal numbers": {
+			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: "https://0251.0376.0251.0376"}, clientcmdapi.AuthInfo{}),
+			wantKind:   fail.Invalid, wantFields: []string{"clusters[c].cluster.server"},
+		},
 		"chooses the path that is asked for": {
 			reason:     "what is behind the ? or # would not be part of the path: a server would ask for /admin/x",
 			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: "http://10.0.0.5:8080/admin/x?"}, clientcmdapi.AuthInfo{}),
