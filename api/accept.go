@@ -68,12 +68,30 @@ func filesOf(ctx context.Context, s door.Service, o domain.Object, name string) 
 
 // negotiate picks the offer that the Accept header ranks highest; the first of those that rank equal in
 // the header's order, and the first offer when there is no header or a wildcard decides. ok is false when
-// none is accepted. A range that cannot be read is skipped.
+// none is accepted. The most specific range that covers an offer has its weight (RFC 9110, section 12.5.1): "text/html;q=0, */*" takes
+// everything but HTML. A range that cannot be read is skipped.
 func negotiate(accept, offers []string) (offer string, ok bool) {
 	if len(accept) == 0 {
 		return offers[0], true
 	}
-	best := 0.0
+	ranges := acceptedRanges(accept)
+	best, at := 0.0, 0
+	for _, o := range offers {
+		if q, i := weightOf(ranges, o); q > best || q == best && q > 0 && i < at {
+			best, at, offer = q, i, o
+		}
+	}
+	return offer, best > 0
+}
+
+// mediaRange is one of an Accept header, with its weight of 0 to 1.
+type mediaRange struct {
+	media string
+	q     float64
+}
+
+// acceptedRanges are the ranges that can be read, in the header's order.
+func acceptedRanges(accept []string) (all []mediaRange) {
 	for ranged := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		media, parameters, err := mime.ParseMediaType(ranged)
 		if err != nil {
@@ -85,13 +103,25 @@ func negotiate(accept, offers []string) (offer string, ok bool) {
 				continue
 			}
 		}
-		for _, o := range offers {
-			if q > best && matches(media, o) {
-				best, offer = q, o
-			}
+		all = append(all, mediaRange{media, q})
+	}
+	return all
+}
+
+// weightOf is the weight that the most specific range gives an offer, and that range's place; the greatest weight of equally specific
+// ones, and 0 where none covers it.
+func weightOf(ranges []mediaRange, offer string) (q float64, at int) {
+	most := -1
+	for i, r := range ranges {
+		if !matches(r.media, offer) {
+			continue
+		}
+		specific := 2 - strings.Count(r.media, "*") // the media type itself, all of its group, everything
+		if specific > most || specific == most && r.q > q {
+			most, q, at = specific, r.q, i
 		}
 	}
-	return offer, best > 0
+	return q, at
 }
 
 // matches says whether a media range covers an offer.
