@@ -401,12 +401,15 @@ func (c *Config) checkAuth() (wrong []error) {
 	return wrong
 }
 
-// checkListeners refuses listeners without TLS that other machines can reach.
+// checkListeners refuses listeners without TLS that other machines can reach, and --insecure where it would mean nothing.
 func (c *Config) checkListeners() (wrong []error) {
 	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
 		return []error{fmt.Errorf("%s and %s belong together", both("tls-cert"), both("tls-key"))}
 	}
-	if c.TLS.Cert != "" || c.Insecure {
+	switch {
+	case c.TLS.Cert != "" && c.Insecure:
+		return []error{fmt.Errorf("%s means nothing beside %s, which gives TLS to all listeners that it is about", both("insecure"), both("tls-cert"))}
+	case c.TLS.Cert != "" || c.Insecure:
 		return nil
 	}
 	for _, l := range []struct{ name, address string }{

@@ -214,6 +214,8 @@ func TestNoTLSNoListenerForOthers(t *testing.T) {
 			require.NoError(t, err)
 			_, err = read(c.process, set, c.flag, address, "--tls-cert", cert, "--tls-key", key)
 			require.NoError(t, err)
+			_, err = read(c.process, set, c.flag, address, "--tls-cert", cert, "--tls-key", key, "--insecure")
+			require.ErrorContains(t, err, "--insecure (DROVER_INSECURE) means nothing beside --tls-cert (DROVER_TLS_CERT)")
 		}
 	}
 	_, err := read(config.API, keys, "--tls-cert", cert)
