@@ -1,11 +1,11 @@
 package render
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	kjson "sigs.k8s.io/json"
 )
 
 func TestObjects(t *testing.T) {
@@ -77,10 +77,12 @@ func FuzzObjects(f *testing.F) {
 		for _, o := range found {
 			var got struct {
 				APIVersion string `json:"apiVersion"`
-				Kind       string
-				Metadata   struct{ Name string }
+				Kind       string `json:"kind"`
+				Metadata   struct {
+					Name string `json:"name"`
+				} `json:"metadata"`
 			}
-			require.NoError(t, json.Unmarshal(o.manifest, &got), "%s", o.manifest)
+			require.NoError(t, kjson.UnmarshalCaseSensitivePreserveInts(o.manifest, &got), "%s", o.manifest) // as an API server reads it
 			require.NotEmpty(t, o.Kind)
 			require.NotEmpty(t, o.Name)
 			require.NotEmpty(t, o.Version)
