@@ -122,6 +122,7 @@ func TestRecordReplay(t *testing.T) {
 		r.recordApp(ctx, t, n.key, "network-intents", id, "instantiate", "networks")
 		r.recordApp(ctx, t, n.key, "network-intents", id, "terminate", "networks")
 	})
+	t.Run("many clusters", func(t *testing.T) { r.recordMany(t, s) })
 	t.Run("logical cloud", func(t *testing.T) { r.recordCloud(within(t), t, s) })
 	t.Run("watches", func(t *testing.T) { r.recordWatch(within(t), t) })
 	// Last, as its tenant stays, and is watched.
@@ -151,6 +152,37 @@ func (r *recorder) recordApp(ctx context.Context, t *testing.T, owner domain.Key
 		history := r.history(ctx, t, id)
 		r.write(t, history, situation)
 		id = childOf(history, suffix)
+	}
+}
+
+// recordMany writes the operations on an app that has more batches of clusters than are at work at a time, without the batches.
+func (r *recorder) recordMany(t *testing.T, s *harness.Stack) {
+	const clusters, app, situation = 1_001, "app", "many-clusters" // 5 batches
+	fleet := harness.StartFleet(t, clusters)
+	kubeconfigs := map[string][]byte{}
+	for _, name := range fleet.Names {
+		kubeconfigs[name] = fleet.Kubeconfig(t, name)
+	}
+	const provider, label = "fleet", "edge"
+	require.NoError(t, s.Client.API().Register(within(t), provider, kubeconfigs, fleet.Names, []string{label}, nil))
+	var names []domain.ClusterName
+	for _, name := range fleet.Names {
+		names = append(names, domain.ClusterName{Provider: provider, Name: name})
+	}
+	d := s.On(within(t), names, client.App{
+		Name: app, Chart: harness.Chart(t, app, harness.ConfigMaps(app, 1)), Intent: harness.Labelled(label, names[0]),
+	})
+	ctx := within(t)
+	do(ctx, t, d, "approve", "instantiate")
+	contextID := s.Await(ctx, d, "Instantiated").States.ContextID()
+	do(ctx, t, d, "terminate")
+	s.Await(ctx, d, "Terminated")
+	for _, operation := range []domain.Operation{domain.OpInstantiate, domain.OpTerminate} {
+		id := workflows.OperationID(domain.Scope{Owner: d.Key(), ContextID: contextID, Operation: operation})
+		require.NoError(t, r.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil))
+		root := r.history(ctx, t, id)
+		r.write(t, root, situation)
+		r.write(t, r.history(ctx, t, childOf(root, "/"+app)), situation)
 	}
 }
 

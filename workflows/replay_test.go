@@ -1,17 +1,24 @@
 package workflows_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -75,6 +82,72 @@ func TestReplay(t *testing.T) {
 			t.Errorf("workflow %s has no recorded history in %s; run make record-replay", name, filepath.Join(replayFolder, nextRelease))
 		}
 	}
+}
+
+// TestChangesAreRecorded: of each change that workflow.GetVersion is asked about there is a history that has it. Without one nothing would
+// notice that the new order of commands is changed once more, or that the change has another name.
+func TestChangesAreRecorded(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(replayFolder, "*", "*", "*.json"))
+	require.NoError(t, err)
+	recorded := map[string]bool{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		history, err := client.HistoryFromJSON(bytes.NewReader(data), client.HistoryJSONOptions{})
+		require.NoError(t, err, file)
+		for _, event := range history.GetEvents() {
+			for _, payload := range event.GetMarkerRecordedEventAttributes().GetDetails()["change-id"].GetPayloads() {
+				var change string
+				require.NoError(t, converter.GetDefaultDataConverter().FromPayload(payload, &change), file)
+				recorded[change] = true
+			}
+		}
+	}
+	changes := changesAskedAbout(t)
+	require.NotEmpty(t, changes)
+	for _, change := range changes {
+		if !recorded[change] {
+			t.Errorf("no history in %s has the change %q; run make record-replay, with a situation that meets it", replayFolder, change)
+		}
+	}
+}
+
+// changesAskedAbout are the names of changes that the workflows give to workflow.GetVersion: constants of the package.
+func changesAskedAbout(t *testing.T) (changes []string) {
+	t.Helper()
+	sources, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	constants, asked := map[string]string{}, []string{}
+	for _, source := range sources {
+		if strings.HasSuffix(source, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				for i, value := range n.Values {
+					if literal, ok := value.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+						constants[n.Names[i].Name], err = strconv.Unquote(literal.Value)
+						require.NoError(t, err)
+					}
+				}
+			case *ast.CallExpr:
+				if called, ok := n.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "GetVersion" {
+					name, ok := n.Args[1].(*ast.Ident)
+					require.True(t, ok, "%s: a change is named by a constant of this package", source)
+					asked = append(asked, name.Name)
+				}
+			}
+			return true
+		})
+	}
+	for _, name := range asked {
+		require.Contains(t, constants, name, "the name of a change is a constant of this package")
+		changes = append(changes, constants[name])
+	}
+	return changes
 }
 
 // release is a line of docs/releases.txt.
