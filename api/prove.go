@@ -52,8 +52,8 @@ func shownBy(r *http.Request) *authn.Shown {
 		Authorization: r.Header.Values(echo.HeaderAuthorization),
 		User:          r.Header.Values(headerUser), Groups: r.Header.Values(headerGroups),
 	}
-	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		s.Chain = r.TLS.VerifiedChains[0]
+	if r.TLS != nil {
+		s.Chain = authn.Lasting(r.TLS.VerifiedChains)
 	}
 	return s
 }

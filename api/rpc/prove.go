@@ -70,8 +70,8 @@ func shownBy(ctx context.Context) *authn.Shown {
 	if !ok {
 		return s
 	}
-	if secured, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(secured.State.VerifiedChains) > 0 {
-		s.Chain = secured.State.VerifiedChains[0]
+	if secured, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+		s.Chain = authn.Lasting(secured.State.VerifiedChains)
 	}
 	return s
 }

@@ -127,10 +127,10 @@ func allowed(ctx context.Context, tenant string, trust authn.Trust) (until time.
 	if !ok {
 		return until, nil, nil
 	}
-	if len(secured.State.VerifiedChains) == 0 {
+	chain := authn.Lasting(secured.State.VerifiedChains)
+	if len(chain) == 0 {
 		return until, nil, fail.New(fail.Unauthorized, "a client certificate or a bearer token is required")
 	}
-	chain := secured.State.VerifiedChains[0]
 	until = authn.Expires(chain)
 	name := chain[0].Subject.CommonName
 	own, isTenant := strings.CutSuffix(name, tenantDomain)

@@ -259,3 +259,26 @@ func TestChain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, caller.Open, who.Kind)
 }
+
+// TestLasting: a client goes on by the CA that was issued anew, wherever its chain stands among those that were found.
+func TestLasting(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	until := func(in time.Duration) *x509.Certificate { return &x509.Certificate{NotAfter: now.Add(in)} }
+	leaf, old, anew := until(3*time.Hour), until(time.Hour), until(48*time.Hour)
+	byOld, byAnew := []*x509.Certificate{leaf, old}, []*x509.Certificate{leaf, anew}
+	for name, c := range map[string]struct {
+		chains [][]*x509.Certificate
+		want   []*x509.Certificate
+	}{
+		"none":            {nil, nil},
+		"one":             {[][]*x509.Certificate{byOld}, byOld},
+		"the older first": {[][]*x509.Certificate{byOld, byAnew}, byAnew},
+		"the newer first": {[][]*x509.Certificate{byAnew, byOld}, byAnew},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, c.want, authn.Lasting(c.chains))
+		})
+	}
+}

@@ -121,6 +121,15 @@ func Certificates(subjects Subjects, proxies []string, now func() time.Time, tru
 	}
 }
 
+// Lasting is the chain that lasts longest of those by which a client has come, nil where it has come by none. There are two where a CA was issued
+// anew with its key, and both its certificates are trusted: the client goes on by the newer one when the older one has expired.
+func Lasting(chains [][]*x509.Certificate) []*x509.Certificate {
+	if len(chains) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(chains, func(a, b []*x509.Certificate) int { return Expires(a).Compare(Expires(b)) })
+}
+
 // Expires is when the first certificate of a chain does.
 func Expires(chain []*x509.Certificate) time.Time {
 	until := chain[0].NotAfter
