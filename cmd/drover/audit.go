@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/config"
 )
 
 const auditUsage = `usage: drover audit verify [flags] FILE
@@ -35,7 +36,7 @@ func verifyAudit(args []string, stdout, stderr io.Writer) error {
 	}
 	keys := flags.String("keys", "", "`file` with the keys that may sign, as /v2/audit/keys answers; without it every key that the records name counts")
 	partial := flags.Bool("partial", false, "whether the export is of a part of the time (from, to), so that records before it and after it may be missing")
-	if err := flags.Parse(args); err != nil {
+	if err := config.Parse(flags, args); err != nil {
 		return wrongLine(err)
 	}
 	if flags.NArg() != 1 {

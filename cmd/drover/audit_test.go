@@ -60,6 +60,7 @@ func TestAuditVerify(t *testing.T) {
 		"no such file":      {[]string{filepath.Join(folder, "nothing")}, nil, "no such file"},
 		"no keys":           {[]string{"--keys", good, good}, nil, "key"},
 		"two files":         {[]string{good, good}, nil, "one file is to be given"},
+		"two unknown flags": {[]string{"--all", "--none", good}, nil, "flag provided but not defined: -none"},
 		"an unknown flag":   {[]string{"--all", good}, nil, "flag provided but not defined"},
 		"a part of a chain": {[]string{"--partial", "--keys", ours, export("part", lines[2:]...)}, []string{"3 records"}, ""},
 	} {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/access"
+	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/secret"
@@ -46,7 +47,7 @@ func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer
 	namespace := flags.String("namespace", "drover", "`name` of the ServiceAccount's namespace, which is made")
 	life := flags.Duration("expires-after", 90*24*time.Hour, "for how long the token is to be good, at least 10m; the cluster may have it shorter")
 	show := flags.Bool("show", false, "whether the ClusterRole is shown, and nothing is made")
-	if err := flags.Parse(args); err != nil {
+	if err := config.Parse(flags, args); err != nil {
 		return wrongLine(err)
 	}
 	if flags.NArg() > 0 {

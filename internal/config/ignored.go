@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"regexp"
@@ -9,6 +10,16 @@ import (
 
 	"github.com/drover-io/drover/internal/nearest"
 )
+
+// Parse reads the flags of a command that is no process with settings. The error says of all flags what is wrong, or is flag.ErrHelp after -h.
+func Parse(flags *flag.FlagSet, args []string) error {
+	good, wrong := known(flags, args)
+	err := flags.Parse(good)
+	if errors.Is(err, flag.ErrHelp) {
+		return err
+	}
+	return errors.Join(append(wrong, err)...)
+}
 
 // known splits the arguments into those that the flags can read, and what is wrong with the others. The library ends at the first one that it
 // does not know, and so says nothing of all that is wrong after it.
