@@ -536,3 +536,37 @@ func TestAHookWaitsForNoLaterStep(t *testing.T) {
 		})
 	}
 }
+
+// TestKeptIsLookedFor: of what is to be kept, and was sent without an answer, a terminate asks the cluster. It says neither that it
+// is there when it is not, nor deletes it when it is.
+func TestKeptIsLookedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		there bool
+		marks string
+	}{
+		"it is there":     {true, "1D1K"},
+		"it is not there": {false, "2D"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := settingsHook("kept", plan.Hook{})
+			kept.Hook, kept.Keep = nil, true
+			l, o := hooked(t, domain.OpTerminate, kept)
+			if c.there {
+				o.put("kept", map[string]any{"labels": map[string]string{plan.DeploymentLabel: l.in.ContextID + "-app"}})
+			}
+			l.env.SetHeartbeatDetails(progress{Marks: "1D1k", Announced: "1D1k", Connectivity: domain.ConnectivityRetrying})
+			end, err := l.run()
+			require.NoError(t, err)
+			require.Equal(t, c.marks, end.Marks)
+			require.Equal(t, domain.ConnectivityAvailable, end.Connectivity, "it has answered")
+			require.Empty(t, o.writes)
+
+			l.env = l.environment()
+			require.NoError(t, l.store.PutLeaf(t.Context(), domain.Leaf{ID: l.in.LeafID(), Operation: domain.OpInstantiate, Marks: "1D1s"}))
+			end, err = l.run()
+			require.NoError(t, err)
+			require.Equal(t, c.marks, end.Marks, "from the record, as well")
+			require.Empty(t, o.writes)
+		})
+	}
+}

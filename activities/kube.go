@@ -423,7 +423,7 @@ func (a *attempt) mark(i int, m domain.Mark, note string) {
 	if a.in.Prune {
 		a.all[i] = m.Prune()
 	}
-	if m.Answered() {
+	if m.Answered() || was.ToLookFor() { // what was looked for was found
 		a.state.Connectivity, a.state.Error = domain.ConnectivityAvailable, ""
 	}
 	if was == domain.MarkEnding { // what it waited for is past, or said anew

@@ -27,6 +27,7 @@ const (
 	MarkUndeleted Mark = 'X' // refused, and may be in the cluster
 	MarkDeleted   Mark = 'D' // not in the cluster
 	MarkKept      Mark = 'K' // left in the cluster on purpose (CRDs, helm.sh/resource-policy: keep), or as it was there before
+	MarkKeeping   Mark = 'k' // to be left in the cluster on purpose, and nobody knows whether it is there: it is looked for
 	MarkIdle      Mark = 'h' // a hook of other operations: never sent, and not to be
 	MarkLeft      Mark = 'H' // a hook of other operations, of which a run that has not succeeded may have left something
 	MarkGone      Mark = 'G' // not the context's: it was pruned, or is an earlier context's that this cluster never had
@@ -43,7 +44,7 @@ func (m Mark) MayBeThere() bool {
 }
 
 // Ours says whether the cluster may hold the resource, and it is for us to delete it.
-func (m Mark) Ours() bool { return m.MayBeThere() && m != MarkKept }
+func (m Mark) Ours() bool { return m.MayBeThere() && m != MarkKept && m != MarkKeeping }
 
 // Absent says whether the resource is known not to be in the cluster, of those that are the context's. A MarkGone is nobody's.
 func (m Mark) Absent() bool { return !m.MayBeThere() && m != MarkGone }
@@ -53,6 +54,10 @@ func (m Mark) ToApply() bool { return m == MarkPending || m == MarkOutdated || m
 
 // ToDelete says whether the resource is to be deleted.
 func (m Mark) ToDelete() bool { return m == MarkDoomed || m == MarkDeleting || m == MarkEnding }
+
+// ToLookFor says whether the cluster is to be asked for the resource, and nothing else is to be done on it. A worker that does
+// not know such a mark leaves the resource alone, as with every letter that is new to it.
+func (m Mark) ToLookFor() bool { return m == MarkKeeping }
 
 // Expected says, of a context that is to be there, whether its cluster is to have the resource with the context's label.
 // What is to be pruned is not, nor a hook that is not run or was deleted when it had done its work, nor what was there before
@@ -67,7 +72,7 @@ func (m Mark) Stays() bool { return m == MarkApplied || m == MarkKept }
 
 // Settled says whether nothing is left to be done on the resource by the work that is going on, be it that the cluster
 // has refused it. What was refused, or could not be deleted, is settled: it is not tried again until somebody asks for it.
-func (m Mark) Settled() bool { return !m.ToApply() && !m.ToDelete() }
+func (m Mark) Settled() bool { return !m.ToApply() && !m.ToDelete() && !m.ToLookFor() }
 
 // Lack is what is still to come of a resource.
 type Lack int
@@ -115,8 +120,10 @@ func (m Mark) Succeeded() bool { return m == MarkApplied || m == MarkDeleted }
 func (m Mark) Missed() bool { return m == MarkPending || m == MarkSent || m.Failed() }
 
 // Completed says, of the mark that a terminate has left a hook of its own with, whether the hook has succeeded. A hook that
-// is to be deleted, or was kept, has: the objects of hooks are deleted in the last step, which comes after all hooks.
-func (m Mark) Completed() bool { return m.Succeeded() || m.ToDelete() || m == MarkKept }
+// is to be deleted, or to be kept, has: the objects of hooks are deleted in the last step, which comes after all hooks.
+func (m Mark) Completed() bool {
+	return m.Succeeded() || m.ToDelete() || m == MarkKept || m == MarkKeeping
+}
 
 // Send is the mark once a request for the resource may be on its way. What is to be applied may be there from then on; what
 // is to be deleted may have gone.
@@ -164,8 +171,22 @@ func (m Mark) Unsure() Mark {
 	return MarkSent
 }
 
+// Keep is the mark of what is to be kept when a terminate comes to it, and would delete it otherwise. Of what was there it says
+// that it stays; what may be there is looked for.
+func (m Mark) Keep() Mark {
+	switch m {
+	case MarkDoomed, MarkEnding:
+		return MarkKept
+	case MarkDeleting:
+		return MarkKeeping
+	default:
+		return m
+	}
+}
+
 // Doom is the mark with which a terminate begins: what was never sent or was refused is Deleted without asking the
-// cluster; what is there, or may be there, is to be deleted. Nobody says of what may be there that it is.
+// cluster; what is there, or may be there, is to be deleted. Nobody says of what may be there that it is. What is to be kept
+// stays so.
 func (m Mark) Doom() Mark {
 	switch {
 	case m.Absent():
@@ -199,7 +220,7 @@ func (m Mark) State(inProgress bool, c Connectivity) ResourceState {
 		return ResourceRetrying
 	case inProgress:
 		return ResourcePending
-	case m == MarkSent, m == MarkDeleting, m == MarkEnding:
+	case m == MarkSent, m == MarkDeleting, m == MarkEnding, m == MarkKeeping:
 		return ResourceFailed
 	case m == MarkDoomed:
 		return ResourceApplied
@@ -273,7 +294,9 @@ func (m Marks) Count(inProgress bool, c Connectivity) map[ResourceState]int {
 func (m Marks) Failed() bool { return m.Has(Mark.Failed) }
 
 // Settled says whether nothing is left to be done on any of the resources, see Mark.Settled.
-func (m Marks) Settled() bool { return !m.Has(Mark.ToApply) && !m.Has(Mark.ToDelete) }
+func (m Marks) Settled() bool {
+	return !m.Has(func(x Mark) bool { return !x.Settled() })
+}
 
 // Pruned says whether nothing is left to be done on any of the resources by an update's second round, which only deletes: what it
 // has not come to in its first round is not its business.

@@ -14,14 +14,14 @@ import (
 )
 
 // letters are all marks. They are stored: a letter that changes its meaning breaks what is deployed.
-const letters = "psAFdrXDKhoGHL"
+const letters = "psAFdrXDKhoGHLk"
 
 func TestMarksAreTheirLetters(t *testing.T) {
 	require.Equal(t, letters, string([]byte{
 		byte(domain.MarkPending), byte(domain.MarkSent), byte(domain.MarkApplied), byte(domain.MarkRefused), byte(domain.MarkDoomed),
 		byte(domain.MarkDeleting), byte(domain.MarkUndeleted), byte(domain.MarkDeleted), byte(domain.MarkKept),
 		byte(domain.MarkIdle), byte(domain.MarkOutdated), byte(domain.MarkGone),
-		byte(domain.MarkLeft), byte(domain.MarkEnding),
+		byte(domain.MarkLeft), byte(domain.MarkEnding), byte(domain.MarkKeeping),
 	}))
 	require.Len(t, declared(t, "mark.go", "Mark"), len(letters), "a mark is not among them")
 }
@@ -44,6 +44,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Stays", "it is not there yet"},
 		{true, "Unsent", "nobody came to it yet"},
 		{true, "Expected", "it is wanted"},
+		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkOutdated: {
 		{true, "ToApply", "it is to become what is wanted now"},
@@ -55,6 +56,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Stays", "it is to become another one"},
 		{true, "Unsent", "nobody came to it yet"},
 		{true, "Expected", "it is wanted"},
+		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkSent: {
 		{true, "ToApply", "without an answer it is sent again"},
@@ -66,6 +68,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Stays", "whether it is there is not known"},
 		{false, "Unsent", "it says so"},
 		{true, "Expected", "it is wanted"},
+		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkApplied: {
 		{true, "MayBeThere Ours Stays Answered", "the cluster said so"},
@@ -74,6 +77,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Absent ToApply ToDelete Failed Idle Missed", "it is there, and stays"},
 		{false, "Unsent", "it was answered"},
 		{true, "Expected", "it is wanted"},
+		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkRefused: {
 		{true, "Absent", "it was new, and the cluster did not take it; or it was a failed hook, and its object was deleted"},
@@ -86,6 +90,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Stays", "it is not there"},
 		{false, "Unsent", "it was answered"},
 		{true, "Expected", "it is wanted, and missing"},
+		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkDoomed: {
 		{true, "ToDelete", "it is what a terminate begins with, and what an update prunes"},
@@ -97,6 +102,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Stays", "it is to go"},
 		{true, "Unsent", "nobody came to it yet"},
 		{false, "Expected", "it is to go"},
+		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkDeleting: {
 		{true, "ToDelete", "without an answer it is sent again"},
@@ -109,6 +115,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Stays", "it is to go"},
 		{false, "Unsent", "it may have gone"},
 		{false, "Expected", "it is to go"},
+		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkEnding: {
 		{true, "ToDelete", "whether it has gone has to be looked at"},
@@ -122,6 +129,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Stays", "it is to go"},
 		{false, "Unsent", "it was answered"},
 		{false, "Expected", "it is to go"},
+		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkUndeleted: {
 		{true, "MayBeThere Ours", "a refused delete leaves it; a refused apply leaves what was there; a failed hook has an object"},
@@ -134,6 +142,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Stays", "it was to become another one, or to go"},
 		{false, "Unsent", "it was answered"},
 		{true, "Expected", "it is wanted; or it was to go, and is there"},
+		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkDeleted: {
 		{true, "Absent Answered", "the cluster said so"},
@@ -144,6 +153,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Stays", "it is not there"},
 		{false, "Unsent", "it was answered"},
 		{false, "Expected", "it has done its work, or has gone"},
+		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkKept: {
 		{true, "MayBeThere Stays", "it is left there on purpose"},
@@ -156,6 +166,19 @@ var truth = map[domain.Mark][]fact{
 		{false, "Succeeded", "of hooks only those of a terminate have it, and what comes after that begins anew"},
 		{false, "Unsent", "it is to have none"},
 		{false, "Expected", "what was there before does not have the label"},
+		{false, "ToLookFor", "it was there when it was last heard of"},
+	},
+	domain.MarkKeeping: {
+		{true, "MayBeThere", "a request that applies it may have got through"},
+		{true, "ToLookFor", "it says so"},
+		{true, "Completed", "as MarkKept"},
+		{false, "Ours", "nobody deletes it, as MarkKept"},
+		{false, "Absent Stays", "whether it is there is not known"},
+		{false, "ToApply ToDelete", "nothing is sent that changes it"},
+		{false, "Settled Failed Answered", "there is no answer"},
+		{false, "Idle Succeeded Missed", "it is no hook that is to be run"},
+		{false, "Unsent", "the request of which nobody knows was"},
+		{false, "Expected", "it is a terminate's: nothing is to be there"},
 	},
 	domain.MarkIdle: {
 		{true, "Absent", "nothing was sent"},
@@ -167,6 +190,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Stays", "it is not there"},
 		{false, "Unsent", "it is to have none"},
 		{false, "Expected", "the operation does not run it"},
+		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkLeft: {
 		{true, "MayBeThere Ours", "a run of it may have left an object"},
@@ -180,6 +204,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Stays", "what there is of it is the rest of a failure"},
 		{false, "Unsent", "it is to have none"},
 		{false, "Expected", "what there is of it is the rest of a failure"},
+		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkGone: {
 		{true, "Settled", "there is nothing to do"},
@@ -189,6 +214,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Stays", "it is not the context's"},
 		{false, "Unsent", "it is to have none"},
 		{false, "Expected", "it is not the context's"},
+		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 }
 
@@ -207,6 +233,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleted, "nothing was sent"},
 		"Await":  {domain.MarkPending, "only what was taken is waited for"},
 		"Prune":  {domain.MarkPending, "it has not gone"},
+		"Keep":   {domain.MarkPending, "a terminate would not delete it"},
 	},
 	domain.MarkOutdated: {
 		"Send":   {domain.MarkSent, "as MarkPending"},
@@ -215,6 +242,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDoomed, "what an earlier context applied is there"},
 		"Await":  {domain.MarkOutdated, "only what was taken is waited for"},
 		"Prune":  {domain.MarkOutdated, "it has not gone"},
+		"Keep":   {domain.MarkOutdated, "a terminate would not delete it"},
 	},
 	domain.MarkSent: {
 		"Send":   {domain.MarkSent, "it was"},
@@ -223,6 +251,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleting, "it may be there, and nobody says that it is"},
 		"Await":  {domain.MarkSent, "only what was taken is waited for"},
 		"Prune":  {domain.MarkSent, "it has not gone"},
+		"Keep":   {domain.MarkSent, "a terminate would not delete it"},
 	},
 	domain.MarkApplied: {
 		"Send":   {domain.MarkApplied, "nothing is sent for it"},
@@ -231,6 +260,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDoomed, "it is there"},
 		"Await":  {domain.MarkSent, "taken is not completed"},
 		"Prune":  {domain.MarkApplied, "it has not gone"},
+		"Keep":   {domain.MarkApplied, "a terminate would not delete it"},
 	},
 	domain.MarkRefused: {
 		"Send":   {domain.MarkRefused, "nothing is sent for it"},
@@ -239,6 +269,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleted, "it is not there"},
 		"Await":  {domain.MarkRefused, "only what was taken is waited for"},
 		"Prune":  {domain.MarkRefused, "it has not gone"},
+		"Keep":   {domain.MarkRefused, "a terminate would not delete it"},
 	},
 	domain.MarkDoomed: {
 		"Send":   {domain.MarkDeleting, "nobody can say from now on that it is still there"},
@@ -247,6 +278,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDoomed, "it is"},
 		"Await":  {domain.MarkDoomed, "only what was taken is waited for"},
 		"Prune":  {domain.MarkDoomed, "it has not gone"},
+		"Keep":   {domain.MarkKept, "it is there"},
 	},
 	domain.MarkDeleting: {
 		"Send":   {domain.MarkDeleting, "it was"},
@@ -255,6 +287,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleting, "it has been sent already"},
 		"Await":  {domain.MarkDeleting, "only what was taken is waited for"},
 		"Prune":  {domain.MarkDeleting, "it has not gone"},
+		"Keep":   {domain.MarkKeeping, "it may be there, and nobody says that it is"},
 	},
 	domain.MarkEnding: {
 		"Send":   {domain.MarkEnding, "its deletion was accepted"},
@@ -263,6 +296,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkEnding, "its deletion was accepted: it is looked at"},
 		"Await":  {domain.MarkEnding, "only what was taken is waited for"},
 		"Prune":  {domain.MarkEnding, "it has not gone"},
+		"Keep":   {domain.MarkKept, "it was there"},
 	},
 	domain.MarkUndeleted: {
 		"Send":   {domain.MarkUndeleted, "nothing is sent for it"},
@@ -271,6 +305,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleting, "it may be there: it is tried again"},
 		"Await":  {domain.MarkUndeleted, "only what was taken is waited for"},
 		"Prune":  {domain.MarkUndeleted, "it has not gone"},
+		"Keep":   {domain.MarkUndeleted, "a terminate would not delete it"},
 	},
 	domain.MarkDeleted: {
 		"Send":   {domain.MarkDeleted, "nothing is sent for it"},
@@ -279,6 +314,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleted, "it is not there"},
 		"Await":  {domain.MarkDeleted, "only what was taken is waited for"},
 		"Prune":  {domain.MarkGone, "the context does not have it any more"},
+		"Keep":   {domain.MarkDeleted, "a terminate would not delete it"},
 	},
 	domain.MarkKept: {
 		"Send":   {domain.MarkKept, "nothing is sent for it"},
@@ -287,6 +323,16 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkKept, "it stays"},
 		"Await":  {domain.MarkKept, "only what was taken is waited for"},
 		"Prune":  {domain.MarkKept, "it has not gone"},
+		"Keep":   {domain.MarkKept, "a terminate would not delete it"},
+	},
+	domain.MarkKeeping: {
+		"Send":   {domain.MarkKeeping, "nothing is sent for it"},
+		"Refuse": {domain.MarkUndeleted, "it may be there"},
+		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
+		"Doom":   {domain.MarkKeeping, "it is looked for again"},
+		"Await":  {domain.MarkKeeping, "only what was taken is waited for"},
+		"Prune":  {domain.MarkKeeping, "it has not gone"},
+		"Keep":   {domain.MarkKeeping, "it is"},
 	},
 	domain.MarkIdle: {
 		"Send":   {domain.MarkIdle, "nothing is sent for it"},
@@ -295,6 +341,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleted, "nothing was sent"},
 		"Await":  {domain.MarkIdle, "only what was taken is waited for"},
 		"Prune":  {domain.MarkIdle, "it has not gone"},
+		"Keep":   {domain.MarkIdle, "a terminate would not delete it"},
 	},
 	domain.MarkLeft: {
 		"Send":   {domain.MarkLeft, "nothing is sent for it"},
@@ -303,6 +350,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleting, "a run of it may have left an object"},
 		"Await":  {domain.MarkLeft, "only what was taken is waited for"},
 		"Prune":  {domain.MarkLeft, "it has not gone"},
+		"Keep":   {domain.MarkLeft, "a terminate would not delete it"},
 	},
 	domain.MarkGone: {
 		"Send":   {domain.MarkGone, "it is not the context's"},
@@ -311,6 +359,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkGone, "it is not the context's"},
 		"Await":  {domain.MarkGone, "only what was taken is waited for"},
 		"Prune":  {domain.MarkGone, "it has not gone"},
+		"Keep":   {domain.MarkGone, "a terminate would not delete it"},
 	},
 }
 
@@ -392,7 +441,7 @@ func TestMarksEncode(t *testing.T) {
 		"ApA":                           "1A1p1A",
 		strings.Repeat("A", 500) + "FF": "500A2F",
 		strings.Repeat("p", 10_000):     "10000p",
-		letters:                         "1p1s1A1F1d1r1X1D1K1h1o1G1H1L",
+		letters:                         "1p1s1A1F1d1r1X1D1K1h1o1G1H1L1k",
 	} {
 		marks := domain.Marks(text)
 		require.Equal(t, want, marks.Encode())
@@ -423,6 +472,7 @@ func TestMarkState(t *testing.T) {
 		domain.MarkEnding:    {"Retrying", "Retrying", "Failed"},
 		domain.MarkDeleted:   {"Deleted", "Deleted", "Deleted"},
 		domain.MarkKept:      {"Applied", "Applied", "Applied"},
+		domain.MarkKeeping:   {"Pending", "Retrying", "Failed"},
 		domain.MarkIdle:      {"Pending", "Pending", "Pending"},
 		domain.MarkLeft:      {"Pending", "Pending", "Pending"},
 		domain.MarkOutdated:  {"Pending", "Retrying", "Pending"},
@@ -452,6 +502,7 @@ func TestWhatMarksLack(t *testing.T) {
 	lacks := map[domain.Mark]domain.Lack{
 		domain.MarkPending: domain.LacksRequest, domain.MarkOutdated: domain.LacksRequest, domain.MarkDoomed: domain.LacksDelete,
 		domain.MarkSent: domain.LacksAnswer, domain.MarkDeleting: domain.LacksAnswer, domain.MarkEnding: domain.LacksEnd,
+		domain.MarkKeeping: domain.LacksAnswer,
 	}
 	for _, letter := range []byte(letters) {
 		m := domain.Mark(letter)

@@ -28,10 +28,11 @@ import (
 // another deployment's label: it is somebody else's now, which the note says. An object that outlives its
 // deletion (finalizers, a pod's grace period) is waited for up to Config.StageWait a stage; then it is MarkEnding, with a
 // note that says what it waits for, and the next stage is begun. As long as there is one the outcome is to try again, and
-// says for what in Waits; one that was MarkEnding before is looked at once.
+// says for what in Waits; one that was MarkEnding before is looked at once. What is only to be looked for by its mark is
+// MarkKept when it is found, and is never deleted; else it becomes what it would have become by a deletion.
 func (c *Cluster) Delete(ctx context.Context, j Job) Outcome {
 	r := c.begin(j)
-	stages := r.stages(domain.Mark.ToDelete)
+	stages := r.stages(func(m domain.Mark) bool { return m.ToDelete() || m.ToLookFor() })
 	slices.Reverse(stages)
 	stuck := &ending{objects: map[int]object{}}
 	outcome := r.work(ctx, stages, func(ctx context.Context, stage []int) error {
@@ -121,11 +122,15 @@ func (l *ending) number() int {
 
 // delete settles resource i, or adds it to those that are being deleted, or to those that were before and still are.
 func (r *run) delete(ctx context.Context, i int, l, stuck *ending) error {
-	before := r.marked(i) == domain.MarkEnding
+	before, keeps := r.marked(i) == domain.MarkEnding, r.marked(i).ToLookFor()
 	if before && stuck.number() >= mostLooks {
 		return nil
 	}
-	o, note, err := r.request(ctx, i)
+	ask := r.request
+	if keeps {
+		ask = r.ours
+	}
+	o, note, err := ask(ctx, i)
 	switch message, refused := refusal(ctx, err); {
 	case isAbsent(err), meta.IsNoMatchError(err), errors.Is(err, errNowhere):
 		r.mark(i, domain.MarkDeleted, "")
@@ -135,6 +140,9 @@ func (r *run) delete(ctx context.Context, i int, l, stuck *ending) error {
 		return nil
 	case err != nil:
 		return err
+	case o != nil && keeps:
+		r.mark(i, domain.MarkKept, "")
+		return nil
 	case o != nil && before && r.marked(i) == domain.MarkEnding:
 		return r.outlives(ctx, i, o, stuck)
 	case o != nil:
@@ -156,12 +164,9 @@ const replacements = 3
 // A *meta.NoKindMatchError says that its kind is gone in all versions.
 func (r *run) request(ctx context.Context, i int) (still *object, note string, err error) {
 	for range replacements {
-		found, err := r.find(ctx, i)
-		if err != nil {
-			return nil, "", err
-		}
-		if owner := found.Labels[plan.DeploymentLabel]; owner != r.DeploymentID {
-			return nil, foreign(owner), nil
+		found, note, err := r.ours(ctx, i)
+		if found == nil || err != nil {
+			return nil, note, err
 		}
 		if found.DeletionTimestamp != nil {
 			if r.marked(i) != domain.MarkEnding {
@@ -183,6 +188,18 @@ func (r *run) request(ctx context.Context, i int) (still *object, note string, e
 		}
 	}
 	return nil, "", fail.New(fail.Unavailable, "the object is replaced again and again while it is deleted")
+}
+
+// ours finds resource i, nil if somebody else has it now, which the note says. Its errors are those of find.
+func (r *run) ours(ctx context.Context, i int) (found *object, note string, err error) {
+	found, err = r.find(ctx, i)
+	if err != nil {
+		return nil, "", err
+	}
+	if owner := found.Labels[plan.DeploymentLabel]; owner != r.DeploymentID {
+		return nil, foreign(owner), nil
+	}
+	return found, "", nil
 }
 
 func foreign(owner string) string {

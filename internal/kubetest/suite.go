@@ -49,6 +49,7 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"counts what is absent as deleted":                        deletesAbsent,
 		"leaves what belongs to another deployment":               leavesForeign,
 		"leaves what is kept or settled":                          leavesKept,
+		"looks for what is to be kept":                            looksForKept,
 		"deletes by another version when the one wanted is gone":  deletesOtherVersion,
 		"says which finalizers a deletion waits for":              saysFinalizers,
 		"looks at few of many that wait":                          looksAtFew,
@@ -487,6 +488,23 @@ func leavesKept(w *world) {
 	require.NotNil(w, w.find("deleted"))
 	require.Nil(w, w.find("doomed"))
 	require.Nil(w, w.find("deleting"))
+}
+
+// looksForKept: of what is to be kept, and may be there, the cluster is asked. It is never deleted.
+func looksForKept(w *world) {
+	resources := []plan.Resource{
+		w.configMap(0, "kept"), w.configMap(0, "foreign"), w.configMap(1, "absent"),
+		{ResourceID: plan.ResourceID{Group: "example.com", Version: "v1", Kind: "NoSuchKind", Name: "a"}, Stage: 2},
+	}
+	w.mustApply(resources[:2])
+	w.merge("foreign", `{"metadata":{"labels":{"emco/deployment-id":"8-other"}}}`)
+	j, watcher := w.job(resources, domain.NewMarks(4, domain.MarkKeeping))
+	require.Equal(w, kube.Outcome{Reached: true}, w.cluster.Delete(w.Context(), j))
+	require.Equal(w, domain.Marks{domain.MarkKept, domain.MarkDeleted, domain.MarkDeleted, domain.MarkDeleted}, watcher.Marks)
+	require.Len(w, watcher.Notes, 1)
+	require.Contains(w, watcher.Notes[1], "8-other")
+	require.NotNil(w, w.find("kept"))
+	require.NotNil(w, w.find("foreign"))
 }
 
 func deletesOtherVersion(w *world) {

@@ -118,8 +118,8 @@ func (s Step) Doomed(resources []Resource, marks domain.Marks) domain.Marks {
 // keep is the mark of a resource that a terminate comes to: what is to be kept is not deleted. No request to delete it was ever
 // sent; a record that says so is Silence's, which does not know what is to be kept.
 func keep(r Resource, m domain.Mark) domain.Mark {
-	if r.Keep && m.ToDelete() {
-		return domain.MarkKept
+	if r.Keep {
+		return m.Keep()
 	}
 	return m
 }

@@ -34,10 +34,16 @@ func TestBegin(t *testing.T) {
 			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpInstantiate, "2A1h")}, want: "1d1K1p", reported: true,
 		},
 		"a terminate of which nobody knows what was sent": {
-			start: plan.Start{Operation: domain.OpTerminate, Incomplete: true, Record: record(domain.OpInstantiate, "2p1h")}, want: "1r1K1s", reported: true,
+			start: plan.Start{Operation: domain.OpTerminate, Incomplete: true, Record: record(domain.OpInstantiate, "2p1h")}, want: "1r1k1s", reported: true,
 		},
 		"a terminate of what was applied without an answer": {
 			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpInstantiate, "1s1p1h")}, want: "1r1D1p",
+		},
+		"a terminate of what is to be kept and was applied without an answer": {
+			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpInstantiate, "1A1s1h")}, want: "1d1k1p", reported: true,
+		},
+		"a terminate again, which has not found out whether what is to be kept is there": {
+			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpTerminate, "1D1k1D")}, want: "1D1k1D", reported: true,
 		},
 		"a terminate of what was taken over": {
 			start: plan.Start{Operation: domain.OpTerminate, TookOver: true, Record: record(domain.OpUpdate, "1s1p1h")}, want: "1r1D1p", reported: true,
@@ -49,7 +55,7 @@ func TestBegin(t *testing.T) {
 			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpTerminate, "1X1K1A")}, want: "1r1K1d", reported: true,
 		},
 		"a terminate again, of which nobody knows how far it came": {
-			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpTerminate, "3s")}, want: "1r1K1s", reported: true,
+			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpTerminate, "3s")}, want: "1r1k1s", reported: true,
 		},
 		"a terminate again, of what has gone": {
 			start: plan.Start{Operation: domain.OpTerminate, Record: &domain.Leaf{Operation: domain.OpTerminate, Marks: "1D1K1D"}}, want: "1D1K1D",
@@ -72,7 +78,7 @@ func TestBegin(t *testing.T) {
 }
 
 // TestWhatIsKeptOutlivesASilentTerminate: of a terminate that was stopped before it had said anything, all counts as sent; the one
-// after it does not delete what is to be kept.
+// after it does not delete what is to be kept, and does not say either that it is there.
 func TestWhatIsKeptOutlivesASilentTerminate(t *testing.T) {
 	t.Parallel()
 	bundle := bundleOf("r", "r")
@@ -80,7 +86,7 @@ func TestWhatIsKeptOutlivesASilentTerminate(t *testing.T) {
 	left := plan.Silence{Operation: domain.OpTerminate, Whole: true}.Believed(plan.First(domain.OpTerminate, false, "", 2))
 	require.Equal(t, "2r", left.Encode())
 	again := plan.Begin(bundle, plan.Start{Operation: domain.OpTerminate, Record: &domain.Leaf{Operation: domain.OpTerminate, Marks: left.Encode()}})
-	require.Equal(t, "1r1K", again.Marks.Encode())
+	require.Equal(t, "1r1k", again.Marks.Encode())
 }
 
 // TestDoomed are the hooks of a terminate, of which each has been run before what is left is deleted.
@@ -92,24 +98,24 @@ func TestDoomed(t *testing.T) {
 	was := domain.DecodeMarks("1D2A1D")
 	require.Equal(t, "1D1d1K1D", last.Doomed(bundle, was).Encode())
 	require.Equal(t, "1D2A1D", was.Encode(), "the marks themselves stay")
-	require.Equal(t, "1D1r1K1r", last.Doomed(bundle, domain.DecodeMarks("1D2s1H")).Encode(), "nobody knows whether they are there")
+	require.Equal(t, "1D1r1k1r", last.Doomed(bundle, domain.DecodeMarks("1D2s1H")).Encode(), "nobody knows whether they are there")
 	require.Equal(t, "1d2A1D", plan.Step{Work: plan.WorkDelete, Resources: []int{0}}.Doomed(bundle, domain.DecodeMarks("1d2A1D")).Encode())
 }
 
 // TestSilence believes the worst of work that has said nothing: all of it may have been sent.
 func TestSilence(t *testing.T) {
 	t.Parallel()
-	const every = "1p1o1s1A1F1d1r1L1X1D1K1h1H1G"
+	const every = "1p1o1s1A1F1d1r1L1X1D1K1k1h1H1G"
 	for name, c := range map[string]struct {
 		silence plan.Silence
 		want    string
 	}{
-		"an instantiate":                         {plan.Silence{Operation: domain.OpInstantiate, Whole: true}, "3s1A1F1d1r1L1X1D1K1h1H1G"},
-		"an instantiate with hooks":              {plan.Silence{Operation: domain.OpInstantiate, Hooked: true, Whole: true}, "3s1A1F1d1r1L1X1D1K2H1G"},
-		"an update that prunes":                  {plan.Silence{Operation: domain.OpUpdate, Prune: true, Whole: true}, "1p1o1s1A1F2r1L1X1D1K1h1H1G"},
-		"a terminate":                            {plan.Silence{Operation: domain.OpTerminate, Whole: true}, "3s1A1F2r1L1X1D1K1h1H1G"},
-		"a terminate with hooks":                 {plan.Silence{Operation: domain.OpTerminate, Hooked: true, Whole: true}, "13s1G"},
-		"a terminate with hooks, after its step": {plan.Silence{Operation: domain.OpTerminate, Hooked: true}, "3s1A1F2r1L1X1D1K2H1G"},
+		"an instantiate":                         {plan.Silence{Operation: domain.OpInstantiate, Whole: true}, "3s1A1F1d1r1L1X1D1K1k1h1H1G"},
+		"an instantiate with hooks":              {plan.Silence{Operation: domain.OpInstantiate, Hooked: true, Whole: true}, "3s1A1F1d1r1L1X1D1K1k2H1G"},
+		"an update that prunes":                  {plan.Silence{Operation: domain.OpUpdate, Prune: true, Whole: true}, "1p1o1s1A1F2r1L1X1D1K1k1h1H1G"},
+		"a terminate":                            {plan.Silence{Operation: domain.OpTerminate, Whole: true}, "3s1A1F2r1L1X1D1K1k1h1H1G"},
+		"a terminate with hooks":                 {plan.Silence{Operation: domain.OpTerminate, Hooked: true, Whole: true}, "14s1G"},
+		"a terminate with hooks, after its step": {plan.Silence{Operation: domain.OpTerminate, Hooked: true}, "3s1A1F2r1L1X1D1K1k2H1G"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -149,7 +149,7 @@ func Due(resources []Resource, op domain.Operation, inherited domain.Marks) doma
 
 // Doom are the marks with which a terminate begins on a leaf that an operation has left with the marks was:
 // its own hooks are to be run, unless there is nothing to delete, or an earlier terminate has completed them; what is to
-// be kept is not deleted.
+// be kept is not deleted, but looked for where nobody knows whether it is there.
 func Doom(resources []Resource, was domain.Marks, by domain.Operation) domain.Marks {
 	marks := was.Doom()
 	var due []int

@@ -155,7 +155,7 @@ func TestMarksOfHooks(t *testing.T) {
 		kept[i].Keep = true
 	}
 	require.Equal(t, "2K1p1s1D", plan.Doom(kept, domain.DecodeMarks("2A1h1A1h"), domain.OpInstantiate).Encode())
-	require.Equal(t, "2K1p1s1D", plan.Doom(kept, domain.DecodeMarks("1s1X1h1s1h"), domain.OpInstantiate).Encode(), "what may be there is kept, too")
+	require.Equal(t, "2k1p1s1D", plan.Doom(kept, domain.DecodeMarks("1s1X1h1s1h"), domain.OpInstantiate).Encode(), "what may be there is looked for")
 	require.Equal(t, "4K1D", plan.Doom(kept, domain.DecodeMarks("4K1D"), domain.OpTerminate).Encode(), "a hook that is kept has been run")
 }
 

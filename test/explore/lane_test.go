@@ -122,6 +122,7 @@ func (l *lane) apps(g *group, d description) []client.App {
 		return []client.App{one, two}
 	}
 	three := client.App{Name: "three", Chart: l.w.charts["three"], Overrides: values("three", 1), Intent: harness.All(g.Clusters[:2]...)}
+	three.Overrides["kept"] = "yes"
 	return []client.App{one, three}
 }
 
@@ -694,7 +695,7 @@ func (l *lane) judge(ctx context.Context, what string) {
 	}
 	for _, at := range slices.Sorted(maps.Keys(labels)) {
 		label := labels[at]
-		if !accounted[at] && !l.orphans {
+		if !accounted[at] && !isKept(at) && !l.orphans {
 			l.wrong("%s: nobody wants %s (%s), and it is there", what, at, label)
 		}
 	}
@@ -775,7 +776,9 @@ func (l *lane) end(ctx context.Context) {
 			l.wrong("the terminate of %s ends %s", name, got.Status)
 		}
 	}
-	if has, labels, err := l.held(ctx); err != nil || len(has) > 0 && !l.orphans {
+	has, labels, err := l.held(ctx)
+	maps.DeleteFunc(has, func(at, _ string) bool { return isKept(at) })
+	if err != nil || len(has) > 0 && !l.orphans {
 		l.wrong("after the terminate there is %v %v %v", has, labels, err)
 	}
 	for _, name := range []string{"a", "b"} {

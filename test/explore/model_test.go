@@ -67,6 +67,9 @@ func isHook(name string) bool {
 	return slices.Contains([]string{"before", "after", "job", "gone"}, last)
 }
 
+// isKept says whether a resource of a name stays in its cluster when nobody wants it any more.
+func isKept(name string) bool { return strings.HasSuffix(name, "-kept") }
+
 // description is what a user has said of a group: how many ConfigMaps the app one has, on which clusters, and what all of them say.
 type description struct {
 	n    int
@@ -108,8 +111,10 @@ func (d description) wanted(group, release string) contents {
 			}
 		}
 	} else {
-		put(0, "three", "0", d.says)
-		put(1, "three", "0", d.says)
+		for place := range 2 {
+			put(place, "three", "0", d.says)
+			put(place, "three", "kept", d.says)
+		}
 	}
 	return c
 }
@@ -125,7 +130,7 @@ func (c contents) differs(want contents) string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c)) {
-		if _, ok := want[name]; !ok {
+		if _, ok := want[name]; !ok && !isKept(name) {
 			words = append(words, name+" is not wanted")
 		}
 	}

@@ -136,13 +136,20 @@ func (w *world) of(place int) []domain.ClusterName {
 	return w.clusters[place*clustersEach : (place+1)*clustersEach]
 }
 
-// template has n ConfigMaps that say what the group's values say, and hooks, Jobs among them.
+// template has n ConfigMaps that say what the group's values say, one that is to be kept, and hooks, Jobs among them.
 const template = `{{- range $i, $e := until (int .Values.n) }}
 ---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: '{{ $.Release.Name }}-{{ $.Values.app }}-{{ $i }}'}
 data: {says: '{{ $.Values.says }}'}
+{{- end }}
+{{- if .Values.kept }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: '{{ .Release.Name }}-{{ .Values.app }}-kept', annotations: {helm.sh/resource-policy: keep}}
+data: {says: '{{ .Values.says }}'}
 {{- end }}
 {{- if .Values.hooks }}
 {{- if .Values.job }}
