@@ -680,8 +680,8 @@ func (l *lane) judge(ctx context.Context, what string) {
 						l.wrong("%s: %s says that %s is Applied, and it is not there", what, name, at)
 					case r.Status == domain.ResourceApplied && labels[at] != label:
 						l.wrong("%s: %s has the label %s, not %s", what, at, labels[at], label)
-					case r.Status == domain.ResourceDeleted && there:
-						l.wrong("%s: %s says that %s is Deleted, and it is there with the label %s", what, name, at, labels[at])
+					case r.Status == domain.ResourceDeleted && labels[at] == label: // else it is the other group's, or nobody's, which is judged below
+						l.wrong("%s: %s says that %s is Deleted, and it is there", what, name, at)
 					}
 					if r.Status != domain.ResourceDeleted {
 						accounted[at] = true
