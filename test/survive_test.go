@@ -380,11 +380,10 @@ kind: ConfigMap
 metadata: {name: '{{ .Release.Name }}-stays', annotations: {helm.sh/resource-policy: keep}}
 `
 
-// TestKeptIsLookedFor stops an instantiate while nobody knows whether what is to be kept was applied: on the first cluster it was,
-// on the second one it was not. The terminate finds out which of them has it.
-func TestKeptIsLookedFor(t *testing.T) {
-	t.Parallel()
-	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
+// keptUnheard instantiates what is to be kept, and stops that while nobody knows whether it was applied: on the first cluster it was, on
+// the second one it was not.
+func keptUnheard(ctx context.Context, t *testing.T, s *harness.Stack, clusters []*harness.Cluster) *client.Deployment {
+	t.Helper()
 	d := s.Deployment(ctx, clusters, client.App{Name: "app", Chart: harness.Chart(t, "app", map[string]string{"all.yaml": keptChart})})
 	for i, c := range clusters {
 		c.Harm(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -403,19 +402,31 @@ func TestKeptIsLookedFor(t *testing.T) {
 	got := stopped(ctx, t, d, "InstantiateFailed")
 	require.Equal(t, map[domain.ResourceState]int{"Failed": 2}, got.Deployed)
 	harm(clusters, nil)
+	return d
+}
 
-	clusters[1].Down()
-	do(ctx, t, d, "terminate")
-	got = waitFor(ctx, t, d, func(g *status.Document) bool { return g.Deployed["Applied"] == 1 && retrying(g) == 1 })
-	require.Equal(t, domain.ContextTerminating, got.Status, "nobody says of what is to be kept that it is there")
-	clusters[1].Up(t)
-	got = s.Await(ctx, d, "Terminated")
+// keptFound ends its terminate, which has found out which of the clusters has it.
+func keptFound(ctx context.Context, t *testing.T, s *harness.Stack, clusters []*harness.Cluster, d *client.Deployment) {
+	t.Helper()
+	got := s.Await(ctx, d, "Terminated")
 	require.Equal(t, map[domain.ResourceState]int{"Applied": 1, "Deleted": 1}, got.Deployed)
 	holds(t, clusters[:1], got, 1)
 	holds(t, clusters[1:], got, 0)
 	said, err := d.API.ExplainText(ctx, d.Key())
 	require.NoError(t, err)
 	require.Contains(t, said, "1 resource that is meant to stay")
+}
+
+func TestKeptIsLookedFor(t *testing.T) {
+	t.Parallel()
+	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
+	d := keptUnheard(ctx, t, s, clusters)
+	clusters[1].Down()
+	do(ctx, t, d, "terminate")
+	got := waitFor(ctx, t, d, func(g *status.Document) bool { return g.Deployed["Applied"] == 1 && retrying(g) == 1 })
+	require.Equal(t, domain.ContextTerminating, got.Status, "nobody says of what is to be kept that it is there")
+	clusters[1].Up(t)
+	keptFound(ctx, t, s, clusters, d)
 }
 
 func TestAnswersAreLost(t *testing.T) {

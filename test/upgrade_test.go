@@ -62,7 +62,7 @@ func TestUpgrade(t *testing.T) {
 	u := &upgrade{t, s, s.TemporalClient()}
 	var begun []upgrading
 	for _, begin := range []func(context.Context) upgrading{
-		u.instantiates, u.updates, u.rollsBack, u.migrates, u.terminates, u.isStopped, u.runsHook, u.waitsForApp, u.networks, u.cloud, u.tables, u.matches,
+		u.instantiates, u.updates, u.rollsBack, u.migrates, u.terminates, u.isStopped, u.keeps, u.runsHook, u.waitsForApp, u.networks, u.cloud, u.tables, u.matches,
 	} {
 		at := time.Now()
 		begun = append(begun, begin(ctx))
@@ -248,6 +248,16 @@ func (u *upgrade) isStopped(ctx context.Context) upgrading {
 			holds(t, clusters, u.s.Await(ctx, d, "Terminated"), 0)
 		}
 	}, u.root(ctx, after, "instantiate")}
+}
+
+// keeps was stopped while nobody knew whether what is to be kept is there. The present code looks for it.
+func (u *upgrade) keeps(ctx context.Context) upgrading {
+	clusters := twoClusters(u.T)
+	d := keptUnheard(ctx, u.T, u.s, clusters)
+	return upgrading{"keep", func(context.Context) {}, func(ctx context.Context, t *testing.T) {
+		do(ctx, t, d, "terminate")
+		keptFound(ctx, t, u.s, clusters, d)
+	}, nil}
 }
 
 func (u *upgrade) runsHook(ctx context.Context) upgrading {
