@@ -76,6 +76,37 @@ func tells(t *testing.T, command string, words []string) {
 	require.Empty(t, files, "what the demo left on the disk")
 }
 
+// TestLocalRefusesWhatItDoesNotKnow: all of it at once, and before anything is started.
+func TestLocalRefusesWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	program := built.Binary(t, "drover-local")
+	for name, c := range map[string]struct {
+		args []string
+		says []string
+	}{
+		"flags":       {[]string{"run", "--api-prot", "1", "--data=x", "--nonsense"}, []string{"-api-prot; perhaps --api-port is meant", "-nonsense"}},
+		"no value":    {[]string{"temporal", "--port"}, []string{"flag needs an argument: -port"}},
+		"an argument": {[]string{"demo", "fast"}, []string{`drover-local demo: unexpected argument "fast"`}},
+		"a command":   {[]string{"walk"}, []string{`unknown command "walk"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(within(t), program, c.args...)
+			cmd.Dir = t.TempDir()
+			out, err := cmd.CombinedOutput()
+			var ended *exec.ExitError
+			require.ErrorAs(t, err, &ended)
+			require.Equal(t, 1, ended.ExitCode())
+			for _, said := range c.says {
+				require.Contains(t, string(out), said)
+			}
+			left, err := os.ReadDir(cmd.Dir)
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+}
+
 func last(s string) string { return s[max(0, len(s)-60):] }
 
 func TestRunCarriesOnWithItsData(t *testing.T) {

@@ -40,7 +40,7 @@ func runStory(ctx context.Context, name string, args []string, stdout io.Writer,
 	var s settings
 	fs := newFlags(name)
 	s.declare(fs)
-	if err := fs.Parse(args); err != nil {
+	if err := parse(fs, args); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, demoTimeout)

@@ -42,7 +42,7 @@ func usual() (s settings) {
 func runStack(ctx context.Context, args []string, stdout io.Writer) error {
 	var s settings
 	fs := s.flagsOfRun()
-	if err := fs.Parse(args); err != nil {
+	if err := parse(fs, args); err != nil {
 		return err
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(stdout, format+"\n", args...) }

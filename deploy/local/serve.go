@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-io/drover/deploy/local/ferret"
 	"github.com/drover-io/drover/deploy/local/temporal"
+	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/store"
@@ -39,7 +40,7 @@ func runTemporal(ctx context.Context, args []string, stdout io.Writer) error {
 	fs.DurationVar(&c.Retention, "retention", 72*time.Hour, "how long a created namespace keeps closed workflows")
 	fs.Func("search-attribute", "custom search attribute to add when absent, as `name=type` (may be repeated)",
 		func(s string) error { return addAttribute(c.SearchAttributes, s) })
-	if err := fs.Parse(args); err != nil {
+	if err := parse(fs, args); err != nil {
 		return err
 	}
 	if err := serveProfiles(ctx, *profiles); err != nil {
@@ -67,7 +68,7 @@ func runMongo(ctx context.Context, args []string, stdout io.Writer) error {
 	fs.StringVar(&c.Dir, "dir", "", "data `directory` (required)")
 	fs.IntVar(&c.Port, "port", 27017, "`port` to listen on; 0 for a free one")
 	fs.StringVar(&c.Database, "database", "", "`name` of a database in which Drover's collections are made at the start; none when empty")
-	if err := fs.Parse(args); err != nil {
+	if err := parse(fs, args); err != nil {
 		return err
 	}
 	if c.Database != "" {
@@ -103,6 +104,15 @@ func newFlags(name string) *flag.FlagSet {
 	fs := flag.NewFlagSet("drover-local "+name, flag.ContinueOnError)
 	fs.TextVar(&logLevel, "log-level", &logLevel, "least `level` logged: debug, info, warn or error")
 	return fs
+}
+
+// parse reads the flags of a command, which takes nothing else. The error says of all of them what is wrong.
+func parse(fs *flag.FlagSet, args []string) error {
+	err := config.Parse(fs, args)
+	if err == nil && fs.NArg() > 0 {
+		return fmt.Errorf("%s: unexpected argument %q", fs.Name(), fs.Arg(0))
+	}
+	return err
 }
 
 func profileFlag(fs *flag.FlagSet) *string {
