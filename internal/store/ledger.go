@@ -214,7 +214,15 @@ func (l *ledgers) change(ctx context.Context, tenant string, decide func(*book) 
 			return err
 		}
 	}
+	behind := false
 	return cas.Do(ctx, func() error {
+		// Read after the wait: what was read before it is old by now, where others write as fast as they can.
+		if behind {
+			if _, err := l.advance(ctx, tenant, b); err != nil {
+				return err
+			}
+			fresh = true
+		}
 		change, err := decide(b)
 		if !fresh && (err != nil || change.empty()) {
 			fresh = true
@@ -230,12 +238,7 @@ func (l *ledgers) change(ctx context.Context, tenant string, decide func(*book) 
 			return err
 		}
 		err = l.add(ctx, tenant, b, change)
-		if errors.Is(err, cas.ErrOvertaken) {
-			fresh = true
-			if _, err := l.advance(ctx, tenant, b); err != nil {
-				return err
-			}
-		}
+		behind = errors.Is(err, cas.ErrOvertaken)
 		return err
 	})
 }
