@@ -34,7 +34,10 @@ func TestRest(t *testing.T) {
 			old: "web on a: svc=1\ndb on a: svc2=1", leaves: "web/a=1D db/a=1X", wanted: "web on a: svc=1", want: "web: svc; a 1p\ndb: -svc2; a (1r)\n",
 		},
 		"what is kept stays": {
-			old: "web on a: crd=1! other=1! svc=1", leaves: "web/a=2K1X", wanted: "web on a: crd=1! svc=1", want: "web: crd svc; a 1p1o\n",
+			old: "web on a: crd=1! other=1! svc=1", leaves: "web/a=2K1X", wanted: "web on a: crd=1! svc=1", want: "web: crd svc; a 2o\n",
+		},
+		"what is kept may be there": {
+			old: "web on a: crd=1! other=1! svc=1", leaves: "web/a=2k1X", wanted: "web on a: crd=1! svc=1", want: "web: crd svc; a 2o\n",
 		},
 		"nothing is left":  {old: "web on a b: svc=1 crd=1!", leaves: "web/a=2D web/b=1D1K", wanted: "web on a: svc=1"},
 		"nothing was sent": {old: "web on a: svc=1", leaves: "web/a=1D", wanted: "web on a: svc=1"},
