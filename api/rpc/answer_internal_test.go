@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/universe"
 )
 
@@ -63,7 +64,7 @@ func TestCallsDoNotWaitForEachOther(t *testing.T) {
 	in := &universe.ListRequest{}
 	in.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 99, protowire.BytesType), make([]byte, 2*smallBytes)))
 	b := newBounds(nil, newPaces(0, nil), nil)
-	b.read = newPool(2 * maxCallsOfOne * int64(proto.Size(in)))
+	b.read = newPool(2 * limits.TenantCalls * int64(proto.Size(in)))
 	open := door.New(door.Parts{}, func(context.Context, *door.Request, door.Next) error { return nil })
 	connection := newBounded(t, b, &rules{door: open})
 	bound, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -73,7 +74,7 @@ func TestCallsDoNotWaitForEachOther(t *testing.T) {
 	}
 	var calls []grpc.ClientStream
 	for _, tenant := range []string{"tenant1", "tenant2"} {
-		for range maxCallsOfOne {
+		for range limits.TenantCalls {
 			s, err := connection.NewStream(as(tenant), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, universe.WorkloadRuleService_List_FullMethodName)
 			require.NoError(t, err)
 			require.NoError(t, s.SendMsg(in))

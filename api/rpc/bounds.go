@@ -38,11 +38,6 @@ const (
 	memberBytes = 128
 	// smallBytes is up to what a message is not large. It is what a stream that is not read may have in memory anyway.
 	smallBytes = windowBytes
-	// Calls that need no credentials, at a time: of all, and of an address.
-	maxNameless      = 4_096
-	maxNamelessOfOne = 32
-	// maxCallsOfOne are the calls of a tenant at a time, its streams apart.
-	maxCallsOfOne = 64
 )
 
 // asStreams registers services so that their methods with one request are served as streams are: who calls is known before
@@ -206,7 +201,7 @@ func (l *lobby) serve(of any, s *bounded, handle grpc.StreamHandler) error {
 func (l *lobby) enter(address string) (leave func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.all >= maxNameless || l.of[address] >= maxNamelessOfOne {
+	if l.all >= limits.NamelessCalls || l.of[address] >= limits.NamelessAddressCalls {
 		return nil, fail.New(fail.Unavailable, "too many calls of nobody who is known at a time: try again later")
 	}
 	l.all++
@@ -225,8 +220,8 @@ func (l *lobby) enter(address string) (leave func(), err error) {
 func (b *bounds) admit(who string) (leave func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.named[who] >= maxCallsOfOne {
-		return nil, fail.New(fail.Unavailable, "the tenant has %d calls at a time: try again later", maxCallsOfOne)
+	if b.named[who] >= limits.TenantCalls {
+		return nil, fail.New(fail.Unavailable, "the tenant has %d calls at a time: try again later", limits.TenantCalls)
 	}
 	b.named[who]++
 	return func() {

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
 )
@@ -120,7 +121,7 @@ func TestMemoryIsTheCallsUntilNobodyUsesIt(t *testing.T) {
 func TestCallsWithoutCredentialsAreCounted(t *testing.T) {
 	b := newBounds(nil, newPaces(0, nil), nil)
 	var leave []func()
-	for range maxNamelessOfOne {
+	for range limits.NamelessAddressCalls {
 		l, err := b.waiting.enter("here")
 		require.NoError(t, err)
 		leave = append(leave, l)

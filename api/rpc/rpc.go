@@ -28,11 +28,6 @@ import (
 
 // What connections may do. A peer that does not answer a ping is gone; one that asks too often is sent away.
 const (
-	// Connections that there may be at a time: of all, and of an address.
-	maxConnections      = 4_000
-	maxConnectionsOfOne = 1_000
-
-	maxStreams   = 1_000    // of a connection
 	windowBytes  = 64 << 10 // of a stream that is not read; gRPC would let it grow to 16 MiB
 	writeBuffers = 32 << 10
 	readBuffers  = 4 << 10 // there is one for each connection, and TLS has a record in memory anyway
@@ -45,7 +40,7 @@ func Serve(ctx context.Context, l net.Listener, secured *tls.Config, prove authn
 	server := newServer(log, limits.GRPC, append(credentialsOf(secured), grpc.ChainStreamInterceptor(proving(prove, d, ctx.Done())))...)
 	by := asStreams{server}
 	statusnotify.RegisterStatusNotifyServer(by, newRegister(d))
-	return serve(ctx, connections.New(l, log, maxConnections, maxConnectionsOfOne), server, by, drain)
+	return serve(ctx, connections.New(l, log, limits.GRPCConnections, limits.GRPCAddressConnections), server, by, drain)
 }
 
 // credentialsOf are those of a server; none without TLS.
@@ -62,7 +57,7 @@ func newServer(log *slog.Logger, size int, more ...grpc.ServerOption) *grpc.Serv
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: policy.PingAfter, Timeout: policy.PingTime}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: policy.PingLeast, PermitWithoutStream: true}),
 		grpc.ConnectionTimeout(policy.Setup),
-		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxConcurrentStreams(limits.GRPCStreams),
 		grpc.MaxRecvMsgSize(size),
 		grpc.MaxHeaderListSize(limits.Headers),
 		grpc.WriteBufferSize(writeBuffers),

@@ -41,7 +41,7 @@ func ServeTenants(ctx context.Context, l net.Listener, secured *tls.Config, trus
 	universe.RegisterWorkloadRuleServiceServer(by, &rules{door: d})
 	universe.RegisterWorkloadServiceServer(by, &workloads{door: d, paces: p, stopping: ctx.Done()})
 	reflection.Register(by)
-	return serve(ctx, connections.New(l, log, maxConnections, maxConnectionsOfOne), server, by, drain)
+	return serve(ctx, connections.New(l, log, limits.GRPCConnections, limits.GRPCAddressConnections), server, by, drain)
 }
 
 // maxTenantStreams are those of a connection: an agent has one, and a few calls about rules.

@@ -31,6 +31,23 @@ const (
 	SideAddressConnections = 64
 )
 
+// The connections of a gRPC server, of all and of an address, and what a connection may have at a time.
+const (
+	GRPCConnections        = 4_000
+	GRPCAddressConnections = 1_000
+	// GRPCStreams are calls, those that are streams included. More wait.
+	GRPCStreams = 1_000
+)
+
+// Calls to the gRPC server of the workload API at a time; more are UNAVAILABLE.
+const (
+	// NamelessCalls are those that need no credentials, and those of which it is not known yet who calls: of all, and of an address.
+	NamelessCalls        = 4_096
+	NamelessAddressCalls = 32
+	// TenantCalls are those of a tenant, its streams apart.
+	TenantCalls = 64
+)
+
 // What a tenant of the workload API may have; more is RESOURCE_EXHAUSTED, by REST 429.
 const (
 	// Tenants bounds a message of a tenant's stream, of which a sync is the largest: it has all workloads of a tenant.
@@ -235,11 +252,17 @@ func All(body, renderMemory int64) []Size {
 		{"json", "a JSON document, alone or as the part `metadata` of a form", JSON, true, "", "422"},
 		{"body", "a whole request, such as a form with a chart", body, true, "max-body", "422"},
 		{"grpc", "a gRPC request", GRPC, true, "", "RESOURCE_EXHAUSTED"},
+		{"grpcConnections", "connections to a gRPC server", GRPCConnections, false, "", "closed at once"},
+		{"grpcAddressConnections", "those of one address", GRPCAddressConnections, false, "", "closed at once"},
+		{"grpcStreams", "calls and streams of a gRPC connection at a time", GRPCStreams, false, "", "they wait"},
 		{"tenants", "a message of a tenant's stream, such as a sync", Tenants, true, "", "RESOURCE_EXHAUSTED"},
 		{"tenantSaid", "workloads that a sync names", TenantSaid, false, "", "RESOURCE_EXHAUSTED"},
 		{"tenantMembers", "parts of a message of the stream: workloads, labels, annotations", TenantMembers, false, "", "RESOURCE_EXHAUSTED"},
 		{"tenantCall", "another gRPC request of a tenant, such as one with a rule", TenantCall, true, "", "RESOURCE_EXHAUSTED"},
 		{"nameless", "a gRPC request there that needs no credentials", Nameless, true, "", "RESOURCE_EXHAUSTED"},
+		{"namelessCalls", "calls to the workload API at a time of which nobody knows who calls", NamelessCalls, false, "", "UNAVAILABLE"},
+		{"namelessAddressCalls", "those of one address", NamelessAddressCalls, false, "", "UNAVAILABLE"},
+		{"tenantCalls", "calls of a tenant at a time, its streams apart", TenantCalls, false, "", "UNAVAILABLE"},
 		{"tenantRules", "workload rules of a tenant, or of the operator", TenantRules, false, "", "429, by gRPC RESOURCE_EXHAUSTED"},
 		{"tenantRuleBytes", "all workload rules of a tenant together, or of the operator", TenantRuleBytes, true, "", "429, by gRPC RESOURCE_EXHAUSTED"},
 		{"template", "the template of a workload rule", Template, true, "", "400, by gRPC INVALID_ARGUMENT"},
