@@ -180,11 +180,19 @@ func (s *session) byBrowser(ctx context.Context, p *provider, redirect string, o
 	case <-ctx.Done():
 		return nil, "", context.Cause(ctx)
 	}
-	if why := said.Get("error"); why != "" {
-		return nil, "", fail.New(fail.Forbidden, "the issuer has refused the login: %s", printable(strings.TrimSpace(why+" "+said.Get("error_description"))))
+	if why := refusalIn(said); why != "" {
+		return nil, "", fail.New(fail.Forbidden, "the issuer has refused the login: %s", why)
 	}
 	given, err := p.Exchange(p.in(ctx), said.Get("code"), oauth2.VerifierOption(verifier))
 	return given, nonce, refusedBy(err)
+}
+
+// refusalIn is why a provider has sent a browser back without a code, "" when it has not.
+func refusalIn(said url.Values) string {
+	if said.Get("error") == "" {
+		return ""
+	}
+	return printable(strings.TrimSpace(said.Get("error") + " " + said.Get("error_description")))
 }
 
 // comeBack answers the browser that comes back from the provider, once, and tells what it says. What is not of this login is refused, and
@@ -209,6 +217,9 @@ func comeBack(to *url.URL, state string, back chan<- url.Values) http.Handler {
 		default:
 			select {
 			case back <- said:
+				if why := refusalIn(said); why != "" {
+					text = "The provider has refused the login: " + why
+				}
 			default:
 				text = "The login has been answered before."
 			}

@@ -121,6 +121,28 @@ func TestLoginAtAProvider(t *testing.T) {
 	require.Contains(t, w.run("login", w.url, "--device", "--token", "x").err, "--device and --issuer are for")
 }
 
+// TestALoginThatTheProviderRefuses: browser and command say so, and why, and the context has nothing of it.
+func TestALoginThatTheProviderRefuses(t *testing.T) {
+	w, _ := withProvider(t)
+	lines, end := w.begin("login", w.url, "--no-browser")
+	address, err := url.Parse(said(t, lines, `http://\S+\?\S+`))
+	require.NoError(t, err)
+	query := url.Values{"state": {address.Query().Get("state")}, "error": {"access_denied"}, "error_description": {"not <b>you"}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address.Query().Get("redirect_uri")+"?"+query.Encode(), nil)
+	require.NoError(t, err)
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	page, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Contains(t, string(page), "refused the login: access_denied not &lt;b&gt;you")
+	require.NotContains(t, string(page), "has what it needs")
+	ended := end()
+	require.Equal(t, 4, ended.code, ended.err)
+	require.Contains(t, ended.err, "refused the login: access_denied not <b>you")
+	require.NotContains(t, w.done("context", "list"), "127.0.0.1")
+}
+
 // TestLoginWithADevice: the person enters a code elsewhere.
 func TestLoginWithADevice(t *testing.T) {
 	w, idp := withProvider(t)
