@@ -232,7 +232,7 @@ func (s *session) sayCluster(c *checked) {
 	}
 	line("Connectivity", "%s", status.Connectivity)
 	line("Reports by", "%s", status.Report)
-	line("Heard now", "%t", status.Heard)
+	line("Heard", "%s", heardOf(status, time.Now()))
 	line("Groups there", "%d", status.Groups)
 	if len(status.Labels) > 0 {
 		line("Labels", "%s", strings.Join(status.Labels, ", "))

@@ -40,6 +40,7 @@ users:
 	r := w.run("cluster", "check", "edge01")
 	require.Equal(t, 1, r.code, r.out+r.err)
 	require.Contains(t, r.out, "Answers:       no: ")
+	require.Contains(t, r.out, "Heard:         -\n", "nothing is to be heard of it")
 	for want, args := range map[string][]string{
 		`has no context "none"`:    {"site/edge02", "--kubeconfig", file, "--kube-context", "none"},
 		"credentials by a program": {"site/edge02", "--kubeconfig", file, "--kube-context", "run", "--use-own-credentials"},

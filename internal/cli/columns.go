@@ -83,6 +83,18 @@ func groupColumns(now func() time.Time) []column {
 	}
 }
 
+// heardOf says when somebody has told of a cluster last. Where nobody is to, as nothing that is watched runs there, that is no loss.
+func heardOf(s *service.ClusterStatus, now time.Time) string {
+	switch {
+	case s.Heard:
+		return "now"
+	case s.LastHeard != nil:
+		return age(now, *s.LastHeard) + " ago"
+	default:
+		return "-"
+	}
+}
+
 func clusterColumns(now func() time.Time) []column {
 	of := func(cell func(service.ClusterStatus) string) func(item) string {
 		return func(one item) string {
@@ -96,16 +108,7 @@ func clusterColumns(now func() time.Time) []column {
 	return []column{
 		{head: "CONNECTIVITY", cell: of(func(s service.ClusterStatus) string { return string(s.Connectivity) })},
 		{head: "REPORT", cell: of(func(s service.ClusterStatus) string { return string(s.Report) })},
-		{head: "HEARD", cell: of(func(s service.ClusterStatus) string {
-			switch {
-			case s.Heard:
-				return "now"
-			case s.LastHeard != nil:
-				return age(now(), *s.LastHeard) + " ago"
-			default:
-				return "-"
-			}
-		})},
+		{head: "HEARD", cell: of(func(s service.ClusterStatus) string { return heardOf(&s, now()) })},
 		{head: "GROUPS", cell: of(func(s service.ClusterStatus) string { return fmt.Sprint(s.Groups) })},
 		{head: "REASON", wide: true, cell: of(func(s service.ClusterStatus) string { return s.Reason })},
 	}
