@@ -277,6 +277,7 @@ func TestThePageAsksWhoLooks(t *testing.T) {
 	p.Says(".wrong", "does not know this token")
 	enter(string(token))
 	p.Says(".empty", "There are no groups yet")
+	p.Says(".empty", "drover deploy")
 	p.Ask("window.old = 1, setTimeout(() => location.reload())", nil)
 	p.Until("loaded again", "!window.old")
 	p.Says(".empty", "There are no groups yet")

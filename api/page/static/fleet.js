@@ -116,7 +116,7 @@ function showFleet(main, life) {
     text(summary, count(all.size, 'cluster'));
     rows.element.hidden = !found.length;
     none.hidden = found.length > 0;
-    text(none, all.size ? 'No cluster is like that now.' : 'No cluster is registered, or none that you may see.');
+    text(none, all.size ? 'No cluster is like that now.' : 'No cluster is registered, or none that you may see. The command \u201cdrover cluster add\u201d registers one.');
     lay();
   }
 

@@ -70,7 +70,7 @@ function showList(main, life) {
     table.hidden = !list.length;
     none.hidden = list.length > 0;
     table.setAttribute('aria-rowcount', String(list.length + 1));
-    text(none, all.size ? 'No group is like that now.' : 'There are no groups yet, or none that you may see. They are described by the REST API: EMCO\u2019s files work.');
+    text(none, all.size ? 'No group is like that now.' : 'There are no groups yet, or none that you may see. The command \u201cdrover deploy\u201d makes one of a chart, and \u201cdrover apply\u201d takes EMCO\u2019s files.');
     rows.set(list);
   }
 
