@@ -6,11 +6,10 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/vary"
 )
 
@@ -134,7 +133,7 @@ func (l *Control) readValues(ctx context.Context, w *wanted, missing map[string]
 		w.values = map[string]vary.Value{}
 	}
 	var mu sync.Mutex
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(valuesAtOnce)
 	for _, at := range slices.Sorted(maps.Keys(missing)) {
 		g.Go(func() error {

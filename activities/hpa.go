@@ -9,11 +9,10 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/placement"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
@@ -143,7 +142,7 @@ func (l *Control) loadNodes(ctx context.Context, w *wanted) error {
 func (l *Control) askNodes(ctx context.Context, w *wanted, amounts map[domain.ClusterName]bool, own kube.LeftOut) error {
 	var mu sync.Mutex
 	w.hpa.room.Nodes = map[domain.ClusterName]placement.Nodes{}
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(nodesAtOnce)
 	for c, some := range amounts {
 		g.Go(func() error {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
@@ -19,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
@@ -424,7 +424,7 @@ func (s *settling) actAll(ctx, acting context.Context, work []one, ends []*domai
 	ended := make(chan *domain.Match, len(work))
 	go func() {
 		defer close(ended)
-		var g errgroup.Group
+		g := panics.New(acting)
 		g.SetLimit(settlesAtOnce)
 		for i := range work {
 			if i == 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
@@ -54,20 +55,20 @@ func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 	defer cancel(nil)
 	stop := beat(ctx)
 	defer stop()
-	var wg sync.WaitGroup
+	each := panics.New(work)
 	for _, c := range clusters {
-		wg.Go(func() { r.await(work, c) })
+		each.Go(func() error { r.await(work, c); return nil })
 	}
 	talking, silence := context.WithCancel(work)
 	var talk sync.WaitGroup
 	talk.Go(func() { r.talk(talking) })
-	wg.Wait()
+	err = each.Wait()
 	silence()
 	talk.Wait()
 	if work.Err() != nil {
 		return context.Cause(work)
 	}
-	return nil
+	return err
 }
 
 // readying is an app that is waited for.
@@ -87,8 +88,8 @@ func (r *readying) await(ctx context.Context, c domain.ClusterName) {
 		var lacks string
 		if cluster, err := r.kube.clusters.Get(ctx, c); err != nil {
 			lacks = fail.TextOf(err)
-		} else {
-			next, lacks = r.look(ctx, cluster, next)
+		} else if err := panics.Do(ctx, func() error { next, lacks = r.look(ctx, cluster, next); return nil }); err != nil {
+			lacks = fail.TextOf(err)
 		}
 		r.mu.Lock()
 		if lacks == "" {

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/stored"
@@ -188,12 +188,15 @@ type found struct {
 // look looks in the clusters, and returns what is found in each.
 func (k *Kube) look(ctx context.Context, in RemnantsInput, clusters []domain.ClusterName, s kube.Remnants) []found {
 	out := make([]found, len(clusters))
-	var g errgroup.Group
+	g := panics.New(ctx)
 	g.SetLimit(clustersAtOnce)
 	for i, c := range clusters {
 		g.Go(func() error {
 			f := &out[i]
-			f.deleted, f.left, f.err = k.sweep(ctx, c, s)
+			f.err = panics.Do(ctx, func() (err error) { // else nothing would be left there
+				f.deleted, f.left, err = k.sweep(ctx, c, s)
+				return err
+			})
 			if len(f.deleted) > 0 || f.err != nil {
 				activity.GetLogger(ctx).Warn("remove remnants", "owner", in.Owner, "context", in.label(), "cluster", c,
 					"deleted", len(f.deleted), "left", len(f.left), "error", f.err)

@@ -13,12 +13,12 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/log"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/observe"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
@@ -181,7 +181,7 @@ func (w *Watch) tell(ctx context.Context, in WatchingInput, tell func(context.Co
 	for _, c := range clustersOf(p, anyTarget) {
 		concerned[shardOf(c)] = true
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	for n, clusters := range shards {
 		if concerned[n] {
 			g.Go(func() error { return tell(ctx, n, clusters) })
@@ -224,9 +224,13 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 	defer w.going.Delete(s)
 	defer s.end(ctx)
 	defer cancel(nil)
-	s.running.Go(func() { s.pulse(ctx) })
-	s.running.Go(func() { s.tell(ctx, in.Shard) })
-	s.running.Go(func() { s.follow(ctx) })
+	for _, do := range []func(){func() { s.pulse(ctx) }, func() { s.tell(ctx, in.Shard) }, func() { s.follow(ctx) }} {
+		s.running.Go(func() {
+			if err := panics.Do(ctx, func() error { do(); return nil }); err != nil {
+				cancel(err) // another attempt does it all
+			}
+		})
+	}
 	ask := ChangesInput{Term: in.Term, Attempt: activity.GetInfo(ctx).Attempt}
 	for {
 		set, err := w.Shards.Changes(ctx, in.Shard, ask)
@@ -395,7 +399,7 @@ func (s *shard) pulse(ctx context.Context) {
 func (s *shard) watch(ctx context.Context, c domain.ClusterName, knows func(context.Context) ([]domain.ObservedApp, error)) {
 	again := pause.Backoff{First: policy.FirstWatch, Most: policy.LongestWatch}
 	for ctx.Err() == nil {
-		err := s.observe(ctx, c, knows)
+		err := panics.Do(ctx, func() error { return s.observe(ctx, c, knows) })
 		if ctx.Err() != nil {
 			break
 		}

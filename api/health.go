@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/version"
 )
@@ -31,7 +32,7 @@ func Ask(ctx context.Context, questions map[string]func(context.Context) error) 
 	)
 	for name, ask := range questions {
 		wg.Go(func() {
-			if err := ask(ctx); err != nil {
+			if err := panics.Do(ctx, func() error { return ask(ctx) }); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				missing = append(missing, unanswered(name, err))

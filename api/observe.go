@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/span"
 )
 
@@ -34,17 +35,24 @@ func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, base+"/"
 const headerTrace = "Traceparent"
 
 // observe names the span after the route, and counts and logs the answer. It has errors written here, so
-// that their status is known.
+// that their status is known. An answer of which a part was sent when it failed is cut off: it must not look as if that were all.
 func (e *edge) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		begun := time.Now()
 		if parent := span.ParentOf(c.Request().Context()); parent != "" {
 			c.Response().Header().Set(headerTrace, parent)
 		}
+		partial := false
 		if err := next(c); err != nil {
+			partial = c.Response().Committed
 			c.Error(err)
 			e.refused(c, err)
 		}
+		defer func() {
+			if partial {
+				panic(http.ErrAbortHandler)
+			}
+		}()
 		took := time.Since(begun)
 		r, status := c.Request(), c.Response().Status
 		route := c.Path()
@@ -99,8 +107,7 @@ func methodLabel(method string) string {
 	}
 }
 
-// logPanic logs where a handler panicked; the client sees an internal error.
-func (e *edge) logPanic(c echo.Context, err error, stack []byte) error {
-	e.log.With(door.IDs(c.Request().Context())...).ErrorContext(c.Request().Context(), "panic", slog.Any("error", err), slog.String("stack", string(stack)))
-	return err
+// panicked is told where a handler panicked that was not behind the door; the client sees an internal error.
+func panicked(c echo.Context, err error, stack []byte) error {
+	return panics.Caught(c.Request().Context(), err, stack)
 }

@@ -99,7 +99,7 @@ func New(d Deps) (*echo.Echo, error) {
 			otelhttp.WithPublicEndpointFn(func(*http.Request) bool { return true }))),
 		identify,
 		e.observe,
-		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableErrorHandler: true, LogErrorFunc: e.logPanic}),
+		middleware.RecoverWithConfig(middleware.RecoverConfig{DisableErrorHandler: true, LogErrorFunc: panicked}),
 		guarded,
 		shared(d.WebUIs),
 		e.prove(d.Prove),

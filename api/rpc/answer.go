@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -44,7 +45,7 @@ func (s *bounded) SendMsg(m any) error {
 		return err
 	}
 	sent := make(chan error, 1)
-	s.run(func() { sent <- safely(func() error { return inParts(data, write) }) })
+	s.run(func() { sent <- panics.Do(s.ctx, func() error { return inParts(data, write) }) })
 	late := time.NewTimer(answerTime(len(data) >> 20))
 	defer late.Stop()
 	select {

@@ -24,6 +24,7 @@ import (
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/universe"
@@ -279,7 +280,7 @@ func (s *bounded) RecvMsg(m any) error {
 		return receive(m)
 	}
 	arrived := make(chan error, 1)
-	s.run(func() { arrived <- safely(func() error { return receive(m) }) })
+	s.run(func() { arrived <- panics.Do(s.ctx, func() error { return receive(m) }) })
 	select {
 	case err := <-arrived:
 		return err
@@ -301,16 +302,6 @@ func (s *bounded) run(do func()) {
 		defer s.memory.leave()
 		do()
 	}()
-}
-
-// safely turns a panic into an error: in a goroutine of its own nobody else would.
-func safely(do func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return do()
 }
 
 // only receives the one message of a call, and that nothing comes after it.
@@ -395,7 +386,7 @@ func (s *bounded) arrive(length int) ([]byte, error) {
 	arrived := make(chan read, 1)
 	s.run(func() {
 		var r read
-		r.err = safely(func() (err error) {
+		r.err = panics.Do(s.ctx, func() (err error) {
 			r.data, err = s.read(length)
 			return err
 		})

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/notify"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/statusnotify"
@@ -114,7 +115,7 @@ func send(ctx context.Context, stream grpc.ServerStreamingServer[statusnotify.St
 	late := time.NewTimer(sendTime)
 	defer late.Stop()
 	sent := make(chan error, 1)
-	go func() { sent <- stream.Send(n) }()
+	go func() { sent <- panics.Do(ctx, func() error { return stream.Send(n) }) }()
 	select {
 	case err := <-sent:
 		return err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/statusnotify"
 )
@@ -90,9 +92,12 @@ func streams(log *slog.Logger, strangers *sparse) grpc.StreamServerInterceptor {
 	return func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
 		begun := time.Now()
 		defer func() {
-			to, panicked := log, recover()
+			to := log
+			if p := recover(); p != nil {
+				err = panics.Caught(stream.Context(), p, debug.Stack())
+			}
 			var who *stranger
-			if errors.As(err, &who) && panicked == nil {
+			if errors.As(err, &who) {
 				left, now := strangers.next(begun)
 				if !now {
 					to = silent
@@ -100,7 +105,7 @@ func streams(log *slog.Logger, strangers *sparse) grpc.StreamServerInterceptor {
 					to = log.With(slog.Int("notLogged", left))
 				}
 			}
-			err = ended(stream.Context(), to, info.FullMethod, begun, panicked, err)
+			err = ended(stream.Context(), to, info.FullMethod, begun, err)
 		}()
 		return handle(service, stream)
 	}
@@ -128,10 +133,7 @@ func (s *sparse) next(now time.Time) (left int, ok bool) {
 }
 
 // ended logs the end of a call and gives what its caller is told.
-func ended(ctx context.Context, log *slog.Logger, method string, begun time.Time, panicked any, err error) error {
-	if panicked != nil {
-		err = fmt.Errorf("panic: %v", panicked)
-	}
+func ended(ctx context.Context, log *slog.Logger, method string, begun time.Time, err error) error {
 	told := toStatus(err)
 	level, said := slog.LevelInfo, slog.Any("error", err)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/universe"
 )
@@ -48,9 +49,15 @@ func (w *workloads) WorkloadStream(stream grpc.ClientStreamingServer[universe.Wo
 		call.memory.enter()
 		go func() {
 			defer call.memory.leave()
-			box.fill(stream, func(said *service.Said, bytes int) time.Duration {
-				return w.paces.spend(call.tenant.Name(), costs(said.Sync, len(said.Put)+len(said.Delete), bytes))
+			err := panics.Do(ctx, func() error {
+				box.fill(stream, func(said *service.Said, bytes int) time.Duration {
+					return w.paces.spend(call.tenant.Name(), costs(said.Sync, len(said.Put)+len(said.Delete), bytes))
+				})
+				return nil
 			})
+			if err != nil {
+				box.put(nil, 0, err)
+			}
 		}()
 		if err := w.take(ctx, box, in); err != nil {
 			return err
@@ -123,7 +130,7 @@ func (b *inbox) close() { close(b.closed) }
 func (b *inbox) fill(stream grpc.ClientStreamingServer[universe.WorkloadStreamRequest, universe.WorkloadStreamResponse], wait func(*service.Said, int) time.Duration) {
 	for {
 		var said *service.Said
-		err := safely(func() error {
+		err := panics.Do(stream.Context(), func() error {
 			message, err := stream.Recv()
 			if err == nil {
 				said, err = saidBy(message)

@@ -23,6 +23,7 @@ import (
 	"github.com/drover-io/drover/internal/cli"
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/connections"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/telemetry"
@@ -127,6 +128,7 @@ func process(
 			return err
 		}
 		log := app.Logger(c, stderr)
+		panics.LogTo(log)
 		for name, near := range config.Unread(os.Environ()) {
 			log.Warn("nobody reads this variable of the environment", "variable", name, "nearest", near)
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/api"
@@ -26,6 +25,7 @@ import (
 	"github.com/drover-io/drover/internal/fetch"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/notify"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
 )
@@ -123,12 +123,15 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	secured := connections.Secured(connections.New(l, p.log, p.config.Fair.Connections, p.config.Fair.AddressConnections), certificates)
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	defer context.AfterFunc(ctx, hub.Close)() // streams would not end by themselves
 	g.Go(func() error { return api.Serve(ctx, secured, handler, p.log, p.config.Drain) })
 	g.Go(func() error { return p.serveRPC(ctx, prove, entrance) })
 	g.Go(func() error { return p.serveTenants(ctx, entrance) })
-	g.Go(func() error { p.settleBehind(ctx); return nil })
+	g.Go(func() error { // a panic of which is no end of what is served
+		_ = panics.Do(ctx, func() error { p.settleBehind(ctx); return nil })
+		return nil
+	})
 	g.Go(func() error { matcher.Run(ctx); return nil })
 	if p.sessions != nil {
 		g.Go(func() error {

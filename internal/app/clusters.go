@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/logicalcloud"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/pause"
 )
 
@@ -52,17 +54,19 @@ const (
 func (r *registrations) follow(ctx context.Context, clusters *kube.Clusters, users *kube.Users) {
 	var replaced renewals
 	for pause.For(ctx, renewEvery) == nil {
-		said, err := r.parts.store.Renewals(ctx)
-		if err != nil {
-			continue
-		}
-		due := replaced.due(said, time.Now())
-		if len(due) == 0 {
-			continue
-		}
 		// Whoever works with a client whose credentials cannot be read finds that out as well.
-		_ = clusters.Renew(ctx, func(name domain.ClusterName) bool { return due[name] })
-		_ = users.Renew(ctx, func(u kube.User) bool { return due[u.ClusterName] })
+		_ = panics.Do(ctx, func() error {
+			said, err := r.parts.store.Renewals(ctx)
+			if err != nil {
+				return err
+			}
+			due := replaced.due(said, time.Now())
+			if len(due) == 0 {
+				return nil
+			}
+			return errors.Join(clusters.Renew(ctx, func(name domain.ClusterName) bool { return due[name] }),
+				users.Renew(ctx, func(u kube.User) bool { return due[u.ClusterName] }))
+		})
 	}
 }
 

@@ -19,16 +19,16 @@ var layers = []layer{
 	{name: "programs", about: "what is started, and what it brings along", rows: []row{
 		{
 			pkg:   "cmd/drover",
-			ours:  "cli app monitor tenantagent kube render secret access audit domain telemetry connections config policy fail",
+			ours:  "cli app monitor tenantagent kube render secret access audit domain telemetry connections config policy panics fail",
 			libs:  "golang.org/x/sync golang.org/x/term k8s.io/client-go",
 			world: "context os os/signal syscall",
 		},
 		{
 			pkg: "app",
 			ours: "deploy/helm/monitor api api/rpc worker workflows door trail service notify engine activities observe store kube fetch render connections " +
-				"secret sink telemetry codec measure policy config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause caller limits token version fail",
+				"secret sink telemetry codec measure policy config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause caller limits token version panics fail",
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client " +
-				"golang.org/x/sync google.golang.org/grpc",
+				"google.golang.org/grpc",
 			world: "context net net/http os",
 		},
 		{
@@ -83,14 +83,14 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "api/page door service notify operations explain match combined status combine audit rights authn domain policy caller span connections hosts yamlsize limits nearest version fail",
+			ours: "api/page door service notify operations explain match combined status combine audit rights authn domain policy caller span connections hosts yamlsize limits nearest version panics fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
 		},
 		{
 			pkg:   "api/rpc",
-			ours:  "door service notify status view convey connections authn domain policy caller statusnotify universe limits lru fail measure span",
+			ours:  "door service notify status view convey connections authn domain policy caller statusnotify universe limits lru fail measure span panics",
 			libs:  "golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf",
 			world: "context net",
 		},
@@ -121,25 +121,24 @@ var layers = []layer{
 	{name: "commands", about: "what can be asked for, and how it is carried out; the world is behind interfaces that they declare", rows: []row{
 		{
 			pkg:   "door",
-			ours:  "service notify operations explain combined status audit rights domain policy caller span limits fail",
+			ours:  "service notify operations explain combined status audit rights domain policy caller span limits panics fail",
 			libs:  "go.opentelemetry.io/otel golang.org/x/time/rate",
 			world: "context",
 		},
 		{
 			pkg: "service",
 			ours: "notify access operations explain combined status repair view combine network logicalcloud bundle match vary rights readiness plan stored audit " +
-				"authn domain policy cas caller lru share limits token fail",
-			libs:  "golang.org/x/sync",
+				"authn domain policy cas caller lru share limits token panics fail",
 			world: "context",
 		},
-		{pkg: "trail", ours: "audit authn policy lru fail", world: "context"},
-		{pkg: "notify", ours: "status domain policy fail", libs: "github.com/prometheus/client_golang", world: "context"},
+		{pkg: "trail", ours: "audit authn policy lru panics fail", world: "context"},
+		{pkg: "notify", ours: "status domain policy panics fail", libs: "github.com/prometheus/client_golang", world: "context"},
 		{
 			pkg:  "engine",
-			ours: "workflows activities operations explain outcome domain measure span policy pause caller lru version fail",
+			ours: "workflows activities operations explain outcome domain measure span policy pause caller lru version panics fail",
 			libs: "go.temporal.io/api/enums go.temporal.io/api/failure go.temporal.io/api/operatorservice " +
 				"go.temporal.io/api/serviceerror go.temporal.io/api/taskqueue go.temporal.io/api/workflow go.temporal.io/api/workflowservice " +
-				"go.temporal.io/sdk/client go.temporal.io/sdk/converter go.temporal.io/sdk/temporal golang.org/x/sync " +
+				"go.temporal.io/sdk/client go.temporal.io/sdk/converter go.temporal.io/sdk/temporal " +
 				"google.golang.org/protobuf",
 			world: "context",
 		},
@@ -152,8 +151,8 @@ var layers = []layer{
 		{
 			pkg: "activities",
 			ours: "observe kube render outcome repair view placement vary match network logicalcloud bundle readiness fields plan " +
-				"audit stored domain measure policy cas lease pause lru limits fail",
-			libs: "go.temporal.io/sdk/activity go.temporal.io/sdk/log go.temporal.io/sdk/temporal golang.org/x/sync " +
+				"audit stored domain measure policy cas lease pause lru limits panics fail",
+			libs: "go.temporal.io/sdk/activity go.temporal.io/sdk/log go.temporal.io/sdk/temporal " +
 				"k8s.io/apimachinery",
 			world: "context",
 		},
@@ -161,20 +160,20 @@ var layers = []layer{
 	{name: "adapters", about: "each knows one thing outside, and no other adapter, but that observe hears clusters through kube", rows: []row{
 		{
 			pkg:   "observe",
-			ours:  "kube bundle readiness plan domain policy pause limits fail",
-			libs:  "golang.org/x/sync k8s.io/apimachinery",
+			ours:  "kube bundle readiness plan domain policy pause limits panics fail",
+			libs:  "k8s.io/apimachinery",
 			world: "context",
 		},
 		{
 			pkg:  "store",
-			ours: "audit plan secret domain measure span policy cas share limits version fail",
+			ours: "audit plan secret domain measure span policy cas share limits version panics fail",
 			libs: "github.com/hashicorp/golang-lru github.com/klauspost/compress go.mongodb.org/mongo-driver " +
 				"golang.org/x/sync",
 			world: "context",
 		},
 		{
 			pkg:  "kube",
-			ours: "access fields quantity plan domain measure span policy lease address pause limits fail",
+			ours: "access fields quantity plan domain measure span policy lease address pause limits panics fail",
 			libs: "github.com/hashicorp/golang-lru golang.org/x/sync k8s.io/api k8s.io/apimachinery k8s.io/client-go " +
 				"sigs.k8s.io/yaml",
 			world: "context math/rand/v2 net net/http",
@@ -205,7 +204,7 @@ var layers = []layer{
 		{pkg: "config", ours: "address hosts nearest limits", world: "net net/http os"},
 		{pkg: "fetch", ours: "address limits fail", world: "context net net/http"},
 		{
-			pkg: "oidc", ours: "authn domain policy caller hosts lru token nearest fail",
+			pkg: "oidc", ours: "authn domain policy caller hosts lru token nearest panics fail",
 			libs:  "github.com/coreos/go-oidc github.com/go-jose/go-jose golang.org/x/oauth2 golang.org/x/sync sigs.k8s.io/yaml",
 			world: "context net/http os",
 		},
@@ -254,11 +253,13 @@ var layers = []layer{
 	}},
 	{name: "nouns", about: "what users name, with its rules", rows: []row{
 		{pkg: "authn", ours: "domain policy caller token fail", libs: "golang.org/x/sync", world: "context"}, // who calls, by what was stored of it
-		{pkg: "stored", ours: "domain version fail", libs: "golang.org/x/sync", world: "context"},
+		{pkg: "stored", ours: "domain version panics fail", world: "context"},
 		{pkg: "domain", ours: "quantity fail"},
 	}},
 	{name: "ground", about: "knows nothing of Drover", rows: []row{
 		{pkg: "span", libs: "go.opentelemetry.io/otel", world: "context net/http"},
+		{pkg: "share", ours: "panics", world: "context"},
+		{pkg: "panics", ours: "measure caller", libs: "golang.org/x/sync", world: "context"},
 		{pkg: "measure", ours: "fail", libs: "go.opentelemetry.io/otel", world: "context"},
 		{pkg: "address", ours: "fail", world: "syscall"},
 		{pkg: "token"},
@@ -269,7 +270,6 @@ var layers = []layer{
 		{pkg: "pause", ours: "policy", world: "context math/rand/v2"},
 		{pkg: "policy"},
 		{pkg: "caller", world: "context"},
-		{pkg: "share", world: "context"},
 		{pkg: "nearest"},
 		{pkg: "atomicfile", world: "os syscall"},
 		{pkg: "lru", libs: "github.com/hashicorp/golang-lru"},

@@ -9,6 +9,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 )
@@ -129,7 +130,7 @@ func (k *Rights) begun(ctx context.Context) *bookReading {
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, policy.BookTime)
 		defer cancel()
-		book, err := k.read(ctx)
+		book, err := panics.Value(ctx, func() (*rights.Book, error) { return k.read(ctx) })
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		r.book, r.err = book, err

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -160,7 +161,10 @@ func (d *Door) Pass(ctx context.Context, r *Request, work func(ctx context.Conte
 	if err := r.check(); err != nil {
 		return err
 	}
-	next := func(ctx context.Context) error { return work(ctx, d.service) }
+	// What panics has failed, as far as all steps know: it is recorded, and gives back what it has.
+	next := func(ctx context.Context) error {
+		return panics.Do(ctx, func() error { return work(ctx, d.service) })
+	}
 	for _, step := range slices.Backward(d.steps) {
 		inner := next
 		next = func(ctx context.Context) error { return step(ctx, r, inner) }

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -339,6 +340,6 @@ func (s *Shares) locked(do func()) {
 func (s *Shares) count(ctx context.Context, t *tally, most time.Duration, ask func(context.Context) (amount, error)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
 	defer cancel()
-	counted, err := ask(ctx)
+	counted, err := panics.Value(ctx, func() (amount, error) { return ask(ctx) })
 	s.locked(func() { t.ends(s.now(), counted, err) })
 }

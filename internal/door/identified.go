@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -87,7 +88,7 @@ func keepLooking(standing context.Context, look caller.Look, end context.CancelC
 	defer next.Stop()
 	for standing.Err() == nil {
 		within, cancel := context.WithTimeout(standing, policy.Standing)
-		err := look(within)
+		err := panics.Do(within, func() error { return look(within) })
 		cancel()
 		if fail.Is(err, fail.Unauthorized) || fail.Is(err, fail.Forbidden) || fail.Is(err, fail.NotFound) {
 			end(withdrawn{err})

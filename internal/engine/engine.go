@@ -24,6 +24,7 @@ import (
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/outcome"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/span"
 	"github.com/drover-io/drover/workflows"
@@ -336,7 +337,10 @@ func (e *Engine) query(ctx context.Context, id string, answer any) error {
 // cut off in its store, and then acquires the shard anew, for which all else on it waits.
 func (e *Engine) sent(ctx context.Context, f func(context.Context) error) error {
 	done := make(chan error, 1)
-	go func() { done <- e.call(context.WithoutCancel(ctx), f) }()
+	go func() {
+		ctx := context.WithoutCancel(ctx)
+		done <- panics.Do(ctx, func() error { return e.call(ctx, f) })
+	}()
 	select {
 	case err := <-done:
 		return err

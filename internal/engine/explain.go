@@ -10,13 +10,13 @@ import (
 	failurepb "go.temporal.io/api/failure/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/span"
 	"github.com/drover-io/drover/workflows"
@@ -148,7 +148,7 @@ func (e *Engine) Attempts(ctx context.Context, s domain.Scope, places []explain.
 	defer cancel()
 	var mu sync.Mutex
 	found := make(map[explain.Place]explain.Attempt, len(places))
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(describeLimit)
 	for _, p := range places {
 		g.Go(func() error {

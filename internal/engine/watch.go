@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"go.temporal.io/sdk/client"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/workflows"
 )
 
@@ -34,7 +34,7 @@ func (e *Engine) Unwatch(ctx context.Context, shard int, contextID string) error
 
 // StopWatching implements service.Engine. Which shards have clusters of the context nobody need know.
 func (e *Engine) StopWatching(ctx context.Context, contextID string) error {
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	for shard := range activities.WatchShards {
 		g.Go(func() error { return e.Unwatch(ctx, shard, contextID) })
 	}

@@ -13,13 +13,13 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/drover-io/drover/internal/address"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -144,7 +144,7 @@ func (k *Clients[K]) Get(ctx context.Context, name K) (*Cluster, error) {
 		// Whoever began this may leave; others wait for it.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.config.Request)
 		defer cancel()
-		return k.load(ctx, name)
+		return panics.Value(ctx, func() (any, error) { return k.load(ctx, name) })
 	})
 	select {
 	case <-ctx.Done():
@@ -241,13 +241,13 @@ func (k *Clients[K]) names() []K {
 func (k *Clients[K]) Renew(ctx context.Context, wanted func(K) bool) error {
 	names := slices.DeleteFunc(k.names(), func(name K) bool { return !wanted(name) })
 	errs := make([]error, len(names))
-	var g errgroup.Group
+	g := panics.New(ctx)
 	g.SetLimit(renewedAtOnce)
 	for i, name := range names {
 		if c, ok := k.find(name); ok {
 			c.recheck()
 			g.Go(func() error {
-				_, errs[i] = k.Get(ctx, name)
+				_, errs[i] = panics.Value(ctx, func() (*Cluster, error) { return k.Get(ctx, name) })
 				return nil
 			})
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -208,7 +209,7 @@ func (k *kinds) once(ctx context.Context, path string, work func(context.Context
 	flight := k.flights.DoChan(path, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.timeout)
 		defer cancel()
-		return work(ctx)
+		return panics.Value(ctx, func() (any, error) { return work(ctx) })
 	})
 	select {
 	case <-ctx.Done():

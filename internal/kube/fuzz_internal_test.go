@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 )
 
 // FuzzKubeconfig: whatever is sent as a kubeconfig is taken, or refused as the sender's mistake; what is taken is still good when a user's
@@ -71,13 +73,14 @@ func FuzzAnswers(f *testing.F) {
 			require.True(t, json.Valid(item))
 			return nil
 		})
-		err := readEvents(bytes.NewReader(data), func(_ string, e *Event) error {
+		err := readEvents(t.Context(), bytes.NewReader(data), func(_ string, e *Event) error {
 			if e != nil {
 				require.True(t, json.Valid(e.Object))
 			}
 			return nil
 		})
 		if err != nil {
+			require.False(t, errors.As(err, new(*panics.Error)), "%v", err)
 			require.NotEmpty(t, fail.KindOf(classified(err)))
 		}
 		require.NotEmpty(t, fail.KindOf(classified(statusError(http.MethodGet, &http.Response{StatusCode: http.StatusBadGateway}, data))))

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
@@ -119,7 +119,7 @@ type remnant struct {
 func (c *Cluster) remnants(ctx context.Context, s Remnants) ([]remnant, error) {
 	var mu sync.Mutex
 	var found []remnant
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(c.config.Parallel)
 	for ids := range slices.Chunk(s.Deployments, deploymentsAtOnce) {
 		selector := fmt.Sprintf("%s in (%s)", plan.DeploymentLabel, strings.Join(ids, ","))

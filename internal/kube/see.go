@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/panics"
 )
 
 // See asks a cluster with a credential what it is like; whoever runs this does so with a kubeconfig of his own, wherever it leads.
@@ -131,7 +131,7 @@ func (c *Cluster) lacking(ctx context.Context, all []power) ([]power, error) {
 		}
 	}
 	lacks := make([]bool, len(missing))
-	g, within := errgroup.WithContext(ctx)
+	g, within := panics.WithContext(ctx)
 	g.SetLimit(c.config.Parallel)
 	for i, p := range missing {
 		g.Go(func() error {

@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/panics"
 )
 
 // Served is a kind whose objects can be listed and watched, in the version that the cluster prefers.
@@ -27,7 +29,9 @@ func (c *Cluster) Served(ctx context.Context) (kinds []Served, down map[string]b
 	lists, errs := make([][]Served, len(groups)), make([]error, len(groups))
 	var wg sync.WaitGroup
 	for i, gv := range groups {
-		wg.Go(func() { lists[i], errs[i] = c.servedIn(ctx, gv) })
+		wg.Go(func() {
+			lists[i], errs[i] = panics.Value(ctx, func() ([]Served, error) { return c.servedIn(ctx, gv) })
+		})
 	}
 	wg.Wait()
 	down = map[string]bool{}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 )
 
 // work takes the stages in order. One in which something is to be retried is the last one.
@@ -51,7 +52,7 @@ func (r *run) each(ctx context.Context, indices []int, step func(ctx context.Con
 				if !ok {
 					return
 				}
-				err := step(work, i)
+				err := panics.Do(work, func() error { return step(work, i) })
 				if work.Err() != nil && errors.Is(err, context.Canceled) {
 					return
 				}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -218,7 +219,7 @@ func expect(d *json.Decoder, want json.Delim) error {
 func (c *Cluster) Watch(ctx context.Context, q Collection, version string, each func(version string, e *Event) error) error {
 	w, err := c.watch(ctx, q, version)
 	if err == nil {
-		err = readEvents(w.body, each)
+		err = readEvents(ctx, w.body, each)
 		w.end()
 	}
 	return classified(c.said(ctx, err))
@@ -233,7 +234,7 @@ func (c *Cluster) watch(ctx context.Context, q Collection, version string) (w st
 	query.Set("resourceVersion", version)
 	query.Set("timeoutSeconds", strconv.Itoa(seconds))
 	r := request{method: http.MethodGet, path: q.Path, query: query.Encode(), accept: q.accept("PartialObjectMetadata")}
-	err = apart(func() error {
+	err = apart(ctx, func() error {
 		w, err = c.stream(ctx, time.Duration(seconds)*time.Second+policy.WatchGrace, r)
 		return err
 	})
@@ -242,9 +243,9 @@ func (c *Cluster) watch(ctx context.Context, q Collection, version string) (w st
 
 // apart has f done by a goroutine of its own. A cluster has a watch for each of its kinds, and most wait for hours: the
 // stack of one that waits is small as long as what needs more of it is done apart.
-func apart(f func() error) error {
+func apart(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
-	go func() { done <- f() }()
+	go func() { done <- panics.Do(ctx, f) }()
 	return <-done
 }
 
@@ -293,13 +294,13 @@ func (c *Cluster) stream(ctx context.Context, most time.Duration, r request) (st
 }
 
 // readEvents calls each with what a watch tells. While there is nothing it has no buffer.
-func readEvents(r io.Reader, each func(version string, e *Event) error) error {
+func readEvents(ctx context.Context, r io.Reader, each func(version string, e *Event) error) error {
 	first := make([]byte, 1)
 	for {
 		n, err := r.Read(first)
 		switch {
 		case n > 0 && !isSpace(first[0]):
-			if err := apart(func() error { return readSome(io.MultiReader(bytes.NewReader(first), r), each) }); err != nil {
+			if err := apart(ctx, func() error { return readSome(io.MultiReader(bytes.NewReader(first), r), each) }); err != nil {
 				return err
 			}
 		case errors.Is(err, io.EOF):

@@ -244,6 +244,10 @@ var (
 			Values: []string{Sent, Failed, Dropped},
 		}},
 	})
+	Panics = newCounter(Instrument{
+		Name: "drover_panics_total", From: ofServers, Across: Sum,
+		Help: "Panics of which each has ended one request, stream or task, and nothing else: defects, which the log has with their stacks.",
+	})
 	Unreadable = newGauge(Instrument{
 		Name: "drover_store_unreadable", From: ofServers, Across: Max,
 		Help:   "What could not be opened or decoded when this process read it last: somebody has changed it, or its key is missing. Forgotten an hour after it was read.",

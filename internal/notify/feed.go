@@ -2,13 +2,12 @@ package notify
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -54,7 +53,7 @@ func (f *feed) run() {
 		case <-pause.C:
 		}
 		begun := o.Now()
-		err := f.look(ctx)
+		err := panics.Do(ctx, func() error { return f.look(ctx) }) // a status that panics ends its own streams, and no others
 		if ctx.Err() != nil {
 			continue
 		}
@@ -70,14 +69,8 @@ func (f *feed) run() {
 	}
 }
 
-// look looks at the sign, and evaluates the status when that says so. A status that makes it panic ends its own streams
-// and not the process.
-func (f *feed) look(ctx context.Context) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
+// look looks at the sign, and evaluates the status when that says so.
+func (f *feed) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, policy.StreamLookTime)
 	defer cancel()
 	// The sign comes first: what changes after it makes the next one another.

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/bundle"
@@ -15,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 )
@@ -95,7 +95,7 @@ func definitionMissing(err error) error {
 }
 
 func (a *agent) follow(ctx context.Context, c *kube.Cluster) error {
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	g.Go(func() error { return definitionMissing(a.bundles.follow(ctx, c)) })
 	g.Go(func() error { return a.lease.follow(ctx, c) })
 	g.Go(func() error { return a.vigil(ctx) })

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/policy"
 )
@@ -52,7 +52,7 @@ func (a *agentless) sync(ctx context.Context, c *kube.Cluster) error {
 		return err
 	}
 	a.choose(served, down)
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(listsAtOnce)
 	for _, k := range a.kinds {
 		g.Go(func() error { return a.list(ctx, c, k) })
@@ -118,7 +118,7 @@ func answers(ctx context.Context, c *kube.Cluster) bool {
 }
 
 func (a *agentless) follow(ctx context.Context, c *kube.Cluster) error {
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	for _, k := range a.kinds {
 		g.Go(func() error { return a.followKind(ctx, c, k) })
 	}

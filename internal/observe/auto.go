@@ -6,9 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/panics"
 )
 
 // auto chooses who is heard: an agent that lives, which its Lease shows, and that reports on all that the sink knows; else
@@ -81,7 +80,7 @@ const looksPerTakeover = 4
 
 // await ends with errAnother when an agent is to be heard.
 func (a *auto) await(ctx context.Context, c *kube.Cluster) error {
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	g.Go(func() error { return a.lease.follow(ctx, c) })
 	g.Go(func() error {
 		turn := takeover{after: a.config.Takeover, silence: a.config.Silence}

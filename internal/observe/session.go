@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
@@ -23,7 +22,7 @@ const reporters = 4
 func (w *Watcher) Run(ctx context.Context) error {
 	again := pause.Backoff{First: w.config.RetryFirst, Most: w.config.RetryMost}
 	for {
-		good, err := w.session(ctx)
+		good, err := panics.Value(ctx, func() (bool, error) { return w.session(ctx) })
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -67,7 +66,7 @@ func (w *Watcher) session(ctx context.Context) (good bool, err error) {
 		return false, err
 	}
 	connected := time.Now()
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	g.Go(func() error { return w.source.follow(ctx, c) })
 	g.Go(func() error { return w.report(ctx, c) })
 	if w.auto != nil && w.auto.resources != nil {
@@ -89,7 +88,7 @@ func (w *Watcher) probe(ctx context.Context, c *kube.Cluster) error {
 
 // report reports what is queued until ctx ends or something fails, which is queued again.
 func (w *Watcher) report(ctx context.Context, c *kube.Cluster) error {
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(reporters)
 	for {
 		id, err := w.queue.take(ctx)

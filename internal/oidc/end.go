@@ -12,11 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -139,7 +138,7 @@ func (s *Sessions) sweepFor(ctx context.Context, most time.Duration) error {
 			issuer, _ := issuerOf(x.Token)
 			of[issuer] = append(of[issuer], x)
 		}
-		var providers errgroup.Group
+		providers := panics.New(ctx)
 		providers.SetLimit(sweepProviders)
 		for issuer, sessions := range of {
 			if asked[issuer] == nil {
@@ -206,7 +205,8 @@ func (s *Sessions) Run(ctx context.Context, wrong func(error)) {
 	next := time.NewTicker(policy.SessionSweep)
 	defer next.Stop()
 	for ctx.Err() == nil {
-		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+		err := panics.Do(ctx, func() error { return s.Sweep(ctx) })
+		if err != nil && ctx.Err() == nil {
 			wrong(err)
 		}
 		select {

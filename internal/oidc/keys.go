@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -159,7 +160,11 @@ func (k *keys) fly(ctx context.Context) func() (any, error) {
 		k.tried = begun
 		url := k.url
 		k.mu.Unlock()
-		known, url, err := k.download(ctx, url)
+		var known []jose.JSONWebKey
+		err := panics.Do(ctx, func() (err error) {
+			known, url, err = k.download(ctx, url)
+			return err
+		})
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -69,7 +70,7 @@ func (s *says) now(ctx context.Context) (*metadata, error) {
 
 // ask asks it, and keeps what came of that.
 func (s *says) ask(ctx context.Context) (*metadata, error) {
-	m, err := s.fetch(ctx)
+	m, err := panics.Value(ctx, func() (*metadata, error) { return s.fetch(ctx) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known, s.failed, s.asked = m, err, time.Now()

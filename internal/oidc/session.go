@@ -12,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -145,7 +146,10 @@ func (s *Sessions) renewed(ctx context.Context, x *domain.Session) (*authn.Proof
 
 // renewing renews a session, or joins who does that already in the place of the same token. It goes on when the caller has left.
 func (s *Sessions) renewing(ctx context.Context, x *domain.Session) <-chan singleflight.Result {
-	return s.renewals.DoChan(x.ID+"/"+x.Token, func() (any, error) { return s.renew(context.WithoutCancel(ctx), x.ID, x.Token) })
+	return s.renewals.DoChan(x.ID+"/"+x.Token, func() (any, error) {
+		ctx := context.WithoutCancel(ctx)
+		return panics.Value(ctx, func() (*domain.Session, error) { return s.renew(ctx, x.ID, x.Token) })
+	})
 }
 
 // renew asks for another token in the place of one, unless somebody else does so, for which it waits. What the provider refuses ends the

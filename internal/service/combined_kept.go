@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/share"
 	"github.com/drover-io/drover/internal/view"
@@ -128,8 +127,8 @@ func (k *kept) use(ctx context.Context, do func() error) (err error) {
 		return context.Cause(ctx)
 	}
 	defer func() {
-		if p := recover(); p != nil {
-			k.set, err = nil, fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		if errors.As(err, new(*panics.Error)) {
+			k.set = nil
 		}
 		if err != nil {
 			k.exact, k.streamed, k.answer = "", "", nil
@@ -138,7 +137,7 @@ func (k *kept) use(ctx context.Context, do func() error) (err error) {
 		<-k.turn
 		k.tables.keeper.put(k, size)
 	}()
-	return do()
+	return panics.Do(ctx, do)
 }
 
 // memory is what it takes, about.

@@ -10,10 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/status"
@@ -237,7 +236,7 @@ func (f *Fleet) groups(ctx context.Context, objects []domain.Object, unreadable 
 	}
 	asking, cancel := context.WithTimeout(ctx, policy.ListCounts)
 	defer cancel()
-	var going errgroup.Group
+	going := panics.New(ctx)
 	going.SetLimit(askedAt)
 	n := 0
 	for k := range all {
@@ -392,7 +391,7 @@ func (f *Fleet) groupsOn(ctx context.Context) (map[domain.ClusterName]presence, 
 		return domain.OwnerNoun(i.Owner) != domain.DeploymentIntentGroups || i.Plan == ""
 	})
 	each := make([][]domain.ClusterName, len(active))
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(gatheredAtOnce)
 	for n, i := range active {
 		g.Go(func() (err error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/lru"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/status"
 )
@@ -160,7 +161,7 @@ func (h *health) begin(wanted map[string]due) {
 				return
 			}
 			ctx, cancel := context.WithTimeout(h.ctx, policy.Judge)
-			h.judge(ctx, instance, d)
+			_ = panics.Do(ctx, func() error { h.judge(ctx, instance, d); return nil }) // of this group nothing is said then
 			cancel()
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -145,9 +146,13 @@ func (in *Intake) stand() {
 			return
 		case <-next.C:
 		}
-		if tokens, err := m.standing.Get(in.ctx, "", m.store.StandingStreams); err == nil && tokens[in.stream.Tenant] != in.stream.Token {
-			in.displace(in.lost(in.ctx))
-		}
+		_ = panics.Do(in.ctx, func() error { // what fails is done the next time
+			tokens, err := m.standing.Get(in.ctx, "", m.store.StandingStreams)
+			if err == nil && tokens[in.stream.Tenant] != in.stream.Token {
+				in.displace(in.lost(in.ctx))
+			}
+			return err
+		})
 	}
 }
 
@@ -187,7 +192,8 @@ func (in *Intake) listen(s *Speaker) {
 			return
 		case <-next.C:
 		}
-		if err := in.matcher.speaks(in.ctx, s); fail.Is(err, fail.Unauthorized) {
+		err := panics.Do(in.ctx, func() error { return in.matcher.speaks(in.ctx, s) })
+		if fail.Is(err, fail.Unauthorized) {
 			in.displace(err)
 			return
 		}
@@ -203,7 +209,8 @@ func (in *Intake) Take(ctx context.Context, messages []*Said) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Answer)
 	defer cancel()
 	for _, said := range merge(messages) {
-		if err := in.take(ctx, said); err != nil {
+		err := panics.Do(ctx, func() error { return in.take(ctx, said) }) // so that what follows from it is seen to by the next stream
+		if err != nil {
 			in.broken = true
 			if fail.Is(err, fail.Aborted) {
 				in.displace(err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -61,7 +62,7 @@ func (l *looks) join(ctx context.Context, cluster domain.Key, question string, s
 	l.at[cluster] = it
 	go func() {
 		defer end()
-		it.seen, it.err = see(looking)
+		it.seen, it.err = panics.Value(looking, func() (*access.Seen, error) { return see(looking) })
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.at, cluster)

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/share"
 )
@@ -473,7 +474,7 @@ func (m *Matcher) kick(tenant string) {
 	m.work.Go(func() {
 		for {
 			ctx, cancel := context.WithTimeout(context.Background(), policy.Plain)
-			_ = m.settler.Settle(ctx, tenant)
+			_ = panics.Do(ctx, func() error { return m.settler.Settle(ctx, tenant) })
 			cancel()
 			m.mu.Lock()
 			again := m.kicked[tenant]
@@ -497,10 +498,10 @@ func (m *Matcher) Run(ctx context.Context) {
 	tick := time.NewTicker(pulseEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		_ = m.store.Pulse(ctx, m.process, m.now()) // the next one counts as well
+		_ = panics.Do(ctx, func() error { return m.store.Pulse(ctx, m.process, m.now()) }) // the next one counts as well
 		if m.now().Sub(swept) >= policy.Lost {
 			swept = m.now()
-			_ = m.Sweep(ctx) // what fails is done the next time
+			_ = panics.Do(ctx, func() error { return m.Sweep(ctx) }) // what fails is done the next time
 		}
 		select {
 		case <-ctx.Done():

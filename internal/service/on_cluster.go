@@ -5,11 +5,10 @@ import (
 	"context"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/view"
@@ -100,7 +99,7 @@ func (x *Explainer) here(ctx, asking context.Context, c *domain.Cluster, network
 		here.Left = slices.DeleteFunc(left, func(l domain.TenantLeft) bool { return !granted.Shows(domain.Tenants, domain.TenantKey(l.Tenant)) })
 	}
 	found := make([]*explain.Situation, len(on))
-	var g errgroup.Group // what clusters report is read later: ctx must outlive this
+	g := panics.New(ctx) // what clusters report is read later: ctx must outlive this
 	g.SetLimit(gatheredAtOnce)
 	for i, instance := range on {
 		if instance.Owner == name.Key() || !granted.Shows(domain.OwnerNoun(instance.Owner), instance.Owner) {

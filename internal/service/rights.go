@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/rights"
 )
 
@@ -17,7 +16,7 @@ import (
 func (s *Service) Rights(ctx context.Context) (*rights.Book, error) {
 	nouns := append([]*domain.Noun{domain.Roles}, domain.BindingNouns...)
 	of, unreadable := make([][]domain.Object, len(nouns)), make([]error, len(nouns))
-	g, ctx := errgroup.WithContext(ctx) // at once: who waits for a right waits for the slowest, not for the sum
+	g, ctx := panics.WithContext(ctx) // at once: who waits for a right waits for the slowest, not for the sum
 	for i, n := range nouns {
 		g.Go(func() (err error) {
 			of[i], unreadable[i] = s.store.ListUnder(ctx, n, "")

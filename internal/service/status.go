@@ -8,11 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/logicalcloud"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/status"
@@ -45,7 +44,7 @@ func (l *Lifecycle) document(ctx context.Context, key domain.Key, ask func() (st
 	if known = known && l.now().Sub(last.at) < policy.Told; !known {
 		last.at = l.now()
 	}
-	var beside errgroup.Group // without a context of its own: the document reads with ctx when it is written
+	beside := panics.New(ctx) // without a context of its own: the document reads with ctx when it is written
 	beside.Go(func() (err error) {
 		if !known {
 			last.warnings, err = l.unenforced(ctx, key)
@@ -261,7 +260,7 @@ func (l *Lifecycle) notStarted(ctx context.Context, p *plan.Plan, i *domain.Inst
 // open asks the apps of a running operation for their open leaves, side by side.
 func (l *Lifecycle) open(ctx context.Context, p *plan.Plan, s domain.Scope) ([]domain.Leaf, error) {
 	answers := make([][]domain.Leaf, len(p.Apps))
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	for i, a := range p.Apps {
 		g.Go(func() error {
 			leaves, err := l.engine.Open(ctx, s, a.Name)

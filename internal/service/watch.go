@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/status"
@@ -248,7 +249,7 @@ func (r *recent) begin(ctx context.Context, heard Heard, now Clock) (kept map[do
 
 // read reads the watches for all who wait. The store bounds it.
 func (r *recent) read(ctx context.Context, heard Heard, begun time.Time) {
-	watches, err := heard.Watches(ctx, nil)
+	watches, err := panics.Value(ctx, func() (map[domain.ClusterName]domain.Watch, error) { return heard.Watches(ctx, nil) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failed = err; err == nil {

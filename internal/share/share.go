@@ -4,6 +4,8 @@ package share
 import (
 	"context"
 	"sync"
+
+	"github.com/drover-io/drover/internal/panics"
 )
 
 // Reads lets callers that ask for the same thing at the same time share a read. A caller only ever
@@ -32,7 +34,7 @@ func New[T any]() *Reads[T] {
 // itself: it goes on for others when ctx ends. One that has not begun when the last who asked for it has gone is never begun: what is
 // slow for a moment is not asked again and again for what nobody wants any more.
 func (r *Reads[T]) Get(ctx context.Context, key string, read func(context.Context) (T, error)) (T, error) {
-	shared := r.join(key, func() (T, error) { return read(context.WithoutCancel(ctx)) })
+	shared := r.join(key, guarded(ctx, read))
 	select {
 	case <-shared.done:
 		return shared.value, shared.err
@@ -47,7 +49,13 @@ func (r *Reads[T]) Get(ctx context.Context, key string, read func(context.Contex
 
 // Start is Get for those to come: nobody waits.
 func (r *Reads[T]) Start(ctx context.Context, key string, read func(context.Context) (T, error)) {
-	r.join(key, func() (T, error) { return read(context.WithoutCancel(ctx)) })
+	r.join(key, guarded(ctx, read))
+}
+
+// guarded is a read that goes on when ctx has ended, and fails for all who share it if it panics.
+func guarded[T any](ctx context.Context, read func(context.Context) (T, error)) func() (T, error) {
+	ctx = context.WithoutCancel(ctx)
+	return func() (T, error) { return panics.Value(ctx, func() (T, error) { return read(ctx) }) }
 }
 
 func (r *Reads[T]) join(key string, read func() (T, error)) *call[T] {

@@ -130,3 +130,20 @@ func TestSharedReadsAreApartByKey(t *testing.T) {
 		return len(r.next)+len(r.busy) == 0
 	}, waitTime, time.Millisecond, "nothing is kept")
 }
+
+// TestAReadThatPanics fails for those who share it; the next one goes well.
+func TestAReadThatPanics(t *testing.T) {
+	r, broken := New[int](), true
+	read := func(context.Context) (int, error) {
+		if broken {
+			panic("defect")
+		}
+		return 7, nil
+	}
+	_, err := r.Get(t.Context(), "key", read)
+	require.ErrorContains(t, err, "defect")
+	broken = false
+	v, err := r.Get(t.Context(), "key", read)
+	require.NoError(t, err)
+	require.Equal(t, 7, v)
+}

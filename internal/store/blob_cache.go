@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/panics"
 )
 
 // blobCache keeps the blobs used last, bounded by their bytes. Callers that want the same one share a read.
@@ -28,7 +29,8 @@ func (c *blobCache) get(ctx context.Context, d domain.Digest, read func(context.
 		if data, ok := c.lookup(d); ok { // read since we looked
 			return data, nil
 		}
-		data, err := read(context.WithoutCancel(ctx), d)
+		ctx := context.WithoutCancel(ctx)
+		data, err := panics.Value(ctx, func() ([]byte, error) { return read(ctx, d) })
 		if err == nil {
 			c.add(d, data)
 		}

@@ -12,11 +12,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/secret"
 )
@@ -94,7 +94,7 @@ func (s *Store) PutBlobs(ctx context.Context, data [][]byte) ([]domain.Digest, e
 		}
 		parts[part][digests[i]] = d
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(partsAtOnce)
 	for part, of := range parts {
 		g.Go(func() error { return s.putPart(ctx, s.db.Collection(part), of) })

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 )
 
 // maxBatch bounds the items of one call.
@@ -76,7 +77,12 @@ func (g *gatherer[T]) run() {
 		for i := range batch {
 			items[i] = batch[i].item
 		}
-		for i, err := range g.call(items) {
+		var outcomes []error
+		failed := panics.Do(batch[0].ctx, func() error { outcomes = g.call(items); return nil })
+		if failed != nil {
+			outcomes = slices.Repeat([]error{failed}, len(batch))
+		}
+		for i, err := range outcomes {
 			batch[i].outcome <- err
 		}
 		clear(batch) // what waits next may be behind it in the same array, for long

@@ -133,3 +133,18 @@ func TestGathererCloses(t *testing.T) {
 	require.NoError(t, <-outcome, "what was there is done")
 	require.True(t, fail.Is(g.do(t.Context(), 4), fail.Unavailable), "what comes later is refused")
 }
+
+// TestACallThatPanics fails for all whose items are in it; the next one goes well.
+func TestACallThatPanics(t *testing.T) {
+	broken := true
+	g := newGatherer(func(items []int) []error {
+		if broken {
+			panic("defect")
+		}
+		return make([]error, len(items))
+	})
+	require.ErrorContains(t, g.do(t.Context(), 1), "defect")
+	broken = false
+	require.NoError(t, g.do(t.Context(), 1))
+	g.close()
+}

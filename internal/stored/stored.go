@@ -7,10 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/version"
 )
 
@@ -80,7 +79,7 @@ func Parts[T any](ctx context.Context, from Blobs, parts []domain.Part) ([]*T, e
 		of[digest] = append(of[digest], wanted{i, place})
 	}
 	out := make([]*T, len(parts))
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(readsAtOnce)
 	for digest, all := range of {
 		g.Go(func() error {

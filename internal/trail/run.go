@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -50,7 +51,8 @@ func (t *Trail) Run(ctx context.Context) {
 
 // try logs what fails; it is done again in its time.
 func (t *Trail) try(ctx context.Context, what string, do func(context.Context) error) {
-	if err := do(ctx); err != nil && ctx.Err() == nil {
+	err := panics.Do(ctx, func() error { return do(ctx) })
+	if err != nil && ctx.Err() == nil {
 		t.Log.WarnContext(ctx, "audit", "task", what, "error", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -284,9 +285,9 @@ func (t *Trail) flush(ctx context.Context) error {
 	for i, p := range t.pending {
 		lines[i] = p.line
 	}
-	stored, err := t.Store.PutAudit(ctx, lines)
+	stored, err := panics.Value(ctx, func() (int, error) { return t.Store.PutAudit(ctx, lines) })
 	if stored > 0 {
-		t.have(lines[:stored])
+		t.have(ctx, lines[:stored])
 	}
 	if err != nil {
 		t.Log.Warn("audit records cannot be written", "records", len(t.pending), "error", err)
@@ -296,9 +297,9 @@ func (t *Trail) flush(ctx context.Context) error {
 }
 
 // have takes lines that are stored out of what is pending.
-func (t *Trail) have(lines []audit.Line) {
+func (t *Trail) have(ctx context.Context, lines []audit.Line) {
 	for _, s := range t.Sinks {
-		s.Put(lines)
+		_ = panics.Do(ctx, func() error { s.Put(lines); return nil })
 	}
 	t.stood.Lock()
 	defer t.stood.Unlock()

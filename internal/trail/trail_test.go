@@ -241,6 +241,22 @@ func TestAnswersAreLost(t *testing.T) {
 	require.Empty(t, verify(t, lines).Problems)
 }
 
+// TestAStoreThatPanics is like one that does not answer: who waits is told so, and the log goes on when it is over.
+func TestAStoreThatPanics(t *testing.T) {
+	w := open(t)
+	tr := begin(t, w, newClock())
+	w.hear = func([]audit.Line) { panic("defect") }
+	_, err := tr.Write(t.Context(), command("pending"))
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	w.hear = nil
+	_, err = tr.Write(t.Context(), command("after"))
+	require.NoError(t, err)
+	require.NoError(t, tr.Close(t.Context()))
+	lines := export(t, w)
+	require.Equal(t, []string{"projects/pending", "projects/after"}, keys(t, lines))
+	require.Empty(t, verify(t, lines).Problems)
+}
+
 // TestALittleAtATime: what a call has stored before it failed is not stored again, so that a batch that is too much for one call gets
 // there in several.
 func TestALittleAtATime(t *testing.T) {
