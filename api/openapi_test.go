@@ -370,7 +370,14 @@ func TestDocsNeedNothingFromElsewhere(t *testing.T) {
 	w := newWorld(t)
 	check(t, w.router, []call{
 		{method: "GET", url: "/docs", status: 301, answers: map[string]string{"Location": "docs/"}},
-		{method: "GET", url: "/docs/", status: 200, contains: []string{"swagger-initializer.js"}, lacks: []string{"https://"}},
+		{
+			method: "GET", url: "/docs/", status: 200, contains: []string{"swagger-initializer.js"}, lacks: []string{"https://", "<script>", "<style", " onload="},
+			answers: map[string]string{
+				"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+				"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; " +
+					"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+			},
+		},
 		{method: "GET", url: "/docs/swagger-initializer.js", status: 200, contains: []string{"openapi.json"}, lacks: []string{"petstore"}},
 		{method: "GET", url: "/docs/swagger-ui-bundle.js", status: 200},
 		{method: "GET", url: "/docs/swagger-ui.css", status: 200},

@@ -24,7 +24,8 @@ const maxUser = 128
 
 const metricsPath = "/metrics"
 
-// prove finds out who asks, for the door, by headers and the connection alone.
+// prove finds out who asks, for the door, by headers and the connection alone. What is answered to one is kept by no browser and no proxy
+// for another, and is taken for what it says it is, as it may be what a user has put.
 func (e *edge) prove(by authn.Prover) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -32,6 +33,9 @@ func (e *edge) prove(by authn.Prover) echo.MiddlewareFunc {
 			if !isAPI(r) && r.URL.Path != metricsPath && r.URL.Path != codecPath && r.URL.Path != logoutPath {
 				return next(c)
 			}
+			h := c.Response().Header()
+			h.Set(echo.HeaderCacheControl, "no-store")
+			h.Set(echo.HeaderXContentTypeOptions, "nosniff")
 			shown := shownBy(r)
 			shown.Session = e.login.session(r)
 			ctx := by.Into(r.Context(), shown)

@@ -78,3 +78,22 @@ func (n *noReader) Read([]byte) (int, error) {
 	n.read = true
 	return 0, context.Canceled
 }
+
+// TestNobodyKeepsAnswers: what one is answered is kept by no browser and no proxy, whatever it is, and taken for nothing else than it says.
+func TestNobodyKeepsAnswers(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	for _, c := range []call{
+		{method: "GET", url: "/v2/projects", status: 200},
+		{method: "GET", url: theCluster, status: 200, header: map[string]string{"Accept": "application/octet-stream"}},
+		{method: "GET", url: theComposite + "/apps/sink", status: 200, header: map[string]string{"Accept": "application/octet-stream"}},
+		{method: "POST", url: theAccount + "/tokens", body: `{"metadata":{"name":"second"}}`, status: 201},
+		{method: "GET", url: theGroup + "/status", status: 200}, {method: "GET", url: "/v2/audit", status: 200}, {method: "GET", url: "/v2/projects/none", status: 404},
+		{method: "GET", url: "/metrics", status: 200},
+	} {
+		answer := do(t, w.router, c)
+		require.Equal(t, c.status, answer.Code, "%s: %s", c.url, answer.Body)
+		require.Equal(t, "no-store", answer.Header().Get("Cache-Control"), c.url)
+		require.Equal(t, "nosniff", answer.Header().Get("X-Content-Type-Options"), c.url)
+	}
+}

@@ -97,7 +97,6 @@ func newEventWriter(c echo.Context) (*eventWriter, error) {
 	}
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, eventStream)
-	h.Set(echo.HeaderCacheControl, "no-store")
 	h.Set("X-Accel-Buffering", "no") // nginx would keep events back
 	c.Response().WriteHeader(http.StatusOK)
 	w.buffer.WriteString("retry: " + strconv.FormatInt(policy.StreamRetry.Milliseconds(), 10) + "\n\n")
