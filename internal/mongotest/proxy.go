@@ -50,6 +50,8 @@ type Fault struct {
 	// Before is called before the database has it, and Done when it is done and its sender has not been told: to kill a process
 	// between two of its writes. Nothing of that connection goes on meanwhile.
 	Before, Done func()
+	// Cut: the database never has it, and the connection ends, behind Before.
+	Cut bool
 }
 
 type fault struct {
@@ -206,6 +208,8 @@ func (p *Proxy) serve(from net.Conn) {
 	}
 }
 
+var errCut = errors.New("the connection was cut")
+
 // pass forwards a message, twice or late when it is to be, and its answer.
 func (p *Proxy) pass(to io.ReadWriter, from io.Writer, message []byte, f fate) error {
 	if f.own != nil {
@@ -217,6 +221,9 @@ func (p *Proxy) pass(to io.ReadWriter, from io.Writer, message []byte, f fate) e
 	}
 	if f.Before != nil {
 		f.Before()
+	}
+	if f.Cut {
+		return errCut
 	}
 	if f.Twice {
 		if err := ask(to, io.Discard, message); err != nil {
