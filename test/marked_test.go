@@ -16,14 +16,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	temporalclient "go.temporal.io/sdk/client"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/kubetest"
+	"github.com/drover-io/drover/internal/universe"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -57,18 +62,22 @@ func forms(word string) [][]byte {
 }
 
 // TestSecretsAreNowhereInPlain deploys what holds marked words, runs all operations, one that fails and one that is stopped, and looks for
-// the words wherever something is kept or told. What a user has put is given back to him: the documents that hold it, and the chart.
+// the words wherever something is kept, told or seen by others of the machine. Who has the right gets back what was put: the documents that
+// hold it, and the chart; and who has sent what is wrong is told what of it is.
 func TestSecretsAreNowhereInPlain(t *testing.T) { // alone, as others of the cluster must not have its agent
 	ctx, s := within(t), harness.SharedStack(t)
 	word := func(of string) string { return "sesame-" + of + "-" + kubetest.Name("x") }
 	inChart, later, inValues, inKubeconfig, inToken, refused := word("chart"), word("later"), word("values"), word("kubeconfig"), word("token"), word("refused")
-	secrets := []string{inChart, later, inValues, inKubeconfig, inToken, refused}
+	wrong, spoken := word("wrong"), word("workload")
+	secrets := []string{inChart, later, inValues, inKubeconfig, inToken, refused, wrong, spoken}
 	told := &traces{}
 	collector := httptest.NewServer(told)
 	defer collector.Close()
-	debug := []string{"DROVER_LOG_LEVEL=debug", "DROVER_OTLP_ENDPOINT=" + collector.URL}
+	temporary := t.TempDir()
+	debug := []string{"DROVER_LOG_LEVEL=debug", "DROVER_OTLP_ENDPOINT=" + collector.URL, "TMPDIR=" + temporary}
 	replica, worker := s.AddAPI(t, debug...), s.AddWorker(debug...)
 	api := replica.Client.API()
+	machine := spyOn(ctx, temporary, replica.PID(), worker.PID())
 
 	cluster := harness.NewCluster(t, harness.ClusterNames[0])
 	cluster.DefineReports(t)
@@ -84,6 +93,14 @@ func TestSecretsAreNowhereInPlain(t *testing.T) { // alone, as others of the clu
 	d.API = api
 	hung := s.On(ctx, []domain.ClusterName{away}, client.App{Name: "vault", Chart: vault(inChart), Overrides: map[string]string{"password": inValues}})
 	hung.API = api
+	streams := map[string]*heard{"notifications": listenToNotifications(ctx, t, replica.RPC, d), "stream of groups": listen(ctx, t, replica.URL+"/v2/deployment-intent-groups?watch=true")}
+	for name, path := range map[string]string{
+		"status": "/status?output=all&watch=true", "what is reported": "/status?output=all&status=ready&watch=true", "objects": "/objects?watch=true", "tables": "/combined-status?watch=true",
+	} {
+		for _, of := range []*client.Deployment{d, hung} {
+			streams["stream of "+name+" of "+of.Group] = listen(ctx, t, replica.URL+"/v2"+client.At(of.Key())+path)
+		}
+	}
 	do(ctx, t, hung, "approve", "instantiate") // and tries again until it is stopped
 	do(ctx, t, d, "approve", "instantiate")
 	s.Await(ctx, d, "Instantiated")
@@ -119,6 +136,9 @@ func TestSecretsAreNowhereInPlain(t *testing.T) { // alone, as others of the clu
 	require.NoError(t, err)
 	require.Contains(t, x.Summary+x.Reasons[0].Error+x.Reasons[0].Text, refused, "whose manifest it is is told what the cluster says of it")
 
+	what := sendsWhatIsWrong(ctx, t, s, replica, registered, wrong)
+	secrets = append(secrets, saysAWorkload(ctx, t, s, replica, registered, spoken))
+
 	places := map[string][]byte{}
 	for name, path := range map[string]string{
 		"status": "/status", "status of what is reported": "/status?output=all&status=ready", "details": "/status?output=detail", "summary": "/status?output=summary",
@@ -128,6 +148,10 @@ func TestSecretsAreNowhereInPlain(t *testing.T) { // alone, as others of the clu
 			places[name+" of "+of.Group] = get(ctx, t, replica.URL+"/v2"+client.At(of.Key())+path)
 		}
 	}
+	_, err = api.Put(ctx, next.AppOf("vault"), vault(later))
+	require.NoError(t, err)
+	places["diff"] = get(ctx, t, replica.URL+"/v2"+client.At(next.Key())+"/diff?operation=update")
+	require.Contains(t, string(places["diff"]), d.Release+"-vault", "the Secret is another one")
 	reports, err := json.Marshal(cluster.Reports(t))
 	require.NoError(t, err)
 	require.Contains(t, string(reports), d.Release+"-vault", "the agent tells of the Secret")
@@ -136,7 +160,19 @@ func TestSecretsAreNowhereInPlain(t *testing.T) { // alone, as others of the clu
 	places["groups"] = get(ctx, t, replica.URL+"/v2/deployment-intent-groups")
 	places["cluster"] = get(ctx, t, replica.URL+"/v2"+client.At(registered.Key())+"/status?view=full")
 	places["audit"] = get(ctx, t, replica.URL+"/v2/audit?from=1h")
+	places["export of audit records"] = s.Send(ctx, http.MethodGet, replica.URL+"/v2/audit?from=1h", map[string]string{"Accept": "application/x-ndjson"}, "").Body
 	places["operations"] = get(ctx, t, replica.URL+"/v2/operations")
+	typed := newCommand(ctx, t, s)
+	typed.env = append(typed.env, "DROVER_SERVER="+replica.URL, "TMPDIR="+temporary, "DROVER_PROJECT="+d.Project)
+	for _, line := range [][]string{
+		{"status", d.Group}, {"status", d.Group, "-o", "json"}, {"explain", d.Group}, {"explain", hung.Group, "-A"}, {"describe", "group", d.Group}, {"history", d.Group},
+		{"diff", d.Group, "--objects"}, {"combined", d.Group}, {"get", "operations"}, {"get", "apps", "-A"}, {"get", "clusters"}, {"cluster", "list"}, {"audit", "--limit", "200"}, {"events"}, {"top"},
+		{"approve", what, "-A"}, {"get", "group", "none-" + d.Group},
+	} {
+		out, said, _ := typed.run(line...)
+		require.NotEmpty(t, out+said, "%v", line)
+		places["drover "+strings.Join(line, " ")] = []byte(out + said)
+	}
 	do(ctx, t, &next, "terminate")
 	s.Await(ctx, &next, "Terminated")
 	do(ctx, t, broken, "terminate")
@@ -147,7 +183,28 @@ func TestSecretsAreNowhereInPlain(t *testing.T) { // alone, as others of the clu
 	for name, p := range map[string]*harness.Process{"API": s.API, "worker": s.Worker, "API at debug": replica.Process, "worker at debug": worker} {
 		places["log of "+name] = []byte(p.Log())
 	}
-	places["histories"] = histories(ctx, t, s, d.Project, broken.Project, hung.Project)
+	var sealed []*commonpb.Payload
+	places["histories"], sealed = histories(ctx, t, s, d.Project, broken.Project, hung.Project)
+	require.NotEmpty(t, sealed)
+	places["histories, opened"] = decoded(ctx, t, replica.URL, sealed)
+	require.Contains(t, string(places["histories, opened"]), d.Group, "they were opened")
+	for name, h := range streams {
+		require.NotEmpty(t, h.all(), name)
+		places[name] = h.all()
+	}
+	started := 0
+	for name, data := range machine.places() {
+		if places[name] = data; strings.HasPrefix(name, "cmdline ") {
+			started++
+		}
+	}
+	require.Greater(t, started, 2, "API, worker, and what they have started to render charts")
+	require.NoError(t, filepath.WalkDir(typed.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			places["folder of the command "+path], err = os.ReadFile(path)
+		}
+		return err
+	}))
 	harness.Until(ctx, t, "traces", func() bool { return len(told.seen()) > 0 })
 	places["traces"] = told.seen()
 	require.NoError(t, filepath.WalkDir(s.Dir(), func(path string, entry fs.DirEntry, err error) error {
@@ -168,10 +225,16 @@ func TestSecretsAreNowhereInPlain(t *testing.T) { // alone, as others of the clu
 		}
 	}
 	require.GreaterOrEqual(t, files, 2, "the files of both databases")
+	// A group's document has its values, for who may see the group; who may see a cluster is told what it says of manifests; and who approves, what is wrong.
+	own := map[string]map[string]bool{
+		inValues: {"groups": true, "stream of groups": true, "drover describe group " + d.Group: true},
+		refused:  {"cluster": true},
+		wrong:    {"groups": true, "stream of groups": true, "drover approve " + what + " -A": true},
+	}
 	for name, data := range places {
 		for _, w := range secrets {
-			if w == refused && name == "cluster" || w == inValues && name == "groups" {
-				continue // who may see a cluster is told what it says of manifests, and who may see a group gets its document
+			if own[w][name] {
+				continue
 			}
 			for _, form := range forms(w) {
 				if bytes.Contains(data, form) {
@@ -196,8 +259,79 @@ func get(ctx context.Context, t *testing.T, at string) []byte {
 	return data
 }
 
-// histories are all that Temporal tells of the workflows of projects, as it keeps it.
-func histories(ctx context.Context, t *testing.T, s *harness.Stack, projects ...string) (all []byte) {
+// sendsWhatIsWrong sends bodies that hold a word and are refused, each in another way, and gives the name of a group whose chart fails with it.
+func sendsWhatIsWrong(ctx context.Context, t *testing.T, s *harness.Stack, r *harness.Replica, on domain.ClusterName, word string) (group string) {
+	t.Helper()
+	schema := `{"type": "object", "properties": {"password": {"type": "integer"}}}`
+	for name, chart := range map[string][]byte{
+		"fails":  harness.Chart(t, "fails", map[string]string{"a.yaml": "{{ fail (printf \"not with %s\" .Values.password) }}"}),
+		"yaml":   harness.Chart(t, "yaml", map[string]string{"a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: x\nstringData: {{ .Values.password }}: ]\n"}),
+		"number": harness.Chart(t, "number", map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {n: {{ .Values.password | atoi | add (index .Values.password 99) }}}\n"}),
+		"schema": harness.Tgz(t, map[string]string{
+			"schema/Chart.yaml": "apiVersion: v2\nname: schema\nversion: 0.1.0\n", "schema/values.schema.json": schema,
+			"schema/templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+		}),
+	} {
+		d := s.On(ctx, []domain.ClusterName{on}, client.App{Name: name, Chart: chart, Overrides: map[string]string{"password": word}})
+		d.API = r.Client.API()
+		for _, err := range []error{d.Do(ctx, "approve"), func() error { _, err := d.API.PreviewGroup(ctx, d.Key()); return err }()} {
+			require.Error(t, err, name)
+			require.Less(t, code(t, err), 500, "%s: %v", name, err)
+		}
+		group = d.Group
+	}
+	provider, _ := domain.Cut(domain.ClustersNoun, on.Key())
+	for _, kubeconfig := range []string{
+		"apiVersion: v1\nkind: Config\nusers: [{name: u, user: {token: " + word, // cut off
+		"apiVersion: v1\nkind: Config\ncurrent-context: none\nusers: [{name: u, user: {token: " + word + "}}]\n",
+		"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}]\n" +
+			"users: [{name: u, user: {exec: {command: sh, args: [" + word + "]}}}]\n",
+		"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: \"https://admin:" + word + "@127.0.0.1:1\"}}]\n" +
+			"users: [{name: u, user: {client-key-data: " + word + "}}]\n",
+	} {
+		_, err := r.Client.API().Create(ctx, &domain.Cluster{Identity: domain.Identity{Parent: provider}, Metadata: domain.Metadata{Name: "wrong"}}, []byte(kubeconfig))
+		require.Error(t, err, kubeconfig)
+		require.Less(t, code(t, err), 500, "%v", err)
+	}
+	for _, body := range []string{
+		`{"metadata": {"name": "x", "description": "` + word, `{"metadata": {"name": "` + strings.ToUpper(word) + `!"}, "spec": {"password": "` + word + `"}}`, `{"metadata": {"name": ["` + word + `"]}}`,
+	} {
+		answer := s.Send(ctx, http.MethodPost, r.URL+"/v2/projects", map[string]string{"Authorization": "Bearer " + word, "Cookie": "session=" + word}, body)
+		require.GreaterOrEqual(t, answer.Code, 400)
+		require.Less(t, answer.Code, 500, "%s", answer.Body)
+	}
+	return group
+}
+
+// saysAWorkload has a tenant's cluster say a workload that holds a word, by a token of the tenant, which it gives.
+func saysAWorkload(ctx context.Context, t *testing.T, s *harness.Stack, r *harness.Replica, on domain.ClusterName, word string) (token string) {
+	t.Helper()
+	api, tenant := r.Client.API(), kubetest.Name("marked")
+	_, err := api.Create(ctx, &domain.Tenant{Metadata: domain.Metadata{Name: tenant}, Spec: domain.TenantSpec{Cluster: on.String()}}, nil)
+	require.NoError(t, err)
+	shown := &domain.TenantToken{Identity: domain.Identity{Parent: domain.TenantKey(tenant)}, Metadata: domain.Metadata{Name: "t"}}
+	_, err = api.Create(ctx, shown, nil)
+	require.NoError(t, err)
+	require.NotEmpty(t, shown.Status.Token)
+	as := metadata.AppendToOutgoingContext(harness.ForTenant(ctx, tenant), "authorization", "Bearer "+shown.Status.Token)
+	connection := s.TenantConnectionAt(r.Tenants, "")
+	stream, err := universe.NewWorkloadServiceClient(connection).WorkloadStream(as)
+	require.NoError(t, err)
+	update := &universe.WorkloadUpdate{}
+	require.NoError(t, protojson.Unmarshal([]byte(`{"workload_metadata": {"id": "marked", "resource_type": "v1/Pod", "resource_name": "marked", "resource_namespace": "default", "orchestrator": "ORCHESTRATOR_TYPE_KUBERNETES"},
+		"workload_state": {"extra": {"annotations": {"data": {"note": "`+word+`"}}}}}`), update))
+	require.NoError(t, stream.Send(&universe.WorkloadStreamRequest{Message: &universe.WorkloadStreamRequest_WorkloadUpdate{WorkloadUpdate: update}}))
+	_, err = stream.CloseAndRecv()
+	require.NoError(t, err)
+	wrong := metadata.AppendToOutgoingContext(harness.ForTenant(ctx, tenant), "authorization", "Bearer drover."+word)
+	_, err = universe.NewWorkloadRuleServiceClient(connection).List(wrong, &universe.ListRequest{})
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), word)
+	return shown.Status.Token
+}
+
+// histories are all that Temporal tells of the workflows of projects, as it keeps it, and the payloads in it.
+func histories(ctx context.Context, t *testing.T, s *harness.Stack, projects ...string) (all []byte, payloads []*commonpb.Payload) {
 	t.Helper()
 	temporal := s.DialTemporal(temporalclient.ConnectionOptions{})
 	query := "DroverProject IN ('" + strings.Join(projects, "', '") + "')"
@@ -217,11 +351,38 @@ func histories(ctx context.Context, t *testing.T, s *harness.Stack, projects ...
 				}
 				data, err := proto.Marshal(event)
 				require.NoError(t, err)
-				all = append(all, data...)
+				all, payloads = append(all, data...), append(payloads, payloadsIn(event.ProtoReflect())...)
 			}
 		}
 		if next = page.GetNextPageToken(); len(next) == 0 {
-			return all
+			return all, payloads
 		}
 	}
+}
+
+// payloadsIn are those of a message and of what is in it.
+func payloadsIn(m protoreflect.Message) (found []*commonpb.Payload) {
+	if p, ok := m.Interface().(*commonpb.Payload); ok {
+		return []*commonpb.Payload{p}
+	}
+	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case field.IsMap():
+			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+				if field.MapValue().Message() != nil {
+					found = append(found, payloadsIn(v.Message())...)
+				}
+				return true
+			})
+		case field.Message() == nil:
+		case field.IsList():
+			for i := range v.List().Len() {
+				found = append(found, payloadsIn(v.List().Get(i).Message())...)
+			}
+		default:
+			found = append(found, payloadsIn(v.Message())...)
+		}
+		return true
+	})
+	return found
 }
