@@ -57,6 +57,9 @@ func Beside() []string { return []string{sizeMember, uploadedMember} }
 // references are lists, those of expiry times.)
 func Texts() []string { return []string{"parent", "owner", "status", "tenant"} }
 
+// Lists are the members of documents that are lists of texts, wherever there are such members.
+func Lists() []string { return []string{"refs"} }
+
 // EnsureIndexes makes the indexes of Collections. Doing it again changes nothing.
 func (s *Store) EnsureIndexes(ctx context.Context) error {
 	for _, c := range Collections() {

@@ -6,4 +6,10 @@ func ByTextQuery(table, member string, none bool, texts ...any) string {
 }
 
 // BesideQuery is what SQLite is asked for numbers beside ids.
-var BesideQuery = besideQuery
+func BesideQuery(table string, members []string) string { return besideQuery(table, members, false) }
+
+// AllQuery is what SQLite is asked for all ids, with numbers beside them.
+func AllQuery(table string, members []string) string { return besideQuery(table, members, true) }
+
+// Behind is FerretDB's own address, for what is to be asked past the front.
+func (db *DB) Behind() string { return "mongodb://" + db.front.backend + "/" }

@@ -54,6 +54,9 @@ type Config struct {
 	// Texts are members of documents that are texts, and neither lists nor anything else, wherever there are such members, and that have an
 	// index of their own: a find by one of them reads no other documents.
 	Texts []string
+	// Lists are members of documents that are lists of texts wherever there are such members: a find of a text in one of them decodes only documents
+	// that have the text somewhere.
+	Lists []string
 	// Port serves the wire protocol on 127.0.0.1. 0 means a free port.
 	Port int
 	// Logger receives warnings and errors about the database; nil means to
@@ -101,7 +104,7 @@ func Start(ctx context.Context, c Config) (_ *DB, err error) {
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	db.front = newFront(listener, backend, x, newLookups(dir, c.Texts), c.Beside, c.Logger)
+	db.front = newFront(listener, backend, x, newLookups(dir, c.Texts, c.Lists), c.Beside, c.Logger)
 	return db, nil
 }
 

@@ -32,12 +32,13 @@ import (
 // A connection of a client has a connection to FerretDB of its own, and a
 // message is answered before the next is read.
 type front struct {
-	listener net.Listener
-	backend  string // FerretDB's address
-	indexes  *indexes
-	lookups  *lookups
-	beside   []string // members that are numbers, see Config
-	log      *slog.Logger
+	listener  net.Listener
+	backend   string // FerretDB's address
+	indexes   *indexes
+	lookups   *lookups
+	documents *documents
+	beside    []string // members that are numbers, see Config
+	log       *slog.Logger
 
 	write sync.Mutex // held by the one command that changes documents
 
@@ -57,7 +58,7 @@ const slow = time.Second
 const maxUpdates = 50
 
 func newFront(l net.Listener, backend string, x *indexes, ids *lookups, beside []string, log *slog.Logger) *front {
-	f := &front{listener: l, backend: backend, indexes: x, lookups: ids, beside: beside, log: log}
+	f := &front{listener: l, backend: backend, indexes: x, lookups: ids, documents: newDocuments(), beside: beside, log: log}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	f.clients.Go(f.accept)
 	return f
@@ -127,6 +128,8 @@ func (f *front) do(backend net.Conn, c command, request, buf []byte) ([]byte, er
 			f.log.Info("slow MongoDB command", "command", c.name, "collection", c.collection, "took", took, "waited", turn.Sub(began))
 		}
 	}()
+	var find findWanted
+	var known bool
 	switch c.name {
 	case "endSessions":
 		return answer(request, bson.D{{Key: "ok", Value: 1.0}})
@@ -143,10 +146,26 @@ func (f *front) do(backend net.Conn, c command, request, buf []byte) ([]byte, er
 		}
 		request = narrowed.request
 	case "find":
-		if reply, err := f.narrowFind(backend, c, request); err != nil || reply != nil {
-			return reply, err
+		if find, known = wantedOf(request); known {
+			if reply, err := f.narrowFind(backend, c, find, request); err != nil || reply != nil {
+				return reply, err
+			}
 		}
 	}
+	if !changesNothing[c.name] {
+		return f.change(backend, c, request, buf)
+	}
+	id, _ := conditionsOf(find.filter)
+	reading := f.documents.read(c.key(), id)
+	reply, err := f.pass(backend, c, request, buf)
+	if known && err == nil {
+		f.remember(find, reading, reply)
+	}
+	return reply, err
+}
+
+// pass has FerretDB answer.
+func (f *front) pass(backend net.Conn, c command, request, buf []byte) ([]byte, error) {
 	if _, err := backend.Write(request); err != nil {
 		return nil, err
 	}
@@ -155,6 +174,19 @@ func (f *front) do(backend net.Conn, c command, request, buf []byte) ([]byte, er
 		return nil, err
 	}
 	f.index(c)
+	return reply, nil
+}
+
+// change passes on what may change documents, and sees to it that what is remembered is what is stored. A change without an answer
+// may still come: what it is about is never remembered again.
+func (f *front) change(backend net.Conn, c command, request, buf []byte) ([]byte, error) {
+	e := effectOf(c, request)
+	writing := f.documents.write(c.key(), e)
+	reply, err := f.pass(backend, c, request, buf)
+	if err != nil {
+		return nil, err
+	}
+	writing.end(e.became(reply))
 	return reply, nil
 }
 

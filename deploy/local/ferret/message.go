@@ -51,6 +51,9 @@ type command struct {
 	unanswered bool // the client does not wait for the answer
 }
 
+// key is the whole name of the command's collection.
+func (c command) key() string { return c.database + "." + c.collection }
+
 var errMalformed = errors.New("malformed message")
 
 // parseCommand reads what the front has to know from a message. A message of

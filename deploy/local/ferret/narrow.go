@@ -24,12 +24,15 @@ import (
 // decodes each document: a compare-and-set, whose filter is an _id and a revision, costs as much as there are documents, and so does
 // whoever wants what is below a prefix. The front makes such commands ones by _id:
 //
+//   - A find of one _id is answered by what is remembered, if it is.
 //   - An update or a delete of one _id with more conditions: the document is read by its _id, and the conditions are looked at here. No
 //     other command that changes documents is let through meanwhile.
 //   - A find of _ids between "prefix/" and "prefix0", or of some _ids: which there are is read from SQLite's index, and the documents one
 //     by one, when they are few in comparison to all.
 //   - A find by a member that is a text (Config.Texts), of one text, of some, or of others than some: likewise, from the member's index.
-//   - A find below a prefix that wants nothing but ids, and numbers that an index has beside them (Config.Beside): the index has it all,
+//   - A find of everything: the _ids from SQLite's index, and the documents that are not remembered one by one.
+//   - A find of those that have a text in a list (Config.Lists): SQLite says which documents have the text anywhere, and these are looked at here.
+//   - A find below a prefix, or of everything, that wants nothing but ids, and numbers that an index has beside them (Config.Beside): the index has it all,
 //     and no document is read.
 //
 // What it does not understand it passes on as it is.
@@ -86,7 +89,15 @@ func (f *front) narrowWrite(backend net.Conn, c command, request []byte) (narrow
 
 // statementOf is the body of a command and its only statement; false when it has none or several.
 func statementOf(request []byte, list string) (body, statement bson.Raw, ok bool) {
-	var statements []bson.Raw
+	body, statements, ok := statementsOf(request, list)
+	if !ok || len(statements) != 1 {
+		return nil, nil, false
+	}
+	return body, statements[0], true
+}
+
+// statementsOf are the body of a command and its statements, or documents; false for what cannot be read.
+func statementsOf(request []byte, list string) (body bson.Raw, statements []bson.Raw, ok bool) {
 	for rest := request[headerSize+4:]; len(rest) > 4; {
 		size := int(binary.LittleEndian.Uint32(rest[1:]))
 		section := rest[1 : 1+size]
@@ -95,7 +106,7 @@ func statementOf(request []byte, list string) (body, statement bson.Raw, ok bool
 		} else if name, documents, found := bytes.Cut(section[4:], []byte{0}); found && string(name) == list {
 			for len(documents) > 4 {
 				n := int(binary.LittleEndian.Uint32(documents))
-				if n > len(documents) {
+				if n < 5 || n > len(documents) {
 					return nil, nil, false
 				}
 				statements, documents = append(statements, bson.Raw(documents[:n])), documents[n:]
@@ -114,13 +125,10 @@ func statementOf(request []byte, list string) (body, statement bson.Raw, ok bool
 			}
 		}
 	}
-	if len(statements) != 1 {
-		return nil, nil, false
-	}
-	return body, statements[0], true
+	return body, statements, true
 }
 
-// conditionsOf are the _id that a filter wants and what else it does; no conditions when it wants no _id.
+// conditionsOf are the _id that a filter wants and what else it does; neither when it does not want one text or object id as _id.
 func conditionsOf(filter bson.Raw) (id bson.RawValue, conditions []bson.RawElement) {
 	elements, err := filter.Elements()
 	if err != nil {
@@ -131,8 +139,8 @@ func conditionsOf(filter bson.Raw) (id bson.RawValue, conditions []bson.RawEleme
 			conditions = append(conditions, e)
 			continue
 		}
-		if id = e.Value(); id.Type != bson.TypeString && id.Type != bson.TypeObjectID {
-			return id, nil
+		if id = e.Value(); !isKeptBy(id) {
+			return bson.RawValue{}, nil
 		}
 	}
 	if id.Value == nil {
@@ -344,6 +352,12 @@ func (f *front) byIDs(backend net.Conn, c command, ids []bson.RawValue, projecti
 	var like [headerSize]byte
 	var reply []byte
 	for _, id := range ids {
+		if document, known := f.remembered(c, id, projection); known {
+			if document != nil {
+				found = append(found, document)
+			}
+			continue
+		}
 		find := bson.D{{Key: "find", Value: c.collection}, {Key: "filter", Value: bson.D{{Key: "_id", Value: id}}}, {Key: "limit", Value: int64(1)}, {Key: "singleBatch", Value: true}}
 		if projection != nil {
 			find = append(find, bson.E{Key: "projection", Value: projection})
@@ -352,87 +366,239 @@ func (f *front) byIDs(backend net.Conn, c command, ids []bson.RawValue, projecti
 		if err != nil {
 			return nil, err
 		}
+		reading := f.documents.read(c.key(), id)
 		if _, err := backend.Write(request); err != nil {
 			return nil, err
 		}
 		if reply, err = readMessage(backend, nil); err != nil {
 			return nil, err
 		}
-		batch, ok := bson.Raw(reply[headerSize+5:]).Lookup("cursor", "firstBatch").ArrayOK()
+		batch, _, ok := batchOf(reply)
 		if !ok {
 			return nil, fmt.Errorf("find %s by _id: %v", c.collection, bson.Raw(reply[headerSize+5:]))
 		}
-		values, err := batch.Values()
-		if err != nil {
-			return nil, err
+		if projection == nil {
+			reading.isOne(id, batch)
 		}
-		for _, v := range values {
-			found = append(found, v.Document())
-		}
+		found = append(found, batch...)
 	}
 	return found, nil
 }
 
-// narrowFind answers a find of _ids below a prefix, or of some _ids; nil when it is to be passed on.
-func (f *front) narrowFind(backend net.Conn, c command, request []byte) ([]byte, error) {
+// batchOf are the documents of the answer to a find, and whether there are more; false for another answer.
+func batchOf(reply []byte) (batch []bson.Raw, more, ok bool) {
+	if len(reply) < headerSize+5 {
+		return nil, false, false
+	}
+	cursor, _ := bson.Raw(reply[headerSize+5:]).Lookup("cursor").DocumentOK()
+	array, ok := cursor.Lookup("firstBatch").ArrayOK()
+	if !ok {
+		return nil, false, false
+	}
+	values, err := array.Values()
+	if err != nil {
+		return nil, false, false
+	}
+	for _, v := range values {
+		document, ok := v.DocumentOK()
+		if !ok {
+			return nil, false, false
+		}
+		batch = append(batch, document)
+	}
+	next, _ := kindOf(cursor.Lookup("id"))
+	return batch, next != 0, true
+}
+
+// remembered is a document that need not be read, or the members of it that a projection wants; nil and known when there is none.
+func (f *front) remembered(c command, id bson.RawValue, projection bson.Raw) (document bson.Raw, known bool) {
+	if !isKeptBy(id) {
+		return nil, false
+	}
+	document, known = f.documents.find(c.key(), id)
+	if document == nil || projection == nil {
+		return document, known
+	}
+	return projected(document, projection)
+}
+
+// projected are _id and the members that a projection wants; false when it wants something else than whole members.
+func projected(document, projection bson.Raw) (bson.Raw, bool) {
+	wanted, err := projection.Elements()
+	if err != nil {
+		return nil, false
+	}
+	members := map[string]bool{"_id": true}
+	for _, w := range wanted {
+		n, kind := kindOf(w.Value())
+		if yes, ok := w.Value().BooleanOK(); !(ok && yes || kind == number && n == 1) || strings.ContainsAny(w.Key(), ".$") {
+			return nil, false
+		}
+		members[w.Key()] = true
+	}
+	elements, err := document.Elements()
+	if err != nil || len(wanted) == 0 {
+		return nil, false
+	}
+	start, only := bsoncore.AppendDocumentStart(nil)
+	for _, e := range elements {
+		if members[e.Key()] {
+			only = append(only, e...)
+		}
+	}
+	only, err = bsoncore.AppendDocumentEnd(only, start)
+	return bson.Raw(only), err == nil
+}
+
+// wantedOf is what a find wants; false when it wants something that the front does not know.
+func wantedOf(request []byte) (w findWanted, ok bool) {
 	body := bson.Raw(request[headerSize+5:])
 	elements, err := body.Elements()
 	if err != nil {
-		return nil, nil //nolint:nilerr // FerretDB says what is wrong with it
+		return w, false // FerretDB says what is wrong with it
 	}
-	var filter, projection bson.Raw
-	limit := 0
 	for _, e := range elements {
 		switch e.Key() {
 		case "filter":
-			filter, _ = e.Value().DocumentOK()
+			w.filter, _ = e.Value().DocumentOK()
 		case "projection":
-			projection, _ = e.Value().DocumentOK()
+			w.projection, _ = e.Value().DocumentOK()
 		case "limit":
 			n, kind := kindOf(e.Value())
 			if kind != number || n < 0 {
-				return nil, nil
+				return w, false
 			}
-			limit = int(n)
+			w.limit = int(n)
 		case "sort":
 			sort, _ := e.Value().DocumentOK()
 			order, kind := kindOf(sort.Lookup("_id"))
 			if all, err := sort.Elements(); err != nil || len(all) != 1 || kind != number || order != 1 {
-				return nil, nil //nolint:nilerr // as above
+				return w, false
 			}
 		case "find", "batchSize", "singleBatch", "$db", "lsid", "maxTimeMS", "$readPreference", "$clusterTime":
 		default:
-			return nil, nil
+			return w, false
 		}
 	}
-	if binary.LittleEndian.Uint32(body) != uint32(len(body)) { // something follows
-		return nil, nil
+	return w, binary.LittleEndian.Uint32(body) == uint32(len(body)) // nothing follows
+}
+
+// findWanted is what a find wants, in the order of _id or in any.
+type findWanted struct {
+	filter, projection bson.Raw
+	limit              int // 0 for all
+}
+
+// narrowFind answers a find of one _id that is remembered, of _ids below a prefix, of some _ids, or by a text; nil when it is to be passed on.
+func (f *front) narrowFind(backend net.Conn, c command, w findWanted, request []byte) ([]byte, error) {
+	if id, conditions := conditionsOf(w.filter); id.Value != nil && len(conditions) == 0 {
+		document, known := f.remembered(c, id, w.projection)
+		switch {
+		case !known:
+			return nil, nil
+		case document == nil:
+			return answer(request, cursorOf(c, nil))
+		default:
+			return answer(request, cursorOf(c, []bson.Raw{document}))
+		}
 	}
-	if members, ok := f.besideIDs(projection); ok {
-		if batch := f.lookups.beside(f.ctx, c.database, c.collection, filter, members, limit); batch != nil {
+	if members, ok := f.besideIDs(w.projection); ok {
+		if batch := f.lookups.beside(f.ctx, c.database, c.collection, w.filter, members, w.limit); batch != nil {
 			return answer(request, cursorOf(c, batch))
 		}
 	}
-	ids, ok := f.lookups.ids(f.ctx, c.database, c.collection, filter)
+	some, ok := f.lookups.selected(f.ctx, c.database, c.collection, w.filter)
 	if !ok {
 		return nil, nil
 	}
-	if limit > 0 {
-		ids = ids[:min(limit, len(ids))]
+	if w.limit > 0 && !some.check {
+		some.ids = some.ids[:min(w.limit, len(some.ids))]
 	}
-	values := make([]bson.RawValue, len(ids))
-	for i, id := range ids {
+	projection := w.projection
+	if some.check {
+		projection = nil
+	}
+	unknown := 0
+	values := make([]bson.RawValue, len(some.ids))
+	for i, id := range some.ids {
 		kind, data, err := bson.MarshalValue(id)
 		if err != nil {
 			return nil, err
 		}
 		values[i] = bson.RawValue{Type: kind, Value: data}
+		if _, known := f.remembered(c, values[i], projection); !known {
+			unknown++
+		}
+	}
+	if unknown*readsPerID > some.rows {
+		return nil, nil
 	}
 	found, err := f.byIDs(backend, c, values, projection)
 	if err != nil {
 		return nil, err
 	}
+	if some.check {
+		if found, ok = w.listed(found); !ok {
+			return nil, nil
+		}
+	}
 	return answer(request, cursorOf(c, found))
+}
+
+// listed are those documents that have a list with the text that the filter wants, as the find wants them; false when that is not known here.
+func (w *findWanted) listed(documents []bson.Raw) (found []bson.Raw, ok bool) {
+	want, err := w.filter.IndexErr(0)
+	if err != nil {
+		return nil, false
+	}
+	for _, document := range documents {
+		values, ok := listOf(document, want.Key())
+		if !ok {
+			return nil, false
+		}
+		if !slices.ContainsFunc(values, want.Value().Equal) {
+			continue
+		}
+		if len(w.projection) > 0 {
+			if document, ok = projected(document, w.projection); !ok {
+				return nil, false
+			}
+		}
+		if found = append(found, document); len(found) == w.limit {
+			break
+		}
+	}
+	return found, true
+}
+
+// listOf is a member that is a list, or nothing for one that is not there or null; false for another one.
+func listOf(document bson.Raw, member string) ([]bson.RawValue, bool) {
+	is := document.Lookup(member)
+	if is.Value == nil || is.Type == bson.TypeNull {
+		return nil, true
+	}
+	list, ok := is.ArrayOK()
+	if !ok {
+		return nil, false
+	}
+	values, err := list.Values()
+	return values, err == nil
+}
+
+// remember keeps what FerretDB answers to a find that was passed on.
+func (f *front) remember(w findWanted, reading reading, reply []byte) {
+	batch, more, ok := batchOf(reply)
+	switch id, conditions := conditionsOf(w.filter); {
+	case !ok || more || len(w.projection) > 0:
+	case id.Value == nil:
+		for _, document := range batch {
+			if id := document.Lookup("_id"); isKeptBy(id) {
+				reading.is(id, document)
+			}
+		}
+	case len(conditions) == 0:
+		reading.isOne(id, batch)
+	}
 }
 
 // cursorOf is the answer to a find that has all that there is.
@@ -474,10 +640,11 @@ type lookups struct {
 	files  map[string]*sql.DB // by database
 	tables map[string]string  // by database.collection
 	texts  []string           // members that are texts, see Config
+	lists  []string           // members that are lists of texts, see Config
 }
 
-func newLookups(dir string, texts []string) *lookups {
-	return &lookups{dir: dir, files: map[string]*sql.DB{}, tables: map[string]string{}, texts: texts}
+func newLookups(dir string, texts, lists []string) *lookups {
+	return &lookups{dir: dir, files: map[string]*sql.DB{}, tables: map[string]string{}, texts: texts, lists: lists}
 }
 
 // forget is for when a collection may have been dropped, and for the end.
@@ -492,36 +659,74 @@ func (l *lookups) forget() (err error) {
 	return err
 }
 
-// ids are those, sorted, that a filter selects; false when it is of another kind, selects many, or SQLite does not know.
-func (l *lookups) ids(ctx context.Context, database, collection string, filter bson.Raw) ([]string, bool) {
-	prefix, among, ok := wanted(filter)
-	by, byText := l.wantedBy(filter)
-	if !ok && !byText {
-		return nil, false
+// selection is what a filter selects.
+type selection struct {
+	ids   []string // sorted
+	rows  int      // how many documents the collection has, or more
+	check bool     // the documents have to be looked at: not all of them may be selected
+}
+
+// selected is what a filter selects; false when it is of another kind, selects many, or SQLite does not know.
+func (l *lookups) selected(ctx context.Context, database, collection string, filter bson.Raw) (s selection, ok bool) {
+	prefix, among, isID := wanted(filter)
+	by, isText := l.wantedBy(filter)
+	text, isListed := l.wantedIn(filter)
+	if !isID && !isText && !isListed && !isAll(filter) {
+		return s, false
 	}
 	file, table, err := l.table(ctx, database, collection)
 	if err != nil {
-		return nil, false
+		return s, false
 	}
-	var rows int
-	if err := file.QueryRowContext(ctx, fmt.Sprintf(`SELECT coalesce(max(rowid), 0) FROM %q`, table)).Scan(&rows); err != nil {
-		return nil, false
+	if err := file.QueryRowContext(ctx, fmt.Sprintf(`SELECT coalesce(max(rowid), 0) FROM %q`, table)).Scan(&s.rows); err != nil {
+		return s, false
 	}
-	most := min(rows/readsPerID, maxIDs)
-	if among != nil {
-		return among, len(among) <= most
+	switch {
+	case s.rows == 0:
+		return s, true
+	case among != nil:
+		s.ids = among
+		return s, len(among) <= maxIDs
+	case isText:
+		s.ids, ok = textsOf(ctx, file, byTextQuery(table, by), append(by.texts, maxIDs+1), maxIDs)
+	case isListed:
+		// What has the text in a list has it somewhere. SQLite looks through a document in a hundredth of the time in which FerretDB decodes it.
+		s.check = true
+		s.ids, ok = textsOf(ctx, file, fmt.Sprintf(`SELECT %s FROM %q WHERE instr(_ferretdb_sjson, ?) > 0 LIMIT ?`, idColumn, table), []any{text, maxIDs + 1}, maxIDs)
+	case isID:
+		// With what is left out below, one more than may be.
+		s.ids, ok = textsOf(ctx, file, besideQuery(table, nil, false)+` LIMIT ?`, []any{`"` + prefix + `/`, `"` + prefix + `0`, maxIDs + 2}, maxIDs+1)
+		s.ids = slices.DeleteFunc(s.ids, func(id string) bool { return id == prefix+"/" })
+		ok = ok && len(s.ids) <= maxIDs
+	default:
+		s.ids, ok = textsOf(ctx, file, besideQuery(table, nil, true)+` LIMIT ?`, []any{maxIDs + 1}, maxIDs)
 	}
-	if byText {
-		return textsOf(ctx, file, byTextQuery(table, by), append(by.texts, most+1), most)
+	return s, ok
+}
+
+// isAll says whether a filter selects everything.
+func isAll(filter bson.Raw) bool {
+	elements, err := filter.Elements()
+	return filter == nil || err == nil && len(elements) == 0
+}
+
+// wantedIn is the text that a filter wants in a list, as JSON spells it; false when it wants something else.
+func (l *lookups) wantedIn(filter bson.Raw) (spelled string, ok bool) {
+	elements, err := filter.Elements()
+	if err != nil || len(elements) != 1 || !slices.Contains(l.lists, elements[0].Key()) {
+		return "", false
 	}
-	// With what is left out below, one more than may be.
-	ids, ok := textsOf(ctx, file, fmt.Sprintf(`SELECT %s FROM %q WHERE %[1]s > ? AND %[1]s < ? LIMIT ?`, idColumn, table),
-		[]any{`"` + prefix + `/`, `"` + prefix + `0`, most + 2}, most+1)
+	text, ok := elements[0].Value().StringValueOK()
 	if !ok {
-		return nil, false
+		return "", false
 	}
-	ids = slices.DeleteFunc(ids, func(id string) bool { return id == prefix+"/" })
-	return ids, len(ids) <= most
+	return plainly(text)
+}
+
+// plainly spells a text as JSON does; false for one that can be spelled in other ways, too.
+func plainly(text string) (spelled string, ok bool) {
+	is, err := json.Marshal(text)
+	return string(is), err == nil && string(is) == `"`+text+`"`
 }
 
 // textsOf are the texts, sorted, that a query finds as JSON; false when there are more, or others than texts.
@@ -577,11 +782,11 @@ func (l *lookups) wantedBy(filter bson.Raw) (by byText, ok bool) {
 		if !ok {
 			return by, false
 		}
-		spelled, err := json.Marshal(text)
-		if err != nil || string(spelled) != `"`+text+`"` { // as above
+		spelled, ok := plainly(text)
+		if !ok {
 			return by, false
 		}
-		by.texts = append(by.texts, string(spelled))
+		by.texts = append(by.texts, spelled)
 	}
 	return by, true
 }
@@ -603,18 +808,23 @@ const (
 	elementHead = 10
 )
 
-// beside are the ids below a prefix with numbers that an index has beside them, as documents, sorted by id; nil when the filter is of another
+// beside are the ids below a prefix, or all, with numbers that an index has beside them, as documents, sorted by id; nil when the filter is of another
 // kind, the answer would be too long, or SQLite does not know. Where there is no such index they are right all the same, and take long.
 func (l *lookups) beside(ctx context.Context, database, collection string, filter bson.Raw, members []string, limit int) []bson.Raw {
 	prefix, among, ok := wanted(filter)
-	if !ok || among != nil {
+	all := isAll(filter)
+	if !ok && !all || among != nil {
 		return nil
 	}
 	file, table, err := l.table(ctx, database, collection)
 	if err != nil {
 		return nil
 	}
-	rows, err := file.QueryContext(ctx, besideQuery(table, members), `"`+prefix+`/`, `"`+prefix+`0`)
+	var bounds []any
+	if !all {
+		bounds = []any{`"` + prefix + `/`, `"` + prefix + `0`}
+	}
+	rows, err := file.QueryContext(ctx, besideQuery(table, members, all), bounds...)
 	if err != nil {
 		return nil
 	}
@@ -634,7 +844,7 @@ func (l *lookups) beside(ctx context.Context, database, collection string, filte
 		if rows.Scan(into...) != nil || json.Unmarshal([]byte(text), &d.id) != nil {
 			return nil
 		}
-		if d.id == prefix+"/" {
+		if !all && d.id == prefix+"/" {
 			continue
 		}
 		if d.raw, err = besideID(d.id, members, values); err != nil {
@@ -652,11 +862,11 @@ func (l *lookups) beside(ctx context.Context, database, collection string, filte
 	if limit > 0 {
 		found = found[:min(limit, len(found))]
 	}
-	all := make([]bson.Raw, len(found))
+	documents := make([]bson.Raw, len(found))
 	for i := range found {
-		all[i] = found[i].raw
+		documents[i] = found[i].raw
 	}
-	return all
+	return documents
 }
 
 // besideID is a document with its _id and numbers, as SQLite spells them; what is missing is missing.
@@ -677,13 +887,17 @@ func besideID(id string, members []string, values []*string) (bson.Raw, error) {
 	return bson.Raw(document), err
 }
 
-// besideQuery asks for _id and members in a range of _id. Its expressions are spelled as those of the index: else SQLite reads documents.
-func besideQuery(table string, members []string) string {
-	if len(members) == 0 {
-		return fmt.Sprintf(`SELECT %s FROM %q WHERE %[1]s > ? AND %[1]s < ?`, idColumn, table)
+// besideQuery asks for _id and members in a range of _id, or of all. Its expressions are spelled as those of the index: else SQLite reads documents.
+func besideQuery(table string, members []string, all bool) string {
+	columns := []string{idColumn}
+	if len(members) > 0 {
+		columns = indexColumns(append([]string{"_id"}, members...))
 	}
-	columns := indexColumns(append([]string{"_id"}, members...))
-	return fmt.Sprintf(`SELECT %s FROM %q WHERE %[3]s > ? AND %[3]s < ?`, strings.Join(columns, ", "), table, columns[0])
+	bounds := `%[3]s > ? AND %[3]s < ?`
+	if all {
+		bounds = `%[3]s > ''` // that all are; without it SQLite takes no index
+	}
+	return fmt.Sprintf(`SELECT %s FROM %q WHERE `+bounds, strings.Join(columns, ", "), table, columns[0])
 }
 
 // table is where SQLite has a collection.
@@ -738,10 +952,8 @@ func wanted(filter bson.Raw) (prefix string, among []string, ok bool) {
 		return "", nil, false
 	}
 	// What JSON spells otherwise has another place in the index.
-	if text, err := json.Marshal(prefix); err != nil || string(text) != `"`+prefix+`"` {
-		return "", nil, false
-	}
-	return prefix, nil, true
+	_, ok = plainly(prefix)
+	return prefix, nil, ok
 }
 
 func wantedAmong(list bson.RawValue) (prefix string, among []string, ok bool) {
