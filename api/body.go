@@ -16,8 +16,8 @@ import (
 	"github.com/drover-io/drover/internal/policy"
 )
 
-// contextBody is where receiveBody puts a body.
-const contextBody = "body"
+// contextBody is where receiveBody puts a body, and contextSteady has the one that it is read from.
+const contextBody, contextSteady = "body", "steadyBody"
 
 // receiveBody reads the body for bodyOf, so that who sends it slowly holds no slot meanwhile.
 func receiveBody(c echo.Context) (size int64, err error) {
@@ -71,6 +71,16 @@ func (b *steadyBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// leaveUnread bounds how long the answer to a request that is refused waits for a body that nobody has asked for: net/http reads some of it
+// before it answers, so that a connection can go on. What has come by then is no reason to end the connection.
+func leaveUnread(c echo.Context) {
+	body, _ := c.Get(contextSteady).(*steadyBody)
+	if body != nil && !body.begun.IsZero() || c.Request().ContentLength == 0 || c.Request().ProtoMajor > 1 {
+		return
+	}
+	_ = http.NewResponseController(c.Response().Writer).SetReadDeadline(time.Now().Add(policy.Unread)) // a test has no connection
+}
+
 // tooSlow says whether reading a body was given up.
 func tooSlow(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
@@ -111,7 +121,9 @@ func limitBody(limit int64, wait time.Duration) echo.MiddlewareFunc {
 					return nil // no connection, but a test
 				}
 			}
-			r.Body = http.MaxBytesReader(c.Response(), &steadyBody{ReadCloser: r.Body, deadline: steady(control.SetReadDeadline), wait: wait}, limit)
+			body := &steadyBody{ReadCloser: r.Body, deadline: steady(control.SetReadDeadline), wait: wait}
+			c.Set(contextSteady, body)
+			r.Body = http.MaxBytesReader(c.Response(), body, limit)
 			c.Response().Writer = &steadyAnswer{ResponseWriter: c.Response().Writer, deadline: steady(control.SetWriteDeadline), wait: wait}
 			return next(c)
 		}

@@ -45,6 +45,7 @@ func (e *edge) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		partial := false
 		if err := next(c); err != nil {
 			partial = c.Response().Committed
+			leaveUnread(c)
 			c.Error(err)
 			e.refused(c, err)
 		}

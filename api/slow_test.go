@@ -1,11 +1,13 @@
 package api_test
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/service"
 )
 
 // TestSlowHeadersAreCutOff: who sends a header byte by byte holds a connection no longer than one may take, and another one is answered
@@ -58,4 +61,42 @@ func TestSlowHeadersAreCutOff(t *testing.T) {
 	require.Less(t, time.Since(begun), 6*policy.Header)
 	stop()
 	require.NoError(t, <-ended)
+}
+
+// TestRefusalsDoNotWaitForBodies: who is refused is told so at once, and holds a connection no longer for a body that does not come. One that
+// has come is no reason to end the connection.
+func TestRefusalsDoNotWaitForBodies(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) { d.Prove = byName })
+	base, _ := served(t, w)
+	for name, header := range map[string]string{
+		"nobody is known": "", "a host of others": "Host: evil.example\r\n", "a page of others": "Origin: https://evil.example\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(header, "Host:") {
+				header += "Host: 127.0.0.1\r\n"
+			}
+			c, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+			require.NoError(t, err)
+			defer c.Close()
+			require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+			answers := bufio.NewReader(c)
+			ask := func(body string) *http.Response {
+				_, err := io.WriteString(c, "POST /v2/projects HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n"+header+"\r\n"+body)
+				require.NoError(t, err)
+				answer, err := http.ReadResponse(answers, nil)
+				require.NoError(t, err)
+				_, err = io.Copy(io.Discard, answer.Body)
+				require.NoError(t, err)
+				require.Contains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, answer.StatusCode)
+				return answer
+			}
+			require.False(t, ask(strings.Repeat(" ", 1000)).Close)
+			begun := time.Now()
+			require.True(t, ask("{").Close)
+			require.Less(t, time.Since(begun), policy.Body, "nor for as long as one that is read may stand still")
+			_, err = answers.ReadByte()
+			require.ErrorIs(t, err, io.EOF)
+		})
+	}
 }
