@@ -192,10 +192,22 @@ func (h *Granted) Decide(r Request) Decision {
 		return Allowed
 	}
 	scope := domain.ScopeOf(r.Key)
-	if gathered || areas[r.Noun] == settings && len(h.grants) > 0 || slices.ContainsFunc(h.grants, func(g grant) bool { return g.any(r.Noun, scope) }) {
+	within := boundOf(scope) // who may know of a project may know that it has records
+	known := func(g grant) bool { return g.any(r.Noun, scope) || within != nil && g.any(within, scope) }
+	if gathered || areas[r.Noun] == settings && len(h.grants) > 0 || slices.ContainsFunc(h.grants, known) {
 		return Forbidden
 	}
 	return Hidden
+}
+
+// boundOf is the noun of a scope, nil for that of the fleet.
+func boundOf(scope domain.Key) *domain.Noun {
+	for _, n := range domain.Nouns {
+		if _, ok := n.Split(scope); ok && n.Bounds {
+			return n
+		}
+	}
+	return nil
 }
 
 // decideWatch says whether the operations of the fleet may be watched: nobody filters a stream by what each of those who read it may see.
@@ -232,10 +244,8 @@ func (h *Granted) Refusal(r Request) error {
 // nameOf says what is not there. It is the same whether it is there or not.
 func nameOf(r Request) string {
 	scope := domain.ScopeOf(r.Key)
-	for _, n := range domain.Nouns {
-		if _, ok := n.Split(scope); ok && scope != "" {
-			return fmt.Sprintf("%s %q", n.Title, scope.Name())
-		}
+	if n := boundOf(scope); n != nil {
+		return fmt.Sprintf("%s %q", n.Title, scope.Name())
 	}
 	if _, ok := r.Noun.Split(r.Key); ok {
 		_, local := domain.Cut(r.Noun, r.Key)

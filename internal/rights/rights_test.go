@@ -167,7 +167,10 @@ func TestRefusals(t *testing.T) {
 	require.EqualError(t, held.Refusal(rights.Request{Verb: "create", Noun: domain.Projects}),
 		"user alice has no right to create projects of the fleet; that is in the role project-admin or admin, "+
 			"which service-account service-accounts/admin or group ops can give by a binding in /v2/role-bindings")
+	require.ErrorContains(t, held.Refusal(rights.Request{Verb: "list", Noun: domain.AuditRecords, Key: ours}),
+		"user alice has no right to list audit of projects/ours; that is in the role project-admin or admin", "the project is there for her, so that it has records")
 	for _, r := range []rights.Request{
+		{Verb: "list", Noun: domain.AuditRecords, Key: theirs},
 		{Verb: "get", Noun: domain.Projects, Key: theirs}, {Verb: "delete", Noun: domain.Projects, Key: theirs},
 		{Verb: "list", Noun: domain.LogicalClouds, Key: theirs}, {Verb: "get", Noun: domain.LogicalClouds, Key: theirs + "/logical-clouds/lc"},
 	} {
