@@ -105,12 +105,13 @@ func TestLooksHaveTheirTurn(t *testing.T) {
 	c := &counter{number: 1}
 	var mu sync.Mutex
 	var refused error
-	held, signs, evaluations := 0, 0, 0
+	held, signs, evaluations, refusals := 0, 0, 0, 0
 	turn := func(_ context.Context, owner domain.Key, asks bool) (func(), error) {
 		require.Equal(t, group, owner)
 		mu.Lock()
 		defer mu.Unlock()
 		if refused != nil {
+			refusals++
 			return nil, refused
 		}
 		held++
@@ -127,7 +128,7 @@ func TestLooksHaveTheirTurn(t *testing.T) {
 	let := func(err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		refused = err
+		refused, refusals = err, 0
 	}
 	at := &clock{now: time.Unix(1e9, 0)}
 	hub, err := notify.New(func(domain.Key, notify.Extent) notify.Look { return c }, notify.Options{Interval: time.Millisecond, Now: at.Now, Turn: turn},
@@ -146,6 +147,8 @@ func TestLooksHaveTheirTurn(t *testing.T) {
 	let(nil)
 	require.Equal(t, "+2", string(w.next(s, notify.Change).Data))
 	let(fail.New(fail.Exhausted, "others ask, too"))
+	// The look that made the change is over, so that the time does not pass in it: it would say that it was made after that.
+	w.eventually(func() bool { mu.Lock(); defer mu.Unlock(); return refusals > 0 })
 	at.pass(policy.StreamPatience + time.Second)
 	w.next(s, notify.Failed)
 	hub.Close()
