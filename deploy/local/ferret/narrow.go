@@ -530,7 +530,7 @@ func (f *front) narrowFind(backend net.Conn, c command, w findWanted, request []
 			unknown++
 		}
 	}
-	if unknown*readsPerID > some.rows {
+	if unknown > 0 && unknown*readsPerID > f.lookups.rows(f.ctx, c.database, c.collection) {
 		return nil, nil
 	}
 	found, err := f.byIDs(backend, c, values, projection)
@@ -636,21 +636,31 @@ func (f *front) besideIDs(projection bson.Raw) (members []string, ok bool) {
 type lookups struct {
 	dir string
 
-	mu     sync.Mutex
-	files  map[string]*sql.DB // by database
-	tables map[string]string  // by database.collection
-	texts  []string           // members that are texts, see Config
-	lists  []string           // members that are lists of texts, see Config
+	mu         sync.Mutex
+	files      map[string]*sql.DB // by database
+	tables     map[string]string  // by database.collection
+	statements map[statementKey]*sql.Stmt
+	texts      []string // members that are texts, see Config
+	lists      []string // members that are lists of texts, see Config
 }
 
+type statementKey struct {
+	file *sql.DB
+	text string
+}
+
+// mostStatements is how many statements are kept; each is compiled on each of the connections, and takes some KiB there.
+const mostStatements = 512
+
 func newLookups(dir string, texts, lists []string) *lookups {
-	return &lookups{dir: dir, files: map[string]*sql.DB{}, tables: map[string]string{}, texts: texts, lists: lists}
+	return &lookups{dir: dir, files: map[string]*sql.DB{}, tables: map[string]string{}, statements: map[statementKey]*sql.Stmt{}, texts: texts, lists: lists}
 }
 
 // forget is for when a collection may have been dropped, and for the end.
 func (l *lookups) forget() (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	err = l.closeStatements()
 	for _, file := range l.files {
 		err = errors.Join(err, file.Close())
 	}
@@ -662,7 +672,6 @@ func (l *lookups) forget() (err error) {
 // selection is what a filter selects.
 type selection struct {
 	ids   []string // sorted
-	rows  int      // how many documents the collection has, or more
 	check bool     // the documents have to be looked at: not all of them may be selected
 }
 
@@ -678,28 +687,23 @@ func (l *lookups) selected(ctx context.Context, database, collection string, fil
 	if err != nil {
 		return s, false
 	}
-	if err := file.QueryRowContext(ctx, fmt.Sprintf(`SELECT coalesce(max(rowid), 0) FROM %q`, table)).Scan(&s.rows); err != nil {
-		return s, false
-	}
 	switch {
-	case s.rows == 0:
-		return s, true
 	case among != nil:
 		s.ids = among
 		return s, len(among) <= maxIDs
 	case isText:
-		s.ids, ok = textsOf(ctx, file, byTextQuery(table, by), append(by.texts, maxIDs+1), maxIDs)
+		s.ids, ok = l.textsOf(ctx, file, byTextQuery(table, by), append(by.texts, maxIDs+1), maxIDs)
 	case isListed:
 		// What has the text in a list has it somewhere. SQLite looks through a document in a hundredth of the time in which FerretDB decodes it.
 		s.check = true
-		s.ids, ok = textsOf(ctx, file, fmt.Sprintf(`SELECT %s FROM %q WHERE instr(_ferretdb_sjson, ?) > 0 LIMIT ?`, idColumn, table), []any{text, maxIDs + 1}, maxIDs)
+		s.ids, ok = l.textsOf(ctx, file, fmt.Sprintf(`SELECT %s FROM %q WHERE instr(_ferretdb_sjson, ?) > 0 LIMIT ?`, idColumn, table), []any{text, maxIDs + 1}, maxIDs)
 	case isID:
 		// With what is left out below, one more than may be.
-		s.ids, ok = textsOf(ctx, file, besideQuery(table, nil, false)+` LIMIT ?`, []any{`"` + prefix + `/`, `"` + prefix + `0`, maxIDs + 2}, maxIDs+1)
+		s.ids, ok = l.textsOf(ctx, file, besideQuery(table, nil, false)+` LIMIT ?`, []any{`"` + prefix + `/`, `"` + prefix + `0`, maxIDs + 2}, maxIDs+1)
 		s.ids = slices.DeleteFunc(s.ids, func(id string) bool { return id == prefix+"/" })
 		ok = ok && len(s.ids) <= maxIDs
 	default:
-		s.ids, ok = textsOf(ctx, file, besideQuery(table, nil, true)+` LIMIT ?`, []any{maxIDs + 1}, maxIDs)
+		s.ids, ok = l.textsOf(ctx, file, besideQuery(table, nil, true)+` LIMIT ?`, []any{maxIDs + 1}, maxIDs)
 	}
 	return s, ok
 }
@@ -729,9 +733,63 @@ func plainly(text string) (spelled string, ok bool) {
 	return string(is), err == nil && string(is) == `"`+text+`"`
 }
 
+// rows is how many documents a collection has, or more; 0 when SQLite does not know.
+func (l *lookups) rows(ctx context.Context, database, collection string) (n int) {
+	file, table, err := l.table(ctx, database, collection)
+	if err != nil {
+		return 0
+	}
+	found, err := l.query(ctx, file, fmt.Sprintf(`SELECT coalesce(max(rowid), 0) FROM %q`, table))
+	if err != nil {
+		return 0
+	}
+	defer found.Close()
+	if !found.Next() || found.Scan(&n) != nil {
+		return 0
+	}
+	return n
+}
+
+// query asks SQLite, which compiles a statement once: that takes as long as to run it.
+func (l *lookups) query(ctx context.Context, file *sql.DB, text string, arguments ...any) (*sql.Rows, error) {
+	statement, err := l.statement(ctx, file, text)
+	if err != nil {
+		return nil, err
+	}
+	return statement.QueryContext(ctx, arguments...)
+}
+
+func (l *lookups) statement(ctx context.Context, file *sql.DB, text string) (*sql.Stmt, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := statementKey{file, text}
+	if s := l.statements[key]; s != nil {
+		return s, nil
+	}
+	if len(l.statements) == mostStatements {
+		if err := l.closeStatements(); err != nil {
+			return nil, err
+		}
+	}
+	s, err := file.PrepareContext(ctx, text)
+	if err == nil {
+		l.statements[key] = s
+	}
+	return s, err
+}
+
+// closeStatements forgets the statements. mu is held.
+func (l *lookups) closeStatements() (err error) {
+	for _, s := range l.statements {
+		err = errors.Join(err, s.Close())
+	}
+	clear(l.statements)
+	return err
+}
+
 // textsOf are the texts, sorted, that a query finds as JSON; false when there are more, or others than texts.
-func textsOf(ctx context.Context, file *sql.DB, query string, arguments []any, most int) ([]string, bool) {
-	found, err := file.QueryContext(ctx, query, arguments...)
+func (l *lookups) textsOf(ctx context.Context, file *sql.DB, query string, arguments []any, most int) ([]string, bool) {
+	found, err := l.query(ctx, file, query, arguments...)
 	if err != nil {
 		return nil, false
 	}
@@ -824,7 +882,7 @@ func (l *lookups) beside(ctx context.Context, database, collection string, filte
 	if !all {
 		bounds = []any{`"` + prefix + `/`, `"` + prefix + `0`}
 	}
-	rows, err := file.QueryContext(ctx, besideQuery(table, members, all), bounds...)
+	rows, err := l.query(ctx, file, besideQuery(table, members, all), bounds...)
 	if err != nil {
 		return nil
 	}
@@ -911,6 +969,7 @@ func (l *lookups) table(ctx context.Context, database, collection string) (*sql.
 			return nil, "", err
 		}
 		file.SetMaxOpenConns(lookupsAtOnce)
+		file.SetMaxIdleConns(lookupsAtOnce) // a connection reads the whole schema as it is opened
 		l.files[database] = file
 	}
 	key := database + "." + collection
