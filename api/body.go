@@ -123,6 +123,9 @@ func limitBody(limit int64, wait time.Duration) echo.MiddlewareFunc {
 			}
 			body := &steadyBody{ReadCloser: r.Body, deadline: steady(control.SetReadDeadline), wait: wait}
 			c.Set(contextSteady, body)
+			if r.ContentLength != 0 && r.ProtoMajor == 1 { // of what nobody asks for: see leaveUnread
+				_ = control.SetReadDeadline(time.Now().Add(policy.Unread)) // as soon as it is read it has its time
+			}
 			r.Body = http.MaxBytesReader(c.Response(), body, limit)
 			c.Response().Writer = &steadyAnswer{ResponseWriter: c.Response().Writer, deadline: steady(control.SetWriteDeadline), wait: wait}
 			return next(c)

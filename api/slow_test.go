@@ -63,12 +63,30 @@ func TestSlowHeadersAreCutOff(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// TestRefusalsDoNotWaitForBodies: who is refused is told so at once, and holds a connection no longer for a body that does not come. One that
-// has come is no reason to end the connection.
-func TestRefusalsDoNotWaitForBodies(t *testing.T) {
+// TestAnswersDoNotWaitForBodies: who is refused is told so at once, and holds a connection no longer for a body that does not come. One that
+// has come is no reason to end the connection. What is answered to anybody does not wait for long either.
+func TestAnswersDoNotWaitForBodies(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) { d.Prove = byName })
 	base, _ := served(t, w)
+	t.Run("nobody is asked", func(t *testing.T) {
+		for _, path := range []string{"/healthz", "/openapi.json", "/docs/"} {
+			begun := time.Now()
+			c, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+			require.NoError(t, err)
+			defer c.Close()
+			require.NoError(t, c.SetDeadline(begun.Add(time.Minute)))
+			_, err = io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{")
+			require.NoError(t, err)
+			answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, answer.StatusCode)
+			_, err = io.Copy(io.Discard, answer.Body)
+			require.NoError(t, err, path)
+			require.True(t, answer.Close)
+			require.Less(t, time.Since(begun), policy.Body, path)
+		}
+	})
 	for name, header := range map[string]string{
 		"nobody is known": "", "a host of others": "Host: evil.example\r\n", "a page of others": "Origin: https://evil.example\r\n",
 	} {

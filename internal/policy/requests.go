@@ -42,7 +42,7 @@ const (
 	TablesRetry = time.Second
 	// Nodes is how long one cluster may take to say what nodes it has, when a plan is made.
 	Nodes = 10 * time.Second
-	// Unread is how long an answer waits for what is still to come of a request that was refused.
+	// Unread is how long an answer waits for what is still to come of a body that nobody has asked for.
 	Unread = time.Second
 	// Upload bounds requests that bring a file, the slowest upload included.
 	Upload = 5 * time.Minute
