@@ -105,9 +105,9 @@ tidy: ## go mod tidy in every module
 	@for m in $(MODULES); do (cd $$m && go mod tidy); done
 
 TO ?= $(CURDIR)/workflows/testdata/replay/next
-record-replay: build servers ## record workflow histories from the present code as replay fixtures, into the folder TO
+record-replay: build servers ## record workflow histories as replay fixtures into the folder TO, of the present code or PROGRAM; SITUATION="many clusters" for one
 	@mkdir -p $(TO)
-	@cd test && DROVER_TEST_REQUIRE=1 DROVER_RECORD_REPLAY=$(TO) go test -count=1 -timeout 30m -run TestRecordReplay ./...
+	@cd test && DROVER_TEST_REQUIRE=1 DROVER_RECORD_REPLAY=$(TO) DROVER_RECORD_PROGRAM=$(PROGRAM) go test -count=1 -timeout 30m -run 'TestRecordReplay/$(SITUATION)' .
 
 clean: ## remove everything that was built or run here
 	@rm -rf build

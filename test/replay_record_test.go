@@ -26,8 +26,11 @@ import (
 	"github.com/drover-io/drover/workflows"
 )
 
-// recordVariable names the folder that TestRecordReplay writes to.
-const recordVariable = "DROVER_RECORD_REPLAY"
+// recordVariable names the folder that TestRecordReplay writes to, recordedVariable the program of build/bin that is recorded, "" for drover.
+const (
+	recordVariable   = "DROVER_RECORD_REPLAY"
+	recordedVariable = "DROVER_RECORD_PROGRAM"
+)
 
 // TestRecordReplay writes the histories of whole operations, for the replay test of package workflows.
 // Record from the code that is deployed, never from a change to it: new code replayed against its own
@@ -37,7 +40,7 @@ func TestRecordReplay(t *testing.T) {
 	if folder == "" {
 		t.Skip(recordVariable + " is not set")
 	}
-	s, clusters := harness.NewStack(t), twoClusters(t)
+	s, clusters := harness.NewStackOn(t, harness.Servers{Program: os.Getenv(recordedVariable)}), twoClusters(t)
 	r := &recorder{temporal: s.TemporalClient(), folder: folder, cluster: clusters[1].Name}
 
 	t.Run("plain", func(t *testing.T) {
@@ -155,20 +158,25 @@ func (r *recorder) recordApp(ctx context.Context, t *testing.T, owner domain.Key
 	}
 }
 
-// recordMany writes the operations on an app that has more batches of clusters than are at work at a time, without the batches.
+// recordMany writes the operations on an app that has more batches of clusters than are at work at a time, and the last one of these: it has
+// more clusters than are at work in it at a time, 6 where all batches are, as in v0.1.0, and 7 of four batches.
 func (r *recorder) recordMany(t *testing.T, s *harness.Stack) {
-	const clusters, app, situation = 1_001, "app", "many-clusters" // 5 batches
+	const (
+		batches, clusters, app = 1_000, 1_010, "app" // the last one is the fifth
+		situation, last        = "many-clusters", "last-batch-of-many-clusters"
+	)
 	fleet := harness.StartFleet(t, clusters)
-	kubeconfigs := map[string][]byte{}
-	for _, name := range fleet.Names {
-		kubeconfigs[name] = fleet.Kubeconfig(t, name)
-	}
 	const provider, label = "fleet", "edge"
-	require.NoError(t, s.Client.API().Register(within(t), provider, kubeconfigs, fleet.Names, []string{label}, nil))
-	var names []domain.ClusterName
+	steps, names := []client.Step{{Object: &domain.ClusterProvider{Metadata: domain.Metadata{Name: provider}}}}, []domain.ClusterName{}
 	for _, name := range fleet.Names {
-		names = append(names, domain.ClusterName{Provider: provider, Name: name})
+		k := domain.ClusterName{Provider: provider, Name: name}
+		names = append(names, k)
+		parent, _ := domain.Cut(domain.ClustersNoun, k.Key())
+		steps = append(steps, client.Step{Object: &domain.Cluster{ // nobody watches them, which would take more than all the rest
+			Identity: domain.Identity{Parent: parent}, Metadata: domain.Metadata{Name: name}, Spec: domain.ClusterSpec{Report: domain.ReportNone},
+		}, File: fleet.Kubeconfig(t, name)}, client.Step{Object: &domain.ClusterLabel{Identity: domain.Identity{Parent: k.Key()}, Label: label}})
 	}
+	require.NoError(t, s.Client.API().Run(within(t), steps, nil))
 	d := s.On(within(t), names, client.App{
 		Name: app, Chart: harness.Chart(t, app, harness.ConfigMaps(app, 1)), Intent: harness.Labelled(label, names[0]),
 	})
@@ -178,11 +186,13 @@ func (r *recorder) recordMany(t *testing.T, s *harness.Stack) {
 	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
 	for _, operation := range []domain.Operation{domain.OpInstantiate, domain.OpTerminate} {
-		id := workflows.OperationID(domain.Scope{Owner: d.Key(), ContextID: contextID, Operation: operation})
+		scope := domain.Scope{Owner: d.Key(), ContextID: contextID, Operation: operation}
+		id := workflows.OperationID(scope)
 		require.NoError(t, r.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil))
 		root := r.history(ctx, t, id)
 		r.write(t, root, situation)
 		r.write(t, r.history(ctx, t, childOf(root, "/"+app)), situation)
+		r.write(t, r.history(ctx, t, workflows.AppID(scope, app, batches, clusters)), last)
 	}
 }
 

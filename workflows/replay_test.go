@@ -14,11 +14,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -47,16 +49,21 @@ func (r *registered) RegisterWorkflowWithOptions(fn any, options workflow.Regist
 	r.WorkflowRegistry.RegisterWorkflowWithOptions(fn, options)
 }
 
+// newReplayer makes one that knows all workflows, which it names.
+func newReplayer(t *testing.T, interceptors ...interceptor.WorkerInterceptor) (worker.WorkflowReplayer, []string) {
+	t.Helper()
+	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{DisableDeadlockDetection: true, Interceptors: interceptors})
+	require.NoError(t, err)
+	r := &registered{WorkflowRegistry: replayer}
+	workflows.Register(r)
+	return replayer, r.names
+}
+
+var silent = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+
 // TestReplay replays the histories that releases have written: whoever changes what a workflow does
 // in which order breaks the operations that are running. deploy/tools/release.sh records them.
 func TestReplay(t *testing.T) {
-	newReplayer := func(t *testing.T) (worker.WorkflowReplayer, []string) {
-		replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{DisableDeadlockDetection: true})
-		require.NoError(t, err)
-		r := &registered{WorkflowRegistry: replayer}
-		workflows.Register(r)
-		return replayer, r.names
-	}
 	_, names := newReplayer(t)
 	require.NotEmpty(t, names)
 	files, err := filepath.Glob(filepath.Join(replayFolder, "*", "*", "*.json"))
@@ -73,8 +80,7 @@ func TestReplay(t *testing.T) {
 		require.NoError(t, err)
 		t.Run(title, func(t *testing.T) {
 			replayer, _ := newReplayer(t)
-			logger := log.NewStructuredLogger(slog.New(slog.DiscardHandler))
-			require.NoError(t, replayer.ReplayWorkflowHistoryFromJSONFile(logger, file))
+			require.NoError(t, replayer.ReplayWorkflowHistoryFromJSONFile(silent, file))
 		})
 	}
 	for _, name := range names {
@@ -84,12 +90,46 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// answers are what workflow.GetVersion answered in workflows that were replayed, by the name of the change.
+type answers struct {
+	interceptor.WorkerInterceptorBase
+	mu  sync.Mutex
+	are map[string][]workflow.Version // guarded by mu
+}
+
+func (a *answers) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &answersInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}, a}
+}
+
+type answersInbound struct {
+	interceptor.WorkflowInboundInterceptorBase
+	all *answers
+}
+
+func (i *answersInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
+	return i.Next.Init(&answersOutbound{interceptor.WorkflowOutboundInterceptorBase{Next: out}, i.all})
+}
+
+type answersOutbound struct {
+	interceptor.WorkflowOutboundInterceptorBase
+	all *answers
+}
+
+func (o *answersOutbound) GetVersion(ctx workflow.Context, change string, least, most workflow.Version) workflow.Version {
+	is := o.Next.GetVersion(ctx, change, least, most)
+	o.all.mu.Lock()
+	defer o.all.mu.Unlock()
+	o.all.are[change] = append(o.all.are[change], is)
+	return is
+}
+
 // TestChangesAreRecorded: of each change that workflow.GetVersion is asked about there is a history that has it. Without one nothing would
-// notice that the new order of commands is changed once more, or that the change has another name.
+// notice that the new order of commands is changed once more, or that the change has another name. As long as the order of before is taken,
+// too, there is a history of a release that has come to the question, and has that order.
 func TestChangesAreRecorded(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(replayFolder, "*", "*", "*.json"))
 	require.NoError(t, err)
-	recorded := map[string]bool{}
+	recorded, before := map[string]bool{}, &answers{are: map[string][]workflow.Version{}}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -102,22 +142,30 @@ func TestChangesAreRecorded(t *testing.T) {
 				recorded[change] = true
 			}
 		}
+		if !strings.HasPrefix(file, filepath.Join(replayFolder, nextRelease)+string(filepath.Separator)) {
+			replayer, _ := newReplayer(t, before)
+			_ = replayer.ReplayWorkflowHistory(silent, history) // TestReplay says whether it does
+		}
 	}
 	changes := changesAskedAbout(t)
 	require.NotEmpty(t, changes)
-	for _, change := range changes {
+	for change, both := range changes {
 		if !recorded[change] {
 			t.Errorf("no history in %s has the change %q; run make record-replay, with a situation that meets it", replayFolder, change)
+		}
+		if both && !slices.Contains(before.are[change], workflow.DefaultVersion) {
+			t.Errorf("no history of a release in %s has come to the change %q without it; run deploy/tools/release.sh more, with a situation that does", replayFolder, change)
 		}
 	}
 }
 
-// changesAskedAbout are the names of changes that the workflows give to workflow.GetVersion: constants of the package.
-func changesAskedAbout(t *testing.T) (changes []string) {
+// changesAskedAbout are the names of changes that the workflows give to workflow.GetVersion, constants of the package, and whether they still
+// do what was done before the change, too.
+func changesAskedAbout(t *testing.T) map[string]bool {
 	t.Helper()
 	sources, err := filepath.Glob("*.go")
 	require.NoError(t, err)
-	constants, asked := map[string]string{}, []string{}
+	constants, asked := map[string]string{}, map[string]bool{}
 	for _, source := range sources {
 		if strings.HasSuffix(source, "_test.go") {
 			continue
@@ -137,21 +185,29 @@ func changesAskedAbout(t *testing.T) (changes []string) {
 				if called, ok := n.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "GetVersion" {
 					name, ok := n.Args[1].(*ast.Ident)
 					require.True(t, ok, "%s: a change is named by a constant of this package", source)
-					asked = append(asked, name.Name)
+					least, ok := n.Args[2].(*ast.SelectorExpr)
+					asked[name.Name] = asked[name.Name] || ok && least.Sel.Name == "DefaultVersion"
 				}
 			}
 			return true
 		})
 	}
-	for _, name := range asked {
+	changes := map[string]bool{}
+	for name, both := range asked {
 		require.Contains(t, constants, name, "the name of a change is a constant of this package")
-		changes = append(changes, constants[name])
+		changes[constants[name]] = both
 	}
 	return changes
 }
 
-// release is a line of docs/releases.txt.
+// release is a line of docs/releases.txt. What was recorded of a release later has a line and a folder of its own: v0.1.0+batches.
 type release struct{ version, commit, sums string }
+
+// of is the version without what was recorded later.
+func (r release) of() string {
+	version, _, _ := strings.Cut(r.version, "+")
+	return version
+}
 
 func releases(t *testing.T, text string) (list []release) {
 	t.Helper()
@@ -179,9 +235,13 @@ func readReleases(t *testing.T) []release {
 // TestReleasedHistoriesStay: nothing that was recorded of a release is changed, removed or added to. The list of the digests of its histories has
 // its own digest in docs/releases.txt, and whoever changes both changes what git has, too.
 func TestReleasedHistoriesStay(t *testing.T) {
-	folders := []string{nextRelease}
+	folders, commits := []string{nextRelease}, map[string]string{}
 	for _, r := range readReleases(t) {
 		folders = append(folders, r.version)
+		if r.version == r.of() {
+			commits[r.version] = r.commit
+		}
+		require.Equal(t, commits[r.of()], r.commit, "%s is recorded of the release's commit", r.version)
 		t.Run(r.version, func(t *testing.T) {
 			require.Empty(t, changedHistories(filepath.Join(replayFolder, r.version), r.sums))
 			brought := git(t, "log", "--diff-filter=A", "--format=%H", "--reverse", "--", "workflows/testdata/replay/"+r.version+"/"+sumsFile)
@@ -193,7 +253,7 @@ func TestReleasedHistoriesStay(t *testing.T) {
 			require.Empty(t, git(t, "diff", "--name-status", commit, "--", "workflows/testdata/replay/"+r.version), "since %s", commit)
 			require.Contains(t, releases(t, git(t, "show", commit+":"+releasesFile)), r, "it is named as it was in %s", commit)
 			if git(t, "cat-file", "-t", r.commit) == "commit" {
-				require.Equal(t, r.version, "v"+git(t, "show", r.commit+":internal/version/VERSION"))
+				require.Equal(t, r.of(), "v"+git(t, "show", r.commit+":internal/version/VERSION"))
 			}
 		})
 	}
