@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -279,20 +278,17 @@ func (l *lane) owners() (all []*owner) {
 	return all
 }
 
-// rotate replaces the registration of a cluster by one that is as good.
+// rotate replaces the registration of a cluster by one with the credential that is good.
 func (l *lane) rotate(ctx context.Context, s step, k domain.ClusterName) {
 	l.mu.Lock()
 	l.said++
-	kubeconfig := bytes.ReplaceAll(l.w.kubeconfigs[k.Name], []byte("\ncurrent-context:"), []byte(fmt.Sprintf("\n# %s, the %dth\ncurrent-context:", l.project, l.said)))
+	words := fmt.Sprintf("%s, the %dth", l.project, l.said)
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	same, _, err := l.api.PutSame(ctx, l.w.registration(k), kubeconfig)
-	l.note("%s: same %v, %v", s, same, err)
-	if err == nil && same {
-		l.wrong("%s: another kubeconfig is said to be the same", s)
-	}
-	if code := codeOf(err); code == 500 || code/100 == 4 && code != 429 {
+	err := l.w.renew(ctx, l.api, k, words)
+	l.note("%s: %v", s, err)
+	if code := codeOf(err); errors.Is(err, errSame) || code == 500 || code/100 == 4 && code != 429 {
 		l.wrong("%s is answered %d: %v", s, code, err)
 	}
 }

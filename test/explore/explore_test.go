@@ -61,6 +61,7 @@ func (w *world) batch(ctx context.Context, all []sequence) (bad []*lane) {
 		at.sequences = append(at.sequences, q)
 		lanes[i] = w.lane(at, q)
 	}
+	w.register(ctx, func(c *credential) bool { return c.gone }) // of a batch before
 	phase("describe", func(l *lane) { l.failed = l.describe(ctx) })
 	for _, l := range lanes {
 		require.NoError(w.t, l.failed)

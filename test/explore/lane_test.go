@@ -33,6 +33,7 @@ type lane struct {
 	groups  map[string]*group
 	cloud   *cloud         // nil for one of level 0
 	nets    *nets          // nil for none
+	tenant  *tenant        // nil for none
 	flying  sync.WaitGroup // requests that nobody waits for
 	failed  error          // of describe
 
@@ -40,7 +41,8 @@ type lane struct {
 	begun    time.Time
 	lines    []string // what was done, for people
 	problems []string
-	failing  bool // a hook was to fail
+	failing  bool // a hook was to fail, or what cannot be changed was to change
+	fixed    bool // there may be what cannot be changed
 	hand     bool // a person has ended a workflow
 	orphans  bool // a group was deleted that had left something
 	said     int
@@ -66,6 +68,9 @@ func (w *world) lane(at *ground, q sequence) *lane {
 	l := &lane{
 		w: w, ground: at, steps: q, project: fmt.Sprintf("p%d", w.run), release: fmt.Sprintf("r%d", w.run), begun: time.Now(),
 		groups: map[string]*group{}, api: w.apis[w.run%len(w.apis)],
+	}
+	if slices.ContainsFunc(q, func(s step) bool { return s.Who == "tenant" }) {
+		l.tenant = &tenant{key: domain.TenantKey(l.project), address: w.tenants[w.run%len(w.tenants)]}
 	}
 	where := "admin"
 	if slices.ContainsFunc(q, func(s step) bool { return s.Who == "cloud" }) {
@@ -116,6 +121,7 @@ func (l *lane) apps(g *group, d description) []client.App {
 		}
 	}
 	one := client.App{Name: "one", Chart: l.w.charts["one"], Overrides: values("one", d.n), Intent: where}
+	one.Overrides["with"] = d.with
 	if g.name == "a" {
 		two := client.App{Name: "two", Chart: l.w.charts["two"], Overrides: values("two", 1), Intent: harness.Labelled("edge", g.Clusters[0])}
 		two.Overrides["hooks"], two.Overrides["job"] = "yes", d.job
@@ -146,6 +152,11 @@ func (l *lane) describe(ctx context.Context) error {
 			}
 		}
 		if err := l.api.Run(ctx, steps, nil); err != nil {
+			return err
+		}
+	}
+	if l.tenant != nil {
+		if err := l.tenant.describe(ctx, l); err != nil {
 			return err
 		}
 	}
@@ -201,7 +212,7 @@ func (l *lane) refused() bool {
 
 func (l *lane) step(ctx context.Context, s step) {
 	g := l.groups[s.Who]
-	place, isCluster := strings.CutPrefix(s.Who, "cluster")
+	k, isCluster := l.cluster(s.Who)
 	switch {
 	case s.Who == "we" && s.Do == "wait":
 		<-time.After(s.duration("for"))
@@ -219,18 +230,33 @@ func (l *lane) step(ctx context.Context, s step) {
 		l.askCloud(ctx, s)
 	case s.Who == "networks":
 		l.askNetworks(ctx, s)
+	case s.Who == "tenant":
+		l.askTenant(ctx, s)
 	case isCluster && s.Do == "rotate":
-		l.rotate(ctx, s, l.w.of(l.place)[int(place[0]-'1')%clustersEach])
+		l.rotate(ctx, s, k)
+	case isCluster && s.Do == "revoke":
+		l.note("%s: %v", s, l.w.revoke(ctx, k))
+	case isCluster && s.Do == "remove":
+		l.unregister(ctx, s, k)
 	case isCluster:
-		i := int(place[0]-'1') % clustersEach
 		if s.Do == "forbid" {
 			l.refuse()
 		}
-		l.note("%s: %v", s, l.w.fleet.Inject(ctx, l.w.of(l.place)[i].Name, clusterFaults[s.Do]...))
+		l.note("%s: %v", s, l.w.fleet.Inject(ctx, k.Name, clusterFaults[s.Do]...))
 	default:
 		l.note("%s", s)
 		l.w.harm(s)
 	}
+}
+
+// cluster is the one that a step names: cluster1 to cluster3 are the groups', and the next one is the tenant's.
+func (l *lane) cluster(who string) (k domain.ClusterName, ok bool) {
+	number, ok := strings.CutPrefix(who, "cluster")
+	if !ok {
+		return k, false
+	}
+	all := append(slices.Clone(l.w.of(l.place)), l.w.spare[l.place])
+	return all[int(number[0]-'1')%len(all)], true
 }
 
 // ask asks an operation in one of the ways.
@@ -308,8 +334,9 @@ func (l *lane) send(ctx context.Context, g *group, s step, alone bool) (outcome 
 	next := g.possible[len(g.possible)-1]
 	if s.Do == "change" {
 		l.said++
-		next = description{s.number("n"), s.arg("on"), fmt.Sprint(l.said), jobs[s.arg("job")]}
-		l.failing = l.failing || s.arg("job") == "fails"
+		next = description{s.number("n"), s.arg("on"), fmt.Sprint(l.said), jobs[s.arg("job")], s.arg("with")}
+		l.failing = l.failing || s.arg("job") == "fails" || l.fixed && next.with == "fixed" // which cannot say anything else
+		l.fixed = l.fixed || next.with == "fixed"
 	}
 	if s.Do == "change" || s.Do == "describe" || s.Do == "delete" {
 		g.possible = append(g.possible, next)
@@ -609,6 +636,9 @@ func (l *lane) settle(ctx context.Context) bool {
 	l.flying.Wait()
 	ctx, cancel := context.WithTimeout(ctx, quietTime)
 	defer cancel()
+	if l.tenant != nil {
+		l.tenant.sayAgain(ctx, l)
+	}
 	last := ""
 	if harness.LookSeldom(ctx, func() bool { last = l.goesOn(ctx); return last == "" }) == nil {
 		return true
@@ -626,6 +656,9 @@ func (l *lane) settle(ctx context.Context) bool {
 func (l *lane) goesOn(ctx context.Context) (what string) {
 	if what = l.busy(ctx); what == "" {
 		what = l.busyGroups(ctx)
+	}
+	if what == "" && l.tenant != nil {
+		what = l.tenant.busy(ctx, l)
 	}
 	if what != "" {
 		return what
@@ -648,6 +681,7 @@ func (l *lane) judge(ctx context.Context, what string) {
 	}
 	l.judgeCloud(ctx, what)
 	l.judgeNetworks(ctx, what)
+	l.judgeTenant(ctx, what)
 	accounted := map[string]bool{}
 	for _, name := range []string{"a", "b"} {
 		g := l.groups[name]
@@ -795,4 +829,5 @@ func (l *lane) end(ctx context.Context) {
 	}
 	l.endCloud(ctx)
 	l.endNetworks(ctx)
+	l.endTenant(ctx)
 }

@@ -76,6 +76,7 @@ type description struct {
 	on   string // "13" for the first and the third; "edge" for those that carry the label
 	says string
 	job  string // how the Job ends that is a hook of the app two, as fleet.JobEnds has it; "" for no Job
+	with string // what the app one has, too: "fixed" for a ConfigMap that cannot be changed, "crd" for an object of a kind of its own
 }
 
 // places are the clusters of app one, from 0.
@@ -100,6 +101,13 @@ func (d description) wanted(group, release string) contents {
 	for _, place := range d.places() {
 		for i := range d.n {
 			put(place, "one", fmt.Sprint(i), d.says)
+		}
+		switch d.with {
+		case "fixed":
+			put(place, "one", "fixed", d.says)
+		case "crd":
+			put(place, "one", "things."+release+".example.com", d.says)
+			put(place, "one", "thing", d.says)
 		}
 	}
 	if group == "a" {

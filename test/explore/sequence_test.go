@@ -14,8 +14,9 @@ import (
 )
 
 // step is one line of a sequence: who does what, and how. Who is a group (a, b), the logical cloud of level 1 that a sequence with such
-// steps has (cloud), the network intents of the first cluster (networks), a cluster of the sequence (cluster1), a server or process (worker,
-// api, api2, store, temporal), or we, who wait, or who share the clusters of the sequence before. An example:
+// steps has (cloud), the network intents of the first cluster (networks), a tenant whose matches are made in the fourth one (tenant), a cluster of
+// the sequence (cluster1), a server or process (worker, api, api2, store, temporal), or we, who wait, or who share the clusters of the sequence
+// before. An example:
 //
 //	a change n=2 on=13 job=slow
 //	a approve
@@ -105,8 +106,12 @@ func sequences() *rapid.Generator[sequence] {
 		own := rapid.IntRange(0, 2).Draw(t, "a cloud of level 1") == 0
 		shared := rapid.IntRange(0, 2).Draw(t, "on the clusters of the one before") == 0
 		networks := !shared && rapid.IntRange(0, 3).Draw(t, "network intents") == 0 // they are the clusters', and not of a sequence
+		tenant := rapid.IntRange(0, 2).Draw(t, "a tenant") == 0
 		if shared {
 			q = append(q, sharing)
+		}
+		if tenant {
+			q = append(q, step{"tenant", "rule", ""}, step{"tenant", "run", "n=2"})
 		}
 		if own {
 			q = append(q, beginning(t)...)
@@ -119,6 +124,9 @@ func sequences() *rapid.Generator[sequence] {
 			}
 			if networks && rapid.IntRange(0, 1).Draw(t, "the networks") == 0 {
 				q = append(q, networksOf(t)...)
+			}
+			if tenant && rapid.IntRange(0, 1).Draw(t, "the tenant") == 0 {
+				q = append(q, tenantOf(t)...)
 			}
 			q = append(q, move(t, where)...)
 		}
@@ -135,7 +143,8 @@ var moves = map[string][]string{
 	"on": {
 		"update", "change update", "change update await", "change update stop", "change update update", "change update await rollback", "await",
 		"stop", "stop await change update", "terminate", "terminate await", "terminate stop terminate", "stop terminate", "handover", "handover",
-		"handover await", "cancel", "end", "end terminate", "end update", "change update end",
+		"handover await", "handover stop", "handover await rollback", "handover change update", "handover terminate", "change update await rollback stop",
+		"change update await change update await rollback rollback", "rollback change update", "rollback terminate", "cancel", "end", "end terminate", "end update", "change update end",
 	},
 	"off": {
 		"approve instantiate", "instantiate", "await approve instantiate await", "await instantiate await", "terminate", "await delete describe",
@@ -159,6 +168,7 @@ func move(t *rapid.T, where map[string]string) (q sequence) {
 		if faulty && i == at {
 			q = append(q, faults().Draw(t, "fault"))
 		}
+		next := who
 		switch do {
 		case "approve":
 			where[who] = "approved"
@@ -171,9 +181,10 @@ func move(t *rapid.T, where map[string]string) (q sequence) {
 		case "handover":
 			other := map[string]string{"a": "b", "b": "a"}[who]
 			q = append(q, step{other, "approve", ""})
-			do, where[who], where[other] = "migrate", "new", "on"
+			do, where[who], where[other], next = "migrate", "new", "on", other
 		}
 		q = append(q, complete(t, who, do))
+		who = next
 	}
 	return q
 }
@@ -218,6 +229,7 @@ func complete(t *rapid.T, who, do string) step {
 			fmt.Sprintf("n=%d", rapid.IntRange(0, 3).Draw(t, "n")),
 			"on="+rapid.SampledFrom([]string{"1", "2", "12", "13", "23", "123", "edge"}).Draw(t, "on"),
 			rapid.SampledFrom([]string{"", "", "", "job=ends", "job=slow", "job=fails"}).Draw(t, "job"),
+			rapid.SampledFrom([]string{"", "", "", "with=fixed", "with=crd"}).Draw(t, "with"),
 			how(t))}
 	case "rollback":
 		return step{who, do, with(fmt.Sprintf("to=%d", rapid.IntRange(0, 3).Draw(t, "to")), how(t))}
@@ -234,7 +246,7 @@ func faults() *rapid.Generator[step] {
 		if rapid.IntRange(0, 4).Draw(t, "where") > 0 {
 			return step{
 				fmt.Sprintf("cluster%d", rapid.IntRange(1, clustersEach).Draw(t, "cluster")),
-				rapid.SampledFrom([]string{"hang", "refuse", "cut", "slow", "fail", "limit", "heal", "forbid", "rotate"}).Draw(t, "fault"), "",
+				rapid.SampledFrom([]string{"hang", "refuse", "cut", "slow", "fail", "limit", "heal", "forbid", "rotate", "revoke"}).Draw(t, "fault"), "",
 			}
 		}
 		who := rapid.SampledFrom([]string{"worker", "worker", "worker2", "api", "api2", "store", "temporal"}).Draw(t, "process")

@@ -1,8 +1,10 @@
 package explore
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,23 +25,25 @@ import (
 
 // world is all that sequences share: the product, its servers, and a fleet in which each place has clusters of its own.
 type world struct {
-	t           testing.TB
-	stack       *harness.Stack
-	second      *harness.Process // a worker beside the stack's
-	other       *harness.Replica // an API beside the stack's
-	fleet       *harness.Fleet
-	temporal    temporalclient.Client
-	apis        []*client.API        // half of the sequences ask one, half the other
-	charts      map[string][]byte    // by app
-	kubeconfigs map[string][]byte    // by cluster
-	clusters    []domain.ClusterName // of all places
-	run         int                  // how many sequences there were
-	strict      bool                 // a machine that is too slow to answer is not to be thought of
-	places      int                  // how many sequences run at a time
-	began       time.Time
+	t        testing.TB
+	stack    *harness.Stack
+	second   *harness.Process // a worker beside the stack's
+	other    *harness.Replica // an API beside the stack's
+	fleet    *harness.Fleet
+	temporal temporalclient.Client
+	apis     []*client.API        // half of the sequences ask one, half the other
+	tenants  []string             // the addresses of their services for tenants
+	charts   map[string][]byte    // by app
+	clusters []domain.ClusterName // of all places
+	spare    []domain.ClusterName // of each place one, in which matches of tenants are made
+	run      int                  // how many sequences there were
+	strict   bool                 // a machine that is too slow to answer is not to be thought of
+	places   int                  // how many sequences run at a time
+	began    time.Time
 
 	busy   sync.Mutex               // held while a process is harmed
 	mu     sync.Mutex               // guards what follows
+	creds  map[string]*credential   // by cluster
 	harmed int                      // processes that are harmed now
 	last   time.Time                // when one was
 	spent  map[string]time.Duration // CPU time of processes that were killed, by name
@@ -52,14 +56,22 @@ type ground struct {
 	place     int
 	sequences []sequence
 	refusing  bool // one of them has refused something; guarded by the world
+	givenUp   bool // the spare one's registration was deleted with what tenants had there; guarded by the world
+}
+
+// credential is a cluster's kubeconfig that is good, and what is known of the registration.
+type credential struct {
+	kubeconfig []byte
+	stale      bool // it may have one that is good for nothing
+	gone       bool // it may be deleted
 }
 
 // newWorld starts one for so many sequences at a time.
 func newWorld(t testing.TB, places int) *world {
 	t.Helper()
 	w := &world{
-		t: t, stack: harness.NewStackOn(t, harness.Servers{SlowDatabase: true}), fleet: harness.StartFleet(t, places*clustersEach),
-		charts: map[string][]byte{}, kubeconfigs: map[string][]byte{}, spent: map[string]time.Duration{}, phases: map[string]time.Duration{},
+		t: t, stack: harness.NewStackOn(t, harness.Servers{SlowDatabase: true}), fleet: harness.StartFleet(t, places*(clustersEach+1)),
+		charts: map[string][]byte{}, creds: map[string]*credential{}, spent: map[string]time.Duration{}, phases: map[string]time.Duration{},
 		places: places,
 	}
 	for _, app := range []string{"one", "two", "three"} {
@@ -67,18 +79,21 @@ func newWorld(t testing.TB, places int) *world {
 	}
 	w.temporal, w.second, w.other = w.stack.TemporalClient(), w.stack.AddWorker(), w.stack.AddAPI(t)
 	w.apis = []*client.API{w.stack.Client.API(), w.other.Client.API()}
+	w.tenants = []string{w.stack.TenantAddress(), w.other.Tenants}
 	for place := range places {
 		provider := fmt.Sprintf("place%d", place)
 		defineNetworks(t, w.fleet.Kubeconfig(t, w.fleet.Names[place*clustersEach]))
-		names := w.fleet.Names[place*clustersEach : (place+1)*clustersEach]
-		for _, name := range names {
-			w.kubeconfigs[name] = w.fleet.Kubeconfig(t, name)
+		for _, name := range w.fleet.Names[place*clustersEach : (place+1)*clustersEach] {
 			w.clusters = append(w.clusters, domain.ClusterName{Provider: provider, Name: name})
 		}
+		w.spare = append(w.spare, domain.ClusterName{Provider: provider, Name: w.fleet.Names[places*clustersEach+place]})
 		steps := []client.Step{{Object: &domain.ClusterProvider{Metadata: domain.Metadata{Name: provider}}}}
-		for _, k := range w.of(place) {
-			steps = append(steps, client.Step{Object: w.registration(k), File: w.kubeconfigs[k.Name]},
-				client.Step{Object: &domain.ClusterLabel{Identity: domain.Identity{Parent: k.Key()}, Label: "edge"}})
+		for _, k := range append(slices.Clone(w.of(place)), w.spare[place]) {
+			w.creds[k.Name] = &credential{kubeconfig: w.fleet.Kubeconfig(t, k.Name)}
+			steps = append(steps, client.Step{Object: w.registration(k), File: w.creds[k.Name].kubeconfig})
+			if k != w.spare[place] {
+				steps = append(steps, client.Step{Object: &domain.ClusterLabel{Identity: domain.Identity{Parent: k.Key()}, Label: "edge"}})
+			}
 		}
 		require.NoError(t, w.apis[0].Run(t.Context(), steps, nil))
 	}
@@ -125,18 +140,65 @@ func (w *world) costs(sequences int) string {
 // registration is that of a cluster. The first one of a place is watched: what watches ask costs as much as all the rest.
 func (w *world) registration(k domain.ClusterName) *domain.Cluster {
 	c := &domain.Cluster{Identity: domain.Identity{Parent: domain.Join(domain.ClusterProviders.Collection, k.Provider)}, Metadata: domain.Metadata{Name: k.Name}}
-	if slices.Index(w.clusters, k)%clustersEach > 0 {
+	if i := slices.Index(w.clusters, k); i < 0 || i%clustersEach > 0 {
 		c.Spec.Report = "none"
 	}
 	return c
 }
+
+// revoke ends the credential of a cluster. Another one is good from then on, which nobody knows yet.
+func (w *world) revoke(ctx context.Context, k domain.ClusterName) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kubeconfig, err := w.fleet.Revoke(ctx, k.Name)
+	if err == nil {
+		w.creds[k.Name].kubeconfig, w.creds[k.Name].stale = kubeconfig, true
+	}
+	return err
+}
+
+// renew registers a cluster with the credential that is good, in other words than before; the error is that of the answer, or that the words
+// are said to be the same.
+func (w *world) renew(ctx context.Context, api *client.API, k domain.ClusterName, words string) error {
+	w.mu.Lock()
+	good := w.creds[k.Name].kubeconfig
+	w.mu.Unlock()
+	same, _, err := api.PutSame(ctx, w.registration(k), bytes.ReplaceAll(good, []byte("\ncurrent-context:"), []byte("\n# "+words+"\ncurrent-context:")))
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now := w.creds[k.Name]; bytes.Equal(now.kubeconfig, good) {
+		now.stale, now.gone = false, false
+	}
+	if same && words != "" {
+		return errSame
+	}
+	return nil
+}
+
+// register registers clusters again of which something is so.
+func (w *world) register(ctx context.Context, is func(*credential) bool) {
+	for _, k := range append(slices.Clone(w.clusters), w.spare...) {
+		w.mu.Lock()
+		asked := is(w.creds[k.Name])
+		w.mu.Unlock()
+		if asked {
+			harness.Until(ctx, w.t, fmt.Sprintf("%s is registered again", k), func() bool { return w.renew(ctx, w.apis[0], k, "") == nil })
+		}
+	}
+}
+
+var errSame = errors.New("another kubeconfig is said to be the same")
 
 // of are the clusters of a place.
 func (w *world) of(place int) []domain.ClusterName {
 	return w.clusters[place*clustersEach : (place+1)*clustersEach]
 }
 
-// template has n ConfigMaps that say what the group's values say, one that is to be kept, and hooks, Jobs among them.
+// template has n ConfigMaps that say what the group's values say, one that is to be kept, one that cannot be changed, an object of a kind
+// of its own, and hooks, Jobs among them.
 const template = `{{- range $i, $e := until (int .Values.n) }}
 ---
 apiVersion: v1
@@ -150,6 +212,29 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: '{{ .Release.Name }}-{{ .Values.app }}-kept', annotations: {helm.sh/resource-policy: keep}}
 data: {says: '{{ .Values.says }}'}
+{{- end }}
+{{- if eq (.Values.with | default "") "fixed" }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: '{{ .Release.Name }}-{{ .Values.app }}-fixed'}
+immutable: true
+data: {says: '{{ .Values.says }}'}
+{{- end }}
+{{- if eq (.Values.with | default "") "crd" }}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: '{{ .Release.Name }}-{{ .Values.app }}-things.{{ .Release.Name }}.example.com', annotations: {says: '{{ .Values.says }}'}}
+spec:
+  group: '{{ .Release.Name }}.example.com'
+  scope: Namespaced
+  names: {plural: '{{ .Release.Name }}-{{ .Values.app }}-things', singular: thing, kind: Thing, listKind: ThingList}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+---
+apiVersion: '{{ .Release.Name }}.example.com/v1'
+kind: Thing
+metadata: {name: '{{ .Release.Name }}-{{ .Values.app }}-thing', annotations: {says: '{{ .Values.says }}'}}
 {{- end }}
 {{- if .Values.hooks }}
 {{- if .Values.job }}
@@ -183,7 +268,7 @@ data: {says: hook}
 var clusterFaults = map[string][]fleet.Fault{
 	"hang":   {{Hang: true}},
 	"refuse": {{Refuse: true}},
-	"cut":    {{Verb: "apply", Cut: true, Count: 2}, {Verb: "delete", Cut: true, Count: 2}}, // it is done, and nobody is told
+	"cut":    {{Verb: "apply", Cut: true, Count: 2}, {Verb: "create", Cut: true, Count: 2}, {Verb: "delete", Cut: true, Count: 2}}, // it is done, and nobody is told
 	"slow":   {{Latency: fleet.Duration(300 * time.Millisecond), Jitter: fleet.Duration(300 * time.Millisecond)}},
 	"fail":   {{Status: 500, Probability: 0.5}},
 	"limit":  {{Status: 429, RetryAfter: 1, Probability: 0.5}},
@@ -269,6 +354,7 @@ func (w *world) calm(since time.Time) bool {
 func (w *world) heal(ctx context.Context) {
 	w.goes.Wait()
 	require.NoError(w.t, w.fleet.Inject(ctx, fleet.All))
+	w.register(ctx, func(c *credential) bool { return c.stale })
 	for name, p := range w.processes() {
 		require.True(w.t, p.Alive(), "%s has ended by itself:\n%s", name, p.Log())
 	}

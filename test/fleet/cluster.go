@@ -1,10 +1,12 @@
 package fleet
 
 import (
+	"crypto/rand"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +22,8 @@ type cluster struct {
 	history int // how many events a watch can look back, at least
 	faults  faults
 	counts  counts
-	memo    *memo // of the whole fleet
+	memo    *memo        // of the whole fleet
+	token   atomic.Value // the administrator's, a string; one before it is good for nothing
 
 	mu      sync.RWMutex
 	version uint64 // the last resourceVersion that was given
@@ -45,6 +48,7 @@ func newCluster(name string, history int, shared *memo) *cluster {
 		name: name, history: history, memo: shared,
 		objects: map[id]*object{}, custom: map[schema.GroupVersionResource]*kind{}, changed: make(chan struct{}),
 	}
+	c.token.Store(rand.Text())
 	for _, namespace := range []string{"default", "kube-system"} {
 		content := map[string]any{"metadata": map[string]any{"name": namespace}}
 		if _, err := c.create(id{kind: namespaceKind, name: namespace}, content, "fleet"); err != nil {

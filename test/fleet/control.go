@@ -49,6 +49,9 @@ func (f *Fleet) control(mux *http.ServeMux) {
 	handle("GET /control/requests/{cluster}", func(_ *http.Request, cluster string) (any, error) {
 		return f.Requests(cluster)
 	})
+	handle("POST /control/revoke/{cluster}", func(_ *http.Request, cluster string) (any, error) {
+		return f.Revoke(cluster)
+	})
 	handle("GET /control/faults/{cluster}", func(_ *http.Request, cluster string) (any, error) {
 		clusters, err := f.named(cluster)
 		if err != nil {
@@ -108,6 +111,12 @@ func (r *Remote) Held(ctx context.Context, cluster, selector string) (list []Hel
 func (r *Remote) Requests(ctx context.Context, cluster string) (counts map[string]int64, err error) {
 	err = r.do(ctx, http.MethodGet, "requests/"+cluster, nil, &counts)
 	return counts, err
+}
+
+// Revoke ends the credential of a cluster, and gives the kubeconfig with the next one.
+func (r *Remote) Revoke(ctx context.Context, cluster string) (kubeconfig []byte, err error) {
+	err = r.do(ctx, http.MethodPost, "revoke/"+cluster, nil, &kubeconfig)
+	return kubeconfig, err
 }
 
 // Inject puts faults into a cluster, or All, in place of those that are there.

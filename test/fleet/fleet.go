@@ -30,6 +30,7 @@ type Config struct {
 	Listen   string        // address; any free port of the loopback interface
 	History  int           // how many events of a cluster a watch can look back, at least; its part of 100,000
 	Bookmark time.Duration // between two bookmarks of a watch that wants them; a minute
+	Reviews  bool          // clients can ask what they may do, which is everything; who serves agents needs it
 }
 
 func (c Config) withDefaults() Config {
@@ -62,13 +63,12 @@ type Fleet struct {
 	url      string
 	ca       []byte
 	signer   *signer
-	token    string
 	served   sync.WaitGroup
 }
 
 // Start starts a server, which Close ends.
 func Start(config Config) (*Fleet, error) {
-	f := &Fleet{config: config.withDefaults(), clusters: map[string]*cluster{}, token: rand.Text()}
+	f := &Fleet{config: config.withDefaults(), clusters: map[string]*cluster{}}
 	if f.config.Clusters < 1 {
 		return nil, errors.New("start a fleet: it needs at least one cluster")
 	}
@@ -77,6 +77,9 @@ func Start(config Config) (*Fleet, error) {
 		name := Name(i + 1)
 		f.names = append(f.names, name)
 		f.clusters[name] = newCluster(name, f.config.History, shared)
+		if f.config.Reviews {
+			f.clusters[name].custom[reviewKind.address()] = reviewKind
+		}
 	}
 	var listening net.ListenConfig
 	listener, err := listening.Listen(context.Background(), "tcp", f.config.Listen)
@@ -129,7 +132,7 @@ func (f *Fleet) Kubeconfig(name string) []byte {
 	}
 	data, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: f.url + "/clusters/" + name, CertificateAuthorityData: f.ca}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"admin": {Token: f.token}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"admin": {Token: f.clusters[name].token.Load().(string)}},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: "admin"}},
 		CurrentContext: name,
 	})
@@ -137,6 +140,17 @@ func (f *Fleet) Kubeconfig(name string) []byte {
 		panic(err) // all of it can be written
 	}
 	return data
+}
+
+// Revoke ends the administrator's credential of a cluster: what comes with it is answered 401 from now on, and Kubeconfig has another one. A
+// watch that goes on is not ended, as in Kubernetes.
+func (f *Fleet) Revoke(name string) (kubeconfig []byte, err error) {
+	c := f.clusters[name]
+	if c == nil {
+		return nil, fail.New(fail.NotFound, "there is no cluster %q", name)
+	}
+	c.token.Store(rand.Text())
+	return f.Kubeconfig(name), nil
 }
 
 // Objects counts the objects of a cluster, or of All, that the label selector matches; "" matches all, the

@@ -96,6 +96,11 @@ var (
 	crdKind       = builtInKinds[schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}]
 )
 
+// reviewKind is how a client asks what it may do. It is answered, and nothing of it is kept.
+var reviewKind = newKind(kind{
+	GroupVersionKind: schema.GroupVersionKind{Group: "authorization.k8s.io", Version: "v1", Kind: "SelfSubjectAccessReview"}, resource: "selfsubjectaccessreviews",
+})
+
 // customKinds are the kinds that a CustomResourceDefinition, as decoded JSON, makes served.
 func customKinds(crd map[string]any) []*kind {
 	spec := member(crd, "spec")
@@ -129,9 +134,12 @@ func resourceList(kinds []*kind, gv schema.GroupVersion) *metav1.APIResourceList
 		if k.GroupVersion() != gv {
 			continue
 		}
+		verbs := metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}
+		if k == reviewKind {
+			verbs = verbs[:1]
+		}
 		list.APIResources = append(list.APIResources, metav1.APIResource{
-			Name: k.resource, SingularName: strings.ToLower(k.Kind), Namespaced: k.namespaced, Kind: k.Kind,
-			Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"},
+			Name: k.resource, SingularName: strings.ToLower(k.Kind), Namespaced: k.namespaced, Kind: k.Kind, Verbs: verbs,
 		})
 		if k.status {
 			list.APIResources = append(list.APIResources, metav1.APIResource{

@@ -26,11 +26,11 @@ type Fleet struct {
 // fleetTimeout bounds what a Fleet is asked: counting goes over every cluster.
 const fleetTimeout = 30 * time.Second
 
-// StartFleet starts n simulated clusters.
-func StartFleet(t testing.TB, n int) *Fleet {
+// StartFleet starts n simulated clusters, with more arguments.
+func StartFleet(t testing.TB, n int, args ...string) *Fleet {
 	t.Helper()
 	f := &Fleet{dir: t.TempDir()}
-	f.Process = Start(t, "fleet", "{", nil, built.Binary(t, "fleet"), "-clusters", fmt.Sprint(n), "-kubeconfigs", f.dir)
+	f.Process = Start(t, "fleet", "{", nil, built.Binary(t, "fleet"), append([]string{"-clusters", fmt.Sprint(n), "-kubeconfigs", f.dir}, args...)...)
 	var ready fleet.Ready
 	require.NoError(t, json.Unmarshal([]byte(f.Log()), &ready))
 	var err error

@@ -21,6 +21,7 @@ func main() {
 	var config fleet.Config
 	flag.IntVar(&config.Clusters, "clusters", 1, "how many clusters there are")
 	flag.StringVar(&config.Listen, "listen", "", "address to listen on (default any free port of 127.0.0.1)")
+	flag.BoolVar(&config.Reviews, "reviews", false, "serve SelfSubjectAccessReviews, which agents need")
 	kubeconfigs := flag.String("kubeconfigs", "", "directory that gets a file <cluster>.yaml for each cluster")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -1,0 +1,475 @@
+package explore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+	"pgregory.net/rapid"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/universe"
+	"github.com/drover-io/drover/test/fleet"
+	"github.com/drover-io/drover/test/harness"
+	"github.com/drover-io/drover/workflows"
+)
+
+// tenant is that of a sequence which has steps of one. A rule of its makes a Pod in the fourth cluster for each workload that runs. Its agent
+// is as the real one: what it has not surely said it says again.
+type tenant struct {
+	key        domain.Key
+	address    string // of the API with which its agent speaks
+	connection *grpc.ClientConn
+
+	// Guarded by the lane.
+	running   int    // so many workloads run in the tenant's own cluster
+	image     string // of the rule, "" for no rule
+	abandoned bool   // it is to be gone, with what it has in the cluster
+	ended     bool   // it was abandoned once
+	unsure    bool   // of what was said last, the API may know something else
+	inFlight  int
+}
+
+// tenantMoves are what is drawn for a tenant. A word of clusterWords is done to its cluster, in which nothing else is.
+var (
+	tenantMoves = []string{
+		"run", "run", "run run", "run await", "rule", "rule run", "rule await", "norule", "norule rule", "norule await rule", "run end", "rule end", "end",
+		"hang run", "hang run rule heal", "cut run run", "fail rule run", "limit run", "slow norule rule", "refuse run heal", "heal",
+		"revoke run rotate", "revoke rule run", "rotate",
+		"hang abandon heal", "abandon create rule run", "abandon await create run rule", "hang run abandon remove rotate create", "abandon remove", "remove",
+		"create rule run",
+	}
+	clusterWords = []string{"hang", "cut", "fail", "limit", "slow", "refuse", "heal", "revoke", "rotate", "remove"}
+)
+
+// tenantOf are the steps of a move.
+func tenantOf(t *rapid.T) (q sequence) {
+	for _, do := range strings.Fields(rapid.SampledFrom(tenantMoves).Draw(t, "move of the tenant")) {
+		switch {
+		case slices.Contains(clusterWords, do):
+			q = append(q, step{fmt.Sprint("cluster", clustersEach+1), do, ""})
+		case do == "run":
+			q = append(q, step{"tenant", do, with(fmt.Sprintf("n=%d", rapid.IntRange(0, mostWorkloads).Draw(t, "n")), how(t))})
+		case do == "await" || do == "end":
+			q = append(q, step{"tenant", do, ""})
+		default:
+			q = append(q, step{"tenant", do, how(t)})
+		}
+	}
+	return q
+}
+
+const mostWorkloads = 5
+
+func (t *tenant) space() string { return "tenant-" + t.key.Name() }
+
+// document is the tenant as it is described.
+func (t *tenant) document(l *lane) *domain.Tenant {
+	return &domain.Tenant{
+		Metadata: domain.Metadata{Name: t.key.Name()}, Spec: domain.TenantSpec{Cluster: l.w.spare[l.place].String(), Nodes: domain.NodesAll},
+	}
+}
+
+// describe makes the tenant, and its agent's connection.
+func (t *tenant) describe(ctx context.Context, l *lane) error {
+	if _, err := l.api.Create(ctx, t.document(l), nil); err != nil {
+		return err
+	}
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	t.connection = l.w.stack.TenantConnectionAt(t.address, t.key.Name())
+	return nil
+}
+
+// rule is that of all workloads, with an image.
+func (t *tenant) rule(image string) *domain.WorkloadRule {
+	return &domain.WorkloadRule{
+		Identity: domain.Identity{Parent: t.key}, Metadata: domain.Metadata{Name: "side"},
+		Spec: domain.WorkloadRuleSpec{
+			OrchestratorType: domain.Kubernetes, ResourceType: domain.KindPod, DPUSelectionPolicy: domain.AnyNode,
+			WorkloadTerms: []domain.WorkloadTerm{{MatchExpressions: []domain.MatchExpression{{
+				Key: "metadata.resourceNamespace", Operation: domain.OperationIn, Values: []string{"default"},
+			}}}},
+			WorkloadInfoInject: []domain.WorkloadInfoInject{{
+				Key: "metadata.resourceName", AsAnnotation: &domain.WorkloadInfoAsAnnotation{Name: "name"},
+			}},
+			RuleTemplate: []byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"side"},
+				"spec":{"automountServiceAccountToken":false,"containers":[{"name":"c","image":%q}]}}`, image)),
+		},
+	}
+}
+
+// sync is a stream that says of n workloads that they run, and no others.
+func (t *tenant) sync(ctx context.Context, n int) error {
+	all := &universe.WorkloadSync{}
+	for i := range n {
+		all.WorkloadUpdates = append(all.WorkloadUpdates, &universe.WorkloadUpdate{
+			WorkloadMetadata: &universe.WorkloadMetadata{
+				Id: fmt.Sprint("w", i), Orchestrator: universe.OrchestratorType_ORCHESTRATOR_TYPE_KUBERNETES, ResourceType: domain.KindPod,
+				ResourceNamespace: "default", ResourceName: fmt.Sprint("pod-", i),
+			},
+			WorkloadState: &universe.WorkloadState{},
+		})
+	}
+	stream, err := universe.NewWorkloadServiceClient(t.connection).WorkloadStream(harness.ForTenant(ctx, t.key.Name()), grpc.WaitForReady(true))
+	if err != nil {
+		return err
+	}
+	_ = stream.Send(&universe.WorkloadStreamRequest{Message: &universe.WorkloadStreamRequest_WorkloadSync{WorkloadSync: all}}) // its end says what is wrong
+	_, err = stream.CloseAndRecv()
+	return err
+}
+
+// unruled is a deletion of the rule; that it is gone is as good.
+func (t *tenant) unruled(ctx context.Context, l *lane) error {
+	if err := l.api.Delete(ctx, domain.KeyOf(t.rule(""))); err != nil && !fail.Is(err, fail.NotFound) {
+		return err
+	}
+	return nil
+}
+
+// abandon deletes the tenant, as for a cluster that does not come back.
+func (t *tenant) abandon(ctx context.Context, l *lane) error {
+	if err := t.unruled(ctx, l); err != nil {
+		return err
+	}
+	left, err := l.api.Abandon(ctx, t.key)
+	if fail.Is(err, fail.NotFound) {
+		return nil
+	}
+	if len(left) > 0 {
+		l.note("the tenant leaves: %s", strings.Join(left, "; "))
+	}
+	return err
+}
+
+// askTenant does what is asked for in one of the ways.
+func (l *lane) askTenant(ctx context.Context, s step) {
+	t := l.tenant
+	switch s.Do {
+	case "await":
+		ctx, cancel := context.WithTimeout(ctx, awaitTime)
+		defer cancel()
+		l.note("%s: %v", s, harness.LookSeldom(ctx, func() bool { return t.busy(ctx, l) == "" }) == nil)
+		return
+	case "end":
+		ctx, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		l.note("%s: %v", s, l.w.temporal.TerminateWorkflow(ctx, workflows.TenantID(t.key.Name()), "", "by hand"))
+		return
+	}
+	switch {
+	case s.word("twice"):
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { l.sendTenant(ctx, s) })
+		}
+		both.Wait()
+	case s.word("beside"):
+		l.flying.Go(func() { l.sendTenant(ctx, s) })
+		<-time.After(5 * time.Millisecond)
+	case s.duration("lost") > 0:
+		ctx, cancel := context.WithTimeout(ctx, s.duration("lost"))
+		defer cancel()
+		l.sendTenant(ctx, s)
+	default:
+		l.sendTenant(ctx, s)
+	}
+}
+
+// sendTenant asks once, and notes what is so from then on.
+func (l *lane) sendTenant(ctx context.Context, s step) {
+	t := l.tenant
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	l.mu.Lock()
+	l.said++
+	image := fmt.Sprint("nginx:", l.said)
+	alone := t.inFlight == 0
+	t.inFlight++
+	switch s.Do {
+	case "run":
+		t.running = s.number("n")
+	case "rule":
+		t.image = image
+	case "norule":
+		t.image = ""
+	case "abandon":
+		t.image, t.abandoned, t.ended = "", true, true
+	}
+	l.mu.Unlock()
+	var err error
+	switch s.Do {
+	case "run":
+		err = t.sync(ctx, s.number("n"))
+	case "rule":
+		_, err = l.api.Put(ctx, t.rule(image), nil)
+	case "norule":
+		err = t.unruled(ctx, l)
+	case "abandon":
+		err = t.abandon(ctx, l)
+	case "create":
+		_, err = l.api.Create(ctx, t.document(l), nil)
+	}
+	l.note("%s: %v", s, err)
+	code := codeOf(err)
+	if code == 500 || code == 501 || s.Do == "run" && grpcstatus.Code(err) == codes.Internal {
+		l.wrong("%s is answered so: %v", s, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.inFlight--
+	if s.Do == "create" && err == nil {
+		t.abandoned, t.unsure = false, true // it has heard of no workloads yet
+	}
+	t.unsure = t.unsure || err != nil || !alone || t.inFlight > 0
+}
+
+// sayAgain has the API know what is so, where it may not.
+func (t *tenant) sayAgain(ctx context.Context, l *lane) {
+	var err error
+	again := func() bool {
+		l.mu.Lock()
+		running, image, abandoned, ended, unsure := t.running, t.image, t.abandoned, t.ended, t.unsure
+		l.mu.Unlock()
+		if !unsure {
+			return true
+		}
+		_, err = l.api.Get(ctx, domain.Tenants, t.key)
+		switch {
+		case fail.Is(err, fail.NotFound): // nothing is wanted for it then; a create may have been refused
+			if abandoned, err = true, nil; !ended {
+				l.wrong("the tenant was never abandoned, and is not there")
+			}
+		case err != nil:
+			return false
+		case abandoned:
+			err = t.abandon(ctx, l)
+		}
+		if abandoned {
+			l.mu.Lock()
+			t.abandoned, t.ended, t.image = true, true, ""
+			l.mu.Unlock()
+			return err == nil
+		}
+		if image == "" {
+			err = t.unruled(ctx, l)
+		} else {
+			_, err = l.api.Put(ctx, t.rule(image), nil)
+		}
+		if err == nil {
+			err = t.sync(ctx, running)
+		}
+		return err == nil
+	}
+	if harness.LookSeldom(ctx, again) != nil {
+		l.wrong("the tenant's agent cannot say what is so: %v", err)
+	}
+}
+
+// busy says what goes on with the tenant's matches, "" for nothing.
+func (t *tenant) busy(ctx context.Context, l *lane) string {
+	got, err := l.api.TenantStatus(ctx, t.key)
+	switch {
+	case fail.Is(err, fail.NotFound):
+		held, err := t.held(ctx, l)
+		if err != nil {
+			return err.Error()
+		}
+		if len(held) > 0 && !l.givenUp() {
+			return fmt.Sprintf("the tenant is gone, and %d of its objects are there", len(held))
+		}
+		return ""
+	case err != nil:
+		return err.Error()
+	case got.Due > 0:
+		return fmt.Sprintf("%d matches of the tenant are due: %v", got.Due, got.Matches)
+	}
+	return ""
+}
+
+// held are the images of the tenant's Pods in the cluster, by the names of their workloads; a second one of a workload has its own name.
+func (t *tenant) held(ctx context.Context, l *lane) (images map[string]string, err error) {
+	list, err := l.w.fleet.Held(ctx, l.w.spare[l.place].Name, "")
+	if err != nil {
+		return nil, err
+	}
+	images = map[string]string{}
+	for _, o := range list {
+		if o.Kind == "Pod" && o.Namespace == t.space() {
+			name := workloadOf(o)
+			if _, twice := images[name]; twice {
+				name = o.Name
+			}
+			images[name] = imageOf(o)
+		}
+	}
+	return images, nil
+}
+
+// pod is of a Pod what rules say.
+type pod struct {
+	Metadata struct{ Annotations map[string]string }
+	Spec     struct{ Containers []struct{ Image string } }
+}
+
+func podOf(o fleet.Held) (p pod) {
+	_ = json.Unmarshal(o.Object, &p)
+	return p
+}
+
+func imageOf(o fleet.Held) string {
+	if p := podOf(o); len(p.Spec.Containers) == 1 {
+		return p.Spec.Containers[0].Image
+	}
+	return ""
+}
+
+// workloadOf is the name of the workload for which a Pod is.
+func workloadOf(o fleet.Held) string {
+	if name := podOf(o).Metadata.Annotations["name"]; name != "" {
+		return name
+	}
+	return o.Name
+}
+
+// givenUp says whether somebody has deleted the registration of the tenant's cluster with all that is there.
+func (l *lane) givenUp() bool {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	return l.ground.givenUp
+}
+
+// judgeTenant says whether the cluster has for the tenant what is wanted.
+func (l *lane) judgeTenant(ctx context.Context, what string) {
+	t := l.tenant
+	if t == nil {
+		return
+	}
+	got, err := l.api.TenantStatus(ctx, t.key)
+	held, heldErr := t.held(ctx, l)
+	want := map[string]string{}
+	switch {
+	case heldErr != nil:
+		l.wrong("%s: the tenant's cluster: %v", what, heldErr)
+		return
+	case fail.Is(err, fail.NotFound) && t.abandoned:
+		l.note("%s: the tenant is gone, and %v are there", what, held)
+	case err != nil:
+		l.wrong("%s: the status of the tenant: %v", what, err)
+		return
+	case t.abandoned:
+		l.wrong("%s: the tenant was abandoned, and is there", what)
+		return
+	default:
+		l.note("%s: the tenant has %d workloads, matches %v, and %v are there", what, got.Workloads, got.Matches, held)
+		if t.image != "" {
+			for i := range t.running {
+				want[fmt.Sprint("pod-", i)] = t.image
+			}
+		}
+		if got.Workloads != t.running {
+			l.wrong("%s: %d workloads run, and %d are known", what, t.running, got.Workloads)
+		}
+		if applied := got.Matches[domain.ResourceApplied]; applied != len(want) || len(got.Matches) > 1 {
+			l.wrong("%s: %d matches are wanted, and there are %v", what, len(want), got.Matches)
+		}
+	}
+	if !l.givenUp() && !maps.Equal(held, want) {
+		l.wrong("%s: the tenant's cluster has %v, and %v is wanted", what, held, want)
+	}
+}
+
+// unregister deletes the registration of a cluster with what it may have of tenants. A cloud names those of the groups, which stay.
+func (l *lane) unregister(ctx context.Context, s step, k domain.ClusterName) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	spare := k == l.w.spare[l.place]
+	l.mu.Lock()
+	named := l.tenant != nil && !l.tenant.ended // a tenant that was never abandoned is there
+	l.mu.Unlock()
+	left, err := l.api.RemoveCluster(ctx, k.Key(), true)
+	l.note("%s: %v %s", s, err, strings.Join(left, "; "))
+	code := codeOf(err)
+	if code == 500 || code == 501 {
+		l.wrong("%s is answered %d: %v", s, code, err)
+	}
+	if err == nil && (!spare || named) {
+		l.wrong("%s is accepted, and something refers to it", s)
+	}
+	if err == nil || code/100 != 4 {
+		l.w.mu.Lock()
+		l.ground.givenUp, l.w.creds[k.Name].gone = true, true
+		l.w.mu.Unlock()
+	}
+}
+
+// endTenant brings the tenant to nothing.
+func (l *lane) endTenant(ctx context.Context) {
+	t := l.tenant
+	if t == nil {
+		return
+	}
+	k, api := l.w.spare[l.place], l.api
+	comes := func(what string, is func(ctx context.Context) (bool, string)) bool {
+		wait, cancel := context.WithTimeout(ctx, quietTime)
+		defer cancel()
+		said := ""
+		err := harness.LookSeldom(wait, func() (ok bool) {
+			ok, said = is(wait)
+			return ok
+		})
+		if err != nil {
+			l.wrong("%s: waits for ever: %s", what, said)
+		}
+		return err == nil
+	}
+	if l.givenUp() && !comes("the tenant's cluster is registered again", func(ctx context.Context) (bool, string) {
+		err := l.w.renew(ctx, api, k, "")
+		return err == nil, fmt.Sprint(err)
+	}) {
+		return
+	}
+	if !t.abandoned {
+		if err := t.unruled(ctx, l); err != nil {
+			l.wrong("the tenant's rule cannot be deleted: %v", err)
+			return
+		}
+		if !comes("the matches of the tenant go", func(ctx context.Context) (bool, string) {
+			got, err := api.TenantStatus(ctx, t.key)
+			return err == nil && len(got.Matches) == 0, fmt.Sprintf("%+v %v", got, err)
+		}) {
+			return
+		}
+		if err := api.Delete(ctx, t.key); err != nil {
+			l.wrong("the tenant has no matches and cannot be deleted: %v", err)
+			return
+		}
+	}
+	if !l.givenUp() {
+		comes("nothing of the tenant is left", func(ctx context.Context) (bool, string) {
+			list, err := l.w.fleet.Held(ctx, k.Name, "")
+			list = slices.DeleteFunc(list, func(o fleet.Held) bool {
+				return o.Namespace != t.space() && (o.Kind != "Namespace" || o.Name != t.space())
+			})
+			return err == nil && len(list) == 0, fmt.Sprintf("%d objects, %v", len(list), err)
+		})
+	}
+	if t.ended && comes("another tenant of the name", func(ctx context.Context) (bool, string) {
+		_, err := api.Create(ctx, t.document(l), nil)
+		return err == nil, fmt.Sprint(err)
+	}) {
+		if err := api.Delete(ctx, t.key); err != nil {
+			l.wrong("the other tenant of the name cannot be deleted: %v", err)
+		}
+	}
+}
