@@ -26,10 +26,11 @@ import (
 	"github.com/drover-io/drover/test/harness"
 )
 
-// agency is a tenant whose cluster has agents. They speak with an API of their own, so that it can be away.
+// agency is a tenant whose cluster has agents.
 type agency struct {
 	*tenancy
-	api    *harness.Replica
+	at     string               // the tenant's cluster
+	api    *harness.Replica     // with which they speak, so that it can be away; nil for the stack's
 	kube   kubernetes.Interface // the tenant's cluster
 	crs    dynamic.ResourceInterface
 	spaces [2]string // whose Pods may be told of; the first one is the agents', and the WorkloadRules are there
@@ -37,12 +38,22 @@ type agency struct {
 	traces *harness.Collector
 }
 
+// newAgency is one whose agents have an API of their own.
 func newAgency(ctx context.Context, t *testing.T) *agency {
 	t.Helper()
 	s := harness.SharedStack(t)
-	e := &agency{tenancy: newTenancy(ctx, t, s, domain.ReportNone), folder: t.TempDir(), traces: harness.NewCollector(t)}
+	e := newAgencyIn(ctx, t, s, harness.ClusterNames[1])
+	e.traces, e.api = harness.NewCollector(t), s.AddAPI(t)
+	e.certify()
+	return e
+}
+
+// newAgencyIn is one whose cluster is one of the shared ones. Each of them has one definition of WorkloadRules.
+func newAgencyIn(ctx context.Context, t *testing.T, s *harness.Stack, cluster string) *agency {
+	t.Helper()
+	e := &agency{tenancy: newTenancy(ctx, t, s, domain.ReportNone), at: cluster, folder: t.TempDir()}
 	e.deleteRule(ctx)
-	at := harness.NewCluster(t, harness.ClusterNames[1])
+	at := harness.NewCluster(t, cluster)
 	e.kube = at.Client(t)
 	for i := range e.spaces {
 		e.spaces[i] = kubetest.Name("tenant")
@@ -63,8 +74,6 @@ func newAgency(ctx context.Context, t *testing.T) *agency {
 		}
 	})
 	e.configure(ctx, e.spaces[0])
-	e.api = s.AddAPI(t)
-	e.certify()
 	return e
 }
 
@@ -74,20 +83,30 @@ func (e *agency) certify() {
 	e.api.Kill()
 	fresh := e.TempDir()
 	require.NoError(e, tenantcert.Make(fresh))
-	require.NoError(e, tenantcert.Tenant(fresh, e.tenant.Name))
+	e.takeCertificates(fresh)
+	e.api.Start(e, "DROVER_TENANT_TLS_CERT="+filepath.Join(fresh, "server.crt"), "DROVER_TENANT_TLS_KEY="+filepath.Join(fresh, "server.key"),
+		"DROVER_TENANT_TLS_CA="+filepath.Join(fresh, "ca.crt"), "DROVER_OTLP_ENDPOINT="+e.traces.URL, "OTEL_BSP_SCHEDULE_DELAY=100")
+}
+
+// takeCertificates gives the agents certificates of the CA in a folder.
+func (e *agency) takeCertificates(of string) {
+	e.Helper()
+	require.NoError(e, tenantcert.Tenant(of, e.tenant.Name))
 	for from, to := range map[string]string{"ca.crt": "ca.crt", e.tenant.Name + ".crt": "tls.crt", e.tenant.Name + ".key": "tls.key"} {
-		data, err := os.ReadFile(filepath.Join(fresh, from))
+		data, err := os.ReadFile(filepath.Join(of, from))
 		require.NoError(e, err)
 		require.NoError(e, os.WriteFile(filepath.Join(e.folder, to), data, 0o600))
 	}
-	e.api.Start(e, "DROVER_TENANT_TLS_CERT="+filepath.Join(fresh, "server.crt"), "DROVER_TENANT_TLS_KEY="+filepath.Join(fresh, "server.key"),
-		"DROVER_TENANT_TLS_CA="+filepath.Join(fresh, "ca.crt"), "DROVER_OTLP_ENDPOINT="+e.traces.URL, "OTEL_BSP_SCHEDULE_DELAY=100")
 }
 
 // agent starts one that has a certificate.
 func (e *agency) agent() *harness.TenantAgent {
 	e.Helper()
-	return e.agentWith("--client-cert", filepath.Join(e.folder, "tls.crt"), "--client-key", filepath.Join(e.folder, "tls.key"))
+	return e.agentWith(e.byCertificate()...)
+}
+
+func (e *agency) byCertificate() []string {
+	return []string{"--client-cert", filepath.Join(e.folder, "tls.crt"), "--client-key", filepath.Join(e.folder, "tls.key")}
 }
 
 // agentByToken starts one that has a bearer token.
@@ -103,10 +122,16 @@ func (e *agency) agentByToken(ctx context.Context) *harness.TenantAgent {
 
 func (e *agency) agentWith(credentials ...string) *harness.TenantAgent {
 	e.Helper()
-	return harness.StartTenantAgent(e, harness.ClusterNames[1], append([]string{
-		"--tenant", e.tenant.Name, "--agent-namespace", e.spaces[0], "--server", e.api.Tenants, "--server-name", tenantcert.ServerName,
-		"--server-ca", filepath.Join(e.folder, "ca.crt"), "--otlp-endpoint", e.traces.URL,
-	}, credentials...)...)
+	return e.agentOf("drover", e.api.Tenants, append(credentials, "--otlp-endpoint", e.traces.URL)...)
+}
+
+// agentOf starts a program of build/bin as one that speaks with an API.
+func (e *agency) agentOf(program, server string, args ...string) *harness.TenantAgent {
+	e.Helper()
+	return harness.StartTenantAgent(e, program, e.at, append([]string{
+		"--tenant", e.tenant.Name, "--agent-namespace", e.spaces[0], "--server", server, "--server-name", tenantcert.ServerName,
+		"--server-ca", filepath.Join(e.folder, "ca.crt"),
+	}, args...)...)
 }
 
 // traced waits until the agent has told what runs, and of a rule that it has carried over, to which what the API did is linked.

@@ -19,11 +19,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	enumspb "go.temporal.io/api/enums/v1"
 	temporalclient "go.temporal.io/sdk/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/drover-io/drover/deploy/crd"
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/version"
 	"github.com/drover-io/drover/test/harness"
@@ -62,7 +66,7 @@ func TestUpgrade(t *testing.T) {
 	u := &upgrade{t, s, s.TemporalClient()}
 	var begun []upgrading
 	for _, begin := range []func(context.Context) upgrading{
-		u.instantiates, u.updates, u.rollsBack, u.migrates, u.terminates, u.isStopped, u.keeps, u.runsHook, u.waitsForApp, u.networks, u.cloud, u.tables, u.matches,
+		u.instantiates, u.updates, u.rollsBack, u.migrates, u.terminates, u.isStopped, u.keeps, u.runsHook, u.waitsForApp, u.networks, u.cloud, u.tables, u.matches, u.agents, u.tenantAgents,
 	} {
 		at := time.Now()
 		begun = append(begun, begin(ctx))
@@ -96,6 +100,7 @@ func TestUpgrade(t *testing.T) {
 		})
 	}
 	t.Run("an older worker comes back", func(t *testing.T) { u.olderWorker(within(t), t) })
+	t.Run("an older worker is made to take over", func(t *testing.T) { u.forced(within(t), t) })
 	t.Run("what a newer build has written", func(t *testing.T) { u.newerDocuments(within(t), t, api) })
 }
 
@@ -130,11 +135,17 @@ func (u *upgrade) present(ctx context.Context, t *testing.T) string {
 // doneBy checks that the last one to do something in a workflow was the present build.
 func (u *upgrade) doneBy(ctx context.Context, t *testing.T, id string) {
 	t.Helper()
+	require.Equal(t, u.present(ctx, t), u.lastOf(ctx, t, id), id)
+}
+
+// lastOf is the build that was the last one to do something in a workflow.
+func (u *upgrade) lastOf(ctx context.Context, t *testing.T, id string) string {
+	t.Helper()
 	d, err := u.temporal.DescribeWorkflowExecution(ctx, id, "")
 	require.NoError(t, err, id)
 	info := d.GetWorkflowExecutionInfo().GetVersioningInfo()
 	require.Equal(t, enumspb.VERSIONING_BEHAVIOR_AUTO_UPGRADE, info.GetBehavior(), id)
-	require.Equal(t, u.present(ctx, t), info.GetDeploymentVersion().GetBuildId(), id)
+	return info.GetDeploymentVersion().GetBuildId()
 }
 
 // isHeld waits until so many resources wait for a cluster.
@@ -415,6 +426,132 @@ func (u *upgrade) matches(ctx context.Context) upgrading {
 		e.settled(ctx, 0)
 		again.end()
 	}, []string{id}}
+}
+
+// agents report on a cluster that nobody else has: first one of the present code to the release, then one of the release to both.
+func (u *upgrade) agents(ctx context.Context) upgrading {
+	f := harness.StartFleet(u.T, 1, "-reviews")
+	name := f.Names[0]
+	kubeconfig := f.Kubeconfig(u.T, name)
+	cluster := kubetest.Dynamic(u.T, kubeconfig)
+	of := kubetest.Define(u.T, cluster, crd.ResourceBundleStates().Manifest)
+	d := u.s.On(ctx, []domain.ClusterName{u.s.RegisterAs(ctx, name, kubeconfig, domain.ReportAgent)},
+		client.App{Name: "site", Chart: harness.Chart(u.T, "site", harness.ConfigMaps("site", 4))})
+	do(ctx, u.T, d, "approve", "instantiate")
+	u.s.Await(ctx, d, "Instantiated")
+	present := func(ctx context.Context, t *testing.T, n int) {
+		t.Helper()
+		reports(ctx, t, u.s, d, "type=cluster", func(r *reportedStatus) bool { return r.Counts["Present"] == n && r.Counts["NotPresent"] == 4-n })
+	}
+	lose := func(ctx context.Context, i int) {
+		u.Helper()
+		configMaps := cluster.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
+		require.NoError(u, configMaps.Delete(ctx, fmt.Sprintf("%s-site-%03d", d.Release, i), metav1.DeleteOptions{}))
+	}
+	newer := harness.StartAgent(u.T, "drover", name, kubeconfig)
+	present(ctx, u.T, 4)
+	lose(ctx, 0)
+	present(ctx, u.T, 3)
+	require.NoError(u, newer.Stop(ctx))
+	older := harness.StartAgent(u.T, released, name, kubeconfig)
+	lose(ctx, 1)
+	present(ctx, u.T, 2)
+	return upgrading{"the agent of a cluster", func(ctx context.Context) { lose(ctx, 2) }, func(ctx context.Context, t *testing.T) {
+		present(ctx, t, 1)
+		require.NoError(t, older.Stop(ctx))
+		harness.StartAgent(t, "drover", name, kubeconfig)
+		lose(ctx, 3)
+		present(ctx, t, 0)
+		do(ctx, t, d, "terminate")
+		u.s.Await(ctx, d, "Terminated")
+		left, err := cluster.Resource(of).List(ctx, metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Empty(t, left.Items, "its reports are gone")
+	}, nil}
+}
+
+// tenantAgents tell what runs in a tenant's cluster, and carry its rules: first one of the present code to the release, then one of the
+// release to both. The API that it speaks with is replaced.
+func (u *upgrade) tenantAgents(ctx context.Context) upgrading {
+	e := newAgencyIn(ctx, u.T, u.s, harness.ClusterNames[0])
+	e.takeCertificates(u.s.Certificates())
+	space := e.spaces[0]
+	agent := func(program string) *harness.TenantAgent {
+		return e.agentOf(program, u.s.TenantAddress(), e.byCertificate()...)
+	}
+	e.start(ctx, space, "a")
+	newer := agent("drover")
+	e.write(ctx, "web", "nginx:1")
+	e.stands(ctx, "nginx:1", "a")
+	e.says(ctx, "web", "Synced")
+	require.NoError(u, newer.Stop(ctx))
+	older := agent(released)
+	e.start(ctx, space, "b")
+	e.write(ctx, "web", "nginx:2")
+	e.stands(ctx, "nginx:2", "a", "b")
+	return upgrading{"the agent of a tenant", func(ctx context.Context) {
+		e.start(ctx, space, "c")
+		e.stop(ctx, space, "a")
+	}, func(ctx context.Context, t *testing.T) {
+		e.stands(ctx, "nginx:2", "b", "c")
+		e.write(ctx, "web", "nginx:3")
+		e.stands(ctx, "nginx:3", "b", "c")
+		e.says(ctx, "web", "Synced")
+		require.NoError(t, older.Stop(ctx))
+		newer := agent("drover")
+		e.stop(ctx, space, "b")
+		e.write(ctx, "web", "nginx:4")
+		e.stands(ctx, "nginx:4", "c")
+		e.takeAway(ctx, "web")
+		e.gone(ctx, "web")
+		e.stands(ctx, "")
+		require.NoError(t, newer.Stop(ctx))
+	}, nil}
+}
+
+// forced starts a worker of the release with force while one of the present code is there, as where a manifest has it still. It does the
+// work as long as the present one does not look, which is frozen meanwhile, and then the present one takes it back. What was begun on either ends.
+func (u *upgrade) forced(ctx context.Context, t *testing.T) {
+	now := u.present(ctx, t)
+	clusters := twoClusters(t)
+	begin := func() (*client.Deployment, string) {
+		d := u.s.Deployment(ctx, clusters, twoApps(t)...)
+		do(ctx, t, d, "approve", "instantiate")
+		got := waitFor(ctx, t, d, func(g *status.Document) bool { return retrying(g) == 5 && g.Deployed["Applied"] == 5 })
+		return d, workflows.OperationID(scope(d, got.States.ContextID(), "instantiate"))
+	}
+	clusters[1].Down()
+	before, runs := begin()
+	u.doneBy(ctx, t, runs)
+	thaw := u.s.Worker.Freeze(t)
+	u.s.Use(released)
+	older := u.s.AddWorker("DROVER_WORKER_VERSIONING=force")
+	u.s.Use("drover")
+	forced := u.present(ctx, t)
+	require.NotEqual(t, now, forced, "it has taken over")
+
+	whole := u.s.Deployment(ctx, clusters[:1], twoApps(t)...)
+	do(ctx, t, whole, "approve", "instantiate")
+	contextID := u.s.Await(ctx, whole, "Instantiated").States.ContextID()
+	require.Equal(t, forced, u.lastOf(ctx, t, workflows.OperationID(scope(whole, contextID, "instantiate"))))
+	during, runsToo := begin()
+	require.Equal(t, forced, u.lastOf(ctx, t, runsToo))
+
+	thaw()
+	harness.Until(ctx, t, "the present build has the work again", func() bool { return u.present(ctx, t) == now })
+	clusters[1].Up(t)
+	for d, id := range map[*client.Deployment]string{before: runs, during: runsToo} {
+		got := u.s.Await(ctx, d, "Instantiated")
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 10}, got.Deployed)
+		holds(t, clusters, got, 5)
+		u.doneBy(ctx, t, id)
+	}
+	for _, d := range []*client.Deployment{before, during, whole} {
+		do(ctx, t, d, "terminate")
+		holds(t, clusters, u.s.Await(ctx, d, "Terminated"), 0)
+	}
+	require.True(t, older.Alive())
+	require.NoError(t, older.Stop(ctx))
 }
 
 // olderWorker starts one of the release beside those of the present code: it gets no work, since histories may be beyond it.

@@ -56,7 +56,7 @@ func (e *agency) start(ctx context.Context, tenant string) {
 		ObjectMeta: metav1.ObjectMeta{Name: "drover-tenant-agent"}, Data: map[string]string{"config": "namespaces: [default]"},
 	}, metav1.CreateOptions{})
 	require.NoError(e, err)
-	e.agent = harness.StartTenantAgent(e, e.own.Name, "--tenant", tenant, "--agent-namespace", space, "--rules=false",
+	e.agent = harness.StartTenantAgent(e, "drover", e.own.Name, "--tenant", tenant, "--agent-namespace", space, "--rules=false",
 		"--server", e.stack.TenantAddress(), "--server-name", tenantcert.ServerName, "--server-ca", filepath.Join(folder, "ca.crt"),
 		"--client-cert", filepath.Join(folder, tenant+".crt"), "--client-key", filepath.Join(folder, tenant+".key"))
 	e.until(ctx, calm, "the agent has not told of all", func() bool { return e.agent.Metric(ctx, e, "connected") == 1 })

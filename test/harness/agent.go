@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,14 +68,24 @@ func (c *Cluster) Reports(t testing.TB) map[string]unstructured.Unstructured {
 // StartAgent starts the cluster's agent, past the proxy, with more arguments.
 func (c *Cluster) StartAgent(t testing.TB, args ...string) *Process {
 	t.Helper()
-	_, err := c.Client(t).CoreV1().Namespaces().Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}}, metav1.CreateOptions{})
+	return StartAgent(t, "drover", c.Name, Kubeconfig(t, c.Name), args...)
+}
+
+// StartAgent starts a program of build/bin as the agent of a cluster. It dies with the test.
+func StartAgent(t testing.TB, program, cluster string, kubeconfig []byte, args ...string) *Process {
+	t.Helper()
+	namespace := &unstructured.Unstructured{}
+	namespace.SetAPIVersion("v1")
+	namespace.SetKind("Namespace")
+	namespace.SetName(agentNamespace)
+	_, err := kubetest.Dynamic(t, kubeconfig).Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
+		Create(t.Context(), namespace, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(kubeconfig, Kubeconfig(t, c.Name), 0o600))
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, kubeconfig, 0o600))
 	// An agent has nobody to tell on its standard output that it is there.
-	return Start(t, "agent of "+c.Name, "ready", nil, "/bin/sh",
-		append([]string{"-c", `echo ready; exec "$0" "$@"`, built.Binary(t, "drover"), "monitor", "--kubeconfig", kubeconfig, "--namespace", agentNamespace, "--metrics-listen", freeport.Address()}, args...)...)
+	return Start(t, "agent of "+cluster, "ready", nil, "/bin/sh",
+		append([]string{"-c", `echo ready; exec "$0" "$@"`, built.Binary(t, program), "monitor", "--kubeconfig", file, "--namespace", agentNamespace, "--metrics-listen", freeport.Address()}, args...)...)
 }

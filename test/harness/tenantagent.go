@@ -18,13 +18,13 @@ type TenantAgent struct {
 	url string // of health and metrics
 }
 
-// StartTenantAgent starts one in a shared cluster, past all proxies. It dies with the test.
-func StartTenantAgent(t testing.TB, cluster string, args ...string) *TenantAgent {
+// StartTenantAgent starts a program of build/bin as one in a shared cluster, past all proxies. It dies with the test.
+func StartTenantAgent(t testing.TB, program, cluster string, args ...string) *TenantAgent {
 	t.Helper()
 	kubeconfig, listen := filepath.Join(t.TempDir(), "kubeconfig"), freeport.Address()
 	require.NoError(t, os.WriteFile(kubeconfig, Kubeconfig(t, cluster), 0o600))
 	return &TenantAgent{
-		Process: Start(t, "agent of a tenant", "ready", nil, built.Binary(t, "drover"),
+		Process: Start(t, "agent of a tenant", "ready", nil, built.Binary(t, program),
 			append([]string{"tenant-agent", "--kubeconfig", kubeconfig, "--metrics-listen", listen}, args...)...),
 		url: "http://" + listen,
 	}
