@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"crypto/rand"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,12 +42,12 @@ type event struct {
 	before  *object // nil when it was added
 }
 
-func newCluster(name string, history int, shared *memo) *cluster {
+func newCluster(name, token string, history int, shared *memo) *cluster {
 	c := &cluster{
 		name: name, history: history, memo: shared,
 		objects: map[id]*object{}, custom: map[schema.GroupVersionResource]*kind{}, changed: make(chan struct{}),
 	}
-	c.token.Store(rand.Text())
+	c.token.Store(token)
 	for _, namespace := range []string{"default", "kube-system"} {
 		content := map[string]any{"metadata": map[string]any{"name": namespace}}
 		if _, err := c.create(id{kind: namespaceKind, name: namespace}, content, "fleet"); err != nil {

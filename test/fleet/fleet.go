@@ -72,11 +72,11 @@ func Start(config Config) (*Fleet, error) {
 	if f.config.Clusters < 1 {
 		return nil, errors.New("start a fleet: it needs at least one cluster")
 	}
-	shared := newMemo(f.config.Clusters > 1)
+	shared, token := newMemo(f.config.Clusters > 1), rand.Text()
 	for i := range f.config.Clusters {
 		name := Name(i + 1)
 		f.names = append(f.names, name)
-		f.clusters[name] = newCluster(name, f.config.History, shared)
+		f.clusters[name] = newCluster(name, token, f.config.History, shared)
 		if f.config.Reviews {
 			f.clusters[name].custom[reviewKind.address()] = reviewKind
 		}
