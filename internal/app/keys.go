@@ -109,18 +109,29 @@ func (k *keyring) rotate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	others := 0
-	for id, n := range used {
-		if id != now {
+	ids, others := k.ring().IDs(), 0
+	var missing []string
+	for _, id := range slices.Sorted(maps.Keys(used)) {
+		switch n := used[id]; {
+		case id == now:
+		case id != "" && !slices.Contains(ids, id):
+			missing = append(missing, fmt.Sprintf("%q", id))
+			fmt.Fprintf(k.out, "key %s: missing; %d sealed with it cannot be opened\n", id, n)
+			others += n
+		default:
 			fmt.Fprintf(k.out, "key %s: still seals %d\n", id, n)
 			others += n
 		}
 	}
+	damaged = slices.DeleteFunc(damaged, func(err error) bool { return errors.Is(err, secret.ErrNoKey) }) // which is whole, and said by its key
 	for _, err := range damaged {
 		fmt.Fprintf(k.out, "damaged, and left as it is: %v\n", err)
 	}
 	if len(damaged) > 0 {
 		return fail.New(fail.Precondition, "%d of those that are sealed with other keys than %q cannot be opened; the others are done", len(damaged), now)
+	}
+	if len(missing) > 0 {
+		return fail.New(fail.Precondition, "what is sealed with %s cannot be opened without it, and nothing of it is damaged: have it in the file of keys, and run this again; the others are done", strings.Join(missing, ", "))
 	}
 	if others > 0 {
 		return fail.New(fail.Precondition, "%d are sealed with other keys than %q: a process seals with them still, whose keys are others; have all know the same, and run this again", others, now)

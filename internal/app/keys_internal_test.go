@@ -213,3 +213,32 @@ func TestKeysAreDropped(t *testing.T) {
 	_, err = s.List(ctx, domain.Projects, "")
 	require.NoError(t, err)
 }
+
+// TestRotateWithoutAKey: what is sealed with a key that the file does not have is not called damaged, and is one line for all of it.
+func TestRotateWithoutAKey(t *testing.T) {
+	ctx, path, c := t.Context(), filepath.Join(t.TempDir(), "keys"), storetest.Config(t)
+	require.NoError(t, os.WriteFile(path, []byte(keyLines("old")), 0o600))
+	var err error
+	c.Keys, err = secret.ReadFile(path)
+	require.NoError(t, err)
+	s := storetest.Open(t, c)
+	require.NoError(t, s.EnsureLayout(ctx))
+	for _, name := range []string{"a", "b"} {
+		require.NoError(t, s.Create(ctx, &domain.Project{Metadata: domain.Metadata{Name: name}}))
+	}
+	rotate := func(ids ...string) (string, error) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(path, []byte(keyLines(ids...)), 0o600))
+		var out bytes.Buffer
+		err := Keys(ctx, &config.Config{MongoURI: c.URI, Database: c.Database, SecretKeysFile: path}, slog.New(slog.DiscardHandler), "rotate", "", &out)
+		return out.String(), err
+	}
+	said, err := rotate("new")
+	require.True(t, fail.Is(err, fail.Precondition), "%v", err)
+	require.ErrorContains(t, err, `what is sealed with "old" cannot be opened without it, and nothing of it is damaged`)
+	require.Regexp(t, `(?m)^key old: missing; [2-9] sealed with it cannot be opened$`, said)
+	require.NotContains(t, said, "damaged")
+	said, err = rotate("new", "old")
+	require.NoError(t, err, said)
+	require.Contains(t, said, "key new seals everything")
+}
