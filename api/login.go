@@ -118,10 +118,11 @@ func (e *edge) beginLogin(c echo.Context) error {
 // audit has it before it is answered, and what is refused too.
 func (e *edge) endLogin(c echo.Context) error {
 	r := c.Request()
-	c.SetCookie(e.login.cookie(loginCookie, "", 0, http.SameSiteLaxMode)) // it is good for one answer, whatever that is
 	var login *authn.Login
+	over := true // the login that was begun is good for one answer, whatever that is
 	ctx := authn.Prover(func(ctx context.Context, _ *authn.Shown) (_ *authn.Proof, err error) {
 		if login, err = e.login.Logins.Answer(ctx, e.login.shown(r, loginCookie), r.URL.Query()); err != nil {
+			over = !errors.Is(err, authn.ErrOther) // as where two tabs have begun one: the one that was begun last can be completed
 			return nil, err
 		}
 		return login.Proof, nil
@@ -132,6 +133,9 @@ func (e *edge) endLogin(c echo.Context) error {
 	}
 	c.Set(contextPassed, true)
 	err := e.door.Pass(ctx, asked, func(ctx context.Context, _ door.Service) error { return e.login.Logins.Keep(ctx, login) })
+	if over {
+		c.SetCookie(e.login.cookie(loginCookie, "", 0, http.SameSiteLaxMode))
+	}
 	if err != nil {
 		return err
 	}

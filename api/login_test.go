@@ -37,6 +37,9 @@ func (p *people) Begin(_ context.Context, issuer, to string) (address, sealed st
 }
 
 func (p *people) Answer(_ context.Context, sealed string, said url.Values) (*authn.Login, error) {
+	if said.Get("state") == "others" {
+		return nil, fail.Wrap(authn.ErrOther, fail.Unauthorized, "another one was begun")
+	}
 	if sealed != "sealed" || said.Get("state") != "good" {
 		return nil, fail.New(fail.Unauthorized, "this login cannot be completed: <script>%s", said.Get("state"))
 	}
@@ -199,6 +202,9 @@ func TestLoginsThatFail(t *testing.T) {
 		}
 	}
 	require.Empty(t, *passed, "nobody is")
+	others := browse(t, w, "GET", "/login/callback?state=others", nil, sealed)
+	require.Equal(t, http.StatusUnauthorized, others.StatusCode)
+	require.Empty(t, others.Cookies(), "the login that another tab has begun goes on")
 	answer := browse(t, w, "GET", "/login?issuer=https://evil.example", nil)
 	require.Equal(t, http.StatusNotFound, answer.StatusCode)
 	require.Empty(t, answer.Header.Get("Location"))

@@ -3,6 +3,7 @@ package authn
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"time"
 
 	"github.com/drover-io/drover/internal/fail"
@@ -52,6 +53,9 @@ func SessionID(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
+
+// ErrOther is the cause where an answer is to another login than the one that the browser has begun last. That one goes on.
+var ErrOther = errors.New("the answer is to another login")
 
 // Ended is the error of a session that is over.
 func Ended() error { return fail.New(fail.Unauthorized, "the session has ended: log in again") }

@@ -199,7 +199,7 @@ func (s *Sessions) pending(sealed string, said url.Values) (*pending, error) {
 		return nil, lost("it was not begun here")
 	}
 	if subtle.ConstantTimeCompare([]byte(said.Get("state")), []byte(login.State)) == 0 {
-		return nil, lost("another one was begun in this browser")
+		return nil, fail.Wrap(authn.ErrOther, fail.Unauthorized, "this login cannot be completed: another one was begun in this browser; complete that one, or log in again")
 	}
 	if !s.Now().Before(login.Until) {
 		return nil, lost("it was begun too long ago")
