@@ -194,7 +194,7 @@ func (s *session) answerOf(ctx context.Context, p *provider, offer *authn.Offer,
 	} else {
 		given, nonce, err = s.byBrowser(ctx, p, offer.Command.RedirectURL, !f.noBrowser)
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	if fail.Is(err, fail.Unauthorized) { // by the issuer, not by the API

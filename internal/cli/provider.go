@@ -73,14 +73,14 @@ func (s *session) provider(ctx context.Context, issuer, clientID, ca string) (*p
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fail.Wrap(err, fail.Unavailable, "the issuer %s does not answer as one", issuer)
+		return nil, fail.New(fail.Unavailable, "the issuer %s does not answer as one: %s", issuer, printable(root(err).Error()))
 	}
 	var says struct {
 		Scopes []string `json:"scopes_supported"`
 		Revoke string   `json:"revocation_endpoint"`
 	}
 	if err := p.of.Claims(&says); err != nil {
-		return nil, fail.Wrap(err, fail.Unavailable, "what the issuer %s says of itself cannot be read", issuer)
+		return nil, fail.New(fail.Unavailable, "what the issuer %s says of itself cannot be read: %s", issuer, printable(root(err).Error()))
 	}
 	p.Config, p.scopes = &oauth2.Config{ClientID: clientID, Endpoint: p.of.Endpoint()}, says.Scopes
 	p.Endpoint.AuthStyle = oauth2.AuthStyleInParams
@@ -133,7 +133,7 @@ func (p *provider) idToken(ctx context.Context, given *oauth2.Token, nonce strin
 	}
 	token, err := p.of.Verifier(&oidc.Config{ClientID: p.ClientID}).Verify(p.in(ctx), text)
 	if err != nil {
-		return "", fail.Wrap(err, fail.Forbidden, "the ID token of the issuer is not good: %s", err)
+		return "", fail.New(fail.Forbidden, "the ID token of the issuer is not good: %s", err)
 	}
 	if nonce != "" && subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(nonce)) == 0 {
 		return "", fail.New(fail.Forbidden, "the ID token is of another login")
@@ -153,7 +153,7 @@ func (s *session) byBrowser(ctx context.Context, p *provider, redirect string, o
 	}
 	l, err := connections.Listen(ctx, net.JoinHostPort(host, or(u.Port(), "0")), "the browser")
 	if err != nil {
-		return nil, "", fail.Wrap(err, fail.Unavailable, "this machine cannot wait for the browser: %s", err)
+		return nil, "", fail.New(fail.Unavailable, "this machine cannot wait for the browser: %s", err)
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	u.Host = net.JoinHostPort(u.Hostname(), port)
@@ -260,6 +260,9 @@ func (s *session) byDevice(ctx context.Context, p *provider) (*oauth2.Token, err
 	}
 	fmt.Fprintf(s.Err, "To log in, open this in a browser on any machine, and enter the code:\n\n  %s\n  %s\n\n", code.VerificationURI, code.UserCode)
 	given, err := p.DeviceAccessToken(p.in(ctx), code)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // of the code, and not of this login
+		return nil, fail.New(fail.Timeout, "nobody has entered the code before it expired: log in again")
+	}
 	return given, refusedBy(err)
 }
 
@@ -272,7 +275,7 @@ func refusedBy(err error) error {
 	case errors.As(err, &answered) && answered.Response != nil && answered.Response.StatusCode < http.StatusInternalServerError:
 		return fail.New(fail.Unauthorized, "the issuer has refused: %s", printable(strings.TrimSpace(or(answered.ErrorCode, answered.Response.Status)+" "+answered.ErrorDescription)))
 	default:
-		return fail.Wrap(err, fail.Unavailable, "the issuer does not answer")
+		return fail.New(fail.Unavailable, "the issuer does not answer: %s", printable(root(err).Error()))
 	}
 }
 

@@ -154,6 +154,14 @@ func TestLoginWithADevice(t *testing.T) {
 	require.Equal(t, "idp:"+idptest.Name+"\n", w.done("auth", "whoami", "-o", "jsonpath={.name}"))
 }
 
+// TestADeviceThatNobodyUses: a code that expires is said to have.
+func TestADeviceThatNobodyUses(t *testing.T) {
+	w, _ := withProvider(t, "-code", "2s")
+	r := w.run("login", w.url, "--device")
+	require.Equal(t, 6, r.code, r.err)
+	require.Contains(t, r.err, "nobody has entered the code before it expired")
+}
+
 // TestTokensAreReplaced when they are about to expire, by one of all commands that run, as long as the provider lets it.
 func TestTokensAreReplaced(t *testing.T) {
 	w, idp := withProvider(t, "-lasts", "31s") // it is replaced when it is good for less than 30 s
@@ -196,7 +204,7 @@ func TestProvidersThatDoNotAnswer(t *testing.T) {
 	require.Equal(t, "idp:"+idptest.Name+"\n", w.done("auth", "whoami", "-o", "jsonpath={.name}"))
 	r := w.run("login", w.url)
 	require.Equal(t, 5, r.code, r.err)
-	require.Contains(t, r.err, idp.Issuer)
+	require.Contains(t, r.err, "the issuer "+idp.Issuer+" does not answer as one: connection refused\n", "and not the API")
 	r = w.run("logout")
 	require.Zero(t, r.code)
 	require.Contains(t, r.err, "could not be told")

@@ -34,23 +34,24 @@ func main() {
 	callback := flag.String("callback", "http://127.0.0.1:9015/login/callback", "where the page's client is sent back to")
 	secret := flag.String("secret", "the-page's-own-secret", "the secret of the page's client, which is called page")
 	lasts := flag.Duration("lasts", time.Hour, "how long an ID token is good")
+	code := flag.Duration("code", time.Minute, "how long the code of a device is good")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx, *listen, *callback, *secret, *lasts); err != nil {
+	if err := serve(ctx, *listen, *callback, *secret, *lasts, *code); err != nil {
 		fmt.Fprintln(os.Stderr, "idp:", err)
 		os.Exit(1)
 	}
 }
 
-func serve(ctx context.Context, listen, callback, secret string, lasts time.Duration) error {
+func serve(ctx context.Context, listen, callback, secret string, lasts, code time.Duration) error {
 	var c net.ListenConfig
 	l, err := c.Listen(ctx, "tcp", listen)
 	if err != nil {
 		return err
 	}
 	issuer := "http://" + l.Addr().String()
-	handler, err := provider(issuer, callback, secret, lasts)
+	handler, err := provider(issuer, callback, secret, lasts, code)
 	if err != nil {
 		return err
 	}
@@ -211,7 +212,7 @@ func (client) GrantTypes() []oidc.GrantType {
 const form = `<!doctype html><title>Log in</title><form method="post" action="/login/username"><input type="hidden" name="id" value="%s">
 <input id="username" name="username"><input id="password" name="password" type="password"><button id="submit">Log in</button></form>`
 
-func provider(issuer, callback, secret string, lasts time.Duration) (http.Handler, error) {
+func provider(issuer, callback, secret string, lasts, code time.Duration) (http.Handler, error) {
 	storage.RegisterClients(storage.WebClient("page", secret, callback), storage.NativeClient("drover-cli", "http://127.0.0.1/callback", "http://localhost/callback"))
 	k := &keys{Storage: storage.NewStorage(storage.NewUserStore(issuer)), lasts: lasts, gone: map[string]bool{}}
 	if err := k.rotate(true); err != nil {
@@ -220,7 +221,7 @@ func provider(issuer, callback, secret string, lasts time.Duration) (http.Handle
 	p, err := op.NewProvider(&op.Config{
 		CryptoKey: sha256.Sum256([]byte(rand.Text())), CodeMethodS256: true, AuthMethodPost: true, GrantTypeRefreshToken: true,
 		SupportedScopes:     []string{"openid", "profile", "email", "groups", "offline_access"},
-		DeviceAuthorization: op.DeviceAuthorizationConfig{Lifetime: time.Minute, PollInterval: time.Second, UserFormPath: "/device", UserCode: op.UserCodeBase20},
+		DeviceAuthorization: op.DeviceAuthorizationConfig{Lifetime: code, PollInterval: time.Second, UserFormPath: "/device", UserCode: op.UserCodeBase20},
 	}, k, op.StaticIssuer(issuer), op.WithAllowInsecure(), op.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, err
