@@ -64,6 +64,8 @@ const aboutExitCodes = `  0    done
   7    "diff --exit-code": something would be done, and nothing has failed
   130  interrupted (Ctrl-C); an operation that was accepted goes on`
 
+const aboutPlugin = `It is a plugin of kubectl, too: with a link to it in PATH that is called kubectl-drover, "kubectl drover get groups" is the same.`
+
 // session is one run of the command.
 type session struct {
 	Options
@@ -231,6 +233,8 @@ func (s *session) root() *cobra.Command {
 		Long: `Deploy composite applications onto fleets of Kubernetes clusters, durably.
 
 The API that is asked is that of the current context (see "context"), of DROVER_SERVER or of --server.
+
+` + aboutPlugin + `
 
 Exit codes:
 ` + aboutExitCodes,
