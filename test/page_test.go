@@ -187,6 +187,13 @@ func TestThePage(t *testing.T) {
 		tab.Click(".nav a", "Operations")
 		tab.Says("td", d.Group)
 		require.Empty(t, tab.Violations())
+		tab.Size(390, 844)
+		tab.Until("words are whole on a phone", `(() => {
+			const r = document.createRange();
+			const cells = [...document.querySelectorAll('td')].filter((c) => c.innerText === 'instantiate');
+			return cells.length > 0 && cells.every((c) => { r.selectNodeContents(c); return r.getClientRects().length === 1; }) && document.documentElement.scrollWidth <= innerWidth;
+		})()`)
+		tab.Size(1400, 900)
 		for _, name := range []string{"Tenants", "Rules", "Collectors", "Readiness", "Audit"} {
 			tab.Click(".nav a", name)
 			tab.Says("h1", name)
@@ -278,6 +285,9 @@ func TestThePageAsksWhoLooks(t *testing.T) {
 	enter(string(token))
 	p.Says(".empty", "There are no groups yet")
 	p.Says(".empty", "drover deploy")
+	p.Size(390, 844)
+	p.Until("a phone has room for who one is", "document.documentElement.scrollWidth <= innerWidth && document.querySelector('.person button').getBoundingClientRect().right <= innerWidth")
+	p.Size(1400, 900)
 	p.Ask("window.old = 1, setTimeout(() => location.reload())", nil)
 	p.Until("loaded again", "!window.old")
 	p.Says(".empty", "There are no groups yet")

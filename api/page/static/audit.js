@@ -55,9 +55,9 @@ export function show(main, at, life) {
 
 function record(r) {
   return h('tr', {},
-    h('td', { title: r.time }, clock(r.time)),
+    h('td', { class: 'nowrap', title: r.time }, clock(r.time)),
     h('td', {}, r.who ? [r.who.name || r.who.kind, h('span', { class: 'dim' }, r.who.name ? ` ${r.who.kind}` : '')] : ''),
-    h('td', {}, h('span', { class: 'strong' }, `${r.verb ?? r.event} `), h('span', {}, r.key || r.noun || '')),
+    h('td', { class: 'long' }, h('span', { class: 'strong' }, `${r.verb ?? r.event} `), h('span', {}, r.key || r.noun || '')),
     h('td', { class: r.outcome === 'done' ? 'is-ready' : 'wrong' }, r.outcome ?? r.event),
     h('td', { class: 'dim' }, r.from ?? ''),
     h('td', {}, h('details', {}, h('summary', { 'aria-label': 'The whole record' }, '…'), h('pre', { tabIndex: 0, 'aria-label': 'Record' }, yaml(r)))));

@@ -22,14 +22,17 @@ export function showExplanation(box, e, hrefOf) {
     e.operation ? h('p', { class: 'dim' }, `${e.operation.operation}${e.operation.by ? ` by ${e.operation.by}` : ''}, `, when(e.operation.since), ' ', link(e.operation.workflow?.link, 'its run')) : null);
 }
 
+const most = 160; // characters of an error in the line of its reason; below it the whole is to be seen
+
 function reason(r, open, hrefOf) {
   const places = r.examples?.map((x) => h('li', {},
     hrefOf && x.app && x.cluster ? h('a', { href: hrefOf(x.app, x.cluster) }, `${x.app} on ${x.cluster}`) : [x.app, x.cluster].filter(Boolean).join(' on '),
     x.resource ? ` ${x.resource}` : '', x.error ? `: ${x.error}` : '',
     x.attempt ? h('span', { class: 'dim' }, ` attempt ${x.attempt}${x.nextAttempt ? `, the next at ${new Date(x.nextAttempt).toLocaleTimeString()}` : ''}`) : null,
     ' ', link(x.workflow?.link, 'run')));
-  return h('details', { dataset: { key: r.text }, open: open.has(r.text) },
-    h('summary', {}, r.text),
+  const key = `${r.text} ${r.error ?? ''}`; // several may have the same text
+  return h('details', { dataset: { key }, open: open.has(key) },
+    h('summary', {}, r.text, r.error ? h('span', { class: 'dim' }, `: ${r.error.length > most ? `${r.error.slice(0, most)}\u2026` : r.error}`) : null),
     r.error ? h('p', { class: 'error' }, r.error) : null,
     places?.length ? h('ul', { class: 'tight' }, places, r.more ? h('li', { class: 'dim' }, `and ${r.more} more`) : null) : null,
     r.do ? h('p', {}, `To do: ${r.do}`) : null);

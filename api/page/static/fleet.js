@@ -194,22 +194,23 @@ function showCluster(main, provider, name, life) {
   main.append(h('p', { class: 'crumbs' }, h('a', { href: '#/fleet' }, 'Fleet'), ` / ${provider}`), h('div', { class: 'title' }, h('h1', {}, name), state), why, body);
   let last = '';
   life.poll(4000, async (signal) => {
-    const [explanation, full, operations] = await Promise.all([
+    const [explanation, full, operations, labels] = await Promise.all([
       get(`${key}/explain`, { output: 'json' }, signal), get(`${key}/status`, { view: 'full' }, signal),
       get('operations', { cluster: `${provider}+${name}`, limit: 20 }, signal).catch(() => ({ items: [] })),
+      get(`${key}/labels`, {}, signal).catch(() => []),
     ]);
-    return { explanation, full, operations: operations.items ?? [] };
+    return { explanation, full, operations: operations.items ?? [], labels: (labels ?? []).map((l) => l.clusterLabel ?? l.metadata?.name) };
   }, (answer) => {
     const said = JSON.stringify(answer);
     if (said === last) return;
     last = said;
-    const { explanation, full, operations } = answer;
+    const { explanation, full, operations, labels } = answer;
     const shown = stateOf({ ...full, groups: full.deployments?.length ?? 0 });
     state.className = `state is-${shown}`;
     fill(state, icon(shown), h('span', {}, { retrying: 'Does not answer', unknown: 'Not heard of', ready: 'Heard', applied: 'Idle', gone: 'Never seen' }[shown]));
     showExplanation(why, explanation);
     fill(body,
-      h('p', { class: 'dim facts' }, `Reports: ${full.report}`, full.lastHeard && !full.heard ? [' \u00b7 last heard ', when(full.lastHeard)] : null, full.unheard ? ` \u00b7 ${full.unheard}` : '',
+      h('p', { class: 'dim facts' }, labels.length ? `Labels: ${labels.join(', ')} \u00b7 ` : '', `Reports: ${full.report}`, full.lastHeard && !full.heard ? [' \u00b7 last heard ', when(full.lastHeard)] : null, full.unheard ? ` \u00b7 ${full.unheard}` : '',
         full.tried ? [` \u00b7 registration tried `, when(full.tried.at), full.tried.error ? `: ${full.tried.error}` : full.tried.version ? ` (Kubernetes ${full.tried.version})` : ''] : null),
       full.credentialsExpire ? h('p', { class: expiring(full) ? 'warn' : 'dim' }, `Its credentials expire at ${new Date(full.credentialsExpire).toLocaleString()}${expiring(full) ? `. Replace them: drover cluster rotate ${name}; or, where cluster add has not made them, PUT a kubeconfig with the same rights.` : '.'}`) : null,
       h('h2', {}, 'What runs there'),

@@ -70,7 +70,7 @@ function showOne(main, one, life, name, noun) {
   const why = h('section', { class: 'why', 'aria-label': 'Where it stands', hidden: true });
   const body = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
   const below = h('div', {});
-  main.append(h('p', { class: 'crumbs' }, h('a', { href: `#/${name}` }, noun.title)), h('h1', {}, one), why, body, below);
+  main.append(h('p', { class: 'crumbs' }, h('a', { href: `#/${name}` }, noun.title)), h('div', { class: 'title' }, h('h1', {}, one)), why, body, below);
   let last = '';
   life.poll(5000, async (signal) => {
     const read = (path, query) => get(path, query, signal).catch((e) => { if (e.status === 403 || e.status === 404) return null; throw e; });

@@ -188,6 +188,6 @@ export function operationsTable(list, whose) {
       h('td', {}, h('span', { class: `state is-${stateOfOperation(o.state)}` }, icon(stateOfOperation(o.state)), h('span', {}, o.state))),
       h('td', {}, o.requestedBy ?? ''), h('td', {}, when(o.started)),
       h('td', {}, o.ended ? span(Math.round((new Date(o.ended) - new Date(o.started)) / 1000)) : ''),
-      h('td', { class: 'long' }, o.reason ?? ''),
+      h('td', { class: 'long' }, o.reason ?? (o.state === 'Unknown' ? 'Not known any more: its owner was deleted.' : '')),
       h('td', {}, link(o.workflow?.link, 'run')))))));
 }
