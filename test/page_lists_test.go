@@ -152,6 +152,13 @@ func TestThePageOfLists(t *testing.T) {
 		everywhere(t, tab, "readiness")
 		tab.Click("td a", rule)
 		tab.Says("pre", "object.status.done")
+		tab.Size(390, 844)
+		tab.Ask("location.hash = '#/audit'", nil)
+		tab.Says("h1", "Audit")
+		tab.Until("the word for where one is on a phone", `(() => {
+			const r = document.querySelector('.nav [aria-current]').getBoundingClientRect();
+			return r.left >= 0 && r.right <= innerWidth;
+		})()`)
 		require.Empty(t, tab.Wrong())
 	})
 

@@ -117,8 +117,10 @@ export function show(main, at, life) {
     if (wanted !== tab) {
       tab = wanted;
       for (const a of bar.children) {
-        if (a.dataset.tab === tab) a.setAttribute('aria-current', 'page');
-        else a.removeAttribute('aria-current');
+        if (a.dataset.tab === tab) {
+          a.setAttribute('aria-current', 'page');
+          a.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+        } else a.removeAttribute('aria-current');
       }
       showTab();
       matrix.rows.soon();

@@ -112,8 +112,10 @@ async function route() {
   current = null;
   const view = Object.hasOwn(views, to.name) && !to.words.some(odd) ? views[to.name] : null;
   for (const a of nav.children) {
-    if (a.dataset.view === to.name) a.setAttribute('aria-current', 'page');
-    else a.removeAttribute('aria-current');
+    if (a.dataset.view === to.name) {
+      a.setAttribute('aria-current', 'page');
+      a.scrollIntoView({ block: 'nearest', inline: 'nearest' }); // a phone has no room for all of them
+    } else a.removeAttribute('aria-current');
   }
   if (!view) {
     document.title = 'Not there – Drover';
