@@ -133,7 +133,7 @@ func allParts(ctx context.Context) ([]part, error) {
 		{name: "unit", dir: ".", args: []string{"-p=2", "-timeout=30m"}, packages: unit, env: quick, beside: true},
 		{name: "local", dir: "deploy/local", packages: []string{"./..."}, beside: true},
 		{name: "kube", dir: "deploy/local/kube", packages: []string{"./..."}, beside: true},
-		{name: "end-to-end", dir: "test", args: []string{"-timeout=60m", "-parallel=4"}, packages: []string{"./..."}, env: require, each: true},
+		{name: "end-to-end", dir: "test", args: []string{"-timeout=60m", "-parallel=6"}, packages: []string{"./..."}, env: require, each: true},
 	}, nil
 }
 
