@@ -163,6 +163,16 @@ func (m Mark) Prune() Mark {
 	return m
 }
 
+// Renew is the mark when a later context applies anew what this one has, or may have, in the cluster. Nobody says of what may be there that it is.
+func (m Mark) Renew() Mark {
+	switch m {
+	case MarkApplied, MarkOutdated, MarkDoomed, MarkEnding, MarkKept:
+		return MarkOutdated
+	default:
+		return MarkSent
+	}
+}
+
 // Unsure is the mark when nobody knows what was sent.
 func (m Mark) Unsure() Mark {
 	if m == MarkGone {

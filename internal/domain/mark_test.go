@@ -227,6 +227,7 @@ type become struct {
 // becomes has, for each mark, what every function from marks to marks makes of it.
 var becomes = map[domain.Mark]map[string]become{
 	domain.MarkPending: {
+		"Renew":  {domain.MarkSent, "nobody says that it is there"},
 		"Send":   {domain.MarkSent, "the request may get through without an answer"},
 		"Refuse": {domain.MarkRefused, "it was never sent before"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
@@ -236,6 +237,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Keep":   {domain.MarkPending, "a terminate would not delete it"},
 	},
 	domain.MarkOutdated: {
+		"Renew":  {domain.MarkOutdated, "what an earlier context applied is there"},
 		"Send":   {domain.MarkSent, "as MarkPending"},
 		"Refuse": {domain.MarkUndeleted, "what an earlier context applied is there"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
@@ -245,6 +247,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Keep":   {domain.MarkOutdated, "a terminate would not delete it"},
 	},
 	domain.MarkSent: {
+		"Renew":  {domain.MarkSent, "nobody says that it is there"},
 		"Send":   {domain.MarkSent, "it was"},
 		"Refuse": {domain.MarkUndeleted, "the request before may have got through"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
@@ -254,6 +257,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Keep":   {domain.MarkSent, "a terminate would not delete it"},
 	},
 	domain.MarkApplied: {
+		"Renew":  {domain.MarkOutdated, "it is there"},
 		"Send":   {domain.MarkApplied, "nothing is sent for it"},
 		"Refuse": {domain.MarkUndeleted, "it is there: the certificate that was asked for is refused, say"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
@@ -263,6 +267,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Keep":   {domain.MarkApplied, "a terminate would not delete it"},
 	},
 	domain.MarkRefused: {
+		"Renew":  {domain.MarkSent, "nobody says that it is there"},
 		"Send":   {domain.MarkRefused, "nothing is sent for it"},
 		"Refuse": {domain.MarkRefused, "it was"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
@@ -272,6 +277,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Keep":   {domain.MarkRefused, "a terminate would not delete it"},
 	},
 	domain.MarkDoomed: {
+		"Renew":  {domain.MarkOutdated, "it is there"},
 		"Send":   {domain.MarkDeleting, "nobody can say from now on that it is still there"},
 		"Refuse": {domain.MarkUndeleted, "it is there"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
@@ -281,6 +287,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Keep":   {domain.MarkKept, "it is there"},
 	},
 	domain.MarkDeleting: {
+		"Renew":  {domain.MarkSent, "nobody says that it is there"},
 		"Send":   {domain.MarkDeleting, "it was"},
 		"Refuse": {domain.MarkUndeleted, "it may be there"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
@@ -290,6 +297,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Keep":   {domain.MarkKeeping, "it may be there, and nobody says that it is"},
 	},
 	domain.MarkEnding: {
+		"Renew":  {domain.MarkOutdated, "it is there still"},
 		"Send":   {domain.MarkEnding, "its deletion was accepted"},
 		"Refuse": {domain.MarkUndeleted, "it is there"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
@@ -299,6 +307,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Keep":   {domain.MarkKept, "it was there"},
 	},
 	domain.MarkUndeleted: {
+		"Renew":  {domain.MarkSent, "nobody says that it is there"},
 		"Send":   {domain.MarkUndeleted, "nothing is sent for it"},
 		"Refuse": {domain.MarkUndeleted, "it was"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
@@ -308,6 +317,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Keep":   {domain.MarkUndeleted, "a terminate would not delete it"},
 	},
 	domain.MarkDeleted: {
+		"Renew":  {domain.MarkSent, "nobody says that it is there"},
 		"Send":   {domain.MarkDeleted, "nothing is sent for it"},
 		"Refuse": {domain.MarkRefused, "it is not there"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
@@ -317,6 +327,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Keep":   {domain.MarkDeleted, "a terminate would not delete it"},
 	},
 	domain.MarkKept: {
+		"Renew":  {domain.MarkOutdated, "it is there"},
 		"Send":   {domain.MarkKept, "nothing is sent for it"},
 		"Refuse": {domain.MarkUndeleted, "it is there"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
@@ -326,6 +337,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Keep":   {domain.MarkKept, "a terminate would not delete it"},
 	},
 	domain.MarkKeeping: {
+		"Renew":  {domain.MarkSent, "nobody says that it is there"},
 		"Send":   {domain.MarkKeeping, "nothing is sent for it"},
 		"Refuse": {domain.MarkUndeleted, "it may be there"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
@@ -335,6 +347,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Keep":   {domain.MarkKeeping, "it is"},
 	},
 	domain.MarkIdle: {
+		"Renew":  {domain.MarkSent, "nobody says that it is there"},
 		"Send":   {domain.MarkIdle, "nothing is sent for it"},
 		"Refuse": {domain.MarkRefused, "it was never sent"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
@@ -344,6 +357,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Keep":   {domain.MarkIdle, "a terminate would not delete it"},
 	},
 	domain.MarkLeft: {
+		"Renew":  {domain.MarkSent, "nobody says that it is there"},
 		"Send":   {domain.MarkLeft, "nothing is sent for it"},
 		"Refuse": {domain.MarkUndeleted, "a run of it may have left an object"},
 		"Unsure": {domain.MarkSent, "nobody knows what was sent"},
@@ -353,6 +367,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Keep":   {domain.MarkLeft, "a terminate would not delete it"},
 	},
 	domain.MarkGone: {
+		"Renew":  {domain.MarkSent, "nobody says that it is there"},
 		"Send":   {domain.MarkGone, "it is not the context's"},
 		"Refuse": {domain.MarkRefused, "it was never here"},
 		"Unsure": {domain.MarkGone, "it is not the context's, whatever was sent"},

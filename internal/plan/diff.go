@@ -44,7 +44,7 @@ func (c *Change) Empty() bool { return c.Added+c.Changed+c.Removed == 0 }
 // what has to go, so that one plan says all that its clusters may hold: the resources of an app are the wanted
 // ones followed by those to be pruned, its targets the wanted ones and those that it leaves. Inherited says how each
 // begins: what is there unchanged is domain.MarkApplied and needs no request; what is there otherwise
-// is domain.MarkOutdated; what must go has the mark of domain.Mark.Doom.
+// has the mark of domain.Mark.Renew; what must go has the mark of domain.Mark.Doom.
 //
 // Only what the records say that we applied, or may have, is pruned, and not what is to be kept. A resource that
 // another app of the plan takes over is applied by that one, which gives it another label; by that label its
@@ -505,7 +505,7 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 		case had.Stays() && c.same[i]:
 			out = append(out, had)
 		case had.Ours():
-			out = append(out, domain.MarkOutdated)
+			out = append(out, had.Renew())
 		default:
 			out = append(out, domain.MarkPending)
 		}

@@ -165,10 +165,10 @@ func TestDiffOfHooksThatHaveNotSucceeded(t *testing.T) {
 			origin: domain.OpRollback, old: "web on a: svc=1 up=1", marks: "1A1H", wanted: "web on a: svc=1", want: "1A1r",
 		},
 		"an install of which nothing is certain": {
-			incomplete: true, old: "web on a: svc=1 pre=1 post=1 up=1", marks: "1A1A1p1h", want: "1o1A1s1H", install: true,
+			incomplete: true, old: "web on a: svc=1 pre=1 post=1 up=1", marks: "1A1A1p1h", want: "1s1A1s1H", install: true,
 		},
 		"an update of which nothing is certain": {
-			origin: domain.OpUpdate, incomplete: true, old: "web on a: svc=1 pre=1 up=1 back=1", marks: "1A1D1p1h", want: "1o1h1s1H",
+			origin: domain.OpUpdate, incomplete: true, old: "web on a: svc=1 pre=1 up=1 back=1", marks: "1A1D1p1h", want: "1s1h1s1H",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

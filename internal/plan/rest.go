@@ -21,9 +21,9 @@ func (s Side) Done() *Installed {
 }
 
 // Rest is what is installed after a terminate that did not come to its end, as an instantiate sees it that takes over. What
-// may still be there has the mark MarkSent, so that it is applied anew or pruned. So has what is kept: if the instantiate is
-// stopped before it comes to that, the next terminate must not say that it is not there. All else of the context is
-// MarkPending, so that hooks count as not run. Rest is nil when nothing is there any more but what is kept.
+// may still be there has the mark of domain.Mark.Renew, so that it is applied anew or pruned. So has what is kept: if the instantiate is
+// stopped before it comes to that, the next terminate must not say that it is not there. Hooks that may be there are MarkSent, all else of the
+// context is MarkPending, so that hooks count as not run. Rest is nil when nothing is there any more but what is kept.
 func (in *Installed) Rest() *Installed {
 	d := &differ{old: *in}
 	rest := &Installed{Side: in.Side, Leaves: make(map[string]domain.Leaf, len(in.Leaves))}
@@ -35,10 +35,10 @@ func (in *Installed) Rest() *Installed {
 			marks := d.marks(app, *t)
 			for n, m := range marks {
 				switch {
-				case m.Ours():
-					marks[n], left = domain.MarkSent, true
-				case m.MayBeThere(): // what is to be kept
-					marks[n] = domain.MarkSent
+				case m.MayBeThere() && !d.isHook(app, n):
+					marks[n], left = m.Renew(), left || m.Ours() // not ours is what is to be kept
+				case m.MayBeThere():
+					marks[n], left = domain.MarkSent, left || m.Ours()
 				case m != domain.MarkGone:
 					marks[n] = domain.MarkPending
 				}

@@ -22,33 +22,33 @@ func TestRest(t *testing.T) {
 			old: "web on a: svc=1 dep=1", leaves: "web/a=2A", wanted: "web on a: svc=1 dep=2", want: "web: svc dep; a 2o\n",
 		},
 		"what is gone is applied": {
-			old: "web on a b: svc=1 dep=1", leaves: "web/a=2D web/b=1X1D", wanted: "web on a b: svc=1 dep=1", want: "web: svc dep; a 2p; b 1o1p\n",
+			old: "web on a b: svc=1 dep=1", leaves: "web/a=2D web/b=1X1D", wanted: "web on a b: svc=1 dep=1", want: "web: svc dep; a 2p; b 1s1p\n",
 		},
 		"what is not wanted is pruned where it may be": {
 			old: "web on a b: svc=1 dep=1", leaves: "web/a=1r1D web/b=2D", wanted: "web on a b: new=1", want: "web: new -svc; a 1p1r; b 1p1G\n",
 		},
 		"so is a cluster that is left": {
-			old: "web on a b: svc=1 dep=1", leaves: "web/a=2D web/b=1d1D", wanted: "web on a: svc=1 dep=1", want: "web: svc dep; a 2p; b (1r1G)\n",
+			old: "web on a b: svc=1 dep=1", leaves: "web/a=2D web/b=1d1D", wanted: "web on a: svc=1 dep=1", want: "web: svc dep; a 2p; b (1d1G)\n",
 		},
 		"and an app": {
 			old: "web on a: svc=1\ndb on a: svc2=1", leaves: "web/a=1D db/a=1X", wanted: "web on a: svc=1", want: "web: svc; a 1p\ndb: -svc2; a (1r)\n",
 		},
 		"what is kept stays": {
-			old: "web on a: crd=1! other=1! svc=1", leaves: "web/a=2K1X", wanted: "web on a: crd=1! svc=1", want: "web: crd svc; a 2o\n",
+			old: "web on a: crd=1! other=1! svc=1", leaves: "web/a=2K1X", wanted: "web on a: crd=1! svc=1", want: "web: crd svc; a 1o1s\n",
 		},
 		"what is kept may be there": {
-			old: "web on a: crd=1! other=1! svc=1", leaves: "web/a=2k1X", wanted: "web on a: crd=1! svc=1", want: "web: crd svc; a 2o\n",
+			old: "web on a: crd=1! other=1! svc=1", leaves: "web/a=2k1X", wanted: "web on a: crd=1! svc=1", want: "web: crd svc; a 2s\n",
 		},
 		"nothing is left":  {old: "web on a b: svc=1 crd=1!", leaves: "web/a=2D web/b=1D1K", wanted: "web on a: svc=1"},
 		"nothing was sent": {old: "web on a: svc=1", leaves: "web/a=1D", wanted: "web on a: svc=1"},
 		"records that are not to be trusted": {
-			old: "web on a: svc=1 dep=1", leaves: "web/a=2D", incomplete: true, wanted: "web on a: svc=1", want: "web: svc -dep; a 1o1r\n",
+			old: "web on a: svc=1 dep=1", leaves: "web/a=2D", incomplete: true, wanted: "web on a: svc=1", want: "web: svc -dep; a 1s1r\n",
 		},
 		"hooks of an install are run again": {
-			old: "web on a: svc=1 pre=1 up=1", leaves: "web/a=1X1D1h", wanted: "web on a: svc=1 pre=1 up=1", want: "web: svc pre up; a 1o1p1h\n",
+			old: "web on a: svc=1 pre=1 up=1", leaves: "web/a=1X1D1h", wanted: "web on a: svc=1 pre=1 up=1", want: "web: svc pre up; a 1s1p1h\n",
 		},
 		"and may have left something": {
-			old: "web on a: svc=1 pre=1 del=1", leaves: "web/a=1X1d1A", wanted: "web on a: svc=1 pre=1 del=1", want: "web: svc pre del; a 1o1s1H\n",
+			old: "web on a: svc=1 pre=1 del=1", leaves: "web/a=1X1d1A", wanted: "web on a: svc=1 pre=1 del=1", want: "web: svc pre del; a 2s1H\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

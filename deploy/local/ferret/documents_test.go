@@ -95,7 +95,7 @@ func TestRememberedIsStored(t *testing.T) {
 			list(bson.M{}, options.Find().SetProjection(ids)), list(bson.M{"refs": id}, options.Find().SetLimit(1).SetProjection(ids)),
 		}
 	}
-	for i := range 500 {
+	for i := range 150 {
 		what, id := names[r.IntN(len(names))], name()
 		if what == "drop" && r.IntN(5) > 0 {
 			continue
