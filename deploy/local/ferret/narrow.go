@@ -431,7 +431,8 @@ func projected(document, projection bson.Raw) (bson.Raw, bool) {
 	members := map[string]bool{"_id": true}
 	for _, w := range wanted {
 		n, kind := kindOf(w.Value())
-		if yes, ok := w.Value().BooleanOK(); !(ok && yes || kind == number && n == 1) || strings.ContainsAny(w.Key(), ".$") {
+		yes, _ := w.Value().BooleanOK()
+		if included := yes || kind == number && n == 1; !included || strings.ContainsAny(w.Key(), ".$") {
 			return nil, false
 		}
 		members[w.Key()] = true
