@@ -26,6 +26,8 @@ import (
 //     it is done; from about a hundred on it waits for ever, and everybody with
 //     it. The front refuses such a command.
 //
+// What it reads and writes on the way it remembers, so that FerretDB is asked less: see documents.
+//
 // (It also answers endSessions, which FerretDB does not know and would log at
 // every client that leaves.)
 //
