@@ -22,6 +22,9 @@ const contextBody, contextSteady = "body", "steadyBody"
 // receiveBody reads the body for bodyOf, so that who sends it slowly holds no slot meanwhile.
 func receiveBody(c echo.Context) (size int64, err error) {
 	body, err := readAll(c.Request().Body, limits.JSON)
+	if err == nil {
+		err = told(c, body)
+	}
 	c.Set(contextBody, body)
 	return int64(len(body)), err
 }

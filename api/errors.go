@@ -36,6 +36,15 @@ var statuses = map[fail.Kind]int{
 	fail.Internal:     http.StatusInternalServerError,
 }
 
+// coded is an error for which HTTP has a code of its own, other than that of its kind.
+type coded struct {
+	error
+	code int
+}
+
+// Unwrap is for package errors.
+func (c *coded) Unwrap() error { return c.error }
+
 // statusClientClosedRequest is nginx's code for a client that left; nobody reads it but the logs.
 const statusClientClosedRequest = 499
 
@@ -52,6 +61,7 @@ func problemOf(err error) fail.Problem {
 	p := fail.Problem{Status: http.StatusInternalServerError, Detail: internalText, Kind: fail.Internal}
 	var known *fail.Error
 	var unrouted *echo.HTTPError
+	var special *coded
 	switch {
 	case errors.Is(err, context.Canceled):
 		p.Status, p.Detail, p.Kind = statusClientClosedRequest, "the client closed the request", ""
@@ -59,6 +69,9 @@ func problemOf(err error) fail.Problem {
 	case errors.As(err, &known), errors.Is(err, context.DeadlineExceeded):
 		kind := fail.KindOf(err)
 		p.Status, p.Detail, p.Kind, p.Errors = statuses[kind], fail.TextOf(err), kind, fail.FieldsOf(err)
+		if errors.As(err, &special) {
+			p.Status = special.code
+		}
 	case errors.As(err, &unrouted):
 		p.Status, p.Detail, p.Kind = unrouted.Code, "", ""
 		switch text, ok := unrouted.Message.(string); {

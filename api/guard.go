@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/hosts"
-	"github.com/drover-io/drover/internal/limits"
 )
 
 // With --auth=off whoever reaches the API may do everything, and a certificate is shown by the browser whatever page asks. A page
@@ -67,14 +65,15 @@ func guard(listen string, more, origins, webUIs []string) (echo.MiddlewareFunc, 
 	}, nil
 }
 
-// typed refuses bodies of other types than bodyTypes, and those that are packed. A body without a type is read as what the operation takes: EMCO's GUI
-// sends such, and of pages Origin tells. What curl sends when nobody tells it the type is read as what it is.
+// typed refuses bodies of other types than bodyTypes, and those that are packed, and reads none. A body without a type is read as what the operation
+// takes: EMCO's GUI sends such, and of pages Origin tells. What curl sends when nobody tells it the type is taken for what it is, once the door lets
+// it be read.
 func typed(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		text := r.Header.Get(echo.HeaderContentType)
-		if _, err := door.Who(r.Context()); err != nil && isAPI(r) {
-			return next(c) // the door refuses it: nothing of the body is read
+		if _, err := door.Who(r.Context()); err != nil {
+			return next(c) // of who proves nothing no body is read: the door refuses him, and nothing beside it takes one
 		}
 		if packed := r.Header.Get(echo.HeaderContentEncoding); packed != "" && !strings.EqualFold(packed, "identity") {
 			return unsupported(c, "the Content-Encoding is %q, and bodies are read as they are; send %s without it", packed)
@@ -90,24 +89,32 @@ func typed(next echo.HandlerFunc) echo.HandlerFunc {
 			r.Header.Set(echo.HeaderContentType, mimeYAML)
 			return next(c)
 		case err == nil && media == echo.MIMEApplicationForm && !fromPage(r):
-			body, err := readAll(r.Body, limits.JSON)
-			if err != nil {
-				return err
-			}
-			switch text := bytes.TrimSpace(body); {
-			case bytes.HasPrefix(text, []byte("{")) && json.Valid(text):
-				r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-			case isManifest(text):
-				r.Header.Set(echo.HeaderContentType, mimeYAML)
-			default:
-				return unsupported(c, "the Content-Type is %q, and the body is no JSON object; send %s", media)
-			}
-			r.Body = io.NopCloser(bytes.NewReader(body))
+			c.Set(contextUntold, true)
 			return next(c)
 		default:
 			return unsupported(c, "the Content-Type is %q; send %s", text)
 		}
 	}
+}
+
+// contextUntold is set for a body of which nobody has said what it is.
+const contextUntold = "untold"
+
+// told finds out what such a body is, and says so where it matters.
+func told(c echo.Context, body []byte) error {
+	if untold, _ := c.Get(contextUntold).(bool); !untold {
+		return nil
+	}
+	header := c.Request().Header
+	switch text := bytes.TrimSpace(body); {
+	case bytes.HasPrefix(text, []byte("{")) && json.Valid(text):
+		header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	case isManifest(text):
+		header.Set(echo.HeaderContentType, mimeYAML)
+	default:
+		return unsupported(c, "the Content-Type is %q, and the body is no JSON object; send %s", echo.MIMEApplicationForm)
+	}
+	return nil
 }
 
 // fromPage says whether a browser sends the request, by the headers that a page can neither set nor leave out (decision 0024).
@@ -118,5 +125,5 @@ func fromPage(r *http.Request) bool {
 // unsupported refuses a type of body; format takes it and those that are read.
 func unsupported(c echo.Context, format, media string) error {
 	c.Response().Header().Set("Accept-Post", strings.Join(bodyTypes, ", "))
-	return echo.NewHTTPError(http.StatusUnsupportedMediaType, fmt.Sprintf(format, media, strings.Join(bodyTypes, " or ")))
+	return &coded{fail.New(fail.Malformed, format, media, strings.Join(bodyTypes, " or ")), http.StatusUnsupportedMediaType}
 }

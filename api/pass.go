@@ -47,7 +47,7 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 		if watch, err := wantsWatch(c); err == nil && watch && p.watch != nil {
 			r.Verb, handle = door.Watch, p.watch
 		}
-		if p.in != nil && !p.upload {
+		if untold, _ := c.Get(contextUntold).(bool); (p.in != nil || untold) && !p.upload {
 			r.Receive = func(context.Context) (err error) {
 				r.Bytes, err = receiveBody(c)
 				return err

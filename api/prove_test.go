@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/service"
 )
@@ -67,8 +68,34 @@ func TestCallersAreKnownBeforeTheirBodies(t *testing.T) {
 		require.False(t, unread.read, media)
 		require.Equal(t, "192.0.2.1:1", remotes[len(remotes)-1], "where it comes from is known, and is not what it says")
 	}
+	for _, path := range []string{"/codec/decode", "/metrics", "/logout", "/healthz", "/readyz", "/nothing", "/"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1"+path, unread)
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w.router.ServeHTTP(httptest.NewRecorder(), r)
+		require.False(t, unread.read, path)
+	}
 	require.Contains(t, w.log.String(), "remote=192.0.2.1:1")
 	require.NotContains(t, w.log.String(), "192.0.2.2", "nor does the log believe it")
+}
+
+// TestBodiesAreReadBehindTheDoor: of who is known, and may not or has asked for too much, nothing of the body is read, whatever it is said to be.
+func TestBodiesAreReadBehindTheDoor(t *testing.T) {
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) {
+		d.first = append(d.first, func(context.Context, *door.Request, door.Next) error { return fail.New(fail.Exhausted, "too much") })
+	})
+	for _, media := range []string{"application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""} {
+		for _, path := range []string{"/v2/projects", theGroup + "/stop", theComposite + "/apps"} {
+			unread := &noReader{}
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1"+path, unread)
+			require.NoError(t, err)
+			r.Header.Set("Content-Type", media)
+			answer := httptest.NewRecorder()
+			w.router.ServeHTTP(answer, r)
+			require.Equal(t, 429, answer.Code, "%s %s: %s", path, media, answer.Body)
+			require.False(t, unread.read, "%s %s", path, media)
+		}
+	}
 }
 
 // noReader notes that it was read.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -295,7 +296,8 @@ type deps struct {
 	door.Parts
 	lifecycle  service.Operations
 	operations int         // at a time
-	steps      []door.Step // innermost at the door
+	first      []door.Step // outermost at the door
+	steps      []door.Step // innermost there
 	trail      door.Trail  // of what is refused before it; nil for none
 }
 
@@ -355,7 +357,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 		Renewing: db.Renewing,
 	})
 	d.Commands, d.Documents = w.service, w.service
-	d.Door = door.New(d.Parts, append([]door.Step{door.Traced(log), door.Identified, door.NewRooms(d.operations).Slots, door.Timed}, d.steps...)...)
+	d.Door = door.New(d.Parts, slices.Concat(d.first, []door.Step{door.Traced(log), door.Identified, door.NewRooms(d.operations).Slots, door.Timed}, d.steps)...)
 	d.Door.Record(d.trail)
 	if d.Prove == nil {
 		d.Prove = authn.Off
