@@ -315,6 +315,7 @@ func TestHealth(t *testing.T) {
 		{method: "GET", url: "/healthz", status: 200, contains: []string{"ok"}},
 		{name: "ready", method: "GET", url: "/readyz", status: 200},
 	})
+	w = newWorld(t) // one that nobody has asked
 	w.ready["store"] = w.store.Ping
 	w.ready["temporal"] = func(context.Context) error { return errors.New("refused") }
 	w.ready["agent"] = func(context.Context) error { return errors.New("refused") }

@@ -7,8 +7,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/panics"
@@ -22,15 +25,47 @@ func healthz(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }
 // showVersion says what the process was built from.
 func showVersion(c echo.Context) error { return c.JSON(http.StatusOK, version.Of()) }
 
-// Ask asks all questions at the same time, for policy.Ready, and gives what does not answer, sorted.
-func Ask(ctx context.Context, questions map[string]func(context.Context) error) (missing []string) {
+// Probe asks whether what a process needs answers, for everybody who wants to know. Anybody may ask that as often as he likes, so the questions
+// are asked once at a time, and an answer is good for policy.ReadyKept.
+type Probe struct {
+	questions map[string]func(context.Context) error
+	asking    singleflight.Group
+	last      atomic.Pointer[look]
+}
+
+// look is what was missing at a time.
+type look struct {
+	missing []string
+	at      time.Time
+}
+
+// NewProbe asks questions, by the names of those who are to answer.
+func NewProbe(questions map[string]func(context.Context) error) *Probe {
+	return &Probe{questions: questions}
+}
+
+// Missing are those who do not answer within policy.Ready, sorted.
+func (p *Probe) Missing(ctx context.Context) []string {
+	if l := p.last.Load(); l != nil && time.Since(l.at) < policy.ReadyKept {
+		return l.missing
+	}
+	answer, _, _ := p.asking.Do("", func() (any, error) {
+		l := &look{p.ask(context.WithoutCancel(ctx)), time.Now()} // others wait for it, too
+		p.last.Store(l)
+		return l, nil
+	})
+	return answer.(*look).missing
+}
+
+// ask asks all questions at the same time.
+func (p *Probe) ask(ctx context.Context) (missing []string) {
 	ctx, cancel := context.WithTimeout(ctx, policy.Ready)
 	defer cancel()
 	var (
 		mu sync.Mutex
 		wg sync.WaitGroup
 	)
-	for name, ask := range questions {
+	for name, ask := range p.questions {
 		wg.Go(func() {
 			if err := panics.Do(ctx, func() error { return ask(ctx) }); err != nil {
 				mu.Lock()
@@ -54,8 +89,8 @@ func unanswered(name string, err error) string {
 
 // readyz says whether everything that requests need answers, and names what does not.
 func (e *edge) readyz(c echo.Context) error {
-	if missing := Ask(c.Request().Context(), e.ready); len(missing) > 0 {
+	if missing := e.ready.Missing(c.Request().Context()); len(missing) > 0 {
 		return fail.New(fail.Unavailable, "not ready: %s", strings.Join(missing, ", "))
 	}
-	return c.JSON(http.StatusOK, map[string][]string{"ready": slices.Sorted(maps.Keys(e.ready))})
+	return c.JSON(http.StatusOK, map[string][]string{"ready": slices.Sorted(maps.Keys(e.ready.questions))})
 }

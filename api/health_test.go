@@ -3,9 +3,12 @@ package api_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/api"
@@ -22,10 +25,46 @@ func TestReadinessHasADeadlineOfItsOwn(t *testing.T) {
 		}
 		return nil
 	}
-	require.Empty(t, api.Ask(t.Context(), map[string]func(context.Context) error{"database": bounded, "temporal": bounded}))
-	require.Equal(t, []string{"database", "work (a newer build)"}, api.Ask(t.Context(), map[string]func(context.Context) error{
+	require.Empty(t, api.NewProbe(map[string]func(context.Context) error{"database": bounded, "temporal": bounded}).Missing(t.Context()))
+	require.Equal(t, []string{"database", "work (a newer build)"}, api.NewProbe(map[string]func(context.Context) error{
 		"work":     func(context.Context) error { return fail.New(fail.Unavailable, "a newer build") },
 		"database": func(context.Context) error { return errors.New("mongodb://user:password@host") },
 		"temporal": bounded,
-	}))
+	}).Missing(t.Context()))
+}
+
+// TestManyAskForReadiness: anybody may, and the database and Temporal are asked once for all of them. Who leaves does not end it for the others, and
+// what was told is not told for long.
+func TestManyAskForReadiness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		answers := error(nil)
+		probe := api.NewProbe(map[string]func(context.Context) error{"database": func(ctx context.Context) error {
+			asked++
+			time.Sleep(policy.Ready / 2)
+			return errors.Join(ctx.Err(), answers)
+		}})
+		left, leave := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i := range 100 {
+			all.Go(func() {
+				ctx := t.Context()
+				if i == 0 {
+					ctx = left
+				} else {
+					time.Sleep(time.Millisecond)
+				}
+				assert.Empty(t, probe.Missing(ctx))
+			})
+		}
+		time.Sleep(2 * time.Millisecond)
+		leave()
+		all.Wait()
+		require.Empty(t, probe.Missing(t.Context()))
+		require.Equal(t, 1, asked)
+		answers = errors.New("down")
+		time.Sleep(policy.ReadyKept)
+		require.Equal(t, []string{"database"}, probe.Missing(t.Context()))
+		require.Equal(t, 2, asked)
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/panics"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -71,8 +73,10 @@ func TestAPanicEndsItsRequestAlone(t *testing.T) {
 	require.NotContains(t, body, "defect")
 	require.Contains(t, w.log.String(), "another defect")
 	delete(w.ready, "broken")
-	answer, _ = ask(http.MethodGet, "/readyz")
-	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Eventually(t, func() bool {
+		answer, _ = ask(http.MethodGet, "/readyz")
+		return answer.StatusCode == http.StatusOK
+	}, time.Minute, policy.ReadyKept/10)
 }
 
 // begun is a document of which a part is written when it fails.

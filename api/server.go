@@ -59,7 +59,7 @@ type Deps struct {
 // edge holds what the handlers need.
 type edge struct {
 	door        *door.Door
-	ready       map[string]func(context.Context) error
+	ready       *Probe
 	kubeconfigs bool     // may be read back
 	templates   []string // of all paths, for those that are not there
 	verbs       verbs    // that endpoints have
@@ -81,7 +81,7 @@ func New(d Deps) (*echo.Echo, error) {
 	if d.BodyWait == 0 {
 		d.BodyWait = DefaultBodyWait
 	}
-	e := &edge{door: d.Door, ready: d.Ready, kubeconfigs: d.KubeconfigDownload, log: d.Log, seconds: newHistogram(), login: d.Login, installation: d.Installation}
+	e := &edge{door: d.Door, ready: NewProbe(d.Ready), kubeconfigs: d.KubeconfigDownload, log: d.Log, seconds: newHistogram(), login: d.Login, installation: d.Installation}
 	guarded, err := guard(d.Listen, d.Hosts, d.Origins, d.WebUIs)
 	if err != nil {
 		return nil, err

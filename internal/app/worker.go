@@ -181,8 +181,9 @@ func (p *Parts) WorkerHealth(ctx context.Context) error {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	questions := p.ready()
 	questions["work"] = p.hasWork
+	probe := api.NewProbe(questions)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if missing := api.Ask(r.Context(), questions); len(missing) > 0 {
+		if missing := probe.Missing(r.Context()); len(missing) > 0 {
 			http.Error(w, strings.Join(missing, ", "), http.StatusServiceUnavailable)
 			return
 		}

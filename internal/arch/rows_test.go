@@ -84,7 +84,7 @@ var layers = []layer{
 		{
 			pkg:  "api",
 			ours: "api/page door service notify operations explain match combined status combine audit rights authn domain policy caller span connections hosts yamlsize limits nearest version panics fail",
-			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang " +
+			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang golang.org/x/sync " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
 		},

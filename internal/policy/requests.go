@@ -57,8 +57,9 @@ const (
 	SideWrite    = 30 * time.Second
 	ProfileWrite = 5 * time.Minute
 	SideDrain    = time.Second
-	// Ready bounds the questions of one readiness check.
-	Ready = 3 * time.Second
+	// Ready bounds the questions of one readiness check. What they came to is told for ReadyKept to all who ask.
+	Ready     = 3 * time.Second
+	ReadyKept = time.Second
 	// StreamBeat is how often something goes over the connection of a status stream, which proxies cut mostly after a minute of
 	// silence. A reader of one that takes nothing for as long as StreamWrite is gone; StreamRetry is what one waits whose
 	// connection broke.
