@@ -338,7 +338,7 @@ func TestWhatIsKnownIsNotReadAgain(t *testing.T) {
 	made := func(id string) {
 		t.Helper()
 		m.run(id, nil)
-		changes := match.Diff(match.Wanted(m.tenant, nil, match.CompileAll(m.tenant, []*domain.WorkloadRule{m.rule}),
+		changes := match.Diff(wantedBy(m, m.tenant, nil, match.CompileAll(m.tenant, []*domain.WorkloadRule{m.rule}),
 			[]*domain.Workload{m.workloads[id]}), nil, m.now)
 		require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, changes.Write, nil))
 		env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()

@@ -142,6 +142,16 @@ func (m *matches) end(id string) {
 	require.NoError(m, err)
 }
 
+// wantedBy is what rules want of workloads.
+func wantedBy(m *matches, of *domain.Tenant, hosts []*domain.Host, rules []*match.Rule, workloads []*domain.Workload) []domain.Match {
+	m.Helper()
+	pairs, err := match.Pairs(m.Context().Err, of, rules, workloads)
+	require.NoError(m, err)
+	wanted, err := match.Wanted(m.Context().Err, of, hosts, pairs)
+	require.NoError(m, err)
+	return wanted
+}
+
 // evaluate marks what has changed, as the service does.
 func (m *matches) evaluate() {
 	m.Helper()
@@ -151,7 +161,7 @@ func (m *matches) evaluate() {
 	for _, w := range m.workloads {
 		workloads = append(workloads, w)
 	}
-	changes := match.Diff(match.Wanted(m.tenant, m.hosts, rules, workloads), m.records(), m.now)
+	changes := match.Diff(wantedBy(m, m.tenant, m.hosts, rules, workloads), m.records(), m.now)
 	require.NoError(m, m.store.PutBehind(m.Context(), m.tenant.Name))
 	m.changed()
 	require.NoError(m, m.store.WriteMatches(m.Context(), m.tenant.Name, changes.Write, changes.Remove))

@@ -306,7 +306,7 @@ func (m *matches) evaluateAgainst() {
 		for _, w := range m.workloads {
 			workloads = append(workloads, w)
 		}
-		changes := match.Diff(match.Wanted(m.tenant, m.hosts, rules, workloads), m.records(), time.Now())
+		changes := match.Diff(wantedBy(m, m.tenant, m.hosts, rules, workloads), m.records(), time.Now())
 		require.NoError(m, m.store.PutBehind(m.Context(), m.tenant.Name))
 		m.changed()
 		err := m.store.WriteMatches(m.Context(), m.tenant.Name, changes.Write, changes.Remove)
@@ -339,7 +339,7 @@ func TestRulesOfTheSameName(t *testing.T) {
 	}
 	evaluate := func(rules ...*domain.WorkloadRule) {
 		t.Helper()
-		changes := match.Diff(match.Wanted(m.tenant, nil, match.CompileAll(m.tenant, rules), []*domain.Workload{m.workloads["w1"]}), m.records(), m.now)
+		changes := match.Diff(wantedBy(m, m.tenant, nil, match.CompileAll(m.tenant, rules), []*domain.Workload{m.workloads["w1"]}), m.records(), m.now)
 		m.changed()
 		require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, changes.Write, changes.Remove))
 		m.mustSettle()

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -158,11 +159,22 @@ func RetryAfterOf(err error) time.Duration {
 	return 0
 }
 
-// Problems collects what is wrong with a request, so that a caller sees all of it at once.
-type Problems struct{ fields []Field }
+// Problems collects what is wrong with a request, so that a caller sees all of it at once: MostProblems in words, and how many more there are. A
+// request can have a million members, and each of them may be wrong.
+type Problems struct {
+	fields []Field
+	more   int
+}
+
+// MostProblems is how many problems of a request are named.
+const MostProblems = 100
 
 // Add notes a problem of the member at path.
 func (p *Problems) Add(path, format string, args ...any) {
+	if len(p.fields) == MostProblems {
+		p.more++
+		return
+	}
 	p.fields = append(p.fields, Field{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
@@ -171,5 +183,9 @@ func (p *Problems) Err() error {
 	if len(p.fields) == 0 {
 		return nil
 	}
-	return &Error{Kind: Invalid, Message: "Invalid Input:", Fields: p.fields}
+	e := &Error{Kind: Invalid, Message: "Invalid Input:", Fields: slices.Clone(p.fields)}
+	if p.more > 0 {
+		e.Fields = append(e.Fields, Field{Path: "...", Message: fmt.Sprintf("and %d more problems", p.more)})
+	}
+	return e
 }

@@ -68,6 +68,13 @@ const (
 	Tokens = 100
 	// Template bounds the template of a workload rule, in bytes.
 	Template = 1 << 20
+	// RuleExpressions bounds the expressions of all terms of a workload rule, RuleValues the values of all of them, and RuleInjections what it
+	// injects: all are looked at for each workload. RuleNodeTerms bounds the nodeSelectorTerms of its template, each of which gets the names of all
+	// nodes on which the object may be.
+	RuleExpressions = 1_000
+	RuleValues      = 10_000
+	RuleInjections  = 100
+	RuleNodeTerms   = 100
 	// Annotations bounds the names and values of the annotations of what a match makes, in bytes. It is Kubernetes'.
 	Annotations = 256 << 10
 )
@@ -266,6 +273,10 @@ func All(body, renderMemory int64) []Size {
 		{"tenantRules", "workload rules of a tenant, or of the operator", TenantRules, false, "", "429, by gRPC RESOURCE_EXHAUSTED"},
 		{"tenantRuleBytes", "all workload rules of a tenant together, or of the operator", TenantRuleBytes, true, "", "429, by gRPC RESOURCE_EXHAUSTED"},
 		{"template", "the template of a workload rule", Template, true, "", "400, by gRPC INVALID_ARGUMENT"},
+		{"ruleExpressions", "matchExpressions of a workload rule, in all terms", RuleExpressions, false, "", "400, by gRPC INVALID_ARGUMENT"},
+		{"ruleValues", "values of them all", RuleValues, false, "", "400, by gRPC INVALID_ARGUMENT"},
+		{"ruleInjections", "annotations that a workload rule injects", RuleInjections, false, "", "400, by gRPC INVALID_ARGUMENT"},
+		{"ruleNodeTerms", "nodeSelectorTerms of its template", RuleNodeTerms, false, "", "400, by gRPC INVALID_ARGUMENT"},
 		{"annotations", "all annotations of what a match makes", Annotations, true, "", "the match is Failed"},
 		{"tokens", "bearer tokens of a tenant, or of a service account", Tokens, false, "", "429"},
 		{"tenantWorkloads", "workloads of a tenant", TenantWorkloads, false, "", beyond},

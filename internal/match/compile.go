@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // compiler makes a rule and collects what is wrong with it.
@@ -59,6 +60,9 @@ func (c *compiler) terms() [][]expression {
 	if len(c.rule.Spec.WorkloadTerms) == 0 {
 		c.problems.Add("spec.workloadTerms", "at least one is required: a rule without terms would match nothing")
 	}
+	if !c.few() {
+		return nil
+	}
 	terms := make([][]expression, 0, len(c.rule.Spec.WorkloadTerms))
 	for i, term := range c.rule.Spec.WorkloadTerms {
 		path := fmt.Sprintf("spec.workloadTerms[%d].matchExpressions", i)
@@ -72,6 +76,26 @@ func (c *compiler) terms() [][]expression {
 		terms = append(terms, expressions)
 	}
 	return terms
+}
+
+// few says whether there are not too many terms, expressions and values to look at. It looks at none.
+func (c *compiler) few() bool {
+	expressions, values := 0, 0
+	for _, term := range c.rule.Spec.WorkloadTerms {
+		expressions += max(1, len(term.MatchExpressions)) // a term without one is wrong, and is named
+		for _, e := range term.MatchExpressions {
+			values += len(e.Values)
+		}
+	}
+	switch {
+	case expressions > limits.RuleExpressions:
+		c.problems.Add("spec.workloadTerms", "have %d matchExpressions, of %d at most", expressions, limits.RuleExpressions)
+	case values > limits.RuleValues:
+		c.problems.Add("spec.workloadTerms", "have %d values, of %d at most", values, limits.RuleValues)
+	default:
+		return true
+	}
+	return false
 }
 
 // expression checks one, and is its key.
@@ -114,6 +138,10 @@ func (c *compiler) key(path, text string) Key {
 
 func (c *compiler) injections() []injection {
 	var all []injection
+	if n := len(c.rule.Spec.WorkloadInfoInject); n > limits.RuleInjections {
+		c.problems.Add("spec.workloadInfoInject", "has %d members, of %d at most", n, limits.RuleInjections)
+		return nil
+	}
 	for i, inject := range c.rule.Spec.WorkloadInfoInject {
 		path := fmt.Sprintf("spec.workloadInfoInject[%d]", i)
 		key := c.key(path+".key", inject.Key)

@@ -1,11 +1,11 @@
 // Package match decides what the rules of a tenant want for its workloads: whether a rule is one (Compile), whether it matches
 // a workload and why not (Rule.Matches, Rule.Explain), which object is to be made where (Rule.Resource), and which records have
-// to change for that (Wanted, Diff). All are functions from values to values.
+// to change for that (Pairs, Wanted, Diff). All are functions from values to values.
 //
 // The way of a change, for those who act on it:
 //
 //	rules, hosts, tenant → Compile → []*Rule ┐
-//	                             workloads ──┴→ Wanted → []domain.Match ┐
+//	                     workloads ──┴→ Pairs → Wanted → []domain.Match ┐
 //	                                                          records ──┴→ Diff → writes of records, marked due
 //	a record that is due → Rule.Resource → the object, whose hashes are compared with what was made
 package match
@@ -166,19 +166,40 @@ func (r *Rule) Want(t *domain.Tenant, hosts []*domain.Host, w *domain.Workload) 
 	return domain.Match{Tenant: t.Name, Rule: r.key, Workload: w.ID, Wanted: &wanted}, object
 }
 
-// Wanted are the matches that there are to be: one for each rule and workload that it applies to, by workload, then by rule
-// as they are given.
-func Wanted(t *domain.Tenant, hosts []*domain.Host, rules []*Rule, workloads []*domain.Workload) []domain.Match {
-	var wanted []domain.Match
+// Pair is a rule and a workload that it applies to.
+type Pair struct {
+	domain.Match // its identity; nothing else is set
+	rule         *Rule
+	workload     *domain.Workload
+}
+
+// Pairs are all of a tenant, by workload, then by rule as they are given. What they want is not known yet, which takes much longer: who does not
+// want them all leaves some out before. over is asked now and then whether anybody waits for them; its error is why not.
+func Pairs(over func() error, t *domain.Tenant, rules []*Rule, workloads []*domain.Workload) (all []Pair, err error) {
 	for _, w := range workloads {
+		if err := over(); err != nil {
+			return nil, err
+		}
 		for _, r := range rules {
 			if r.Matches(w) {
-				m, _ := r.Want(t, hosts, w)
-				wanted = append(wanted, m)
+				all = append(all, Pair{domain.Match{Tenant: t.Name, Rule: r.key, Workload: w.ID}, r, w})
 			}
 		}
 	}
-	return wanted
+	return all, nil
+}
+
+// Wanted are the matches of pairs that there are to be, in their order. over is as for Pairs.
+func Wanted(over func() error, t *domain.Tenant, hosts []*domain.Host, pairs []Pair) ([]domain.Match, error) {
+	wanted := make([]domain.Match, 0, len(pairs))
+	for _, p := range pairs {
+		if err := over(); err != nil {
+			return nil, err
+		}
+		m, _ := p.rule.Want(t, hosts, p.workload)
+		wanted = append(wanted, m)
+	}
+	return wanted, nil
 }
 
 // marshal is compact JSON with sorted keys, and without HTML's escapes.

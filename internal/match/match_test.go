@@ -72,7 +72,10 @@ func TestDiff(t *testing.T) {
 	now := time.Date(2026, 11, 22, 16, 0, 0, 0, time.UTC)
 	r, err := match.Compile(tenant(), rule())
 	require.NoError(t, err)
-	wanted := match.Wanted(tenant(), hosts(), []*match.Rule{r}, []*domain.Workload{workload()})
+	pairs, err := match.Pairs(t.Context().Err, tenant(), []*match.Rule{r}, []*domain.Workload{workload()})
+	require.NoError(t, err)
+	wanted, err := match.Wanted(t.Context().Err, tenant(), hosts(), pairs)
+	require.NoError(t, err)
 	c := match.Diff(wanted, nil, now)
 	require.Len(t, c.Write, 1)
 	record := c.Write[0]

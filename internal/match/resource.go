@@ -73,7 +73,9 @@ func (r *Rule) Resource(t *domain.Tenant, hosts []*domain.Host, w *domain.Worklo
 	}
 	if pod := r.template.podOf(object); pod != nil {
 		if nodes != nil {
-			restrict(pod, nodes)
+			if reason := restrict(pod, nodes); reason != nil {
+				return nil, reason
+			}
 		}
 		if r.template.level != domain.PodPrivileged {
 			child(pod, "spec")["automountServiceAccountToken"] = false
@@ -113,18 +115,13 @@ func (r *Rule) identity(t *domain.Tenant, w *domain.Workload, object map[string]
 	return id
 }
 
-// annotate adds what the rule injects, and what tells whose the object is, to the annotations of the template.
+// annotate adds what the rule injects, and what tells whose the object is, to the annotations of the template. It ends with what is too much:
+// each annotation may have the whole of a workload.
 func (r *Rule) annotate(metadata map[string]any, w *domain.Workload) *Reason {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	if annotations == nil {
 		annotations = map[string]any{}
 		metadata["annotations"] = annotations
-	}
-	view := ViewOf(w, r.tenant == "")
-	for _, inject := range r.injections {
-		if v := view.At(inject.key); v.Present {
-			annotations[inject.annotation] = v.String()
-		}
 	}
 	annotations[AnnotationRule], annotations[AnnotationWorkload] = string(r.key), w.ID
 	size := len(AnnotationSpec) + 2*hashBytes
@@ -132,8 +129,23 @@ func (r *Rule) annotate(metadata map[string]any, w *domain.Workload) *Reason {
 		text, _ := value.(string)
 		size += len(name) + len(text)
 	}
+	view := ViewOf(w, r.tenant == "")
+	for _, inject := range r.injections {
+		v := view.At(inject.key)
+		if !v.Present {
+			continue
+		}
+		text := v.String()
+		if before, there := annotations[inject.annotation].(string); there {
+			size -= len(inject.annotation) + len(before)
+		}
+		annotations[inject.annotation] = text
+		if size += len(inject.annotation) + len(text); size > MaxAnnotations {
+			break
+		}
+	}
 	if size > MaxAnnotations {
-		return &Reason{Failed: true, Text: fmt.Sprintf("its annotations would have %d bytes, of %d at most: inject less of the workload", size, MaxAnnotations)}
+		return &Reason{Failed: true, Text: fmt.Sprintf("its annotations would have more than %d bytes: inject less of the workload", MaxAnnotations)}
 	}
 	return nil
 }
@@ -196,15 +208,15 @@ func (t *template) podOf(object map[string]any) map[string]any {
 	return object
 }
 
-// restrict puts a Pod on some nodes. What the template says of nodes stays: its terms are ORed, so each of them gets ours.
-func restrict(pod map[string]any, nodes []string) {
-	values := make([]any, len(nodes))
+// restrict puts a Pod on some nodes. What the template says of nodes stays: its terms are ORed, so each of them gets ours. The names must not
+// make it larger than an object may be.
+func restrict(pod map[string]any, nodes []string) *Reason {
+	values, size := make([]any, len(nodes)), 0
 	for i, n := range nodes {
 		values[i] = n
+		size += len(n)
 	}
-	ours := func() map[string]any {
-		return map[string]any{"key": hostnameLabel, "operator": "In", "values": slices.Clone(values)}
-	}
+	ours := map[string]any{"key": hostnameLabel, "operator": "In", "values": values}
 	required := pod
 	for _, member := range []string{"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"} {
 		required = child(required, member)
@@ -213,6 +225,9 @@ func restrict(pod map[string]any, nodes []string) {
 	if len(terms) == 0 {
 		terms = []any{map[string]any{}}
 	}
+	if size *= len(terms); size > limits.Etcd {
+		return &Reason{Failed: true, Text: fmt.Sprintf("the names of its %d nodes, in each of %d nodeSelectorTerms, would have %d bytes, of %d at most", len(nodes), len(terms), size, limits.Etcd)}
+	}
 	for i := range terms {
 		term, ok := terms[i].(map[string]any)
 		if !ok {
@@ -220,9 +235,10 @@ func restrict(pod map[string]any, nodes []string) {
 			terms[i] = term
 		}
 		expressions, _ := term["matchExpressions"].([]any)
-		term["matchExpressions"] = append(expressions, ours())
+		term["matchExpressions"] = append(expressions, ours)
 	}
 	required["nodeSelectorTerms"] = terms
+	return nil
 }
 
 // child is the object at a member, which is made where there is none.

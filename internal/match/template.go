@@ -141,6 +141,14 @@ func (c *compiler) metadata(object map[string]any) bool {
 	return true
 }
 
+// nodeTerms is how many terms a Pod has that say on which nodes it must be.
+func nodeTerms(spec *corev1.PodSpec) int {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return 0
+	}
+	return len(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms)
+}
+
 // pod checks the Pod in a template: what it is, and what the tenant may not say of it.
 func (c *compiler) pod(t *template, object map[string]any) {
 	path := strings.Join(append([]string{inTemplate}, t.pod...), ".")
@@ -156,6 +164,9 @@ func (c *compiler) pod(t *template, object map[string]any) {
 	if err != nil {
 		c.problems.Add(path+at, "is not as a Pod has it: %s", err)
 		return
+	}
+	if n := nodeTerms(spec); n > limits.RuleNodeTerms {
+		c.problems.Add(path+".spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms", "has %d members, of %d at most", n, limits.RuleNodeTerms)
 	}
 	if t.level == domain.PodPrivileged {
 		return

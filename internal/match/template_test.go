@@ -172,7 +172,7 @@ func TestWhyNothingIsMade(t *testing.T) {
 				s.WorkloadInfoInject = []domain.WorkloadInfoInject{{Key: "@", AsAnnotation: &domain.WorkloadInfoAsAnnotation{Name: "all"}}}
 			},
 			workload: func(w *domain.Workload) { w.Extra["labels"]["large"] = strings.Repeat("x", match.MaxAnnotations) },
-			hosts:    hosts(), says: "of 262144 at most", failed: true,
+			hosts:    hosts(), says: "more than 262144 bytes", failed: true,
 		},
 		"insecure by what is injected": {
 			rule: func(s *domain.WorkloadRuleSpec) {

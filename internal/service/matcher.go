@@ -209,7 +209,15 @@ func (m *Matcher) look(ctx context.Context, tenant string, at scope) error {
 		if err != nil {
 			return err
 		}
-		wanted, all, err := m.within(ctx, tenant, at, match.Wanted(s.tenant, s.hosts, rules, workloads), records)
+		pairs, err := match.Pairs(ctx.Err, s.tenant, rules, workloads)
+		if err != nil {
+			return err
+		}
+		kept, all, err := m.within(ctx, tenant, at, pairs, records)
+		if err != nil {
+			return err
+		}
+		wanted, err := match.Wanted(ctx.Err, s.tenant, s.hosts, kept)
 		if err != nil {
 			return err
 		}
@@ -298,9 +306,9 @@ func (m *Matcher) records(ctx context.Context, tenant string, at scope, rules []
 	return all, err
 }
 
-// within leaves out what is beyond limits.RuleMatches: of each rule what has a record stays, then the workloads come in their
+// within leaves out of what is wanted what is beyond limits.RuleMatches: of each rule what has a record stays, then the workloads come in their
 // order. all says that a rule that had as many as it may have has fewer now, so that others may take their place.
-func (m *Matcher) within(ctx context.Context, tenant string, at scope, wanted, records []domain.Match) (kept []domain.Match, all bool, err error) {
+func (m *Matcher) within(ctx context.Context, tenant string, at scope, wanted []match.Pair, records []domain.Match) (kept []match.Pair, all bool, err error) {
 	recorded := make(map[string]bool, len(records)) // whether something is wanted by it
 	for _, r := range records {
 		recorded[r.ID()] = r.Wanted != nil
@@ -310,7 +318,7 @@ func (m *Matcher) within(ctx context.Context, tenant string, at scope, wanted, r
 		there[w.ID()] = true
 	}
 	part := at.workloads != nil
-	comes := slices.ContainsFunc(wanted, func(w domain.Match) bool { return !recorded[w.ID()] })
+	comes := slices.ContainsFunc(wanted, func(w match.Pair) bool { return !recorded[w.ID()] })
 	goes := slices.ContainsFunc(records, func(r domain.Match) bool { return r.Wanted != nil && !there[r.ID()] })
 	if few := !part && len(wanted) <= limits.RuleMatches; few || !comes && (!goes || !part) {
 		return wanted, false, nil

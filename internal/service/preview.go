@@ -155,14 +155,21 @@ func (m *Matcher) previewOf(ctx context.Context, p *RulePreview, tenant string, 
 	if err != nil {
 		return nil, err
 	}
-	wanted := match.Wanted(s.tenant, s.hosts, rules, workloads)
-	kept, _, err := m.within(ctx, tenant, at, wanted, records)
+	pairs, err := match.Pairs(ctx.Err, s.tenant, rules, workloads)
+	if err != nil {
+		return nil, err
+	}
+	kept, _, err := m.within(ctx, tenant, at, pairs, records)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := match.Wanted(ctx.Err, s.tenant, s.hosts, kept)
 	if err != nil {
 		return nil, err
 	}
 	p.Workloads += len(workloads)
-	p.Matched += len(wanted)
-	p.Beyond += len(wanted) - len(kept)
+	p.Matched += len(pairs)
+	p.Beyond += len(pairs) - len(kept)
 	byID := make(map[string]*domain.Workload, len(workloads))
 	for _, w := range workloads {
 		byID[w.ID] = w
@@ -171,7 +178,7 @@ func (m *Matcher) previewOf(ctx context.Context, p *RulePreview, tenant string, 
 	for _, r := range records {
 		after[r.Workload] = r
 	}
-	changes := match.Diff(kept, records, m.now())
+	changes := match.Diff(wanted, records, m.now())
 	for _, w := range changes.Write {
 		after[w.Workload] = w
 	}
