@@ -43,7 +43,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		program = "kubectl drover"
 	}
 	return cli.Main(ctx, cli.Options{
-		Program: program, Args: args[1:], In: stdin, Out: stdout, Err: stderr, Getenv: os.Getenv, Terminal: isTerminal(stdout), Lend: terminal.lend,
+		Program: program, Args: args[1:], In: stdin, Out: stdout, Err: stderr, Getenv: os.Getenv,
+		Terminal: isTerminal(stdout), Width: widthOf(stdout), Lend: terminal.lend,
 		Processes: []cli.Process{
 			process("api", "Serve the REST API", config.API, stdout, stderr, serveAPI),
 			process("worker", "Run workflows and work on clusters", config.Worker, stdout, stderr, work),
@@ -107,6 +108,21 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
+// widthOf gives how many characters a line of a terminal has; nil where w is none.
+func widthOf(w io.Writer) func() int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return nil
+	}
+	return func() int {
+		width, _, err := term.GetSize(int(f.Fd()))
+		if err != nil {
+			return 0
+		}
+		return width
+	}
+}
+
 // wrongLine is an error of a command line that a command has read itself, nil where that was a question for help.
 func wrongLine(err error) error {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
@@ -162,8 +178,7 @@ func serveAPI(ctx context.Context, c *config.Config, log *slog.Logger, stdout io
 	if err := parts.EnsureAdmin(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "ready api url=http://%s/v2\n", l.Addr())
-	return parts.ServeAPI(ctx, l)
+	return parts.ServeAPI(ctx, l, func() { fmt.Fprintf(stdout, "ready api url=http://%s/v2\n", l.Addr()) })
 }
 
 // resetAdmin says where the token is, and never what it is.

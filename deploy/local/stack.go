@@ -245,15 +245,17 @@ func (k *stack) startProduct(ctx context.Context, log *slog.Logger, failed chan<
 		parts.Close()
 		return err
 	}
-	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	working, polls := new(errgroup.Group), make(chan struct{})
-	working.Go(func() error { return parts.ServeAPI(run, l) })
-	working.Go(func() error { return parts.Work(run, func() { close(polls) }) })
+	asked, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	working, run := errgroup.WithContext(asked) // neither goes on without the other
+	started := make(chan struct{}, 2)           // API and worker
+	begun := func() { started <- struct{}{} }
+	working.Go(func() error { return parts.ServeAPI(run, l, begun) })
+	working.Go(func() error { return parts.Work(run, begun) })
 	ended := make(chan error, 1)
 	go func() {
 		err := working.Wait()
 		ended <- err
-		if run.Err() == nil {
+		if asked.Err() == nil {
 			failed <- fmt.Errorf("API or worker ended: %w", err)
 		}
 	}()
@@ -262,10 +264,15 @@ func (k *stack) startProduct(ctx context.Context, log *slog.Logger, failed chan<
 		defer parts.Close()
 		return <-ended
 	})
-	select {
-	case <-polls:
-	case <-ctx.Done():
-		return fmt.Errorf("start the worker: %w", context.Cause(ctx))
+	for range cap(started) {
+		select {
+		case <-started:
+		case err := <-ended:
+			ended <- err
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("start API and worker: %w", context.Cause(ctx))
+		}
 	}
 	say("REST API         %s (%s)", k.apiURL(), "documentation at /docs")
 	say("Page             %s", k.pageURL())

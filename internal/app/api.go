@@ -35,8 +35,9 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return connections.Listen(ctx, address, "the REST API (--listen)")
 }
 
-// ServeAPI answers REST requests on the listener, and calls on the gRPC address, until ctx ends, then drains.
-func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
+// ServeAPI answers REST requests on the listener, and calls on the addresses of gRPC and of tenants, until ctx ends, then drains. It calls ready
+// once all of them take connections.
+func (p *Parts) ServeAPI(ctx context.Context, l net.Listener, ready func()) error {
 	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
 	registered := &registrations{parts: p}
 	clusters, err := kube.NewClusters(kubeConfig(p.config, rehearsedClusters), registered.credentials)
@@ -122,12 +123,23 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		return err
 	}
+	calls, err := p.listenRPC(ctx, prove, entrance)
+	if err != nil {
+		return err
+	}
+	defer calls.Close()
+	ofTenants, err := p.listenTenants(ctx, entrance)
+	if err != nil {
+		return err
+	}
+	defer ofTenants.Close()
 	secured := connections.Secured(connections.New(l, p.log, p.config.Fair.Connections, p.config.Fair.AddressConnections), certificates)
 	g, ctx := panics.WithContext(ctx)
 	defer context.AfterFunc(ctx, hub.Close)() // streams would not end by themselves
 	g.Go(func() error { return api.Serve(ctx, secured, handler, p.log, p.config.Drain) })
-	g.Go(func() error { return p.serveRPC(ctx, prove, entrance) })
-	g.Go(func() error { return p.serveTenants(ctx, entrance) })
+	g.Go(func() error { return calls.serve(ctx) })
+	g.Go(func() error { return ofTenants.serve(ctx) })
+	ready()
 	g.Go(func() error { // a panic of which is no end of what is served
 		_ = panics.Do(ctx, func() error { p.settleBehind(ctx); return nil })
 		return nil
@@ -165,40 +177,60 @@ func (p *Parts) settleBehind(ctx context.Context) {
 	}
 }
 
-// serveRPC serves gRPC where that is wanted.
-func (p *Parts) serveRPC(ctx context.Context, prove authn.Prover, entrance *door.Door) error {
-	if p.config.GRPCListen == "" {
+// listening is an address that takes connections, and what serves them.
+type listening struct {
+	net.Listener // nil for an address that is not wanted
+	serve        func(context.Context) error
+}
+
+// Close implements net.Listener. A listener that was served is closed already.
+func (l listening) Close() error {
+	if l.Listener == nil {
 		return nil
+	}
+	return l.Listener.Close()
+}
+
+var unwanted = listening{serve: func(context.Context) error { return nil }}
+
+// listenRPC listens for gRPC where that is wanted.
+func (p *Parts) listenRPC(ctx context.Context, prove authn.Prover, entrance *door.Door) (listening, error) {
+	if p.config.GRPCListen == "" {
+		return unwanted, nil
 	}
 	secured, err := p.config.TLS.Config(p.log, "h2")
 	if err != nil {
-		return err
+		return unwanted, err
 	}
 	l, err := connections.Listen(ctx, p.config.GRPCListen, "gRPC (--grpc-listen)")
 	if err != nil {
-		return err
+		return unwanted, err
 	}
-	return rpc.Serve(ctx, l, secured, prove, entrance, p.log, p.config.Drain)
+	return listening{l, func(ctx context.Context) error {
+		return rpc.Serve(ctx, l, secured, prove, entrance, p.log, p.config.Drain)
+	}}, nil
 }
 
-// serveTenants serves the gRPC services of tenants where that is wanted.
-func (p *Parts) serveTenants(ctx context.Context, entrance *door.Door) error {
+// listenTenants listens for the gRPC services of tenants where that is wanted.
+func (p *Parts) listenTenants(ctx context.Context, entrance *door.Door) (listening, error) {
 	if p.config.TenantListen == "" {
-		return nil
+		return unwanted, nil
 	}
 	secured, err := p.config.TenantTLS.Config(p.log, "h2")
 	if err != nil {
-		return fmt.Errorf("the tenants' services (--tenant-listen): %w", err)
+		return unwanted, fmt.Errorf("the tenants' services (--tenant-listen): %w", err)
 	}
 	trust, err := p.config.TenantTLS.Trust(p.log)
 	if err != nil {
-		return fmt.Errorf("the tenants' services (--tenant-listen): %w", err)
+		return unwanted, fmt.Errorf("the tenants' services (--tenant-listen): %w", err)
 	}
 	l, err := connections.Listen(ctx, p.config.TenantListen, "the tenants' services (--tenant-listen)")
 	if err != nil {
-		return err
+		return unwanted, err
 	}
-	return rpc.ServeTenants(ctx, l, secured, trust, entrance, p.log, p.config.Drain, p.config.TenantRate)
+	return listening{l, func(ctx context.Context) error {
+		return rpc.ServeTenants(ctx, l, secured, trust, entrance, p.log, p.config.Drain, p.config.TenantRate)
+	}}, nil
 }
 
 // looks are at statuses, and at tables.

@@ -58,7 +58,7 @@ func TestClientCertificatesSayWhoCalls(t *testing.T) {
 	l, err := Listen(ctx, p.config.Listen)
 	require.NoError(t, err)
 	served := make(chan error, 1)
-	go func() { served <- p.ServeAPI(ctx, l) }()
+	go func() { served <- p.ServeAPI(ctx, l, func() {}) }()
 
 	pem, err := os.ReadFile(filepath.Join(folder, "ca.crt"))
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ func TestListenersHaveTLS(t *testing.T) {
 	l, err := Listen(ctx, p.config.Listen)
 	require.NoError(t, err)
 	served, measured := make(chan error, 1), make(chan error, 1)
-	go func() { served <- p.ServeAPI(ctx, l) }()
+	go func() { served <- p.ServeAPI(ctx, l, func() {}) }()
 	go func() { measured <- p.WorkerHealth(ctx) }()
 
 	pem, err := os.ReadFile(filepath.Join(folder, "ca.crt"))

@@ -42,7 +42,10 @@ func (s *session) apply() *cobra.Command {
 A document is made before those that refer to it, whatever the order in the files; operations (anchor …/instantiate, …/approve)
 come last. Each is said to be created, configured (replaced) or unchanged; an operation that was asked for before, and has not come to its
 end, "goes on". What is refused is said, the others are done, and the exit code is then 1. A file: is a path from where the command is started, or else from the document's folder; a folder is packed.
-Documents of somebody else may name any file, such as a kubeconfig: one that is in neither folder needs --allow-outside.`,
+Documents of somebody else may name any file, such as a kubeconfig: one that is in neither folder needs --allow-outside.
+
+A StatusCollector as KubeStellar has it (apiVersion: control.kubestellar.io/v1alpha1) needs no anchor. It goes to the fleet's library, or to
+that of the project where --project names one.`,
 		Example: `  drover apply -f emcoctl/ -v values.yaml
   drover apply -f app.yaml --wait
   drover get group web -o yaml | drover apply -f -`,

@@ -51,6 +51,25 @@ func TestApply(t *testing.T) {
 	require.Equal(t, said("is not there"), w.done(append([]string{"delete"}, args...)...))
 }
 
+// TestManifestsOfKubeStellar: a collector is applied as KubeStellar's users have it, which says no anchor: to the fleet's library, or to that of
+// the project that is named.
+func TestManifestsOfKubeStellar(t *testing.T) {
+	w := newWorld(t)
+	folder := filepath.Dir(w.file("collectors/available.yaml", `apiVersion: control.kubestellar.io/v1alpha1
+kind: StatusCollector
+metadata: {name: available, creationTimestamp: null}
+spec: {limit: 10, select: [{name: available, def: returned.status.availableReplicas}]}
+`))
+	w.feed("resourceContext: {anchor: projects}\nmetadata: {name: demo}\n", "apply", "-f", "-")
+	require.Equal(t, "status-collectors/available created\n", w.done("apply", "-f", folder))
+	require.Equal(t, "status-collectors/available unchanged\n", w.done("apply", "-f", folder))
+	require.Equal(t, "projects/demo/status-collectors/available created\n", w.done("apply", "-f", folder, "--project", "demo"))
+	require.Equal(t, "projects/demo/status-collectors/available deleted\n", w.done("delete", "-f", folder, "-p", "demo"))
+	r := w.feed("apiVersion: control.kubestellar.io/v1alpha1\nkind: BindingPolicy\nmetadata: {name: b}\n", "apply", "-f", "-")
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.err, "resourceContext.anchor is missing")
+}
+
 // TestApplyGoesOn: what is refused is said with the field, the rest is done, and the exit code is 1.
 func TestApplyGoesOn(t *testing.T) {
 	w := newWorld(t)

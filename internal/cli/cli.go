@@ -28,6 +28,8 @@ type Options struct {
 	Out, Err io.Writer
 	Getenv   func(string) string
 	Terminal bool // Out is a terminal
+	// Width is how many characters a line of the terminal has now, 0 where that is not known; nil where Out is none.
+	Width func() int
 	// Lend runs what starts a program that has the terminal, and Ctrl-C, for as long as it takes; nil where nobody listens to Ctrl-C.
 	Lend func(run func() error) error
 	// Processes are the commands that are none of the client: servers and agents, which read their flags themselves.
@@ -100,20 +102,22 @@ func Main(ctx context.Context, o Options) int {
 	root := s.root()
 	root.SetArgs(o.Args)
 	err := root.ExecuteContext(ctx)
-	if s.client != nil {
-		s.client.Close()
-	}
+	defer func() {
+		if s.client != nil {
+			s.client.Close()
+		}
+	}()
 	if err != nil && !s.ran {
 		var used errUsage
 		if !errors.As(err, &used) {
 			err = errUsage{err}
 		}
 	}
-	return s.end(err)
+	return s.end(ctx, err)
 }
 
 // end says what went wrong and gives the code for it.
-func (s *session) end(err error) int {
+func (s *session) end(ctx context.Context, err error) int {
 	var said errSaid
 	var used errUsage
 	switch {
@@ -130,7 +134,7 @@ func (s *session) end(err error) int {
 	}
 	fmt.Fprintf(s.Err, "drover: %s\n", s.asCalled(s.text(err)))
 	if fail.Is(err, fail.Unauthorized) {
-		fmt.Fprintf(s.Err, "Log in with: %s login %s%s\n", s.Program, s.server(), s.byToken())
+		fmt.Fprintf(s.Err, "Log in with: %s login %s%s\n", s.Program, s.server(), s.byToken(ctx))
 	}
 	return codeOf(err)
 }

@@ -222,7 +222,7 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 			if !ok {
 				return nil, usage("%s: line %d: an item is no document", name, node.Line)
 			}
-			if inFolder && document["resourceContext"] == nil && document["version"] != emco {
+			if inFolder && document["resourceContext"] == nil && document["version"] != emco && !isCollector(document) {
 				foreign = append(foreign, node.Line)
 				continue
 			}
@@ -246,7 +246,10 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 func (s *session) paperOf(from, folder string, m map[string]any) (*paper, error) {
 	place, _ := m["resourceContext"].(map[string]any)
 	anchor, _ := place["anchor"].(string)
-	if anchor = strings.Trim(anchor, "/"); anchor == "" {
+	if anchor = strings.Trim(anchor, "/"); anchor == "" && isCollector(m) {
+		anchor = s.collectorAnchor()
+	}
+	if anchor == "" {
 		return nil, usage("%s: resourceContext.anchor is missing: the path below /v2 to which the document goes, such as projects", from)
 	}
 	p := &paper{from: from, folder: folder}
@@ -316,6 +319,20 @@ func (s *session) paperOf(from, folder string, m map[string]any) (*paper, error)
 	}
 	p.noun, p.object, p.key = noun, o, domain.KeyOf(o)
 	return p, nil
+}
+
+// isCollector says whether a document is a manifest of KubeStellar's that Drover has a place for.
+func isCollector(m map[string]any) bool {
+	return m["apiVersion"] == domain.CollectorAPIVersion && m["kind"] == domain.CollectorKind
+}
+
+// collectorAnchor is where a collector goes that does not say it: as in KubeStellar, where it is of no namespace, to what all may use, and to a
+// project's own where --project says so.
+func (s *session) collectorAnchor() string {
+	if s.flags.project == "" {
+		return domain.StatusCollectors.Collection
+	}
+	return string(domain.Join(domain.Projects.Collection, s.flags.project).Child(domain.ProjectCollectors.Collection))
 }
 
 // specOf are the members that the spec of an operation has.

@@ -284,10 +284,17 @@ func (s *session) doLogout(ctx context.Context) error {
 	return nil
 }
 
-// byToken is how to log in where that is by a token.
-func (s *session) byToken() string {
+// byToken is how to log in where that is by a token: nobody has logged in at a provider, and the API names none.
+func (s *session) byToken(ctx context.Context) string {
 	if c, err := s.current(); err == nil && c.Issuer != "" {
 		return ""
+	}
+	if s.client != nil {
+		ctx, cancel := context.WithTimeout(ctx, hintTime)
+		defer cancel()
+		if o, err := s.client.Offers(ctx); err == nil && hasProvider(o) {
+			return ""
+		}
 	}
 	return " --token-file FILE"
 }

@@ -48,3 +48,12 @@ func TestWhatIsWaitedFor(t *testing.T) {
 	require.Empty(t, waitingFor([]status.DocumentCluster{one(""), {Reason: "it is away", Connectivity: domain.ConnectivityRetrying}}))
 	require.Equal(t, "app db is not Ready (and 1 other reason)", waitingFor([]status.DocumentCluster{one("x"), one("app db is not Ready"), one("app db is not Ready")}))
 }
+
+// TestLinesOfATerminal: a line that is longer than the terminal is wide says that there is more.
+func TestLinesOfATerminal(t *testing.T) {
+	for width, want := range map[int]string{0: "äbcdef", 7: "äbcdef", 6: "äbcdef", 5: "äbcd…", 1: "…"} {
+		s := &session{Options: Options{Width: func() int { return width }}}
+		require.Equal(t, want, s.fitting("äbcdef"), "%d", width)
+	}
+	require.Equal(t, "äbcdef", (&session{}).fitting("äbcdef"))
+}

@@ -32,10 +32,12 @@ import (
 	"github.com/drover-io/drover/internal/policy"
 )
 
-// How long a login may take, and each question to a provider. A token is replaced when it is good for less than tokenLeast.
+// How long a login may take, each question to a provider, and the one to the API how one logs in there. A token is replaced when it is good for
+// less than tokenLeast.
 const (
 	loginTime    = 10 * time.Minute
 	providerTime = 10 * time.Second
+	hintTime     = 2 * time.Second
 	tokenLeast   = 30 * time.Second
 )
 

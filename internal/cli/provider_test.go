@@ -192,6 +192,7 @@ func TestTokensAreReplaced(t *testing.T) {
 	require.Contains(t, r.err, "has ended")
 	require.Contains(t, r.err, "Log in with: drover login http://API\n")
 	w.done("logout")
+	require.Contains(t, w.run("auth", "whoami").err, "Log in with: drover login http://API\n", "the API names a provider")
 }
 
 // TestProvidersThatDoNotAnswer: a login says so; the token that is kept is good until it expires.

@@ -62,7 +62,10 @@ func (s *session) waits() *cobra.Command {
 	w := &where{}
 	c := &cobra.Command{
 		Use: "wait [NOUN] NAME", Short: "Wait until something is deployed, ready or terminated",
-		Long:    "Wait until something is deployed, ready or terminated.\n\n" + aboutOwner,
+		Long: "Wait until something is deployed, ready or terminated.\n\n" + aboutOwner + `
+
+It waits for what was asked for already. Where nothing goes on and NAME is not as it is to be, it ends with 1 at once and says how it stands:
+"wait web --for=terminated" of a group that is Instantiated, and of which nobody has asked the terminate.`,
 		Example: "  drover wait web --for=ready --timeout 5m",
 		Args:    numbered(1, 2, "the name of a group, or a noun and a name"), ValidArgsFunction: s.completeOwners,
 	}
@@ -293,7 +296,7 @@ func (p *picture) show(d *status.Document, op domain.Operation) {
 			fmt.Fprintf(out, "\x1b[%dA", len(p.lines))
 		}
 		for _, l := range lines { // without a break, which would be a line more
-			fmt.Fprintf(out, "\x1b[2K\x1b[?7l%s\x1b[?7h\n", printable(l))
+			fmt.Fprintf(out, "\x1b[2K\x1b[?7l%s\x1b[?7h\n", p.fitting(printable(l)))
 		}
 		for range len(p.lines) - len(lines) { // what is left of before
 			fmt.Fprintln(out, "\x1b[2K")
@@ -314,6 +317,18 @@ func (p *picture) show(d *status.Document, op domain.Operation) {
 		}
 	}
 	p.lines = lines
+}
+
+// fitting is a line cut to what the terminal shows of it. Without that its last character stands at the end, and nobody sees that there is more.
+func (s *session) fitting(line string) string {
+	if s.Width == nil {
+		return line
+	}
+	width, all := s.Width(), []rune(line)
+	if width <= 0 || len(all) <= width {
+		return line
+	}
+	return string(all[:width-1]) + "…"
 }
 
 // part is an app, or what else has clusters, in the picture.
