@@ -94,7 +94,7 @@ func TestMetricsOfARun(t *testing.T) {
 		"drover_operations_ended_total", "drover_leaves_stuck",
 		"drover_leaf_duration_seconds", "drover_leaves_open", "drover_attempts_total", "drover_clusters", "drover_worker_slots",
 		"drover_task_queue_backlog", "drover_render_duration_seconds", "drover_store_duration_seconds", "drover_cluster_request_duration_seconds",
-		"drover_cache_lookups_total", "drover_cache_entries", "drover_status_subscribers", "drover_app_windows", "drover_app_window_leaves",
+		"drover_cache_lookups_total", "drover_cache_entries", "drover_status_subscribers", "drover_app_windows", "drover_app_window_leaves", "drover_panics_total",
 	} {
 		require.True(t, seen[name], name)
 	}
