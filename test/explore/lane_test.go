@@ -648,6 +648,9 @@ func (l *lane) settle(ctx context.Context) bool {
 		words, _ := l.api.ExplainText(context.WithoutCancel(ctx), g.Key())
 		text += "\n" + words
 	}
+	if l.tenant != nil {
+		text += l.tenant.explain(context.WithoutCancel(ctx), l)
+	}
 	l.wrong("it waits for ever: %s%s", last, text)
 	return false
 }
@@ -696,7 +699,7 @@ func (l *lane) judge(ctx context.Context, what string) {
 		if bad := illegal(got.States.Actions); bad != "" {
 			l.wrong("%s: the history of %s: %s: %s", what, name, bad, spell(got.States.Actions))
 		}
-		l.judgeState(g, what, got)
+		l.judgeState(ctx, g, what, got)
 		if got.States.State() == domain.Updated { // the other group has its objects
 			continue
 		}
@@ -736,7 +739,7 @@ func (l *lane) judge(ctx context.Context, what string) {
 }
 
 // judgeState says whether the operation that was asked for last has come to its end.
-func (l *lane) judgeState(g *group, what string, got *status.Document) {
+func (l *lane) judgeState(ctx context.Context, g *group, what string, got *status.Document) {
 	var want []domain.ContextStatus
 	switch got.States.State() {
 	case domain.Instantiated:
@@ -753,7 +756,8 @@ func (l *lane) judgeState(g *group, what string, got *status.Document) {
 		return
 	}
 	if !slices.Contains(want, got.Status) && !l.refused() && !l.failing && !l.disturbed(nil) {
-		l.wrong("%s: %s is %s in the end, and the status %s", what, g.name, got.States.State(), got.Status)
+		words, _ := l.api.ExplainText(ctx, g.Key())
+		l.wrong("%s: %s is %s in the end, and the status %s\n%s", what, g.name, got.States.State(), got.Status, words)
 	}
 }
 
