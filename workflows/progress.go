@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/drover-io/drover/activities"
@@ -65,12 +66,21 @@ func (p *AppProgress) addLeaf(in AppInput, l *leafState) {
 	switch {
 	case l.done:
 		p.Done++
-		if !outcome.Succeeded(in.Operation, marks) {
+		if !outcome.Succeeded(in.Operation, in.ofRound(marks)) {
 			p.Failed++
 		}
 	case l.Connectivity == domain.ConnectivityRetrying:
 		p.Retrying++
 	}
+}
+
+// ofRound are the marks that say how a leaf has ended. What is to be pruned is the second round's: of what was sent without an answer the first one
+// knows as little as before, and apps that need this one do not wait for that.
+func (in AppInput) ofRound(marks domain.Marks) domain.Marks {
+	if !in.tookOver() || in.Prune {
+		return marks
+	}
+	return slices.DeleteFunc(slices.Clone(marks), domain.Mark.ToDelete)
 }
 
 // addBatch counts what a batch has counted.

@@ -38,3 +38,24 @@ func TestTheTableOfAWatch(t *testing.T) {
 	require.Contains(t, many, "| 103 | 104 | 0 | 0 |")
 	require.True(t, strings.HasSuffix(many, "| p+c099 | 1 |  |\n\nand 3 more\n"), "%s", many)
 }
+
+// TestWhatARoundIsJudgedBy: the first round of an update has done what it was to though nobody knows yet whether something is there that the second
+// one prunes: apps that need this one are started. The second round is judged by that, and so is everything that prunes nothing.
+func TestWhatARoundIsJudgedBy(t *testing.T) {
+	update := AppInput{Scope: domain.Scope{Operation: domain.OpUpdate}, Label: "1"}
+	prune, instantiate := update, AppInput{Scope: domain.Scope{Operation: domain.OpInstantiate}}
+	prune.Prune = true
+	for _, c := range []struct {
+		in     AppInput
+		marks  string
+		failed int
+	}{
+		{update, "ArdL", 0}, {update, "AG", 0}, {update, "r", 0}, {update, "AFr", 1}, {update, "ApL", 1}, {update, "X", 1},
+		{prune, "AG", 0}, {prune, "Ar", 1}, {prune, "AL", 1}, {instantiate, "A", 0}, {instantiate, "Ar", 1},
+	} {
+		var p AppProgress
+		p.addLeaf(c.in, &leafState{ClusterProgress: ClusterProgress{Marks: domain.Marks(c.marks).Encode()}, done: true})
+		require.Equal(t, 1, p.Done)
+		require.Equal(t, c.failed, p.Failed, "%s of %+v", c.marks, c.in)
+	}
+}
