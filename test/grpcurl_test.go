@@ -102,6 +102,7 @@ universe.workload.v1.WorkloadRuleService.List; then echo NOBODY MAY LIST; fi
 // TestTheSeedsSession is the session of seed 003 with grpcurl, by the protocol files and by reflection, in a folder as
 // `make run` leaves it.
 func TestTheSeedsSession(t *testing.T) {
+	t.Parallel()
 	ctx := within(t)
 	s := harness.SharedStack(t)
 	bin, folder := t.TempDir(), s.Certificates()
