@@ -48,9 +48,11 @@ const (
 	// StreamHandOver is how long a stream waits at most for the end of the one that it displaces in the same process.
 	StreamHandOver = time.Second
 	// Lost is how often streams are looked for whose process is gone, and Unfinished how long a change of settings may take before
-	// somebody else ends it.
-	Lost       = 10 * time.Second
-	Unfinished = 30 * time.Second
+	// somebody else ends it. SweepTenant is how long that may take for one tenant: one that has much, or whose part of the database is
+	// slow, keeps the others waiting no longer.
+	Lost        = 10 * time.Second
+	Unfinished  = 30 * time.Second
+	SweepTenant = time.Minute
 )
 
 // How matches are tried again.

@@ -397,7 +397,7 @@ func (m *Matcher) lookAll(ctx context.Context, tenant string, at scope) error {
 	}
 	var failed []error
 	for _, t := range tenants {
-		failed = append(failed, m.look(ctx, t.LocalName(), at))
+		failed = append(failed, apart(ctx, func(ctx context.Context) error { return m.look(ctx, t.LocalName(), at) }))
 	}
 	return errors.Join(failed...)
 }
@@ -500,51 +500,71 @@ func (m *Matcher) kick(tenant string) {
 // pulseEvery is how often a process says that its streams live.
 const pulseEvery = domain.PulseLife / 3
 
-// Run gives the pulses by which the streams of this process live, and looks for what others have left, until ctx ends.
+// Run gives the pulses by which the streams of this process live, and looks for what others have left, until ctx ends. A look may take longer than
+// a pulse lives: neither waits for the other.
 func (m *Matcher) Run(ctx context.Context) {
-	swept := time.Time{}
-	tick := time.NewTicker(pulseEvery)
+	both := panics.New(ctx)
+	both.Go(func() error {
+		return again(ctx, pulseEvery, func() error { return m.store.Pulse(ctx, m.process, m.now()) })
+	})
+	both.Go(func() error { return again(ctx, policy.Lost, func() error { return m.Sweep(ctx) }) })
+	_ = both.Wait() // they end with ctx
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Plain)
+	defer cancel()
+	_ = m.store.EndPulse(end, m.process)
+}
+
+// again does something every so often until ctx ends; what fails is done the next time.
+func again(ctx context.Context, every time.Duration, do func() error) error {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		_ = panics.Do(ctx, func() error { return m.store.Pulse(ctx, m.process, m.now()) }) // the next one counts as well
-		if m.now().Sub(swept) >= policy.Lost {
-			swept = m.now()
-			_ = panics.Do(ctx, func() error { return m.Sweep(ctx) }) // what fails is done the next time
-		}
+		_ = panics.Do(ctx, do)
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
 		}
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Plain)
-	defer cancel()
-	_ = m.store.EndPulse(end, m.process)
+	return nil
 }
 
 // Close waits for what goes on beside requests and streams, which must have ended.
 func (m *Matcher) Close() { m.work.Wait() }
 
 // Sweep does what processes that died have left: it looks for the tenants whose settings were being changed, and for those
-// whose streams were lost. It removes the workloads whose time is over. What fails for one tenant keeps none of the others waiting.
+// whose streams were lost. It removes the workloads whose time is over. What fails for one tenant, or takes long, keeps none of the others
+// waiting.
 func (m *Matcher) Sweep(ctx context.Context) error {
 	unfinished, err := m.store.UnfinishedSettings(ctx, policy.Unfinished)
 	failed := []error{err}
 	for tenant, tokens := range unfinished {
-		failed = append(failed, m.finish(ctx, tenant, tokens))
+		finish := func(ctx context.Context) error { return m.finish(ctx, tenant, tokens) }
+		if tenant == "" { // of all, each has its time
+			failed = append(failed, finish(ctx))
+		} else {
+			failed = append(failed, apart(ctx, finish))
+		}
 	}
 	lost, err := m.store.LostStreams(ctx)
 	failed = append(failed, err)
 	for _, stream := range lost {
-		failed = append(failed, m.settle(ctx, stream))
+		failed = append(failed, apart(ctx, func(ctx context.Context) error { return m.settle(ctx, stream) }))
 	}
 	tenants, err := m.store.List(ctx, domain.Tenants, "")
 	failed = append(failed, err)
 	for _, o := range tenants {
 		if t := o.(*domain.Tenant); t.Grace() > 0 {
-			failed = append(failed, m.expireOf(ctx, t))
+			failed = append(failed, apart(ctx, func(ctx context.Context) error { return m.expireOf(ctx, t) }))
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// apart does something for one tenant of several: it has its time, and a panic is its own.
+func apart(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, policy.SweepTenant)
+	defer cancel()
+	return panics.Do(ctx, func() error { return do(ctx) })
 }
 
 // finish looks for a tenant whose settings were being changed.
