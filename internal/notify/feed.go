@@ -15,6 +15,8 @@ import (
 type feed struct {
 	hub     *Hub
 	key     feedKey
+	ctx     context.Context // the hub's, or less
+	stop    context.CancelFunc
 	looking Look             // what the feed's own goroutine looks with
 	views   map[string]*view // by query; guarded by the hub's mutex
 	hasten  chan struct{}    // has one in it when somebody waits for a document
@@ -26,7 +28,10 @@ type feed struct {
 }
 
 func newFeed(h *Hub, key feedKey) *feed {
-	return &feed{hub: h, key: key, looking: h.looks(key.owner, key.extent), views: map[string]*view{}, hasten: make(chan struct{}, 1)}
+	ctx, stop := context.WithCancel(h.ctx)
+	return &feed{
+		hub: h, key: key, ctx: ctx, stop: stop, looking: h.looks(key.owner, key.extent), views: map[string]*view{}, hasten: make(chan struct{}, 1),
+	}
 }
 
 // hurry makes the feed look at once.
@@ -37,10 +42,11 @@ func (f *feed) hurry() {
 	}
 }
 
-// run looks until nobody asks any more, there is nothing to ask about, or the hub is closed.
+// run looks until nobody asks any more, there is nothing to ask about, or the feed is stopped: with the hub, or to make room for others.
 func (f *feed) run() {
 	defer f.looking.Close()
-	o, ctx := &f.hub.options, f.hub.ctx
+	defer f.stop()
+	o, ctx := &f.hub.options, f.ctx
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	f.evaluated = o.Now()
@@ -147,10 +153,13 @@ func (f *feed) publish(renderings []rendering) {
 	}
 }
 
-// remove forgets a view. Its subscribers still see how it ended. With the mutex.
+// remove forgets a view, if it is there: it may have gone to make room while it was looked for its answer. Its subscribers still see how it ended.
+// With the mutex.
 func (f *feed) remove(v *view) {
-	delete(f.views, v.question.ID())
-	f.hub.views--
+	if id := v.question.ID(); f.views[id] == v {
+		delete(f.views, id)
+		f.hub.views--
+	}
 }
 
 // log logs the first of looks that fail in a row. That a group is not there is no failure.
@@ -200,7 +209,7 @@ func (f *feed) finish(e *Event) {
 		v.finish(e)
 		f.remove(v)
 	}
-	delete(f.hub.feeds, f.key)
+	f.hub.forget(f)
 }
 
 // abandoned forgets views that have had no subscriber for long, and the feed when it has no more.
@@ -216,6 +225,6 @@ func (f *feed) abandoned() bool {
 	if len(f.views) > 0 {
 		return false
 	}
-	delete(h.feeds, f.key)
+	h.forget(f)
 	return true
 }

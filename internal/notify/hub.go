@@ -95,14 +95,14 @@ func (h *Hub) join(owner domain.Key, q Question) (*view, error) {
 	case h.subscribers >= h.options.Subscribers:
 		return nil, fail.New(fail.Unavailable, "%d status streams are open, which is as many as can be; try again later", h.subscribers)
 	}
-	f := h.feeds[key]
 	var v *view
-	if f != nil {
+	if f := h.feeds[key]; f != nil {
 		v = f.views[id]
 	}
-	if v == nil && h.views >= h.options.Views {
+	if v == nil && h.views >= h.options.Views && !h.makeRoom() {
 		return nil, fail.New(fail.Unavailable, "%d different queries are being streamed, which is as many as can be; try again later", h.views)
 	}
+	f := h.feeds[key] // not before there is room: it may have gone for that
 	if f == nil {
 		f = newFeed(h, key)
 		h.feeds[key] = f
@@ -118,6 +118,37 @@ func (h *Hub) join(owner domain.Key, q Question) (*view, error) {
 	h.subscribers++
 	h.metrics.subscribers.Set(float64(h.subscribers))
 	return v, nil
+}
+
+// makeRoom forgets the view that has been without a subscriber for the longest, and says whether there was one: what is kept for who may come
+// back keeps nobody out who is there. Its feed ends with its last view, else who asks for one group after the other would have more of them than
+// there are views. With the mutex.
+func (h *Hub) makeRoom() bool {
+	var of *feed
+	var oldest *view
+	for _, f := range h.feeds {
+		for _, v := range f.views {
+			if v.subscribers == 0 && (oldest == nil || v.left.Before(oldest.left)) {
+				of, oldest = f, v
+			}
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	of.remove(oldest)
+	if len(of.views) == 0 {
+		h.forget(of)
+		of.stop()
+	}
+	return true
+}
+
+// forget makes room for another feed of the same key, if there is none yet. With the mutex.
+func (h *Hub) forget(f *feed) {
+	if h.feeds[f.key] == f {
+		delete(h.feeds, f.key)
+	}
 }
 
 // leave counts a subscriber out.

@@ -116,9 +116,11 @@ type Options struct {
 	Backlog     int // changes that are kept of a query: DefaultBacklog
 	Size        int // bytes of changes that are kept of a query: DefaultSize
 	Subscribers int // at a time; more are refused: DefaultSubscribers
-	Views       int // different queries at a time; more are refused: DefaultViews
-	Now         func() time.Time
-	Log         *slog.Logger // of what cannot be evaluated; none when nil
+	// Views are the different queries at a time: DefaultViews. For one more, that goes which nobody is subscribed to for the longest; else it is
+	// refused.
+	Views int
+	Now   func() time.Time
+	Log   *slog.Logger // of what cannot be evaluated; none when nil
 	// Turn waits until it is the owner's turn, so that those of one project leave others time; it asks when something is evaluated, and not when
 	// it is looked at the sign alone. leave ends the turn. Exhausted or Unavailable when the turn does not come: it is looked again then.
 	// Nobody waits when nil.

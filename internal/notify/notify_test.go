@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -51,6 +52,18 @@ type world struct {
 	hub      *notify.Hub
 	clock    *clock
 	metrics  *prometheus.Registry
+	closed   atomic.Int64 // looks that have ended
+}
+
+// closing is a look that counts its end.
+type closing struct {
+	notify.Look
+	closed *atomic.Int64
+}
+
+func (c *closing) Close() {
+	c.Look.Close()
+	c.closed.Add(1)
 }
 
 // newWorld has two apps on two clusters with two resources each.
@@ -58,8 +71,9 @@ func newWorld(t *testing.T, o notify.Options) *world {
 	t.Helper()
 	w := &world{T: t, statuses: notifytest.New(2, 2, 2), clock: &clock{now: time.Unix(1e9, 0)}, metrics: prometheus.NewRegistry()}
 	o.Interval, o.Now = time.Millisecond, w.clock.Now
+	looks := notify.Of(w.statuses)
 	var err error
-	w.hub, err = notify.New(notify.Of(w.statuses), o, w.metrics)
+	w.hub, err = notify.New(func(owner domain.Key, e notify.Extent) notify.Look { return &closing{looks(owner, e), &w.closed} }, o, w.metrics)
 	require.NoError(t, err)
 	t.Cleanup(w.hub.Close)
 	return w
@@ -345,13 +359,41 @@ func TestWhoComesBackSoonGoesOn(t *testing.T) {
 	s.Close()
 	require.Zero(t, w.metric("drover_status_subscribers"))
 	w.clock.pass(policy.StreamLinger + time.Second)
-	w.eventually(func() bool { // what was kept for it is forgotten: there is room for another query
-		s, err := w.hub.Subscribe(t.Context(), group, query(t, "output=summary"), "")
-		if err == nil {
-			s.Close()
-		}
-		return err == nil
-	})
+	w.eventually(func() bool { return w.closed.Load() == 1 })
+	w.next(w.subscribe("", id), notify.Status) // what was kept for it is forgotten
+}
+
+// TestWhoHasLeftMakesRoom: what is kept for who may come back keeps nobody out, and goes by who has left first. Who subscribes to one group after
+// the other has no more feeds than views.
+func TestWhoHasLeftMakesRoom(t *testing.T) {
+	w := newWorld(t, notify.Options{Views: 2})
+	first := w.subscribe("", "")
+	firstID := w.next(first, notify.Status).ID
+	first.Close()
+	w.clock.pass(time.Second)
+	second := w.subscribe("output=summary", "")
+	secondID := w.next(second, notify.Status).ID
+	second.Close()
+	third := w.subscribe("app=app-1", "")
+	w.next(third, notify.Status)
+	w.statuses.Mark(1, 0, 0, domain.MarkApplied)
+	w.next(third, notify.Change)
+	second = w.subscribe("output=summary", secondID)
+	w.next(second, notify.Change)
+	_, err := w.hub.Subscribe(t.Context(), group, query(t, ""), firstID)
+	require.True(t, fail.Is(err, fail.Unavailable), "there are two who listen: %v", err)
+	third.Close()
+
+	const groups = 50
+	for n := range groups {
+		s, err := w.hub.Subscribe(t.Context(), domain.Key(fmt.Sprint(group, "-", n)), query(t, ""), "")
+		require.NoError(t, err, "%d", n)
+		s.Close()
+	}
+	w.eventually(func() bool { return w.closed.Load() >= groups-1 }) // the last one may be asked for again
+	w.statuses.Mark(1, 1, 0, domain.MarkApplied)
+	w.next(second, notify.Change)
+	w.next(w.subscribe("", firstID), notify.Status) // it was the first to go
 }
 
 func TestFirstQuestionIsRefusedAsThePlainOne(t *testing.T) {
