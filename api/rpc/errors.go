@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -44,6 +45,24 @@ func cut(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
+// cutForHeader is cut by the bytes that a text takes in the header of an answer. gRPC writes each byte there that is no plain ASCII, and each
+// percent sign, as three, so that a text in another script would be three times as long.
+func cutForHeader(s string, most int) string {
+	s = strings.ToValidUTF8(s, string(utf8.RuneError)) // as gRPC would, after it was counted
+	size := 0
+	for i, r := range s {
+		if r >= ' ' && r <= '~' && r != '%' {
+			size++
+		} else {
+			size += 3 * utf8.RuneLen(r)
+		}
+		if size > most {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
 // toStatus says what a client may know of an error. What has a code already keeps it.
 func toStatus(err error) *status.Status {
 	var known *fail.Error
@@ -51,7 +70,7 @@ func toStatus(err error) *status.Status {
 	case err == nil:
 		return status.New(codes.OK, "")
 	case errors.As(err, &known), errors.Is(err, context.DeadlineExceeded):
-		return status.New(kinds[fail.KindOf(err)], cut(fail.TextOf(err), maxText))
+		return status.New(kinds[fail.KindOf(err)], cutForHeader(fail.TextOf(err), maxText))
 	case errors.Is(err, context.Canceled):
 		return status.New(codes.Canceled, "the client closed the call")
 	}
