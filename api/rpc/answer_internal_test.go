@@ -44,7 +44,7 @@ func newBounded(t *testing.T, b *bounds, rules universe.WorkloadRuleServiceServe
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	server := grpc.NewServer(grpc.ChainStreamInterceptor(streams(silent, new(sparse)), b.guard))
+	server := grpc.NewServer(grpc.ChainStreamInterceptor(streams(silent, new(strangers)), b.guard))
 	universe.RegisterWorkloadRuleServiceServer(asStreams{server}, rules)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()

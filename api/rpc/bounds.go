@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/peer"
@@ -315,7 +314,7 @@ func (s *bounded) only(m any) error {
 	case err != nil:
 		return err
 	default:
-		return status.Error(codes.Internal, "the call has more than one message") // as gRPC's own servers say it
+		return &broken{"the call has more than one message"}
 	}
 }
 
@@ -340,7 +339,7 @@ func (s *bounded) receive(m any) error {
 	length, compressed, err := s.header()
 	if err != nil {
 		if errors.Is(err, io.EOF) && s.single {
-			return status.Error(codes.Internal, "the call has no message")
+			return &broken{"the call has no message"}
 		}
 		return err
 	}
@@ -469,7 +468,7 @@ func (s *bounded) expand(data []byte) ([]byte, error) {
 // code keeps it.
 func lost(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return status.Error(codes.Internal, "the message was cut off") // as gRPC's own servers say it
+		return &broken{"the message was cut off"}
 	}
 	if _, known := status.FromError(err); known || errors.Is(err, io.EOF) {
 		return err

@@ -278,6 +278,56 @@ func TestMessagesThatAreCutOff(t *testing.T) {
 		}
 	}
 	require.Empty(t, w.stored())
+	w.stop()
+	require.Contains(t, w.log.String(), "the message was cut off")
+	require.NotContains(t, w.log.String(), "level=ERROR", "it is the client that has broken off")
+}
+
+// TestAFloodOfStrangersIsNotLogged, whatever comes of their calls: of each sort there is one line in ten seconds.
+func TestAFloodOfStrangersIsNotLogged(t *testing.T) {
+	const calls = 10
+	for name, serve := range map[string]func(*testing.T) (*grpc.ClientConn, *lines, func()){
+		"tenants": func(t *testing.T) (*grpc.ClientConn, *lines, func()) {
+			w := newStreams(t)
+			to, err := grpc.NewClient(w.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+			require.NoError(t, err)
+			t.Cleanup(func() { to.Close() })
+			return to, w.log, w.stop
+		},
+		"status": func(t *testing.T) (*grpc.ClientConn, *lines, func()) {
+			w := newWorld(t)
+			return w.to, w.log, w.stop
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to, log, stop := serve(t)
+			health := grpc_health_v1.NewHealthClient(to)
+			for range calls {
+				_, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+				require.NoError(t, err)
+				_, err = health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "none"})
+				require.Equal(t, codes.NotFound, grpcstatus.Code(err), "%v", err)
+				require.Equal(t, codes.Internal, grpcstatus.Code(sends(t, to, grpc_health_v1.Health_Check_FullMethodName, 0)), "as gRPC's own servers say it")
+				require.Equal(t, codes.Internal, grpcstatus.Code(sends(t, to, grpc_health_v1.Health_Check_FullMethodName, 2)))
+			}
+			stop()
+			require.NotContains(t, log.String(), "level=ERROR", "what a client has not sent is no defect of ours")
+			require.NotZero(t, strings.Count(log.String(), "code=OK"))
+			require.LessOrEqual(t, strings.Count(log.String(), "grpc.health.v1.Health"), 4, "two sorts, and a slow machine has twenty seconds for it")
+		})
+	}
+}
+
+// sends makes a call with one message of so many, and gives what it ends with.
+func sends(t *testing.T, to *grpc.ClientConn, method string, messages int) error {
+	t.Helper()
+	s, err := to.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
+	require.NoError(t, err)
+	for range messages {
+		_ = s.SendMsg(&grpc_health_v1.HealthCheckRequest{}) // EOF when it has been refused before that
+	}
+	require.NoError(t, s.CloseSend())
+	return s.RecvMsg(&grpc_health_v1.HealthCheckResponse{})
 }
 
 // raw is a message that has these bytes.

@@ -63,6 +63,16 @@ func cutForHeader(s string, most int) string {
 	return s
 }
 
+// broken is how a call ends whose client has not sent what its method takes: no message, one too many, or a part of one. The code is Internal, as
+// gRPC's own servers say it; InvalidArgument is none that a library gives. It is no defect of ours.
+type broken struct{ text string }
+
+// Error implements error.
+func (b *broken) Error() string { return b.text }
+
+// GRPCStatus is what a client is told.
+func (b *broken) GRPCStatus() *status.Status { return status.New(codes.Internal, b.text) }
+
 // toStatus says what a client may know of an error. What has a code already keeps it.
 func toStatus(err error) *status.Status {
 	var known *fail.Error

@@ -65,7 +65,7 @@ func newServer(log *slog.Logger, size int, more ...grpc.ServerOption) *grpc.Serv
 		grpc.WriteBufferSize(writeBuffers),
 		grpc.ReadBufferSize(readBuffers),
 		grpc.StaticStreamWindowSize(windowBytes),
-		grpc.StreamInterceptor(streams(log, new(sparse))),
+		grpc.StreamInterceptor(streams(log, new(strangers))),
 	}, more...)...)
 }
 
@@ -88,7 +88,7 @@ func serve(ctx context.Context, l net.Listener, server *grpc.Server, by asStream
 }
 
 // streams turns the errors of streams into codes, and logs their ends: of strangers, who cost nobody anything, now and then.
-func streams(log *slog.Logger, strangers *sparse) grpc.StreamServerInterceptor {
+func streams(log *slog.Logger, logged *strangers) grpc.StreamServerInterceptor {
 	return func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
 		begun := time.Now()
 		defer func() {
@@ -96,9 +96,8 @@ func streams(log *slog.Logger, strangers *sparse) grpc.StreamServerInterceptor {
 			if p := recover(); p != nil {
 				err = panics.Caught(stream.Context(), p, debug.Stack())
 			}
-			var who *stranger
-			if errors.As(err, &who) {
-				left, now := strangers.next(begun)
+			if by := logged.of(info.FullMethod, err); by != nil {
+				left, now := by.next(begun)
 				if !now {
 					to = silent
 				} else if left > 0 {
@@ -112,6 +111,31 @@ func streams(log *slog.Logger, strangers *sparse) grpc.StreamServerInterceptor {
 }
 
 var silent = slog.New(slog.DiscardHandler)
+
+// strangers are those of whose calls not each is logged: who is not known, and who calls what needs no credentials. Each sort of end has turns
+// of its own: who asks for health every second leaves those of refusals, and who is refused those of defects.
+type strangers struct{ answered, refused, defects sparse }
+
+// of is what a call's line needs a turn of, nil when it needs none.
+func (s *strangers) of(method string, err error) *sparse {
+	var who *stranger
+	switch {
+	case !isNameless(method) && !errors.As(err, &who):
+		return nil
+	case err == nil:
+		return &s.answered
+	case defect(err):
+		return &s.defects
+	default:
+		return &s.refused
+	}
+}
+
+// defect says whether what a call ended with is ours to mend.
+func defect(err error) bool {
+	var by *broken
+	return toStatus(err).Code() == internalCode && !errors.As(err, &by)
+}
 
 // sparse lets one through in each policy.RefusedLog.
 type sparse struct {
@@ -139,7 +163,7 @@ func ended(ctx context.Context, log *slog.Logger, method string, begun time.Time
 	if err != nil {
 		said = slog.String("error", cut(err.Error(), maxText))
 	}
-	if told.Code() == internalCode {
+	if defect(err) {
 		level = slog.LevelError
 	}
 	log.Log(ctx, level, "call", slog.String("method", method), slog.String("code", told.Code().String()),
