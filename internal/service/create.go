@@ -34,11 +34,12 @@ func (s *Service) Create(ctx context.Context, o domain.Object) error {
 	}
 	o.Base().Made = s.now().UTC()
 	if err := s.store.Create(ctx, o); err != nil {
+		r.runRefused(ctx, s, c, err)
 		return err
 	}
 	s.changed(ctx, nil, o)
 	if err := s.confirm(ctx, r, c); err != nil {
-		return s.undo(ctx, err, func(ctx context.Context) error {
+		return s.undo(ctx, c, err, func(ctx context.Context) error {
 			return s.store.Delete(ctx, o.Noun(), domain.KeyOf(o), o.Base().Revision)
 		})
 	}

@@ -187,6 +187,7 @@ func (s *Service) remove(ctx context.Context, c change) error {
 		*c.left = append(*c.left, left...)
 	}
 	if err := s.store.Delete(ctx, noun, key, o.Base().Revision); err != nil {
+		r.runRefused(ctx, s, c, err)
 		return cas.Overtaken(err)
 	}
 	s.changed(ctx, o, nil)
@@ -195,7 +196,7 @@ func (s *Service) remove(ctx context.Context, c change) error {
 		err = r.runAfter(ctx, s, c)
 	}
 	if err != nil {
-		return s.undo(ctx, err, func(ctx context.Context) error { return s.store.Create(ctx, o) })
+		return s.undo(ctx, c, err, func(ctx context.Context) error { return s.store.Create(ctx, o) })
 	}
 	if noun.Bounds {
 		if _, err := s.unbind(ctx, key); err != nil {

@@ -43,7 +43,7 @@ func (s *Service) Discard(ctx context.Context, noun *domain.Noun, key domain.Key
 		err = c.judged(r.runAfter(ctx, s, c))
 	}
 	if err != nil {
-		return nil, s.undo(ctx, err, func(ctx context.Context) error { return s.store.PutBack(ctx, noun, key, raw) })
+		return nil, s.undo(ctx, c, err, func(ctx context.Context) error { return s.store.PutBack(ctx, noun, key, raw) })
 	}
 	if noun.Bounds {
 		if _, err := s.unbind(ctx, key); err != nil {

@@ -137,7 +137,7 @@ func describe(noun *domain.Noun, key domain.Key) string {
 
 // undo takes a write back. It goes on when the caller has left: a write that was refused must not stay.
 // The refusal is the answer; when the taking back fails too, that is part of it.
-func (s *Service) undo(ctx context.Context, refusal error, take func(ctx context.Context) error) error {
+func (s *Service) undo(ctx context.Context, c change, refusal error, take func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Undo)
 	defer cancel()
 	err := take(ctx)
@@ -146,6 +146,9 @@ func (s *Service) undo(ctx context.Context, refusal error, take func(ctx context
 	}
 	// Changed or gone meanwhile: somebody else has written after us, and theirs was checked too.
 	if err == nil || fail.Is(err, fail.NotFound) || fail.Is(err, fail.Conflict) {
+		if dropped := rules[c.object().Noun()].dropped; dropped != nil {
+			dropped(s, ctx, c, true)
+		}
 		return refusal
 	}
 	return fail.Wrap(err, fail.KindOf(err), "%s; the write could not be taken back", fail.TextOf(refusal))

@@ -90,11 +90,17 @@ type Matcher struct {
 	standing *share.Reads[map[string]string] // tokens of streams by tenant
 
 	mu       sync.Mutex
-	changing map[string][]string // tokens of ChangeSettings by tenant
-	intakes  map[string]*Intake  // the last stream of each tenant in this process
-	kicked   map[string]bool     // tenants to be settled; true: once more
+	changing map[string][]word  // by tenant
+	intakes  map[string]*Intake // the last stream of each tenant in this process
+	kicked   map[string]bool    // tenants to be settled; true: once more
 	stats    map[string]*TenantCounts
 	work     sync.WaitGroup
+}
+
+// word says that settings of a tenant are being changed, until it is taken back. One is as good as another: what counts is how many stand.
+type word struct {
+	token string // of ChangeSettings
+	given time.Time
 }
 
 // knownSettings is for how many tenants what their rules say is kept, and knownBytes is how much they may say together.
@@ -108,7 +114,7 @@ func NewMatcher(s TenantStore, settler Settler, now Clock, process string) *Matc
 	return &Matcher{
 		store: s, settler: settler, now: now, process: process, known: lru.NewWeighed[string, *settings](knownSettings, knownBytes),
 		began: time.Now(), standing: share.New[map[string]string](),
-		changing: map[string][]string{}, intakes: map[string]*Intake{}, kicked: map[string]bool{}, stats: map[string]*TenantCounts{},
+		changing: map[string][]word{}, intakes: map[string]*Intake{}, kicked: map[string]bool{}, stats: map[string]*TenantCounts{},
 	}
 }
 
@@ -362,24 +368,51 @@ func (m *Matcher) Changing(ctx context.Context, tenant string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.changing[tenant] = append(m.changing[tenant], token)
+	m.changing[tenant] = append(m.changing[tenant], word{token, m.now()})
 	return nil
+}
+
+// given is the last word of those that were given, "" when there is none, for who takes it back.
+func (m *Matcher) given(tenant string) (token string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	words := m.changing[tenant]
+	if n := len(words); n > 0 {
+		token = words[n-1].token
+		if m.changing[tenant] = words[:n-1]; n == 1 {
+			delete(m.changing, tenant)
+		}
+	}
+	return token
+}
+
+// outlived forgets the words that nobody has taken back, as where it is not known what has become of a write. They stand in the store: Sweep does
+// what they are for.
+func (m *Matcher) outlived() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for tenant, words := range m.changing {
+		words = slices.DeleteFunc(words, func(w word) bool { return m.now().Sub(w.given) >= policy.Unfinished })
+		if m.changing[tenant] = words; len(words) == 0 {
+			delete(m.changing, tenant)
+		}
+	}
+}
+
+// Unchanged implements Matching.
+func (m *Matcher) Unchanged(ctx context.Context, tenant string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Undo)
+	defer cancel()
+	if token := m.given(tenant); token != "" {
+		_ = m.store.SettingsChanged(ctx, tenant, token) // else it stays
+	}
 }
 
 // Changed implements Matching. What fails is done again by Sweep, since the token stays then.
 func (m *Matcher) Changed(ctx context.Context, tenant string, rule domain.Key) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Answer)
 	defer cancel()
-	m.mu.Lock()
-	tokens := m.changing[tenant]
-	token := ""
-	if n := len(tokens); n > 0 {
-		token = tokens[n-1]
-		if m.changing[tenant] = tokens[:n-1]; n == 1 {
-			delete(m.changing, tenant)
-		}
-	}
-	m.mu.Unlock()
+	token := m.given(tenant)
 	if err := m.lookAll(ctx, tenant, scope{rule: rule}); err != nil || token == "" {
 		return
 	}
@@ -535,6 +568,7 @@ func (m *Matcher) Close() { m.work.Wait() }
 // whose streams were lost. It removes the workloads whose time is over. What fails for one tenant, or takes long, keeps none of the others
 // waiting.
 func (m *Matcher) Sweep(ctx context.Context) error {
+	m.outlived()
 	unfinished, err := m.store.UnfinishedSettings(ctx, policy.Unfinished)
 	failed := []error{err}
 	for tenant, tokens := range unfinished {

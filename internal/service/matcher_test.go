@@ -491,6 +491,35 @@ func TestWhatADeadProcessHasLeft(t *testing.T) {
 	require.Empty(t, unfinished)
 }
 
+// TestAChangeThatWasNotMadeLeavesNoWord, and takes none of another one away.
+func TestAChangeThatWasNotMadeLeavesNoWord(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	stand := func(want int) {
+		t.Helper()
+		unfinished, err := r.store.UnfinishedSettings(t.Context(), 0)
+		require.NoError(t, err)
+		require.Len(t, unfinished["t"], want)
+		_, changing, err := r.store.SettingsVersion(t.Context(), "t")
+		require.NoError(t, err)
+		require.Equal(t, want > 0, changing, "what is known of rules is relied on when nothing changes")
+	}
+	for range 3 {
+		require.NoError(t, r.Changing(t.Context(), "t"))
+		r.Unchanged(t.Context(), "t")
+	}
+	stand(0)
+	require.NoError(t, r.Changing(t.Context(), "t"))
+	require.NoError(t, r.Changing(t.Context(), "t"))
+	r.Unchanged(t.Context(), "t")
+	stand(1)
+	r.Changed(t.Context(), "t", "")
+	stand(0)
+	r.Unchanged(t.Context(), "t")
+	r.Unchanged(t.Context(), "nobody")
+	stand(0)
+}
+
 // ailing does not store the matches of a tenant.
 type ailing struct {
 	*store.Store

@@ -67,6 +67,9 @@ func (s *Service) replace(ctx context.Context, old, o domain.Object) error {
 		return err
 	}
 	err := s.store.Replace(ctx, o)
+	if err != nil {
+		r.runRefused(ctx, s, c, err)
+	}
 	if fail.Is(err, fail.NotFound) {
 		return cas.ErrOvertaken
 	}
@@ -75,7 +78,7 @@ func (s *Service) replace(ctx context.Context, old, o domain.Object) error {
 	}
 	s.changed(ctx, old, o)
 	if err := s.confirm(ctx, r, c); err != nil {
-		return s.undo(ctx, err, func(ctx context.Context) error {
+		return s.undo(ctx, c, err, func(ctx context.Context) error {
 			old.Base().Revision = o.Base().Revision
 			return s.store.Replace(ctx, old)
 		})

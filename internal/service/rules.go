@@ -40,6 +40,9 @@ type rule struct {
 	before func(s *Service, ctx context.Context, c change) error
 	// after looks once more when the write is done; an error takes the write back.
 	after func(s *Service, ctx context.Context, c change) error
+	// dropped is told of a write that before has let through, when that was not done, or, as taken says, was done and taken back. It is not told
+	// where nobody knows.
+	dropped func(s *Service, ctx context.Context, c change, taken bool)
 	// gone cleans up after a deletion that stands.
 	gone func(s *Service, ctx context.Context, key domain.Key) error
 	// remark says what the user should know of a document that is stored as it was sent.
@@ -105,12 +108,12 @@ var rules = map[*domain.Noun]rule{
 
 	domain.ReadinessRules: {before: (*Service).acceptReadinessRule, after: (*Service).oneRulePerKind},
 
-	domain.Tenants:              {fill: fillTenant, before: (*Service).changeTenant, after: (*Service).changedTenant, gone: (*Service).forgetTenant, remark: (*Service).outruled},
-	domain.Hosts:                {before: (*Service).changeHost, after: (*Service).changedHost, gone: (*Service).forgetHost, orphan: fail.NotFound, listOrphan: true},
-	domain.WorkloadRules:        {accept: (*Service).acceptRule, before: (*Service).changeRule, after: (*Service).changedRule, gone: (*Service).forgetRule, orphan: fail.NotFound, listOrphan: true},
+	domain.Tenants:              {fill: fillTenant, before: (*Service).changeTenant, after: (*Service).changedTenant, dropped: (*Service).droppedTenant, gone: (*Service).forgetTenant, remark: (*Service).outruled},
+	domain.Hosts:                {before: (*Service).changeHost, after: (*Service).changedHost, dropped: (*Service).droppedHost, gone: (*Service).forgetHost, orphan: fail.NotFound, listOrphan: true},
+	domain.WorkloadRules:        {accept: (*Service).acceptRule, before: (*Service).changeRule, after: (*Service).changedRule, dropped: (*Service).droppedRule, gone: (*Service).forgetRule, orphan: fail.NotFound, listOrphan: true},
 	domain.TenantTokens:         {fill: fillToken, before: (*Service).issueToken, after: (*Service).issuedToken, shown: showToken, orphan: fail.NotFound, listOrphan: true},
 	domain.ServiceAccountTokens: {fill: fillToken, before: (*Service).issueToken, after: (*Service).issuedToken, shown: showToken, orphan: fail.NotFound, listOrphan: true},
-	domain.OperatorRules:        {accept: (*Service).acceptRule, before: (*Service).changeRule, after: (*Service).changedRule, gone: (*Service).forgetRule},
+	domain.OperatorRules:        {accept: (*Service).acceptRule, before: (*Service).changeRule, after: (*Service).changedRule, dropped: (*Service).droppedRule, gone: (*Service).forgetRule},
 
 	domain.ServiceAccounts:      {before: (*Service).changeAccount},
 	domain.Roles:                {check: checkRole, before: (*Service).changeRole},
@@ -138,6 +141,18 @@ func (r rule) runAfter(ctx context.Context, s *Service, c change) error {
 		return nil
 	}
 	return r.after(s, ctx, c)
+}
+
+// runRefused tells the rule of a change that the store has refused with err, when that says that nothing was written: what has timed out, or has
+// failed in another way, may have been, or may be still.
+func (r rule) runRefused(ctx context.Context, s *Service, c change, err error) {
+	switch fail.KindOf(err) {
+	case fail.Conflict, fail.NotFound, fail.Precondition, fail.Invalid, fail.Malformed, fail.Exhausted:
+		if r.dropped != nil {
+			r.dropped(s, ctx, c, false)
+		}
+	case fail.Unauthorized, fail.Forbidden, fail.Aborted, fail.Unavailable, fail.Timeout, fail.Internal:
+	}
 }
 
 // show completes what is given out.

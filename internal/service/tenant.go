@@ -21,6 +21,8 @@ type Matching interface {
 	// Changed comes after the write, to look at once. What it cannot do is left to who finds the word of Changing. rule is the
 	// key of the rule that was written; "" when all of the tenant's may apply otherwise than before.
 	Changed(ctx context.Context, tenant string, rule domain.Key)
+	// Unchanged comes in place of it when the write was not done: nobody need look.
+	Unchanged(ctx context.Context, tenant string)
 	// Fresh comes before a tenant is made: what one before it with its name has said, if that was not forgotten, is not its.
 	Fresh(ctx context.Context, tenant string) error
 	// Forget removes what is known of a tenant that was deleted, and its namespace.
@@ -38,6 +40,7 @@ type noMatching struct{}
 
 func (noMatching) Changing(context.Context, string) error                  { return nil }
 func (noMatching) Changed(context.Context, string, domain.Key)             {}
+func (noMatching) Unchanged(context.Context, string)                       {}
 func (noMatching) Fresh(context.Context, string) error                     { return nil }
 func (noMatching) Forget(context.Context, string) error                    { return nil }
 func (noMatching) Matches(context.Context, string) ([]domain.Match, error) { return nil, nil }
@@ -136,6 +139,30 @@ func (s *Service) changedTenant(ctx context.Context, c change) error {
 	}
 	s.matching.Changed(ctx, c.to.(*domain.Tenant).Name, "")
 	return nil
+}
+
+// unwritten takes back that something of a tenant was about to change. What was written for a moment others may have gone by: it is looked for what
+// they have made of it.
+func (s *Service) unwritten(ctx context.Context, tenant string, rule domain.Key, taken bool) {
+	if taken {
+		s.matching.Changed(ctx, tenant, rule)
+	} else {
+		s.matching.Unchanged(ctx, tenant)
+	}
+}
+
+func (s *Service) droppedTenant(ctx context.Context, c change, taken bool) {
+	if c.from != nil { // nothing is said of one that is made
+		s.unwritten(ctx, domain.KeyOf(c.from).Name(), "", taken)
+	}
+}
+
+func (s *Service) droppedHost(ctx context.Context, c change, taken bool) {
+	s.unwritten(ctx, c.object().Base().Parent.Name(), "", taken)
+}
+
+func (s *Service) droppedRule(ctx context.Context, c change, taken bool) {
+	s.unwritten(ctx, domain.RuleOf(c.object()).Tenant(), domain.KeyOf(c.object()), taken)
 }
 
 // forgetTenant cleans up after a tenant.

@@ -23,6 +23,7 @@ import (
 // told is a Matching that has some matches, and notes what it is told.
 type told struct {
 	store   *store.Store // that of the service
+	writes  *meddler     // by which the service writes to it
 	mu      sync.Mutex
 	matches []domain.Match
 	left    []domain.TenantLeft
@@ -43,6 +44,7 @@ func (m *told) Changing(_ context.Context, tenant string) error {
 func (m *told) Changed(_ context.Context, tenant string, rule domain.Key) {
 	m.hear(fmt.Sprintf("changed %s %s", tenant, rule))
 }
+func (m *told) Unchanged(_ context.Context, tenant string) { m.hear("unchanged " + tenant) }
 func (m *told) Fresh(_ context.Context, tenant string) error {
 	m.hear("fresh " + tenant)
 	return nil
@@ -62,8 +64,9 @@ func newTenants(t *testing.T) (*service.Service, *told) {
 	sealer, err := secret.Parse("test:" + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" + "=")
 	require.NoError(t, err)
 	m := &told{store: storetest.Open(t, store.Config{})}
+	m.writes = &meddler{Store: m.store}
 	s := service.New(service.Deps{
-		Store: m.store, Sealer: sealer, Instances: &allKnowing{}, Matching: m, Now: time.Now,
+		Store: m.writes, Sealer: sealer, Instances: &allKnowing{}, Matching: m, Now: time.Now,
 		Checks: service.Checks{Kubeconfig: func([]byte) error { return nil }},
 	})
 	require.NoError(t, s.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
@@ -184,6 +187,95 @@ func TestWhatRulesBecomeIsTold(t *testing.T) {
 	m.heard = nil
 	require.NoError(t, s.Create(t.Context(), &domain.OperatorRule{WorkloadRule: *ruleIn("", "r")}))
 	require.Equal(t, []string{"changing ", "changed  workload-rules/r"}, m.heard, "it is for all tenants")
+}
+
+// TestWhatIsNotWrittenIsTold: else somebody would look for it, and what is known of rules would not be relied on until then. What may have been
+// written is looked for.
+func TestWhatIsNotWrittenIsTold(t *testing.T) {
+	s, m := newTenants(t)
+	const key = domain.Key("tenants/t/workload-rules/r")
+	require.NoError(t, s.Create(t.Context(), ruleIn("t", "r")))
+	require.NoError(t, s.Create(t.Context(), hostWith("t", "h", "n1")))
+	slow := func(context.Context) error { return fail.New(fail.Timeout, "the database does not answer in time") }
+	changes := func(ctx context.Context) error {
+		o, err := m.store.Get(ctx, domain.WorkloadRules, key)
+		require.NoError(t, err)
+		return m.store.Replace(ctx, o)
+	}
+	goes := func(key domain.Key, noun *domain.Noun) func(context.Context) error {
+		return func(ctx context.Context) error { return m.store.Delete(ctx, noun, key, 0) }
+	}
+	both := []string{"changing t", "changed t " + string(key)}
+	for name, c := range map[string]struct {
+		before, after func(context.Context) error
+		write         func() error
+		kind          fail.Kind // "" for none
+		heard         []string
+	}{
+		"it exists": {
+			write: func() error { return s.Create(t.Context(), ruleIn("t", "r")) },
+			kind:  fail.Conflict, heard: []string{"changing t", "unchanged t"},
+		},
+		"a host exists": {
+			write: func() error { return s.Create(t.Context(), hostWith("t", "h", "n1")) },
+			kind:  fail.Conflict, heard: []string{"changing t", "unchanged t"},
+		},
+		"one of the operator exists": {
+			before: func(ctx context.Context) error {
+				return m.store.Create(ctx, &domain.OperatorRule{WorkloadRule: *ruleIn("", "r")})
+			},
+			write: func() error { return s.Create(t.Context(), &domain.OperatorRule{WorkloadRule: *ruleIn("", "r")}) },
+			kind:  fail.Conflict, heard: []string{"changing ", "unchanged "},
+		},
+		"nobody knows whether it was made": {
+			before: slow, write: func() error { return s.Create(t.Context(), ruleIn("t", "new")) },
+			kind: fail.Timeout, heard: []string{"changing t"},
+		},
+		"a replacement that another one is before": {
+			before: changes, write: func() error { return s.Replace(t.Context(), ruleIn("t", "r")) },
+			heard: append([]string{"changing t", "unchanged t"}, both...),
+		},
+		"nobody knows whether it was replaced": {
+			before: slow, write: func() error { return s.Replace(t.Context(), ruleIn("t", "r")) },
+			kind: fail.Timeout, heard: []string{"changing t"},
+		},
+		"a deletion that a replacement is before": {
+			before: changes, write: func() error { return s.Delete(t.Context(), domain.WorkloadRules, key) },
+			heard: append([]string{"changing t", "unchanged t"}, both...),
+		},
+		"a deletion that another one is before": {
+			before: goes(key, domain.WorkloadRules), write: func() error { return s.Delete(t.Context(), domain.WorkloadRules, key) },
+			kind: fail.NotFound, heard: []string{"changing t", "unchanged t"},
+		},
+		"nobody knows whether it was deleted": {
+			before: slow, write: func() error { return s.Delete(t.Context(), domain.WorkloadRules, key) },
+			kind: fail.Timeout, heard: []string{"changing t"},
+		},
+		"it is taken back as its tenant has gone": {
+			after: goes(domain.TenantKey("t"), domain.Tenants), write: func() error { return s.Create(t.Context(), ruleIn("t", "late")) },
+			kind: fail.NotFound, heard: []string{"changing t", "changed t tenants/t/workload-rules/late"},
+		},
+		"a tenant exists, of which nothing was said": {
+			before: func(ctx context.Context) error { return m.store.Create(ctx, tenantIn("new", "p+c1")) },
+			write:  func() error { return s.Create(t.Context(), tenantIn("new", "p+c1")) },
+			kind:   fail.Conflict, heard: []string{"fresh new"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() { // what was there before
+				_, _ = s.Put(t.Context(), tenantIn("t", "p+c1"))
+				_, _ = s.Put(t.Context(), ruleIn("t", "r"))
+			}()
+			m.heard, m.writes.before, m.writes.after = nil, c.before, c.after
+			err := c.write()
+			if c.kind == "" {
+				require.NoError(t, err)
+			} else {
+				require.True(t, fail.Is(err, c.kind), "%v", err)
+			}
+			require.Equal(t, c.heard, m.heard)
+		})
+	}
 }
 
 // TestRulesThatATenantMayNotHaveAnyMore stay, match nothing, and are warned of.

@@ -1,0 +1,41 @@
+package service
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// idle is a store in which nothing is to be looked for.
+type idle struct{ TenantStore }
+
+func (idle) ChangeSettings(context.Context, string) (string, error) { return "1", nil }
+func (idle) LostStreams(context.Context) ([]*domain.Stream, error)  { return nil, nil }
+func (idle) SettingsChanged(context.Context, string, string) error  { return nil }
+func (idle) UnfinishedSettings(context.Context, time.Duration) (map[string][]string, error) {
+	return nil, nil
+}
+func (idle) List(context.Context, *domain.Noun, domain.Key) ([]domain.Object, error) { return nil, nil }
+
+// TestWordsThatNobodyTakesBackAreForgotten: a database that does not answer in time leaves one with each write, and the store has them.
+func TestWordsThatNobodyTakesBackAreForgotten(t *testing.T) {
+	now := time.UnixMilli(1.7e12)
+	m := NewMatcher(idle{}, nil, func() time.Time { return now }, "process")
+	require.NoError(t, m.Changing(t.Context(), "t"))
+	require.NoError(t, m.Changing(t.Context(), "gone"))
+	now = now.Add(policy.Unfinished - 1)
+	require.NoError(t, m.Changing(t.Context(), "t"))
+	require.NoError(t, m.Sweep(t.Context()))
+	require.Len(t, m.changing["t"], 2, "they may be taken back")
+	now = now.Add(1)
+	require.NoError(t, m.Sweep(t.Context()))
+	require.Len(t, m.changing["t"], 1)
+	require.Len(t, m.changing, 1)
+	m.Unchanged(t.Context(), "t")
+	require.Empty(t, m.changing)
+}
