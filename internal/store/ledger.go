@@ -95,9 +95,13 @@ type put struct {
 	value []byte
 }
 
-// When a whole entry is written: after so many others, or when they have more bytes than the last one and wholeFrom.
+// When a whole entry is written (known.crowded): when those after the last one have more bytes than that and wholeFrom; when they are wholeAfter
+// and have a part of its bytes; or when they are wholeMost, however little they have: they are read one by one by who knows those before. A
+// tenant may have 64 MiB, and change a byte at a time.
 const (
 	wholeAfter = 128
+	wholePart  = 16
+	wholeMost  = 1024
 	wholeFrom  = 64 << 10
 )
 
@@ -276,7 +280,7 @@ func (l *ledgers) add(ctx context.Context, tenant string, b *book, change edit) 
 		return err
 	}
 	b.apply(&e, change.puts, size)
-	if !change.whole && (b.later >= wholeAfter || b.since > max(b.whole, wholeFrom)) {
+	if !change.whole && b.crowded() {
 		_ = l.rewrite(ctx, tenant, b) // what fails is done with a later one
 	}
 	return nil
@@ -448,6 +452,11 @@ func (l *ledgers) take(ctx context.Context, tenant string, b *book, e *entry) er
 		}
 	}
 	return fail.Wrap(err, fail.Internal, "entry %s of %s is damaged", e.ID, l.name)
+}
+
+// crowded says whether so much came after the last whole entry that another one is worth its bytes.
+func (k *known) crowded() bool {
+	return k.since > max(k.whole, wholeFrom) || k.later >= wholeMost || k.later >= wholeAfter && k.since >= k.whole/wholePart
 }
 
 func (b *book) reset() { b.known = known{values: map[string][]byte{}} }

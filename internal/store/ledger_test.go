@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -340,22 +343,78 @@ func TestALedgerIsRewritten(t *testing.T) {
 	require.Equal(t, []string{"w-00007"}, storedIDs(t, a))
 }
 
-// TestLargeSyncs: one that is larger than a chunk is read as it was written.
-func TestLargeSyncs(t *testing.T) {
-	a, b := two(t)
-	stream := begin(t, a)
-	var many []*domain.Workload
-	for n := range 30 { // 12 MB, and more than a chunk when it is compressed
+// noisy are so many workloads with so many bytes each, which compression hardly makes less.
+func noisy(count, bytes int) (all []*domain.Workload) {
+	for n := range count {
 		w := workload(n)
-		noise := make([]byte, 400<<10)
+		noise := make([]byte, bytes)
 		state := uint64(n + 1)
 		for i := range noise {
 			state = state*6364136223846793005 + 1442695040888963407
 			noise[i] = ' ' + byte(state>>33)%95
 		}
 		w.Extra[domain.ExtraAnnotations]["noise"] = string(noise)
-		many = append(many, w)
+		all = append(all, w)
 	}
+	return all
+}
+
+// TestALargeLedgerIsNotRewrittenForLittle: a tenant that says much, and changes little of it at a time, has the database write what changes, and not
+// all that it has. Who has not read for long reads what came since.
+func TestALargeLedgerIsNotRewrittenForLittle(t *testing.T) {
+	c := storetest.Config(t)
+	a, b := storetest.Open(t, c), storetest.Open(t, c)
+	stream := begin(t, a)
+	_, err := a.WriteWorkloads(t.Context(), "t", &domain.WorkloadWrite{Begun: stream.Begun, Whole: true, Put: noisy(30, 150<<10)})
+	require.NoError(t, err)
+	client, err := mongo.Connect(options.Client().ApplyURI(c.URI))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Disconnect(context.Background())) }()
+	whole := func() (ids []string) {
+		names, err := client.Database(c.Database).ListCollectionNames(t.Context(), bson.D{})
+		require.NoError(t, err)
+		for _, name := range names {
+			if !strings.HasPrefix(name, "workloads-") {
+				continue
+			}
+			cursor, err := client.Database(c.Database).Collection(name).Find(t.Context(), bson.D{{Key: "whole", Value: true}})
+			require.NoError(t, err)
+			for cursor.Next(t.Context()) {
+				ids = append(ids, cursor.Current.Lookup("_id").StringValue())
+			}
+			require.NoError(t, cursor.Err())
+		}
+		return ids
+	}
+	before := whole()
+	require.Len(t, before, 1, "the sync is all that there is")
+	require.Len(t, storedIDs(t, b), 30)
+	const changes = 200
+	for n := range changes {
+		w := workload(100 + n%10)
+		w.NodeName = fmt.Sprint("node-", n)
+		_, err := a.WriteWorkloads(t.Context(), "t", begunBy(stream, domain.WorkloadWrite{Put: []*domain.Workload{w}}))
+		require.NoError(t, err)
+	}
+	require.Equal(t, before, whole())
+	late := storetest.Open(t, c)
+	for _, s := range []*store.Store{b, late} {
+		require.Len(t, storedIDs(t, s), 40)
+		for n := range 10 {
+			w, err := s.Workload(t.Context(), "t", fmt.Sprintf("w-%05d", 100+n))
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprint("node-", changes-10+n), w.NodeName)
+		}
+	}
+	_, err = b.WriteWorkloads(t.Context(), "t", begunBy(stream, domain.WorkloadWrite{Put: workloads(7, 8)}))
+	require.NoError(t, err)
+}
+
+// TestLargeSyncs: one that is larger than a chunk is read as it was written.
+func TestLargeSyncs(t *testing.T) {
+	a, b := two(t)
+	stream := begin(t, a)
+	many := noisy(30, 400<<10) // 12 MB, and more than a chunk when it is compressed
 	_, err := a.WriteWorkloads(t.Context(), "t", &domain.WorkloadWrite{Begun: stream.Begun, Whole: true, Put: many})
 	require.NoError(t, err)
 	got, err := b.Workloads(t.Context(), "t")
