@@ -125,6 +125,7 @@ func TestRecordReplay(t *testing.T) {
 		r.recordApp(ctx, t, n.key, "network-intents", id, "instantiate", "networks")
 		r.recordApp(ctx, t, n.key, "network-intents", id, "terminate", "networks")
 	})
+	t.Run("stopped before it is recorded", func(t *testing.T) { r.recordUnaccepted(within(t), t, s, clusters) })
 	t.Run("many clusters", func(t *testing.T) { r.recordMany(t, s) })
 	t.Run("logical cloud", func(t *testing.T) { r.recordCloud(within(t), t, s) })
 	t.Run("watches", func(t *testing.T) { r.recordWatch(within(t), t) })
@@ -156,6 +157,26 @@ func (r *recorder) recordApp(ctx context.Context, t *testing.T, owner domain.Key
 		r.write(t, history, situation)
 		id = childOf(history, suffix)
 	}
+}
+
+// recordUnaccepted writes an instantiate that is stopped before it has recorded itself: nobody waits for it, as where the engine has lost what came
+// with it, so that it waits.
+func (r *recorder) recordUnaccepted(ctx context.Context, t *testing.T, s *harness.Stack, clusters []*harness.Cluster) {
+	t.Helper()
+	d := s.Deployment(ctx, clusters, twoApps(t)...)
+	do(ctx, t, d, "approve")
+	scope := domain.Scope{Owner: d.Key(), ContextID: "1", Operation: domain.OpInstantiate}
+	id := workflows.OperationID(scope)
+	run, err := r.temporal.ExecuteWorkflow(ctx, temporalclient.StartWorkflowOptions{
+		ID: id, TaskQueue: workflows.LifecycleQueue, TypedSearchAttributes: workflows.OperationAttributes(scope), StaticSummary: workflows.Summary(scope),
+	}, workflows.OperationName(scope.Operation), workflows.OperationInput{Scope: scope})
+	require.NoError(t, err)
+	harness.Until(ctx, t, "it is prepared", func() bool {
+		return slices.ContainsFunc(r.history(ctx, t, id).GetEvents(), func(e *historypb.HistoryEvent) bool { return e.GetActivityTaskCompletedEventAttributes() != nil })
+	})
+	require.NoError(t, r.temporal.SignalWorkflow(ctx, id, "", workflows.StopSignal, nil))
+	_ = run.Get(ctx, nil) // it was cancelled
+	r.write(t, r.history(ctx, t, id), "stopped-before-it-is-recorded")
 }
 
 // recordMany writes the operations on an app that has more batches of clusters than are at work at a time, and the last one of these: it has

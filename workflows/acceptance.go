@@ -71,7 +71,7 @@ func (o *operation) accept(prepared activities.Prepared) {
 // mend is the run's result, as nothing has failed; in the Web UI it is Completed, and says what was refused.
 func (o *operation) refuse(err error) (*activities.Outcome, error) {
 	o.refusal, o.answered = err, true
-	_ = workflow.Await(o.whole, func() bool { return workflow.AllHandlersFinished(o.whole) })
+	_ = workflow.Await(o.whole, func() bool { return workflow.AllHandlersFinished(o.whole) && (!o.unsure || o.stopRecorded) })
 	e, ok := FromTemporal(err)
 	if !ok || e.Kind.Retryable() {
 		return nil, err
@@ -94,9 +94,9 @@ func (o *operation) stop() bool {
 	o.stopping = true
 	o.cancelWork()
 	workflow.Go(o.whole, func(ctx workflow.Context) {
-		// Before the state change there is no state to fall back from.
+		// Before the state change there is no state to fall back from; where nobody knows whether it was made, the store is asked.
 		_ = workflow.Await(ctx, func() bool { return o.answered })
-		if o.refusal == nil {
+		if o.refusal == nil || o.unsure {
 			if err := briefly(ctx, lifecycle.RecordStop, activities.StopInput{Scope: o.in.Scope, By: o.stoppedBy}, nil); err != nil {
 				workflow.GetLogger(ctx).Error("record stop", "error", err)
 			}

@@ -133,11 +133,14 @@ type operation struct {
 	refusal    error
 
 	stopping, stopRecorded bool
-	stoppedBy              string // who asked for that
-	ended                  bool   // too late to stop
-	calls                  int    // that go on beside the operation, see beside
-	failed                 int    // resources of apps of whose end nothing is known
-	lost                   int    // see AppProgress
+	// unsure says of one that was stopped before it was recorded that it may be all the same: a worker that died has done so in the workflow's own
+	// task, and nobody has heard of it.
+	unsure    bool
+	stoppedBy string // who asked for that
+	ended     bool   // too late to stop
+	calls     int    // that go on beside the operation, see beside
+	failed    int    // resources of apps of whose end nothing is known
+	lost      int    // see AppProgress
 
 	reach  domain.Digest // see activities.RemnantsResult
 	unseen bool          // the look for remnants has failed
@@ -186,12 +189,16 @@ func (o *operation) prepareChange() (prepared activities.Prepared, err error) {
 	return prepared, err
 }
 
+// stopsLook is the change by which a stop looks whether an operation is recorded of which the workflow does not know it.
+const stopsLook = "stops-look"
+
 // record changes the owner's state by compare-and-set. From here on the context exists.
 func (o *operation) record(prepared *activities.Prepared) error {
 	if err := o.awaited(); err != nil {
 		return err
 	}
 	if o.stopping {
+		o.unsure = workflow.GetVersion(o.whole, stopsLook, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 		return temporal.NewCanceledError()
 	}
 	in := activities.RecordInput{

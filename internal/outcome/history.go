@@ -114,7 +114,7 @@ func Accept(owner domain.Owner, last *domain.Instance, a Asked, now time.Time) V
 	return Verdict{Write: true}
 }
 
-// Stop records that an operation is stopped, unless it has ended, or the owner has gone on to another state: a terminate that
+// Stop records that an operation is stopped, unless it has ended or was never recorded, or the owner has gone on to another state: a terminate that
 // cancels an instantiate has recorded its own. The record is that of the operation's context, nil when there is none.
 func Stop(owner domain.Owner, record *domain.Instance, s domain.Scope, by string, now time.Time) Verdict {
 	during := domain.ContextInstantiating
@@ -124,7 +124,7 @@ func Stop(owner domain.Owner, record *domain.Instance, s domain.Scope, by string
 	h := owner.Track()
 	t, err := owner.Decide(during, domain.OpStop)
 	switch {
-	case err != nil, t.Same, h.Last().ContextID != s.ContextID: // there is nothing to stop any more
+	case err != nil, t.Same, h.Last().ContextID != s.ContextID, !Recorded(h, s): // there is nothing to stop any more
 		return Verdict{}
 	case record != nil && (record.Overtaken(s) || record.Has(s) && !record.Ended.IsZero()):
 		return Verdict{}

@@ -185,9 +185,13 @@ func TestStop(t *testing.T) {
 			history: []string{"Instantiated 1"}, record: &domain.Instance{Operation: domain.OpInstantiate, Began: 7}, scope: instantiate,
 			want: verdict{appended: []string{"InstantiateStopped 1"}, write: true},
 		},
-		"before it has a record": {history: []string{"Instantiated 1"}, scope: instantiate, want: verdict{appended: []string{"InstantiateStopped 1"}, write: true}},
-		"a terminate":            {history: []string{"Instantiated 1", "Terminated 1"}, scope: terminate, want: verdict{appended: []string{"TerminateStopped 1"}, write: true}},
-		"what has been stopped":  {history: []string{"Instantiated 1", "InstantiateStopped 1"}, scope: instantiate},
+		"before it has a record":           {history: []string{"Instantiated 1"}, scope: instantiate, want: verdict{appended: []string{"InstantiateStopped 1"}, write: true}},
+		"a terminate":                      {history: []string{"Instantiated 1", "Terminated 1"}, scope: terminate, want: verdict{appended: []string{"TerminateStopped 1"}, write: true}},
+		"a terminate that is not recorded": {history: []string{"Instantiated 1"}, record: &domain.Instance{Operation: domain.OpInstantiate, Began: 6}, scope: terminate},
+		"an update that is not recorded": {
+			history: []string{"Instantiated 1"}, scope: domain.Scope{ContextID: "2", Operation: domain.OpUpdate, Began: 7},
+		},
+		"what has been stopped":                                {history: []string{"Instantiated 1", "InstantiateStopped 1"}, scope: instantiate},
 		"what a terminate cancels, which has recorded its own": {history: []string{"Instantiated 1", "Terminated 1"}, scope: instantiate},
 		"when another context has begun":                       {history: []string{"Instantiated 1", "Terminated 1", "Instantiated 2"}, scope: instantiate},
 		"what has ended": {

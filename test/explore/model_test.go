@@ -67,6 +67,11 @@ func isHook(name string) bool {
 	return slices.Contains([]string{"before", "after", "job", "gone"}, last)
 }
 
+// isOfTerminate says whether a resource of a name is a hook of a terminate. One that was stopped may leave it, until the next one.
+func isOfTerminate(name string) bool {
+	return strings.HasSuffix(name, "-after") || strings.HasSuffix(name, "-gone")
+}
+
 // isKept says whether a resource of a name stays in its cluster when nobody wants it any more.
 func isKept(name string) bool { return strings.HasSuffix(name, "-kept") }
 
@@ -138,7 +143,7 @@ func (c contents) differs(want contents) string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c)) {
-		if _, ok := want[name]; !ok && !isKept(name) {
+		if _, ok := want[name]; !ok && !isKept(name) && !isOfTerminate(name) {
 			words = append(words, name+" is not wanted")
 		}
 	}
