@@ -125,6 +125,7 @@ func decode(body []byte, v any) (unknown []nearest.Stray, err error) {
 	if strict.Decode(v) == nil && int(strict.InputOffset()) == len(body) { // More would take a brace behind it for the end of something
 		return nil, once(v, body)
 	}
+	body = withoutBraces(body)
 	if err := json.Unmarshal(body, v); err != nil {
 		return nil, undecodable(err)
 	}
@@ -137,6 +138,16 @@ func decode(body []byte, v any) (unknown []nearest.Stray, err error) {
 	}
 	unknown = nearest.Unknown(v, document)
 	return unknown[:min(len(unknown), maxWarnings)], nil
+}
+
+// withoutBraces is a document without closing braces behind its end. Examples of EMCO's have one too many, and EMCO does not read on.
+func withoutBraces(body []byte) []byte {
+	d := json.NewDecoder(bytes.NewReader(body))
+	var value json.RawMessage
+	if d.Decode(&value) != nil || len(bytes.Trim(body[d.InputOffset():], "} \t\r\n")) > 0 {
+		return body
+	}
+	return value
 }
 
 // once refuses what is decoded to something else than was sent.

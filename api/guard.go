@@ -107,7 +107,7 @@ func told(c echo.Context, body []byte) error {
 	}
 	header := c.Request().Header
 	switch text := bytes.TrimSpace(body); {
-	case bytes.HasPrefix(text, []byte("{")) && json.Valid(text):
+	case bytes.HasPrefix(text, []byte("{")) && json.Valid(withoutBraces(text)):
 		header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	case isManifest(text):
 		header.Set(echo.HeaderContentType, mimeYAML)

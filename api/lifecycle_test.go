@@ -270,7 +270,7 @@ func TestLogicalCloudLifecycle(t *testing.T) {
 		{name: "no member is left", method: "DELETE", url: theCloud + "/cluster-references/ref", status: 204},
 		{name: "terminate what has no clusters any more", method: "POST", url: theCloud + "/terminate", status: 202},
 		{name: "which ends it", method: "GET", url: theCloud + "/status", status: 200, contains: []string{`"deployedStatus":"Terminated"`, `"revision":8`}},
-		{name: "unknown instance", method: "GET", url: theCloud + "/status?instance=7", status: 404, contains: []string{"No state information for 7"}},
+		{name: "unknown instance", method: "GET", url: theCloud + "/status?instance=7", status: 400, contains: []string{"No state information for 7"}},
 		{name: "empty instance", method: "GET", url: theCloud + "/status?instance=", status: 400, contains: []string{"Invalid query instance"}},
 		{name: "status of none", method: "GET", url: theProject + "/logical-clouds/none/status", status: 404, contains: []string{`"none"`}},
 

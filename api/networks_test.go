@@ -33,7 +33,7 @@ func TestRoutesOfNetworks(t *testing.T) {
 		"stop":                {call: call{method: "POST", url: theCluster + "/stop", status: 204}, asked: []string{"stop c1"}},
 		"refused":             {call: call{method: "POST", url: theCluster + "/stop", status: 409, contains: []string{"no\n"}}, err: fail.New(fail.Conflict, "no"), asked: []string{"stop c1"}},
 		"status":              {call: call{method: "GET", url: theCluster + "/status?output=summary", status: 200, is: `{"name":"c1","output":"summary"}`, answers: map[string]string{"Content-Type": "application/json"}}},
-		"status refused":      {call: call{method: "GET", url: theCluster + "/status?instance=7", status: 404, contains: []string{"No state information for 7"}}, err: fail.New(fail.NotFound, "No state information for 7")},
+		"status refused":      {call: call{method: "GET", url: theCluster + "/status?instance=7", status: 400, contains: []string{"No state information for 7"}}, err: fail.New(fail.Invalid, "No state information for 7")},
 		"no approval":         {call: call{method: "POST", url: theCluster + "/approve", status: 404}},
 		"wrong method":        {call: call{method: "GET", url: theCluster + "/apply", status: 405}},
 		"a cluster cannot be": {call: call{method: "POST", url: theProvider + "/clusters/a%2Fb/apply", status: 404, contains: []string{`"a/b" is not a name`}}},

@@ -358,7 +358,7 @@ func nouns(t *testing.T) map[string]walk {
 			invalid: `{"metadata":{"name":"x"},"spec":{"role":"viewer","subjects":[{"kind":"service-account","name":"ci"}]}}`, names: `spec.subjects[0].name: "ci" is no service account`,
 			orphan: "/v2/cluster-providers/none/role-bindings", orphanStatus: 404, orphans: `cluster provider "none"`,
 		},
-		"dtc controller": {path: "/v2/dtc-controllers", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"host":"h","port":1,"priority":1}}`, replaced: 200, put: 201},
+		"dtc controller": {path: "/v2/dtc-controllers", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"host":"h","port":1,"priority":1}}`, replaced: 201, put: 201},
 	}
 }
 

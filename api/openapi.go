@@ -45,6 +45,7 @@ type parameter struct {
 	name, about string
 	enum        []string
 	repeats     bool
+	lastCounts  bool // it may be given several times, as in an example of EMCO's documentation
 }
 
 // anyDocument stands for a body that has several forms.

@@ -47,12 +47,23 @@ func (p endpoint) checkQuery(u *url.URL) error {
 	return wrong.Err()
 }
 
+// overruled are the parameters of which the last value counts, and another one was given, too.
+func (p endpoint) overruled(u *url.URL) (names []string) {
+	values := u.Query()
+	for _, k := range p.query {
+		if of := values[k.name]; k.lastCounts && len(slices.Compact(slices.Clone(of))) > 1 {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}
+
 // wrong says what is wrong with a parameter, "" for nothing.
 func (p endpoint) wrong(name string, values []string) string {
 	known := p.parameters()
 	at := slices.IndexFunc(known, func(k parameter) bool { return k.name == name })
 	if at >= 0 {
-		if len(values) > 1 && !known[at].repeats {
+		if len(values) > 1 && !known[at].repeats && !known[at].lastCounts {
 			return "is given several times; one value is meant"
 		}
 		return ""

@@ -38,7 +38,7 @@ func TestParametersThatNobodyKnowsAreRefused(t *testing.T) {
 					continue
 				}
 				require.Contains(t, text, p.Name)
-				if !p.Schema.Value.Type.Is(openapi3.TypeArray) {
+				if !p.Schema.Value.Type.Is(openapi3.TypeArray) && !strings.Contains(p.Description, "the last one counts") {
 					require.Contains(t, ask("?"+p.Name+"=a&"+p.Name+"=b"), p.Name+": is given several times")
 				}
 			}

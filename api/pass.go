@@ -41,6 +41,9 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 		if err := p.checkQuery(c.Request().URL); err != nil {
 			return err
 		}
+		for _, name := range p.overruled(c.Request().URL) {
+			warn(c, "%s is given several times; the last one counts", name)
+		}
 		r.Renders = p.renders
 		handle := p.handle
 		// A parameter that says neither true nor false is for the handler to refuse.

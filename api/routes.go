@@ -58,7 +58,7 @@ func (e *edge) resources() []resource {
 
 		{noun: domain.Controllers, put: always(201)},
 		{noun: domain.CLMControllers, put: always(200)},
-		{noun: domain.DTCControllers, put: upsert},
+		{noun: domain.DTCControllers, put: always(201)},
 
 		{noun: domain.ReadinessRules, put: upsert},
 
@@ -244,11 +244,12 @@ var (
 		{name: "app-name", about: "the app"},
 	}
 	watchQuery  = parameter{name: "watch", about: "true: answer with server-sent events: the document (status), then what changes of it (change), with ids to go on from by Last-Event-ID; end, error and dropped are the last event", enum: []string{"true", "false"}}
+	outputQuery = parameter{name: "output", about: "how much; counts, with status, has for each cluster how many resources are in each state in place of them. Of several the last one counts", enum: []string{"summary", "all", "detail", "counts"}, lastCounts: true}
 	statusQuery = []parameter{
 		{name: "instance", about: "the context id; the last one when missing"},
 		{name: "type", about: "what was done (rsync) or what clusters report (cluster), in the form of EMCO up to 21.03", enum: []string{"rsync", "cluster"}},
 		{name: "status", about: "the same in the form of EMCO 22; overrides type", enum: []string{"deployed", "ready"}},
-		{name: "output", about: "how much; counts, with status, has for each cluster how many resources are in each state in place of them", enum: []string{"summary", "all", "detail", "counts"}},
+		outputQuery,
 		{name: "app", about: "only this app", repeats: true},
 		{name: "cluster", about: "only this cluster, as provider+cluster", repeats: true},
 		{name: "resource", about: "only resources of this name", repeats: true},
@@ -298,7 +299,7 @@ var (
 	cloudStatusQuery = []parameter{
 		{name: "instance", about: "the context id; the last one when missing"},
 		{name: "status", about: "ready when missing", enum: []string{"deployed", "ready"}},
-		{name: "output", about: "how much; counts, with status, has for each cluster how many resources are in each state in place of them", enum: []string{"summary", "all", "detail", "counts"}},
+		outputQuery,
 		{name: "cluster", about: "only this cluster, as provider+cluster", repeats: true},
 		{name: "resource", about: "only resources of this name", repeats: true},
 		{name: "clusters", about: "list the clusters"},

@@ -352,7 +352,7 @@ func TestMigrate(t *testing.T) {
 	require.Equal(t, 404, code(t, migrate(ctx, &source, "v2", next.Group)), "there is no such group")
 	require.NoError(t, next.API.Run(ctx, next.GroupSteps(), nil))
 	require.Equal(t, 409, code(t, migrate(ctx, &source, "v2", next.Group)), "it is not approved")
-	require.Equal(t, 400, code(t, migrate(ctx, &source, "v1", source.Group)), "it is the same version")
+	require.Equal(t, 400, code(t, migrate(ctx, &source, "v1", source.Group)), "it is the group itself")
 	require.Equal(t, "Created 0, Approved 0, Instantiated 1", c.revisions(ctx), "a refusal leaves nothing behind")
 	do(ctx, t, &next, "approve")
 	require.Equal(t, 409, code(t, migrate(ctx, &next, "v1", source.Group)), "it is not instantiated")
@@ -386,6 +386,17 @@ func TestMigrate(t *testing.T) {
 	// The source is free: with all that hangs below it, it can be deleted, and its instance stays.
 	forget(ctx, t, &source)
 	require.Equal(t, []string{"web/a=Applied", "web/b=Applied", "web/d=Applied"}, c.shown(ctx, nil, c.clusters[0]))
+
+	// To another group of the same version, with the same release.
+	source = next
+	next.Group = "same-" + source.Group
+	require.NoError(t, next.API.Run(ctx, next.IntentSteps(), nil))
+	do(ctx, t, &next, "approve")
+	require.NoError(t, migrate(ctx, &source, next.Version, next.Group))
+	c.Deployment = &next
+	s.Await(ctx, &next, "Instantiated")
+	require.Equal(t, []string{"web/a=3"}, c.holds(c.clusters[0]), "what the charts of the version say")
+	forget(ctx, t, &source)
 	c.end(ctx)
 }
 

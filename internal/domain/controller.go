@@ -18,7 +18,7 @@ type Controller struct {
 // ControllerSpec says where EMCO would call the controller.
 type ControllerSpec struct {
 	Host     string `json:"host"`     // where EMCO would call it
-	Port     int    `json:"port"`     // 0 to 50000
+	Port     int    `json:"port"`     // 0 to 50000, of dtc's to 65535
 	Type     string `json:"type"`     // such as placement or action; at most 48 characters
 	Priority int    `json:"priority"` // 0 to 100
 }
@@ -35,13 +35,16 @@ func (*Controller) Noun() *Noun { return Controllers }
 // Validate checks the body.
 func (c *Controller) Validate(p *fail.Problems) {
 	c.Metadata.Validate(p)
-	checkEndpoint(p, c.Spec.Host, c.Spec.Port, c.Spec.Priority)
+	checkEndpoint(p, c.Spec.Host, c.Spec.Port, c.Spec.Priority, mostPort)
 	CheckLength(p, "spec.type", c.Spec.Type, 48)
 }
 
-func checkEndpoint(p *fail.Problems, host string, port, priority int) {
+// mostPort is the largest port of EMCO's controllers, and mostPortOfDTC that of those of dtc.
+const mostPort, mostPortOfDTC = 50000, 65535
+
+func checkEndpoint(p *fail.Problems, host string, port, priority, most int) {
 	CheckLength(p, "spec.host", host, 128)
-	checkRange(p, "spec.port", port, 50000)
+	checkRange(p, "spec.port", port, most)
 	checkRange(p, "spec.priority", priority, 100)
 }
 
@@ -65,7 +68,7 @@ type ServiceController struct {
 // ServiceControllerSpec says where EMCO would call the controller.
 type ServiceControllerSpec struct {
 	Host     string `json:"host"`                                 // where EMCO would call it
-	Port     int    `json:"port"`                                 // 0 to 50000
+	Port     int    `json:"port"`                                 // 0 to 50000, of dtc's to 65535
 	Type     string `json:"type,omitempty" bson:"type,omitempty"` // action, of dtc's; at most 48 characters
 	Priority int    `json:"priority"`                             // 0 to 100
 }
@@ -104,6 +107,10 @@ func (c *ServiceController) Noun() *Noun { return c.noun }
 // Validate checks the body.
 func (c *ServiceController) Validate(p *fail.Problems) {
 	c.Metadata.Validate(p)
-	checkEndpoint(p, c.Spec.Host, c.Spec.Port, c.Spec.Priority)
+	most := mostPort
+	if c.noun == DTCControllers {
+		most = mostPortOfDTC
+	}
+	checkEndpoint(p, c.Spec.Host, c.Spec.Port, c.Spec.Priority, most)
 	CheckLength(p, "spec.type", c.Spec.Type, 48)
 }

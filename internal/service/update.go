@@ -52,7 +52,7 @@ func revisionOf(owner domain.Owner, key domain.Key, revision int) (contextID str
 		describe(owner.Noun(), key), revision, strings.Join(known, ", "))
 }
 
-// Migrate hands what a group has in clusters over to an approved group of another version of the same composite app, and
+// Migrate hands what a group has in clusters over to an approved group of the same composite app, mostly of another version, and
 // brings it in line with what that one wants.
 func (l *Lifecycle) Migrate(ctx context.Context, source domain.Key, version, group string) (warnings []string, err error) {
 	from, _, _, err := l.decide(ctx, source, domain.OpMigrate)
@@ -71,15 +71,15 @@ func (l *Lifecycle) Migrate(ctx context.Context, source domain.Key, version, gro
 	return warnings, err
 }
 
-// targetOf is the key of a group of another version of the composite app that source is a group of.
+// targetOf is the key of another group of a version of the composite app that source is a group of.
 func targetOf(source domain.Key, version, group string) (domain.Key, error) {
 	noun := domain.DeploymentIntentGroups
 	names, ok := noun.Split(source)
 	if !ok {
 		return "", fail.New(fail.Internal, "%s is no deployment intent group", source)
 	}
-	if names["compositeAppVersion"] == version {
-		return "", fail.New(fail.Invalid, "spec.targetCompositeAppVersion: %s is the version of the group itself; use update", version)
+	if names["compositeAppVersion"] == version && names["deploymentIntentGroup"] == group {
+		return "", fail.New(fail.Invalid, "spec.targetDeploymentIntentGroup: %s of %s is the group itself; use update", group, version)
 	}
 	names["compositeAppVersion"], names["deploymentIntentGroup"] = version, group
 	target, _ := noun.Key(names)

@@ -59,7 +59,8 @@ type Query struct {
 }
 
 // ParseQuery reads the parameters of a status request; parameters it does not know are ignored, and of
-// those that are not repeatable the first value counts. An error is Invalid and begins with EMCO's text;
+// those that are not repeatable the first value counts, but of output the last one: seed 002 asks for output=all and output=detail, and gets the
+// details. An error is Invalid and begins with EMCO's text;
 // it names the first bad parameter in the order of the fields of Query.
 func ParseQuery(v url.Values) (Query, error) {
 	q := Query{Type: TypeRsync, Output: OutputAll, List: list(v)}
@@ -77,7 +78,7 @@ func ParseQuery(v url.Values) (Query, error) {
 }
 
 // ContextID is the app context that the query is about: the instance it names, else the last one of h, "" when
-// there never was one. An instance that h does not know is NotFound.
+// there never was one. An instance that h does not know is Invalid, as in EMCO.
 func (q Query) ContextID(h domain.History) (string, error) {
 	switch {
 	case q.Instance == "":
@@ -85,7 +86,7 @@ func (q Query) ContextID(h domain.History) (string, error) {
 	case h.Knows(q.Instance):
 		return q.Instance, nil
 	default:
-		return "", fail.New(fail.NotFound, "No state information for %s; use an instance of the state history", q.Instance)
+		return "", fail.New(fail.Invalid, "No state information for %s; use an instance of the state history", q.Instance)
 	}
 }
 
@@ -159,7 +160,12 @@ func readStatus(q *Query, v url.Values) error {
 }
 
 func readOutput(q *Query, v url.Values) error {
-	return readWord(&q.Output, v, "output", "summary, all, detail or counts", OutputSummary, OutputAll, OutputDetail, OutputCounts)
+	for _, one := range v["output"] { // the last one counts
+		if err := readWord(&q.Output, url.Values{"output": {one}}, "output", "summary, all, detail or counts", OutputSummary, OutputAll, OutputDetail, OutputCounts); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readWord reads a parameter that is one of some words, which use names to a user.

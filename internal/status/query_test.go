@@ -30,7 +30,7 @@ func TestParseQuery(t *testing.T) {
 		"status deployed":  {"status=deployed", with(func(q *status.Query) { q.Type = status.TypeDeployed })},
 		"status wins":      {"status=ready&type=rsync", with(func(q *status.Query) { q.Type = status.TypeReady })},
 		"output":           {"output=detail", with(func(q *status.Query) { q.Output = status.OutputDetail })},
-		"the first value":  {"output=summary&output=all", with(func(q *status.Query) { q.Output = status.OutputSummary })},
+		"the last value":   {"output=summary&output=all", with(func(q *status.Query) { q.Output = status.OutputAll })},
 		"several apps":     {"app=a&app=b", with(func(q *status.Query) { q.Apps = []string{"a", "b"} })},
 		"cluster with %2B": {"cluster=vfw-cluster-provider%2Bedge01", with(func(q *status.Query) { q.Clusters = []domain.ClusterName{edge} })},
 		"cluster with +":   {"cluster=vfw-cluster-provider+edge01", with(func(q *status.Query) { q.Clusters = []domain.ClusterName{edge} })},
@@ -114,7 +114,7 @@ func TestContextID(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := status.Query{Instance: c.instance}.ContextID(c.history)
 			if c.refused != "" {
-				require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+				require.True(t, fail.Is(err, fail.Invalid), "%v", err)
 				require.True(t, strings.HasPrefix(fail.TextOf(err), c.refused), "%v", err)
 				return
 			}
