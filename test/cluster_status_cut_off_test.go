@@ -59,9 +59,9 @@ func cutOffAndBack(ctx context.Context, t *testing.T, s *harness.Stack, c *harne
 	return d
 }
 
-// TestClusterStatusWithoutAnAPIServer: what clusters report is old as long as nobody can ask them, however they report.
-func TestClusterStatusWithoutAnAPIServer(t *testing.T) {
-	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
+// clusterStatusWithoutAnAPIServer: what clusters report is old as long as nobody can ask them, however they report.
+func clusterStatusWithoutAnAPIServer(t *testing.T) {
+	ctx, s, clusters := within(t), harness.SharedStack(t), clustersOfAgents(t)
 	clusters[1].DefineReports(t)
 	agent := clusters[1].StartAgent(t)
 	agentless := s.On(ctx, []domain.ClusterName{register(ctx, t, s, clusters[0], "agentless")}, reportedApp(t))

@@ -13,11 +13,11 @@ import (
 	"github.com/drover-io/drover/test/harness"
 )
 
-// TestClusterStatusOfThousandsOfPods: a report that is larger than an object may be.
-func TestClusterStatusOfThousandsOfPods(t *testing.T) {
+// clusterStatusOfThousandsOfPods: a report that is larger than an object may be.
+func clusterStatusOfThousandsOfPods(t *testing.T) {
 	const pods = 2000
 	ctx, s := within(t), harness.SharedStack(t)
-	c := harness.NewCluster(t, harness.ClusterNames[0])
+	c := harness.NewCluster(t, harness.AgentClusterNames[0])
 	c.DefineReports(t)
 	c.StartAgent(t)
 	d := s.Deployment(ctx, []*harness.Cluster{c}, client.App{Name: "site", Chart: harness.Chart(t, "site", harness.ConfigMaps("site", 1))})

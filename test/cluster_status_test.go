@@ -144,8 +144,8 @@ func nothingLeft(ctx context.Context, t *testing.T, s *harness.Stack, d *client.
 	}
 }
 
-func TestClusterStatus(t *testing.T) {
-	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
+func clusterStatus(t *testing.T) {
+	ctx, s, clusters := within(t), harness.NewStack(t), clustersOfAgents(t)
 	c := clusters[0]
 
 	t.Run("without the definition", func(t *testing.T) {

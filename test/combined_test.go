@@ -141,10 +141,10 @@ func rowsOf(d *combined.CombinedStatus) map[string][]string {
 	return tables
 }
 
-// TestCombinedStatus streams tables over two clusters of one name, one with an agent and one without, while all changes that they
+// combinedStatus streams tables over two clusters of one name, one with an agent and one without, while all changes that they
 // depend on.
-func TestCombinedStatus(t *testing.T) {
-	ctx, s, clusters := within(t), harness.NewStack(t), twoClusters(t)
+func combinedStatus(t *testing.T) {
+	ctx, s, clusters := within(t), harness.NewStack(t), clustersOfAgents(t)
 	clusters[1].DefineReports(t)
 	clusters[1].StartAgent(t)
 	const mark = "combined.drover.io/pods"

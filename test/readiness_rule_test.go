@@ -39,9 +39,9 @@ func (d databases) set(ctx context.Context, t *testing.T, name, phase string) {
 	require.NoError(t, err)
 }
 
-// TestReadinessRule: a kind of the user's own, judged by a rule of the user's, with an agent and without.
-func TestReadinessRule(t *testing.T) {
-	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
+// readinessRule: a kind of the user's own, judged by a rule of the user's, with an agent and without.
+func readinessRule(t *testing.T) {
+	ctx, s, clusters := within(t), harness.SharedStack(t), clustersOfAgents(t)
 	clusters[1].DefineReports(t)
 	clusters[1].StartAgent(t)
 	var registered []domain.ClusterName

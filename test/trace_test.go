@@ -229,10 +229,10 @@ func windowsOf(ctx context.Context, t *testing.T, s *harness.Stack, is func(map[
 	return found
 }
 
-// TestAgentsSendTraces: each write of a report is a trace, with the requests that it took.
-func TestAgentsSendTraces(t *testing.T) { // alone, as the cluster has one definition of reports
+// agentsSendTraces: each write of a report is a trace, with the requests that it took.
+func agentsSendTraces(t *testing.T) { // alone, as the cluster has one definition of reports
 	ctx, s, collector := within(t), harness.SharedStack(t), harness.NewCollector(t)
-	cluster := harness.NewCluster(t, harness.ClusterNames[1])
+	cluster := harness.NewCluster(t, harness.AgentClusterNames[1])
 	cluster.DefineReports(t)
 	cluster.StartAgent(t, "--otlp-endpoint", collector.URL)
 	d := s.On(ctx, []domain.ClusterName{register(ctx, t, s, cluster, domain.ReportAgent)}, reportedApp(t))

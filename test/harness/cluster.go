@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -31,47 +33,66 @@ import (
 	"github.com/drover-io/drover/internal/tempdir"
 )
 
-// ClusterNames are the clusters that all tests of a process share.
-var ClusterNames = []string{"edge01", "edge02"}
+// ClusterNames are the clusters that all tests of a process share, and AgentClusterNames those of tests with agents. A cluster has one definition
+// of reports, and an agent tells of everything there: these tests come one after the other, beside all others.
+var (
+	ClusterNames      = []string{"edge01", "edge02"}
+	AgentClusterNames = []string{"edge03", "edge04"}
+)
 
-var clusters = struct {
-	once sync.Once
-	dir  string
-	err  error
-	proc *Process
-}{}
+// supervised are clusters of one supervisor, which is started when one of them is first asked for.
+type supervised struct {
+	names []string
+	once  sync.Once
+	dir   string
+	err   error
+	proc  *Process
+}
+
+var clusters, agentClusters = &supervised{names: ClusterNames}, &supervised{names: AgentClusterNames}
 
 // Kubeconfig is the administrator's kubeconfig of a shared cluster, which is started when first asked for.
 func Kubeconfig(t testing.TB, name string) []byte {
 	t.Helper()
-	path := built.Binary(t, "drover-kube")
-	clusters.once.Do(func() {
-		if clusters.dir, clusters.err = tempdir.Make("drover-clusters"); clusters.err != nil {
+	path, of := built.Binary(t, "drover-kube"), clusters
+	if slices.Contains(AgentClusterNames, name) {
+		of = agentClusters
+	}
+	of.once.Do(func() {
+		if of.dir, of.err = tempdir.Make("drover-clusters"); of.err != nil {
 			return
 		}
-		base := freeport.Block(portsOfCluster * len(ClusterNames))[0]
-		clusters.proc, clusters.err = start("clusters", "ready", nil, path, "up", "--data-dir", clusters.dir,
-			"--cluster", ClusterNames[0]+","+ClusterNames[1], "--port-base", fmt.Sprint(base))
+		base := freeport.Block(portsOfCluster * len(of.names))[0]
+		of.proc, of.err = start("clusters", "ready", nil, path, "up", "--data-dir", of.dir,
+			"--cluster", strings.Join(of.names, ","), "--port-base", fmt.Sprint(base))
 	})
-	require.NoError(t, clusters.err)
-	data, err := os.ReadFile(filepath.Join(clusters.dir, name, "kubeconfig"))
+	require.NoError(t, of.err)
+	data, err := os.ReadFile(filepath.Join(of.dir, name, "kubeconfig"))
 	require.NoError(t, err)
 	return data
+}
+
+// stop ends them.
+func (s *supervised) stop() {
+	if s.proc != nil {
+		s.proc.Kill()
+		_ = os.RemoveAll(s.dir)
+	}
 }
 
 // portsOfCluster is how many ports apart the clusters of one supervisor are.
 const portsOfCluster = 10
 
-// KillAPIServers ends the API servers of the shared clusters as kill -9 does, and keeps their supervisor from starting
+// KillAPIServers ends the API servers of AgentClusterNames as kill -9 does, and keeps their supervisor from starting
 // others before again is called, or the test ends.
 func KillAPIServers(t testing.TB) (again func()) {
 	t.Helper()
-	supervisor := clusters.proc.cmd.Process
+	supervisor := agentClusters.proc.cmd.Process
 	again = func() { require.NoError(t, supervisor.Signal(syscall.SIGCONT)) }
 	t.Cleanup(again)
 	require.NoError(t, supervisor.Signal(syscall.SIGSTOP))
-	for _, name := range ClusterNames {
-		data, err := os.ReadFile(filepath.Join(clusters.dir, name, "state.json"))
+	for _, name := range agentClusters.names {
+		data, err := os.ReadFile(filepath.Join(agentClusters.dir, name, "state.json"))
 		require.NoError(t, err)
 		var state struct {
 			Components map[string]struct{ PID int }

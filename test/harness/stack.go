@@ -149,10 +149,8 @@ func Stop() {
 			end()
 		}
 	}
-	if clusters.proc != nil {
-		clusters.proc.Kill()
-		_ = os.RemoveAll(clusters.dir)
-	}
+	clusters.stop()
+	agentClusters.stop()
 }
 
 func last(s string, n int) string { return s[max(0, len(s)-n):] }
