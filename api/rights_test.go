@@ -564,6 +564,99 @@ func TestCloudsStayInTheirNamespace(t *testing.T) {
 	w.as(t, "carl", permission("own", "all", "", 201), reference("late", 201), reference("level0", 201), reference("system", 201))
 	w.as(t, "anna", call{name: "less of it", method: "DELETE", url: clouds + "/own/user-permissions/all", status: 204})
 	w.as(t, "", permission("own", "all", "", 201))
+
+	// Namespaces in which Drover has its ServiceAccounts, and those of others.
+	w.as(t, "anna", cloud("POST", "moves", own, 201), reference("moves", 201))
+	for i, c := range []struct {
+		namespace string
+		refused   bool
+	}{
+		{domain.AccountNamespace, true}, {domain.AgentNamespace, true}, {domain.OperatorNamespace, true}, {"default", true}, {"tenant-t1", true},
+		{"tenant-other", false}, {"drovers", false},
+	} {
+		name, spec := fmt.Sprint("in", i), `{"namespace":"`+c.namespace+`","user":{"userName":"u"}}`
+		come, change := reference(name, 201), cloud("PUT", "moves", spec, 201)
+		if c.refused {
+			come, change = refused(come), refused(change)
+			come.contains = append(come.contains, c.namespace)
+		}
+		w.as(t, "anna", cloud("POST", name, spec, 201), come, change, cloud("PUT", "moves", own, 201))
+		if c.refused {
+			w.as(t, "carl", reference(name, 201))
+		}
+	}
+}
+
+// TestCloudsDoNotSayWhatPodsMayBe: labels by which a namespace says it are set, changed and taken away by who may write the clusters alone.
+// Others stay free, and what is there already does not keep a cloud from being changed otherwise.
+func TestCloudsDoNotSayWhatPodsMayBe(t *testing.T) {
+	w := newCallers(t)
+	furnish(t, w.world)
+	w.as(t, "", bind(theProject, "a", "project-admin", "anna"), bind(theProvider, "a", "cluster-user", "anna"),
+		bind(theProject, "c", "project-admin", "carl"), bind(theProvider, "c", "cluster-admin", "carl"))
+	clouds := theProject + "/logical-clouds"
+	labelled := func(method, labels string, status int) call {
+		c := call{name: method + " " + labels, method: method, url: clouds, status: status,
+			body: `{"metadata":{"name":"own"},"spec":{"namespace":"ours","labels":{` + labels + `},"user":{"userName":"u"}}}`}
+		if method == "PUT" {
+			c.url += "/own"
+		}
+		if status == 403 {
+			c.contains = []string{"put clusters of cluster", "spec.labels[pod-security.kubernetes.io/enforce]"}
+		}
+		return c
+	}
+	reference := call{method: "POST", url: clouds + "/own/cluster-references", status: 201,
+		body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`}
+	const privileged, restricted = `"pod-security.kubernetes.io/enforce":"privileged"`, `"pod-security.kubernetes.io/enforce":"restricted"`
+	late := reference
+	late.status, late.contains = 403, []string{"spec.labels[pod-security.kubernetes.io/enforce]"}
+	w.as(t, "anna", labelled("POST", privileged, 201), late, labelled("PUT", ``, 201), reference,
+		labelled("PUT", `"team":"a"`, 201), labelled("PUT", `"team":"a",`+privileged, 403),
+		call{name: "it is not stored", method: "GET", url: clouds + "/own", status: 200, lacks: []string{"pod-security"}})
+	w.as(t, "carl", labelled("PUT", restricted, 201))
+	w.as(t, "anna", labelled("PUT", `"team":"b",`+restricted, 201), labelled("PUT", privileged, 403), labelled("PUT", ``, 403),
+		call{name: "it stays", method: "GET", url: clouds + "/own", status: 200, contains: []string{"restricted"}})
+	w.as(t, "carl", labelled("PUT", ``, 201))
+}
+
+// TestCloudsOfOthersKeepTheirUsers: a cluster signs certificates of a name, whatever cloud they are for. So nobody takes the user of
+// another project's cloud in one of its clusters, but who may write these; clouds of one project may share a user.
+func TestCloudsOfOthersKeepTheirUsers(t *testing.T) {
+	w := newCallers(t)
+	furnish(t, w.world)
+	const theirs = "/v2/projects/theirs"
+	w.as(t, "", call{method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"theirs"}}`, status: 201},
+		bind(theProject, "a", "project-admin", "anna"), bind(theProvider, "a", "cluster-user", "anna"),
+		bind(theirs, "b", "project-admin", "bert"), bind(theProvider, "b", "cluster-user", "bert"),
+		bind(theirs, "c", "project-admin", "carl"), bind(theProvider, "c", "cluster-admin", "carl"))
+	cloud := func(method, project, name, spec string, status int) call {
+		c := call{name: method + " " + project + " " + name + " " + spec, method: method, url: project + "/logical-clouds", status: status,
+			body: `{"metadata":{"name":"` + name + `"},"spec":` + spec + `}`}
+		if method == "PUT" {
+			c.url += "/" + name
+		}
+		return c
+	}
+	reference := func(project, cloud string) call {
+		return call{name: "reference of " + cloud, method: "POST", url: project + "/logical-clouds/" + cloud + "/cluster-references", status: 201,
+			body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`}
+	}
+	refused := func(c call) call {
+		c.status, c.contains, c.lacks = 403, []string{`spec.user.userName "alice"`, "put clusters of cluster"}, []string{"projects/proj", `"proj"`, `"one"`}
+		return c
+	}
+	const alice, bob = `{"namespace":"a","user":{"userName":"alice"}}`, `{"namespace":"b","user":{"userName":"bob"}}`
+	w.as(t, "anna", cloud("POST", theProject, "one", alice, 201), reference(theProject, "one"),
+		cloud("POST", theProject, "two", alice, 201), reference(theProject, "two"))
+	w.as(t, "bert", cloud("POST", theirs, "late", alice, 201), refused(reference(theirs, "late")),
+		cloud("POST", theirs, "own", bob, 201), reference(theirs, "own"),
+		refused(cloud("PUT", theirs, "own", `{"namespace":"b","user":{"userName":"alice"}}`, 0)),
+		call{name: "it is not stored", method: "GET", url: theirs + "/logical-clouds/own", status: 200, contains: []string{`"userName":"bob"`}},
+		cloud("PUT", theirs, "own", `{"namespace":"b2","user":{"userName":"bob"}}`, 201),
+		cloud("PUT", theirs, "late", `{"namespace":"a","user":{"userName":"Alice"}}`, 201), reference(theirs, "late"))
+	w.as(t, "carl", cloud("PUT", theirs, "own", alice, 201))
+	w.as(t, "anna", cloud("PUT", theProject, "one", `{"namespace":"a","labels":{"team":"a"},"user":{"userName":"alice"}}`, 201))
 }
 
 // TestAheadDoesNotReachAcross: what may be named before it is there may not be named where it is others', be it there or not.

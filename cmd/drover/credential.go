@@ -44,7 +44,7 @@ func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer
 	users := flags.Bool("logical-cloud-users", false, "whether it is for logical clouds of level 1 too: the certificates of their users are signed, and whoever may have that done may be any user of the cluster")
 	out := flags.String("out", "", "new `file` for the kubeconfig, which its owner alone can read")
 	name := flags.String("name", "drover", "`name` of the ServiceAccount, the ClusterRole and the binding")
-	namespace := flags.String("namespace", "drover", "`name` of the ServiceAccount's namespace, which is made")
+	namespace := flags.String("namespace", domain.AccountNamespace, "`name` of the ServiceAccount's namespace, which is made")
 	life := flags.Duration("expires-after", 90*24*time.Hour, "for how long the token is to be good, at least 10m; the cluster may have it shorter")
 	show := flags.Bool("show", false, "whether the ClusterRole is shown, and nothing is made")
 	if err := config.Parse(flags, args); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/deploy/helm/monitor"
 	"github.com/drover-io/drover/internal/connections"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/fetch"
 	"github.com/drover-io/drover/internal/kube"
@@ -42,7 +43,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 	}
 	defer users.Close()
 	go registered.follow(ctx, clusters, users)
-	agent, err := monitor.Manifests(monitor.Options{Namespace: agentNamespace, Image: p.config.MonitorImage})
+	agent, err := monitor.Manifests(monitor.Options{Namespace: domain.AgentNamespace, Image: p.config.MonitorImage})
 	if err != nil {
 		return err
 	}
@@ -160,9 +161,6 @@ func (p *Parts) hasWork(context.Context) error {
 
 // waits is how many activities may wait for something in a cluster at a time: each costs three goroutines.
 const waits = 2000
-
-// agentNamespace is where agents are installed.
-const agentNamespace = "drover-monitor"
 
 // observing is activities.Observe.
 func observing(ctx context.Context, c observe.Config) error {

@@ -45,7 +45,7 @@ func (f *accountFlags) addCluster(c *cobra.Command) {
 	c.Flags().Lookup("kube-context").Hidden = true
 	_ = c.RegisterFlagCompletionFunc("context", f.kubeContexts) // it has just been added
 	c.Flags().StringVar(&f.account, "account", "", "the `name` of the ClusterRole and of its ServiceAccounts, which have a suffix (default of the installation and the registration: drover-site-edge01-3f9a0c1b)")
-	c.Flags().StringVar(&f.namespace, "account-namespace", "drover", "the `namespace` of the ServiceAccounts")
+	c.Flags().StringVar(&f.namespace, "account-namespace", domain.AccountNamespace, "the `namespace` of the ServiceAccounts")
 }
 
 // kubeContexts are the contexts of the kubeconfig.

@@ -60,6 +60,9 @@ const (
 	LevelStandard = "1"
 )
 
+// AdminNamespace is the namespace of clouds of level 0.
+const AdminNamespace = "default"
+
 // Noun is LogicalClouds.
 func (*LogicalCloud) Noun() *Noun { return LogicalClouds }
 
@@ -89,7 +92,7 @@ func (o *LogicalCloud) Default() {
 		o.Spec.Level = LevelStandard
 	}
 	if o.Spec.Level == LevelAdmin {
-		o.Spec.Namespace = "default"
+		o.Spec.Namespace = AdminNamespace
 	}
 }
 

@@ -146,7 +146,7 @@ func (t *Tenant) ClusterName() ClusterName {
 }
 
 // Namespace is where the tenant's matches are made: tenant-<name>.
-func (t *Tenant) Namespace() string { return "tenant-" + t.Name }
+func (t *Tenant) Namespace() string { return tenantNamespace + t.Name }
 
 // Grace is spec.deleteAfter, 0 for none.
 func (t *Tenant) Grace() time.Duration {

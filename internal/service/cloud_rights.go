@@ -3,6 +3,8 @@ package service
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -13,6 +15,10 @@ import (
 // Drover writes what a logical cloud has in its clusters with the rights of their kubeconfigs. Who writes the cloud would have those
 // of anybody there, if a cloud could have more than a namespace of its own.
 
+// podSecurity begins the labels by which a namespace says what Pods the cluster takes in it: one of them has more weight than what the
+// cluster's administrator has set for all namespaces.
+const podSecurity = "pod-security.kubernetes.io/"
+
 // beyond says in what a cloud has more in its clusters than a namespace of its own; "" in nothing.
 func beyond(cloud *domain.LogicalCloud, permissions []domain.Object) string {
 	switch {
@@ -22,6 +28,13 @@ func beyond(cloud *domain.LogicalCloud, permissions []domain.Object) string {
 		return fmt.Sprintf("has a user of Kubernetes itself, %q", cloud.Spec.User.UserName)
 	case strings.HasPrefix(cloud.Spec.Namespace, "kube-"):
 		return fmt.Sprintf("has a namespace of Kubernetes itself, %q", cloud.Spec.Namespace)
+	case domain.IsOwnNamespace(cloud.Spec.Namespace):
+		return fmt.Sprintf("has a namespace of Drover's own, %q", cloud.Spec.Namespace)
+	case cloud.Spec.Namespace == domain.AdminNamespace:
+		return fmt.Sprintf("has the namespace %q, which is that of logical clouds of level 0", cloud.Spec.Namespace)
+	}
+	if labels := securityOf(cloud); len(labels) > 0 {
+		return "says what Pods may be in its namespace" + named(labels)
 	}
 	for _, o := range permissions {
 		switch p := o.(*domain.UserPermission); {
@@ -34,20 +47,39 @@ func beyond(cloud *domain.LogicalCloud, permissions []domain.Object) string {
 	return ""
 }
 
-// mayReach refuses a cloud that has more than a namespace of its own in clusters, unless the caller may write these: by their
-// kubeconfigs he has all that the cloud gets.
-func mayReach(ctx context.Context, cloud *domain.LogicalCloud, permissions, references []domain.Object) error {
-	granted := rights.Of(ctx)
-	if granted.Everything() {
-		return nil
+// securityOf are the labels of the cloud's namespace that begin with podSecurity.
+func securityOf(cloud *domain.LogicalCloud) map[string]string {
+	labels := map[string]string{}
+	for key, value := range cloud.Spec.Labels {
+		if strings.HasPrefix(key, podSecurity) {
+			labels[key] = value
+		}
 	}
-	more := beyond(cloud, permissions)
-	if more == "" {
+	return labels
+}
+
+// named names labels as members of a document.
+func named(labels map[string]string) string {
+	paths := make([]string, 0, len(labels))
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		paths = append(paths, "spec.labels["+key+"]")
+	}
+	return " (" + strings.Join(paths, ", ") + ")"
+}
+
+// refusalFor says why the caller may not write a cluster, nil when he may: by its kubeconfig he has all there that a cloud can get.
+func refusalFor(ctx context.Context, cluster domain.ClusterName) error {
+	return rights.Of(ctx).Refusal(rights.Request{Verb: "put", Noun: domain.ClustersNoun, Key: cluster.Key()})
+}
+
+// mayReach refuses a cloud that has more than a namespace of its own in clusters, "" for nothing, unless the caller may write these.
+func mayReach(ctx context.Context, cloud *domain.LogicalCloud, more string, references []domain.Object) error {
+	if more == "" || rights.Of(ctx).Everything() {
 		return nil
 	}
 	for _, o := range references {
 		cluster := o.(*domain.ClusterReference).ClusterName()
-		err := granted.Refusal(rights.Request{Verb: "put", Noun: domain.ClustersNoun, Key: cluster.Key()})
+		err := refusalFor(ctx, cluster)
 		if err == nil {
 			continue
 		}
@@ -60,29 +92,105 @@ func mayReach(ctx context.Context, cloud *domain.LogicalCloud, permissions, refe
 	return nil
 }
 
-// cloudReaches is mayReach for a cloud with all that is below it.
-func (s *Service) cloudReaches(ctx context.Context, cloud *domain.LogicalCloud) error {
-	permissions, err := s.store.List(ctx, domain.UserPermissions, domain.KeyOf(cloud))
+// mayComeTo is mayReach of a cloud that comes to clusters, or comes to have another namespace or user there: what others have there
+// already is not for it either.
+func (s *Service) mayComeTo(ctx context.Context, cloud *domain.LogicalCloud, permissions, references []domain.Object) error {
+	if err := mayReach(ctx, cloud, beyond(cloud, permissions), references); err != nil || rights.Of(ctx).Everything() {
+		return err
+	}
+	for _, o := range references {
+		cluster := o.(*domain.ClusterReference).ClusterName()
+		if refusalFor(ctx, cluster) == nil {
+			continue
+		}
+		more, err := s.ofOthers(ctx, cloud, cluster)
+		if err != nil {
+			return err
+		}
+		if err := mayReach(ctx, cloud, more, []domain.Object{o}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofOthers says what a cloud has in a cluster that is somebody else's there; "" for nothing. The certificate of a cloud's user is one of
+// the name, and so is that of another cloud with the name: each would have the rights of both. Clouds of one project may share a user.
+// Whose it is, is not said: the caller may not know of it.
+func (s *Service) ofOthers(ctx context.Context, cloud *domain.LogicalCloud, cluster domain.ClusterName) (string, error) {
+	if key, ok := domain.TenantOf(cloud.Spec.Namespace); ok {
+		switch tenant, err := s.store.Get(ctx, domain.Tenants, key); {
+		case err == nil && tenant.(*domain.Tenant).ClusterName() == cluster:
+			return fmt.Sprintf("has the namespace of a tenant, %q", cloud.Spec.Namespace), nil
+		case err != nil && !fail.Is(err, fail.NotFound):
+			return "", fmt.Errorf("look for the tenant of namespace %s: %w", cloud.Spec.Namespace, err)
+		}
+	}
+	user := cloud.Spec.User.UserName
+	if user == "" {
+		return "", nil
+	}
+	references, err := s.store.Holders(ctx, domain.ClusterReferences, cluster.Key())
+	if err != nil {
+		return "", fmt.Errorf("look for logical clouds of cluster %s: %w", cluster, err)
+	}
+	var keys []domain.Key
+	for _, r := range references {
+		key, _ := domain.Cut(domain.ClusterReferences, r)
+		if domain.ScopeOf(key) != domain.ScopeOf(domain.KeyOf(cloud)) {
+			keys = append(keys, key)
+		}
+	}
+	others, err := s.store.GetAll(ctx, domain.LogicalClouds, keys)
+	if err != nil {
+		return "", fmt.Errorf("look for users of cluster %s: %w", cluster, err)
+	}
+	for _, o := range others {
+		if other := o.(*domain.LogicalCloud); !other.Admin() && other.Spec.User.UserName == user {
+			return fmt.Sprintf("has spec.user.userName %q, which is the user of a logical cloud of another project there", user), nil
+		}
+	}
+	return "", nil
+}
+
+// changeCloud guards a cloud that becomes another one for the clusters that it refers to. Labels that say what Pods there may be are not taken
+// away either by who may not set them: somebody has, who may.
+func (s *Service) changeCloud(ctx context.Context, from, to *domain.LogicalCloud) error {
+	place, security := samePlace(from, to), maps.Equal(securityOf(from), securityOf(to))
+	if place && security {
+		return nil
+	}
+	references, err := s.store.List(ctx, domain.ClusterReferences, domain.KeyOf(to))
 	if err != nil {
 		return err
 	}
-	references, err := s.store.List(ctx, domain.ClusterReferences, domain.KeyOf(cloud))
+	if !security {
+		labels := securityOf(from)
+		maps.Copy(labels, securityOf(to))
+		if err := mayReach(ctx, to, "has other labels that say what Pods may be in its namespace"+named(labels), references); err != nil {
+			return err
+		}
+	}
+	if place {
+		return nil
+	}
+	permissions, err := s.store.List(ctx, domain.UserPermissions, domain.KeyOf(to))
 	if err != nil {
 		return err
 	}
-	return mayReach(ctx, cloud, permissions, references)
+	return s.mayComeTo(ctx, to, permissions, references)
 }
 
 // wroteCloud looks once more when a cloud is written that has become another one for its clusters.
 func (s *Service) wroteCloud(ctx context.Context, c change) error {
-	if c.from == nil || c.to == nil || sameInClusters(c.from.(*domain.LogicalCloud), c.to.(*domain.LogicalCloud)) {
+	if c.from == nil || c.to == nil {
 		return nil
 	}
-	return s.cloudReaches(ctx, c.to.(*domain.LogicalCloud))
+	return s.changeCloud(ctx, c.from.(*domain.LogicalCloud), c.to.(*domain.LogicalCloud))
 }
 
-// sameInClusters says whether two versions of a cloud are one level, namespace and user.
-func sameInClusters(a, b *domain.LogicalCloud) bool {
+// samePlace says whether two versions of a cloud are one level, namespace and user.
+func samePlace(a, b *domain.LogicalCloud) bool {
 	return a.Spec.Level == b.Spec.Level && a.Spec.Namespace == b.Spec.Namespace && a.Spec.User.UserName == b.Spec.User.UserName
 }
 
@@ -99,7 +207,7 @@ func (s *Service) changePermission(ctx context.Context, c change) error {
 	if err != nil {
 		return err
 	}
-	return mayReach(ctx, cloud, []domain.Object{c.to}, references)
+	return mayReach(ctx, cloud, beyond(cloud, []domain.Object{c.to}), references)
 }
 
 // changedPermission looks once more when a permission is written.
@@ -120,5 +228,5 @@ func (s *Service) changeReach(ctx context.Context, cloud *domain.LogicalCloud, c
 	if err != nil {
 		return err
 	}
-	return mayReach(ctx, cloud, permissions, []domain.Object{to})
+	return s.mayComeTo(ctx, cloud, permissions, []domain.Object{to})
 }

@@ -46,15 +46,14 @@ func (s *Service) mayChangeCloud(ctx context.Context, c change) error {
 	}
 	old, cloud := c.from.(*domain.LogicalCloud), c.to.(*domain.LogicalCloud)
 	cloud.History, cloud.Key, cloud.Request = old.History, old.Key, old.Request
-	if sameInClusters(old, cloud) {
-		return nil
+	if !samePlace(old, cloud) {
+		// What may be deleted has nothing in clusters.
+		if _, err := s.decideCloud(ctx, old, domain.OpDelete); err != nil {
+			return fail.New(fail.Conflict, "logical cloud %q cannot change its level, namespace or user in state %s; terminate it first",
+				old.Name, old.History.State())
+		}
 	}
-	// What may be deleted has nothing in clusters.
-	if _, err := s.decideCloud(ctx, old, domain.OpDelete); err != nil {
-		return fail.New(fail.Conflict, "logical cloud %q cannot change its level, namespace or user in state %s; terminate it first",
-			old.Name, old.History.State())
-	}
-	return s.cloudReaches(ctx, cloud)
+	return s.changeCloud(ctx, old, cloud)
 }
 
 // cloudOf reads the cloud that a document belongs to.

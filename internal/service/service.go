@@ -40,6 +40,10 @@ type Store interface {
 	PutBack(ctx context.Context, noun *domain.Noun, key domain.Key, raw []byte) error
 	// Referring finds a document of the noun that refers to key.
 	Referring(ctx context.Context, noun *domain.Noun, key domain.Key) (holder domain.Key, found bool, err error)
+	// Holders are the keys of all documents of the noun that refer to key.
+	Holders(ctx context.Context, noun *domain.Noun, key domain.Key) ([]domain.Key, error)
+	// GetAll reads those of the documents that are there, sorted by key.
+	GetAll(ctx context.Context, noun *domain.Noun, keys []domain.Key) ([]domain.Object, error)
 	// Count is how many documents of the noun are directly below parent.
 	Count(ctx context.Context, noun *domain.Noun, parent domain.Key) (int, error)
 	// FirstUnder finds a document of the noun below prefix.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -159,6 +160,31 @@ func (s *Store) unmatched(ctx context.Context, n *domain.Noun, key domain.Key) e
 // Referring finds a document of the noun that refers to key.
 func (s *Store) Referring(ctx context.Context, n *domain.Noun, key domain.Key) (holder domain.Key, found bool, err error) {
 	return s.first(ctx, n, bson.D{{Key: "refs", Value: key}})
+}
+
+// Holders are the keys of all documents of the noun that refer to key, sorted.
+func (s *Store) Holders(ctx context.Context, n *domain.Noun, key domain.Key) ([]domain.Key, error) {
+	type id struct {
+		Key domain.Key `bson:"_id"`
+	}
+	var holders []domain.Key
+	err := each(ctx, s, s.collection(n), bson.D{{Key: "refs", Value: key}}, func() *id { return &id{} }, func(h *id) { holders = append(holders, h.Key) },
+		options.Find().SetProjection(byID(1)))
+	return holders, err
+}
+
+// GetAll reads those of the documents that are there, sorted by key. What it returns is not nil.
+func (s *Store) GetAll(ctx context.Context, n *domain.Noun, keys []domain.Key) ([]domain.Object, error) {
+	objects := []domain.Object{}
+	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+	for some := range slices.Chunk(keys, maxReply) {
+		found, err := s.objects(ctx, n, byID(bson.D{{Key: "$in", Value: some}}))
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, found...)
+	}
+	return objects, nil
 }
 
 // FirstUnder finds a document of the noun below prefix.

@@ -460,6 +460,31 @@ func TestReferringFindsTheHolder(t *testing.T) {
 			}
 		})
 	}
+	t.Run("all of them, and what they are", func(t *testing.T) {
+		var keys []domain.Key
+		for _, name := range []string{"b", "a"} {
+			one := &domain.ClusterReference{
+				Identity: domain.Identity{Parent: domain.Join("projects", name, "logical-clouds", "lc")}, Metadata: domain.Metadata{Name: "ref"},
+				Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c9"},
+			}
+			require.NoError(t, s.Create(ctx, one))
+			keys = append(keys, domain.KeyOf(one))
+		}
+		holders, err := s.Holders(ctx, domain.ClusterReferences, "cluster-providers/p/clusters/c9")
+		require.NoError(t, err)
+		require.Equal(t, []domain.Key{keys[1], keys[0]}, holders)
+		found, err := s.GetAll(ctx, domain.ClusterReferences, append(holders, holders[0], "projects/none/logical-clouds/lc/cluster-references/ref"))
+		require.NoError(t, err)
+		require.Len(t, found, 2)
+		require.Equal(t, keys[1], domain.KeyOf(found[0]))
+		require.Equal(t, "c9", found[0].(*domain.ClusterReference).Spec.Cluster)
+		holders, err = s.Holders(ctx, domain.ClusterReferences, "cluster-providers/p/clusters/c8")
+		require.NoError(t, err)
+		require.Empty(t, holders)
+		found, err = s.GetAll(ctx, domain.ClusterReferences, nil)
+		require.NoError(t, err)
+		require.Empty(t, found)
+	})
 	t.Run("a replaced reference is gone", func(t *testing.T) {
 		intent.(*domain.AppIntent).Spec.Intent = domain.Placement{}
 		require.NoError(t, s.Replace(ctx, intent))
