@@ -11,14 +11,19 @@ import (
 	"mime/multipart"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -334,6 +339,41 @@ func TestMetrics(t *testing.T) {
 		`drover_http_request_duration_seconds_count{code="404",method="GET",route="unknown"} 1`,
 		`code="405",method="other"`,
 	}}})
+}
+
+// TestMetricsAreGatheredAFewAtATime: each request for them asks for all figures. What comes beyond is refused as everything else is.
+func TestMetricsAreGatheredAFewAtATime(t *testing.T) {
+	registry, end := prometheus.NewRegistry(), make(chan struct{})
+	finish := sync.OnceFunc(func() { close(end) })
+	defer time.AfterFunc(30*time.Second, finish).Stop() // nobody waits for ever where all of them are let in
+	var gathering atomic.Int32
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slow", Help: "slow"}, func() float64 {
+		gathering.Add(1)
+		<-end
+		return 1
+	}))
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) { d.Metrics = registry })
+	const asked = 2 * limits.Gathers
+	answers := make(chan *httptest.ResponseRecorder, asked)
+	for range asked {
+		go func() {
+			answers <- do(t, w.router, call{method: "GET", url: "/metrics", header: map[string]string{"Accept": "application/json"}})
+		}()
+	}
+	for range asked - limits.Gathers/2 { // while nobody is asked who they are all are one caller
+		answer := <-answers
+		require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+		require.Equal(t, fail.ProblemJSON, answer.Header().Get("Content-Type"))
+		require.NotEmpty(t, answer.Header().Get("Retry-After"))
+		require.Contains(t, answer.Body.String(), "too many requests are at work at the moment")
+	}
+	require.EqualValues(t, limits.Gathers/2, gathering.Load())
+	finish()
+	for range limits.Gathers / 2 {
+		answer := <-answers
+		require.Equal(t, http.StatusOK, answer.Code)
+		require.Contains(t, answer.Body.String(), "slow 1")
+	}
 }
 
 func TestServeDrains(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/render"
@@ -318,6 +319,30 @@ func TestWorkerHealth(t *testing.T) {
 	code, text = get("metrics")
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, text, "go_goroutines")
+
+	// Each asks for all figures: what comes beyond a few at a time is refused.
+	end := make(chan struct{})
+	finish := sync.OnceFunc(func() { close(end) })
+	defer time.AfterFunc(20*time.Second, finish).Stop() // nobody waits for ever where all of them are let in
+	slow := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slow", Help: "slow"}, func() float64 {
+		<-end
+		return 1
+	})
+	p.metrics.(*prometheus.Registry).MustRegister(slow)
+	codes := make(chan int, 2*limits.Gathers)
+	for range cap(codes) {
+		go func() {
+			code, _ := get("metrics")
+			codes <- code
+		}()
+	}
+	for range limits.Gathers {
+		require.Equal(t, http.StatusServiceUnavailable, <-codes)
+	}
+	finish()
+	for range limits.Gathers {
+		require.Equal(t, http.StatusOK, <-codes)
+	}
 	cancel()
 	require.NoError(t, <-ended)
 }

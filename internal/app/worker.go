@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/fetch"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/observe"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/policy"
@@ -175,7 +176,7 @@ func observing(ctx context.Context, c observe.Config) error {
 func (p *Parts) WorkerHealth(ctx context.Context) error {
 	mux, own := http.NewServeMux(), prometheus.NewRegistry()
 	own.MustRegister(p.audit, p.metrics)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{prometheus.DefaultGatherer, own}, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{prometheus.DefaultGatherer, own}, promhttp.HandlerOpts{MaxRequestsInFlight: limits.Gathers}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	questions := p.ready()
 	questions["work"] = p.hasWork

@@ -98,7 +98,7 @@ var layers = []layer{
 		{pkg: "client", ours: "service operations explain combined status combine audit authn domain policy version fail", world: "context net/http"},
 		{
 			pkg:  "monitor",
-			ours: "bundle readiness plan measure connections policy span pause fail",
+			ours: "bundle readiness plan measure connections policy span pause limits fail",
 			libs: "github.com/go-logr/logr github.com/prometheus/client_golang k8s.io/api k8s.io/apimachinery " +
 				"k8s.io/client-go k8s.io/klog sigs.k8s.io/controller-runtime",
 			world: "context net/http os",

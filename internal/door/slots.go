@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 )
@@ -44,6 +45,7 @@ const (
 	telling                 // of audit records, which may be read for long
 	opening                 // of payloads of histories
 	questioning             // of a cluster, which may not answer
+	measuring               // of metrics
 )
 
 // newRooms has rooms for a number of operations that are being begun at a time. Where requests may last, as one whose body comes
@@ -54,7 +56,7 @@ func newRooms(operations int) map[room]*slots {
 		beginning: newHalved(operations), terminating: newSlots(operations), stopping: newSlots(operations),
 		approving: newHalved((operations + 3) / 4), // it costs processor time, and nothing else
 		telling:   newHalved(tellingAtOnce),
-		opening:   newHalved(openingAtOnce), questioning: newHalved(askingAtOnce),
+		opening:   newHalved(openingAtOnce), questioning: newHalved(askingAtOnce), measuring: newHalved(limits.Gathers),
 	}
 }
 
@@ -335,7 +337,7 @@ func NewRooms(operations int) *Rooms {
 // whenever there is something to do for them (Turn). What is still to come of a request is received before it has a slot, but for uploads,
 // whose slots are for that.
 func (r *Rooms) Slots(ctx context.Context, asked *Request, next Next) error {
-	if asked.Verb.Streams() || asked.Noun == domain.Metrics { // which are looked at when there are no slots
+	if asked.Verb.Streams() {
 		return next(ctx)
 	}
 	in := verbs[asked.Verb].room
@@ -347,6 +349,8 @@ func (r *Rooms) Slots(ctx context.Context, asked *Request, next Next) error {
 		in = telling
 	case domain.Histories:
 		in = opening
+	case domain.Metrics: // which are looked at when others have no slots
+		in = measuring
 	case domain.ClustersNoun:
 		if asked.Verb == Query {
 			in = questioning

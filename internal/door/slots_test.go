@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/rights"
 )
 
@@ -290,5 +291,48 @@ func TestStreamsLeaveOthersTime(t *testing.T) {
 		require.Zero(t, waited.Load(), "nobody leaves time to who looks")
 		stop()
 		going.Wait()
+	})
+}
+
+// TestMetricsHaveSlotsOfTheirOwn: so many requests for metrics are at work at a time, of one caller half as many; others take no slots
+// from them, so that they are answered when everything else is full.
+func TestMetricsHaveSlotsOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := door.New(door.Parts{}, door.NewRooms(0).Slots)
+		end := make(chan struct{})
+		var atWork sync.WaitGroup
+		var working atomic.Int32
+		ask := func(who string, r *door.Request) error {
+			return d.Pass(as(t.Context(), who), r, func(context.Context, door.Service) error {
+				working.Add(1)
+				<-end
+				return nil
+			})
+		}
+		metrics := &door.Request{Verb: door.Get, Noun: domain.Metrics}
+		flood := func(n int, who string, r *door.Request) (refused chan error) {
+			refused = make(chan error, n)
+			for range n {
+				atWork.Go(func() {
+					if err := ask(who, r); err != nil {
+						refused <- err
+					}
+				})
+			}
+			<-time.After(time.Minute) // of the bubble: who finds no slot is told so
+			return refused
+		}
+		flood(300, "loud", &door.Request{Verb: door.List, Noun: domain.Projects})
+		require.EqualValues(t, 256, working.Swap(0), "all slots that others have")
+		refused := flood(1000, "vera", metrics)
+		require.EqualValues(t, limits.Gathers/2, working.Load())
+		err := <-refused
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+		require.Positive(t, fail.RetryAfterOf(err))
+		require.Empty(t, flood(limits.Gathers/2, "scrapes", metrics), "another one has the others")
+		require.Len(t, flood(1, "otto", metrics), 1, "and no more than that are at work")
+		close(end)
+		atWork.Wait()
+		require.NoError(t, ask("vera", metrics))
 	})
 }

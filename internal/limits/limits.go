@@ -31,6 +31,10 @@ const (
 	SideAddressConnections = 64
 )
 
+// Gathers are the requests for metrics that a process answers at a time, of which each asks for all figures that there are: a few
+// collectors, each now and then. More are 503. By the API a caller has half of them.
+const Gathers = 8
+
 // The connections of a gRPC server, of all and of an address, and what a connection may have at a time.
 const (
 	GRPCConnections        = 4_000
@@ -258,6 +262,7 @@ func All(body, renderMemory int64) []Size {
 		{"headers", "the header of a request", Headers, true, "", "431"},
 		{"json", "a JSON document, alone or as the part `metadata` of a form", JSON, true, "", "422"},
 		{"body", "a whole request, such as a form with a chart", body, true, "max-body", "422"},
+		{"gathers", "requests for metrics at a time; a caller of the API has half of them", Gathers, false, "", "503"},
 		{"grpc", "a gRPC request", GRPC, true, "", "RESOURCE_EXHAUSTED"},
 		{"grpcConnections", "connections to a gRPC server", GRPCConnections, false, "", "closed at once"},
 		{"grpcAddressConnections", "those of one address", GRPCAddressConnections, false, "", "closed at once"},

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/drover-io/drover/internal/connections"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // state is what health and metrics say of the agent.
@@ -138,7 +139,7 @@ func (s *state) ready() error {
 // listen answers who asks for health and metrics, until ctx ends.
 func (a *agent) listen(ctx context.Context) (wait func() error, err error) {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(a.state.metrics, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(a.state.metrics, promhttp.HandlerOpts{MaxRequestsInFlight: limits.Gathers}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := a.state.ready(); err != nil {
