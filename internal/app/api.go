@@ -78,7 +78,7 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener, ready func()) erro
 	reached := kubeConfig(p.config, 0)
 	documents := service.New(service.Deps{
 		Store: p.store, Sealer: p.inner, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
-		UserKubeconfig: (&registrations{parts: p}).userKubeconfig,
+		UserKubeconfig: (&registrations{parts: p}).givenUserKubeconfig,
 		Renewing:       p.store.Renewing,
 		Matching:       matcher,
 		Checks: service.Checks{

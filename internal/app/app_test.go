@@ -3,9 +3,14 @@ package app
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/big"
 	"net"
 	"net/http"
 	"strings"
@@ -25,6 +30,7 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/logicalcloud"
 	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/render"
@@ -243,6 +249,58 @@ func TestReplacedRegistrations(t *testing.T) {
 		require.Contains(t, string(kubeconfig), `"new"`)
 		require.Equal(t, change.Reporting(), r.Report(name))
 	}
+}
+
+// TestUserKubeconfigsThatAreGivenOut have nothing by which a proxy knows the administrator, and those by which Drover works have it.
+func TestUserKubeconfigsThatAreGivenOut(t *testing.T) {
+	p := partial(t)
+	admin := `{"current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+		"clusters": [{"name": "c", "cluster": {"server": "https://192.0.2.1", "proxy-url": "http://admin:xyzzy@proxy.example.com:3128"}}],
+		"users": [{"name": "u", "user": {"token": "t"}}]}`
+	s := service.New(service.Deps{
+		Store: p.store, Sealer: p.inner, Instances: service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now), Now: time.Now,
+		Checks: service.Checks{Kubeconfig: kube.Config{Allowed: kube.Allowed{Proxy: true}}.CheckKubeconfig}, Renewing: p.store.Renewing,
+	})
+	require.NoError(t, s.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
+	cluster := &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/p"}, Metadata: domain.Metadata{Name: "c"}}
+	require.NoError(t, s.Attach(t.Context(), cluster, []byte(admin)))
+	require.NoError(t, s.Create(t.Context(), cluster))
+
+	key, request, err := logicalcloud.NewKey("bob")
+	require.NoError(t, err)
+	cloud := &domain.LogicalCloud{
+		Identity: domain.Identity{Parent: "projects/p"}, Metadata: domain.Metadata{Name: "lc"}, Request: request,
+		Spec: domain.LogicalCloudSpec{Level: domain.LevelStandard, Namespace: "ns", User: domain.CloudUser{UserName: "bob"}},
+	}
+	cloud.Key, err = p.inner.Seal(string(domain.KeyOf(cloud)), key)
+	require.NoError(t, err)
+	require.NoError(t, p.store.Create(t.Context(), cloud))
+	reference := &domain.ClusterReference{
+		Identity: domain.Identity{Parent: domain.KeyOf(cloud)}, Metadata: domain.Metadata{Name: "ref"},
+		Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c", Certificate: base64.StdEncoding.EncodeToString(signed(t, key))},
+	}
+	require.NoError(t, p.store.Create(t.Context(), reference))
+
+	r := &registrations{parts: p}
+	given, err := r.givenUserKubeconfig(t.Context(), reference)
+	require.NoError(t, err)
+	require.Contains(t, string(given), "proxy-url: http://proxy.example.com:3128")
+	require.NotContains(t, string(given), "xyzzy")
+	own, _, err := r.user(t.Context(), kube.User{Cloud: domain.KeyOf(cloud), ClusterName: cluster.ClusterName()})
+	require.NoError(t, err)
+	require.Contains(t, string(own), "proxy-url: http://admin:xyzzy@proxy.example.com:3128")
+}
+
+// signed is a certificate (PEM) of a key (PEM), signed with the key itself.
+func signed(t *testing.T, key []byte) []byte {
+	t.Helper()
+	block, _ := pem.Decode(key)
+	private, err := x509.ParseECPrivateKey(block.Bytes)
+	require.NoError(t, err)
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, of, of, private.Public(), private)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 // TestHeard: what the store has of a context, and the rules of users.

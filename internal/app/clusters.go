@@ -121,7 +121,7 @@ func (r *registrations) user(ctx context.Context, u kube.User) ([]byte, domain.D
 		if ref.ClusterName() != u.ClusterName || ref.Spec.Certificate == "" {
 			continue
 		}
-		kubeconfig, err := r.userKubeconfig(ctx, ref)
+		kubeconfig, err := r.userKubeconfig(ctx, ref, false)
 		if fail.Is(err, fail.Conflict) {
 			continue
 		}
@@ -132,9 +132,14 @@ func (r *registrations) user(ctx context.Context, u kube.User) ([]byte, domain.D
 		u.Cloud.Name(), u.ClusterName)
 }
 
-// userKubeconfig is the kubeconfig of a logical cloud's user in the cluster of a reference that has a certificate;
-// Conflict when that is an earlier user's.
-func (r *registrations) userKubeconfig(ctx context.Context, ref *domain.ClusterReference) ([]byte, error) {
+// givenUserKubeconfig is userKubeconfig as it is given out.
+func (r *registrations) givenUserKubeconfig(ctx context.Context, ref *domain.ClusterReference) ([]byte, error) {
+	return r.userKubeconfig(ctx, ref, true)
+}
+
+// userKubeconfig is the kubeconfig of a logical cloud's user in the cluster of a reference that has a certificate, for whom it is
+// given out to or for Drover itself; Conflict when the certificate is an earlier user's.
+func (r *registrations) userKubeconfig(ctx context.Context, ref *domain.ClusterReference, given bool) ([]byte, error) {
 	o, err := r.parts.store.Get(ctx, domain.LogicalClouds, ref.Parent)
 	if err != nil {
 		return nil, err
@@ -157,6 +162,7 @@ func (r *registrations) userKubeconfig(ctx context.Context, ref *domain.ClusterR
 	}
 	return kube.UserKubeconfig(admin, kube.Credentials{
 		Cluster: ref.Name, User: cloud.Spec.User.UserName, Namespace: cloud.Spec.Namespace, Certificate: certificate, Key: key,
+		GivenOut: given,
 	})
 }
 

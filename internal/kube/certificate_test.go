@@ -11,6 +11,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -136,6 +137,21 @@ func TestUserKubeconfig(t *testing.T) {
 	require.Equal(t, []byte("cert"), got.AuthInfos["bob"].ClientCertificateData)
 	require.Equal(t, []byte("key"), got.AuthInfos["bob"].ClientKeyData)
 	require.Len(t, got.AuthInfos, 1)
+
+	// A proxy knows the administrator by his password. Drover goes on by it, and nobody else gets it.
+	admin = kubeconfig(t, clientcmdapi.Cluster{
+		Server: "https://cluster:6443", ProxyURL: "http://admin:xyzzy@proxy:3128/?token=xyzzy",
+		Extensions: map[string]runtime.Object{"made-by": &runtime.Unknown{Raw: []byte(`{"with":"xyzzy"}`), ContentType: runtime.ContentTypeJSON}},
+	}, clientcmdapi.AuthInfo{Token: "xyzzy"})
+	for given, proxy := range map[bool]string{false: "http://admin:xyzzy@proxy:3128/?token=xyzzy", true: "http://proxy:3128"} {
+		data, err := kube.UserKubeconfig(admin, kube.Credentials{Cluster: "ref", User: "bob", Certificate: []byte("cert"), Key: []byte("key"), GivenOut: given})
+		require.NoError(t, err)
+		got, err := clientcmd.Load(data)
+		require.NoError(t, err)
+		require.Equal(t, proxy, got.Clusters["ref"].ProxyURL)
+		require.Equal(t, "https://cluster:6443", got.Clusters["ref"].Server)
+		require.Equal(t, !given, strings.Contains(string(data), "xyzzy"), "%s", data)
+	}
 	_, err = kube.UserKubeconfig([]byte("{}"), kube.Credentials{})
 	require.Equal(t, fail.Invalid, fail.KindOf(err))
 }

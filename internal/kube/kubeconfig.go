@@ -64,10 +64,12 @@ func (c Config) CheckKubeconfig(data []byte) error {
 type Credentials struct {
 	Cluster, User, Namespace string
 	Certificate, Key         []byte // PEM
+	// GivenOut says that the kubeconfig is for the user, who is not the administrator, and not for Drover itself.
+	GivenOut bool
 }
 
 // UserKubeconfig is a kubeconfig of the user for the cluster that the administrator's kubeconfig is for: the same
-// server and authority, and a context "<user>@<cluster>" in the namespace. Errors are those of CheckKubeconfig.
+// server, authority and proxy, and a context "<user>@<cluster>" in the namespace. Errors are those of CheckKubeconfig.
 func UserKubeconfig(admin []byte, c Credentials) ([]byte, error) {
 	file, err := loadAny(admin) // whoever uses what is made of it checks that
 	if err != nil {
@@ -76,6 +78,9 @@ func UserKubeconfig(admin []byte, c Credentials) ([]byte, error) {
 	name := c.User + "@" + c.Cluster
 	config := clientcmdapi.NewConfig()
 	config.Clusters[c.Cluster] = file.Clusters[file.Contexts[file.CurrentContext].Cluster]
+	if c.GivenOut {
+		config.Clusters[c.Cluster] = forOthers(config.Clusters[c.Cluster])
+	}
 	config.AuthInfos[c.User] = &clientcmdapi.AuthInfo{ClientCertificateData: c.Certificate, ClientKeyData: c.Key}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: c.Cluster, AuthInfo: c.User, Namespace: c.Namespace}
 	config.CurrentContext = name
@@ -84,6 +89,17 @@ func UserKubeconfig(admin []byte, c Credentials) ([]byte, error) {
 		return nil, fail.Wrap(err, fail.Internal, "the kubeconfig cannot be written")
 	}
 	return data, nil
+}
+
+// forOthers is a cluster as others than its administrator may know it: without what a proxy knows him by, and without extensions, which may
+// be anything. Who needs a password for the proxy brings one.
+func forOthers(c *clientcmdapi.Cluster) *clientcmdapi.Cluster {
+	c = c.DeepCopy()
+	c.Extensions = nil
+	if proxy, err := url.Parse(c.ProxyURL); err == nil && c.ProxyURL != "" {
+		c.ProxyURL = (&url.URL{Scheme: proxy.Scheme, Host: proxy.Host}).String()
+	}
+	return c
 }
 
 // load reads a kubeconfig and checks its current context.
