@@ -192,6 +192,8 @@ func TestBearerTokens(t *testing.T) {
 		"twice":                                 {tls, []string{"tenant-id", "a", "authorization", "Bearer " + good, "authorization", "Bearer " + good}, codes.Unauthenticated},
 		"nothing":                               {tls, []string{"tenant-id", "a"}, codes.Unauthenticated},
 		"a token beside another's certificate":  {w.dial(w.addresses[0], "b"), []string{"tenant-id", "a", "authorization", "Bearer " + good}, codes.OK},
+		"a certificate":                         {w.dial(w.addresses[0], "b"), []string{"tenant-id", "b"}, codes.OK},
+		"another tenant's certificate":          {w.dial(w.addresses[0], "b"), []string{"tenant-id", "a"}, codes.PermissionDenied},
 		"a bad token beside a good certificate": {w.dial(w.addresses[0], "b"), []string{"tenant-id", "b", "authorization", "Bearer " + revoked}, codes.Unauthenticated},
 		"another tenant's token beside the certificate":  {w.dial(w.addresses[0], "b"), []string{"tenant-id", "b", "authorization", "Bearer " + good}, codes.PermissionDenied},
 		"without TLS, on this machine":                   {w.dial(w.plain, ""), []string{"tenant-id", "a", "authorization", "Bearer " + good}, codes.OK},
