@@ -8,11 +8,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/codec"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -108,19 +111,37 @@ func (n *noReader) Read([]byte) (int, error) {
 
 // TestNobodyKeepsAnswers: what one is answered is kept by no browser and no proxy, whatever it is, and taken for nothing else than it says.
 func TestNobodyKeepsAnswers(t *testing.T) {
-	w := newWorld(t)
+	root, err := secret.NewRoot()
+	require.NoError(t, err)
+	histories := codec.New(func() (secret.Root, error) { return root, nil })
+	sealed, err := histories.Data().ToPayloads("xyzzy")
+	require.NoError(t, err)
+	payloads, err := protojson.Marshal(sealed)
+	require.NoError(t, err)
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) { d.Histories = histories.Handler() })
 	furnish(t, w)
+	requireUnkept := func(url string, h http.Header) {
+		t.Helper()
+		require.Equal(t, "no-store", h.Get("Cache-Control"), url)
+		require.Equal(t, "nosniff", h.Get("X-Content-Type-Options"), url)
+	}
 	for _, c := range []call{
 		{method: "GET", url: "/v2/projects", status: 200},
 		{method: "GET", url: theCluster, status: 200, header: map[string]string{"Accept": "application/octet-stream"}},
 		{method: "GET", url: theComposite + "/apps/sink", status: 200, header: map[string]string{"Accept": "application/octet-stream"}},
 		{method: "POST", url: theAccount + "/tokens", body: `{"metadata":{"name":"second"}}`, status: 201},
 		{method: "GET", url: theGroup + "/status", status: 200}, {method: "GET", url: "/v2/audit", status: 200}, {method: "GET", url: "/v2/projects/none", status: 404},
+		{method: "GET", url: "/v2/audit", status: 200, header: map[string]string{"Accept": "application/x-ndjson"}},
+		{method: "POST", url: "/codec/decode", body: string(payloads), status: 200},
 		{method: "GET", url: "/metrics", status: 200},
 	} {
 		answer := do(t, w.router, c)
 		require.Equal(t, c.status, answer.Code, "%s: %s", c.url, answer.Body)
-		require.Equal(t, "no-store", answer.Header().Get("Cache-Control"), c.url)
-		require.Equal(t, "nosniff", answer.Header().Get("X-Content-Type-Options"), c.url)
+		requireUnkept(c.url, answer.Header())
 	}
+	url, _ := served(t, w)
+	stream := watch(t, url, "watch=true", "")
+	defer stream.Body.Close()
+	require.Equal(t, "text/event-stream", stream.Header.Get("Content-Type"))
+	requireUnkept("a stream of events", stream.Header)
 }
