@@ -89,3 +89,23 @@ func TestStrangersHoldNothing(t *testing.T) {
 	require.Equal(t, codes.Unavailable, status.Code(watch()), "one more")
 	w.stop() // none of them holds it up
 }
+
+// TestStrangersAreAudited: a call of who proves nothing leaves a record, with the method, the kind of refusal and from where it came, as
+// far as the trail has room; what needs no proof leaves none.
+func TestStrangersAreAudited(t *testing.T) {
+	nobody := func(context.Context, *authn.Shown) (*authn.Proof, error) { return nil, nil }
+	w := newWorldBy(t, nobody, 1, door.Identified)
+	_, err := w.health.Check(w.ctx, &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+	for range 3 {
+		_, err := w.client.StatusDeregister(w.ctx, &statusnotify.StatusDeregistration{ClientId: "c"})
+		require.Equal(t, codes.Unauthenticated, status.Code(err), "%v", err)
+	}
+	w.stop()
+	require.Equal(t, 3, w.trail.asked)
+	require.Len(t, w.trail.taken, 1, "it has room for one")
+	record := w.trail.taken[0]
+	require.Equal(t, [4]string{"answered", "CALL", statusnotify.StatusNotify_StatusDeregister_FullMethodName, "Unauthorized"},
+		[4]string{string(record.Event), record.Verb, record.Key, record.Result})
+	require.Equal(t, "127.0.0.1", authn.Host(record.From))
+}

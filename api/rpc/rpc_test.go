@@ -40,6 +40,7 @@ type world struct {
 	to       *grpc.ClientConn
 	stop     func() // the server, in order
 	log      *lines
+	trail    *notes // of what is refused before the door
 }
 
 // newWorld serves one app with a resource on one cluster.
@@ -57,15 +58,17 @@ func newWorldOf(t *testing.T, resources int, steps ...door.Step) *world {
 // newWorldBy is newWorldOf for callers whom a prover knows.
 func newWorldBy(t *testing.T, prove authn.Prover, resources int, steps ...door.Step) *world {
 	t.Helper()
-	w := &world{T: t, statuses: notifytest.New(1, 1, resources), metrics: prometheus.NewRegistry(), log: &lines{}}
+	w := &world{T: t, statuses: notifytest.New(1, 1, resources), metrics: prometheus.NewRegistry(), log: &lines{}, trail: &notes{}}
 	hub, err := notify.New(notify.Of(w.statuses), notify.Options{Interval: time.Millisecond}, w.metrics)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
+	d := door.New(door.Parts{Streams: hub}, steps...)
+	d.Record(w.trail)
 	go func() {
-		ended <- rpc.Serve(ctx, l, nil, prove, door.New(door.Parts{Streams: hub}, steps...), slog.New(slog.NewTextHandler(w.log, nil)), time.Minute)
+		ended <- rpc.Serve(ctx, l, nil, prove, d, slog.New(slog.NewTextHandler(w.log, nil)), time.Minute)
 	}()
 	stopped := false
 	w.stop = func() {
