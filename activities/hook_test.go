@@ -502,6 +502,29 @@ func TestAwaitReadyInAnUpdate(t *testing.T) {
 	require.Equal(t, []string{"GET work"}, l.seen())
 }
 
+// TestAwaitReadyWhereClustersDiffer waits on each cluster for what it gets, and for nothing that another one gets alone.
+func TestAwaitReadyWhereClustersDiffer(t *testing.T) {
+	l, o := hooked(t, domain.OpInstantiate)
+	work, other := jobHook("work", plan.Hook{}), jobHook("other", plan.Hook{})
+	work.Hook, other.Hook = nil, nil
+	p := plan.Plan{Apps: []plan.App{{
+		Name: "app", Bundle: l.store.put(t, plan.Bundle{App: "app", Resources: []plan.Resource{work, other}}),
+		Resources: []plan.ResourceID{work.ResourceID, other.ResourceID}, Targets: []plan.Target{{ClusterName: l.in.Cluster}}, Lacks: "1p1G",
+	}}}
+	o.put("work", map[string]any{})
+	o.kept["work"]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	l.onLacking = func() { // so that it ends all the same
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.put("other", map[string]any{})
+		o.kept["other"]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	}
+	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, activities.ReadyInput{Plan: l.store.put(t, p), App: "app", Namespace: "default", To: 1})
+	require.NoError(t, err)
+	require.Empty(t, l.lacking)
+	require.Equal(t, []string{"GET work"}, l.seen())
+}
+
 // bodyOf reads a request's body.
 func bodyOf(r *http.Request) []byte {
 	data, _ := io.ReadAll(r.Body)

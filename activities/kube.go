@@ -401,6 +401,9 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 			return nil, err
 		}
 		start.Record = leaf
+		if a.in.Prune && leaf != nil { // the first round's, which stay as long as what they are about
+			a.state.Warnings, a.state.Unpatchable = leaf.Warnings, leaf.Unpatchable
+		}
 	}
 	begins := plan.Begin(a.resources, start)
 	a.state.Reported, a.state.Report = begins.Reported, begins.Report

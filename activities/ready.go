@@ -29,7 +29,7 @@ type ReadinessRules interface {
 }
 
 // AwaitReady waits until all resources of an app, but for its hooks and what is to be pruned, are Ready on the clusters
-// that it stays on. It looks at the objects themselves, so that it does not matter whether and how the clusters report,
+// that it stays on and that get them. It looks at the objects themselves, so that it does not matter whether and how the clusters report,
 // and judges them as the status does. A cluster that does not answer is one that is not Ready yet.
 func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 	p, err := stored.JSON[plan.Plan](ctx, k.leaves, in.Plan)
@@ -44,10 +44,13 @@ func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 	if err != nil {
 		return err
 	}
-	r := &readying{kube: k, in: in, resources: bundle.Resources[:app.Wanted()], lacks: map[domain.ClusterName]string{}}
+	r := &readying{
+		kube: k, in: in, resources: bundle.Resources[:app.Wanted()],
+		others: map[domain.ClusterName]domain.Marks{}, lacks: map[domain.ClusterName]string{},
+	}
 	for _, t := range app.Targets[in.From:in.To] {
 		if !t.Leaving {
-			r.lacks[t.ClusterName] = "not looked at yet"
+			r.lacks[t.ClusterName], r.others[t.ClusterName] = "not looked at yet", domain.DecodeMarks(app.LacksOn(&t))
 		}
 	}
 	clusters := slices.Collect(maps.Keys(r.lacks))
@@ -76,6 +79,7 @@ type readying struct {
 	kube      *Kube
 	in        ReadyInput
 	resources []plan.Resource
+	others    map[domain.ClusterName]domain.Marks // MarkGone for what other clusters get, and this one does not; as plan.App.LacksOn
 
 	mu    sync.Mutex
 	lacks map[domain.ClusterName]string // of the clusters that are not Ready
@@ -88,7 +92,7 @@ func (r *readying) await(ctx context.Context, c domain.ClusterName) {
 		var lacks string
 		if cluster, err := r.kube.clusters.Get(ctx, c); err != nil {
 			lacks = fail.TextOf(err)
-		} else if err := panics.Do(ctx, func() error { next, lacks = r.look(ctx, cluster, next); return nil }); err != nil {
+		} else if err := panics.Do(ctx, func() error { next, lacks = r.look(ctx, cluster, r.others[c], next); return nil }); err != nil {
 			lacks = fail.TextOf(err)
 		}
 		r.mu.Lock()
@@ -105,13 +109,13 @@ func (r *readying) await(ctx context.Context, c domain.ClusterName) {
 }
 
 // look goes over the resources from an index on, up to the first that is not Ready, and says what that lacks.
-func (r *readying) look(ctx context.Context, cluster *kube.Cluster, from int) (next int, lacks string) {
+func (r *readying) look(ctx context.Context, cluster *kube.Cluster, others domain.Marks, from int) (next int, lacks string) {
 	rules, err := r.kube.Rules.Rules(ctx)
 	if err != nil {
 		return from, fail.TextOf(err)
 	}
 	for i := from; i < len(r.resources); i++ {
-		if r.resources[i].Hook != nil {
+		if r.resources[i].Hook != nil || i < len(others) && others[i] == domain.MarkGone {
 			continue
 		}
 		id := r.resources[i].ResourceID

@@ -53,3 +53,20 @@ func TestWarningsAreRecordedWhateverAttemptHeardThem(t *testing.T) {
 	require.Equal(t, []domain.Note{{Index: 1, Message: "the cluster does not know the field dta: it was dropped"}}, recorded.Warnings)
 	require.Equal(t, []string{"configmaps"}, recorded.Unpatchable)
 }
+
+// TestPruningKeepsWarnings: what the first round of an update has heard of what stays is not forgotten by the second one.
+func TestPruningKeepsWarnings(t *testing.T) {
+	t.Parallel()
+	l := newLeaf(t, domain.OpUpdate, 0, 0, 1)
+	broken := false
+	l.body = limited(&broken)
+	_, err := l.run()
+	require.NoError(t, err)
+	before := l.recorded()
+	require.NotEmpty(t, before.Warnings)
+	l.in.Prune = true
+	_, err = l.run()
+	require.NoError(t, err)
+	require.Equal(t, before.Warnings, l.recorded().Warnings)
+	require.Equal(t, []string{"configmaps"}, l.recorded().Unpatchable)
+}

@@ -126,7 +126,7 @@ func (p *ClusterProgress) Succeeded(in activities.LeafInput) bool {
 	if in.Prune {
 		return !marks.Has(domain.Mark.ToDelete) && !marks.Failed()
 	}
-	return outcome.Succeeded(in.Operation, marks)
+	return outcome.Succeeded(in.Operation, AppInput{Scope: domain.Scope{Operation: in.Operation}, Label: in.Label}.ofRound(marks))
 }
 
 // table shows progress in the Web UI. (Fprintf to a builder would do, but workflowcheck holds every Fprintf

@@ -17,6 +17,7 @@ type Tally struct {
 	Counts map[domain.ResourceState]int
 	kept   int // resources that a terminate leaves in the cluster on purpose; they count as Applied
 	idle   int // hooks of other operations; they count as Pending
+	doomed int // what is to be deleted, and nobody came to; it counts as Applied
 }
 
 // Add counts the marks of a leaf on which nothing is done any more.
@@ -28,20 +29,22 @@ func (t *Tally) Add(marks domain.Marks) {
 			t.kept++
 		case m.Idle():
 			t.idle++
+		case m == domain.MarkDoomed:
+			t.doomed++
 		}
 	}
 }
 
 // Status is where an app context stands after op has ended, which is one that makes a context or OpTerminate; for any other
 // operation it is ContextNone. One that makes a context has succeeded when all resources are Applied, or Deleted as hooks
-// that have done their work, but the idle ones; a terminate when all are Deleted but the kept ones. An operation that was
+// that have done their work, but the idle ones, and nothing is left that was to be pruned; a terminate when all are Deleted but the kept ones. An operation that was
 // stopped has failed, whatever it came to (seeds, AppContext State).
 func (t *Tally) Status(op domain.Operation, stopped bool) domain.ContextStatus {
 	missed := t.Counts[domain.ResourcePending] - t.idle + t.Counts[domain.ResourceRetrying] + t.Counts[domain.ResourceFailed]
 	failed := stopped || missed > 0
 	switch op {
 	case domain.OpInstantiate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate:
-		if failed {
+		if failed || t.doomed > 0 {
 			return domain.ContextInstantiateFailed
 		}
 		return domain.ContextInstantiated

@@ -42,6 +42,10 @@ func TestOf(t *testing.T) {
 			outcome.Ended{Operation: domain.OpUpdate, Stopped: true}, []plan.Target{inherited}, "",
 			domain.ContextInstantiateFailed, stateCounts{"Applied": 2},
 		},
+		"an update that has not pruned has failed": {
+			outcome.Ended{Operation: domain.OpUpdate}, []plan.Target{target("a")}, "1A1d",
+			domain.ContextInstantiateFailed, stateCounts{"Applied": 2},
+		},
 		"a terminate leaves what is to be kept": {
 			outcome.Ended{Operation: domain.OpTerminate}, []plan.Target{target("a")}, "1D1K",
 			domain.ContextTerminated, stateCounts{"Applied": 1, "Deleted": 1},

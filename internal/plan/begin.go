@@ -61,7 +61,7 @@ func Begin(resources []Resource, s Start) Beginning {
 		return Beginning{Marks: Due(resources, s.Operation, inherited)}
 	case s.Prune:
 		return beginPruning(inherited, s)
-	case s.Incomplete:
+	case s.Incomplete && (s.Record == nil || s.Record.Operation != domain.OpTerminate): // what a terminate has recorded since is known
 		return Beginning{Marks: Doom(resources, inherited.Unsure(), domain.OpUpdate), Reported: true}
 	default:
 		left := s.left(inherited)

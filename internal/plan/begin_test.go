@@ -57,6 +57,9 @@ func TestBegin(t *testing.T) {
 		"a terminate again, of which nobody knows how far it came": {
 			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpTerminate, "3s")}, want: "1r1k1s", reported: true,
 		},
+		"a terminate again, after one that knew nothing of what was sent, and has found out": {
+			start: plan.Start{Operation: domain.OpTerminate, Incomplete: true, Record: record(domain.OpTerminate, "2D1A")}, want: "2D1d", reported: true,
+		},
 		"a terminate again, of what has gone": {
 			start: plan.Start{Operation: domain.OpTerminate, Record: &domain.Leaf{Operation: domain.OpTerminate, Marks: "1D1K1D"}}, want: "1D1K1D",
 		},
