@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -74,12 +75,14 @@ type session struct {
 	flags  globals
 	client *client.Client // once something was asked
 	ran    bool           // the command line was understood
+	warned sync.Once      // that others can read the file of contexts
 }
 
 // globals are the flags of every command.
 type globals struct {
 	config, context, server, token, tokenFile, ca, certificate, key, project string
 	plaintext, quiet                                                         bool
+	changed                                                                  func(name string) bool // says that one is given, also as ""
 }
 
 // errUsage is an error of the command line.
@@ -254,6 +257,7 @@ Exit codes:
 		return usage("%w\nSee '%s --help'", err, c.CommandPath())
 	})
 	f := c.PersistentFlags()
+	s.flags.changed = f.Changed
 	f.StringVar(&s.flags.config, "config", "", "the `file` of contexts (DROVER_CONFIG; default drover/config.yaml in the user's config folder)")
 	f.StringVar(&s.flags.context, "context", "", "the context to use (DROVER_CONTEXT)")
 	f.StringVar(&s.flags.server, "server", "", "the `URL` of the API (DROVER_SERVER)")

@@ -60,6 +60,30 @@ func TestWrongCommandLines(t *testing.T) {
 	require.Zero(t, w.requests.Load())
 }
 
+// TestEmptyNames: a name that is empty, as that of a variable that is not set, is not what is there alone.
+func TestEmptyNames(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	before := w.requests.Load()
+	for want, all := range map[string][][]string{
+		"the name of a deployment intent group is empty": {
+			{"terminate", ""}, {"instantiate", "group", ""}, {"approve", "group/"}, {"wait", ""}, {"status", ""}, {"explain", "group", ""}, {"diff", ""},
+			{"get", "group", "web", ""}, {"describe", "groups", ""}, {"edit", "group", ""},
+		},
+		"the name of a project is empty":   {{"delete", "project", "", "--cascade", "--terminate"}, {"delete", "project", "demo", ""}, {"export", "project", ""}},
+		"the name of a cluster is empty":   {{"cluster", "remove", ""}, {"cluster", "check", ""}, {"delete", "cluster", "", "--abandon"}},
+		"the name of a operation is empty": {{"get", "operations", ""}},
+	} {
+		for _, args := range all {
+			r := w.run(args...)
+			require.Equal(t, 2, r.code, "%v: %s%s", args, r.out, r.err)
+			require.Contains(t, r.err, want, "%v", args)
+		}
+	}
+	require.Equal(t, before, w.requests.Load())
+}
+
 // TestTheAPIThatIsNotThere is said so with its address, and the exit code is 5.
 func TestTheAPIThatIsNotThere(t *testing.T) {
 	w := newWorld(t)
@@ -126,6 +150,49 @@ func TestLogin(t *testing.T) {
 	require.NotContains(t, w.run("get", "projects").err, "Log in with")
 }
 
+// TestLoginAtASecondServer: the context of the first one stays as it is.
+func TestLoginAtASecondServer(t *testing.T) {
+	w, other := newWorldWith(t, knows), newWorldWith(t, knows)
+	delete(w.env, "DROVER_SERVER")
+	require.Zero(t, w.feed("good\n", "login", w.url, "--name", "prod").code)
+	require.Zero(t, w.feed("good\n", "login", w.url).code) // of the same server, again
+	require.Equal(t, 1, strings.Count(w.settings(), "server:"))
+	r := w.feed("good\n", "login", other.url)
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.out, "as context 127.0.0.1\n")
+	require.Contains(t, w.settings(), "- name: prod\n  server: "+w.url+"\n  token: good\n")
+
+	// Two of one host.
+	w.done("context", "use", "prod")
+	third, before := newWorldWith(t, knows), w.settings()
+	r = w.feed("good\n", "login", third.url)
+	require.Equal(t, 2, r.code, r.out)
+	require.Contains(t, r.err, "context 127.0.0.1 is of "+other.url+", and would be lost: --name")
+	require.Equal(t, before, w.settings())
+	require.Zero(t, w.feed("good\n", "login", third.url, "--name", "third").code)
+}
+
+// TestSettingsBehindALink: the file that a link leads to is written, and the link stays: else its tokens would stay there.
+func TestSettingsBehindALink(t *testing.T) {
+	w := newWorld(t)
+	home := w.env["XDG_CONFIG_HOME"]
+	require.NoError(t, os.MkdirAll(filepath.Join(home, "drover"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(home, "dots"), 0o700))
+	link, file := filepath.Join(home, "drover", "config.yaml"), filepath.Join(home, "dots", "drover.yaml")
+	require.NoError(t, os.Symlink("../dots/drover.yaml", link))
+	for _, token := range []string{"first", "second"} { // the link leads to nothing at first
+		w.done("context", "set", "here", "--server", w.url, "--token", token)
+		info, err := os.Lstat(link)
+		require.NoError(t, err)
+		require.Equal(t, os.ModeSymlink, info.Mode().Type())
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(data), "token: "+token)
+	}
+	require.NoFileExists(t, filepath.Join(home, "drover", ".login.lock"))
+	require.FileExists(t, filepath.Join(home, "dots", ".login.lock"))
+}
+
 // TestContexts: contexts are listed, changed, used and forgotten, and what a flag says is before the environment and the file.
 func TestContexts(t *testing.T) {
 	w := newWorld(t)
@@ -140,6 +207,12 @@ func TestContexts(t *testing.T) {
 	require.Zero(t, w.run("get", "projects").code)
 	delete(w.env, "DROVER_CONTEXT")
 	require.Zero(t, w.run("get", "projects", "--context", "here").code)
+	w.done("context", "set", "there", "--server", "http://drover.example", "--plaintext", "--token", "sesame")
+	require.Contains(t, w.run("get", "projects", "--context", "there", "--plaintext=false").err, "is another machine")
+	require.Equal(t, 2, w.run("context", "set", "there", "--plaintext=false").code, "as of its token")
+	w.done("context", "set", "there", "--server", "https://drover.example", "--plaintext=false", "--project", "")
+	require.NotContains(t, w.settings(), "plaintext")
+	require.NotContains(t, w.settings(), "demo")
 	w.done("context", "delete", "there")
 	require.Equal(t, 2, w.run("context", "use", "there").code)
 	require.Contains(t, w.run("context", "set", "x", "--server", w.url, "--ca", token).err, "has no certificates")

@@ -451,6 +451,9 @@ func (s *session) tryAccount(ctx context.Context, f *accountFlags, kubeconfig []
 
 // newCluster is the key of a cluster that is there, or is to be made.
 func (s *session) newCluster(ctx context.Context, api *client.API, name string) (domain.Key, error) {
+	if err := unnamed(domain.ClustersNoun, name); err != nil {
+		return "", err
+	}
 	if !strings.Contains(name, "/") {
 		list, err := api.List(ctx, domain.ClusterProviders, "")
 		switch {

@@ -42,8 +42,34 @@ func (x *Context) forget() {
 	x.Token, x.TokenFile, x.Issuer, x.IssuerCA, x.ClientID, x.RefreshToken = "", "", "", "", "", ""
 }
 
-// settingsPath is where the file is.
+// settingsPath is where the file is, also where a link leads to it: written in the link's place, what was there would keep its tokens.
 func (s *session) settingsPath() (string, error) {
+	path, err := s.namedSettings()
+	if err != nil {
+		return "", err
+	}
+	for range mostLinks { // the last of which may lead to what is not there yet
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+			if err != nil {
+				break
+			}
+			to = filepath.Join(folder, to)
+		}
+		path = to
+	}
+	return path, nil
+}
+
+// mostLinks bounds how many links are gone after: they may lead in a circle, which opening the file says.
+const mostLinks = 40
+
+// namedSettings is where the user says that the file is, or where it is when nobody says.
+func (s *session) namedSettings() (string, error) {
 	if path := or(s.flags.config, s.Getenv("DROVER_CONFIG")); path != "" {
 		return path, nil
 	}
@@ -75,7 +101,9 @@ func (s *session) load() (*settings, error) {
 		return nil, usage("%s is no file of contexts: %w", path, err)
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
-		s.warn([]string{fmt.Sprintf("others can read %s, which may have tokens: chmod 600 it", path)})
+		s.warned.Do(func() { // a command reads the file several times
+			s.warn([]string{fmt.Sprintf("others can read %s, which may have tokens: chmod 600 it", path)})
+		})
 	}
 	return found, nil
 }

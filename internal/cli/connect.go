@@ -37,8 +37,8 @@ func (s *session) current() (*Context, error) {
 	}
 	server := or(s.flags.server, s.Getenv("DROVER_SERVER"))
 	if server != "" && !sameServer(server, c.Server) {
-		// What proves who asks belongs to the server that it was given for.
-		c = &Context{Name: c.Name, Project: c.Project}
+		// What proves who asks belongs to the server that it was given for, and so does the name by which it is kept.
+		c = &Context{Project: c.Project}
 	}
 	c.Server = or(server, c.Server, defaultServer)
 	for into, values := range map[*string][]string{
@@ -57,7 +57,9 @@ func (s *session) current() (*Context, error) {
 			break
 		}
 	}
-	c.Plaintext = c.Plaintext || s.flags.plaintext
+	if s.flags.changed("plaintext") { // also to false
+		c.Plaintext = s.flags.plaintext
+	}
 	return c, nil
 }
 

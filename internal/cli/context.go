@@ -21,12 +21,17 @@ func (s *session) contexts() *cobra.Command {
 		Args: noCommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	set := &cobra.Command{
-		Use: "set NAME", Short: "Add a context, or change one: what is not given stays",
+		Use: "set NAME", Short: "Add a context, or change one: what is not given stays, and \"\" takes away",
 		Example: "  drover context set edge --server https://drover.example:9015 --ca ca.pem --token-file token\n  drover context set edge --project demo",
 		Args:    numbered(1, 1, "the name of the context"),
 	}
 	use := set.Flags().Bool("use", false, "use it from now on")
-	set.RunE = func(c *cobra.Command, args []string) error { return s.setContext(c.Context(), args[0], *use) }
+	set.RunE = func(c *cobra.Command, args []string) error {
+		if args[0] == "" {
+			return usage("the name of a context is empty")
+		}
+		return s.setContext(c.Context(), args[0], *use)
+	}
 	c.AddCommand(
 		&cobra.Command{
 			Use: "list", Aliases: []string{"ls"}, Short: "List the contexts, the current one with a star", Args: noArguments,
@@ -109,7 +114,14 @@ func (s *session) setContext(ctx context.Context, name string, use bool) error {
 		if x.Server == "" {
 			return usage("--server is needed: the URL of the API, such as %s", defaultServer)
 		}
-		x.CA, x.ClientCertificate, x.ClientKey = or(s.flags.ca, x.CA), or(s.flags.certificate, x.ClientCertificate), or(s.flags.key, x.ClientKey)
+		for into, flag := range map[*string]struct{ name, value string }{ // "" takes away what was there
+			&x.CA: {"ca", s.flags.ca}, &x.Project: {"project", s.flags.project},
+			&x.ClientCertificate: {"client-certificate", s.flags.certificate}, &x.ClientKey: {"client-key", s.flags.key},
+		} {
+			if s.flags.changed(flag.name) {
+				*into = flag.value
+			}
+		}
 		switch {
 		case token != "":
 			x.forget()
@@ -118,8 +130,9 @@ func (s *session) setContext(ctx context.Context, name string, use bool) error {
 			x.forget()
 			x.TokenFile = s.flags.tokenFile
 		}
-		x.Project = or(s.flags.project, x.Project)
-		x.Plaintext = x.Plaintext || s.flags.plaintext
+		if s.flags.changed("plaintext") {
+			x.Plaintext = s.flags.plaintext
+		}
 		return s.putContext(found, x, use)
 	})
 	if err == nil {

@@ -140,18 +140,21 @@ func (s *session) meant(word string, wanted []string, w *where) (*domain.Noun, [
 		path := domain.Key(strings.Trim(strings.TrimPrefix(word, "/v2"), "/"))
 		for _, n := range domain.Nouns {
 			if _, ok := n.Split(path); ok {
-				return n, append([]string{string(path)}, wanted...), nil
+				return n, append([]string{string(path)}, wanted...), unnamed(n, wanted...)
 			}
 		}
 		if noun, name, ok := strings.Cut(word, "/"); ok { // cluster/edge01, as kubectl has it
 			if n, err := nounOf(noun, s.given(w)); err == nil {
-				return n, append([]string{name}, wanted...), nil
+				return n, append([]string{name}, wanted...), unnamed(n, wanted...)
 			}
 		}
 		return nil, nil, usage("%q is the path of nothing that there is", word)
 	}
 	n, err := nounOf(word, s.given(w))
-	return n, wanted, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return n, wanted, unnamed(n, wanted...)
 }
 
 // print prints items in a form.

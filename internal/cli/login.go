@@ -40,13 +40,16 @@ What proves who you are is kept in a context, in a file that nobody else can rea
 		Args: numbered(0, 1, "the URL of a server"),
 	}
 	f := &loginFlags{}
-	c.Flags().StringVar(&f.name, "name", "", "the `name` of the context (default that of the server's host)")
+	c.Flags().StringVar(&f.name, "name", "", "the `name` of the context (default that of the current one where it is of the same server, else the server's host)")
 	c.Flags().StringVar(&f.issuer, "issuer", "", "of several providers this one, by its `URL` or its name; by its URL also where another server's context has the same one")
 	c.Flags().StringVar(&f.issuerCA, "issuer-ca", "", "a `file` with the certificates that the provider's is checked by (default those of this machine)")
 	c.Flags().BoolVar(&f.device, "device", false, "log in with a browser on another machine, by a code")
 	c.Flags().BoolVar(&f.noBrowser, "no-browser", false, "open no browser; the address is printed")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
+			if args[0] == "" { // as of a variable that is not set: the current context's server would get another login
+				return usage("the URL of the server is empty")
+			}
 			if s.flags.server != "" && s.flags.server != args[0] {
 				return usage("the server is given twice, and they differ")
 			}
@@ -66,13 +69,17 @@ func (s *session) doLogin(ctx context.Context, f *loginFlags) error {
 	if err != nil {
 		return err
 	}
-	x.Name = or(f.name, s.flags.context, x.Name, base.Hostname())
 	found, err := s.load()
 	if err != nil {
 		return err
 	}
+	named := or(f.name, s.flags.context)
+	x.Name = or(named, x.Name, base.Hostname())
 	x.Project = s.flags.project // that of the environment is of this shell alone
 	if kept := found.find(x.Name); kept != nil {
+		if named == "" && !sameServer(kept.Server, x.Server) { // two of one host, say
+			return usage("context %s is of %s, and would be lost: --name says how to call the one of %s", x.Name, kept.Server, x.Server)
+		}
 		x.Project = or(x.Project, kept.Project)
 	}
 	x.ClientCertificate, x.ClientKey = s.flags.certificate, s.flags.key

@@ -249,6 +249,9 @@ func TestContextsAreWrittenOneAfterTheOther(t *testing.T) {
 		require.NotZero(t, w.start(ctx, nil, io.Discard, io.Discard, append([]string{"context"}, args...)...), args)
 		cancel()
 		require.Equal(t, before, w.settings(), args)
+		ctx, cancel = context.WithCancel(t.Context())
+		cancel() // by the user
+		require.Equal(t, 130, w.start(ctx, nil, io.Discard, io.Discard, append([]string{"context"}, args...)...), args)
 	}
 	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_UN)) // #nosec G115 -- a descriptor
 	w.done("context", "use", "two")

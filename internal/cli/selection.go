@@ -287,8 +287,19 @@ func listed(ctx context.Context, api *client.API, x *selection, parent domain.Ke
 	return all, err
 }
 
+// unnamed refuses an empty name, such as that of a variable that is not set: it would mean whatever there is, and of one alone that one.
+func unnamed(n *domain.Noun, names ...string) error {
+	if slices.Contains(names, "") {
+		return usage("the name of a %s is empty", n.Title)
+	}
+	return nil
+}
+
 // pick is the one of a noun and a name that is there: what is named in part must be unambiguous.
 func (s *session) pick(ctx context.Context, api *client.API, n *domain.Noun, name string, w *where) (domain.Key, error) {
+	if err := unnamed(n, name); err != nil {
+		return "", err
+	}
 	x, err := s.choose(n, name, w)
 	if err != nil {
 		return "", err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -102,6 +103,7 @@ func (s *session) lock(ctx context.Context) (unlock func(), err error) {
 	if err != nil {
 		return nil, errUsage{err}
 	}
+	user := ctx
 	ctx, cancel := context.WithTimeout(ctx, 3*providerTime)
 	defer cancel()
 	for {
@@ -113,6 +115,9 @@ func (s *session) lock(ctx context.Context) (unlock func(), err error) {
 		case <-next.C:
 		case <-ctx.Done():
 			next.Stop()
+			if errors.Is(user.Err(), context.Canceled) { // by who has had enough, which is not the other command's fault
+				return nil, errors.Join(context.Canceled, f.Close())
+			}
 			return nil, fail.Wrap(fmt.Errorf("%w: %w", err, f.Close()), fail.Unavailable, "another command writes the file of contexts, and does not come to an end")
 		}
 	}
