@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,6 +88,15 @@ func (s *session) applyFiles(ctx context.Context, f *applyFlags) error {
 	papers, err := s.readPapers(&f.sources)
 	if err != nil {
 		return err
+	}
+	var bad []string // half of the documents would be made before the first of these is met
+	for _, p := range papers {
+		if err := p.check(f.outside); err != nil {
+			bad = append(bad, err.Error())
+		}
+	}
+	if len(bad) > 0 {
+		return usage("%s", strings.Join(bad, "\n"))
 	}
 	api, err := s.api()
 	if err != nil {
@@ -256,8 +266,9 @@ func (a *applier) create(ctx context.Context, o domain.Object, file []byte, file
 	}
 	a.warn(warnings)
 	if secret, ok := o.(domain.Bearer); ok {
-		if _, status, _ := secret.Parts(); status.Token != "" {
-			return created + "; its token, which is shown this once: " + status.Token, nil
+		if _, status, _ := secret.Parts(); status.Token != "" { // also to who wants it quiet: nobody can ask for it again
+			_, err := fmt.Fprintf(a.Out, "%s %s; its token, which is shown this once: %s\n", key, created, status.Token)
+			return "", err
 		}
 	}
 	return created, nil

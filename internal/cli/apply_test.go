@@ -124,6 +124,11 @@ func TestFoldersWithOtherFiles(t *testing.T) {
 	require.Zero(t, r.code, r.err)
 	require.Equal(t, "projects/p created\n", r.out)
 	require.Equal(t, 1, strings.Count(r.err, "values.yaml is left out"))
+	w.file("f/chart/Chart.yaml", "name: c\nversion: 0.1.0\n")
+	w.file("f/chart/templates/a.yaml", "{{ if .Values.a }}\na: {{ .Values.a }}\n{{ end }}\n")
+	r = w.run("apply", "-R", "-f", folder)
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.err, "f/chart is left out: it is a chart")
 	for _, text := range []string{
 		"resourceContext: {anchor: projects}\nmetadata: {name: q}\n---\nmetadata: {name: lost}\n",
 		"metadata: {name: lost}\n---\nresourceContext: {anchor: projects}\nmetadata: {name: q}\n",
@@ -155,7 +160,7 @@ func TestFilesOfThisMachine(t *testing.T) {
 	}
 	for _, file := range []string{home + "/kube/config", "../kube/config", "inner/../../kube/config", "link"} {
 		r := w.run("apply", "-f", document(file))
-		require.Equal(t, 1, r.code, "%s: %s", file, r.out)
+		require.Equal(t, 2, r.code, "%s: %s", file, r.out)
 		require.Contains(t, r.err, "--allow-outside", file)
 		require.NotContains(t, w.done("get", "clusters"), "k", file)
 	}
@@ -170,6 +175,30 @@ func TestFilesOfThisMachine(t *testing.T) {
 	require.Equal(t, 2, r.code, r.out)
 	require.Contains(t, r.err, "templates/config")
 	require.Contains(t, r.err, "escapes")
+}
+
+// TestFilesAreLookedAtFirst: of a folder in which files are not there nothing is made, and each of these is named.
+func TestFilesAreLookedAtFirst(t *testing.T) {
+	w := newWorld(t)
+	const one = "resourceContext: {anchor: cluster-providers/cp/clusters}\nmetadata: {name: k}\nfile: "
+	r := w.feed("resourceContext: {anchor: cluster-providers}\nmetadata: {name: cp}\n---\n"+one+"none\n---\n"+one+"lost\n", "apply", "-f", "-")
+	require.Equal(t, 2, r.code, r.out)
+	require.Contains(t, r.err, "standard input:4: stat none: no such file")
+	require.Contains(t, r.err, "standard input:8: stat lost: no such file")
+	require.Zero(t, w.requests.Load())
+}
+
+// TestATokenIsShown: also to who wants it quiet, as nobody can ask for it again.
+func TestATokenIsShown(t *testing.T) {
+	w := newWorld(t)
+	r := w.feed(`resourceContext: {anchor: service-accounts}
+metadata: {name: ci}
+---
+resourceContext: {anchor: service-accounts/ci/tokens}
+metadata: {name: t}
+`, "apply", "-q", "-f", "-")
+	require.Zero(t, r.code, r.err)
+	require.Regexp(t, `^service-accounts/ci/tokens/t created; its token, which is shown this once: \S+\n$`, r.out)
 }
 
 // TestUnknownMembers are all named and left out, as the API does it, or refused where that is asked for: then nothing was made.
@@ -205,6 +234,11 @@ spec: {revision: "1"}
 	r = w.feed(documents, "apply", "-f", "-", "--dry-run", "--validate=ignore")
 	require.NotContains(t, r.err, "unknown field")
 	require.Contains(t, r.out, "projects/p created")
+
+	// Documents of a list have their own lines.
+	r = w.feed("items:\n- resourceContext: {anchor: projects}\n  metadata: {name: p}\n- resourceContext: {anchor: projects}\n  metadata: {name: q}\n  shape: round\n",
+		"apply", "-f", "-", "--dry-run")
+	require.Contains(t, r.err, `standard input:4: project: unknown field "shape"`)
 }
 
 // TestDelete: all names are known before the first one goes; what is refused is said.
@@ -311,6 +345,20 @@ func TestExport(t *testing.T) {
 	require.NotContains(t, again, "created")
 	require.NotContains(t, again, "configured")
 	require.Equal(t, w.done("export", "project", "demo"), other.done("export", "project", "demo"))
+
+	// Apps of one name in two composite apps, and in two versions of one, each with its own chart.
+	apps := ""
+	for _, of := range []string{"vfw/v2", "other/v1"} {
+		name, version, _ := strings.Cut(of, "/")
+		apps += "---\nresourceContext: {anchor: projects/demo/composite-apps}\nmetadata: {name: " + name + "}\nspec: {compositeAppVersion: " + version + "}\n" +
+			"---\nresourceContext: {anchor: projects/demo/composite-apps/" + of + "/apps}\nmetadata: {name: sink}\nfile: files/sink.tgz\n"
+	}
+	w.done("apply", "-f", w.file("fleet/apps.yaml", apps))
+	out = t.TempDir() + "/out"
+	w.done("export", "project", "demo", "--to", out)
+	third := newWorld(t)
+	require.NotContains(t, third.done("apply", "-f", out), "unchanged")
+	require.Contains(t, third.done("apply", "-f", out), "projects/demo/composite-apps/other/v1/apps/sink unchanged\n")
 }
 
 // TestEdit: what is saved in the editor is written; what is as before is not.
@@ -323,6 +371,13 @@ func TestEdit(t *testing.T) {
 	require.Equal(t, "projects/p unchanged\n", w.done("edit", "project", "p"))
 	w.env["EDITOR"] = "sed -i 's/name: p/name: q/'"
 	require.Contains(t, w.run("edit", "project", "p").err, "cannot rename it")
+	w.env["EDITOR"] = "sed -i 's/description: new/descriptio: mine/'"
+	misspelt := w.run("edit", "project", "p")
+	require.Equal(t, 2, misspelt.code, misspelt.out)
+	require.Contains(t, misspelt.err, `unknown field "metadata.descriptio", did you mean "metadata.description"?`)
+	_, file, _ := strings.Cut(strings.TrimSpace(misspelt.err), "What you wrote is in ")
+	require.FileExists(t, file)
+	require.Equal(t, "new\n", w.done("get", "project", "p", "-o", "jsonpath={.metadata.description}"))
 
 	// What others have written meanwhile stays. The editor is open as long as nobody writes to its pipe and closes that.
 	pipe := filepath.Join(w.env["XDG_CONFIG_HOME"], "pipe")

@@ -142,6 +142,9 @@ func (s *session) readSource(f *sources, name string, values map[string]any) ([]
 			return err
 		case d.IsDir() && path != name && !f.recursive:
 			return fs.SkipDir
+		case d.IsDir() && path != name && isChart(path):
+			s.note("%s is left out: it is a chart, which a document names as its file", path)
+			return fs.SkipDir
 		case !d.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) && !slices.Contains(cleaned(f.values), filepath.Clean(path)):
 			files = append(files, path)
 		}
@@ -159,6 +162,12 @@ func (s *session) readSource(f *sources, name string, values map[string]any) ([]
 		all = append(all, found...)
 	}
 	return all, nil
+}
+
+// isChart says whether a folder is an unpacked chart, whose files are templates and values, and no documents.
+func isChart(folder string) bool {
+	_, err := os.Stat(filepath.Join(folder, "Chart.yaml"))
+	return err == nil
 }
 
 func cleaned(paths []string) []string {
@@ -213,20 +222,20 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 		if m == nil {
 			continue // comments alone
 		}
-		list := []any{m}
+		list, lines := []any{m}, []int{node.Content[0].Line}
 		if items, ok := m["items"].([]any); ok && m["resourceContext"] == nil {
-			list = items // what get -o json prints
+			list, lines = items, placesOf(node.Content[0], "items", len(items)) // what get -o json prints
 		}
-		for _, one := range list {
+		for i, one := range list {
 			document, ok := one.(map[string]any)
 			if !ok {
-				return nil, usage("%s: line %d: an item is no document", name, node.Line)
+				return nil, usage("%s: line %d: an item is no document", name, lines[i])
 			}
 			if inFolder && document["resourceContext"] == nil && document["version"] != emco && !isCollector(document) {
-				foreign = append(foreign, node.Line)
+				foreign = append(foreign, lines[i])
 				continue
 			}
-			p, err := s.paperOf(fmt.Sprintf("%s:%d", name, node.Content[0].Line), folder, document)
+			p, err := s.paperOf(fmt.Sprintf("%s:%d", name, lines[i]), folder, document)
 			if err != nil {
 				return nil, err
 			}
@@ -240,6 +249,19 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 		s.note("%s is left out: it has no documents (version: %s, resourceContext.anchor)", name, emco)
 	}
 	return all, nil
+}
+
+// placesOf are the lines at which the items of a member begin. Where that is written in another way, such as an alias, it is the line of the whole.
+func placesOf(whole *yaml.Node, member string, items int) []int {
+	lines := slices.Repeat([]int{whole.Line}, items)
+	for i := 0; whole.Kind == yaml.MappingNode && i+1 < len(whole.Content); i += 2 {
+		if list := whole.Content[i+1]; whole.Content[i].Value == member && len(list.Content) == items {
+			for k, item := range list.Content {
+				lines[k] = item.Line
+			}
+		}
+	}
+	return lines
 }
 
 // paperOf reads one document.
@@ -456,31 +478,46 @@ func (p *paper) attached(outside bool) (file []byte, files []domain.Upload, err 
 		}
 		files = append(files, domain.Upload{Name: filepath.Base(name), Data: data})
 	}
-	if !p.noun.Files && len(files) > 0 {
-		if len(files) > 1 {
-			return nil, nil, usage("%s: one file comes with a %s, not %d", p.from, p.noun.Title, len(files))
-		}
+	if !p.noun.Files && len(files) > 0 { // of which there is one: check has refused more
 		return files[0].Data, nil, nil
 	}
 	return nil, files, nil
 }
 
+// check says of what comes with a document whether it can be read, as attached will. It keeps none of it: all charts of a folder may be more than
+// the memory of this machine. What is no file, such as a pipe, can be read once alone, and is left for then.
+func (p *paper) check(outside bool) error {
+	names := p.files
+	if p.file != nil {
+		names = append([]string{*p.file}, names...)
+	}
+	if !p.noun.Files && len(names) > 1 {
+		return usage("%s: one file comes with a %s, not %d", p.from, p.noun.Title, len(names))
+	}
+	for _, name := range names {
+		path, info, err := p.find(name, outside)
+		switch {
+		case err != nil:
+			return err
+		case info.IsDir():
+			_, err = pack(path, p.noun == domain.Profiles)
+		case info.Mode().IsRegular():
+			var f *os.File
+			if f, err = os.Open(path); err == nil {
+				err = f.Close()
+			}
+		}
+		if err != nil {
+			return usage("%s: %w", p.from, err)
+		}
+	}
+	return nil
+}
+
 func (p *paper) open(name string, outside bool) ([]byte, error) {
-	path := name
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(name) {
-		beside := filepath.Join(p.folder, name)
-		if found, beErr := os.Stat(beside); beErr == nil {
-			path, info, err = beside, found, nil
-		}
-	}
+	path, info, err := p.find(name, outside)
 	if err != nil {
-		return nil, usage("%s: %w", p.from, err)
-	}
-	if !outside {
-		if err := p.within(path); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	if info.IsDir() {
 		return pack(path, p.noun == domain.Profiles)
@@ -490,6 +527,27 @@ func (p *paper) open(name string, outside bool) ([]byte, error) {
 		return nil, usage("%s: %w", p.from, err)
 	}
 	return data, nil
+}
+
+// find is where a file is that a document names.
+func (p *paper) find(name string, outside bool) (string, fs.FileInfo, error) {
+	path := name
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(name) {
+		beside := filepath.Join(p.folder, name)
+		if found, beErr := os.Stat(beside); beErr == nil {
+			path, info, err = beside, found, nil
+		}
+	}
+	if err != nil {
+		return "", nil, usage("%s: %w", p.from, err)
+	}
+	if !outside {
+		if err := p.within(path); err != nil {
+			return "", nil, err
+		}
+	}
+	return path, info, nil
 }
 
 // within refuses a path that leads out of the working directory and the document's folder.

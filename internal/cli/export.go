@@ -148,9 +148,9 @@ func (s *session) exportFiles(ctx context.Context, api *client.API, n *domain.No
 			files = append(files, domain.Upload{Name: name, Data: data})
 		}
 	}
-	// A folder of its own keeps files of one name apart, and the names as they are.
-	parts := key.Segments()
-	folder := filepath.Join(slices.Concat([]string{"files"}, parts[max(len(parts)-3, 0):])...)
+	// A folder of its own keeps files of one name apart, and the names as they are. It is of the whole path: what is below two composite apps, or
+	// below two versions of one, may have the same last parts.
+	folder := filepath.Join(slices.Concat([]string{"files"}, key.Segments())...)
 	var names []string
 	for i, f := range files {
 		if f.Name == "" {
