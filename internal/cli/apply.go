@@ -75,12 +75,13 @@ type applier struct {
 	made    map[domain.Key]bool                         // in this run: nothing was below them
 	lists   map[domain.Key]map[domain.Key]domain.Object // by collection, what was there
 	written []domain.Key                                // in this run
+	moves   map[domain.Key]*paper                       // the migrates of the files, by the group that they hand over
 }
 
 func (s *session) applier(api *client.API, dryRun bool) *applier {
 	return &applier{
 		session: s, api: api, dryRun: dryRun, made: map[domain.Key]bool{},
-		lists: map[domain.Key]map[domain.Key]domain.Object{},
+		lists: map[domain.Key]map[domain.Key]domain.Object{}, moves: map[domain.Key]*paper{},
 	}
 }
 
@@ -104,12 +105,17 @@ func (s *session) applyFiles(ctx context.Context, f *applyFlags) error {
 	}
 	a := s.applier(api, f.dryRun)
 	a.outside = f.outside
+	for _, p := range papers {
+		if p.object == nil && p.operation.Operation == domain.OpMigrate {
+			a.moves[p.key] = p
+		}
+	}
 	failed := 0
 	for _, p := range ordered(papers) {
 		done, err := a.do(ctx, p)
 		if err == nil && f.wait && p.object == nil && p.operation.Operation != domain.OpApprove && done != unchanged && !f.dryRun {
 			s.sayf("%s %s", p.what(), done)
-			err = s.await(ctx, api, p.key, p.operation.Operation, f.timeout)
+			err = s.await(ctx, api, watched(p.key, p.operation.Operation, p.spec), p.operation.Operation, f.timeout)
 			done = ""
 		}
 		if err != nil {
@@ -391,7 +397,7 @@ func (a *applier) operate(ctx context.Context, p *paper) (string, error) {
 // everything. That the same operation has failed before is an error.
 func (a *applier) stands(ctx context.Context, p *paper) (string, error) {
 	op := p.operation.Operation
-	if !slices.Contains([]domain.Operation{domain.OpApprove, domain.OpInstantiate, domain.OpTerminate}, op) {
+	if !slices.Contains([]domain.Operation{domain.OpApprove, domain.OpInstantiate, domain.OpMigrate, domain.OpTerminate}, op) {
 		return "", nil
 	}
 	d, err := a.api.Status(ctx, p.key, summary)
@@ -401,7 +407,15 @@ func (a *applier) stands(ctx context.Context, p *paper) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch state := d.States.State(); op {
+	state := d.States.State()
+	if move := a.moves[p.key]; move != nil && state == domain.Updated && op != domain.OpTerminate {
+		if op == domain.OpMigrate {
+			move = p
+		}
+		return a.moved(ctx, p, move)
+	}
+	switch op {
+	case domain.OpMigrate: // it has something to hand over
 	case domain.OpApprove:
 		if state == domain.Approved || state == domain.Instantiated {
 			return unchanged, nil
@@ -428,6 +442,33 @@ func (a *applier) stands(ctx context.Context, p *paper) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// moved says where an operation of a group stands that was migrated, "" where that was not to the group that the files say. What the files say of
+// the group before its migrate was carried out, too: it would be refused, or make the group anew.
+func (a *applier) moved(ctx context.Context, p, move *paper) (string, error) {
+	target := watched(move.key, domain.OpMigrate, move.spec)
+	d, err := a.api.Status(ctx, target, summary)
+	if fail.Is(err, fail.NotFound) || fail.Is(err, fail.Conflict) || fail.Is(err, fail.Invalid) {
+		return "", nil // the operation says why not
+	}
+	if err != nil {
+		return "", err
+	}
+	version, _ := domain.CompositeAppVersion(move.key)
+	detail := fmt.Sprintf("%s from %s/%s", domain.OpMigrate, version, move.key.Name()) // as histories say it
+	switch {
+	case !slices.ContainsFunc(d.States.Actions, func(x domain.Action) bool { return x.Operation == detail }):
+		return "", nil
+	case p != move:
+		return unchanged, nil
+	case d.Status == domain.ContextInstantiateFailed:
+		return "", fail.New(fail.Conflict, "it was asked for before and has failed: '%s explain %s %s' says why; update that, or terminate it",
+			a.Program, p.noun.Kind, target)
+	case d.Status == domain.ContextInstantiating:
+		return goesOn, nil
+	}
+	return unchanged, nil
 }
 
 // deletions are the parts in which files are deleted: what lies in composite apps, which refers to the rest; logical clouds, which

@@ -97,16 +97,13 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 	if !offers(noun, op) {
 		return usage("a %s has no %s; what it has: %s", noun.Title, op, offered(noun))
 	}
-	spec, watched := map[string]any{}, key
+	spec := map[string]any{}
 	switch op {
 	case domain.OpRollback:
 		spec["revision"] = strconv.Itoa(f.revision)
 	case domain.OpMigrate:
 		group := or(f.to, key.Name())
 		spec["targetCompositeAppVersion"], spec["targetDeploymentIntentGroup"] = f.version, group
-		names, _ := noun.Split(key)
-		names["compositeAppVersion"], names["deploymentIntentGroup"] = f.version, group
-		watched, _ = noun.Key(names)
 	default:
 	}
 	if f.dryRun {
@@ -134,7 +131,26 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 	if !f.wait {
 		return nil
 	}
-	return s.await(ctx, api, watched, op, f.timeout)
+	return s.await(ctx, api, watched(key, op, spec), op, f.timeout)
+}
+
+// watched is the owner whose status tells how far an operation is: that which is asked, of a migrate the group that it goes to.
+func watched(key domain.Key, op domain.Operation, spec map[string]any) domain.Key {
+	names, ok := domain.DeploymentIntentGroups.Split(key)
+	if op != domain.OpMigrate || !ok {
+		return key
+	}
+	names["compositeAppVersion"], names["deploymentIntentGroup"] = said(spec, "targetCompositeAppVersion"), said(spec, "targetDeploymentIntentGroup")
+	target, _ := domain.DeploymentIntentGroups.Key(names)
+	return target
+}
+
+// said is a member of a spec as a text, "" for one that is not there.
+func said(spec map[string]any, name string) string {
+	if spec[name] == nil {
+		return ""
+	}
+	return fmt.Sprint(spec[name])
 }
 
 // rehearse says what an operation would do, as far as the API can tell, and asks for nothing.
@@ -223,21 +239,15 @@ func offered(noun *domain.Noun) string {
 
 // ask asks for an operation; the spec is that of rollback and migrate.
 func (s *session) ask(ctx context.Context, api *client.API, key domain.Key, op domain.Operation, spec map[string]any) (*client.Accepted, error) {
-	text := func(name string) string {
-		if spec[name] == nil {
-			return ""
-		}
-		return fmt.Sprint(spec[name])
-	}
 	switch op {
 	case domain.OpRollback:
-		revision, err := strconv.Atoi(text("revision"))
+		revision, err := strconv.Atoi(said(spec, "revision"))
 		if err != nil {
-			return nil, usage("spec.revision: %q is no revision", text("revision"))
+			return nil, usage("spec.revision: %q is no revision", said(spec, "revision"))
 		}
 		return api.Rollback(ctx, key, revision)
 	case domain.OpMigrate:
-		return api.Migrate(ctx, key, text("targetCompositeAppVersion"), text("targetDeploymentIntentGroup"))
+		return api.Migrate(ctx, key, said(spec, "targetCompositeAppVersion"), said(spec, "targetDeploymentIntentGroup"))
 	default:
 		return api.Operate(ctx, key, op)
 	}

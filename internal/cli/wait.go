@@ -154,6 +154,8 @@ func ended(d *status.Document, op domain.Operation) (over bool, why string) {
 		return false, ""
 	case op == domain.OpStop:
 		return true, ""
+	case state == domain.Updated && stands == domain.ContextUpdated: // which it stays until it is approved anew
+		return true, fmt.Sprintf("it is %s: its instance went to the deployment intent group that it was migrated to", state)
 	case op == domain.OpTerminate:
 		switch {
 		case stands == domain.ContextTerminated, stands == domain.ContextNone && (state == domain.Terminated || state == domain.Created || state == domain.Approved):

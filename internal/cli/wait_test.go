@@ -39,3 +39,67 @@ func TestApplyLooksWhereAnOperationStands(t *testing.T) {
 		require.Contains(t, r.err, "has changed; 'drover update", r.out)
 	}
 }
+
+// TestAMigrateIsLookedAt: a group that was migrated has nothing to wait for, and says so at once; of a migrate in files the group that it goes to is
+// waited for, and once it is carried out a folder is unchanged, also in what it says of the first group.
+func TestAMigrateIsLookedAt(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const app = "projects/demo/composite-apps/vfw/"
+	const from, to = app + "v1/deployment-intent-groups/web", app + "v2/deployment-intent-groups/next"
+	w.done("apply", "-f", w.file("v2.yaml", `resourceContext: {anchor: projects/demo/composite-apps}
+metadata: {name: vfw}
+spec: {compositeAppVersion: v2}
+---
+resourceContext: {anchor: `+app+`v2/composite-profiles}
+metadata: {name: cp}
+---
+resourceContext: {anchor: `+app+`v2/deployment-intent-groups}
+metadata: {name: next}
+spec: {compositeProfile: cp, version: r1, logicalCloud: lc, overrideValues: []}
+`))
+	files := []string{"apply", "-f", w.file("migrate.yaml", `resourceContext: {anchor: `+from+`/approve}
+---
+resourceContext: {anchor: `+from+`/instantiate}
+---
+resourceContext: {anchor: `+to+`/approve}
+---
+resourceContext: {anchor: `+from+`/migrate}
+spec: {targetCompositeAppVersion: v2, targetDeploymentIntentGroup: next}
+`)}
+	// migrated puts both groups where a migrate leaves them.
+	migrated := func(status domain.ContextStatus) {
+		w.stand(from, domain.Updated, domain.ContextUpdated, 1)
+		w.stand(to, domain.Instantiated, status, 1)
+		o, err := w.db.Get(t.Context(), domain.DeploymentIntentGroups, to)
+		require.NoError(t, err)
+		o.(domain.Owner).Track().Note("migrate from v1/web", "")
+		require.NoError(t, w.db.Replace(t.Context(), o))
+	}
+	w.stand(from, domain.Instantiated, domain.ContextInstantiated, 1)
+	w.stand(to, domain.Approved, domain.ContextNone, 0)
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		require.Equal(t, domain.OpMigrate, s.Operation)
+		migrated(domain.ContextInstantiated)
+		return 1, nil, nil
+	}
+	r := w.run(append(files, "--wait", "--timeout", "10s")...)
+	require.Zero(t, r.code, "%s%s", r.out, r.err)
+	require.Contains(t, r.out, from+"/migrate accepted\nInstantiated\n")
+
+	for _, what := range []string{"ready", "deployed", "terminated"} {
+		r = w.run("wait", "v1/web", "--for", what, "--timeout", "10s")
+		require.Equal(t, 1, r.code, r.out)
+		require.Contains(t, r.err, from+": it is Updated: its instance went to the deployment intent group that it was migrated to\n")
+	}
+
+	all := from + "/approve unchanged\n" + from + "/instantiate unchanged\n" + to + "/approve unchanged\n" + from + "/migrate "
+	require.Equal(t, all+"unchanged\n", w.done(files...))
+	migrated(domain.ContextInstantiating)
+	require.Equal(t, all+"goes on\n", w.done(files...))
+	migrated(domain.ContextInstantiateFailed)
+	r = w.run(files...)
+	require.Equal(t, 1, r.code, r.out)
+	require.Contains(t, r.err, from+"/migrate: it was asked for before and has failed: 'drover explain deployment-intent-groups "+to+"'")
+}
