@@ -61,6 +61,9 @@ that of the project where --project names one.`,
 		if len(f.files) == 0 {
 			return usage("-f is needed: the files to apply")
 		}
+		if err := timed(c, f.wait, "--wait"); err != nil {
+			return err
+		}
 		return s.applyFiles(c.Context(), f)
 	}
 	return c
@@ -534,7 +537,7 @@ func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 				continue
 			}
 			err := each(p, func() (string, error) {
-				done, err := s.deleteKey(ctx, api, &plain, p.noun, p.key)
+				done, err := s.deleteAlone(ctx, api, &plain, p.noun, p.key)
 				if fail.Is(err, fail.NotFound) {
 					return "is not there", nil
 				}
@@ -554,10 +557,19 @@ func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 // deleteKey deletes one document; with --terminate what is in clusters of it goes before.
 func (s *session) deleteKey(ctx context.Context, api *client.API, f *deleteFlags, n *domain.Noun, key domain.Key) (string, error) {
 	if f.terminate && n.Owner != nil {
-		if _, err := s.takeOut(ctx, api, f, key); err != nil {
+		done, err := s.takeOut(ctx, api, f, key)
+		if err != nil {
 			return "", err
 		}
+		if done != "" { // of a dry run; else it is said while it is waited for
+			s.sayf("%s %s", key, done)
+		}
 	}
+	return s.deleteAlone(ctx, api, f, n, key)
+}
+
+// deleteAlone deletes one document, of which nothing is in clusters any more, or would be.
+func (s *session) deleteAlone(ctx context.Context, api *client.API, f *deleteFlags, n *domain.Noun, key domain.Key) (string, error) {
 	var left []string
 	var err error
 	done := "deleted"

@@ -101,10 +101,14 @@ func (e errSaid) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 // Main runs the command and returns the code to exit with.
 func Main(ctx context.Context, o Options) int {
 	s := &session{Options: o}
-	s.Out, s.Err = &people{o.Out, o.Terminal}, &people{o.Err, true}
+	out := &people{to: o.Out, terminal: o.Terminal}
+	s.Out, s.Err = out, &people{to: o.Err, terminal: true}
 	root := s.root()
 	root.SetArgs(o.Args)
 	err := root.ExecuteContext(ctx)
+	if lost := out.lost.Load(); err == nil && lost != nil { // what follows in a script takes half a list for the whole
+		err = *lost
+	}
 	defer func() {
 		if s.client != nil {
 			s.client.Close()

@@ -47,6 +47,13 @@ func TestWrongCommandLines(t *testing.T) {
 		"choose among all operations, and 7-update is named":              {"get", "operations", "7-update", "--state", "Running"},
 		"audit records have no names":                                     {"audit", "-o", "name"},
 		"--limit -1 is less than none":                                    {"audit", "--limit", "-1"},
+		"--watch shows what goes on, and --quiet":                         {"status", "web", "--watch", "-q"},
+		"--timeout says how long --wait waits":                            {"update", "web", "--timeout", "1m"},
+		"--timeout says how long --terminate waits":                       {"delete", "group", "web", "--timeout", "1m"},
+		"--in and --all-projects go with names":                           {"delete", "-f", "x", "--in", "web"},
+		"--values, --recursive and --validate":                            {"delete", "group", "web", "--validate", "strict"},
+		"the URL of the server is empty":                                  {"login", ""},
+		"the name of a context is empty":                                  {"context", "set", "", "--server", "http://127.0.0.1:1"},
 		"-o wide is none of json":                                         {"status", "web", "-o", "wide"},
 		"-o table is none of json":                                        {"version", "-o", "table"},
 		"either names or -f":                                              {"delete", "project", "p", "-f", "x"},
@@ -218,7 +225,21 @@ func TestContexts(t *testing.T) {
 	require.Contains(t, w.run("context", "set", "x", "--server", w.url, "--ca", token).err, "has no certificates")
 	require.Equal(t, 2, w.run("context", "set", "x", "--server", w.url, "--token-file", "/nowhere").code)
 	require.NoError(t, os.Chmod(filepath.Join(w.env["XDG_CONFIG_HOME"], "drover", "config.yaml"), 0o644))
-	require.Contains(t, w.run("get", "projects", "-q").err, "Warning: others can read", "a warning, which is not hidden")
+	require.Equal(t, 1, strings.Count(w.run("get", "projects", "-q").err, "Warning: others can read"), "a warning, which is not hidden, once")
+}
+
+// TestOutputThatIsLost: who takes what was printed for the whole learns that it is not.
+func TestOutputThatIsLost(t *testing.T) {
+	w := newWorld(t)
+	w.feed("resourceContext: {anchor: projects}\nmetadata: {name: p}\n", "apply", "-f", "-")
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, full.Close()) }()
+	for _, form := range []string{"name", "yaml", "json", "wide"} {
+		var stderr bytes.Buffer
+		require.Equal(t, 1, w.start(t.Context(), nil, full, &stderr, "get", "projects", "-o", form), form)
+		require.Contains(t, stderr.String(), "no space left on device", form)
+	}
 }
 
 // TestVersion: the client says what it was built from, and what the API was.

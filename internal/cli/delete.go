@@ -49,6 +49,9 @@ waits for that, and terminates what is in clusters although no document says so,
 	c.Flags().BoolVar(&f.unreadable, "unreadable", false, "delete what the API cannot read, which is lost then: by who is admin of the fleet, and named by its path")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be deleted, and do nothing")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := timed(c, f.terminate, "--terminate"); err != nil {
+			return err
+		}
 		switch {
 		case f.unreadable && (len(f.files) > 0 || f.cascade || f.terminate || f.dryRun):
 			return usage("--unreadable goes with names and --abandon alone: nobody knows what such a document says, so delete what is below it first")
@@ -56,6 +59,10 @@ waits for that, and terminates what is in clusters although no document says so,
 			return usage("--cascade goes with names: files say themselves what is to be deleted")
 		case len(f.files) > 0 && len(args) > 0:
 			return usage("either names or -f, not both")
+		case len(f.files) > 0 && (f.in != "" || f.all):
+			return usage("--in and --all-projects go with names: files say themselves where their documents are")
+		case len(f.files) == 0 && (len(f.values) > 0 || f.recursive || c.Flags().Changed("validate")):
+			return usage("--values, --recursive and --validate say how files are read, and go with -f")
 		case len(f.files) > 0:
 			return s.deleteFiles(c.Context(), f)
 		case len(args) == 0:
@@ -169,7 +176,7 @@ func (s *session) deleteTree(ctx context.Context, api *client.API, f *deleteFlag
 	}
 	plain := *f
 	plain.terminate = f.dryRun && f.terminate // otherwise it was done before
-	return s.deleteKey(ctx, api, &plain, n, key)
+	return s.deleteAlone(ctx, api, &plain, n, key)
 }
 
 // errHelped is an error with what helps.

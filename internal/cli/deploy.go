@@ -70,7 +70,12 @@ of --any-of one is taken.`,
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be made, and do nothing")
 	s.completeFlag(c, "clusters", s.completeWhich)
 	s.completeFlag(c, "any-of", s.completeWhich)
-	c.RunE = func(c *cobra.Command, args []string) error { return s.doDeploy(c.Context(), f, args[0]) }
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := timed(c, f.wait, "--wait"); err != nil {
+			return err
+		}
+		return s.doDeploy(c.Context(), f, args[0])
+	}
 	return c
 }
 

@@ -108,10 +108,13 @@ func (s *session) doGet(ctx context.Context, f *getFlags, word string, wanted []
 	if err != nil {
 		return err
 	}
-	read := func() ([]item, error) {
+	read := func(gone bool) ([]item, error) { // gone: what is not there was, and the others still are
 		var all []item
 		for _, x := range chosen {
 			found, err := s.find(ctx, api, x)
+			if gone && fail.Is(err, fail.NotFound) {
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -127,7 +130,7 @@ func (s *session) doGet(ctx context.Context, f *getFlags, word string, wanted []
 	if f.watch {
 		return s.watchItems(ctx, p, shape, read)
 	}
-	found, err := read()
+	found, err := read(false)
 	if err != nil {
 		return err
 	}
@@ -232,15 +235,12 @@ func document(n *domain.Noun, one item) map[string]any {
 }
 
 // watchItems prints what there is and then what has changed.
-func (s *session) watchItems(ctx context.Context, p *printer, x *selection, read func() ([]item, error)) error {
+func (s *session) watchItems(ctx context.Context, p *printer, x *selection, read func(gone bool) ([]item, error)) error {
 	t, cells := s.tableOf(p, x)
 	before := map[domain.Key]string{}
 	first := true
 	return s.again(ctx, func() error {
-		found, err := read()
-		if err != nil && !first && fail.Is(err, fail.NotFound) {
-			found, err = nil, nil
-		}
+		found, err := read(!first)
 		if err != nil {
 			return err
 		}

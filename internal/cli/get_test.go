@@ -147,6 +147,34 @@ func TestGetWatch(t *testing.T) {
 	require.Equal(t, "NAME    DESCRIPTION\nfirst\nsecond\n", out.text.String())
 }
 
+// TestGetWatchOfSeveral: that one of those that are named goes says nothing of the others.
+func TestGetWatchOfSeveral(t *testing.T) {
+	w := newWorld(t)
+	w.feed("resourceContext: {anchor: projects}\nmetadata: {name: first}\n---\nresourceContext: {anchor: projects}\nmetadata: {name: second}\n", "apply", "-f", "-")
+	ctx, cancel := context.WithCancel(t.Context())
+	out, said := &lines{on: map[string]func(){"second": func() { go w.run("delete", "project", "first") }}}, &lines{on: map[string]func(){"is deleted": cancel}}
+	require.Equal(t, 130, w.start(ctx, nil, out, said, "get", "projects", "first", "second", "-w"))
+	require.Contains(t, said.text.String(), "projects/first is deleted\n")
+	require.NotContains(t, said.text.String(), "second is deleted")
+}
+
+// TestOperationsOfAProject: a project that is named holds with a cluster, too; that of the context does not.
+func TestOperationsOfAProject(t *testing.T) {
+	w := newWorld(t)
+	asked := ""
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Query().Get("project")
+		_, _ = io.WriteString(out, "{}")
+	}))
+	t.Cleanup(server.Close)
+	w.env["DROVER_PROJECT"] = "other"
+	for want, args := range map[string][]string{"demo": {"-p", "demo", "--cluster", "p+c"}, "": {"--cluster", "p+c"}, "other": nil} {
+		asked = "nothing"
+		w.run(append([]string{"get", "operations", "--server", server.URL}, args...)...)
+		require.Equal(t, want, asked, "%v", args)
+	}
+}
+
 // TestEventsInEveryForm: an event is a line of JSON, a document of YAML, or what a path finds in it.
 func TestEventsInEveryForm(t *testing.T) {
 	w := newWorld(t)

@@ -74,7 +74,12 @@ func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
 		c.Flags().StringVar(&f.to, "to", "", "the `group` of that version to migrate to (default one of the same name)")
 	default: // the others need nothing to be said with them
 	}
-	c.RunE = func(c *cobra.Command, args []string) error { return s.doOperate(c.Context(), f, op, args) }
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := timed(c, f.wait, "--wait"); err != nil {
+			return err
+		}
+		return s.doOperate(c.Context(), f, op, args)
+	}
 	return c
 }
 

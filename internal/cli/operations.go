@@ -41,7 +41,11 @@ func (s *session) getOperations(ctx context.Context, f *getFlags, p *printer, id
 			filter.Set(name, value)
 		}
 	}
-	if c, err := s.current(); err == nil && c.Project != "" && !f.all && f.owner == "" && f.cluster == "" {
+	switch c, err := s.current(); { // a cluster's are looked for in all projects, unless one is asked for
+	case f.all || f.owner != "" || err != nil:
+	case s.flags.project != "":
+		filter.Set("project", s.flags.project)
+	case f.cluster == "" && c.Project != "":
 		filter.Set("project", c.Project)
 	}
 	read := func() (found []operations.Operation, err error) {

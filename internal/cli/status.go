@@ -65,6 +65,8 @@ func (s *session) status() *cobra.Command {
 			return usage("--watch shows words, and no -o %s; 'events --follow -o json' is a stream for programs", form)
 		case *watch && *tree:
 			return usage("--watch shows a line for each app, and no --tree")
+		case *watch && s.flags.quiet:
+			return usage("--watch shows what goes on, and --quiet says nothing of it: 'wait -q' ends when something has come to its end")
 		case *tree && form != "":
 			return usage("--tree shows words, and no -o %s, which has each resource in any case", form)
 		}

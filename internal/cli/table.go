@@ -3,6 +3,7 @@ package cli
 import (
 	"io"
 	"strings"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 )
@@ -74,6 +75,7 @@ func printable(text string) string {
 type people struct {
 	to       io.Writer
 	terminal bool
+	lost     atomic.Pointer[error] // why something could not be written, of which those that say something take no notice
 }
 
 // Write writes what is left of a whole text.
@@ -85,6 +87,7 @@ func (p *people) Write(text []byte) (int, error) {
 		return r
 	}, string(text))
 	if _, err := io.WriteString(p.to, shown); err != nil {
+		p.lost.CompareAndSwap(nil, &err)
 		return 0, err
 	}
 	return len(text), nil

@@ -99,6 +99,14 @@ It waits for what was asked for already. Where nothing goes on and NAME is not a
 	return c
 }
 
+// timed refuses a time for a wait that nobody has asked for: who gives it takes the end of the command for that of the operation.
+func timed(c *cobra.Command, waits bool, flag string) error {
+	if c.Flags().Changed("timeout") && !waits {
+		return usage("--timeout says how long %s waits, which is not given", flag)
+	}
+	return nil
+}
+
 // bounded is ctx with a timeout, none when it is 0.
 func bounded(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout <= 0 {
