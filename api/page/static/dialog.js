@@ -1,11 +1,14 @@
 // Operations: a button for each that is allowed now, which says what it will touch before anything is done.
 
-import { act, get, pages, pathOf } from './api.js';
+import { act, get, pages, pathOf, refused } from './api.js';
 import { loading, read, showDiff, summary } from './diff.js';
 import { fill, h, icon } from './dom.js';
-import { count, groupOf } from './words.js';
+import { count, groupOf, nameOf, placeOf } from './words.js';
 
-/** dialog opens one; about fills what it says, done is called when that is confirmed. Without confirm it only says something. */
+/**
+ * dialog opens one; about fills what it says, done is called when that is confirmed. Without confirm it only says something. It goes when
+ * the page shows something else: what it asks is of what was shown before.
+ */
 export function dialog({ title, about, confirm, danger, wide, done }) {
   const said = h('div', { class: 'said' }, h('p', { class: 'dim' }, 'Finding out what it will touch…'));
   const result = h('div', { class: 'said', role: 'alert' });
@@ -14,9 +17,24 @@ export function dialog({ title, about, confirm, danger, wide, done }) {
   const box = h('dialog', { class: wide ? 'ask wide' : 'ask', 'aria-labelledby': 'ask-title' }, h('h2', { id: 'ask-title' }, title), said, result, h('div', { class: 'buttons' }, no, go));
   document.body.append(box);
   const control = new AbortController();
-  const close = () => { control.abort(); box.close(); };
-  box.addEventListener('close', () => { control.abort(); box.remove(); });
+  let asking = false; // whether the answer to what was confirmed is still to come
+  let left = false; // whether the page shows something else by now
+  const close = () => { asking = false; control.abort(); box.close(); };
+  box.addEventListener('cancel', (e) => { if (asking) e.preventDefault(); });
+  box.addEventListener('close', () => {
+    if (asking) { box.showModal(); return; } // a browser lets a cancel be prevented once, and closes it at the second Esc
+    control.abort();
+    box.remove();
+  });
   no.addEventListener('click', close);
+  addEventListener('hashchange', () => { if (asking) left = true; else close(); }, { signal: control.signal });
+  refused.addEventListener('refused', close, { signal: control.signal }); // the page asks who one is
+  /** answered leaves an answer to be read, and nothing to be confirmed. */
+  const answered = () => {
+    no.disabled = false;
+    no.textContent = 'Close';
+    go.remove();
+  };
   let body;
   Promise.resolve().then(() => about(control.signal)).then((a) => {
     if (control.signal.aborted) return;
@@ -25,21 +43,22 @@ export function dialog({ title, about, confirm, danger, wide, done }) {
     go.disabled = Boolean(a.never);
   }).catch((e) => { if (!control.signal.aborted) fill(said, h('p', { class: 'wrong' }, e.message)); });
   go.addEventListener('click', async () => {
-    go.disabled = no.disabled = true;
+    go.disabled = no.disabled = asking = true;
     fill(result, h('p', { class: 'dim' }, 'Asked; waiting for the answer…'));
     try {
       const answer = await done(body?.());
+      asking = false;
       if (answer.warnings.length) {
         fill(result, h('p', {}, 'Accepted, with warnings:'), h('ul', {}, answer.warnings.map((w) => h('li', {}, w))));
-        no.disabled = false;
-        no.textContent = 'Close';
-        go.remove();
+        answered();
         return;
       }
       close();
     } catch (e) {
+      asking = false;
       fill(result, h('p', { class: 'wrong' }, e.message), e.fields?.length ? h('ul', {}, e.fields.map((f) => h('li', {}, `${f.field}: ${f.message}`))) : null);
-      go.disabled = no.disabled = false;
+      if (left) answered();
+      else go.disabled = no.disabled = false;
     }
   });
   box.showModal();
@@ -133,15 +152,17 @@ export function operate(op, group, changed, revision) {
   const { key } = group;
   const post = (body) => act('POST', `${key}/${op}`, body).finally(changed);
   const total = (n) => `${count(n.resources, 'resource')} of ${count(n.apps, 'app')} on ${count(n.clusters, 'cluster')}`;
-  const name = key.split('/').pop();
+  const path = key.split('/').map(decodeURIComponent).join('/');
+  const name = nameOf(path);
+  const titled = (words) => [words, h('span', { class: 'dim' }, ` ${placeOf(path)}`)]; // there are others of its name
   switch (op) {
     case 'approve':
-      return dialog({ title: `Approve ${name}`, confirm: 'Approve', done: post, about: (s) => byPreview(key, (n) => `Nothing is applied yet. An instantiate will then put ${total(n)}.`, s) });
+      return dialog({ title: titled(`Approve ${name}`), confirm: 'Approve', done: post, about: (s) => byPreview(key, (n) => `Nothing is applied yet. An instantiate will then put ${total(n)}.`, s) });
     case 'instantiate':
-      return dialog({ title: `Instantiate ${name}`, confirm: 'Instantiate', done: post, about: (s) => byPreview(key, (n) => `Puts ${total(n)}.`, s) });
+      return dialog({ title: titled(`Instantiate ${name}`), confirm: 'Instantiate', done: post, about: (s) => byPreview(key, (n) => `Puts ${total(n)}.`, s) });
     case 'update':
       return dialog({
-        title: `Update ${name}`, confirm: 'Update', wide: true, done: post,
+        title: titled(`Update ${name}`), confirm: 'Update', wide: true, done: post,
         about: async (signal) => {
           let d;
           try {
@@ -155,7 +176,7 @@ export function operate(op, group, changed, revision) {
       });
     case 'terminate':
       return dialog({
-        title: `Terminate ${name}`, confirm: 'Terminate', danger: true, done: post,
+        title: titled(`Terminate ${name}`), confirm: 'Terminate', danger: true, done: post,
         about: async (signal) => {
           const n = await there(key, signal);
           return { what: h('p', { class: 'lead' }, n.resources ? `Deletes up to ${count(n.resources, 'resource')} on ${count(n.clusters, 'cluster')}.` : 'Nothing is known to be in any cluster; they are asked all the same.') };
@@ -163,7 +184,7 @@ export function operate(op, group, changed, revision) {
       });
     case 'stop':
       return dialog({
-        title: `Stop what ${name} is at`, confirm: 'Stop it', danger: true, done: post,
+        title: titled(`Stop what ${name} is at`), confirm: 'Stop it', danger: true, done: post,
         about: async (signal) => ({ what: h('p', { class: 'lead' }, `Breaks off the operation that goes on. What is done stays as it is: ${count((await there(key, signal)).clusters, 'cluster')} may have something. Nothing is taken back.`) }),
       });
     case 'rollback': {
@@ -171,7 +192,7 @@ export function operate(op, group, changed, revision) {
       const choice = h('select', { id: 'revision' }, revisions.map((r) => h('option', { value: String(r.revision) }, `${r.revision}: ${r.operation ?? 'instantiate'}, ${new Date(r.time).toLocaleString()}`)));
       if (revision) choice.value = String(revision);
       return dialog({
-        title: `Roll back ${name}`, confirm: 'Roll back', danger: true, wide: true, done: post,
+        title: titled(`Roll back ${name}`), confirm: 'Roll back', danger: true, wide: true, done: post,
         about: (signal) => (revisions.length
           ? { what: [h('p', {}, h('label', { for: 'revision' }, 'To revision '), choice), h('p', { class: 'dim' }, 'Applies in all clusters what that revision had, and deletes what it did not have. What describes the group stays as it is, so that the next update brings it back to that.'), changing(key, choice, () => ({ operation: 'rollback', revision: choice.value }), signal)], body: () => ({ metadata: { description: 'from the page' }, spec: { revision: choice.value } }) }
           : { never: true, what: h('p', {}, 'There is no earlier revision.') }),
@@ -181,7 +202,7 @@ export function operate(op, group, changed, revision) {
       const choice = h('select', { id: 'to-group' });
       const chosen = () => ({ version: choice.value.split('/')[0], group: choice.value.split('/')[1] });
       return dialog({
-        title: `Migrate ${name}`, confirm: 'Migrate', danger: true, wide: true, done: post,
+        title: titled(`Migrate ${name}`), confirm: 'Migrate', danger: true, wide: true, done: post,
         about: async (signal) => {
           const others = await otherVersions(key, signal);
           if (!others.length) return { never: true, what: h('p', {}, 'There is no group of another version of the composite app that it could be migrated to.') };

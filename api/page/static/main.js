@@ -179,7 +179,9 @@ async function start() {
   frame();
   addEventListener('hashchange', () => { if (!nav.hidden) route(); });
   refused.addEventListener('refused', () => {
-    if (!asking && !nav.hidden) login(ended()); // of several answers the first one says it
+    if (asking) return;
+    // After others were told, too: behind a box that is open the form cannot be got to. Of several answers the first one says it.
+    queueMicrotask(() => { if (!nav.hidden) login(ended()); });
   });
   setInterval(() => tick(main), 1000);
   nav.hidden = true;

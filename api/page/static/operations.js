@@ -5,7 +5,7 @@ import { dialog, told } from './dialog.js';
 import { fill, h, icon, scroll, text } from './dom.js';
 import { link } from './explain.js';
 import { deniedOn } from './rights.js';
-import { groupOf, nameOf, pageOf, span, stateOfOperation, when } from './words.js';
+import { groupOf, nameOf, pageOf, placeOf, span, stateOfOperation, when } from './words.js';
 
 const asked = 12; // running operations of which it is found out what they wait for, beside those that somebody wants to know it of
 const drawn = 200; // running operations that are shown at a time, and those that have ended
@@ -123,7 +123,7 @@ export function show(main, _at, life) {
 
 function stop(o, again) {
   dialog({
-    title: `Stop the ${o.operation} of ${nameOf(o.resource)}`, confirm: 'Stop it', danger: true,
+    title: [`Stop the ${o.operation} of ${nameOf(o.resource)}`, h('span', { class: 'dim' }, ` ${placeOf(o.resource)}`)], confirm: 'Stop it', danger: true,
     about: async (signal) => {
       const e = await get(`${o.resource}/explain`, { output: 'json' }, signal);
       return { what: [h('p', { class: 'lead' }, 'Breaks it off where it is. What is done stays as it is; nothing is taken back.'), h('p', {}, `Now: ${e.summary}`)] };

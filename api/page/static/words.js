@@ -109,6 +109,12 @@ export function pageOf(key) {
 /** nameOf is the last part of a path. */
 export const nameOf = (key) => (key ?? '').split('/').pop();
 
+/** placeOf is where a resource lies: there are others of its name elsewhere. */
+export function placeOf(key) {
+  const g = groupOf(key ?? '');
+  return g ? `${g.project} / ${g.app} ${g.version}` : /^(?:projects|cluster-providers)\/([^/]+)\//.exec(key ?? '')?.[1] ?? '';
+}
+
 /** bar shows counts of resources by state: how many of all are applied. */
 export function bar(counts) {
   const all = sum(counts);

@@ -1,0 +1,199 @@
+package test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/test/harness"
+)
+
+// answersHost serves the page before groups that can be terminated, and before what else the test answers.
+type answersHost struct {
+	*pageHost
+
+	mu      sync.Mutex
+	answers map[string]http.HandlerFunc // by method and path
+	refuses bool                        // it does not know who asks
+}
+
+func newAnswersHost(t *testing.T) *answersHost {
+	t.Helper()
+	h := &answersHost{pageHost: newPageHost(t), answers: map[string]http.HandlerFunc{}}
+	h.Server = httptest.NewServer(h)
+	t.Cleanup(h.Server.Close)
+	t.Cleanup(h.Server.CloseClientConnections)
+	h.answer("GET /v2/whoami", saying(`{"kind":"user","name":"operator"}`))
+	return h
+}
+
+func (h *answersHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	answer, refuses := h.answers[r.Method+" "+r.URL.Path], h.refuses && strings.HasPrefix(r.URL.Path, "/v2/")
+	h.mu.Unlock()
+	switch {
+	case refuses:
+		w.WriteHeader(http.StatusUnauthorized)
+		saying(`{"detail":"who asks?"}`)(w, r)
+	case answer != nil:
+		answer(w, r)
+	case strings.HasSuffix(r.URL.Path, "/status") && r.URL.Query().Get("watch") == "":
+		saying(`{"apps":[]}`)(w, r)
+	case strings.HasSuffix(r.URL.Path, "/status"):
+		w.Header().Set("Content-Type", "text/event-stream")
+		saying("id: 1\nevent: status\ndata: {\"name\":\"web\",\"states\":{\"actions\":[]},\"deployedStatus\":\"Instantiated\",\"apps\":[]}\n\n")(w, r)
+		_ = http.NewResponseController(w).Flush() // who has left does not wait
+		<-r.Context().Done()
+	default:
+		h.pageHost.ServeHTTP(w, r)
+	}
+}
+
+// answer has a request answered so from now on, such as "GET /v2/audit".
+func (h *answersHost) answer(request string, answer http.HandlerFunc) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answers[request] = answer
+}
+
+// knows says whether the API knows who asks, and has the page ask for something.
+func (h *answersHost) knows(p *harness.Tab, known bool) {
+	h.mu.Lock()
+	h.refuses = !known
+	h.mu.Unlock()
+	look(p, false)
+	look(p, true)
+}
+
+// saying answers with a text.
+func saying(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) } // a page that has left has left
+}
+
+// held is an answer that waits to be let go.
+func held(ctx context.Context, answer http.HandlerFunc) (waits http.HandlerFunc, asked <-chan struct{}, letGo func()) {
+	came, may := make(chan struct{}, 1), make(chan struct{})
+	return func(w http.ResponseWriter, r *http.Request) {
+		came <- struct{}{}
+		select {
+		case <-may:
+			answer(w, r)
+		case <-ctx.Done():
+		}
+	}, came, func() { close(may) }
+}
+
+// TestThePageAsksOfWhatItShows: a box that asks whether something is to be done says of what, goes with what it is about, and stays until
+// what was asked for is answered.
+func TestThePageAsksOfWhatItShows(t *testing.T) {
+	t.Parallel()
+	const none = "!document.querySelector('dialog')"
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newAnswersHost(t)
+	terminate := func(t *testing.T, answer http.HandlerFunc) (asked <-chan struct{}, letGo func()) {
+		t.Helper()
+		waits, asked, letGo := held(ctx, answer)
+		h.answer("POST /v2/projects/demo/composite-apps/shop/v1/deployment-intent-groups/web/terminate", waits)
+		return asked, letGo
+	}
+	// open has two groups of a name behind one another in a tab, and asks to terminate the second one.
+	open := func(t *testing.T) *harness.Tab {
+		t.Helper()
+		p := browser.Tab(h.URL+"/#/groups/other/shop/v1/web", harness.BypassPolicy())
+		p.Says(".title .state", "Instantiated")
+		p.Ask("location.hash = '#/groups/demo/shop/v1/web'", nil)
+		p.Says(".crumbs", "demo")
+		p.Click("[data-operation=terminate]", "Terminate")
+		p.Says("dialog", "Nothing is known to be in any cluster")
+		return p
+	}
+	confirm := func(t *testing.T, p *harness.Tab, asked <-chan struct{}) {
+		t.Helper()
+		p.Click("dialog button", "Terminate")
+		select {
+		case <-asked:
+		case <-ctx.Done():
+			require.FailNow(t, "nothing is asked for")
+		}
+		p.Says("dialog", "waiting for the answer")
+	}
+	back := func(t *testing.T, p *harness.Tab) {
+		t.Helper()
+		p.Ask("setTimeout(() => history.back())", nil)
+		p.Says(".crumbs", "other")
+	}
+
+	t.Run("it says of what", func(t *testing.T) {
+		p := open(t)
+		p.Says("dialog h2", "Terminate web demo / shop v1")
+		everywhere(t, p, "terminate")
+		p.Press(kb.Escape)
+		p.Until("closed by a key", none)
+		require.Empty(t, p.Wrong())
+	})
+
+	t.Run("it goes with what it is about", func(t *testing.T) {
+		p := open(t)
+		back(t, p)
+		p.Until("gone", none)
+		p.Click("[data-operation=terminate]", "Terminate")
+		p.Says("dialog h2", "other / shop v1")
+		require.Empty(t, p.Wrong())
+	})
+
+	t.Run("it goes before one has to say who one is", func(t *testing.T) {
+		p := open(t)
+		h.knows(p, false)
+		p.Until("asked for a token", "document.querySelector('#token')")
+		p.Until("gone", none)
+		p.Press("token")
+		p.Until("the keyboard is in the form", "document.querySelector('#token').value === 'token'")
+		h.knows(p, true)
+		p.Click("form button", "Sign in")
+		p.Says("h1", "web")
+		require.Empty(t, p.Wrong())
+	})
+
+	t.Run("it stays until it is answered", func(t *testing.T) {
+		p := open(t)
+		asked, letGo := terminate(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Warning", `299 - "one cluster is not heard"`)
+			saying("{}")(w, r)
+		})
+		confirm(t, p, asked)
+		for range 3 { // the first of them can be prevented, in Chromium
+			p.Press(kb.Escape)
+			p.Ask("new Promise((done) => { setTimeout(done, 100) })", nil)
+		}
+		p.Says("dialog[open]", "waiting for the answer")
+		letGo()
+		p.Says("dialog[open]", "one cluster is not heard")
+		require.Empty(t, p.Violations())
+		p.Press(kb.Escape)
+		p.Until("closed by a key", none)
+		require.Empty(t, p.Wrong())
+	})
+
+	t.Run("its answer is told elsewhere", func(t *testing.T) {
+		p := open(t)
+		asked, letGo := terminate(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusConflict)
+			saying(`{"detail":"it is at something else"}`)(w, r)
+		})
+		confirm(t, p, asked)
+		back(t, p)
+		letGo()
+		p.Says("dialog[open]", "it is at something else")
+		p.Says("dialog h2", "demo / shop v1")
+		p.Until("nothing to confirm", "document.querySelectorAll('dialog button').length === 1")
+		p.Click("dialog button", "Close")
+		p.Until("closed", none)
+		require.Empty(t, p.Wrong())
+	})
+}
