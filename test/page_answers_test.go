@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -196,4 +197,56 @@ func TestThePageAsksOfWhatItShows(t *testing.T) {
 		p.Until("closed", none)
 		require.Empty(t, p.Wrong())
 	})
+}
+
+// TestThePageReadsTheAuditAgain: the audit log can be read again where it could not be read, and where more has happened since.
+func TestThePageReadsTheAuditAgain(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newAnswersHost(t)
+	away := func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		saying(`{"detail":"the store is away"}`)(w, r)
+	}
+	record := func(n int, more string) http.HandlerFunc {
+		return saying(fmt.Sprintf(`{"items":[{"time":"2026-01-01T00:00:00Z","event":"answered","verb":"create","key":"projects/p%d","outcome":"done"}]%s}`, n, more))
+	}
+	const audit = "GET /v2/audit"
+	h.answer(audit, away)
+	p := browser.Tab(h.URL+"/#/audit", harness.BypassPolicy())
+	p.Says(".wrong", "the store is away")
+	everywhere(t, p, "audit-away")
+
+	h.answer(audit, record(1, ""))
+	p.Click("button", "Try again")
+	p.Says("td", "projects/p1")
+	p.Until("nothing wrong, and no more", "![...document.querySelectorAll('p.wrong, main div > button')].some((e) => e.checkVisibility())")
+
+	h.answer(audit, record(2, `,"continue":"next"`))
+	p.Click("button", "Filter") // though it is the same filter
+	p.Says("td", "projects/p2")
+	p.Until("no record twice", "document.querySelectorAll('tbody tr').length === 1")
+	h.answer(audit, away)
+	p.Click("button", "Show more")
+	p.Says(".wrong", "the store is away")
+	h.answer(audit, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("continue") != "next" {
+			away(w, r)
+			return
+		}
+		record(3, "")(w, r)
+	})
+	p.Click("button", "Try again")
+	p.Says("td", "projects/p3")
+	p.Says("td", "projects/p2")
+
+	h.answer(audit, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		saying(`{"detail":"from is no time"}`)(w, r)
+	})
+	p.Ask("document.querySelector('input[name=from]').value = 'soon'", nil)
+	p.Click("button", "Filter")
+	p.Says(".wrong", "from is no time")
+	p.Until("nothing to try again", "![...document.querySelectorAll('main div > button')].some((e) => e.checkVisibility())")
+	require.Empty(t, p.Wrong())
 }

@@ -12,7 +12,9 @@ export function show(main, at, life) {
   form.addEventListener('submit', (e) => {
     e.preventDefault();
     const query = new URLSearchParams(fields.filter((f) => f.value.trim()).map((f) => [f.name, f.value.trim()]));
+    const before = location.hash;
     location.hash = `#/audit${query.size ? `?${query}` : ''}`;
+    if (location.hash === before) read(Object.fromEntries(query)); // nobody says that it has changed
   });
   const body = h('div', {});
   main.append(h('div', { class: 'title' }, h('h1', {}, 'Audit'), h('span', { class: 'dim' }, 'Who has asked for what, and what came of it; the newest first')), form, body);
@@ -20,24 +22,31 @@ export function show(main, at, life) {
   function read(query) {
     const rows = h('tbody', {});
     const more = h('button', { type: 'button' }, 'Show more');
-    const said = h('p', { class: 'dim' }, 'Reading…');
+    const said = h('p', { class: 'dim', role: 'status' });
     fill(body, scroll(h('table', {}, h('thead', {}, h('tr', {}, ['When', 'Who', 'What', 'Outcome', 'From', ''].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))), rows)), said, more);
     more.hidden = true;
     let next;
     const page = async () => {
       more.disabled = true;
+      if (!rows.children.length) {
+        said.className = 'dim';
+        said.textContent = 'Reading…';
+      }
       try {
         const list = await get('audit', { ...query, event: query.event ?? 'answered', limit: 100, continue: next }, life.signal);
         next = list.continue;
         rows.append(...(list.items ?? []).map(record));
         said.hidden = rows.children.length > 0;
         said.textContent = 'There is no such record.';
+        more.textContent = 'Show more';
         more.hidden = !next;
       } catch (e) {
         if (life.over) return;
         said.hidden = false;
         said.className = 'wrong';
         said.textContent = e.message;
+        more.textContent = 'Try again';
+        more.hidden = e.status >= 400 && e.status < 500 && e.status !== 429; // it would be refused again
       }
       more.disabled = false;
     };
