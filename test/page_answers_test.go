@@ -250,3 +250,49 @@ func TestThePageReadsTheAuditAgain(t *testing.T) {
 	p.Until("nothing to try again", "![...document.querySelectorAll('main div > button')].some((e) => e.checkVisibility())")
 	require.Empty(t, p.Wrong())
 }
+
+// TestThePageOfManyTenants: of more tenants than are asked where they stand the page says so, as of one that does not say it. What was
+// opened below one stays open when something else has changed.
+func TestThePageOfManyTenants(t *testing.T) {
+	t.Parallel()
+	const many, asked = 60, 50
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newAnswersHost(t)
+	tenants := make([]string, many)
+	for n := range tenants {
+		tenants[n] = fmt.Sprintf(`{"metadata":{"name":"t%02d"}}`, n)
+		h.answer(fmt.Sprintf("GET /v2/tenants/t%02d/status", n), saying(`{"connected":true,"workloads":3,"matches":{"Applied":1,"Pending":2}}`))
+	}
+	h.answer("GET /v2/tenants", saying("["+strings.Join(tenants, ",")+"]"))
+	h.answer("GET /v2/tenants/t01/status", func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		saying(`{"detail":"its cluster is away"}`)(w, r)
+	})
+	p := browser.Tab(h.URL+"/#/tenants", harness.BypassPolicy())
+	row := func(name string) string {
+		return fmt.Sprintf("[...document.querySelectorAll('tbody tr')].find((r) => r.innerText.includes(%q)).innerText", name)
+	}
+	p.Says("p", "Of these 60 tenants the first 50 are asked where they stand.")
+	p.Until("the last one that is asked", row(fmt.Sprintf("t%02d", asked-1))+".includes('1 of 3 made')")
+	p.Until("the first one that is not", row(fmt.Sprintf("t%02d", asked))+".includes('Not asked')")
+	p.Until("one that does not answer", row("t01")+".includes('Not known: its cluster is away')")
+	everywhere(t, p, "tenants-many")
+	p.Ask("document.querySelector('tbody tr:last-child').scrollIntoView()", nil)
+	p.Screenshot("page-tenants-last")
+
+	h.answer("GET /v2/tenants/t02", saying(tenants[2]))
+	h.answer("GET /v2/tenants/t02/matches", saying(`{"items":[]}`))
+	h.answer("GET /v2/tenants/t02/workload-rules", saying(`[{"metadata":{"name":"one"}},{"metadata":{"name":"two"}}]`))
+	h.answer("GET /v2/tenants/t02/hosts", saying(`[{"metadata":{"name":"one"}}]`))
+	p.Click("td a", "t02")
+	p.Says(".facts", "3 workloads")
+	p.Ask("[...document.querySelectorAll('details:not(.why *) summary')].filter((s) => s.innerText === 'two')[0].click()", nil)
+	p.Until("open", "document.querySelector('details[open] pre[aria-label=two]')")
+	h.answer("GET /v2/tenants/t02/status", saying(`{"connected":true,"workloads":4,"matches":{"Applied":4}}`))
+	p.Says(".facts", "4 workloads")
+	var open []string
+	p.Ask("[...document.querySelectorAll('details[open] > summary')].map((s) => s.innerText)", &open)
+	require.Equal(t, []string{"two"}, open, "what was opened")
+	everywhere(t, p, "tenant-open")
+	require.Empty(t, p.Wrong())
+}

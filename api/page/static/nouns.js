@@ -8,10 +8,10 @@ import { count, groupOf, nameOf, sum, when, yaml } from './words.js';
 
 const nouns = {
   tenants: {
-    title: 'Tenants', of: 'tenants', explained: true,
+    title: 'Tenants', of: 'tenants', one: 'tenant', explained: true,
     about: 'Whoever tells of the workloads of own clusters; what rules want for them is made in an infrastructure cluster.',
     more: async (key, signal) => get(`${key}/status`, {}, signal),
-    columns: { Connection: (o, s) => (s ? h('span', { class: `state is-${s.connected ? 'ready' : 'unknown'}` }, icon(s.connected ? 'ready' : 'unknown'), h('span', {}, s.connected ? 'Connected' : 'Stale'), s.staleSince && !s.connected ? [' ', when(s.staleSince)] : null) : ''), Workloads: (o, s) => (s ? `${s.workloads}${s.held ? `, ${s.held} held` : ''}` : ''), Matches: (o, s) => (s ? `${s.matches?.Applied ?? 0} of ${sum(s.matches)} made${s.due ? `, ${s.due} due` : ''}` : '') },
+    columns: { Connection: (o, s) => h('span', { class: `state is-${s.connected ? 'ready' : 'unknown'}` }, icon(s.connected ? 'ready' : 'unknown'), h('span', {}, s.connected ? 'Connected' : 'Stale'), s.staleSince && !s.connected ? [' ', when(s.staleSince)] : null), Workloads: (o, s) => `${s.workloads}${s.held ? `, ${s.held} held` : ''}`, Matches: (o, s) => `${s.matches?.Applied ?? 0} of ${sum(s.matches)} made${s.due ? `, ${s.due} due` : ''}` },
     below: [['workload-rules', 'Rules'], ['hosts', 'Hosts']], matches: true, stands: true,
   },
   rules: { title: 'Rules', of: 'workload-rules', explained: true, matches: true, about: 'The operator’s rules: what is made for the workloads of all tenants.',
@@ -50,19 +50,27 @@ function show(main, at, life, name, noun) {
   let last = '';
   life.poll(5000, async (signal) => {
     const list = await get(noun.of, {}, signal) ?? [];
-    const more = noun.more ? await Promise.all(list.slice(0, 50).map((o) => noun.more(pathOf(noun.of, o.metadata.name), signal).catch(() => null))) : [];
+    const more = noun.more ? await Promise.all(list.slice(0, mostAsked).map((o) => noun.more(pathOf(noun.of, o.metadata.name), signal).then((s) => ({ s }), (e) => ({ why: e.message })))) : [];
     return list.map((o, i) => [o, more[i]]);
   }, (rows) => {
     const said = JSON.stringify(rows);
     if (said === last) return;
     last = said;
-    fill(body, rows.length ? scroll(h('table', {},
+    const asked = noun.more && rows.length > mostAsked ? h('p', { class: 'dim' }, `Of these ${count(rows.length, noun.one)} the first ${mostAsked} are asked where they stand.`) : null;
+    fill(body, asked, rows.length ? scroll(h('table', {},
       h('thead', {}, h('tr', {}, ['Name', ...Object.keys(noun.columns), 'Description'].map((c) => h('th', { scope: 'col' }, c)))),
-      h('tbody', {}, rows.map(([o, s]) => h('tr', {},
+      h('tbody', {}, rows.map(([o, more]) => h('tr', {},
         h('td', {}, h('a', { class: 'strong', href: `#/${name}/${encodeURIComponent(o.metadata.name)}` }, o.metadata.name)),
-        Object.values(noun.columns).map((f) => h('td', {}, f(o, s))), h('td', { class: 'dim' }, o.metadata.description ?? '')))))) : h('p', { class: 'empty' }, 'There are none, or none that you may see.'));
+        cells(noun, o, more), h('td', { class: 'dim' }, o.metadata.description ?? '')))))) : h('p', { class: 'empty' }, 'There are none, or none that you may see.'));
   }, (p) => fill(body, h('p', { class: 'wrong' }, p.message)));
   return null;
+}
+
+/** cells are those of a row; more is what was asked about it beside the list: nothing beyond as many as are asked for. */
+function cells(noun, o, more) {
+  const columns = Object.values(noun.columns);
+  if (!noun.more || more?.s) return columns.map((f) => h('td', {}, f(o, more?.s)));
+  return h('td', { class: 'dim', colSpan: columns.length }, more ? `Not known: ${more.why}` : 'Not asked: open it to see');
 }
 
 function showOne(main, one, life, name, noun) {
@@ -83,16 +91,20 @@ function showOne(main, one, life, name, noun) {
     const said = JSON.stringify(answer);
     if (said === last) return;
     last = said;
+    const open = new Set([...body.querySelectorAll('details[open]')].map((d) => d.dataset.key));
     if (answer.explanation) showExplanation(why, answer.explanation);
     if (noun.tries && !below.firstChild) fill(below, trying(life, yaml({ spec: answer.document.spec })));
     fill(body,
       answer.stands ? standing(answer.stands) : null,
       answer.matches ? [h('h2', {}, 'Matches'), matchesTable(answer.matches)] : null,
-      (noun.below ?? []).map(([, title], i) => (answer.parts[i]?.length ? [h('h2', {}, title), answer.parts[i].map((o) => h('details', {}, h('summary', { class: 'strong' }, o.metadata.name), h('pre', { tabIndex: 0, 'aria-label': o.metadata.name }, yaml(o))))] : null)),
+      (noun.below ?? []).map(([path, title], i) => (answer.parts[i]?.length ? [h('h2', {}, title), answer.parts[i].map((o) => part(pathOf(path, o.metadata.name), o, open))] : null)),
       h('h2', {}, 'As it is described'), h('pre', { tabIndex: 0, 'aria-label': one }, yaml(answer.document)));
   }, (p) => fill(body, h('p', { class: 'wrong' }, p.status === 404 ? 'There is no such thing, or you may not see it.' : p.message)));
   return null;
 }
+
+/** part is something below what is shown, to be opened. */
+const part = (key, o, open) => h('details', { dataset: { key }, open: open.has(key) }, h('summary', { class: 'strong' }, o.metadata.name), h('pre', { tabIndex: 0, 'aria-label': o.metadata.name }, yaml(o)));
 
 /** trying is a box to try a collector in, on a group that is chosen; begin is the text that there is first. */
 function trying(life, begin) {
@@ -121,6 +133,7 @@ function trying(life, begin) {
 
 const mostGroups = 2000; // to choose one from
 const mostMatches = 200;
+const mostAsked = 50; // of a list, each with a request of its own
 const shownAs = { Applied: 'applied', Pending: 'working', Retrying: 'retrying', Failed: 'failed', Deleted: 'gone' };
 
 /** standing is where a tenant stands. */
