@@ -25,7 +25,8 @@ const applyQuery = "fieldManager=" + FieldManager + "&force=true&fieldValidation
 
 // Apply applies the selected resources of the job that are to be applied by their marks, by server-side apply,
 // one request a resource. They become MarkSent before the request, then MarkApplied or, with the cluster's
-// message, what domain.Mark's Refuse makes of the mark before.
+// message, what domain.Mark's Refuse makes of the mark before. One whose object is being deleted stays MarkSent and is to
+// be tried again: it would go with that object.
 func (c *Cluster) Apply(ctx context.Context, j Job) Outcome {
 	r := c.begin(j)
 	return r.work(ctx, r.stages(domain.Mark.ToApply), func(ctx context.Context, stage []int) error {

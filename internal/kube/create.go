@@ -106,6 +106,9 @@ func (w *write) replace(ctx context.Context, digest string, dropped []string) er
 	if err != nil {
 		return err
 	}
+	if err := w.lasts(ctx, data); err != nil { // whoever has it: it goes
+		return err
+	}
 	live, err := decodeObject(data)
 	if err != nil {
 		return notAnAPIServer(err)
@@ -129,17 +132,21 @@ func (w *write) replace(ctx context.Context, digest string, dropped []string) er
 	return err
 }
 
-// put sends an object, and says which of its fields the cluster drops, be it that it is there already.
+// put sends an object, and says which of its fields the cluster drops, be it that it is there already. An error is also
+// that the object is being deleted, see lasts.
 func (w *write) put(ctx context.Context, method, path string, object map[string]any) (dropped []string, err error) {
 	body, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
 	}
 	var warnings []string
-	_, err = w.send(ctx, request{
+	made, err := w.send(ctx, request{
 		method: method, path: path, query: createQuery,
-		contentType: contentJSON, accept: metadataOnly, body: body, discard: true, warnings: &warnings,
+		contentType: contentJSON, accept: metadataOnly, body: body, warnings: &warnings,
 	}, w.sent)
+	if err == nil {
+		err = w.lasts(ctx, made)
+	}
 	found, _ := utilnet.ParseWarningHeaders(warnings) // what cannot be read says nothing of fields
 	for _, warning := range found {
 		dropped = append(dropped, fields.Named(warning.Text)...)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -261,16 +262,24 @@ func TestOneResourceDoesNotHoldUpItsStage(t *testing.T) {
 	require.Equal(t, append(want, domain.MarkPending), watcher.Marks, "the next stage is not begun")
 }
 
-func TestAnswerIsKnownBeforeItsBody(t *testing.T) {
+func TestAnAnswerThatIsCutOffIsAskedForAgain(t *testing.T) {
 	t.Parallel()
+	var cut atomic.Bool
 	s := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusCreated)
-		_ = http.NewResponseController(w).Flush()
-		abort(nil, nil)
+		if cut.CompareAndSwap(false, true) { // it may have said that the object is being deleted
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			abort(nil, nil)
+		}
+		found(w)
 	})
+	c := s.open(t, kube.Config{})
 	j, watcher := job(configMaps(1, 0), domain.MarkPending)
-	require.NoError(t, s.open(t, kube.Config{}).Apply(t.Context(), j).Retry)
+	require.True(t, fail.Is(c.Apply(t.Context(), j).Retry, fail.Unavailable))
+	require.Equal(t, domain.Marks{domain.MarkSent}, watcher.Marks)
+	j.Marks = watcher.Marks
+	require.NoError(t, c.Apply(t.Context(), j).Retry)
 	require.Equal(t, domain.Marks{domain.MarkApplied}, watcher.Marks)
 }
 

@@ -10,9 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/internal/plan"
@@ -173,6 +175,32 @@ func TestUserWhoMayNotPatchUpdatesWhatIsOurs(t *testing.T) {
 	_, err = l.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(l.namespace).
 		Update(t.Context(), is, metav1.UpdateOptions{})
 	require.NoError(t, err)
+}
+
+func TestUserWhoMayNotPatchMakesAnewWhatIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	l := newLand(t, append(emcoVerbs, "update")...)
+	resources := []plan.Resource{l.configMap("a", "key: value")}
+	l.mustApply(resources)
+	at := l.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(l.namespace)
+	is := l.find("a")
+	is.SetFinalizers([]string{"example.com/held"})
+	is, err := at.Update(t.Context(), is, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, at.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+
+	for _, resource := range []plan.Resource{resources[0], l.configMap("a", "key: new")} { // what was written, and what was not
+		j, watcher := job([]plan.Resource{resource}, domain.MarkPending)
+		j.Namespace = l.namespace
+		retry := l.user.Apply(t.Context(), j).Retry
+		require.True(t, fail.Is(retry, fail.Unavailable), "%v", retry)
+		require.Contains(t, fail.TextOf(retry), "waits for finalizer example.com/held")
+		require.False(t, watcher.Marks[0].Settled(), "%c", watcher.Marks[0])
+	}
+	_, err = at.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	l.mustApply(resources)
+	require.NotEqual(t, is.GetUID(), l.find("a").GetUID())
 }
 
 func TestUserWhoMayNotPatchLeavesWhatIsOthers(t *testing.T) {

@@ -2,11 +2,13 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/fields"
 )
 
@@ -91,17 +93,37 @@ func (w *write) apply(ctx context.Context) error {
 }
 
 // patch says which fields the cluster has dropped without a word: of custom kinds it does so where their schema has an
-// object without any properties.
+// object without any properties. An error is also that the object is being deleted, see lasts.
 func (w *write) patch(ctx context.Context, body []byte) (pruned []string, err error) {
-	q := request{method: http.MethodPatch, path: w.path, query: applyQuery, contentType: contentApply, body: body}
-	if q.accept, q.discard = metadataOnly, true; w.custom {
-		q.accept, q.discard = contentJSON, false
+	q := request{method: http.MethodPatch, path: w.path, query: applyQuery, contentType: contentApply, accept: metadataOnly, body: body}
+	if w.custom {
+		q.accept = contentJSON
 	}
 	made, err := w.send(ctx, q, w.sent)
+	if err == nil {
+		err = w.lasts(ctx, made)
+	}
 	if err != nil || !w.custom {
 		return nil, err
 	}
 	return fields.Missing(body, made), nil
+}
+
+// lasts is an error where the object that the cluster has answered with is being deleted. A cluster takes what is applied
+// to such an object and answers as ever, and the object goes all the same once its finalizers are gone: it is to be tried
+// again until then, and made anew.
+func (w *write) lasts(ctx context.Context, made []byte) error {
+	o := object{path: w.path}
+	if err := json.Unmarshal(made, &o.PartialObjectMetadata); err != nil {
+		return notAnAPIServer(err)
+	}
+	if o.DeletionTimestamp == nil {
+		return nil
+	}
+	if err := w.hear(ctx, w.index, &o); err != nil {
+		return err
+	}
+	return fail.New(fail.Unavailable, "it is made anew when the one of its name is gone: %s", o.waitsFor())
 }
 
 // unknown asks the cluster for all the fields that the kind does not know: server-side apply names one of each object.

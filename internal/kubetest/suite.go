@@ -52,6 +52,7 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"looks for what is to be kept":                            looksForKept,
 		"deletes by another version when the one wanted is gone":  deletesOtherVersion,
 		"says which finalizers a deletion waits for":              saysFinalizers,
+		"makes anew what is being deleted once it is gone":        makesAnew,
 		"looks at few of many that wait":                          looksAtFew,
 		"sweeps away what nothing should have left":               sweeps,
 		"leaves what a sweep must not touch":                      sweepsWithCare,
@@ -563,6 +564,33 @@ func saysFinalizers(w *world) {
 	require.Empty(w, watcher.Notes)
 }
 
+func makesAnew(w *world) {
+	resources := []plan.Resource{w.configMap(0, "held"), w.configMap(0, "free"), w.configMap(1, "after")}
+	w.mustApply(resources)
+	w.hold("held")
+	before := w.find("held").GetUID()
+	w.cluster = Open(w, kube.Config{StageWait: 50 * time.Millisecond}, w.kubeconfig)
+	_, watcher := w.delete(resources)
+	require.Equal(w, domain.Marks{domain.MarkEnding, domain.MarkDeleted, domain.MarkDeleted}, watcher.Marks)
+
+	marks := domain.NewMarks(len(resources), domain.MarkPending)
+	for range 2 {
+		j, watcher := w.job(resources, marks)
+		outcome := w.cluster.Apply(w.Context(), j)
+		require.True(w, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
+		require.Contains(w, fail.TextOf(outcome.Retry), "ConfigMap held: ")
+		require.Contains(w, fail.TextOf(outcome.Retry), "waits for finalizer example.com/held")
+		require.Equal(w, domain.Marks{domain.MarkSent, domain.MarkApplied, domain.MarkPending}, watcher.Marks)
+		marks = watcher.Marks
+	}
+	w.merge("held", letGo)
+	require.Nil(w, w.find("held"), "with it went what was applied to it")
+	j, watcher := w.job(resources, marks)
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.Equal(w, domain.NewMarks(len(resources), domain.MarkApplied), watcher.Marks)
+	require.NotEqual(w, before, w.find("held").GetUID())
+}
+
 func saysWhatNamespaceHas(w *world) {
 	other := Name("suite")
 	resources := Resources(w, true, `
@@ -598,6 +626,10 @@ metadata: {name: `+other+`}
 		return strings.Contains(outcome.Waits, "waits until Namespace "+other+" is gone: being deleted since ") &&
 			strings.Contains(outcome.Waits, "configmaps. has 1 resource instances") && strings.Contains(outcome.Waits, "example.com/held in 1 resource")
 	}, Deadline, Tick)
+	again, _ := w.job(resources, domain.Marks{domain.MarkPending})
+	retry := w.cluster.Apply(w.Context(), again).Retry
+	require.True(w, fail.Is(retry, fail.Unavailable), "%v", retry)
+	require.Contains(w, fail.TextOf(retry), "configmaps. has 1 resource instances", "it is not there to be settled in")
 	let()
 	require.Eventually(w, func() bool { return attempt().Retry == nil }, Deadline, Tick)
 	require.Equal(w, domain.Marks{domain.MarkDeleted}, marks)
