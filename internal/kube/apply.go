@@ -75,10 +75,11 @@ func (r *run) applyServed(ctx context.Context, i int) error {
 // applyOnce sends resource i. A *meta.NoKindMatchError says that the cluster does not have its kind.
 func (r *run) applyOnce(ctx context.Context, i int) error {
 	gvk := gvkOf(r.Resources[i].ResourceID)
-	m, err := r.kinds.locate(ctx, gvk)
-	if err != nil {
-		return err
-	}
+	return r.kinds.at(ctx, gvk, func(m mapped) error { return r.applyAt(ctx, i, gvk, m) })
+}
+
+// applyAt sends resource i to where its kind is served.
+func (r *run) applyAt(ctx context.Context, i int, gvk schema.GroupVersionKind, m mapped) error {
 	path, namespace, err := r.place(gvk.GroupVersion(), m, i)
 	if err != nil {
 		return err
@@ -96,8 +97,6 @@ func (r *run) applyOnce(ctx context.Context, i int) error {
 	switch err := w.do(ctx); {
 	case gvk.GroupKind() == secretKind && answerOf(err) != nil && isSchemaError(answerOf(err)):
 		return fail.New(fail.Invalid, "%s", clip(gotten.ReplaceAllString(answerOf(err).ErrStatus.Message, "")))
-	case isUnserved(err):
-		return r.kinds.missing(ctx, gvk)
 	case isPinned(err, manifest):
 		return fail.Wrap(err, fail.Conflict, "%s", clip(answerOf(err).ErrStatus.Message))
 	default:

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -210,30 +211,27 @@ func foreign(owner string) string {
 }
 
 // find gets the metadata of resource i, in whatever version the cluster serves it.
-func (r *run) find(ctx context.Context, i int) (*object, error) {
-	gvk := gvkOf(r.Resources[i].ResourceID)
-	gv := gvk.GroupVersion()
-	m, err := r.kinds.locate(ctx, gvk)
-	for {
-		if err == nil {
-			var path string
-			if path, _, err = r.place(gv, m, i); err != nil {
-				return nil, fmt.Errorf("%w: %w", errNowhere, err)
+func (r *run) find(ctx context.Context, i int) (o *object, err error) {
+	look := func(gvk schema.GroupVersionKind) error {
+		return r.kinds.at(ctx, gvk, func(m mapped) error {
+			path, _, err := r.place(gvk.GroupVersion(), m, i)
+			if err != nil {
+				return fmt.Errorf("%w: %w", errNowhere, err)
 			}
-			var o *object
-			if o, err = r.metadata(ctx, path); err == nil || !isUnserved(err) {
-				return o, err
-			}
-			err = r.kinds.missing(ctx, gvk)
-		}
-		if !meta.IsNoMatchError(err) || gv != gvk.GroupVersion() {
-			return nil, err
-		}
-		gv, m, err = r.kinds.elsewhere(ctx, gvk)
-		if err != nil {
-			return nil, err
-		}
+			o, err = r.metadata(ctx, path)
+			return err
+		})
 	}
+	gvk := gvkOf(r.Resources[i].ResourceID)
+	if err = look(gvk); !meta.IsNoMatchError(err) {
+		return o, err
+	}
+	gv, _, err := r.kinds.elsewhere(ctx, gvk)
+	if err != nil {
+		return nil, err
+	}
+	err = look(gv.WithKind(gvk.Kind))
+	return o, err
 }
 
 func (r *run) metadata(ctx context.Context, path string) (*object, error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/panics"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -62,16 +63,52 @@ func (k *kinds) locate(ctx context.Context, gvk schema.GroupVersionKind) (mapped
 	return mapped{}, noMatch(gvk)
 }
 
-// missing is called when the cluster answered that it serves nothing where the kind was located. It makes
-// sure that it was the API server who said so, and returns the *meta.NoKindMatchError then.
-func (k *kinds) missing(ctx context.Context, gvk schema.GroupVersionKind) error {
-	k.mu.Lock()
-	delete(k.served, gvk.GroupVersion())
-	k.mu.Unlock()
-	if _, err := k.versions(ctx, gvk.Group); err != nil {
+// remappings is how often a kind may be served elsewhere by the time that it is asked for there.
+const remappings = 3
+
+// at does something with the kind where it is served. A cached mapping may have outlived its kind: a CRD is deleted and made
+// anew, with another plural or scope. So where the cluster says that it serves nothing there, it is asked again, and it is done
+// where the kind is now. Errors are do's, and locate's.
+func (k *kinds) at(ctx context.Context, gvk schema.GroupVersionKind, do func(mapped) error) error {
+	m, err := k.locate(ctx, gvk)
+	for range remappings {
+		if err != nil {
+			return err
+		}
+		said := do(m)
+		if !isUnserved(said) {
+			return said
+		}
+		m, err = k.missing(ctx, gvk, m, said)
+	}
+	if err != nil {
 		return err
 	}
-	return noMatch(gvk)
+	return fail.New(fail.Unavailable, "the kind is served elsewhere again and again")
+}
+
+// missing is called when the cluster has said that it serves nothing where the kind was located. It asks the API server where
+// the kind is, and gives that when it is elsewhere. A *meta.NoKindMatchError says that it is nowhere. Where it is still there by
+// the API server's word, an answer that is no Status, such as a proxy's page, is not believed: it is asked again for a moment, as
+// it hears of a CRD that is deleted a little later, and then the error is one to be tried again.
+func (k *kinds) missing(ctx context.Context, gvk schema.GroupVersionKind, was mapped, said error) (mapped, error) {
+	for range remappings {
+		if err := k.fetch(ctx, gvk.GroupVersion()); err != nil {
+			return mapped{}, err
+		}
+		known, _ := k.known(gvk.GroupVersion())
+		m, ok := known[gvk.Kind]
+		switch {
+		case ok && m != was:
+			return m, nil
+		case !ok || !isForeign(said):
+			return mapped{}, noMatch(gvk)
+		}
+		if err := pause.For(ctx, policy.DiscoverAgain); err != nil {
+			return mapped{}, err
+		}
+	}
+	return mapped{}, fail.Wrap(said, fail.Unavailable, "the cluster says that it serves the kind, and not where")
 }
 
 // elsewhere finds another version in which the cluster serves the kind: the one wanted may be gone since a

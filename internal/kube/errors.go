@@ -157,6 +157,13 @@ func isUnserved(err error) bool {
 		(a.ErrStatus.Details == nil || a.ErrStatus.Details.Name == "")
 }
 
+// isForeign says whether the answer is no Status of an API server: a proxy's page, or what API servers themselves say of a path at
+// which they serve nothing.
+func isForeign(err error) bool {
+	a := answerOf(err)
+	return a != nil && apierrors.HasStatusCause(a, metav1.CauseTypeUnexpectedServerResponse)
+}
+
 // missingNamespace finds the namespace whose absence is the reason of the answer, "" when it is another.
 func missingNamespace(err error) string {
 	if !isAbsent(err) {

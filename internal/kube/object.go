@@ -23,20 +23,17 @@ func (c *Cluster) Serves(ctx context.Context, id plan.ResourceID) (bool, error) 
 // Object gets one object; nil when it, or its kind, is not in the cluster.
 func (c *Cluster) Object(ctx context.Context, id plan.ResourceID) (json.RawMessage, error) {
 	gvk := gvkOf(id)
-	m, err := c.kinds.locate(ctx, gvk)
-	if meta.IsNoMatchError(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, kindOf(err)
-	}
 	r := c.begin(Job{Resources: []plan.Resource{{ResourceID: id}}})
-	path, _, err := r.place(gvk.GroupVersion(), m, 0)
-	if err != nil {
-		return nil, err
-	}
-	body, err := r.send(ctx, request{method: http.MethodGet, path: path, accept: contentJSON}, nil)
-	if isAbsent(err) || isUnserved(err) {
+	var body []byte
+	err := c.kinds.at(ctx, gvk, func(m mapped) error {
+		path, _, err := r.place(gvk.GroupVersion(), m, 0)
+		if err != nil {
+			return err
+		}
+		body, err = r.send(ctx, request{method: http.MethodGet, path: path, accept: contentJSON}, nil)
+		return err
+	})
+	if isAbsent(err) || meta.IsNoMatchError(err) {
 		return nil, nil
 	}
 	return body, kindOf(err)

@@ -72,29 +72,27 @@ func oursIn(data []byte) (names []string) {
 // alone; ErrNoNamespace when its namespace is not there. Other errors are as Find has them.
 func (c *Cluster) Create(ctx context.Context, id plan.ResourceID, manifest []byte) (uid string, err error) {
 	gvk := gvkOf(id)
-	m, err := c.kinds.locate(ctx, gvk)
-	if err != nil {
-		return "", kindOf(err)
-	}
-	if !m.namespaced && id.Namespace != "" {
-		return "", fail.New(fail.Invalid, "objects of the kind %s have no namespace", gvk.Kind)
-	}
 	r := c.begin(Job{Resources: []plan.Resource{{ResourceID: id}}})
-	_, namespace, err := r.place(gvk.GroupVersion(), m, 0)
-	if err != nil {
-		return "", err
-	}
-	body, err := r.send(ctx, request{
-		method: http.MethodPost, path: m.collection(gvk.GroupVersion(), namespace), query: createQuery,
-		contentType: contentJSON, accept: metadataOnly, body: manifest,
-	}, nil)
+	var body []byte
+	var namespace string
+	err = c.kinds.at(ctx, gvk, func(m mapped) error {
+		if !m.namespaced && id.Namespace != "" {
+			return fail.New(fail.Invalid, "objects of the kind %s have no namespace", gvk.Kind)
+		}
+		if _, namespace, err = r.place(gvk.GroupVersion(), m, 0); err != nil {
+			return err
+		}
+		body, err = r.send(ctx, request{
+			method: http.MethodPost, path: m.collection(gvk.GroupVersion(), namespace), query: createQuery,
+			contentType: contentJSON, accept: metadataOnly, body: manifest,
+		}, nil)
+		return err
+	})
 	switch {
 	case err == nil:
 		return uidOf(body)
 	case namespace != "" && missingNamespace(err) == namespace:
 		return "", ErrNoNamespace
-	case isUnserved(err):
-		return "", kindOf(r.kinds.missing(ctx, gvk))
 	default:
 		return "", kindOf(err)
 	}
@@ -159,23 +157,22 @@ func (c *Cluster) remove(ctx context.Context, id plan.ResourceID, label, value s
 // is another one by now. Other errors are as Find has them.
 func (c *Cluster) Annotate(ctx context.Context, id plan.ResourceID, uid string, annotations map[string]*string) error {
 	gvk := gvkOf(id)
-	m, err := c.kinds.locate(ctx, gvk)
-	if err != nil {
-		return kindOf(err)
-	}
 	r := c.begin(Job{Resources: []plan.Resource{{ResourceID: id}}})
-	path, _, err := r.place(gvk.GroupVersion(), m, 0)
-	if err != nil {
-		return err
-	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid, "annotations": annotations}})
 	if err != nil {
 		return err
 	}
-	_, err = r.send(ctx, request{
-		method: http.MethodPatch, path: path, query: "fieldManager=" + FieldManager,
-		contentType: contentMerge, accept: metadataOnly, body: body, discard: true,
-	}, nil)
+	err = c.kinds.at(ctx, gvk, func(m mapped) error {
+		path, _, err := r.place(gvk.GroupVersion(), m, 0)
+		if err != nil {
+			return err
+		}
+		_, err = r.send(ctx, request{
+			method: http.MethodPatch, path: path, query: "fieldManager=" + FieldManager,
+			contentType: contentMerge, accept: metadataOnly, body: body, discard: true,
+		}, nil)
+		return err
+	})
 	if isOther(err) {
 		return fail.Wrap(err, fail.Unavailable, "it is another object by now")
 	}

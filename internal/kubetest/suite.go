@@ -40,6 +40,7 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"begins where the last attempt ended":                     resumes,
 		"keeps in mind what may be there although it was refused": remembersSent,
 		"applies custom resources with their CRD":                 appliesCustom,
+		"finds a kind whose CRD was made anew":                    findsMovedKind,
 		"applies into a namespace of the same job":                appliesIntoNamespace,
 		"waits only for what comes with the job":                  waitsForWhatComes,
 		"works on what is selected":                               worksOnSelected,
@@ -333,6 +334,39 @@ func appliesCustom(w *world) {
 	outcome, watcher = w.delete(resources[1:2])
 	require.NoError(w, outcome.Retry)
 	require.Equal(w, domain.Marks{domain.MarkDeleted}, watcher.Marks)
+}
+
+func findsMovedKind(w *world) {
+	crd, object, group := w.customManifests()
+	resources := Resources(w, true, crd+"---"+object)
+	w.mustApply(resources)
+	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	anew := func(crd string) { // by somebody else, of whom the client knows nothing
+		other := Open(w, kube.Config{}, w.kubeconfig)
+		j, _ := w.job(resources[:1], domain.Marks{domain.MarkDoomed})
+		require.NoError(w, other.Delete(w.Context(), j).Retry)
+		require.Eventually(w, func() bool {
+			return w.findIn(definitions, "", resources[0].Name) == nil
+		}, Deadline, Tick)
+		j, watcher := w.job(Resources(w, true, crd+"---"+object), domain.NewMarks(2, domain.MarkPending))
+		require.NoError(w, other.Apply(w.Context(), j).Retry)
+		require.Equal(w, domain.NewMarks(2, domain.MarkApplied), watcher.Marks, "%v", watcher.Notes)
+	}
+	anew(strings.Replace(crd, "Namespaced", "Cluster", 1))
+	j, watcher := w.job(resources[1:], domain.Marks{domain.MarkPending})
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.Equal(w, domain.Marks{domain.MarkApplied}, watcher.Marks, "%v", watcher.Notes)
+	require.NotNil(w, w.findIn(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "widgets"}, "", "a"))
+
+	anew(crd)
+	id := resources[1].ResourceID
+	id.Namespace = w.namespace
+	found, err := w.cluster.Object(w.Context(), id)
+	require.NoError(w, err)
+	require.NotNil(w, found)
+	outcome, watcher := w.delete(resources)
+	require.NoError(w, outcome.Retry)
+	require.Equal(w, domain.NewMarks(2, domain.MarkDeleted), watcher.Marks)
 }
 
 func appliesIntoNamespace(w *world) {
