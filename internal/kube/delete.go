@@ -288,9 +288,9 @@ func (r *run) awaitEnd(ctx context.Context, l, stuck *ending) error {
 		last := &was
 		look := pause.Backoff{First: policy.FirstGone, Most: policy.LongestGone}
 		for {
-			found, err := r.metadata(ctx, was.path)
+			found, err := r.still(ctx, i, last)
 			switch message, refused := refusal(ctx, err); {
-			case isAbsent(err), isUnserved(err), err == nil && found.UID != was.UID:
+			case isAbsent(err), meta.IsNoMatchError(err), err == nil && found.UID != was.UID:
 				r.mark(i, domain.MarkDeleted, "")
 				return nil
 			case refused:
@@ -307,6 +307,16 @@ func (r *run) awaitEnd(ctx context.Context, l, stuck *ending) error {
 			}
 		}
 	})
+}
+
+// still gets an object that was found once more, wherever it is by now: that nothing is served there may be a proxy's word, and
+// the object is still in the cluster. Errors are those of find.
+func (r *run) still(ctx context.Context, i int, was *object) (*object, error) {
+	found, err := r.metadata(ctx, was.path)
+	if isUnserved(err) {
+		return r.find(ctx, i)
+	}
+	return found, err
 }
 
 // outlives says of an object that it is still there.

@@ -93,6 +93,8 @@ func statusKind(err *apierrors.StatusError) fail.Kind {
 		return fail.Unavailable
 	case code == http.StatusForbidden:
 		return fail.Forbidden
+	case code == http.StatusGone && isForeign(err): // a page of something in between
+		return fail.Unavailable
 	case code == http.StatusNotFound, code == http.StatusGone:
 		return fail.NotFound
 	case code == http.StatusConflict:
@@ -145,7 +147,7 @@ func answerOf(err error) *apierrors.StatusError {
 // isAbsent says whether the answer is that there is no such object, of a kind that the cluster has.
 func isAbsent(err error) bool {
 	a := answerOf(err)
-	return a != nil && !isUnserved(err) &&
+	return a != nil && !isUnserved(err) && !isForeign(err) &&
 		(a.ErrStatus.Code == http.StatusNotFound || a.ErrStatus.Code == http.StatusGone)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/kubetest"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // hang waits until the client leaves.
@@ -424,4 +425,47 @@ func (g *gate) most() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.peak
+}
+
+// TestAPageIsNoWordOnAnObject: what a proxy in between says of a path is not the API server's word that the object is gone.
+func TestAPageIsNoWordOnAnObject(t *testing.T) {
+	t.Parallel()
+	id := configMaps(1, 0)[0].ResourceID
+	for _, code := range []int{http.StatusNotFound, http.StatusGone} {
+		var deleted atomic.Bool
+		s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path == "/api":
+				answer(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+			case r.URL.Path == "/api/v1":
+				answer(w, http.StatusOK, metav1.APIResourceList{
+					TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: "v1",
+					APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}},
+				})
+			case r.Method == http.MethodGet && !deleted.Load():
+				found(w)
+			case r.Method == http.MethodDelete:
+				deleted.Store(true)
+				found(w)
+			default:
+				w.Header().Set("Content-Type", "text/html")
+				w.WriteHeader(code)
+			}
+		})
+		c := s.open(t, kube.Config{})
+		j, watcher := job(configMaps(1, 0), domain.MarkDoomed)
+		retry := c.Delete(t.Context(), j).Retry
+		require.True(t, fail.Is(retry, fail.Unavailable), "%v", retry)
+		require.Equal(t, domain.Marks{domain.MarkEnding}, watcher.Marks)
+
+		_, err := c.Object(t.Context(), id)
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+		deleted.Store(false)
+		_, err = c.Remove(t.Context(), id, kubetest.DeploymentID)
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+		_, _, err = c.Sweep(t.Context(), kube.Remnants{
+			Deployments: []string{kubetest.DeploymentID}, Places: []plan.ResourceID{{Version: "v1", Kind: "ConfigMap", Namespace: "ns"}},
+		})
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	}
 }

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/panics"
@@ -142,18 +144,31 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) ([]remnant, error) {
 
 // listed are the remnants in one place.
 func (c *Cluster) listed(ctx context.Context, place plan.ResourceID, selector string) (found []remnant, err error) {
+	look := func(gvk schema.GroupVersionKind) error {
+		return c.kinds.at(ctx, gvk, func(m mapped) error {
+			found, err = c.listedAt(ctx, place, gvk.GroupVersion(), m, selector)
+			return err
+		})
+	}
 	gvk := gvkOf(place)
-	gv := gvk.GroupVersion()
-	m, err := c.kinds.locate(ctx, gvk)
-	if meta.IsNoMatchError(err) {
-		gv, m, err = c.kinds.elsewhere(ctx, gvk)
+	if err = look(gvk); meta.IsNoMatchError(err) {
+		var gv schema.GroupVersion
+		if gv, _, err = c.kinds.elsewhere(ctx, gvk); err == nil {
+			err = look(gv.WithKind(gvk.Kind))
+		}
 	}
 	switch {
-	case meta.IsNoMatchError(err):
+	case errors.Is(err, ErrExpired):
+		return nil, fail.Wrap(err, fail.Unavailable, "%s could not be listed in time", place.Kind)
+	case meta.IsNoMatchError(err), isRefusal(ctx, err):
 		return nil, nil
-	case err != nil:
-		return nil, err
 	}
+	return found, err
+}
+
+// listedAt are the remnants in one place, of a kind that is served there. That nothing is served there is the cluster's answer as
+// it was.
+func (c *Cluster) listedAt(ctx context.Context, place plan.ResourceID, gv schema.GroupVersion, m mapped, selector string) (found []remnant, err error) {
 	namespace := ""
 	if m.namespaced {
 		namespace = place.Namespace
@@ -176,11 +191,9 @@ func (c *Cluster) listed(ctx context.Context, place plan.ResourceID, selector st
 		found = append(found, r)
 		return nil
 	})
-	switch {
-	case errors.Is(err, ErrExpired):
-		return nil, fail.Wrap(err, fail.Unavailable, "%s could not be listed in time", place.Kind)
-	case IsUnserved(err), isRefusal(ctx, err):
-		return nil, nil
+	var status *apierrors.StatusError
+	if errors.As(err, &status) && isUnserved(status) {
+		return nil, status // not as it was judged
 	}
 	return found, err
 }

@@ -137,12 +137,12 @@ func (c *Cluster) remove(ctx context.Context, id plan.ResourceID, label, value s
 			break
 		}
 		uid := found.UID
-		if found, err = r.metadata(ctx, found.path); err == nil && found.UID != uid {
+		if found, err = r.still(ctx, 0, found); err == nil && found.UID != uid {
 			found = nil
 		}
 	}
 	switch {
-	case isAbsent(err), isUnserved(err), meta.IsNoMatchError(err), errors.Is(err, errNowhere):
+	case isAbsent(err), meta.IsNoMatchError(err), errors.Is(err, errNowhere):
 		return "", nil
 	case err != nil:
 		return "", kindOf(err)
