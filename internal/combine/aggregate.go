@@ -164,9 +164,10 @@ func (c counters) aggregate(status map[string]any, targets []Reported) {
 // shortOf adds how many there should be, which differs between clusters: a cluster that has fewer than it should must not look
 // complete because another needs few.
 func (c counters) shortOf(status map[string]any, targets []Reported) {
-	// What a cluster wanted of an earlier generation is not there of this one.
+	// What a cluster wanted of an earlier generation is not there of this one. One that is silent, or whose controller has not
+	// seen the object yet, has not said that it wants none.
 	wants := func(t *Reported) int64 {
-		if t.late() {
+		if _, seen := t.Status["observedGeneration"]; t.late() || t.Status == nil || !seen && t.Generation > 0 {
 			return max(1, t.told(c.desired))
 		}
 		return t.told(c.desired)

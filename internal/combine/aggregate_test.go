@@ -179,7 +179,17 @@ func TestTheWorstDecides(t *testing.T) {
 			}
 			s["conditions"] = conditions
 			target := combine.Reported{Cluster: domain.ClusterName{Name: fmt.Sprint("w", i)}, Status: s, Spec: spec, Generation: 2}
-			isCurrent := judged(t, kind, 2, spec, s)
+			if kind != "Widget" && r.IntN(12) == 0 {
+				switch r.IntN(3) {
+				case 0:
+					s, target.Status, target.Spec, target.Generation = nil, nil, nil, 0
+				case 1: // no controller has seen it yet
+					s, target.Status = map[string]any{}, map[string]any{}
+				case 2: // the status alone is not known
+					s, target.Status, target.Generation = nil, nil, 2
+				}
+			}
+			isCurrent := s != nil && judged(t, kind, 2, spec, s)
 			everywhere = everywhere && isCurrent
 			targets = append(targets, target)
 		}
