@@ -2,13 +2,16 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/panics"
 )
 
@@ -20,20 +23,31 @@ type Served struct {
 
 // Served asks the cluster for the kinds whose objects can be listed and watched, sorted by group and kind. Groups
 // whose servers do not answer are in down: of their kinds nothing is known. Errors are as Apply's Outcome.Retry has
-// them.
+// them; a cluster that serves more than anybody has made is one, as all of it is to be known by heart.
 func (c *Cluster) Served(ctx context.Context) (kinds []Served, down map[string]bool, err error) {
 	groups, err := c.preferred(ctx)
 	if err != nil {
 		return nil, nil, kindOf(err)
 	}
+	if len(groups) > limits.ServedGroups {
+		return nil, nil, fail.New(fail.Unavailable, "the cluster serves more than %d groups", limits.ServedGroups)
+	}
 	lists, errs := make([][]Served, len(groups)), make([]error, len(groups))
-	var wg sync.WaitGroup
+	var all atomic.Int64
+	g, within := panics.WithContext(ctx)
+	g.SetLimit(c.config.Parallel)
 	for i, gv := range groups {
-		wg.Go(func() {
-			lists[i], errs[i] = panics.Value(ctx, func() ([]Served, error) { return c.servedIn(ctx, gv) })
+		g.Go(func() error {
+			lists[i], errs[i] = c.servedIn(within, gv)
+			if all.Add(int64(len(lists[i]))) > limits.ServedKinds {
+				return fail.New(fail.Unavailable, "the cluster serves more than %d kinds", limits.ServedKinds)
+			}
+			return nil // what one group says does not end what others say
 		})
 	}
-	wg.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, nil, kindOf(err)
+	}
 	down = map[string]bool{}
 	for i, gv := range groups {
 		switch {
@@ -74,6 +88,9 @@ func (c *Cluster) servedIn(ctx context.Context, gv schema.GroupVersion) ([]Serve
 	}
 	var kinds []Served
 	for _, r := range list.APIResources {
+		if len(r.Name)+len(r.Kind) > 2*limits.ObjectName {
+			return nil, notAnAPIServer(fmt.Errorf("%s has a kind whose name is too long", groupVersionPath(gv)))
+		}
 		if !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "watch") {
 			kinds = append(kinds, Served{gv.WithKind(r.Kind), groupVersionPath(gv) + escape(r.Name)})
 		}

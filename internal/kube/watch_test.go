@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/kubetest"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 func TestListAndWatch(t *testing.T) {
@@ -120,6 +121,45 @@ func TestServedWhileAnAggregatedAPIIsDown(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, served, 1)
 	require.Equal(t, map[string]bool{"metrics.example.com": true}, down)
+}
+
+// TestServedIsBounded: all kinds of a cluster are known by heart, whoever has made it.
+func TestServedIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, many := range map[string]struct{ groups, kinds int }{
+		"groups":        {limits.ServedGroups, 0},
+		"kinds":         {0, limits.ServedKinds + 1},
+		"kinds of many": {10, limits.ServedKinds/10 + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			groups := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}}
+			for i := range many.groups {
+				groups.Groups = append(groups.Groups, metav1.APIGroup{
+					Name: fmt.Sprintf("g%d.example.com", i), PreferredVersion: metav1.GroupVersionForDiscovery{Version: "v1"},
+				})
+			}
+			kinds := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}}
+			for i := range many.kinds {
+				kinds.APIResources = append(kinds.APIResources, metav1.APIResource{
+					Name: fmt.Sprintf("k%d", i), Kind: fmt.Sprintf("K%d", i), Verbs: metav1.Verbs{"list", "watch"},
+				})
+			}
+			s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/apis" {
+					answer(w, http.StatusOK, groups)
+					return
+				}
+				answer(w, http.StatusOK, kinds)
+			})
+			_, _, err := s.open(t, kube.Config{}).Served(t.Context())
+			require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+			require.Contains(t, fail.TextOf(err), "the cluster serves more than")
+			if many.kinds == 0 {
+				require.Equal(t, int64(1), s.requests.Load(), "none of them is asked about")
+			}
+		})
+	}
 }
 
 func TestWatchErrors(t *testing.T) {

@@ -190,6 +190,15 @@ const (
 	// of one that are known by heart. What is more is an error of that cluster alone.
 	ClusterList    = 64 << 20
 	ClusterObjects = 200_000
+	// ClusterHeld bounds the bytes of those that a worker knows by heart where it watches the resources of a cluster itself: 1.3 KiB
+	// each of ClusterObjects, and every kind has less on average but for Pods.
+	ClusterHeld = 256 << 20
+	// ServedGroups and ServedKinds are those that a cluster may serve: large ones have some hundred, and two thousand.
+	ServedGroups = 2_000
+	ServedKinds  = 5_000
+	// ObjectName bounds the name of an object, a group or a kind, and LabelValue a label's, as API servers do.
+	ObjectName = 253
+	LabelValue = 63
 	// Status bounds the status of one ResourceBundleState where --max-status does not say otherwise; what does not fit goes to
 	// further ones. StatusLeast is the least that it may be set to.
 	Status      = 1 << 20

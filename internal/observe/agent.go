@@ -31,6 +31,7 @@ const (
 var (
 	errReport = fail.New(fail.Unavailable, "what the cluster reports of the app has more than %d bytes", limits.ClusterList)
 	errMany   = fail.New(fail.Unavailable, "the cluster has more than %d objects of deployments", limits.ClusterObjects)
+	errHeld   = fail.New(fail.Unavailable, "the objects of deployments in the cluster have more than %d bytes", limits.ClusterHeld)
 )
 
 // agent hears a cluster by the ResourceBundleStates that an agent writes. It follows their metadata, so that it holds
@@ -238,6 +239,10 @@ func (n *names) put(object json.RawMessage) error {
 	now := seen{m.Metadata.Labels[plan.DeploymentLabel], m.Metadata.ResourceVersion}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if !fits(at.namespace, at.name, now.deployment) || len(now.version) > limits.ObjectName {
+		n.drop(at)
+		return nil
+	}
 	delete(n.stale, at)
 	before, known := n.known[at]
 	if known && before == now {

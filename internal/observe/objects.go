@@ -25,6 +25,7 @@ type objects struct {
 	mu    sync.Mutex
 	of    map[string]map[plan.ResourceID]*domain.ObservedResource
 	where map[plan.ResourceID]string // the deployment that an object is in; the IDs have no version
+	bytes int                        // of them all, see sizeOf
 	kinds map[schema.GroupKind]bool  // those whose objects are, or were, all known
 	// unheard are the kinds that cannot be watched: what is known of their objects may be old.
 	unheard map[schema.GroupKind]domain.UnheardKind
@@ -37,17 +38,29 @@ func newObjects(q *queue) *objects {
 	}
 }
 
-// put notes an object as it is now, unless there are too many.
+// sizeOf is what an object takes that a cluster decides on.
+func sizeOf(o *domain.ObservedResource) int { return len(o.JSON) + len(o.Message) }
+
+// put notes an object as it is now, unless there are too many, or too much of them.
 func (x *objects) put(id string, at plan.ResourceID, o *domain.ObservedResource) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	before, ok := x.where[at]
 	if ok && before != id {
 		x.drop(at)
+		ok = false
 	}
 	if !ok && len(x.where) >= limits.ClusterObjects {
 		return errMany
 	}
+	has := 0
+	if was := x.of[x.where[at]][at]; was != nil {
+		has = sizeOf(was)
+	}
+	if x.bytes-has+sizeOf(o) > limits.ClusterHeld {
+		return errHeld
+	}
+	x.bytes += sizeOf(o) - has
 	if x.of[id] == nil {
 		x.of[id] = map[plan.ResourceID]*domain.ObservedResource{}
 	}
@@ -71,6 +84,7 @@ func (x *objects) drop(at plan.ResourceID) {
 		return
 	}
 	delete(x.where, at)
+	x.bytes -= sizeOf(x.of[id][at])
 	if delete(x.of[id], at); len(x.of[id]) == 0 {
 		delete(x.of, id)
 	}
@@ -189,6 +203,12 @@ func (f *objectFollower) at(namespace, name string) plan.ResourceID {
 	return plan.ResourceID{Group: f.gvk.Group, Kind: f.gvk.Kind, Namespace: namespace, Name: name}
 }
 
+// fits says whether names and a label are as short as API servers have them. What has longer ones was made up, and is left out:
+// an error would leave out all the rest of the cluster.
+func fits(namespace, name, label string) bool {
+	return len(namespace) <= limits.ObjectName && len(name) <= limits.ObjectName && len(label) <= limits.LabelValue
+}
+
 func (f *objectFollower) put(object json.RawMessage) error {
 	content, err := readiness.Decode(object)
 	if err != nil || content == nil {
@@ -197,6 +217,10 @@ func (f *objectFollower) put(object json.RawMessage) error {
 	u := &unstructured.Unstructured{Object: content}
 	id, at := u.GetLabels()[plan.DeploymentLabel], f.at(u.GetNamespace(), u.GetName())
 	if bundle.Derived(f.gvk.GroupKind(), u) {
+		return nil
+	}
+	if !fits(at.Namespace, at.Name, id) {
+		f.objects.remove(at)
 		return nil
 	}
 	state := readiness.Of(f.gvk, content)
