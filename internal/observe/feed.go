@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -47,14 +48,27 @@ func (f *feed) sync(ctx context.Context, c *kube.Cluster) error {
 
 // follow watches until ctx ends or the cluster cannot be asked; the error is never nil.
 func (f *feed) follow(ctx context.Context, c *kube.Cluster) error {
+	again, expired := pause.Backoff{First: policy.FirstSession, Most: policy.LongestSession}, 0
 	for {
 		if err := f.sync(ctx, c); err != nil {
 			return err
 		}
 		began := time.Now()
 		err := c.Watch(ctx, f.Collection, f.version, f.event)
-		if err := f.ended(ctx, time.Since(began), err); err != nil {
+		lasted := time.Since(began)
+		if err := f.ended(ctx, lasted, err); err != nil {
 			return err
+		}
+		if err == nil || lasted >= policy.LeastWatch {
+			again.Reset()
+			expired = 0
+			continue
+		}
+		// It has forgotten the version of a list that it has just made. Once may be chance, and the list is made anew.
+		if expired++; expired > 1 {
+			if err := again.Wait(ctx); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/observe"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // hostile is what a cluster answers that wants to do harm, in place of lists and watches of reports. What it sends has no end unless it
@@ -257,4 +258,53 @@ func ours(t *testing.T, w *world) string {
 		}
 	}
 	return b.String()
+}
+
+// TestAClusterThatForgetsAtOnce: one that has forgotten the version of each of its lists is not asked for lists all the time.
+func TestAClusterThatForgetsAtOnce(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var lists []time.Time
+	h := hostile{reply: func(*http.Request, func(string) bool) {}}
+	kubeconfig := serveHostile(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !strings.HasSuffix(r.URL.Path, bundle.Resource) && !strings.HasSuffix(r.URL.Path, "/leases"):
+			h.serve(w, r)
+		case r.URL.Query().Get("watch") != "":
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusGone)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
+		default:
+			if strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") { // of names, by the feed
+				mu.Lock()
+				lists = append(lists, time.Now())
+				mu.Unlock()
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"kind":"List","metadata":{"resourceVersion":"1"},"items":[]}`)
+		}
+	})
+	clusters, err := kube.NewClusters(kube.Config{}, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+		return kubeconfig, "digest", nil
+	})
+	require.NoError(t, err)
+	defer clusters.Close()
+	watcher, err := observe.New(observe.Config{Cluster: domain.ClusterName{Provider: "p", Name: "c"}, Report: domain.ReportAgent, Clusters: clusters, Sink: &quiet{}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() { _ = watcher.Run(ctx) })
+	const rounds = 4
+	require.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(lists) >= rounds
+	}, deadline, tick)
+	mu.Lock()
+	defer mu.Unlock()
+	for i := 2; i < rounds; i++ { // the second one may be chance
+		require.Greater(t, lists[i].Sub(lists[i-1]), policy.FirstSession/2, "between %d and %d", i, i+1)
+	}
 }
