@@ -79,9 +79,10 @@ func newCluster(kubeconfig []byte, digest domain.Digest, config Config) (*Cluste
 	return c, nil
 }
 
-// fresh says whether the credentials need not be asked for again yet.
+// fresh says whether the credentials need not be asked for again yet. A clock that was set back says nothing of how old they are.
 func (c *Cluster) fresh() bool {
-	return time.Since(time.Unix(0, c.checked.Load())) < c.config.Fresh
+	age := time.Since(time.Unix(0, c.checked.Load()))
+	return age >= 0 && age < c.config.Fresh
 }
 
 // Answers counts what has answered requests in the cluster's place.

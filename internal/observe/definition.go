@@ -14,20 +14,21 @@ const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions
 // errEstablished ends the wait for a definition.
 var errEstablished = errors.New("the definition is there")
 
-// awaitDefinition waits until the cluster has the ResourceBundleState CRD; an error says that it cannot be waited for.
-func (w *Watcher) awaitDefinition(ctx context.Context) error {
+// awaitDefinition waits until the cluster has the ResourceBundleState CRD, and says whether it has come meanwhile. One that was
+// there from the beginning is there without our version, so that nothing will be served in a moment.
+func (w *Watcher) awaitDefinition(ctx context.Context) (came bool) {
 	c, err := w.config.Clusters.Get(ctx, w.config.Cluster)
 	if err != nil {
-		return err
+		return false
 	}
 	f := &feed{
 		Collection: kube.Collection{Path: definitionsPath, Fields: "metadata.name=" + bundle.Resource + "." + bundle.Group, Page: 1},
 		follower:   awaited{},
 	}
-	if err := f.follow(ctx, c); !errors.Is(err, errEstablished) {
-		return err
+	if f.sync(ctx, c) != nil {
+		return false
 	}
-	return nil
+	return errors.Is(f.follow(ctx, c), errEstablished)
 }
 
 // awaited is the follower of one definition.

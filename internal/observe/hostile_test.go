@@ -308,3 +308,48 @@ func TestAClusterThatForgetsAtOnce(t *testing.T) {
 		require.Greater(t, lists[i].Sub(lists[i-1]), policy.FirstSession/2, "between %d and %d", i, i+1)
 	}
 }
+
+// TestADefinitionWithoutOurVersion is there and not served: nothing will come in a moment, and the cluster is asked less and less often.
+func TestADefinitionWithoutOurVersion(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var asked []time.Time
+	h := hostile{}
+	kubeconfig := serveHostile(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/customresourcedefinitions"):
+			_, _ = io.WriteString(w, `{"kind":"List","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"d"},"status":{"conditions":[{"type":"Established","status":"True"}]}}]}`)
+		case strings.HasSuffix(r.URL.Path, "/"+bundle.Resource):
+			mu.Lock()
+			asked = append(asked, time.Now())
+			mu.Unlock()
+			w.WriteHeader(http.StatusNotFound)
+		default:
+			h.serve(w, r)
+		}
+	})
+	clusters, err := kube.NewClusters(kube.Config{}, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+		return kubeconfig, "digest", nil
+	})
+	require.NoError(t, err)
+	defer clusters.Close()
+	watcher, err := observe.New(observe.Config{
+		Cluster: domain.ClusterName{Provider: "p", Name: "c"}, Report: domain.ReportAgent, Clusters: clusters, Sink: &quiet{},
+		RetryFirst: 20 * time.Millisecond, RetryMost: time.Minute,
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() { _ = watcher.Run(ctx) })
+	require.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(asked) >= 7
+	}, deadline, tick)
+	mu.Lock()
+	defer mu.Unlock()
+	require.Greater(t, asked[6].Sub(asked[5]), 300*time.Millisecond, "the sixth wait is 640 ms, but for a quarter")
+}

@@ -36,7 +36,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			continue
 		}
 		w.lost(ctx, err)
-		if errors.Is(err, errNoDefinition) && w.awaitDefinition(ctx) == nil {
+		if errors.Is(err, errNoDefinition) && w.awaitDefinition(ctx) {
 			again.Reset() // it will be served in a moment
 		}
 		if err := again.Wait(ctx); err != nil {
