@@ -193,6 +193,9 @@ const (
 	// ClusterHeld bounds the bytes of those that a worker knows by heart where it watches the resources of a cluster itself: 1.3 KiB
 	// each of ClusterObjects, and every kind has less on average but for Pods.
 	ClusterHeld = 256 << 20
+	// ClusterLeases bounds the namespaces of a cluster whose Leases may be an agent's, as anybody may make one of its name; there is
+	// one agent.
+	ClusterLeases = 100
 	// ServedGroups and ServedKinds are those that a cluster may serve: large ones have some hundred, and two thousand.
 	ServedGroups = 2_000
 	ServedKinds  = 5_000

@@ -83,7 +83,7 @@ func (a *agent) ask(ctx context.Context, c *kube.Cluster) error {
 		return definitionMissing(err)
 	}
 	if filled.Lease != "" {
-		a.lease.expect()
+		a.lease.expect(filled.Lease)
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (a *agent) observe(ctx context.Context, c *kube.Cluster, id string) (*domai
 			return nil, errBeingWritten
 		default:
 			if b.Lease != "" {
-				a.lease.expect()
+				a.lease.expect(b.Lease)
 			}
 			return observation(&b), nil
 		}

@@ -45,7 +45,10 @@ func (a *auto) choose(ctx context.Context, c *kube.Cluster) error {
 	return nil
 }
 
-func (a *auto) withoutAgent() { a.resources = a.hearResources() }
+func (a *auto) withoutAgent() {
+	a.lease.unname()
+	a.resources = a.hearResources()
+}
 
 // covers says whether the agent reports on all that there is, as far as the sink knows.
 func (a *auto) covers(ctx context.Context, c *kube.Cluster) (bool, error) {
@@ -64,7 +67,7 @@ func (a *auto) covers(ctx context.Context, c *kube.Cluster) (bool, error) {
 			return false, notCovered(err)
 		}
 	}
-	return true, nil
+	return a.lease.livesAsNamed(agent.lease, time.Now()), nil // the reports of a dead agent are no sign of one that lives elsewhere
 }
 
 // notCovered is err, unless that is the cluster's word that there is no report.

@@ -3,11 +3,13 @@ package observe
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // lease knows whether an agent is alive. One without a Lease, as EMCO's, cannot be told from a dead one; one that had a
@@ -19,14 +21,22 @@ type lease struct {
 
 	mu       sync.Mutex
 	listing  bool
-	listed   bool                 // it is known whether there is one
-	expected bool                 // there has to be one
-	renewed  map[string]time.Time // by namespace, by the agent's clock
-	heard    time.Time            // by our clock; zero where there was no Lease
+	listed   bool             // it is known whether there is one
+	expected bool             // there has to be one
+	beats    map[string]pulse // of Leases that there are, by namespace
+	gone     pulse            // the last one of those that are not there any more, in the namespace gonesIn
+	gonesIn  string
+	// named are the namespaces that the agent's reports say its Lease is in. A Lease of its name can be made by anybody who may make one
+	// in some namespace: where there are such words no other one counts.
+	named map[string]bool
+	stale map[string]bool // while a list is read: what was not in it so far
 }
 
+// pulse is the last renewal of a Lease: by the agent's clock, and by ours.
+type pulse struct{ renewed, heard time.Time }
+
 func newLease(period time.Duration) *lease {
-	l := &lease{period: period, beat: make(chan struct{}, 1), renewed: map[string]time.Time{}}
+	l := &lease{period: period, beat: make(chan struct{}, 1), beats: map[string]pulse{}, named: map[string]bool{}}
 	l.feed = &feed{
 		Collection: kube.Collection{Path: "/apis/coordination.k8s.io/v1/leases", Fields: "metadata.name=" + bundle.LeaseName, Page: pageOfNames},
 		follower:   l,
@@ -50,35 +60,80 @@ func (l *lease) put(object json.RawMessage) error {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before, known := l.renewed[o.Metadata.Namespace]
-	l.renewed[o.Metadata.Namespace] = o.Spec.RenewTime
+	in := o.Metadata.Namespace
+	delete(l.stale, in)
+	before, known := l.beats[in]
+	if len(in) > limits.ObjectName || !known && len(l.beats) >= limits.ClusterLeases && !l.named[in] {
+		return nil
+	}
 	at := now
 	if !known && l.listing && o.Spec.RenewTime.Before(now) {
 		at = o.Spec.RenewTime
 	}
-	if known && before.Equal(o.Spec.RenewTime) || !at.After(l.heard) {
-		return nil
+	if known && before.renewed.Equal(o.Spec.RenewTime) || !at.After(before.heard) {
+		at = before.heard
 	}
-	l.heard = at
-	l.stir()
+	was := l.heard()
+	if l.beats[in] = (pulse{o.Spec.RenewTime, at}); l.heard().After(was) {
+		l.stir()
+	}
 	return nil
+}
+
+// counts says whether a Lease in the namespace may be the agent's; the lock is held.
+func (l *lease) counts(namespace string) bool { return len(l.named) == 0 || l.named[namespace] }
+
+// heard is when the agent was heard by our clock, zero where there was no Lease of its; the lock is held.
+func (l *lease) heard() (last time.Time) {
+	if l.counts(l.gonesIn) {
+		last = l.gone.heard
+	}
+	for in, p := range l.beats {
+		if l.counts(in) && p.heard.After(last) {
+			last = p.heard
+		}
+	}
+	return last
 }
 
 // missing says that there is no Lease, which is no news where there need not be one.
 func (l *lease) missing() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.listed && l.heard.IsZero() && !l.expected
+	return l.listed && l.heard().IsZero() && !l.expected
 }
 
-// expect says that an agent which wrote something has a Lease.
-func (l *lease) expect() {
+// expect says that an agent which wrote something has a Lease in the namespace.
+func (l *lease) expect(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.expected {
-		l.expected = true
-		l.stir()
+	if l.expected && l.named[namespace] || len(namespace) > limits.ObjectName || len(l.named) >= limits.ClusterLeases {
+		return
 	}
+	l.expected, l.named[namespace] = true, true
+	l.stir()
+}
+
+// unname forgets where the agent's Lease was: nobody hears the agent, and the next one may be elsewhere.
+func (l *lease) unname() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.named)
+}
+
+// livesAsNamed says whether an agent was heard lately by a Lease that another one's reports have named, or they name none.
+func (l *lease) livesAsNamed(by *lease, now time.Time) bool {
+	by.mu.Lock()
+	named := maps.Clone(by.named)
+	by.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for in := range named {
+		if p, ok := l.beats[in]; ok && now.Sub(p.heard) < l.period {
+			return true
+		}
+	}
+	return len(named) == 0
 }
 
 // stir has silent looked at again.
@@ -89,23 +144,54 @@ func (l *lease) stir() {
 	}
 }
 
-// remove leaves things as they are: the agent is silent from now on.
-func (l *lease) remove(json.RawMessage) error { return nil }
-
-func (l *lease) begin() { l.setListing(true) }
-func (l *lease) end()   { l.setListing(false) }
-
-func (l *lease) setListing(listing bool) {
+// remove forgets a Lease, and not when the agent was heard by it: it is silent from now on.
+func (l *lease) remove(object json.RawMessage) error {
+	m, err := metaOf(object)
+	if err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.listing, l.listed = listing, l.listed || !listing
+	l.drop(m.Metadata.Namespace)
+	return nil
+}
+
+// drop is remove; the lock is held.
+func (l *lease) drop(namespace string) {
+	p, known := l.beats[namespace]
+	if !known {
+		return
+	}
+	delete(l.beats, namespace)
+	if l.counts(namespace) && (!l.counts(l.gonesIn) || p.heard.After(l.gone.heard)) {
+		l.gone, l.gonesIn = p, namespace
+	}
+}
+
+func (l *lease) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listing, l.stale = true, map[string]bool{}
+	for in := range l.beats {
+		l.stale[in] = true
+	}
+}
+
+func (l *lease) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for in := range l.stale {
+		l.drop(in)
+	}
+	l.listing, l.listed, l.stale = false, true, nil
 }
 
 // lives says whether an agent was heard lately.
 func (l *lease) lives(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.heard.IsZero() && now.Sub(l.heard) < l.period
+	heard := l.heard()
+	return !heard.IsZero() && now.Sub(heard) < l.period
 }
 
 // follow hears the agent until ctx ends or the cluster cannot be asked. One that does not allow it is not asked again:
@@ -123,16 +209,18 @@ func (l *lease) follow(ctx context.Context, c *kube.Cluster) error {
 func (l *lease) left(now time.Time) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := l.heard.Add(l.period).Sub(now)
-	return d, !l.heard.IsZero() && d > 0
+	heard := l.heard()
+	d := heard.Add(l.period).Sub(now)
+	return d, !heard.IsZero() && d > 0
 }
 
 // silent is why an agent cannot vouch for its reports, and since when, zero where nobody knows; "" when it can.
 func (l *lease) silent(now time.Time) (reason string, since time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.heard.IsZero() && (!l.expected || !l.listed) || now.Sub(l.heard) < l.period {
+	heard := l.heard()
+	if heard.IsZero() && (!l.expected || !l.listed) || now.Sub(heard) < l.period {
 		return "", time.Time{}
 	}
-	return bundle.Silent, l.heard
+	return bundle.Silent, heard
 }
