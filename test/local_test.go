@@ -169,7 +169,7 @@ func TestReadinessSaysWhatIsMissing(t *testing.T) {
 	}
 	require.Equal(t, 200, ask("/readyz"))
 	s.Database.Kill()
-	require.Equal(t, 503, ask("/readyz"))
+	harness.Until(ctx, t, "it is not ready, which is asked once a second at most", func() bool { return ask("/readyz") == 503 })
 	require.Equal(t, 200, ask("/healthz"))
 	_, err := s.Client.API().List(ctx, domain.Projects, "")
 	require.Contains(t, []int{503, 504}, code(t, err))

@@ -195,7 +195,7 @@ func TestNetworks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[domain.ResourceState]int{"Deleted": 3}, earlier.Deployed)
 	_, err = n.status(ctx, url.Values{"instance": {"1234567890123456789"}})
-	require.Equal(t, 404, code(t, err))
+	require.Equal(t, 400, code(t, err))
 	_, err = n.status(ctx, url.Values{"app": {"web"}})
 	require.Equal(t, 400, code(t, err))
 	_, err = n.api.Operate(ctx, domain.ClusterName{Provider: "none", Name: "none"}.Key(), domain.OpInstantiate)

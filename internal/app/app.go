@@ -21,6 +21,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/oidc"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/readiness"
@@ -107,6 +108,7 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 	if p.metrics, err = telemetry.Metrics(processOf(p)); err != nil {
 		return nil, err
 	}
+	measure.Panics.Begin()
 	if p.tracing, err = telemetry.Start(ctx, c.OTLPEndpoint, processOf(p)); err != nil {
 		return nil, err
 	}

@@ -49,20 +49,23 @@ func (s *session) settingsPath() (string, error) {
 		return "", err
 	}
 	for range mostLinks { // the last of which may lead to what is not there yet
-		to, err := os.Readlink(path)
-		if err != nil {
+		to, is := linked(path)
+		if !is {
 			break
-		}
-		if !filepath.IsAbs(to) {
-			folder, err := filepath.EvalSymlinks(filepath.Dir(path))
-			if err != nil {
-				break
-			}
-			to = filepath.Join(folder, to)
 		}
 		path = to
 	}
 	return path, nil
+}
+
+// linked is where a link leads to; false when path is none.
+func linked(path string) (to string, is bool) {
+	to, err := os.Readlink(path)
+	if err != nil || filepath.IsAbs(to) {
+		return to, err == nil
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return filepath.Join(folder, to), err == nil
 }
 
 // mostLinks bounds how many links are gone after: they may lead in a circle, which opening the file says.

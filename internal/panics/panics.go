@@ -24,11 +24,8 @@ func (e *Error) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 var logger atomic.Pointer[slog.Logger]
 
-// LogTo says where the process logs panics, by slog.Default while nobody has said so, and shows that there was none yet.
-func LogTo(log *slog.Logger) {
-	logger.Store(log)
-	measure.Panics.Begin()
-}
+// LogTo says where the process logs panics; by slog.Default while nobody has said so.
+func LogTo(log *slog.Logger) { logger.Store(log) }
 
 // Caught logs and counts what somebody has recovered, with the request that it is of, and gives it as an error.
 func Caught(ctx context.Context, value any, stack []byte) error {
