@@ -28,8 +28,8 @@ func newAnswersHost(t *testing.T) *answersHost {
 	t.Helper()
 	h := &answersHost{pageHost: newPageHost(t), answers: map[string]http.HandlerFunc{}}
 	h.Server = httptest.NewServer(h)
-	t.Cleanup(h.Server.Close)
-	t.Cleanup(h.Server.CloseClientConnections)
+	t.Cleanup(h.Close)
+	t.Cleanup(h.CloseClientConnections)
 	h.answer("GET /v2/whoami", saying(`{"kind":"user","name":"operator"}`))
 	return h
 }
