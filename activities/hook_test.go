@@ -70,6 +70,12 @@ func (o *objects) put(name string, metadata map[string]any) {
 	o.kept[name] = map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}
 }
 
+// complete has a Job in the cluster that has completed.
+func (o *objects) complete(name string) {
+	o.put(name, map[string]any{})
+	o.kept[name]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+}
+
 // hooked is a leaf with a ConfigMap "main" and hooks.
 func hooked(t *testing.T, op domain.Operation, hooks ...plan.Resource) (*leaf, *objects) {
 	t.Helper()
@@ -411,8 +417,7 @@ func TestAwaitReady(t *testing.T) {
 	l.onLacking = func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.put("work", map[string]any{})
-		o.kept["work"]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+		o.complete("work")
 	}
 	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, in)
 	require.NoError(t, err)
@@ -486,15 +491,11 @@ func TestAwaitReadyInAnUpdate(t *testing.T) {
 		Resources: []plan.ResourceID{work.ResourceID, old.ResourceID}, Pruned: 1,
 		Targets: []plan.Target{{ClusterName: l.in.Cluster}, {ClusterName: domain.ClusterName{Provider: "p", Name: "left"}, Leaving: true}},
 	}}}
-	complete := func(name string) {
-		o.put(name, map[string]any{})
-		o.kept[name]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
-	}
-	complete("work")
+	o.complete("work")
 	l.onLacking = func() { // so that it ends all the same
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		complete("old")
+		o.complete("old")
 	}
 	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, activities.ReadyInput{Plan: l.store.put(t, p), App: "app", Namespace: "default", To: 2})
 	require.NoError(t, err)
@@ -511,13 +512,11 @@ func TestAwaitReadyWhereClustersDiffer(t *testing.T) {
 		Name: "app", Bundle: l.store.put(t, plan.Bundle{App: "app", Resources: []plan.Resource{work, other}}),
 		Resources: []plan.ResourceID{work.ResourceID, other.ResourceID}, Targets: []plan.Target{{ClusterName: l.in.Cluster}}, Lacks: "1p1G",
 	}}}
-	o.put("work", map[string]any{})
-	o.kept["work"]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	o.complete("work")
 	l.onLacking = func() { // so that it ends all the same
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.put("other", map[string]any{})
-		o.kept["other"]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+		o.complete("other")
 	}
 	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, activities.ReadyInput{Plan: l.store.put(t, p), App: "app", Namespace: "default", To: 1})
 	require.NoError(t, err)

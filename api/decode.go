@@ -125,8 +125,12 @@ func decode(body []byte, v any) (unknown []nearest.Stray, err error) {
 	if strict.Decode(v) == nil && int(strict.InputOffset()) == len(body) { // More would take a brace behind it for the end of something
 		return nil, once(v, body)
 	}
-	body = withoutBraces(body)
-	if err := json.Unmarshal(body, v); err != nil {
+	err = json.Unmarshal(body, v)
+	if errors.As(err, new(*json.SyntaxError)) {
+		body = withoutBraces(body)
+		err = json.Unmarshal(body, v)
+	}
+	if err != nil {
 		return nil, undecodable(err)
 	}
 	if err := once(v, body); err != nil {

@@ -29,7 +29,9 @@ type AppInput struct {
 func (in AppInput) deletes() bool { return in.Operation == domain.OpTerminate || in.Prune }
 
 // tookOver says whether the work is to make of what another context has left in clusters what is wanted now.
-func (in AppInput) tookOver() bool { return in.Operation != domain.OpTerminate && in.Label != "" }
+func (in AppInput) tookOver() bool { return tookOver(in.Operation, in.Label) }
+
+func tookOver(op domain.Operation, label string) bool { return op != domain.OpTerminate && label != "" }
 
 // idle says whether an operation that takes over has nothing to do where the marks are these.
 func (in AppInput) idle(marks domain.Marks) bool {

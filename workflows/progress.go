@@ -66,7 +66,10 @@ func (p *AppProgress) addLeaf(in AppInput, l *leafState) {
 	switch {
 	case l.done:
 		p.Done++
-		if !outcome.Succeeded(in.Operation, in.ofRound(marks)) {
+		if in.tookOver() && !in.Prune {
+			marks = ofFirstRound(marks)
+		}
+		if !outcome.Succeeded(in.Operation, marks) {
 			p.Failed++
 		}
 	case l.Connectivity == domain.ConnectivityRetrying:
@@ -74,12 +77,9 @@ func (p *AppProgress) addLeaf(in AppInput, l *leafState) {
 	}
 }
 
-// ofRound are the marks that say how a leaf has ended. What is to be pruned is the second round's: of what was sent without an answer the first one
-// knows as little as before, and apps that need this one do not wait for that.
-func (in AppInput) ofRound(marks domain.Marks) domain.Marks {
-	if !in.tookOver() || in.Prune {
-		return marks
-	}
+// ofFirstRound are the marks that say how a leaf has ended in the first round of an operation that takes over. What is to be pruned is the second
+// round's: of what was sent without an answer the first one knows as little as before, and apps that need this one do not wait for that.
+func ofFirstRound(marks domain.Marks) domain.Marks {
 	return slices.DeleteFunc(slices.Clone(marks), domain.Mark.ToDelete)
 }
 
@@ -126,7 +126,10 @@ func (p *ClusterProgress) Succeeded(in activities.LeafInput) bool {
 	if in.Prune {
 		return !marks.Has(domain.Mark.ToDelete) && !marks.Failed()
 	}
-	return outcome.Succeeded(in.Operation, AppInput{Scope: domain.Scope{Operation: in.Operation}, Label: in.Label}.ofRound(marks))
+	if tookOver(in.Operation, in.Label) {
+		marks = ofFirstRound(marks)
+	}
+	return outcome.Succeeded(in.Operation, marks)
 }
 
 // table shows progress in the Web UI. (Fprintf to a builder would do, but workflowcheck holds every Fprintf

@@ -18,7 +18,7 @@ type Controller struct {
 // ControllerSpec says where EMCO would call the controller.
 type ControllerSpec struct {
 	Host     string `json:"host"`     // where EMCO would call it
-	Port     int    `json:"port"`     // 0 to 50000, of dtc's to 65535
+	Port     int    `json:"port"`     // 0 to 50000
 	Type     string `json:"type"`     // such as placement or action; at most 48 characters
 	Priority int    `json:"priority"` // 0 to 100
 }

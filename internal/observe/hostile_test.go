@@ -284,18 +284,7 @@ func TestAClusterThatForgetsAtOnce(t *testing.T) {
 			_, _ = io.WriteString(w, `{"kind":"List","metadata":{"resourceVersion":"1"},"items":[]}`)
 		}
 	})
-	clusters, err := kube.NewClusters(kube.Config{}, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
-		return kubeconfig, "digest", nil
-	})
-	require.NoError(t, err)
-	defer clusters.Close()
-	watcher, err := observe.New(observe.Config{Cluster: domain.ClusterName{Provider: "p", Name: "c"}, Report: domain.ReportAgent, Clusters: clusters, Sink: &quiet{}})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer cancel()
-	watching.Go(func() { _ = watcher.Run(ctx) })
+	defer watchAgent(t, kubeconfig, 0, 0)()
 	const rounds = 4
 	require.Eventually(t, func() bool {
 		mu.Lock()
@@ -306,6 +295,28 @@ func TestAClusterThatForgetsAtOnce(t *testing.T) {
 	defer mu.Unlock()
 	for i := 2; i < rounds; i++ { // the second one may be chance
 		require.Greater(t, lists[i].Sub(lists[i-1]), policy.FirstSession/2, "between %d and %d", i, i+1)
+	}
+}
+
+// watchAgent hears a cluster by its agent until end is called. It is tried again after first, and after most in the end; as usual when these are 0.
+func watchAgent(t *testing.T, kubeconfig []byte, first, most time.Duration) (end func()) {
+	t.Helper()
+	clusters, err := kube.NewClusters(kube.Config{}, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+		return kubeconfig, "digest", nil
+	})
+	require.NoError(t, err)
+	watcher, err := observe.New(observe.Config{
+		Cluster: domain.ClusterName{Provider: "p", Name: "c"}, Report: domain.ReportAgent, Clusters: clusters, Sink: &quiet{},
+		RetryFirst: first, RetryMost: most,
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() { _ = watcher.Run(ctx) })
+	return func() {
+		cancel()
+		watching.Wait()
+		clusters.Close()
 	}
 }
 
@@ -329,21 +340,7 @@ func TestADefinitionWithoutOurVersion(t *testing.T) {
 			h.serve(w, r)
 		}
 	})
-	clusters, err := kube.NewClusters(kube.Config{}, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
-		return kubeconfig, "digest", nil
-	})
-	require.NoError(t, err)
-	defer clusters.Close()
-	watcher, err := observe.New(observe.Config{
-		Cluster: domain.ClusterName{Provider: "p", Name: "c"}, Report: domain.ReportAgent, Clusters: clusters, Sink: &quiet{},
-		RetryFirst: 20 * time.Millisecond, RetryMost: time.Minute,
-	})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer cancel()
-	watching.Go(func() { _ = watcher.Run(ctx) })
+	defer watchAgent(t, kubeconfig, 20*time.Millisecond, time.Minute)()
 	require.Eventually(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
