@@ -62,10 +62,10 @@ func Begin(resources []Resource, s Start) Beginning {
 	case s.Prune:
 		return beginPruning(inherited, s)
 	case s.Incomplete && (s.Record == nil || s.Record.Operation != domain.OpTerminate): // what a terminate has recorded since is known
-		return Beginning{Marks: Doom(resources, inherited.Unsure(), domain.OpUpdate), Reported: true}
+		return Beginning{Marks: Doom(resources, inherited, inherited.Unsure(), domain.OpUpdate), Reported: true}
 	default:
 		left := s.left(inherited)
-		return Beginning{Marks: Doom(resources, domain.DecodeMarks(left.Marks), left.Operation), Reported: reported(left, s.TookOver)}
+		return Beginning{Marks: Doom(resources, inherited, domain.DecodeMarks(left.Marks), left.Operation), Reported: reported(left, s.TookOver)}
 	}
 }
 

@@ -51,6 +51,18 @@ func TestBegin(t *testing.T) {
 		"a terminate of what an update had no work on": {
 			start: plan.Start{Operation: domain.OpTerminate, TookOver: true, Inherited: "2A1h", Report: "why"}, want: "1d1K1p", reported: true,
 		},
+		"a terminate of what an update has dropped the hook of, and has not pruned it": {
+			start: plan.Start{Operation: domain.OpTerminate, TookOver: true, Inherited: "2A1d", Record: record(domain.OpUpdate, "2A1r")}, want: "1d1K1r", reported: true,
+		},
+		"the same, and the cluster has refused to prune it": {
+			start: plan.Start{Operation: domain.OpTerminate, TookOver: true, Inherited: "2A1d", Record: record(domain.OpUpdate, "2A1X")}, want: "1d1K1r", reported: true,
+		},
+		"the same, and nobody knows what was sent": {
+			start: plan.Start{Operation: domain.OpTerminate, TookOver: true, Incomplete: true, Inherited: "2A1d"}, want: "1r1k1r", reported: true,
+		},
+		"the same again, and nobody knows how far the terminate came": {
+			start: plan.Start{Operation: domain.OpTerminate, TookOver: true, Inherited: "2A1d", Record: record(domain.OpTerminate, "3s")}, want: "1r1k1r", reported: true,
+		},
 		"a terminate again, after its hook": {
 			start: plan.Start{Operation: domain.OpTerminate, Record: record(domain.OpTerminate, "1X1K1A")}, want: "1r1K1d", reported: true,
 		},

@@ -306,14 +306,17 @@ func (d *differ) arrive(l *leafChange, isNew bool, m *matching) {
 	}
 }
 
-// unfinished says whether a hook of the install that has put the app there has not succeeded.
+// unfinished says whether a hook of the install that has put the app there has not succeeded, of those that are still hooks of the
+// app there.
 func (d *differ) unfinished(before *Target, was domain.Marks, m *matching) bool {
 	if d.old.Origin.TakesOver() && !before.Installs {
 		return false
 	}
+	begin := before.Begin(len(m.old))
 	for i := range m.old {
 		h := m.old[i].Hook
-		if h != nil && HasHooks(h.Events, domain.OpInstantiate) && was[i] != domain.MarkGone && !was[i].Succeeded() {
+		dropped := was[i] == domain.MarkGone || !before.Leaving && i < len(begin) && Dropped(begin[i])
+		if h != nil && !dropped && HasHooks(h.Events, domain.OpInstantiate) && !was[i].Succeeded() {
 			return true
 		}
 	}

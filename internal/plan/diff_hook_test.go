@@ -94,6 +94,7 @@ func TestDiffOfHooksThatHaveNotSucceeded(t *testing.T) {
 	for name, c := range map[string]struct {
 		origin, op domain.Operation
 		installs   bool // what was there was being installed by the context before
+		inherited  string
 		incomplete bool
 		old, marks string
 		wanted     string // old's when empty
@@ -143,6 +144,10 @@ func TestDiffOfHooksThatHaveNotSucceeded(t *testing.T) {
 		"an app that an update has brought": {
 			origin: domain.OpUpdate, installs: true, old: "web on a: svc=1 pre=1 up=1", marks: "2A1h", want: "2A1h", empty: true,
 		},
+		"an app that an update has brought without a hook, of which something is not pruned yet": {
+			origin: domain.OpUpdate, installs: true, inherited: "1p1h1d", old: "web on a: svc=1 up=1 pre=1", marks: "1A1h1r",
+			wanted: "web on a: svc=2 up=1", want: "1o1h1r",
+		},
 		"the hook of an install that an update has nothing to do with": {
 			origin: domain.OpUpdate, old: "web on a: svc=1 pre=1 up=1", marks: "1A2h", want: "1A2h", empty: true,
 		},
@@ -174,7 +179,10 @@ func TestDiffOfHooksThatHaveNotSucceeded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			old := plan.Installed{Side: side("1", c.old), Leaves: leavesOf("1", "web/a="+c.marks), Incomplete: c.incomplete, Origin: c.origin}
-			old.Plan.Apps[0].Targets[0].Installs = c.installs
+			before := &old.Plan.Apps[0].Targets[0]
+			if before.Installs = c.installs; c.inherited != "" {
+				before.Inherited = &plan.Inherited{Marks: c.inherited}
+			}
 			change := plan.Diff(old, side("2", cmp.Or(c.wanted, c.old)), cmp.Or(c.op, domain.OpUpdate))
 			target := change.Plan.Apps[0].Targets[0]
 			require.Equal(t, c.want, target.Inherited.Marks)

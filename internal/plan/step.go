@@ -147,15 +147,20 @@ func Due(resources []Resource, op domain.Operation, inherited domain.Marks) doma
 	return marks
 }
 
-// Doom are the marks with which a terminate begins on a leaf that an operation has left with the marks was:
-// its own hooks are to be run, unless there is nothing to delete, or an earlier terminate has completed them; what is to
-// be kept is not deleted, but looked for where nobody knows whether it is there.
-func Doom(resources []Resource, was domain.Marks, by domain.Operation) domain.Marks {
+// Dropped says of a resource, by the mark with which its context began on a cluster, that the context does not want it there: an
+// earlier one did. As a hook it is not run any more, while there may be something to prune.
+func Dropped(inherited domain.Mark) bool { return inherited == domain.MarkGone || inherited.ToDelete() }
+
+// Doom are the marks with which a terminate begins on a leaf that an operation has left with the marks was, and that began with
+// the marks inherited: its own hooks are to be run, unless there is nothing to delete, an update has dropped them, or an earlier
+// terminate has completed them; what is to be kept is not deleted, but looked for where nobody knows whether it is there.
+func Doom(resources []Resource, inherited, was domain.Marks, by domain.Operation) domain.Marks {
 	marks := was.Doom()
 	var due []int
 	for i := range min(len(resources), len(marks)) {
 		h := resources[i].Hook
-		if h != nil && was[i] != domain.MarkGone && HasHooks(h.Events, domain.OpTerminate) && (by != domain.OpTerminate || !was[i].Completed()) {
+		dropped := i < len(inherited) && Dropped(inherited[i])
+		if h != nil && !dropped && was[i] != domain.MarkGone && HasHooks(h.Events, domain.OpTerminate) && (by != domain.OpTerminate || !was[i].Completed()) {
 			due = append(due, i)
 		}
 	}

@@ -147,16 +147,16 @@ func TestMarksOfHooks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, c.want, plan.Doom(bundle, domain.DecodeMarks(c.was), c.by).Encode())
+			require.Equal(t, c.want, plan.Doom(bundle, nil, domain.DecodeMarks(c.was), c.by).Encode())
 		})
 	}
 	kept := slices.Clone(bundle)
 	for i := range kept {
 		kept[i].Keep = true
 	}
-	require.Equal(t, "2K1p1s1D", plan.Doom(kept, domain.DecodeMarks("2A1h1A1h"), domain.OpInstantiate).Encode())
-	require.Equal(t, "2k1p1s1D", plan.Doom(kept, domain.DecodeMarks("1s1X1h1s1h"), domain.OpInstantiate).Encode(), "what may be there is looked for")
-	require.Equal(t, "4K1D", plan.Doom(kept, domain.DecodeMarks("4K1D"), domain.OpTerminate).Encode(), "a hook that is kept has been run")
+	require.Equal(t, "2K1p1s1D", plan.Doom(kept, nil, domain.DecodeMarks("2A1h1A1h"), domain.OpInstantiate).Encode())
+	require.Equal(t, "2k1p1s1D", plan.Doom(kept, nil, domain.DecodeMarks("1s1X1h1s1h"), domain.OpInstantiate).Encode(), "what may be there is looked for")
+	require.Equal(t, "4K1D", plan.Doom(kept, nil, domain.DecodeMarks("4K1D"), domain.OpTerminate).Encode(), "a hook that is kept has been run")
 }
 
 func TestHookManifest(t *testing.T) {
