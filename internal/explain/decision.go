@@ -238,19 +238,19 @@ func (d *decision) leaf(p *view.Place) {
 	}
 	switch {
 	case marks.unsettled() == 0:
-	case c.InProgress && c.Connectivity == domain.ConnectivityRetrying:
+	case c.InProgress && c.Connectivity == domain.ConnectivityRetrying && !c.Earlier:
 		d.add(ClusterHoldsUp, c.LastError, marks.unsettled(), at)
-	case c.InProgress && c.Reason != "" && c.Connectivity == "":
+	case c.InProgress && c.Reason != "" && !c.Heard():
 		d.add(NotStarted, c.Reason, marks.unsettled(), at)
 	case c.InProgress && c.Reason != "":
 		d.add(Waiting, c.Reason, marks.unsettled(), at)
-	case c.InProgress && c.Connectivity == "":
+	case c.InProgress && !c.Heard():
 		d.add(Queued, "", marks.unsettled(), at)
 	case c.InProgress:
 		d.add(AtWork, "", marks.unsettled(), at)
 	case d.ended():
 		return
-	case c.Connectivity == "" && (d.abandoned() || d.s.Status.InProgress()): // it may have been sent all the same
+	case !c.Heard() && (d.abandoned() || d.s.Status.InProgress()): // it may have been sent all the same
 		d.add(Unrecorded, "", 0, at)
 	default:
 		d.over(c, marks, at)

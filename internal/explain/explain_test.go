@@ -381,6 +381,18 @@ var situations = map[string]func() *explain.Situation{
 		})}
 		return s
 	},
+	"an-update-that-has-not-come-to-all-yet": func() *explain.Situation { // what the instantiate heard of the clusters is no word of the update
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		earlier := func(c domain.Connectivity, reason string) view.Cluster {
+			return view.Cluster{InProgress: true, Connectivity: c, Earlier: true, Marks: domain.DecodeMarks("1A2o"), Reason: reason}
+		}
+		s.View.Apps = []view.App{app("db", 2, func(i int) view.Cluster {
+			return earlier([]domain.Connectivity{domain.ConnectivityAvailable, domain.ConnectivityRetrying}[i], "")
+		}), app("web", 1, func(int) view.Cluster {
+			return earlier(domain.ConnectivityAvailable, "waits until app db is Ready")
+		})}
+		return s
+	},
 	"never-started-for-an-app": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpTerminate)
 		s.View.Apps = []view.App{app("db", 1, func(int) view.Cluster {

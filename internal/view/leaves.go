@@ -83,7 +83,7 @@ func (r *Records) cluster(t *plan.Target, id string, words, earlier map[string]d
 	if leaf, ok = earlier[id]; ok {
 		c.Marks = domain.DecodeMarks(leaf.Marks)
 	} else if t.Inherited != nil {
-		c.Connectivity, c.Marks = t.Inherited.Connectivity, domain.DecodeMarks(t.Inherited.Marks)
+		c.Connectivity, c.Earlier, c.Marks = t.Inherited.Connectivity, true, domain.DecodeMarks(t.Inherited.Marks)
 	}
 	if r.Running && r.Operation == domain.OpTerminate && c.Marks != nil {
 		c.Marks = c.Marks.Doom()

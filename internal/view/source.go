@@ -65,6 +65,7 @@ func (a *App) hook(i int) bool { return a.Hook != nil && a.Hook(i) }
 type Cluster struct {
 	domain.ClusterName
 	Connectivity domain.Connectivity
+	Earlier      bool         // Connectivity is what an earlier context saw of the cluster: nobody has come to it since
 	Marks        domain.Marks // one per resource of the app; what is missing counts as domain.MarkPending
 	InProgress   bool
 	Notes        []domain.Note // in any order; the last one of an index counts
@@ -87,8 +88,15 @@ func (c *Cluster) mark(i int) domain.Mark {
 
 // state is how a mark is shown on this cluster.
 func (c *Cluster) state(m domain.Mark) domain.ResourceState {
-	return m.State(c.InProgress, c.Connectivity)
+	connectivity := c.Connectivity
+	if c.Earlier { // nobody tries it yet
+		connectivity = ""
+	}
+	return m.State(c.InProgress, connectivity)
 }
+
+// Heard says whether the context's work has heard of the cluster, or knows that it does not answer.
+func (c *Cluster) Heard() bool { return c.Connectivity != "" && !c.Earlier }
 
 // has says whether the resource is one of the context's on this cluster.
 func (c *Cluster) has(i int) bool { return c.mark(i) != domain.MarkGone }
