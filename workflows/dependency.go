@@ -2,11 +2,12 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/drover-io/drover/activities"
-	"github.com/drover-io/drover/internal/plan"
 )
 
 // appRun is what others that need the app know of it.
@@ -15,6 +16,8 @@ type appRun struct {
 	prepared        activities.Prepared
 	ended, deployed bool
 	asked, ready    bool // whether it is Ready
+	// waits says by each of Needs what is waited for, "" for what is there.
+	waits []string
 }
 
 // admit waits for all that an app needs before it is started; false when it is never to be. What is needed is
@@ -25,10 +28,11 @@ func (o *operation) admit(ctx workflow.Context, i int) bool {
 		return true
 	}
 	open, refused := len(needs), false
-	for _, need := range needs {
+	o.apps[i].waits = make([]string, len(needs))
+	for n := range needs {
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer func() { open-- }()
-			if !o.meet(ctx, i, need) {
+			if !o.meet(ctx, i, n) {
 				refused = true
 			}
 		})
@@ -45,13 +49,21 @@ func (o *operation) admit(ctx workflow.Context, i int) bool {
 	return true
 }
 
-// meet waits for one app that another one needs; false when that will never be what it has to, or by a stop.
-func (o *operation) meet(ctx workflow.Context, i int, need plan.Dependency) bool {
+// wait says of one of the apps that another one needs what is waited for. What all of them have to say is the reason.
+func (o *operation) wait(i, n int, what string) {
+	waits := o.apps[i].waits
+	waits[n] = what
+	o.reason(i, strings.Join(slices.DeleteFunc(slices.Clone(waits), func(w string) bool { return w == "" }), "; "))
+}
+
+// meet waits for the n-th of the apps that another one needs; false when that will never be what it has to, or by a stop.
+func (o *operation) meet(ctx workflow.Context, i, n int) bool {
+	need := o.apps[i].Needs[n]
 	needed := o.app(need.App)
 	if needed == nil { // another operation's
 		return true
 	}
-	o.reason(i, fmt.Sprintf("waits until app %s is %s", need.App, need.Until()))
+	o.wait(i, n, fmt.Sprintf("waits until app %s is %s", need.App, need.Until()))
 	if workflow.Await(ctx, func() bool { return needed.ended }) != nil {
 		return false
 	}
@@ -65,11 +77,14 @@ func (o *operation) meet(ctx workflow.Context, i int, need plan.Dependency) bool
 			return false
 		}
 	}
-	if need.Wait == 0 {
-		return true
+	if need.Wait > 0 {
+		o.wait(i, n, fmt.Sprintf("waits for %s since app %s is %s", need.Wait, need.App, need.Until()))
+		if workflow.Sleep(ctx, need.Wait) != nil {
+			return false
+		}
 	}
-	o.reason(i, fmt.Sprintf("waits for %s since app %s is %s", need.Wait, need.App, need.Until()))
-	return workflow.Sleep(ctx, need.Wait) == nil
+	o.wait(i, n, "")
+	return true
 }
 
 // ask finds out when an app is Ready on all its clusters, once for all that need it.
@@ -118,9 +133,10 @@ func (o *operation) lack(ctx workflow.Context) {
 		words.Receive(ctx, &l)
 		app := o.app(l.App)
 		for i := range o.apps {
-			for _, need := range o.apps[i].Needs {
-				if need.Ready && need.App == l.App && app != nil && !app.ready && o.progress.Apps[i].Reason != "" {
-					o.reason(i, fmt.Sprintf("waits until app %s is Ready: %s", l.App, l.Reason))
+			for n, waits := range o.apps[i].waits {
+				need := o.apps[i].Needs[n]
+				if need.Ready && need.App == l.App && app != nil && !app.ready && waits != "" {
+					o.wait(i, n, fmt.Sprintf("waits until app %s is Ready: %s", l.App, l.Reason))
 				}
 			}
 		}

@@ -63,6 +63,34 @@ func TestReadyIsWaitedFor(t *testing.T) {
 	require.Equal(t, []string{"app0", "app3"}, order[last:])
 }
 
+// TestEachIsSaid that an app waits for, as long as it does.
+func TestEachIsSaid(t *testing.T) {
+	w := newWorldOf(t, domain.OpInstantiate, needs(
+		plan.Dependency{App: "app1", Wait: 20 * time.Second}, plan.Dependency{App: "app2", Ready: true}, plan.Dependency{App: "app3", Wait: time.Minute},
+	), 4, "a")
+	w.clusters.ready = func(ctx context.Context, _ activities.ReadyInput) error {
+		return workflows.ToTemporal(fail.New(fail.Unavailable, "not ready"), activity.GetInfo(ctx).Attempt)
+	}
+	reason := func() string {
+		return ask[workflows.OperationProgress](w, workflows.OperationID(w.scope)).Apps[0].Reason
+	}
+	w.at(5*time.Second, func() {
+		w.SignalWorkflow(workflows.LackingSignal, activities.Lacking{App: "app2", Reason: "on p+a: Deployment x: replicas: 0/1"})
+	})
+	const ready = "waits until app app2 is Ready: on p+a: Deployment x: replicas: 0/1"
+	w.at(6*time.Second, func() {
+		require.Equal(t, "waits for 20s since app app1 is Deployed; "+ready+"; waits for 1m0s since app app3 is Deployed", reason())
+	})
+	w.at(30*time.Second, func() {
+		require.Equal(t, ready+"; waits for 1m0s since app app3 is Deployed", reason())
+	})
+	w.at(70*time.Second, func() { require.Equal(t, ready, reason()) })
+	stopped := w.update(workflows.StopUpdate, 80*time.Second)
+	_, err := w.run()
+	require.NoError(t, err)
+	require.NoError(t, stopped.err)
+}
+
 // TestNeededAppFails: what needs it, directly or not, is not started.
 func TestNeededAppFails(t *testing.T) {
 	w := newWorldOf(t, domain.OpInstantiate, func(p *plan.Plan) {

@@ -82,7 +82,13 @@ type differ struct {
 	op     domain.Operation
 	change Change
 	// moving has, by the place of a resource and the cluster, the apps that may have it there and give it up.
-	moving map[placed][]string
+	moving map[placed][]giver
+}
+
+// giver is an app that may have a resource which another one takes over.
+type giver struct {
+	app string
+	had domain.Mark
 }
 
 type placed struct {
@@ -98,7 +104,7 @@ func (d *differ) prepare() {
 			owners[d.place(r)] = d.wanted.Plan.Apps[i].Name
 		}
 	}
-	d.moving = map[placed][]string{}
+	d.moving = map[placed][]giver{}
 	for i := range d.old.Plan.Apps {
 		app := &d.old.Plan.Apps[i]
 		next := d.wanted.Plan.App(app.Name)
@@ -124,7 +130,7 @@ func (d *differ) prepare() {
 			for _, n := range candidates {
 				at := d.place(app.Resources[n])
 				if i, kept := keeps[at]; marks[n].Ours() && (stays == nil || !kept || lacks.lacks(i)) {
-					d.moving[placed{at, t.ClusterName}] = append(d.moving[placed{at, t.ClusterName}], app.Name)
+					d.moving[placed{at, t.ClusterName}] = append(d.moving[placed{at, t.ClusterName}], giver{app.Name, marks[n]})
 				}
 			}
 		}
@@ -259,8 +265,13 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 			wanted: !t.Leaving,
 			lacks:  next.lacksOn(&t),
 			same:   same,
-			moves: func(id ResourceID) bool {
-				return slices.ContainsFunc(d.moving[placed{d.place(id), t.ClusterName}], func(app string) bool { return app != next.Name })
+			moves: func(id ResourceID) (had []domain.Mark) {
+				for _, g := range d.moving[placed{d.place(id), t.ClusterName}] {
+					if g.app != next.Name {
+						had = append(had, g.had)
+					}
+				}
+				return had
 			},
 			hook: func(i int, was domain.Mark) domain.Mark { return d.hook(m.hooks[i], same[i], was, unfinished) },
 		})
@@ -484,7 +495,7 @@ type changing struct {
 	wanted bool                                     // the app stays on the cluster, or comes to it
 	lacks  lacking                                  // what it is not to get there
 	same   []bool                                   // matching.sameOn there
-	moves  func(id ResourceID) bool                 // another app may have given the resource its label
+	moves  func(id ResourceID) []domain.Mark        // those of other apps that may have given the resource their label
 	hook   func(i int, was domain.Mark) domain.Mark // the mark of a wanted hook
 }
 
@@ -496,15 +507,15 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 		if before >= 0 {
 			had = was[before]
 		}
-		switch gone := !c.wanted || c.lacks.lacks(i); {
+		switch gone, given := !c.wanted || c.lacks.lacks(i), c.moves(m.ids[i]); {
 		case gone && had.Ours():
 			out = append(out, doomed(m.old[before], had))
 		case gone:
 			out = append(out, domain.MarkGone)
 		case m.hooks[i] != nil:
 			out = append(out, c.hook(i, had))
-		case c.moves(m.ids[i]): // it has another app's label
-			out = append(out, domain.MarkOutdated)
+		case len(given) > 0: // it has another app's label, if it is there
+			out = append(out, taken(append(given, had)))
 		case had.Stays() && c.same[i]:
 			out = append(out, had)
 		case had.Ours():
@@ -521,6 +532,15 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 		}
 	}
 	return out
+}
+
+// taken is the mark of a resource that one app takes over from others, of which the marks say what each had: it is there where one of
+// them knows.
+func taken(had []domain.Mark) domain.Mark {
+	if slices.ContainsFunc(had, func(m domain.Mark) bool { return m.Ours() && m.Renew() == domain.MarkOutdated }) {
+		return domain.MarkOutdated
+	}
+	return domain.MarkSent
 }
 
 // stay are the warnings about old resources that stay as they are, by the index of the wanted ones.

@@ -151,6 +151,14 @@ func TestDiff(t *testing.T) {
 			old:    "web on a: x=1 svc=1\nlog on a: x=1", leaves: "web/a=2A log/a=1A", wanted: "web on a: svc=1\nlog on a: x=1",
 			want: "web: svc -x; a 1A1d\nlog: x; a 1o\n", numbers: [4]int{0, 1, 1, 1},
 		},
+		"a resource that another app takes over, and that may be there": {
+			old: "web on a: svc=1 x=1\nlog on a: job=1", leaves: "web/a=1A1s log/a=1A", wanted: "web on a: svc=1\nlog on a: job=1 x=1",
+			want: "web: svc -x; a 1A1r\nlog: job x; a 1A1s\n", numbers: [4]int{0, 1, 1, 2},
+		},
+		"a resource that may be there of two apps, one of which knows": {
+			old: "web on a: x=1 svc=1\nlog on a: x=1", leaves: "web/a=1s1A log/a=1A", wanted: "web on a: svc=1\nlog on a: x=1",
+			want: "web: svc -x; a 1A1r\nlog: x; a 1o\n", numbers: [4]int{0, 1, 1, 1},
+		},
 		"a resource that moves with another app's cluster": {
 			old: "web on a: x=1\nlog on b: job=1", leaves: "web/a=1A log/b=1A", wanted: "log on b: job=1 x=1",
 			want: "log: job x; b 1A1p\nweb: -x; a (1d)\n", numbers: [4]int{1, 0, 1, 1},
