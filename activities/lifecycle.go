@@ -322,6 +322,12 @@ func (l *Control) RecordLeaf(ctx context.Context, leaf domain.Leaf) error {
 	stop := beat(ctx)
 	defer stop()
 	leaf.ID = domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)
+	switch earlier, err := l.Store.Leaf(ctx, leaf.ID); {
+	case err == nil:
+		leaf.Follow(earlier)
+	case !fail.Is(err, fail.NotFound):
+		return err
+	}
 	if err := lease.Check(ctx); err != nil {
 		return err
 	}

@@ -57,6 +57,26 @@ func (d *deployment) leaf(t *testing.T, cluster, marks string) {
 	}))
 }
 
+// TestALeafThatItsWorkflowRecords keeps what the step before has recorded of it.
+func TestALeafThatItsWorkflowRecords(t *testing.T) {
+	d := newDeployment(t)
+	step := domain.Leaf{
+		ContextID: "1", Operation: domain.OpInstantiate, App: "app", Cluster: domain.ClusterName{Provider: "p", Name: "a"}, Marks: "1F1p",
+		Notes: []domain.Note{{Message: "refused"}}, Warnings: []domain.Note{{Index: 1, Message: "dropped"}}, Report: "no agent",
+		Turn: domain.Turn{Began: 5, Rank: 1},
+	}
+	step.ID = domain.LeafID(step.ContextID, step.App, step.Cluster)
+	require.NoError(t, d.store.PutLeaf(t.Context(), step))
+	given := step
+	given.Marks, given.LastError, given.Turn.Rank = "1F1s", "its worker died", 2
+	want := given
+	given.Notes, given.Warnings, given.Report = nil, nil, ""
+	require.NoError(t, d.RecordLeaf(t.Context(), given))
+	got, err := d.store.Leaf(t.Context(), step.ID)
+	require.NoError(t, err)
+	require.Equal(t, &want, got)
+}
+
 var approved = []domain.State{domain.Created, domain.Approved}
 
 // after are the states after Created and Approved.

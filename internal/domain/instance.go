@@ -250,6 +250,23 @@ type Leaf struct {
 	Reason      string   `bson:"-" json:"reason,omitempty"` // what is waited for
 }
 
+// Follow adds what the record of an earlier step or round of the same work knows, and who writes this one does not: warnings, why
+// the cluster does not report, and what was said of resources that are as they were.
+func (l *Leaf) Follow(earlier *Leaf) {
+	if earlier.Operation != l.Operation || earlier.Turn.Began != l.Turn.Began {
+		return
+	}
+	l.Warnings, l.Unpatchable, l.Report = earlier.Warnings, earlier.Unpatchable, earlier.Report
+	was, is := DecodeMarks(earlier.Marks), DecodeMarks(l.Marks)
+	said := slices.Clone(l.Notes)
+	for _, n := range earlier.Notes {
+		stays := n.Index >= 0 && n.Index < len(was) && n.Index < len(is) && was[n.Index] == is[n.Index]
+		if stays && !slices.ContainsFunc(said, func(s Note) bool { return s.Index == n.Index }) {
+			l.Notes = append(l.Notes, n)
+		}
+	}
+}
+
 // Turn is the rank of a leaf's record among all that may be written for the leaf. They are ordered as the work goes on: by the
 // run, then, within the run (Rank), by round, step, writer and attempt. The record with the later turn stays.
 type Turn struct {

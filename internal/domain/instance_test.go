@@ -78,3 +78,34 @@ func TestPassOn(t *testing.T) {
 		})
 	}
 }
+
+// TestFollow: who records a leaf without knowing what its steps before have said loses nothing of it that is still so.
+func TestFollow(t *testing.T) {
+	turn := func(began, rank int64) domain.Turn { return domain.Turn{Began: began, Rank: rank} }
+	earlier := domain.Leaf{
+		Operation: domain.OpUpdate, Marks: "1A2F1s1A", Turn: turn(7, 1), Report: "no agent", Unpatchable: []string{"services"},
+		Notes:    []domain.Note{{Index: 1, Message: "refused"}, {Index: 2, Message: "refused too"}, {Index: 3, Message: "waits"}, {Index: domain.WholeCluster, Message: "x"}},
+		Warnings: []domain.Note{{Index: 0, Message: "dropped"}},
+	}
+	for name, c := range map[string]struct {
+		l, want domain.Leaf
+	}{
+		"the next step": {
+			l: domain.Leaf{Operation: domain.OpUpdate, Marks: "1A2F1X1A", Turn: turn(7, 2), Notes: []domain.Note{{Index: 2, Message: "again"}}},
+			want: domain.Leaf{
+				Operation: domain.OpUpdate, Marks: "1A2F1X1A", Turn: turn(7, 2), Report: "no agent", Unpatchable: []string{"services"},
+				Notes: []domain.Note{{Index: 2, Message: "again"}, {Index: 1, Message: "refused"}}, Warnings: earlier.Warnings,
+			},
+		},
+		"another run":       {l: domain.Leaf{Operation: domain.OpUpdate, Marks: "5s", Turn: turn(8, 1)}, want: domain.Leaf{Operation: domain.OpUpdate, Marks: "5s", Turn: turn(8, 1)}},
+		"another operation": {l: domain.Leaf{Operation: domain.OpTerminate, Marks: "5r", Turn: turn(7, 1)}, want: domain.Leaf{Operation: domain.OpTerminate, Marks: "5r", Turn: turn(7, 1)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, again := c.l, c.l
+			l.Follow(&earlier)
+			require.Equal(t, c.want, l)
+			again.Follow(&l)
+			require.Equal(t, c.want, again, "a record that was written, and is written again")
+		})
+	}
+}
