@@ -33,7 +33,7 @@ type State struct {
 // Of judges an object of a kind by the rules of kstatus; a nil one is NotPresent. The object need not
 // carry apiVersion and kind itself: objects in a ResourceBundleState mostly do not. It is not changed.
 //
-// In three cases kstatus is content with less than users mean by ready, and strict has the last word.
+// In four cases kstatus is content with less than users mean by ready, and strict has the last word.
 func Of(gvk schema.GroupVersionKind, object map[string]any) State {
 	if object == nil {
 		return State{Status: NotPresent}
@@ -91,9 +91,10 @@ func typed(gvk schema.GroupVersionKind, object map[string]any) *unstructured.Uns
 
 // strict says of what is Current what it still lacks to be ready, "" for nothing.
 var strict = map[schema.GroupKind]func(map[string]any) string{
-	{Kind: "Pod"}:                 podLacks,
-	{Kind: "Service"}:             serviceLacks,
-	{Group: "batch", Kind: "Job"}: jobLacks,
+	{Kind: "Pod"}:                        podLacks,
+	{Kind: "Service"}:                    serviceLacks,
+	{Group: "batch", Kind: "Job"}:        jobLacks,
+	{Group: "apps", Kind: "StatefulSet"}: statefulSetLacks,
 }
 
 // podLacks: to kstatus a Pod that failed has come to its end. One of a Job is that Job's affair: another
@@ -119,6 +120,21 @@ func serviceLacks(service map[string]any) string {
 	ingress, _, _ := unstructured.NestedSlice(service, "status", "loadBalancer", "ingress")
 	if len(addresses)+len(ingress) == 0 {
 		return "load balancer has no address"
+	}
+	return ""
+}
+
+// statefulSetLacks: kstatus does not look at one whose Pods people replace themselves, to have the update's. They are to be ready all
+// the same.
+func statefulSetLacks(set map[string]any) string {
+	strategy, _, _ := unstructured.NestedString(set, "spec", "updateStrategy", "type")
+	wanted, found, _ := unstructured.NestedInt64(set, "spec", "replicas")
+	if !found {
+		wanted = 1
+	}
+	ready, _, _ := unstructured.NestedInt64(set, "status", "readyReplicas")
+	if strategy == "OnDelete" && ready < wanted {
+		return fmt.Sprintf("Ready: %d/%d", ready, wanted)
 	}
 	return ""
 }
