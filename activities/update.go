@@ -123,7 +123,15 @@ func (l *Control) mayTakeOver(ctx context.Context, owner, source domain.Owner, i
 	if err := mayBegin(source, stands, in.Operation); err != nil || in.Operation != domain.OpMigrate {
 		return from, err
 	}
-	return from, mayBegin(owner, domain.ContextNone, domain.OpReceive)
+	takers := domain.ContextNone
+	last, err := l.known(ctx, owner.Track().ContextID())
+	if err == nil && last != nil {
+		takers, err = l.stands(ctx, last)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return from, mayBegin(owner, takers, domain.OpReceive)
 }
 
 // mayBegin asks the owner's state machine. What is there already is refused: when the operation was asked for, it was not.

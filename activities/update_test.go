@@ -251,6 +251,23 @@ func TestMigrateRefused(t *testing.T) {
 	}
 }
 
+// TestMigrateOntoWhatIsLeft is refused when it is planned, too: the group that gets the instance may have left something meanwhile.
+func TestMigrateOntoWhatIsLeft(t *testing.T) {
+	d, s, in := migrating(t)
+	target := domain.KeyOf(&s.group)
+	s.group.History = domain.NewHistory(begun)
+	s.group.History.Append(domain.Instantiated, "9", 0, begun)
+	s.group.History.Append(domain.Terminated, "9", 0, begun)
+	s.group.History.Append(domain.Approved, "", 0, begun)
+	s.instances["9"] = domain.Instance{ContextID: "9", Owner: target, Status: domain.ContextTerminateFailed}
+	change := activities.ChangeInput{Scope: in.Scope, Goal: domain.Goal{Source: domain.KeyOf(&s.source)}}
+	_, err := d.PrepareChange(t.Context(), change)
+	require.Equal(t, fail.Conflict, fail.KindOf(err), "%v", err)
+	require.ErrorContains(t, err, "TerminateFailed")
+	require.ErrorContains(t, d.Record(t.Context(), in), "terminate it first")
+	require.Equal(t, domain.KeyOf(&s.source), s.instances["1"].Owner)
+}
+
 // running are operations that go on until they are closed.
 type running struct{ closed []domain.Scope }
 

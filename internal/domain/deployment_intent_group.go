@@ -217,10 +217,16 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 			return Transition{To: Instantiated, Revision: d.History.Revision() + 1, Leaves: true}, nil
 		}
 	case OpReceive:
-		if s != Approved {
+		switch {
+		case s != Approved:
 			return refuse("it is not approved")
+		case busy:
+			return refuse("wait until the last operation has ended, or stop it")
+		case c == ContextTerminateFailed: // nothing could name what is left once the group has another context
+			return refuse("it has left something in clusters; terminate it first")
+		default:
+			return Transition{To: Instantiated}, nil
 		}
-		return Transition{To: Instantiated}, nil
 	case OpStop:
 		switch {
 		case s == Instantiated && c == ContextInstantiating:

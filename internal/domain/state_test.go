@@ -59,7 +59,8 @@ func TestDecide(t *testing.T) {
 		domain.OpUpdate:   {instantiated: {ended, instantiated}, iStopped: {ended, instantiated}},
 		domain.OpRollback: {instantiated: {ended, instantiated}, iStopped: {ended, instantiated}},
 		domain.OpMigrate:  {instantiated: {ended, updated}, iStopped: {ended, updated}},
-		domain.OpReceive:  {approved: {any8, instantiated}},
+		// what is left over of a termination is known by the group's last context alone
+		domain.OpReceive: {approved: {[]string{"-", "I", "IF", "T", "U"}, instantiated}},
 		domain.OpDelete: {
 			created: {ended, created}, approved: {ended, approved}, terminated: {ended, terminated}, terStopped: {ended, terStopped},
 			updated: {ended, updated},
