@@ -370,9 +370,11 @@ func (l *Control) Supersede(ctx context.Context, s domain.Scope) (*Prepared, err
 }
 
 // end ends an operation on a context, "" for an instantiate. After an end that was not in order it waits for what is on
-// its way.
+// its way. The engine forgets workflows some time after their end: of these the record says how they ended.
 func (l *Control) end(ctx context.Context, i *domain.Instance, op domain.Operation) (inOrder bool, err error) {
-	inOrder, err = l.Runs.Close(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: cmp.Or(op, domain.OpInstantiate)})
+	op = cmp.Or(op, domain.OpInstantiate)
+	inOrder, err = l.Runs.Close(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: op})
+	inOrder = inOrder || i.Sound(op)
 	if err == nil && !inOrder && !l.dry {
 		err = pause.For(ctx, policy.InFlight)
 	}
@@ -424,7 +426,8 @@ func (l *Control) Finish(ctx context.Context, in FinishInput) (*Outcome, error) 
 		}
 	}
 	record := outcome.Record{
-		Status: out.Status, Counts: out.Counts, Plan: digest, Stopped: in.Stopped, Reason: in.Reason, NotStarted: in.NotStarted, At: l.Now(),
+		Status: out.Status, Counts: out.Counts, Plan: digest, Stopped: in.Stopped, Reason: in.Reason, NotStarted: in.NotStarted, Sound: in.Sound,
+		At: l.Now(),
 	}
 	if err := l.audited(ctx, in.Scope, record); err != nil {
 		return nil, err

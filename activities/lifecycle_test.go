@@ -2,7 +2,9 @@ package activities_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -149,6 +151,34 @@ func TestTerminateOfWhatWasNeverRecorded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, domain.ContextTerminated, out.Status)
 	require.Equal(t, domain.ContextTerminated, d.store.instances["1"].Status)
+}
+
+// forgotten is the engine some time after the end of an operation.
+type forgotten struct{ activities.Runs }
+
+func (forgotten) Close(context.Context, domain.Scope) (bool, error) { return false, nil }
+
+// TestWhatTheEngineHasForgotten: the record of a context says how its operation ended when its workflow is not known any more. One
+// whose end says nothing of that, as those of earlier builds do, may have sent more than is recorded.
+func TestWhatTheEngineHasForgotten(t *testing.T) {
+	for _, sound := range []bool{true, false} {
+		t.Run(fmt.Sprint(sound), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // what may be on its way is waited for
+				d := newDeployment(t)
+				d.Runs = forgotten{}
+				require.NoError(t, d.Record(t.Context(), d.instantiate()))
+				_, err := d.Finish(t.Context(), activities.FinishInput{Scope: d.scope(domain.OpInstantiate), Plan: d.plan, Stopped: true, Sound: sound})
+				require.NoError(t, err)
+				in := activities.RecordInput{Scope: d.scope(domain.OpTerminate)}
+				require.NoError(t, d.Record(t.Context(), in))
+				began := time.Now()
+				prepared, err := d.Supersede(t.Context(), in.Scope)
+				require.NoError(t, err)
+				require.Equal(t, !sound, prepared.Incomplete)
+				require.Equal(t, sound, time.Now().Equal(began))
+			})
+		})
+	}
 }
 
 func TestRecordRefuses(t *testing.T) {

@@ -172,11 +172,19 @@ func (k *kinds) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActi
 }
 
 // runs stands for the engine.
-type runs struct{ inOrder bool }
+type runs struct {
+	inOrder bool
+	onClose func() // nil for nothing
+}
 
-func (r runs) Close(context.Context, domain.Scope) (bool, error) { return r.inOrder, nil }
+func (r *runs) Close(context.Context, domain.Scope) (bool, error) {
+	if r.onClose != nil {
+		r.onClose()
+	}
+	return r.inOrder, nil
+}
 
-func (runs) Running(context.Context, domain.Scope) (bool, error) { return false, nil }
+func (*runs) Running(context.Context, domain.Scope) (bool, error) { return false, nil }
 
 // shards stand for the workflows that watch.
 type shards struct {
@@ -222,6 +230,7 @@ type world struct {
 	store    *memory
 	clusters *clusters
 	shards   *shards
+	runs     runs
 	scope    domain.Scope
 	prepared *activities.Prepared // what Prepare returns, or
 	refusal  error                // fails with
@@ -259,6 +268,7 @@ func newWorldOf(t *testing.T, op domain.Operation, change func(*plan.Plan), apps
 	}
 	w.store.group.History.Append(domain.Approved, "", 0, begun)
 	w.scope = domain.Scope{Owner: domain.KeyOf(&w.store.group), ContextID: contextID, Operation: op}
+	w.runs.inOrder = true
 
 	p := &plan.Plan{ContextID: contextID, Owner: w.scope.Owner, Namespace: "default"}
 	for i := range apps {
@@ -291,7 +301,7 @@ func newWorldOf(t *testing.T, op domain.Operation, change func(*plan.Plan), apps
 
 // register has the real activities but for Prepare, which wants charts.
 func (w *world) register(prepared activities.Prepared) {
-	l := &activities.Control{Store: w.store, Runs: runs{inOrder: true}, Now: func() time.Time { return begun }}
+	l := &activities.Control{Store: w.store, Runs: &w.runs, Now: func() time.Time { return begun }}
 	w.RegisterActivity(l)
 	w.RegisterActivity(&activities.Watch{Store: plans{memory: w.store}, Shards: w.shards})
 	w.prepared = &prepared
@@ -602,6 +612,8 @@ func TestLeafThatIsEndedByHand(t *testing.T) {
 	require.ErrorContains(t, err, "the work on 1 clusters did not come to its own end")
 	require.Equal(t, domain.ContextInstantiateFailed, w.status())
 	require.Equal(t, "2A", w.leaf("b").Marks)
+	record := w.store.instances[contextID]
+	require.False(t, record.Sound(domain.OpInstantiate))
 }
 
 func TestTerminate(t *testing.T) {
@@ -625,6 +637,21 @@ func TestTerminateIsStopped(t *testing.T) {
 	require.Equal(t, domain.ContextTerminateFailed, out.Status)
 	require.Equal(t, map[domain.ResourceState]int{domain.ResourceDeleted: 2, domain.ResourceApplied: 2}, out.Counts)
 	require.Equal(t, domain.TerminateStopped, w.store.group.History.State())
+}
+
+// TestTerminateIsStoppedBeforeItBegins has the stop come while it ends what may still go on. Nothing was sent then, and its records are
+// as sound as any.
+func TestTerminateIsStoppedBeforeItBegins(t *testing.T) {
+	w := newWorld(t, domain.OpTerminate, 2, "a")
+	w.runs.onClose = func() { w.SignalWorkflow(workflows.StopSignal, nil) }
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextTerminateFailed, out.Status)
+	require.Equal(t, domain.TerminateStopped, w.store.group.History.State())
+	require.Empty(t, w.clusters.asked)
+	record := w.store.instances[contextID]
+	require.True(t, record.Sound(domain.OpTerminate))
+	require.Equal(t, "not started: the operation was stopped before", record.NotStarted["app1"])
 }
 
 func TestTerminateTwice(t *testing.T) {

@@ -70,6 +70,10 @@ func (o *operation) appInput(app activities.PreparedApp, r round) AppInput {
 
 // runApp runs the child of app i to its end.
 func (o *operation) runApp(ctx workflow.Context, i int, in AppInput) {
+	if ctx.Err() != nil { // nothing was sent for it
+		o.reason(i, "not started: the operation was stopped before")
+		return
+	}
 	var result AppProgress
 	err := startApp(ctx, in, AppID(in.Scope, in.App.Name, 0, 0)).Get(ctx, &result)
 	if err != nil {

@@ -73,6 +73,8 @@ type Ran struct {
 	Status      ContextStatus `bson:"status,omitempty"`
 	Stopped     bool          `bson:"stopped,omitempty"`
 	Reason      string        `bson:"reason,omitempty"`
+	// Sound says of one that has ended that its work on each cluster came to its own end: what is recorded is all that was sent.
+	Sound bool `bson:"sound,omitempty"`
 }
 
 // Begin notes an operation. One whose run is known is not noted again.
@@ -82,14 +84,27 @@ func (i *Instance) Begin(r Ran) {
 	}
 }
 
-// End notes how the last operation of a kind came to its end.
-func (i *Instance) End(op Operation, status ContextStatus, stopped bool, reason string, now time.Time) {
+// End notes how the last operation of the kind of ran came to its end, and when: Status, Stopped, Reason, Sound and Ended of ran.
+func (i *Instance) End(ran Ran) {
+	if r := i.last(ran.Operation); r != nil {
+		r.Status, r.Stopped, r.Reason, r.Sound, r.Ended = ran.Status, ran.Stopped, ran.Reason, ran.Sound, ran.Ended
+	}
+}
+
+// Sound says whether the last operation of a kind has ended and is Ran.Sound. That outlives the operation's workflow, which the
+// engine forgets.
+func (i *Instance) Sound(op Operation) bool {
+	r := i.last(op)
+	return r != nil && !r.Ended.IsZero() && r.Sound
+}
+
+func (i *Instance) last(op Operation) *Ran {
 	for n := len(i.Runs) - 1; n >= 0; n-- {
-		if r := &i.Runs[n]; r.Operation == op {
-			r.Status, r.Stopped, r.Reason, r.Ended = status, stopped, reason, now
-			return
+		if i.Runs[n].Operation == op {
+			return &i.Runs[n]
 		}
 	}
+	return nil
 }
 
 // Knows says whether an operation on the context is recorded.

@@ -33,9 +33,9 @@ func record() *domain.Instance {
 	i := &domain.Instance{ContextID: theContext, Owner: theGroup}
 	i.Begin(domain.Ran{RunID: "r1", Operation: domain.OpUpdate, Detail: "update", RequestedBy: "alice", Accepted: begun})
 	i.Begin(domain.Ran{RunID: "r1", Operation: domain.OpUpdate})
-	i.End(domain.OpUpdate, domain.ContextInstantiated, false, "", begun.Add(time.Second))
+	i.End(domain.Ran{Operation: domain.OpUpdate, Status: domain.ContextInstantiated, Ended: begun.Add(time.Second)})
 	i.Begin(domain.Ran{RunID: "r2", Operation: domain.OpTerminate, Accepted: begun})
-	i.End(domain.OpTerminate, domain.ContextTerminateFailed, true, "stopped", begun.Add(time.Second))
+	i.End(domain.Ran{Operation: domain.OpTerminate, Status: domain.ContextTerminateFailed, Stopped: true, Reason: "stopped", Ended: begun.Add(time.Second)})
 	i.Begin(domain.Ran{RunID: "r3", Operation: domain.OpTerminate, Accepted: begun})
 	return i
 }
