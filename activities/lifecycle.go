@@ -177,9 +177,16 @@ func (l *Control) terminating(ctx context.Context, in RecordInput) error {
 }
 
 // terminateNothing makes the record of a context whose instantiate somebody ended by hand before it had one: it has sent
-// nothing to any cluster.
+// nothing to any cluster. An instantiate that still goes on is between its two writes, and will have one.
 func (l *Control) terminateNothing(ctx context.Context, in RecordInput) error {
 	s := in.Scope
+	goesOn, err := l.Runs.Running(ctx, domain.Scope{Owner: s.Owner, ContextID: s.ContextID, Operation: domain.OpInstantiate})
+	if err == nil && goesOn {
+		err = fail.New(fail.Unavailable, "the instantiate of context %s has not stored its record yet", s.ContextID)
+	}
+	if err != nil {
+		return err
+	}
 	digest, err := save(ctx, l.Store, &plan.Plan{ContextID: s.ContextID, Owner: s.Owner})
 	if err != nil {
 		return err

@@ -153,6 +153,20 @@ func TestTerminateOfWhatWasNeverRecorded(t *testing.T) {
 	require.Equal(t, domain.ContextTerminated, d.store.instances["1"].Status)
 }
 
+// TestTerminateBetweenTheWritesOfAnInstantiate waits for the second one: an instantiate that goes on is to find its own record.
+func TestTerminateBetweenTheWritesOfAnInstantiate(t *testing.T) {
+	d := newDeployment(t)
+	d.Runs, d.Store = &running{}, &brokenOnce{memory: d.store}
+	require.True(t, fail.Is(d.Record(t.Context(), d.instantiate()), fail.Unavailable))
+	in := activities.RecordInput{Scope: d.scope(domain.OpTerminate), Seen: domain.Seen{Status: domain.ContextInstantiating}}
+	require.Equal(t, fail.Unavailable, fail.KindOf(d.Record(t.Context(), in)))
+	require.Empty(t, d.store.instances)
+	require.NoError(t, d.Record(t.Context(), d.instantiate()))
+	require.NoError(t, d.Record(t.Context(), in))
+	require.Equal(t, d.plan, d.store.instances["1"].Plan)
+	require.Equal(t, domain.ContextTerminating, d.store.instances["1"].Status)
+}
+
 // forgotten is the engine some time after the end of an operation.
 type forgotten struct{ activities.Runs }
 
