@@ -279,7 +279,7 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 			l.warnings = m.stay(d.warnings(old, before), l.marks)
 		}
 		if !t.Leaving && !unfinished && !was.Has(domain.Mark.Ours) {
-			d.arrive(&l, before == nil, m)
+			d.arrive(&l, before == nil, m, func(i int) bool { return m.before[i] >= 0 && was[m.before[i]].Succeeded() && same[i] })
 		}
 		out = append(out, l)
 	}
@@ -304,14 +304,19 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 }
 
 // arrive has a leaf of which nothing is there installed, if there is something to be applied. On a cluster that is
-// new to the app its hooks may be all there is.
-func (d *differ) arrive(l *leafChange, isNew bool, m *matching) {
+// new to the app its hooks may be all there is. On one that is not, all of the release may have been refused: what hooks have done
+// for it, is done.
+func (d *differ) arrive(l *leafChange, isNew bool, m *matching, done func(hook int) bool) {
 	if !isNew && !l.marks[:m.wanted].Has(domain.Mark.ToApply) {
 		return
 	}
 	l.target.Installs = true
 	for i, h := range m.hooks {
-		if h != nil && HasHooks(h.Events, domain.OpInstantiate) {
+		switch {
+		case h == nil || !HasHooks(h.Events, domain.OpInstantiate):
+		case done(i):
+			l.marks[i] = domain.MarkDeleted // it has succeeded, and is not there
+		default:
 			l.marks[i] = domain.MarkPending
 		}
 	}

@@ -114,6 +114,12 @@ func TestDiffOfHooksThatHaveNotSucceeded(t *testing.T) {
 		"the last hook was not come to": {
 			old: "web on a: svc=1 pre=1 post=1", marks: "1F1D1p", want: "1p1D1p", install: true,
 		},
+		"all hooks of an install have succeeded and gone, and all of the release was refused": {
+			old: "web on a: svc=1 pre=1 post=1", marks: "1F2D", want: "1p2D", install: true,
+		},
+		"the same, and one says something else now": {
+			old: "web on a: svc=1 pre=1 post=1", marks: "1F2D", wanted: "web on a: svc=1 pre=2 post=1", want: "2p1D", install: true,
+		},
 		"what has succeeded says something else now": {
 			old: "web on a: svc=1 pre=1 post=1", marks: "2A1X", wanted: "web on a: svc=1 pre=2 post=1", want: "1A2s", install: true,
 		},
