@@ -235,6 +235,9 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 			return Transition{To: TerminateStopped}, nil
 		case (s == InstantiateStopped || s == TerminateStopped) && busy:
 			return Transition{To: s, Same: true}, nil
+		// An approval or a change that comes while a terminate is asked for again is recorded before that begins.
+		case (s == Created || s == Approved) && c == ContextTerminating:
+			return Transition{To: s, Same: true}, nil
 		case s == InstantiateStopped, s == TerminateStopped:
 			return refuse("it is already stopped")
 		default:

@@ -49,6 +49,8 @@ func TestDecide(t *testing.T) {
 		domain.OpStop: {
 			instantiated: {[]string{"i"}, iStopped}, terminated: {[]string{"t"}, terStopped},
 			iStopped: {busy, iStopped}, terStopped: {busy, terStopped},
+			// a terminate that was asked for again, and an approval or a change came between its two writes
+			created: {[]string{"t"}, created}, approved: {[]string{"t"}, approved},
 		},
 		domain.OpChange: {
 			created: {ended, created}, approved: {ended, created}, terminated: {ended, created}, terStopped: {ended, created},
