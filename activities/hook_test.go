@@ -481,6 +481,20 @@ func TestAwaitReadyByRulesOfUsers(t *testing.T) {
 	require.Equal(t, []activities.Lacking{{App: "app", Reason: "on p+c: Job work: rule job: not fulfilled"}}, l.lacking)
 }
 
+// TestAwaitReadyOfAJobThatHasExpired: nobody waits for a Job that its cluster has deleted, as it says itself.
+func TestAwaitReadyOfAJobThatHasExpired(t *testing.T) {
+	l, _ := hooked(t, domain.OpInstantiate)
+	work := jobHook("work", plan.Hook{})
+	work.Hook, work.Manifest = nil, json.RawMessage(`{"kind":"Job","spec":{"ttlSecondsAfterFinished":0}}`)
+	p := plan.Plan{Apps: []plan.App{{
+		Name: "app", Bundle: l.store.put(t, plan.Bundle{App: "app", Resources: []plan.Resource{work}}),
+		Resources: []plan.ResourceID{work.ResourceID}, Targets: []plan.Target{{ClusterName: l.in.Cluster}},
+	}}}
+	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, activities.ReadyInput{Plan: l.store.put(t, p), App: "app", Namespace: "default", To: 1})
+	require.NoError(t, err)
+	require.Empty(t, l.lacking)
+}
+
 // TestAwaitReadyInAnUpdate waits for nothing that is to go, which may never have been Ready, nor there at all.
 func TestAwaitReadyInAnUpdate(t *testing.T) {
 	l, o := hooked(t, domain.OpUpdate)

@@ -29,7 +29,7 @@ type ReadinessRules interface {
 }
 
 // AwaitReady waits until all resources of an app, but for its hooks and what is to be pruned, are Ready on the clusters
-// that it stays on and that get them. It looks at the objects themselves, so that it does not matter whether and how the clusters report,
+// that it stays on and that get them. A Job that the cluster deletes by itself when it has ended is not waited for once it is missing. It looks at the objects themselves, so that it does not matter whether and how the clusters report,
 // and judges them as the status does. A cluster that does not answer is one that is not Ready yet.
 func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 	p, err := stored.JSON[plan.Plan](ctx, k.leaves, in.Plan)
@@ -123,6 +123,9 @@ func (r *readying) look(ctx context.Context, cluster *kube.Cluster, others domai
 		data, err := cluster.Object(ctx, id)
 		if err != nil {
 			return i, fail.TextOf(err)
+		}
+		if len(data) == 0 && r.resources[i].Expires() { // all was applied before anybody waited
+			continue
 		}
 		if lacks := view.Lacks(id, data, rules); lacks != "" {
 			return i, fmt.Sprintf("%s %s: %s", id.Kind, id.Name, lacks)

@@ -167,3 +167,17 @@ func HookManifest(manifest []byte, annotations map[string]string) ([]byte, error
 	}
 	return json.Marshal(object)
 }
+
+// Expires says whether the cluster deletes the resource some time after it has done its work: a Job with a ttlSecondsAfterFinished. That
+// such a one is missing says nothing of how it ended.
+func (r *Resource) Expires() bool {
+	if r.Group != "batch" || r.Kind != "Job" {
+		return false
+	}
+	var job struct {
+		Spec struct {
+			TTL *json.Number `json:"ttlSecondsAfterFinished"`
+		} `json:"spec"`
+	}
+	return json.Unmarshal(r.Manifest, &job) == nil && job.Spec.TTL != nil
+}
