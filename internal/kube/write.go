@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -109,10 +110,16 @@ func (w *write) patch(ctx context.Context, body []byte) (pruned []string, err er
 	return fields.Missing(body, made), nil
 }
 
+// deletionMember is in the metadata of an object that is being deleted.
+var deletionMember = []byte(`"deletionTimestamp"`)
+
 // lasts is an error where the object that the cluster has answered with is being deleted. A cluster takes what is applied
 // to such an object and answers as ever, and the object goes all the same once its finalizers are gone: it is to be tried
 // again until then, and made anew.
 func (w *write) lasts(ctx context.Context, made []byte) error {
+	if !bytes.Contains(made, deletionMember) && json.Valid(made) { // nearly always, at a sixth of what decoding costs
+		return nil
+	}
 	o := object{path: w.path}
 	if err := json.Unmarshal(made, &o.PartialObjectMetadata); err != nil {
 		return notAnAPIServer(err)
