@@ -36,12 +36,13 @@ func verifyAudit(args []string, stdout, stderr io.Writer) error {
 	}
 	keys := flags.String("keys", "", "`file` with the keys that may sign, as /v2/audit/keys answers; without it every key that the records name counts")
 	partial := flags.Bool("partial", false, "whether the export is of a part of the time (from, to), so that records before it and after it may be missing")
-	if err := config.Parse(flags, args); err != nil {
+	files, err := config.ParseAround(flags, args)
+	if err != nil {
 		return wrongLine(err)
 	}
-	if flags.NArg() != 1 {
+	if len(files) != 1 {
 		flags.Usage()
-		return wrongLine(errors.New("one file is to be given, and flags stand before it"))
+		return wrongLine(errors.New("one file is to be given"))
 	}
 	options := audit.Options{Partial: *partial}
 	if *keys != "" {
@@ -54,8 +55,7 @@ func verifyAudit(args []string, stdout, stderr io.Writer) error {
 		}
 	}
 	file := os.Stdin
-	if name := flags.Arg(0); name != "-" {
-		var err error
+	if name := files[0]; name != "-" {
 		if file, err = os.Open(name); err != nil {
 			return wrongLine(err)
 		}

@@ -45,28 +45,31 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return cli.Main(ctx, cli.Options{
 		Program: program, Args: args[1:], In: stdin, Out: stdout, Err: stderr, Getenv: os.Getenv,
 		Terminal: isTerminal(stdout), Width: widthOf(stdout), Lend: terminal.lend,
-		Processes: []cli.Process{
-			process("api", "Serve the REST API", config.API, stdout, stderr, serveAPI),
-			process("worker", "Run workflows and work on clusters", config.Worker, stdout, stderr, work),
-			process("monitor", "Tell in a member cluster what became of deployments", config.Monitoring, stdout, stderr, watch),
-			process("tenant-agent", "Tell of a tenant's cluster what runs there", config.TenantAgents, stdout, stderr, speak),
-			process("admin-token", "Make another token for the administrator in place of one that is lost", config.Admin, stdout, stderr, resetAdmin),
-			{
-				Name: "cluster-credential", Short: "Make a kubeconfig with the least rights that Drover needs in a cluster",
-				Run: func(ctx context.Context, args []string) error {
-					return makeCredential(ctx, args, stdout, stderr)
-				},
-			},
-			{
-				Name: "keys", Short: "Say how much each secret key seals, have another one seal everything, take one out",
-				Run: func(ctx context.Context, args []string) error { return keys(ctx, args, stdout, stderr) },
-			},
-			{
-				Name: "verify", Short: "Check an export of audit records, offline", Under: "audit",
-				Run: func(_ context.Context, args []string) error { return verifyAudit(args, stdout, stderr) },
-			},
-		},
+		Processes: processes(stdout, stderr),
 	})
+}
+
+// processes are the commands that read their flags themselves.
+func processes(stdout, stderr io.Writer) []cli.Process {
+	return []cli.Process{
+		process("api", "Serve the REST API", config.API, stdout, stderr, serveAPI),
+		process("worker", "Run workflows and work on clusters", config.Worker, stdout, stderr, work),
+		process("monitor", "Tell in a member cluster what became of deployments", config.Monitoring, stdout, stderr, watch),
+		process("tenant-agent", "Tell of a tenant's cluster what runs there", config.TenantAgents, stdout, stderr, speak),
+		process("admin-token", "Make another token for the administrator in place of one that is lost", config.Admin, stdout, stderr, resetAdmin),
+		{
+			Name: "cluster-credential", Short: "Make a kubeconfig with the least rights that Drover needs in a cluster",
+			Run: func(ctx context.Context, args []string) error { return makeCredential(ctx, args, stdout, stderr) },
+		},
+		{
+			Name: "keys", Short: "Say how much each secret key seals, have another one seal everything, take one out",
+			Run: func(ctx context.Context, args []string) error { return keys(ctx, args, stdout, stderr) },
+		},
+		{
+			Name: "verify", Short: "Check an export of audit records, offline", Under: "audit",
+			Run: func(_ context.Context, args []string) error { return verifyAudit(args, stdout, stderr) },
+		},
+	}
 }
 
 // terminal is lent to a program that this one starts, such as an editor: Ctrl-C is for that one meanwhile.

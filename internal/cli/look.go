@@ -216,7 +216,7 @@ func (s *session) combines() *cobra.Command {
 	collectors := c.Flags().StringSlice("collector", nil, "only results of this `collector`")
 	apps := c.Flags().StringSlice("app", nil, "only objects of this `app`")
 	kinds := c.Flags().StringSlice("kind", nil, "only objects of this `kind`")
-	return s.owned(c, "tables", func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
+	s.owned(c, "tables", func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
 		if n := domain.OwnerNoun(key); n != domain.DeploymentIntentGroups {
 			return usage("combined is of deployment intent groups, and %s is a %s", key, n.Title)
 		}
@@ -235,6 +235,8 @@ func (s *session) combines() *cobra.Command {
 		}
 		return s.printCombined(list)
 	})
+	c.Use, c.Long = "combined NAME", c.Short+".\n\n"+aboutGroup
+	return c
 }
 
 // audits is the command audit.

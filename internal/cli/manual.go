@@ -15,7 +15,7 @@ func Manual(w io.Writer, processes []Process) error {
 	root := s.root()
 	root.InitDefaultHelpCmd()
 	var b strings.Builder
-	b.WriteString("# The command drover\n\nWritten from the help of the commands by `go test ./internal/cli -update`.\n\n" + aboutPlugin + "\n\n")
+	b.WriteString("# The command drover\n\nWritten from the help of the commands by `go test ./cmd/drover -run TestTheManualIsTheHelp -update`.\n\n" + aboutPlugin + "\n\n")
 	b.WriteString("Exit codes:\n\n```\n" + aboutExitCodes + "\n```\n\n")
 	b.WriteString("Flags of every command:\n\n```\n" + flagsOf(root.PersistentFlags()) + "```\n")
 	for _, g := range root.Groups() {

@@ -17,6 +17,24 @@ import (
 const aboutOwner = `NAME is a deployment intent group, or with its noun before it another owner: cluster/edge01 (its network intents), cloud/lcadmin. Of
 the path the last parts will do: web, v1/web; what is not given is looked for.`
 
+const (
+	aboutGroup = `NAME is a deployment intent group. Of its path the last parts will do: web, v1/web; what is not given is looked for.`
+	aboutCloud = `NAME is a deployment intent group, or with its noun before it a logical cloud: cloud/lcadmin. Of the path the last parts will do: web,
+v1/web; what is not given is looked for.`
+)
+
+// aboutName says what an operation can be asked of, and how it is named.
+func aboutName(op domain.Operation) (use, about string) {
+	switch {
+	case offers(domain.ClustersNoun, op):
+		return "[NOUN] NAME", aboutOwner
+	case offers(domain.LogicalClouds, op):
+		return "[NOUN] NAME", aboutCloud
+	default:
+		return "NAME", aboutGroup
+	}
+}
+
 // operateFlags are those of operations.
 type operateFlags struct {
 	where
@@ -55,9 +73,14 @@ var shortOf = map[domain.Operation][2]string{
 
 func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
 	op, f := o.Operation, &operateFlags{}
+	use, about := aboutName(op)
+	answer := "The answer comes when the operation is accepted; --wait waits for its end, and says why where it ends otherwise."
+	if op == domain.OpApprove {
+		answer = "The answer comes when the group is rendered and placed."
+	}
 	c := &cobra.Command{
-		Use: string(op) + " [NOUN] NAME", Short: shortOf[op][0], Example: "  " + shortOf[op][1],
-		Long: shortOf[op][0] + ".\n\n" + aboutOwner + "\n\nThe answer comes when the operation is accepted; --wait waits for its end, and says why where it ends otherwise.",
+		Use: string(op) + " " + use, Short: shortOf[op][0], Example: "  " + shortOf[op][1],
+		Long: shortOf[op][0] + ".\n\n" + about + "\n\n" + answer,
 		Args: numbered(1, 2, "the name of a group, or a noun and a name"), ValidArgsFunction: s.completeOwners,
 	}
 	s.placed(c, &f.where)

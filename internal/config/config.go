@@ -174,7 +174,7 @@ var settings = []setting{
 	{"tenant-rate", "200", "`number` of changes of workloads a second that are read of a tenant; more are read later, 0 for all at once", API, atLeast(0, func(c *Config, n int64) { c.TenantRate = int(n) })},
 	{"tls-cert", "", "certificate `file` of all listeners of this process, but for the tenants' services; without it they are for this machine alone", all, file(func(c *Config) *string { return &c.TLS.Cert })},
 	{"tls-key", "", "key `file` of the same", all, file(func(c *Config) *string { return &c.TLS.Key })},
-	{"insecure", "false", "whether other machines may reach a listener that has no TLS, such as one behind a proxy: `true` or false", all, boolean(func(c *Config) *bool { return &c.Insecure })},
+	{"insecure", "false", "whether other machines may reach a listener that has no TLS, such as one behind a proxy, but for the tenants' services: `true` or false", all, boolean(func(c *Config) *bool { return &c.Insecure })},
 	{"auth", "on", "whether callers have to prove who they are: on or `off`, which is for this machine alone", API, oneOf(func(c *Config) *string { return &c.Auth }, "on", "off")},
 	{"admin-token-file", "", "`file` that the first start writes the administrator's token to, when there is no service account yet", API | Admin, text(func(c *Config) *string { return &c.AdminTokenFile })},
 	{"auth-config", "", "YAML `file` with the OpenID issuers whose bearer tokens are taken", API, file(func(c *Config) *string { return &c.AuthConfig })},
@@ -282,8 +282,8 @@ func Read(p Process, args []string, getenv func(string) string, usage io.Writer)
 			values[s.name] = flags.String(s.name, s.fallback, help)
 		}
 	}
-	good, wrong := known(flags, args)
-	if err := flags.Parse(good); err != nil {
+	good, rest, wrong := known(flags, args)
+	if err := flags.Parse(append(good, rest...)); err != nil {
 		return nil, err
 	}
 	given := map[string]bool{}

@@ -13,21 +13,44 @@ import (
 
 // Parse reads the flags of a command that is no process with settings. The error says of all flags what is wrong, or is flag.ErrHelp after -h.
 func Parse(flags *flag.FlagSet, args []string) error {
-	good, wrong := known(flags, args)
-	err := flags.Parse(good)
+	good, rest, wrong := known(flags, args)
+	return parse(flags, append(good, rest...), wrong)
+}
+
+// ParseAround is Parse for a command that takes more than flags, which may stand before and after it. It gives what is no flag; after -- nothing is one.
+func ParseAround(flags *flag.FlagSet, args []string) (others []string, err error) {
+	var good []string
+	var wrong []error
+	for len(args) > 0 {
+		before, rest, bad := known(flags, args)
+		good, wrong, args = append(good, before...), append(wrong, bad...), nil
+		switch {
+		case len(rest) == 0:
+		case rest[0] == "--":
+			others = append(others, rest[1:]...)
+		default:
+			others, args = append(others, rest[0]), rest[1:]
+		}
+	}
+	return others, parse(flags, good, wrong)
+}
+
+// parse has the flags read, and says with what is wrong already what else is.
+func parse(flags *flag.FlagSet, args []string, wrong []error) error {
+	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		return err
 	}
 	return errors.Join(append(wrong, err)...)
 }
 
-// known splits the arguments into those that the flags can read, and what is wrong with the others. The library ends at the first one that it
-// does not know, and so says nothing of all that is wrong after it.
-func known(flags *flag.FlagSet, args []string) (good []string, wrong []error) {
+// known splits the arguments into those that the flags can read, the rest from the first one on that is no flag, and what is wrong before it. The
+// library ends at the first one that it does not know, and so says nothing of all that is wrong after it.
+func known(flags *flag.FlagSet, args []string) (good, rest []string, wrong []error) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		if arg == "--" || len(arg) < 2 || arg[0] != '-' {
-			return append(good, args[i:]...), wrong
+			return good, args[i:], wrong
 		}
 		name, _, valued := strings.Cut(strings.TrimPrefix(arg[1:], "-"), "=")
 		f := flags.Lookup(name)
@@ -48,7 +71,7 @@ func known(flags *flag.FlagSet, args []string) (good []string, wrong []error) {
 			good = append(good, arg, args[i])
 		}
 	}
-	return good, wrong
+	return good, nil, wrong
 }
 
 func alone(f *flag.Flag) bool {
