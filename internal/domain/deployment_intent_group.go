@@ -169,7 +169,7 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		case s == Terminated:
 			return refuse("wait until it is terminated, or stop it")
 		case s == Instantiated:
-			return refuse("it has already been instantiated; terminate it first")
+			return refuse("it has already been instantiated; update it, or terminate it first")
 		default:
 			return refuse("instantiate or terminate it instead")
 		}
@@ -178,7 +178,7 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		case s == Created, s == Updated:
 			return refuse("it must be approved before instantiating")
 		case s == Instantiated:
-			return refuse("it has already been instantiated; terminate it first")
+			return refuse("it has already been instantiated; update it, or terminate it first")
 		case s == InstantiateStopped:
 			return refuse("terminate it first")
 		case busy:
