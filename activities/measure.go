@@ -26,9 +26,9 @@ func Measure(k *Kube, w *Watch) (end func()) {
 			for reason, n := range stuck {
 				say(measure.LeavesStuck, float64(n), reason)
 			}
-			for window, s := range map[string]slots{measure.SlotsTries: k.tries, measure.SlotsGathers: k.gatherers, measure.SlotsSilent: k.silent} {
-				say(measure.Slots, float64(len(s)), window, "used")
-				say(measure.Slots, float64(cap(s)), window, "size")
+			for use, s := range map[string]slots{measure.SlotsTries: k.tries, measure.SlotsGathers: k.gatherers, measure.SlotsSilent: k.silent} {
+				say(measure.Slots, float64(len(s)), use, "used")
+				say(measure.Slots, float64(cap(s)), use, "size")
 			}
 		}, measure.LeavesOpen, measure.LeavesStuck, measure.Slots),
 		measure.Read(w.measure, measure.Clusters, measure.ClusterUnheard, measure.WatchAge),

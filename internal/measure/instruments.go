@@ -174,10 +174,10 @@ var (
 	})
 	Slots = newGauge(Instrument{
 		Name: "drover_worker_slots", From: ofWorker, Across: Sum,
-		Help: "Windows of a worker: how much of one kind may go on at a time, and does.",
+		Help: "Slots of a worker: how many there are of one kind, and are taken.",
 		Labels: []Label{
-			{Name: "window", About: "what it is for", Values: []string{SlotsTries, SlotsGathers, SlotsSilent}},
-			{Name: "state", About: "used or all there are", Values: []string{"used", "size"}},
+			{Name: "window", About: "what they are for", Values: []string{SlotsTries, SlotsGathers, SlotsSilent}},
+			{Name: "state", About: "those that are taken, or all", Values: []string{"used", "size"}},
 		},
 	})
 	Windows = newGauge(Instrument{
