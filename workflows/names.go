@@ -15,7 +15,8 @@
 //
 //	WatchClusters     watch/<shard>                     for each shard of clusters that have something
 //	KeepCertificates  <cloud>/certificates              for each logical cloud of level 1
-//	RemoveRemnants    <owner>/<context id>/remnants     for each context that is terminated, for some minutes
+//	RemoveRemnants    <owner>/<context id>/remnants     for each context that is terminated, for a quarter of an hour; for
+//	                                                    three days at most while something is left or a cluster does not answer
 //	Sweep             sweep-<time>                      once a day
 //	SettleTenants     settle-<time>                     once a minute
 //
