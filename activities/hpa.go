@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -104,7 +105,7 @@ func (l *Control) readHPA(_ context.Context, w *wanted, _ string) ([]vary.Intent
 const nodesAtOnce = 32
 
 // loadNodes asks the clusters that may be taken for apps with hpa intents. One that does not answer is asked no longer than
-// policy.Nodes: its nodes are not known, which is no match.
+// policy.Nodes, and one that did not answer before no longer than policy.NodesAgain: its nodes are not known, which is no match.
 func (l *Control) loadNodes(ctx context.Context, w *wanted) error {
 	if !w.hpa.places || w.intents == nil {
 		return nil
@@ -138,36 +139,75 @@ func (l *Control) loadNodes(ctx context.Context, w *wanted) error {
 	return nil
 }
 
-// askNodes asks clusters for their nodes, and for what is left on them where amounts says so.
+// askNodes asks clusters for their nodes, and for what is left on them where amounts says so. Those that did not answer when they were
+// last tried are asked beside the others: a cluster that is refused gets no leaf, which would find that it is back.
 func (l *Control) askNodes(ctx context.Context, w *wanted, amounts map[domain.ClusterName]bool, own kube.LeftOut) error {
+	var heard, away, back []domain.ClusterName
+	for c := range amounts {
+		if w.unreachable[c] {
+			away = append(away, c)
+		} else {
+			heard = append(heard, c)
+		}
+	}
 	var mu sync.Mutex
 	w.hpa.room.Nodes = map[domain.ClusterName]placement.Nodes{}
-	g, ctx := panics.WithContext(ctx)
-	g.SetLimit(nodesAtOnce)
-	for c, some := range amounts {
-		g.Go(func() error {
-			nodes := l.nodesOf(ctx, w, c, some, own)
-			mu.Lock()
-			defer mu.Unlock()
-			w.hpa.room.Nodes[c] = nodes
-			return ctx.Err()
-		})
+	each := func(ctx context.Context, clusters []domain.ClusterName, within time.Duration) error {
+		g, ctx := panics.WithContext(ctx)
+		g.SetLimit(nodesAtOnce)
+		for _, c := range clusters {
+			g.Go(func() error {
+				nodes := l.nodesOf(ctx, c, within, amounts[c], own)
+				mu.Lock()
+				defer mu.Unlock()
+				w.hpa.room.Nodes[c] = nodes
+				if w.unreachable[c] && nodes.Unknown == "" {
+					back = append(back, c)
+				}
+				return nil
+			})
+		}
+		return g.Wait()
 	}
-	return g.Wait()
+	g, asking := panics.WithContext(ctx)
+	g.Go(func() error { return each(asking, heard, policy.Nodes) })
+	g.Go(func() error {
+		again, cancel := context.WithTimeout(asking, policy.NodesAgainAll)
+		defer cancel()
+		return each(again, away, policy.NodesAgain)
+	})
+	if err := cmp.Or(g.Wait(), ctx.Err()); err != nil {
+		return err
+	}
+	return l.answered(ctx, w, back)
+}
+
+// answered notes that clusters have answered which did not before. A rehearsal stores nothing.
+func (l *Control) answered(ctx context.Context, w *wanted, back []domain.ClusterName) error {
+	for _, c := range back {
+		delete(w.unreachable, c)
+		if l.dry {
+			continue
+		}
+		if err := l.Store.SetReachable(ctx, c, true); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // nodesOf asks one cluster.
-func (l *Control) nodesOf(ctx context.Context, w *wanted, c domain.ClusterName, amounts bool, own kube.LeftOut) placement.Nodes {
+func (l *Control) nodesOf(ctx context.Context, c domain.ClusterName, within time.Duration, amounts bool, own kube.LeftOut) placement.Nodes {
 	const unknown = "its nodes are not known: "
-	switch {
-	case w.unreachable[c]:
-		return placement.Nodes{Unknown: unknown + "the cluster does not answer"}
-	case l.Nodes == nil:
+	if l.Nodes == nil {
 		return placement.Nodes{Unknown: unknown + "nobody here can ask clusters"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, policy.Nodes)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	found, err := l.Nodes.Nodes(ctx, c, amounts, own)
+	if err != nil && ctx.Err() != nil {
+		return placement.Nodes{Unknown: unknown + "the cluster does not answer"}
+	}
 	if err != nil {
 		return placement.Nodes{Unknown: unknown + fail.TextOf(err)}
 	}

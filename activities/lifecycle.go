@@ -53,6 +53,8 @@ type Store interface {
 
 	// Unreachable are the clusters that did not answer when they were last tried.
 	Unreachable(ctx context.Context) (map[domain.ClusterName]bool, error)
+	// SetReachable notes whether a cluster answered.
+	SetReachable(ctx context.Context, c domain.ClusterName, reachable bool) error
 }
 
 // Runs are the operations as the workflow engine knows them.

@@ -150,6 +150,50 @@ func TestHPAIntentsChooseClusters(t *testing.T) {
 	}
 }
 
+// A cluster that did not answer when it was last tried is asked again, and is one that answers if it does: while hpa intents refuse it, no
+// leaf works there.
+func TestClustersThatDidNotAnswerAreAskedAgain(t *testing.T) {
+	p := partial(t)
+	c := domain.ClusterName{Provider: "cp", Name: "c1"}
+	for name, k := range map[string]struct {
+		fleet fleet
+		away  bool
+	}{
+		"it is back":       {fleet: fleet{"c1": withCPU(4)}},
+		"it is still away": {fleet: fleet{}, away: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := with(t, p)
+			away := func() bool {
+				down, err := p.store.Unreachable(t.Context())
+				require.NoError(t, err)
+				return down[c]
+			}
+			d := hardware(bothHPA)
+			d.apps.Spec.Intent = domain.Placement{AllOf: []domain.AllOf{{Clusters: domain.Clusters{ClusterProvider: c.Provider, Cluster: c.Name}}}}
+			d.group.History.Append(domain.Approved, "", 0, time.Now())
+			d.store(t, p.store)
+			require.NoError(t, p.store.SetReachable(t.Context(), c, false))
+
+			rehearsal := activities.NewRehearsal(p.store, p.engine, p.charts)
+			rehearsal.AskNodes(k.fleet)
+			_, _, rehearsed := rehearsal.Rehearse(t.Context(), d.group)
+			require.True(t, away(), "a rehearsal stores nothing")
+			worker := &activities.Control{Store: p.store, Now: time.Now, Charts: p.charts, Nodes: k.fleet}
+			prepared, err := worker.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
+			require.Equal(t, k.away, away())
+			if k.away {
+				require.ErrorContains(t, rehearsed, "its nodes are not known: the cluster cannot be reached: connection refused")
+				require.ErrorContains(t, err, "its nodes are not known: the cluster cannot be reached: connection refused")
+				return
+			}
+			require.NoError(t, rehearsed)
+			require.NoError(t, err)
+			require.Empty(t, prepared.Apps[0].Targets.Suspect)
+		})
+	}
+}
+
 // Hpa intents that ask for nothing are warned of.
 func TestHPAIntentsThatAskForNothing(t *testing.T) {
 	p := partial(t)

@@ -40,8 +40,11 @@ const (
 	Tables      = 20 * time.Second
 	TablesLook  = 5 * time.Second
 	TablesRetry = time.Second
-	// Nodes is how long one cluster may take to say what nodes it has, when a plan is made.
-	Nodes = 10 * time.Second
+	// Nodes is how long one cluster may take to say what nodes it has, when a plan is made. One that did not answer when it was last
+	// tried has NodesAgain, and all such clusters of a plan NodesAgainAll.
+	Nodes         = 10 * time.Second
+	NodesAgain    = 5 * time.Second
+	NodesAgainAll = 15 * time.Second
 	// Unread is how long an answer waits for what is still to come of a body that nobody has asked for.
 	Unread = time.Second
 	// Upload bounds requests that bring a file, the slowest upload included.

@@ -165,10 +165,29 @@ func unusable(c *domain.Cluster) string {
 	return fmt.Sprintf("cluster %q cannot be used with its kubeconfig at the moment: %s", c.Name, c.Tried.Error)
 }
 
-func (s *Service) keepUsedCluster(ctx context.Context, c change) error {
-	if c.to != nil {
+// changedCluster looks once more when a cluster is deleted. One that has answered with the kubeconfig that is stored now is not taken any
+// more for one that does not answer: where nothing is at work on it, nobody else would find out.
+func (s *Service) changedCluster(ctx context.Context, c change) error {
+	if c.to == nil {
+		return s.keepUsedCluster(ctx, c)
+	}
+	cluster := c.to.(*domain.Cluster)
+	if cluster.Tried.At.IsZero() || cluster.Tried.Error != "" {
 		return nil
 	}
+	return s.store.SetReachable(ctx, cluster.ClusterName(), true)
+}
+
+// forgetCluster forgets what is recorded of a cluster that is gone. That it did not answer says nothing of another one of its name.
+func (s *Service) forgetCluster(ctx context.Context, key domain.Key) error {
+	provider, local := domain.Cut(domain.ClustersNoun, key)
+	if err := s.store.SetReachable(ctx, domain.ClusterName{Provider: provider.Name(), Name: local}, true); err != nil {
+		return err
+	}
+	return s.forgetInstances(ctx, key)
+}
+
+func (s *Service) keepUsedCluster(ctx context.Context, c change) error {
 	cluster := c.from.(*domain.Cluster)
 	if _, err := s.decide(ctx, cluster, domain.OpDelete); err != nil {
 		return err

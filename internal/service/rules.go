@@ -66,7 +66,7 @@ type rule struct {
 
 // rules of the nouns; one that is missing has none.
 var rules = map[*domain.Noun]rule{
-	domain.ClustersNoun:     {before: (*Service).changeCluster, after: (*Service).keepUsedCluster, gone: (*Service).forgetInstances, remark: (*Service).unreached, attach: (*Service).attachKubeconfig, file: (*Service).kubeconfig, listOrphan: true},
+	domain.ClustersNoun:     {before: (*Service).changeCluster, after: (*Service).changedCluster, gone: (*Service).forgetCluster, remark: (*Service).unreached, attach: (*Service).attachKubeconfig, file: (*Service).kubeconfig, listOrphan: true},
 	domain.ClusterKVs:       {listOrphan: true},
 	domain.Networks:         {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 	domain.ProviderNetworks: {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},

@@ -50,6 +50,8 @@ type Store interface {
 	FirstUnder(ctx context.Context, noun *domain.Noun, prefix domain.Key) (child domain.Key, found bool, err error)
 	// LabelsVersion is another one after a label of one of the provider's clusters has changed.
 	LabelsVersion(ctx context.Context, provider string) (string, error)
+	// SetReachable notes whether a cluster answered.
+	SetReachable(ctx context.Context, c domain.ClusterName, reachable bool) error
 	// Form is a document as it is stored, in bytes.
 	Form(o domain.Object) ([]byte, error)
 	PutBlob(ctx context.Context, data []byte) (domain.Digest, error)

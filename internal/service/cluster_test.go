@@ -1,0 +1,71 @@
+package service_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/service"
+)
+
+// TestAClusterThatAnswersIsNotAway: that a cluster did not answer is forgotten when it is tried with what a PUT brings and answers, and when
+// its registration goes. Nothing may ever be at work there again to find it out.
+func TestAClusterThatAnswersIsNotAway(t *testing.T) {
+	const key = domain.Key("cluster-providers/p/clusters/c")
+	name := domain.ClusterName{Provider: "p", Name: "c"}
+	for what, c := range map[string]struct {
+		do      func(s *service.Service, c *domain.Cluster) error
+		answers bool
+		away    bool
+	}{
+		"a PUT, and it answers": {answers: true, do: func(s *service.Service, c *domain.Cluster) error {
+			_, err := s.Put(t.Context(), c)
+			return err
+		}},
+		"a PUT, and it does not answer": {away: true, do: func(s *service.Service, c *domain.Cluster) error {
+			_, err := s.Put(t.Context(), c)
+			return err
+		}},
+		"a DELETE": {do: func(s *service.Service, _ *domain.Cluster) error {
+			_, err := s.RemoveCluster(t.Context(), key, false)
+			return err
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			f := newFixture(t)
+			sealer, err := secret.Parse("test:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+			require.NoError(t, err)
+			answers := c.answers
+			s := service.New(service.Deps{
+				Store: f.store, Sealer: sealer, Instances: f.instances, Now: time.Now,
+				Renewing: func(context.Context, domain.ClusterName) error { return nil },
+				Checks: service.Checks{
+					Kubeconfig: func([]byte) error { return nil },
+					Reach: func(context.Context, []byte) (string, error) {
+						if answers {
+							return "v1.34.1", nil
+						}
+						return "", fail.New(fail.Unavailable, "nobody answers")
+					},
+				},
+			})
+			cluster := func() *domain.Cluster {
+				made := &domain.Cluster{Identity: identity("cluster-providers/p"), Metadata: domain.Metadata{Name: "c"}}
+				require.NoError(t, s.Attach(t.Context(), made, []byte("open sesame")))
+				return made
+			}
+			require.NoError(t, s.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
+			require.NoError(t, s.Create(t.Context(), cluster()))
+			require.NoError(t, f.store.SetReachable(t.Context(), name, false))
+			require.NoError(t, c.do(s, cluster()))
+			down, err := f.store.Unreachable(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, c.away, down[name])
+		})
+	}
+}
