@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -89,7 +90,16 @@ func (d *documents) Referring(_ context.Context, n *domain.Noun, key domain.Key)
 	return "", false, nil
 }
 
-func (d *documents) ActiveInstances(context.Context) ([]*domain.Instance, error) { return nil, nil }
+func (d *documents) ActiveInstances(context.Context) (active []*domain.Instance, err error) {
+	d.memory.mu.Lock()
+	defer d.memory.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(d.instances)) {
+		if i := d.instances[id]; !i.Status.Over() && i.LogicalCloud != "" {
+			active = append(active, &i)
+		}
+	}
+	return active, nil
+}
 
 func copied(o domain.Object) domain.Object {
 	switch o := o.(type) {
@@ -459,4 +469,36 @@ func TestCloudThatAGroupCameToName(t *testing.T) {
 	require.Equal(t, domain.ContextTerminating, d.instances["1"].Status)
 	d.byKey[domain.KeyOf(group)] = group
 	require.NoError(t, l.Record(t.Context(), in), "done again, after one has come that will find no cloud")
+}
+
+// TestCloudInWhichAGroupHasLeftSomething is not terminated, though the group names another one by now: what is left there could not be
+// deleted any more.
+func TestCloudInWhichAGroupHasLeftSomething(t *testing.T) {
+	cloud := level1()
+	cloud.History.Append(domain.Instantiated, "1", 1, begun)
+	group := &domain.DeploymentIntentGroup{
+		Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "dig"},
+		Spec: domain.DeploymentIntentGroupSpec{LogicalCloud: "other"}, History: domain.NewHistory(begun),
+	}
+	group.History.Append(domain.Instantiated, "2", 1, begun)
+	group.History.Append(domain.Terminated, "2", 1, begun)
+	d := newDocuments(cloud, group)
+	for _, i := range []*domain.Instance{
+		{ContextID: "1", Owner: cloudKey, LogicalCloud: cloudKey, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated},
+		{ContextID: "2", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Origin: domain.OpInstantiate, Operation: domain.OpTerminate, Status: domain.ContextTerminateFailed},
+	} {
+		require.NoError(t, d.PutInstance(t.Context(), i))
+	}
+	l := &activities.Control{Store: d, Runs: closed{}, Now: func() time.Time { return begun }}
+	in := activities.RecordInput{
+		Scope: domain.Scope{Owner: cloudKey, ContextID: "1", Operation: domain.OpTerminate}, Seen: domain.Seen{Status: domain.ContextInstantiated},
+	}
+	err := l.Record(t.Context(), in)
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.Contains(t, fail.TextOf(err), string(domain.KeyOf(group))+" has something in its clusters")
+	require.Zero(t, d.replaces)
+
+	require.NoError(t, d.UpdateInstance(t.Context(), "2", func(i *domain.Instance) error { i.Status = domain.ContextTerminated; return nil }))
+	require.NoError(t, l.Record(t.Context(), in))
+	require.Equal(t, domain.ContextTerminating, d.instances["1"].Status)
 }

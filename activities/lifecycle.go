@@ -236,13 +236,32 @@ func (l *Control) advance(ctx context.Context, owner domain.Owner, in RecordInpu
 	return l.carryOut(ctx, owner, outcome.Accept(owner, last, asked, l.Now()))
 }
 
-// unused checks that no group names a cloud that is to be terminated. Whoever asked has looked, too; but it may have slept since.
+// unused checks that no group names a cloud that is to be terminated, nor has left something there. Whoever asked has looked, too; but it
+// may have slept since.
 func (l *Control) unused(ctx context.Context, cloud *domain.LogicalCloud) error {
-	group, found, err := l.Store.Referring(ctx, domain.DeploymentIntentGroups, domain.KeyOf(cloud))
-	if err != nil || !found {
+	key := domain.KeyOf(cloud)
+	group, found, err := l.Store.Referring(ctx, domain.DeploymentIntentGroups, key)
+	if err != nil {
 		return err
 	}
-	return cloud.UsedBy(group)
+	if found {
+		return cloud.UsedBy(group)
+	}
+	active, err := l.Store.ActiveInstances(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range active {
+		if !i.Within(key) {
+			continue
+		}
+		if held, err := l.holds(ctx, i); err != nil {
+			return err
+		} else if held {
+			return cloud.HeldBy(i.Owner)
+		}
+	}
+	return nil
 }
 
 // known is the record of a context, nil where there is none.

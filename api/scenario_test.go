@@ -212,6 +212,10 @@ func (o *operations) Tenant(_ context.Context, _ domain.Key, c domain.ClusterNam
 	return "projects/p/composite-apps/c/v1/deployment-intent-groups/tenant", o.tenants && c.Name == "c1", nil
 }
 
+func (o *operations) Within(context.Context, domain.Key) (domain.Key, bool, error) {
+	return "", false, nil
+}
+
 func (o *operations) Left(context.Context, domain.Key) ([]string, error) { return o.left, nil }
 
 func (o *operations) Forget(_ context.Context, owner domain.Key) error {

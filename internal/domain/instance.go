@@ -159,6 +159,9 @@ func (i *Instance) PassOn(to *Instance) {
 // LabelID is the context id by which clusters know the instance's resources.
 func (i *Instance) LabelID() string { return cmp.Or(i.Label, i.ContextID) }
 
+// Within says whether it is in the logical cloud, which is not the cloud's own.
+func (i *Instance) Within(cloud Key) bool { return i.LogicalCloud == cloud && i.Owner != cloud }
+
 // Working is the operation that is going on while the context is in progress, or was the last one.
 func (i *Instance) Working() Operation {
 	if i.Status.Deleting() {

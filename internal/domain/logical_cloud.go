@@ -206,6 +206,13 @@ func (o *LogicalCloud) UsedBy(group Key) error {
 		DeploymentIntentGroups.Title, name, group)
 }
 
+// HeldBy is why a cloud of level 1 is not terminated in which a group has an instance, whichever cloud the group names now: what is there
+// is deleted with the rights of the cloud's user.
+func (o *LogicalCloud) HeldBy(group Key) error {
+	return fail.New(fail.Conflict, "logical cloud %q cannot be terminated: %s %s has something in its clusters; terminate that first",
+		o.Name, DeploymentIntentGroups.Title, group)
+}
+
 func (o *LogicalCloud) decideStop(c ContextStatus, next int) (Transition, error) {
 	s := o.History.State()
 	switch {

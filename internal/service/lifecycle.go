@@ -309,28 +309,43 @@ func (l *Lifecycle) Forget(ctx context.Context, owner domain.Key) error {
 // User finds an owner whose app context, not terminated yet, goes to the cluster. A cluster is no user of itself:
 // its own state says whether it may be deleted.
 func (l *Lifecycle) User(ctx context.Context, c domain.ClusterName) (owner domain.Key, found bool, err error) {
-	return l.user(ctx, c, func(*domain.Instance) bool { return true })
+	return l.user(ctx, func(i *domain.Instance) (bool, error) { return l.has(ctx, i, c) })
 }
 
 // Tenant is User for what is in the logical cloud, which is not the cloud's own.
 func (l *Lifecycle) Tenant(ctx context.Context, cloud domain.Key, c domain.ClusterName) (owner domain.Key, found bool, err error) {
-	return l.user(ctx, c, func(i *domain.Instance) bool { return i.LogicalCloud == cloud && i.Owner != cloud })
+	return l.user(ctx, func(i *domain.Instance) (bool, error) {
+		if !i.Within(cloud) {
+			return false, nil
+		}
+		return l.has(ctx, i, c)
+	})
 }
 
-func (l *Lifecycle) user(ctx context.Context, c domain.ClusterName, counts func(*domain.Instance) bool) (owner domain.Key, found bool, err error) {
+// Within is Tenant for all clusters. What counts is where the instance is, and not which cloud the owner's document names now.
+func (l *Lifecycle) Within(ctx context.Context, cloud domain.Key) (owner domain.Key, found bool, err error) {
+	return l.user(ctx, func(i *domain.Instance) (bool, error) { return i.Within(cloud), nil })
+}
+
+// has says whether a context that is not the cluster's own goes to it.
+func (l *Lifecycle) has(ctx context.Context, i *domain.Instance, c domain.ClusterName) (bool, error) {
+	if i.Owner == c.Key() {
+		return false, nil
+	}
+	return l.goes(ctx, i, c)
+}
+
+func (l *Lifecycle) user(ctx context.Context, counts func(*domain.Instance) (bool, error)) (owner domain.Key, found bool, err error) {
 	active, err := l.records.ActiveInstances(ctx)
 	if err != nil {
 		return "", false, err
 	}
 	for _, i := range active {
-		if i.Owner == c.Key() || !counts(i) {
-			continue
-		}
-		goes, err := l.goes(ctx, i, c)
+		counted, err := counts(i)
 		if err != nil {
 			return "", false, err
 		}
-		if !goes {
+		if !counted {
 			continue
 		}
 		if found, err := l.stands(ctx, i); err != nil || found {

@@ -149,7 +149,7 @@ func (s clouds) Instantiate(ctx context.Context, key domain.Key) (warnings []str
 }
 
 // Terminate takes a cloud out of service: where it was instantiated, whatever it refers to now. Errors: Conflict in a
-// wrong state; Invalid, as in EMCO, when a deployment intent group names it.
+// wrong state, or when something may be left with the rights of its user; Invalid, as in EMCO, when a deployment intent group names it.
 func (s clouds) Terminate(ctx context.Context, key domain.Key) error {
 	cloud, err := s.cloud(ctx, key)
 	if err != nil {
@@ -166,6 +166,13 @@ func (s clouds) Terminate(ctx context.Context, key domain.Key) error {
 		return cloud.UsedBy(group)
 	}
 	if !cloud.Admin() {
+		holder, held, err := s.instances.Within(ctx, key)
+		if err != nil {
+			return err
+		}
+		if held {
+			return cloud.HeldBy(holder)
+		}
 		return s.operations.Terminate(ctx, key)
 	}
 	return s.operateAdmin(ctx, key, domain.OpTerminate, func(cloud *domain.LogicalCloud) (string, error) {

@@ -93,6 +93,10 @@ func (*allKnowing) Tenant(context.Context, domain.Key, domain.ClusterName) (doma
 	return "", false, nil
 }
 
+func (*allKnowing) Within(context.Context, domain.Key) (domain.Key, bool, error) {
+	return "", false, nil
+}
+
 func (*allKnowing) Repair(_ context.Context, owner domain.Owner) (domain.Owner, error) {
 	return owner, nil
 }

@@ -512,3 +512,25 @@ func TestRepairOnASlowStore(t *testing.T) {
 		}
 	}
 }
+
+// TestTerminateOfACloudInWhichAGroupHasLeftSomething is refused, though the group names another cloud by now.
+func TestTerminateOfACloudInWhichAGroupHasLeftSomething(t *testing.T) {
+	o := newOwned(t)
+	clouds := service.New(service.Deps{Store: o.store, Instances: o.Lifecycle, Operations: o.Lifecycle, Now: time.Now})
+	o.has(t, theCloud, "Instantiated 2")
+	o.has(t, theGroup, "Approved", "Instantiated 1", "Terminated 1")
+	o.record(t, domain.Instance{
+		ContextID: "2", Owner: theCloud, LogicalCloud: theCloud, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated,
+	}, "edge01")
+	o.record(t, domain.Instance{
+		ContextID: "1", Owner: theGroup, LogicalCloud: theCloud, Origin: domain.OpInstantiate, Operation: domain.OpTerminate, Status: domain.ContextTerminateFailed,
+	}, "edge01")
+	err := clouds.Terminate(t.Context(), theCloud)
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.ErrorContains(t, err, string(theGroup)+" has something in its clusters")
+	require.Empty(t, o.engine.started)
+
+	require.NoError(t, o.store.UpdateInstance(t.Context(), "1", func(i *domain.Instance) error { i.Status = domain.ContextTerminated; return nil }))
+	require.NoError(t, clouds.Terminate(t.Context(), theCloud))
+	require.Equal(t, []domain.Scope{{Owner: theCloud, ContextID: "2", Operation: domain.OpTerminate}}, o.engine.started)
+}

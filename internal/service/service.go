@@ -77,10 +77,11 @@ type Instances interface {
 	Left(ctx context.Context, owner domain.Key) (texts []string, err error)
 	// Forget removes the records of all contexts of a resource that was deleted.
 	Forget(ctx context.Context, owner domain.Key) error
-	// User finds who may have something in the cluster, and Tenant who may have it there with the rights of the
-	// logical cloud's user.
+	// User finds who may have something in the cluster, Tenant who may have it there with the rights of the
+	// logical cloud's user, and Within who may have it with these in any cluster.
 	User(ctx context.Context, c domain.ClusterName) (owner domain.Key, found bool, err error)
 	Tenant(ctx context.Context, cloud domain.Key, c domain.ClusterName) (owner domain.Key, found bool, err error)
+	Within(ctx context.Context, cloud domain.Key) (owner domain.Key, found bool, err error)
 }
 
 // Operations run what takes its time. Lifecycle implements it.
