@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/logicalcloud"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/vary"
@@ -49,6 +50,66 @@ func (l *Control) planCloud(ctx context.Context, owner domain.Owner, d *draft) e
 	}
 	d.cloud, d.plan.Namespace = key, cloudNamespace
 	return l.add(ctx, d, cloudTargets(references), &vary.Varied{Bundle: bundle})
+}
+
+// stillMembers refuses a group's plan that goes to a cluster which has left the logical cloud since it was made. It comes after the record
+// of the context: who deletes a cluster reference looks for records before and after, so that one of the two sees the other.
+func (l *Control) stillMembers(ctx context.Context, owner domain.Owner, prepared *Prepared) error {
+	if _, ok := owner.(*domain.DeploymentIntentGroup); !ok || prepared.LogicalCloud == "" {
+		return nil
+	}
+	references, err := list[*domain.ClusterReference](l.Store.List(ctx, domain.ClusterReferences, prepared.LogicalCloud))
+	if err != nil {
+		return err
+	}
+	members := make(map[domain.ClusterName]bool, len(references))
+	for _, r := range references {
+		members[r.ClusterName()] = true
+	}
+	p, err := l.plan(ctx, prepared.Plan)
+	if err != nil {
+		return err
+	}
+	for _, a := range p.Apps {
+		for _, t := range a.Targets {
+			if !t.Leaving && !members[t.ClusterName] {
+				return fail.New(fail.Conflict, "app %q was to go to cluster %s, which has left logical cloud %q meanwhile; try again",
+					a.Name, t.ClusterName, prepared.LogicalCloud.Name())
+			}
+		}
+	}
+	return nil
+}
+
+// beginWithin is begin for an instantiate that has been recorded in the history of its owner. One that stillMembers refuses is taken back,
+// its record first: without that a next attempt begins anew, whereas nobody would look for a record that its owner does not know.
+func (l *Control) beginWithin(ctx context.Context, owner domain.Owner, in RecordInput) error {
+	if err := l.begin(ctx, l.instance(in, owner.Track())); err != nil {
+		return err
+	}
+	refusal := l.stillMembers(ctx, owner, in.Prepared)
+	if refusal == nil || fail.KindOf(refusal).Retryable() {
+		return refusal
+	}
+	h := owner.Track()
+	if last := h.Last(); last.State != domain.Instantiated || last.ContextID != in.ContextID { // something else was asked since
+		return nil
+	}
+	if err := lease.Check(ctx); err != nil {
+		return err
+	}
+	if err := l.Store.DeleteInstance(ctx, in.ContextID); err != nil {
+		return err
+	}
+	h.Retract()
+	before, err := l.known(ctx, h.ContextID())
+	if err != nil {
+		return err
+	}
+	if before != nil {
+		h.StatusContextID = before.LabelID()
+	}
+	return l.refuse(ctx, owner, refusal)
 }
 
 // cloudTargets are the clusters of the references, each once.

@@ -502,3 +502,57 @@ func TestCloudInWhichAGroupHasLeftSomething(t *testing.T) {
 	require.NoError(t, l.Record(t.Context(), in))
 	require.Equal(t, domain.ContextTerminating, d.instances["1"].Status)
 }
+
+// membership is a store of a group and of the cluster references of its logical cloud.
+type membership struct {
+	*memory
+	references []domain.Object
+}
+
+func (m *membership) List(_ context.Context, noun *domain.Noun, _ domain.Key) ([]domain.Object, error) {
+	if noun != domain.ClusterReferences {
+		return nil, nil
+	}
+	return m.references, nil
+}
+
+// TestRecordAfterAClusterHasLeftTheCloud: a reference may go while a plan is made, as nothing tells yet of what is to be put into the cluster.
+func TestRecordAfterAClusterHasLeftTheCloud(t *testing.T) {
+	both := []domain.Object{reference("r1", "a"), reference("r2", "b")}
+	for name, update := range map[string]bool{"an instantiate": false, "an update": true} {
+		t.Run(name, func(t *testing.T) {
+			d := newDeployment(t)
+			in := d.instantiate()
+			if update {
+				d, in = updating(t)
+			}
+			in.Prepared.LogicalCloud = cloudKey
+			m := &membership{memory: d.store, references: both[:1]}
+			d.Store = m
+			states, label := d.store.states(), d.store.group.History.StatusContextID
+			for range 2 { // the second one is a late attempt
+				err := d.Record(t.Context(), in)
+				require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+				require.Equal(t, states, d.store.states())
+				require.Equal(t, label, d.store.group.History.StatusContextID)
+				require.NotContains(t, d.store.instances, in.ContextID, "nobody waits for what does not come")
+			}
+			m.references, in.Prepared.OwnerRevision = both, d.store.group.Revision
+			require.NoError(t, d.Record(t.Context(), in))
+			require.Equal(t, domain.ContextInstantiating, d.store.instances[in.ContextID].Status)
+		})
+	}
+}
+
+// TestRecordThatWasStoppedMeanwhile is not taken back: whoever stopped it has seen it.
+func TestRecordThatWasStoppedMeanwhile(t *testing.T) {
+	d := newDeployment(t)
+	in := d.instantiate()
+	in.Prepared.LogicalCloud = cloudKey
+	require.NoError(t, d.Record(t.Context(), d.instantiate()))
+	d.store.group.History.Append(domain.InstantiateStopped, "1", 1, begun)
+	d.Store = &membership{memory: d.store}
+	require.NoError(t, d.Record(t.Context(), in))
+	require.Equal(t, after(domain.Instantiated, domain.InstantiateStopped), d.store.states())
+	require.Contains(t, d.store.instances, "1")
+}

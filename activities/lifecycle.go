@@ -131,7 +131,7 @@ func (l *Control) record(ctx context.Context, in RecordInput) error {
 		}
 		return err
 	}
-	return l.begin(ctx, l.instance(in, owner.Track()))
+	return l.beginWithin(ctx, owner, in)
 }
 
 // ran is an operation that begins.

@@ -299,7 +299,10 @@ func (l *Control) takeOver(ctx context.Context, owner domain.Owner, in RecordInp
 		return err
 	}
 	if !outcome.Recorded(owner.Track(), in.Scope) {
-		err := l.leaveSource(ctx, in)
+		err := l.stillMembers(ctx, owner, in.Prepared)
+		if err == nil {
+			err = l.leaveSource(ctx, in)
+		}
 		if err == nil {
 			err = l.advance(ctx, owner, in)
 		}

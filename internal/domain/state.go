@@ -205,6 +205,12 @@ func (h *History) TakeBack() {
 	}
 }
 
+// Retract removes the last action, by which a context was made that has sent nothing.
+func (h *History) Retract() {
+	h.Actions = h.Actions[:len(h.Actions)-1]
+	h.StatusContextID = h.ContextID()
+}
+
 // stamp is the precision that MongoDB keeps and EMCO shows.
 func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
