@@ -22,6 +22,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/readiness"
+	"github.com/drover-io/drover/internal/repair"
 	"github.com/drover-io/drover/internal/stored"
 	"github.com/drover-io/drover/internal/view"
 )
@@ -355,12 +356,22 @@ func (l *Lifecycle) user(ctx context.Context, counts func(*domain.Instance) (boo
 	return "", false, nil
 }
 
-func (l *Lifecycle) instance(ctx context.Context, owner domain.Key, contextID string) (*domain.Instance, error) {
+// instance is the record of a context. One that has none is instantiating, or was given to another owner that is gone with the record.
+func (l *Lifecycle) instance(ctx context.Context, key domain.Key, contextID string) (*domain.Instance, error) {
 	i, err := l.records.Instance(ctx, contextID)
-	if fail.Is(err, fail.NotFound) {
-		return &domain.Instance{ContextID: contextID, Owner: owner, Operation: domain.OpInstantiate, Status: domain.ContextInstantiating}, nil
+	if !fail.Is(err, fail.NotFound) {
+		return i, err
 	}
-	return i, err
+	i = &domain.Instance{ContextID: contextID, Owner: key, Operation: domain.OpInstantiate, Status: domain.ContextInstantiating}
+	owner, err := l.owner(ctx, key)
+	switch {
+	case fail.Is(err, fail.NotFound):
+	case err != nil:
+		return nil, err
+	case repair.TakerOf(owner.Track(), contextID) != "":
+		i.Status = domain.ContextUpdated
+	}
+	return i, nil
 }
 
 // Planned is what a context of one app puts into clusters, nil for a context that there is no record of.

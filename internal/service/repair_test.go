@@ -454,6 +454,27 @@ func TestCountsOfWhatWasMigrated(t *testing.T) {
 	}
 }
 
+// TestStatusOfWhatIsGoneWithItsTaker: nothing has failed of an instance that another group got, which is deleted since with all records.
+func TestStatusOfWhatIsGoneWithItsTaker(t *testing.T) {
+	for name, more := range map[string][]string{"as it was left": nil, "approved since": {"Approved"}} {
+		t.Run(name, func(t *testing.T) {
+			o := migrated(t, true, true)
+			_, err := o.Repair(t.Context(), o.owner(t, theGroup)) // passes its records on
+			require.NoError(t, err)
+			o.has(t, theGroup, more...)
+			require.NoError(t, o.store.DeleteInstances(t.Context(), givenTo))
+			require.Nil(t, o.instance(t, "1"))
+			_, shown := o.status(t, theGroup, "")
+			require.Equal(t, "Updated", shown)
+			stands, err := o.ContextStatus(t.Context(), theGroup, "1")
+			require.NoError(t, err)
+			require.Equal(t, domain.ContextUpdated, stands)
+			_, err = o.Instantiate(t.Context(), theGroup)
+			require.Equal(t, more == nil, err != nil, "%v", err)
+		})
+	}
+}
+
 // TestRepairOnASlowStore: what puts operations right is put right itself when a write of it is done and its answer lost, or done twice.
 func TestRepairOnASlowStore(t *testing.T) {
 	for name, c := range map[string]struct {
