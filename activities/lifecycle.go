@@ -46,6 +46,7 @@ type Store interface {
 	UpdateInstance(ctx context.Context, contextID string, change func(*domain.Instance) error) error
 	ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
 	Instances(ctx context.Context) ([]*domain.Instance, error)
+	InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.Instance, error)
 
 	PutLeaf(ctx context.Context, leaf domain.Leaf) error
 	Leaf(ctx context.Context, id string) (*domain.Leaf, error)

@@ -313,13 +313,25 @@ func (l *Control) takeOver(ctx context.Context, owner domain.Owner, in RecordInp
 			return err
 		}
 	}
-	for _, earlier := range slices.Compact([]string{next.From, cmp.Or(next.Label, next.From)}) {
+	given, err := l.given(ctx, in)
+	if err != nil {
+		return err
+	}
+	for _, earlier := range repair.Earlier(next, given) {
 		err := l.update(ctx, earlier, func(i *domain.Instance) error { i.PassOn(next); return nil })
 		if err != nil && !fail.Is(err, fail.NotFound) {
 			return err
 		}
 	}
 	return nil
+}
+
+// given are the records of the group that gives its instance away in a migrate, nil in any other operation.
+func (l *Control) given(ctx context.Context, in RecordInput) ([]*domain.Instance, error) {
+	if from := in.Prepared.From; from.Owner != in.Owner {
+		return l.Store.InstancesOf(ctx, from.Owner)
+	}
+	return nil, nil
 }
 
 // leaveSource takes a migrate's context from the group that has it.

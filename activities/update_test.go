@@ -206,6 +206,8 @@ func migrating(t *testing.T) (*deployment, *twoGroups, activities.RecordInput) {
 	s.source.History.Append(domain.Instantiated, "1", 4, begun)
 	source := domain.KeyOf(&s.source)
 	s.instances["0"] = domain.Instance{ContextID: "0", Owner: source, Status: domain.ContextUpdated}
+	s.instances["4"] = domain.Instance{ContextID: "4", Owner: source, Label: "0", Status: domain.ContextUpdated}    // between the two
+	s.instances["8"] = domain.Instance{ContextID: "8", Owner: source, Label: "7", Status: domain.ContextTerminated} // of an earlier instance
 	s.instances["1"] = domain.Instance{ContextID: "1", Owner: source, Label: "0", Status: domain.ContextInstantiated}
 	in := d.instantiate()
 	in.Operation, in.ContextID = domain.OpMigrate, "2"
@@ -222,9 +224,10 @@ func TestMigrateTwice(t *testing.T) {
 		require.Equal(t, "0", d.store.group.History.StatusContextID)
 		require.Equal(t, domain.Updated, s.source.History.State())
 		require.Len(t, s.source.History.Actions, 2)
-		for _, id := range []string{"0", "1", "2"} {
-			require.Equal(t, in.Owner, s.instances[id].Owner, "the label's record must outlive the source")
+		for _, id := range []string{"0", "1", "2", "4"} {
+			require.Equal(t, in.Owner, s.instances[id].Owner, "records with the label must outlive the source")
 		}
+		require.Equal(t, domain.KeyOf(&s.source), s.instances["8"].Owner)
 		require.Equal(t, domain.ContextUpdated, s.instances["1"].Status)
 	}
 }

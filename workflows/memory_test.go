@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -100,6 +102,17 @@ func (m *memory) Instance(_ context.Context, contextID string) (*domain.Instance
 		return nil, fail.New(fail.NotFound, "instance %s not found", contextID)
 	}
 	return &in, nil
+}
+
+func (m *memory) InstancesOf(_ context.Context, owner domain.Key) (found []*domain.Instance, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(m.instances)) {
+		if i := m.instances[id]; i.Owner == owner {
+			found = append(found, &i)
+		}
+	}
+	return found, nil
 }
 
 func (m *memory) UpdateInstance(_ context.Context, contextID string, change func(*domain.Instance) error) error {

@@ -84,18 +84,30 @@ func Holds(h *domain.History, record *domain.Instance, running bool, taker *doma
 // the one that another owner got; "" for none.
 func Successor(h *domain.History) string { return cmp.Or(h.Last().By, h.ContextID()) }
 
-// PassedOn are the ids of the contexts from which the successor has taken over, so that their records are to say it. The
-// successor is given by its record.
-func PassedOn(owner domain.Key, h *domain.History, successor *domain.Instance) (earlier []string) {
-	if successor.From == "" || h.Last().By == "" && successor.Owner != owner {
+// PassedOn are the ids of the contexts from which the successor has taken over, so that their records are to say it, as Earlier has them. The
+// successor is given by its record, and given are the records of a group that has given its instance away.
+func PassedOn(owner domain.Key, h *domain.History, successor *domain.Instance, given []*domain.Instance) []string {
+	if h.Last().By == "" && successor.Owner != owner {
 		return nil
 	}
-	for _, id := range []string{successor.From, successor.Label} {
-		if id != "" && !slices.Contains(earlier, id) {
-			earlier = append(earlier, id)
+	return Earlier(successor, given)
+}
+
+// Earlier are the ids of the contexts of which the records are to say that the successor has taken over. After a migrate these are all that
+// the instance had, as what a worker sends late for any of them is found by its record. The one that it took over from is the last: until
+// its record says it, that tells whose the others are.
+func Earlier(successor *domain.Instance, given []*domain.Instance) (earlier []string) {
+	if successor.From == "" {
+		return nil
+	}
+	for _, i := range given {
+		if i.LabelID() == successor.LabelID() {
+			earlier = append(earlier, i.ContextID)
 		}
 	}
-	return earlier
+	earlier = slices.DeleteFunc(append(earlier, successor.Label), func(id string) bool { return id == "" || id == successor.From })
+	slices.Sort(earlier)
+	return append(slices.Compact(earlier), successor.From)
 }
 
 // Told says whether the record of an earlier context says already that the successor has taken over: whether

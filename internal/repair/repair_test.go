@@ -83,17 +83,23 @@ func TestPassedOn(t *testing.T) {
 		successor domain.Instance
 		of        string // the successor
 		want      []string
+		given     []*domain.Instance
 	}{
-		"an update":             {history("Instantiated 1", "Updated 1 by 2", "Instantiated 2"), domain.Instance{Owner: "o", From: "1", Label: "1"}, "2", []string{"1"}},
-		"a second update":       {history("Instantiated 1", "Updated 1 by 2", "Instantiated 2", "Updated 2 by 3", "Instantiated 3"), domain.Instance{Owner: "o", From: "2", Label: "1"}, "3", []string{"2", "1"}},
-		"a migrate to another":  {history("Instantiated 1", "Updated 1 by 2"), domain.Instance{Owner: "other", From: "1", Label: "1"}, "2", []string{"1"}},
-		"an instantiate anew":   {history("Instantiated 1", "Terminated 1", "Instantiated 2"), domain.Instance{Owner: "o", From: "1"}, "2", []string{"1"}},
-		"one that took nothing": {history("Instantiated 1"), domain.Instance{Owner: "o"}, "1", nil},
-		"one that is another's": {history("Instantiated 1"), domain.Instance{Owner: "other", From: "0"}, "1", nil},
+		"an update":            {history("Instantiated 1", "Updated 1 by 2", "Instantiated 2"), domain.Instance{Owner: "o", From: "1", Label: "1"}, "2", []string{"1"}, nil},
+		"a second update":      {history("Instantiated 1", "Updated 1 by 2", "Instantiated 2", "Updated 2 by 3", "Instantiated 3"), domain.Instance{Owner: "o", From: "2", Label: "1"}, "3", []string{"1", "2"}, nil},
+		"a migrate to another": {history("Instantiated 1", "Updated 1 by 2"), domain.Instance{Owner: "other", From: "1", Label: "1"}, "2", []string{"1"}, nil},
+		"a migrate of many contexts": {
+			history("Instantiated 1", "Updated 1 by 2", "Instantiated 2", "Updated 2 by 3", "Instantiated 3", "Updated 3 by 4"),
+			domain.Instance{Owner: "other", From: "3", Label: "1"}, "4", []string{"1", "2", "3"},
+			[]*domain.Instance{{ContextID: "0"}, {ContextID: "1"}, {ContextID: "2", Label: "1"}, {ContextID: "3", Label: "1"}},
+		},
+		"an instantiate anew":   {history("Instantiated 1", "Terminated 1", "Instantiated 2"), domain.Instance{Owner: "o", From: "1"}, "2", []string{"1"}, nil},
+		"one that took nothing": {history("Instantiated 1"), domain.Instance{Owner: "o"}, "1", nil, nil},
+		"one that is another's": {history("Instantiated 1"), domain.Instance{Owner: "other", From: "0"}, "1", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.of, repair.Successor(c.history))
-			require.Equal(t, c.want, repair.PassedOn("o", c.history, &c.successor))
+			require.Equal(t, c.want, repair.PassedOn("o", c.history, &c.successor, c.given))
 		})
 	}
 	next := &domain.Instance{ContextID: "2", Owner: "o", From: "1", Label: "1"}

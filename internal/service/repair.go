@@ -139,12 +139,35 @@ func (l *Lifecycle) passOn(ctx context.Context, owner domain.Owner) error {
 	if err != nil {
 		return err
 	}
-	for _, earlier := range repair.PassedOn(domain.KeyOf(owner), owner.Track(), successor) {
+	given, err := l.given(ctx, domain.KeyOf(owner), successor)
+	if err != nil {
+		return err
+	}
+	for _, earlier := range repair.PassedOn(domain.KeyOf(owner), owner.Track(), successor, given) {
 		if err := l.passOnto(ctx, successor, earlier); err != nil && !fail.Is(err, fail.NotFound) {
 			return err
 		}
 	}
 	return nil
+}
+
+// given are the records of the group that has given its instance to the one of the successor, if a migrate did so: the owner, or whoever has
+// the record of the context that was taken over.
+func (l *Lifecycle) given(ctx context.Context, owner domain.Key, successor *domain.Instance) ([]*domain.Instance, error) {
+	if successor.Origin != domain.OpMigrate {
+		return nil, nil
+	}
+	if owner == successor.Owner {
+		from, err := l.records.Instance(ctx, successor.From)
+		if fail.Is(err, fail.NotFound) || err == nil && from.Owner == owner {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		owner = from.Owner
+	}
+	return l.records.InstancesOf(ctx, owner)
 }
 
 func (l *Lifecycle) passOnto(ctx context.Context, successor *domain.Instance, earlier string) error {
