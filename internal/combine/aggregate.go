@@ -23,6 +23,11 @@ type Reported struct {
 	Spec       map[string]any
 	Generation int64
 	Stale      bool // as propagation.stale: what was last reported counts, and the reason says so
+	// Summarised is as propagation.summarised: what is missing may have been there. Numbers are cut with the whole status alone, which
+	// is empty then.
+	Summarised bool
+	// Gone says that the cluster has reported the object, is heard, and has it no more.
+	Gone bool
 }
 
 // ReportedState is the value of the annotation drover.io/reported-state.
@@ -39,7 +44,7 @@ const (
 type Aggregated struct {
 	Status map[string]any // nil for no member status
 	State  ReportedState
-	Reason string // the annotation drover.io/reported-state-reason: how many clusters, which are silent, which stale
+	Reason string // the annotation drover.io/reported-state-reason: how many clusters, which are silent, stale, summarised or without it
 }
 
 // Aggregate makes the status that an object is shown with. Group and kind are the object's. With one target it is that one's.
@@ -55,6 +60,8 @@ func Aggregate(group, kind string, want Want, targets []Reported) Aggregated {
 		return none("no status intent asks for it")
 	case len(targets) == 0:
 		return none("the object goes to 0 clusters")
+	case len(targets) == 1 && targets[0].Gone:
+		return none("of 1 cluster; not there: %s", targets[0].id())
 	case len(targets) == 1 && targets[0].Status == nil:
 		return none("of 1 cluster; silent: %s", targets[0].id())
 	case len(targets) == 1:
@@ -94,9 +101,12 @@ func reason(targets []Reported) string {
 		name string
 		is   func(*Reported) bool
 	}{
-		{"silent", func(t *Reported) bool { return t.Status == nil }},
+		{"not there", func(t *Reported) bool { return t.Gone }},
+		{"silent", func(t *Reported) bool { return t.Status == nil && !t.Gone }},
 		{"stale", func(t *Reported) bool { return t.Status != nil && t.Stale }},
 		{"of an earlier generation", (*Reported).late},
+		{"summarised", func(t *Reported) bool { return t.Summarised && len(t.Status) > 0 }},
+		{"summarised without its status, whose numbers count as 0", func(t *Reported) bool { return t.Summarised && t.Status != nil && len(t.Status) == 0 }},
 	} {
 		var names []string
 		for i := range targets {
@@ -300,7 +310,7 @@ func conditions(targets []Reported) (all []any) {
 				worst, badness = i, b
 			}
 		}
-		all = append(all, shownCondition(kind, targets[worst].id(), has[worst][kind]))
+		all = append(all, shownCondition(kind, &targets[worst], has[worst][kind]))
 	}
 	return all
 }
@@ -332,10 +342,15 @@ func badnessOf(kind string, condition map[string]any) int {
 	}
 }
 
-// shownCondition is a condition as the cluster with the id has it.
-func shownCondition(kind, id string, condition map[string]any) map[string]any {
+// shownCondition is a condition as a cluster has it.
+func shownCondition(kind string, of *Reported, condition map[string]any) map[string]any {
+	id := of.id()
 	if condition == nil {
-		return map[string]any{"type": kind, "status": "Unknown", "reason": "NotReported", "message": id + ": has not reported it"}
+		why := "has not reported it"
+		if of.Summarised {
+			why = "it may have been cut from what the cluster reports"
+		}
+		return map[string]any{"type": kind, "status": "Unknown", "reason": "NotReported", "message": id + ": " + why}
 	}
 	shown := map[string]any{"type": kind, "status": "Unknown"}
 	for _, name := range []string{"status", "reason", "lastTransitionTime"} {

@@ -29,6 +29,10 @@ func TestAggregate(t *testing.T) {
 	late.Generation = 2
 	stale := says(t, "w2", `{"replicas":3}`)
 	stale.Stale = true
+	short, cut := says(t, "w2", `{"replicas":3,"conditions":[{"type":"Available","status":"True"}]}`), says(t, "w2", `{}`)
+	short.Summarised, cut.Summarised = true, true
+	gone := says(t, "w2", ``)
+	gone.Gone = true
 	extra := says(t, "w2", `{"replicas":4}`)
 	extra.Spec = map[string]any{"replicas": int64(3)}
 	for name, c := range map[string]struct {
@@ -48,6 +52,21 @@ func TestAggregate(t *testing.T) {
 		"a stale cluster counts": {
 			"Deployment", []combine.Reported{says(t, "w1", `{"replicas":5}`), stale},
 			`{"replicas":3,"updatedReplicas":0,"readyReplicas":0,"availableReplicas":0,"unavailableReplicas":0}`, "of 2 clusters; stale: p+w2",
+		},
+		"one that is not there": {
+			"Deployment", []combine.Reported{says(t, "w1", `{"replicas":3}`), gone},
+			`{"replicas":0,"updatedReplicas":0,"readyReplicas":0,"availableReplicas":0,"unavailableReplicas":0}`, "of 2 clusters; not there: p+w2",
+		},
+		"one that the agent has summarised": {
+			"Deployment", []combine.Reported{says(t, "w1", `{"replicas":3,"conditions":[{"type":"Available","status":"True"}]}`), short},
+			`{"replicas":3,"updatedReplicas":0,"readyReplicas":0,"availableReplicas":0,"unavailableReplicas":0,
+				"conditions":[{"type":"Available","status":"True","message":"p+w1"}]}`, "of 2 clusters; summarised: p+w2",
+		},
+		"one whose whole status the agent has cut": {
+			"Deployment", []combine.Reported{says(t, "w1", `{"replicas":3,"conditions":[{"type":"Available","status":"True"}]}`), cut},
+			`{"replicas":0,"updatedReplicas":0,"readyReplicas":0,"availableReplicas":0,"unavailableReplicas":0,"conditions":[
+				{"type":"Available","status":"Unknown","reason":"NotReported","message":"p+w2: it may have been cut from what the cluster reports"}]}`,
+			"of 2 clusters; summarised without its status, whose numbers count as 0: p+w2",
 		},
 		"more than there are to be": {
 			"Deployment", []combine.Reported{says(t, "w1", `{"replicas":3}`), extra},
@@ -116,6 +135,8 @@ func TestAggregate(t *testing.T) {
 	one.Stale = true
 	copied := combine.Aggregate("apps", "Deployment", multi, []combine.Reported{one})
 	require.Equal(t, combine.Aggregated{Status: one.Status, State: combine.StateCopied, Reason: "of 1 cluster, p+w1; stale: p+w1"}, copied)
+	require.Equal(t, "of 1 cluster, p+w2; summarised: p+w2", combine.Aggregate("apps", "Deployment", multi, []combine.Reported{short}).Reason)
+	require.Equal(t, combine.Aggregated{State: combine.StateNone, Reason: "of 1 cluster; not there: p+w2"}, combine.Aggregate("apps", "Deployment", multi, []combine.Reported{gone}))
 }
 
 // TestTheWorstDecides: kstatus finds the object with the aggregated status Current only if it is so in every cluster.

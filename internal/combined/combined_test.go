@@ -207,14 +207,15 @@ func TestAnObjectThatWasDeletedByHand(t *testing.T) {
 	program, err := combine.Compile("all", &spec)
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
-		says *view.Observation
-		want string // the cells of cluster a, then inputs.stale
+		says  *view.Observation
+		want  string // the cells of cluster a, then inputs.stale
+		there bool   // it is not known that it is not there
 	}{
-		"heard":           {gone(), `[true,false,false] 2026-03-01T12:00:00Z - {} NotPresent; 1`},
-		"cut off since":   {cut, `[true,false,true] 2026-03-01T12:00:00Z 2026-03-01T13:00:00Z {} NotPresent; 2`},
-		"its kind is":     {unheard, `[true,false,true] 2026-03-01T12:00:00Z 2026-03-01T12:01:00Z {} NotPresent; 2`},
-		"nobody watches":  {unwatched, `[true,false,true] 2026-03-01T12:00:00Z - {} -; 2`},
-		"was never there": {saying("Deployment", "web", ""), `[false,false,true] 0001-01-01T00:00:00Z - {} NotPresent; 2`},
+		"heard":           {gone(), `[true,false,false] 2026-03-01T12:00:00Z - {} NotPresent; 1`, false},
+		"cut off since":   {cut, `[true,false,true] 2026-03-01T12:00:00Z 2026-03-01T13:00:00Z {} NotPresent; 2`, true},
+		"its kind is":     {unheard, `[true,false,true] 2026-03-01T12:00:00Z 2026-03-01T12:01:00Z {} NotPresent; 2`, true},
+		"nobody watches":  {unwatched, `[true,false,true] 2026-03-01T12:00:00Z - {} -; 2`, true},
+		"was never there": {saying("Deployment", "web", ""), `[false,false,true] 0001-01-01T00:00:00Z - {} NotPresent; 2`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := group(resource("apps", "Deployment", "web", `"spec":{}`))
@@ -240,8 +241,25 @@ func TestAnObjectThatWasDeletedByHand(t *testing.T) {
 			require.NoError(t, objects.Evaluate(t.Context(), source(g, "1A", map[string]*view.Observation{"a": c.says, "b": b})))
 			status := objects.Objects().Items[0]["status"].(map[string]any)
 			require.EqualValues(t, 0, status["replicas"])
+			reason := "of 2 clusters; silent: cp+a, cp+b"
+			if !c.there {
+				reason = "of 2 clusters; not there: cp+a; silent: cp+b"
+			}
+			require.Equal(t, reason, objects.Objects().Items[0]["metadata"].(map[string]any)["annotations"].(map[string]any)[combined.ReasonAnnotation])
 		})
 	}
+}
+
+// TestAnObjectThatWasSummarised is shown with what is left of its status, and says so.
+func TestAnObjectThatWasSummarised(t *testing.T) {
+	g := group(resource("apps", "Deployment", "web", `"spec":{}`))
+	set, err := combined.NewSet(g, combined.Filter{}, nil)
+	require.NoError(t, err)
+	whole := saying("Deployment", "web", `{"metadata":{"name":"web"},"status":{"replicas":1}}`)
+	short := saying("Deployment", "web", `{"metadata":{"name":"web","annotations":{"k8splugin.io/summarised":"true"}},"status":{"replicas":1}}`)
+	require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", map[string]*view.Observation{"a": short, "b": whole})))
+	annotations := set.Objects().Items[0]["metadata"].(map[string]any)["annotations"].(map[string]any)
+	require.Equal(t, "of 2 clusters; summarised: cp+a", annotations[combined.ReasonAnnotation])
 }
 
 // TestAnObjectWithoutAStatusGetsNone, though all its clusters report it.

@@ -34,7 +34,10 @@ type state struct {
 // stateOf is that of a row. It keeps no more of the object than combine.Aggregate looks at.
 func stateOf(in *Input) state {
 	const perState = 250
-	s := state{Reported: combine.Reported{Cluster: in.Cluster, Stale: in.Propagation.Stale}, bytes: perState}
+	p := &in.Propagation
+	s := state{bytes: perState, Reported: combine.Reported{
+		Cluster: in.Cluster, Stale: p.Stale, Summarised: p.Summarised, Gone: p.Reported && !p.Present && !p.Stale,
+	}}
 	if in.Returned == nil {
 		return s
 	}
