@@ -262,6 +262,35 @@ func TestAnObjectThatWasSummarised(t *testing.T) {
 	require.Equal(t, "of 2 clusters; summarised: cp+a", annotations[combined.ReasonAnnotation])
 }
 
+// TestReplicasThatAManifestLeavesOut are 1, as Kubernetes stores them: a Deployment that has what it is to have is not listed as one that has
+// not. Nothing else is filled in.
+func TestReplicasThatAManifestLeavesOut(t *testing.T) {
+	program, err := combine.Compile("all", &domain.StatusCollectorSpec{
+		Filter: "obj.spec.replicas != returned.status.availableReplicas", Select: []domain.NamedExpression{{Name: "wec", Def: "inventory.name"}},
+	})
+	require.NoError(t, err)
+	g := group(resource("apps", "Deployment", "web", `"spec":{}`))
+	set, err := combined.NewSet(g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: program}})
+	require.NoError(t, err)
+	has := func(n int) *view.Observation {
+		return saying("Deployment", "web", fmt.Sprintf(`{"metadata":{"name":"web"},"status":{"availableReplicas":%d}}`, n))
+	}
+	require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", map[string]*view.Observation{"a": has(1), "b": has(2)})))
+	rows := set.CombinedStatuses().Items[0].Results[0].Rows
+	require.Len(t, rows, 1)
+	require.Equal(t, "b", *rows[0].Columns[0].String)
+
+	for kind, want := range map[string]string{
+		"StatefulSet": `{"replicas":1}`, "ReplicaSet": `{"replicas":1}`, "DaemonSet": `{}`,
+	} {
+		objects, err := combined.NewSet(group(resource("apps", kind, "web", `"spec":{}`)), combined.Filter{}, nil)
+		require.NoError(t, err)
+		spec, err := json.Marshal(objects.Objects().Items[0]["spec"])
+		require.NoError(t, err)
+		require.Equal(t, want, string(spec), kind)
+	}
+}
+
 // TestAnObjectWithoutAStatusGetsNone, though all its clusters report it.
 func TestAnObjectWithoutAStatusGetsNone(t *testing.T) {
 	g := group(resource("", "ConfigMap", "c", `"data":{}`))

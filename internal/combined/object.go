@@ -200,7 +200,20 @@ func (g *Group) object(app string, index int, r *plan.Resource, definitions scop
 	}
 	delete(content, "status")
 	bundle.Strip(r.Group, r.Kind, content)
+	defaultReplicas(r, content)
 	return o, nil
+}
+
+// replicated are the kinds of apps/v1 of which Kubernetes stores one replica where the manifest names none.
+var replicated = []string{"Deployment", "ReplicaSet", "StatefulSet"}
+
+// defaultReplicas adds spec.replicas as Kubernetes does. KubeStellar's hub has stored the object, so that collectors compare that member
+// with what clusters have; nothing else is defaulted.
+func defaultReplicas(r *plan.Resource, content map[string]any) {
+	spec, ok := content["spec"].(map[string]any)
+	if ok && spec["replicas"] == nil && r.Group == "apps" && r.Version == "v1" && slices.Contains(replicated, r.Kind) {
+		spec["replicas"] = int64(1)
+	}
 }
 
 // regular are words to which Kubernetes' guess adds the wrong ending: gateways and meshes, not gatewaies and meshs.
