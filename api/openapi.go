@@ -128,17 +128,25 @@ type schemas struct {
 
 // nameLonger gives nouns whose names may be longer than those of others metadata of their own.
 func (g schemas) nameLonger() {
-	common := g.into[reflect.TypeFor[domain.Metadata]().Name()]
 	for _, n := range domain.Nouns {
 		own := g.into[reflect.TypeOf(n.New()).Elem().Name()]
 		if n.Longest == 0 || own == nil || own.Value.Properties["metadata"] == nil {
 			continue
 		}
-		metadata, name := *common.Value, *common.Value.Properties["name"].Value
+		metadata := *g.behind(own.Value.Properties["metadata"])
+		name := *metadata.Properties["name"].Value
 		metadata.Properties = maps.Clone(metadata.Properties)
 		metadata.Properties["name"] = name.WithMaxLength(int64(n.Longest)).NewRef()
 		own.Value.Properties["metadata"] = metadata.NewRef()
 	}
+}
+
+// behind is the schema that is meant by a reference of the generator, which has its name alone.
+func (g schemas) behind(ref *openapi3.SchemaRef) *openapi3.Schema {
+	if ref.Value != nil {
+		return ref.Value
+	}
+	return g.into[ref.Ref[strings.LastIndexByte(ref.Ref, '/')+1:]].Value
 }
 
 func (g schemas) of(v any) (*openapi3.SchemaRef, error) {

@@ -274,6 +274,7 @@ func TestOpenAPIHasNamesAsLongAsTheyMayBe(t *testing.T) {
 		}
 		require.Equal(t, uint64(longest), *metadata.Value.Properties["name"].Value.MaxLength, noun.Kind)
 	}
+	require.Contains(t, doc.Components.Schemas["StatusCollector"].Value.Properties["metadata"].Value.Properties, "labels", "it has more metadata than others")
 }
 
 // formed are members that have a form, which their descriptions say.

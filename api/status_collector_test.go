@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 )
 
 // kubeStellars is a manifest of KubeStellar's, as its documentation has it.
@@ -52,6 +53,26 @@ func TestKubeStellarsManifestsAreTaken(t *testing.T) {
 		{name: "text by curl", method: "POST", url: all, body: "a=b", header: typed("application/x-www-form-urlencoded"), status: 415},
 		{name: "any document may be YAML", method: "POST", url: "/v2/projects", body: "metadata: {name: yaml}\n", header: typed("application/yaml"), status: 201},
 	})
+}
+
+// TestNamesOfCollectorsMayBeAsLongAsInKubernetes, also where a status intent names them.
+func TestNamesOfCollectorsMayBeAsLongAsInKubernetes(t *testing.T) {
+	w := newWorld(t)
+	long := strings.Repeat("a", domain.MaxSubdomain)
+	manifest := func(name string) string { return strings.Replace(kubeStellars, "name: available", "name: "+name, 1) }
+	yaml := map[string]string{"Content-Type": "application/yaml"}
+	check(t, w.router, []call{
+		{method: "POST", url: "/v2/status-collectors", body: manifest(long), header: yaml, status: 201},
+		{method: "GET", url: "/v2/status-collectors/" + long, status: 200, contains: []string{long}},
+		{method: "POST", url: "/v2/status-collectors", body: manifest(long + "a"), header: yaml, status: 400, contains: []string{"metadata.name", "253"}},
+	})
+	intent := domain.StatusIntent{Metadata: domain.Metadata{Name: "i"}, Spec: domain.StatusIntentSpec{StatusCollectors: []string{domain.FleetCollector + long}}}
+	var p fail.Problems
+	intent.Validate(&p)
+	require.NoError(t, p.Err())
+	intent.Spec.StatusCollectors[0] += "a"
+	intent.Validate(&p)
+	require.Error(t, p.Err())
 }
 
 // shownByKubectl is a manifest as `kubectl get -o yaml` shows it.

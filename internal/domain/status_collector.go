@@ -57,7 +57,10 @@ func statusCollectors(kind string, parent *Noun) *Noun {
 	if parent != nil {
 		title = parent.Title + " " + title
 	}
-	n := &Noun{Kind: kind, Title: title, Collection: "status-collectors", Names: []string{"statusCollector"}, Parent: parent}
+	n := &Noun{
+		Kind: kind, Title: title, Collection: "status-collectors", Names: []string{"statusCollector"}, Parent: parent,
+		Longest: MaxSubdomain, // as Kubernetes has it
+	}
 	n.New = func() Object { return &StatusCollector{noun: n} }
 	return n
 }
@@ -100,7 +103,8 @@ func (c *StatusCollector) Validate(p *fail.Problems) {
 		p.Add("kind", "%q is not %s", c.Kind, CollectorKind)
 	}
 	m := Metadata{c.Metadata.Name, c.Metadata.Description, c.Metadata.UserData1, c.Metadata.UserData2}
-	m.Validate(p)
+	checkName(p, "metadata.name", m.Name, MaxSubdomain)
+	m.checkRemarks(p)
 }
 
 // StatusCollectorSpec is KubeStellar's, and orderBy. It has select, or combinedFields with or without groupBy.

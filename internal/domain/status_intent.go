@@ -97,7 +97,7 @@ func (o *StatusIntent) Validate(p *fail.Problems) {
 	for i, c := range o.Spec.StatusCollectors {
 		at := fmt.Sprintf("spec.statusCollectors[%d]", i)
 		name, _ := strings.CutPrefix(c, FleetCollector)
-		CheckName(p, at, name)
+		checkName(p, at, name, MaxSubdomain)
 		if slices.Index(o.Spec.StatusCollectors, c) < i {
 			p.Add(at, "%q is named twice", c)
 		}
