@@ -434,3 +434,25 @@ func TestAdminCloudKnowsItsOwnWrites(t *testing.T) {
 	}
 	require.Equal(t, []domain.State{domain.Created, domain.Instantiated, domain.Updated, domain.Terminated, domain.TerminateStopped}, states)
 }
+
+// TestADeletedReferenceMeetsARecord of a group that is put into its cluster: of the two that look, the one that comes later is refused.
+func TestADeletedReferenceMeetsARecord(t *testing.T) {
+	o := newOwned(t)
+	o.has(t, theCloud, "Instantiated 2")
+	o.record(t, domain.Instance{ContextID: "2", Owner: theCloud, LogicalCloud: theCloud, Status: domain.ContextInstantiated}, "edge01")
+	reference := &domain.ClusterReference{
+		Identity: identity(theCloud), Metadata: domain.Metadata{Name: "r"}, Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "edge01"},
+	}
+	require.NoError(t, o.verbs.Create(t.Context(), reference))
+	o.store.before = func(context.Context) error {
+		o.has(t, theGroup, "Approved", "Instantiated 1")
+		o.record(t, domain.Instance{
+			ContextID: "1", Owner: theGroup, LogicalCloud: theCloud, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiating,
+		}, "edge01")
+		return nil
+	}
+	err := o.verbs.Delete(t.Context(), domain.ClusterReferences, domain.KeyOf(reference))
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.ErrorContains(t, err, string(theGroup)+" has something in cluster p+edge01")
+	require.True(t, o.exists(t, reference))
+}
