@@ -128,6 +128,7 @@ func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, vari
 	bundle := varied.Bundle
 	app := plan.App{
 		Name: bundle.App, Targets: targets, Events: plan.EventsOf(bundle.Resources), Effects: varied.Effects, Lacks: varied.Lacks,
+		Definitions: plan.DefinitionsOf(bundle.Resources),
 	}
 	for i := range bundle.Resources {
 		app.Resources = append(app.Resources, bundle.Resources[i].ResourceID)
@@ -486,14 +487,17 @@ func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string
 		if i.Owner == p.Owner || i.ContextID == from {
 			continue
 		}
-		meets, err := l.meets(ctx, mine, i.Plan)
+		theirs, err := l.footprint(ctx, i.Plan)
 		if err != nil {
 			return err
 		}
-		if !meets {
+		if !mine.Meets(theirs) {
 			continue
 		}
 		other, err := l.plan(ctx, i.Plan)
+		if err == nil {
+			err = l.define(ctx, p, other)
+		}
 		if err != nil {
 			return err
 		}
@@ -517,30 +521,59 @@ func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string
 			if ours := domain.ScopeOf(p.Owner); domain.ScopeOf(i.Owner) != ours { // which is theirs to know
 				whose = fmt.Sprintf("a deployment outside of %s already", ours)
 			}
-			return fail.New(fail.Conflict, "app %q: %s %q on cluster %s belongs to %s; use another name, release name (spec.version) or logical cloud",
-				c.App, c.Resource.Kind, c.Resource.Name, c.Cluster, whose)
+			use := "use another name, release name (spec.version) or logical cloud"
+			if c.Resource.IsDefinition() {
+				use = "a terminate would delete all objects of that kind, whosever they are: have it in one of them only, or kept by both (crds/ of the chart, or helm.sh/resource-policy: keep)"
+			}
+			return fail.New(fail.Conflict, "app %q: %s %q on cluster %s belongs to %s; %s", c.App, c.Resource.Kind, c.Resource.Name, c.Cluster, whose, use)
 		}
 	}
 	return nil
 }
 
-// footprints bounds what is remembered of other plans: it is eight bytes a resource, whereas reading the
+// footprints bounds what is remembered of other plans, and of their bundles: of a plan it is eight bytes a resource, whereas reading the
 // plans of a hundred groups on a thousand clusters takes longer than all the rest.
 const footprints = 10_000
 
-// meets says whether the plan with the digest may collide with the one whose footprint is mine.
-func (l *Control) meets(ctx context.Context, mine plan.Footprint, digest domain.Digest) (bool, error) {
-	l.once.Do(func() { l.footprints = lru.New[domain.Digest, plan.Footprint](footprints) })
+// remember makes what is remembered.
+func (l *Control) remember() {
+	l.once.Do(func() {
+		l.footprints = lru.New[domain.Digest, plan.Footprint](footprints)
+		l.definitions = lru.New[domain.Digest, *plan.Definitions](footprints)
+	})
+}
+
+// footprint is that of the plan with the digest.
+func (l *Control) footprint(ctx context.Context, digest domain.Digest) (plan.Footprint, error) {
+	l.remember()
 	f, ok := l.footprints.Get(digest)
 	if !ok {
 		p, err := l.plan(ctx, digest)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		f = plan.FootprintOf(p)
 		l.footprints.Add(digest, f)
 	}
-	return mine.Meets(f), nil
+	return f, nil
+}
+
+// define reads what another plan's bundles say of the CRDs that p has as well.
+func (l *Control) define(ctx context.Context, p, other *plan.Plan) error {
+	l.remember()
+	for _, app := range plan.Undefined(p, other) {
+		d, ok := l.definitions.Get(app.Bundle)
+		if !ok {
+			bundle, err := stored.JSON[plan.Bundle](ctx, l.Store, app.Bundle)
+			if err != nil {
+				return err
+			}
+			d = plan.DefinitionsOf(bundle.Resources)
+			l.definitions.Add(app.Bundle, d)
+		}
+		app.Definitions = d
+	}
+	return nil
 }
 
 // sharedWithin warns of resources that two apps of the plan both have: the one applied last wins.

@@ -241,7 +241,7 @@ type scopes map[schema.GroupKind]struct {
 
 func (s scopes) add(b *plan.Bundle) {
 	for _, r := range b.Resources {
-		if r.Group != "apiextensions.k8s.io" || r.Kind != "CustomResourceDefinition" {
+		if !r.IsDefinition() {
 			continue
 		}
 		var crd struct {

@@ -24,7 +24,7 @@ type Known struct {
 func KnownTo(resources []plan.Resource) *Known {
 	k := &Known{}
 	for i := range resources {
-		if resources[i].Kind == "CustomResourceDefinition" && resources[i].Group == "apiextensions.k8s.io" {
+		if resources[i].IsDefinition() {
 			k.define(resources[i].Manifest)
 		}
 	}

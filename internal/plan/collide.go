@@ -36,7 +36,9 @@ var clusterScoped = map[string][]string{
 func ClusterScoped(group, kind string) bool { return slices.Contains(clusterScoped[group], kind) }
 
 // Collide finds the first resource of a that b has too, on a cluster that both have it on. Versions of an API
-// group name the same resource. CRDs may be shared: every user of one has its own copy in its chart.
+// group name the same resource. A CRD may be shared as long as no terminate deletes it, so that every user of one may have its own copy in
+// its chart. One that is deleted may not: with it go the objects that others have of its kind. What a has on the cluster already,
+// from before it took over, is no reason to refuse it the update by which both come to keep it.
 func Collide(a, b *Plan) (Collision, bool) { return CollideNow(a, b, nil) }
 
 // CollideNow is Collide when records of b's context are known: what was to be pruned and is gone does not collide any more.
@@ -66,7 +68,7 @@ func collide(a, b *Plan, x, y *App, records map[string]domain.Leaf) (Collision, 
 	}
 	var both [][2]int // places of what both have on some cluster
 	for i, r := range x.Resources {
-		if n, ok := taken[Place(r, a.Namespace)]; ok && r.Kind != "CustomResourceDefinition" {
+		if n, ok := taken[Place(r, a.Namespace)]; ok && !(r.IsDefinition() && x.keeps(i) && y.keeps(n)) {
 			both = append(both, [2]int{i, n})
 		}
 	}
@@ -82,7 +84,8 @@ func collide(a, b *Plan, x, y *App, records map[string]domain.Leaf) (Collision, 
 		for _, r := range both {
 			n := r[1]
 			pruned := n < len(now) && n < len(others) && others[n].ToDelete() && !now[n].MayBeThere()
-			if !(lacking{mine}).lacks(r[0]) && !(lacking{others}).lacks(n) && !pruned {
+			had := x.Resources[r[0]].IsDefinition() && r[0] < len(mine) && mine[r[0]].MayBeThere()
+			if !(lacking{mine}).lacks(r[0]) && !(lacking{others}).lacks(n) && !pruned && !had {
 				return Collision{x.Name, y.Name, x.Resources[r[0]], on[0].ClusterName}, true
 			}
 		}

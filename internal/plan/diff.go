@@ -188,7 +188,7 @@ func (d *differ) app(next, old *App) {
 	}
 	app := App{
 		Name: next.Name, Needs: next.Needs, Events: next.Events, Bundle: next.Bundle, Hooks: next.Hooks, Pruned: len(pruned),
-		Variants: next.Variants, Effects: next.Effects, Lacks: next.Lacks, Prefers: next.Prefers,
+		Variants: next.Variants, Effects: next.Effects, Lacks: next.Lacks, Prefers: next.Prefers, Definitions: DefinitionsOf(bundle.Resources),
 	}
 	if len(pruned) > 0 || next.Bundle == "" {
 		app.Bundle = ""

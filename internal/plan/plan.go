@@ -112,6 +112,9 @@ type App struct {
 	// Prefers is a word for what hpa intents preferred among its clusters: placement.Prefers.
 	Prefers string   `json:"prefers,omitempty"`
 	Targets []Target `json:"targets"` // sorted by provider, name
+	// Definitions are those of the bundle, where collisions are looked for; nil where nobody has read it. They are not stored, as the
+	// bundle says it.
+	Definitions *Definitions `json:"-"`
 }
 
 // Wanted is how many of the resources, the first ones, are wanted.

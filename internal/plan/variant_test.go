@@ -195,3 +195,52 @@ func TestWhatIsLackedDoesNotCollide(t *testing.T) {
 		require.Equal(t, collides, ok, "%c", mark)
 	}
 }
+
+// widgetsOf is a plan of one app on the cluster a with a CRD of Widgets and a Widget, in a namespace of its own.
+func widgetsOf(id, scope string, keep bool) *plan.Plan {
+	bundle := []plan.Resource{
+		{
+			ResourceID: plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets.example.com"}, Keep: keep,
+			Manifest: json.RawMessage(fmt.Sprintf(`{"spec":{"group":"example.com","scope":%q,"names":{"kind":"Widget"}}}`, scope)),
+		},
+		{ResourceID: plan.ResourceID{Group: "example.com", Version: "v1", Kind: "Widget", Name: "w"}, Manifest: json.RawMessage(`{}`)},
+	}
+	app := plan.App{
+		Name: "web" + id, Targets: []plan.Target{{ClusterName: domain.ClusterName{Provider: "p", Name: "a"}}}, Definitions: plan.DefinitionsOf(bundle),
+	}
+	for _, r := range bundle {
+		app.Resources = append(app.Resources, r.ResourceID)
+	}
+	return &plan.Plan{ContextID: id, Namespace: "ns" + id, Apps: []plan.App{app}}
+}
+
+// A CRD is shared only by those that keep it: the terminate of one that does not deletes the objects of all.
+func TestDefinitionsCollideUnlessTheyAreKept(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ mine, theirs bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
+		a, b := widgetsOf("1", "Namespaced", c.mine), widgetsOf("2", "Namespaced", c.theirs)
+		collision, ok := plan.Collide(a, b)
+		require.Equal(t, !c.mine || !c.theirs, ok, c)
+		if ok {
+			require.Equal(t, "widgets.example.com", collision.Resource.Name)
+		}
+		require.Empty(t, plan.Undefined(a, b), "they are known")
+		require.True(t, plan.FootprintOf(a).Meets(plan.FootprintOf(b)))
+	}
+
+	// Of an app that nobody has read it is asked.
+	a, b := widgetsOf("1", "Namespaced", true), widgetsOf("2", "Namespaced", false)
+	b.Apps[0].Definitions = nil
+	require.Equal(t, []*plan.App{&b.Apps[0]}, plan.Undefined(a, b))
+	b.Apps[0].Targets[0].Name = "b"
+	require.Empty(t, plan.Undefined(a, b), "on other clusters")
+	require.Empty(t, plan.Undefined(&plan.Plan{}, b))
+
+	// What it has from before is no reason: an update may be what has it kept.
+	a, b = widgetsOf("1", "Namespaced", true), widgetsOf("2", "Namespaced", false)
+	for mark, collides := range map[domain.Mark]bool{domain.MarkOutdated: false, domain.MarkApplied: false, domain.MarkPending: true} {
+		a.Apps[0].Targets[0].Inherited = &plan.Inherited{Marks: domain.NewMarks(2, mark).Encode()}
+		_, ok := plan.Collide(a, b)
+		require.Equal(t, collides, ok, "%c", mark)
+	}
+}

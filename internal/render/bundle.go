@@ -73,7 +73,7 @@ func (p *parts) add(o *object) error {
 	if !hooked {
 		return p.release(o, keep)
 	}
-	if isDefinition(o) && slices.Equal(words(events), []string{crdInstall}) {
+	if o.IsDefinition() && slices.Equal(words(events), []string{crdInstall}) {
 		return p.release(o, true)
 	}
 	h, err := hook(o, events)
@@ -81,7 +81,7 @@ func (p *parts) add(o *object) error {
 		return err
 	}
 	for _, run := range h.Runs() {
-		r := resource(o, keep || isDefinition(o))
+		r := resource(o, keep || o.IsDefinition())
 		r.Hook = run
 		p.hooks = append(p.hooks, r)
 	}
@@ -136,10 +136,6 @@ func resource(o *object, keep bool) plan.Resource {
 	return plan.Resource{
 		ResourceID: o.ResourceID, Stage: plan.StageOf(o.Group, o.Kind), Keep: keep, Manifest: o.manifest,
 	}
-}
-
-func isDefinition(o *object) bool {
-	return o.Kind == "CustomResourceDefinition" && o.Group == "apiextensions.k8s.io"
 }
 
 func inApplyOrder(a, b plan.Resource) int {

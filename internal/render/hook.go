@@ -56,7 +56,7 @@ func hook(o *object, events string) (*plan.Hook, error) {
 		h.Weight = weight // anything else is no weight to Helm
 	}
 	switch policies, ok := o.annotations[release.HookDeleteAnnotation]; {
-	case isDefinition(o): // all resources of its kind would go with it
+	case o.IsDefinition(): // all resources of its kind would go with it
 		h.DeletePolicies = []string{string(plan.Never)}
 	case ok:
 		h.DeletePolicies = words(policies)

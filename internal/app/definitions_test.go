@@ -1,0 +1,82 @@
+package app
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// beside describes a second group of the same composite app, in a logical cloud with a namespace of its own.
+func (d *description) beside() *domain.DeploymentIntentGroup {
+	cloud, group, reference, intent, placement, apps := *d.cloud, *d.group, *d.reference, *d.intent, *d.placement, *d.apps
+	cloud.Name, cloud.Spec.Namespace = "lc2", "other"
+	reference.Parent = domain.KeyOf(&cloud)
+	group.Name, group.Spec.Version, group.Spec.LogicalCloud = "dig2", "r2", "lc2"
+	key := domain.KeyOf(&group)
+	intent.Parent, placement.Parent, apps.Parent = key, key, key.Child(domain.PlacementIntents.Collection, placement.Name)
+	d.more = append(d.more, &cloud, &reference, &group, &intent, &placement, &apps)
+	return &group
+}
+
+// ended are runs that have all come to their end.
+type ended struct{}
+
+func (ended) Running(context.Context, domain.Scope) (bool, error) { return false, nil }
+func (ended) Ended(context.Context, domain.Scope) (bool, error)   { return true, nil }
+func (ended) Close(context.Context, domain.Scope) (bool, error)   { return true, nil }
+
+// A CRD that the terminate of one group deletes is no other group's; one that both keep may be.
+func TestGroupsWithTheSameDefinition(t *testing.T) {
+	p := partial(t)
+	const (
+		metadata = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n"
+		spec     = "spec: {group: example.com, scope: Namespaced, names: {kind: Widget, plural: widgets}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}\n"
+	)
+	for name, c := range map[string]struct {
+		files map[string]string
+		says  string
+	}{
+		"of a template":                 {map[string]string{"web/templates/crd.yaml": metadata + spec}, `app "web": CustomResourceDefinition "widgets.example.com" on cluster cp+c belongs to`},
+		"of a template, and to be kept": {map[string]string{"web/templates/crd.yaml": strings.Replace(metadata, "{name", `{annotations: {helm.sh/resource-policy: keep}, name`, 1) + spec}, ""},
+		"of crds/":                      {map[string]string{"web/crds/crd.yaml": metadata + spec}, ""},
+		"with an object":                {map[string]string{"web/crds/crd.yaml": metadata + spec, "web/templates/w.yaml": "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, ctx := with(t, p), t.Context()
+			d := described()
+			for file, text := range c.files {
+				d.chart[file] = text
+			}
+			other := d.beside()
+			d.store(t, p.store)
+			worker := &activities.Control{Store: p.store, Runs: ended{}, Now: time.Now, Charts: p.charts}
+			prepare := func(group *domain.DeploymentIntentGroup, id string) (*activities.Prepared, error) {
+				t.Helper()
+				group.History.Append(domain.Approved, "", 0, time.Now())
+				require.NoError(t, p.store.Replace(ctx, group))
+				return worker.Prepare(ctx, domain.Scope{Owner: domain.KeyOf(group), ContextID: id, Operation: domain.OpInstantiate})
+			}
+			first, err := prepare(d.group, "2")
+			require.NoError(t, err)
+			carriedOut(t, p, d.group, first, "2", 1)
+			_, warnings, err := activities.NewRehearsal(p.store, ended{}, p.charts).Rehearse(ctx, other)
+			require.NoError(t, err)
+			_, err = prepare(other, "3")
+			if c.says == "" {
+				require.NoError(t, err)
+				require.Empty(t, warnings)
+				return
+			}
+			require.Equal(t, fail.Conflict, fail.KindOf(err), "%v", err)
+			require.Contains(t, fail.TextOf(err), c.says)
+			require.Equal(t, []string{fail.TextOf(err)}, warnings, "approve says it")
+		})
+	}
+}
