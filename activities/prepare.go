@@ -491,7 +491,7 @@ func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string
 		if err != nil {
 			return err
 		}
-		if !mine.Meets(theirs) {
+		if !mine.Meets(theirs) && !plan.FootprintIn(p, i.Namespace).Meets(theirs) {
 			continue
 		}
 		other, err := l.plan(ctx, i.Plan)

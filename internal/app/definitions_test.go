@@ -32,13 +32,15 @@ func (ended) Running(context.Context, domain.Scope) (bool, error) { return false
 func (ended) Ended(context.Context, domain.Scope) (bool, error)   { return true, nil }
 func (ended) Close(context.Context, domain.Scope) (bool, error)   { return true, nil }
 
-// A CRD that the terminate of one group deletes is no other group's; one that both keep may be.
+// A CRD that the terminate of one group deletes is no other group's; one that both keep may be. Of a kind without a namespace two groups
+// have no object of the same name.
 func TestGroupsWithTheSameDefinition(t *testing.T) {
 	p := partial(t)
 	const (
 		metadata = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n"
 		spec     = "spec: {group: example.com, scope: Namespaced, names: {kind: Widget, plural: widgets}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}\n"
 	)
+	cluster := strings.Replace(spec, "Namespaced", "Cluster", 1)
 	for name, c := range map[string]struct {
 		files map[string]string
 		says  string
@@ -47,6 +49,13 @@ func TestGroupsWithTheSameDefinition(t *testing.T) {
 		"of a template, and to be kept": {map[string]string{"web/templates/crd.yaml": strings.Replace(metadata, "{name", `{annotations: {helm.sh/resource-policy: keep}, name`, 1) + spec}, ""},
 		"of crds/":                      {map[string]string{"web/crds/crd.yaml": metadata + spec}, ""},
 		"with an object":                {map[string]string{"web/crds/crd.yaml": metadata + spec, "web/templates/w.yaml": "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}"}, ""},
+		"with an object that has no namespace": {
+			map[string]string{"web/crds/crd.yaml": metadata + cluster, "web/templates/w.yaml": "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}"},
+			`app "web": Widget "w" on cluster cp+c belongs to`,
+		},
+		"with objects that have no namespace": {
+			map[string]string{"web/crds/crd.yaml": metadata + cluster, "web/templates/w.yaml": `{apiVersion: example.com/v1, kind: Widget, metadata: {name: "{{ .Release.Name }}"}}`}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, ctx := with(t, p), t.Context()

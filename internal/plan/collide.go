@@ -37,8 +37,9 @@ func ClusterScoped(group, kind string) bool { return slices.Contains(clusterScop
 
 // Collide finds the first resource of a that b has too, on a cluster that both have it on. Versions of an API
 // group name the same resource. A CRD may be shared as long as no terminate deletes it, so that every user of one may have its own copy in
-// its chart. One that is deleted may not: with it go the objects that others have of its kind. What a has on the cluster already,
-// from before it took over, is no reason to refuse it the update by which both come to keep it.
+// its chart. One that is deleted may not: with it go the objects that others have of its kind. Nor do two have an object
+// of one name of a kind to which a CRD of theirs gives no namespace. What a has of either on the cluster already, since earlier builds
+// let it in, is no reason to refuse it the update that mends that.
 func Collide(a, b *Plan) (Collision, bool) { return CollideNow(a, b, nil) }
 
 // CollideNow is Collide when records of b's context are known: what was to be pruned and is gone does not collide any more.
@@ -47,9 +48,10 @@ func CollideNow(a, b *Plan, records []domain.Leaf) (Collision, bool) {
 	for _, leaf := range records {
 		byID[domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)] = leaf
 	}
+	s := scopesOf(a, b)
 	for i := range a.Apps {
 		for j := range b.Apps {
-			if c, ok := collide(a, b, &a.Apps[i], &b.Apps[j], byID); ok {
+			if c, ok := collide(a, b, &a.Apps[i], &b.Apps[j], s, byID); ok {
 				return c, true
 			}
 		}
@@ -57,18 +59,18 @@ func CollideNow(a, b *Plan, records []domain.Leaf) (Collision, bool) {
 	return Collision{}, false
 }
 
-func collide(a, b *Plan, x, y *App, records map[string]domain.Leaf) (Collision, bool) {
+func collide(a, b *Plan, x, y *App, s scopes, records map[string]domain.Leaf) (Collision, bool) {
 	clusters := shared(x.Targets, y.Targets)
 	if len(clusters) == 0 {
 		return Collision{}, false
 	}
 	taken := make(map[ResourceID]int, len(y.Resources))
 	for i, r := range y.Resources {
-		taken[Place(r, b.Namespace)] = i
+		taken[s.place(r, b.Namespace)] = i
 	}
 	var both [][2]int // places of what both have on some cluster
 	for i, r := range x.Resources {
-		if n, ok := taken[Place(r, a.Namespace)]; ok && !(r.IsDefinition() && x.keeps(i) && y.keeps(n)) {
+		if n, ok := taken[s.place(r, a.Namespace)]; ok && !(r.IsDefinition() && x.keeps(i) && y.keeps(n)) {
 			both = append(both, [2]int{i, n})
 		}
 	}
@@ -84,9 +86,10 @@ func collide(a, b *Plan, x, y *App, records map[string]domain.Leaf) (Collision, 
 		for _, r := range both {
 			n := r[1]
 			pruned := n < len(now) && n < len(others) && others[n].ToDelete() && !now[n].MayBeThere()
-			had := x.Resources[r[0]].IsDefinition() && r[0] < len(mine) && mine[r[0]].MayBeThere()
+			id := x.Resources[r[0]]
+			had := (id.IsDefinition() || s.has(id)) && r[0] < len(mine) && mine[r[0]].MayBeThere()
 			if !(lacking{mine}).lacks(r[0]) && !(lacking{others}).lacks(n) && !pruned && !had {
-				return Collision{x.Name, y.Name, x.Resources[r[0]], on[0].ClusterName}, true
+				return Collision{x.Name, y.Name, id, on[0].ClusterName}, true
 			}
 		}
 	}

@@ -1,10 +1,14 @@
 package plan
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Definitions are what the CRDs among an app's resources say, as far as Collide goes by it.
 type Definitions struct {
-	deleted map[int]bool // by index: a terminate deletes the CRD, and with it all objects of its kind
+	deleted map[int]bool       // by index: a terminate deletes the CRD, and with it all objects of its kind
+	kinds   map[groupKind]bool // that have no namespace, by the CRDs
 }
 
 // IsDefinition says whether it is a CRD.
@@ -25,6 +29,18 @@ func DefinitionsOf(resources []Resource) *Definitions {
 				d.deleted = map[int]bool{}
 			}
 			d.deleted[i] = true
+		}
+		var crd struct {
+			Spec struct {
+				Group, Scope string
+				Names        struct{ Kind string }
+			}
+		}
+		if json.Unmarshal(r.Manifest, &crd) == nil && crd.Spec.Scope == "Cluster" { // what is none the cluster refuses
+			if d.kinds == nil {
+				d.kinds = map[groupKind]bool{}
+			}
+			d.kinds[groupKind{crd.Spec.Group, crd.Spec.Names.Kind}] = true
 		}
 	}
 	return d
@@ -58,4 +74,33 @@ func Undefined(a, b *Plan) (apps []*App) {
 		}
 	}
 	return apps
+}
+
+// scopes are the kinds without a namespace, by the CRDs of plans.
+type scopes map[groupKind]bool
+
+func scopesOf(plans ...*Plan) scopes {
+	s := scopes{}
+	for _, p := range plans {
+		for i := range p.Apps {
+			if d := p.Apps[i].Definitions; d != nil {
+				for k := range d.kinds {
+					s[k] = true
+				}
+			}
+		}
+	}
+	return s
+}
+
+// has says whether the objects of a resource's kind have no namespace.
+func (s scopes) has(r ResourceID) bool { return len(s) > 0 && s[groupKind{r.Group, r.Kind}] }
+
+// place is Place by what CRDs say of scopes.
+func (s scopes) place(r ResourceID, namespace string) ResourceID {
+	r = Place(r, namespace)
+	if s.has(r) {
+		r.Namespace = ""
+	}
+	return r
 }

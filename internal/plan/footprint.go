@@ -23,6 +23,26 @@ func FootprintOf(p *Plan) Footprint {
 	return slices.Compact(f)
 }
 
+// FootprintIn is the footprint of what a plan has of kinds to which its own CRDs give no namespace, as a plan has it whose resources are in
+// another namespace: such a plan may not know of the kind but its name.
+func FootprintIn(p *Plan, namespace string) Footprint {
+	s := scopesOf(p)
+	if len(s) == 0 {
+		return nil
+	}
+	var f Footprint
+	for i := range p.Apps {
+		for _, r := range p.Apps[i].Resources {
+			if s.has(r) {
+				r.Namespace = ""
+				f = append(f, maphash.Comparable(footprintSeed, Place(r, namespace)))
+			}
+		}
+	}
+	slices.Sort(f)
+	return slices.Compact(f)
+}
+
 // Meets says whether both have a hash.
 func (f Footprint) Meets(other Footprint) bool {
 	for i, j := 0, 0; i < len(f) && j < len(other); {

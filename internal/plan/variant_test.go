@@ -244,3 +244,30 @@ func TestDefinitionsCollideUnlessTheyAreKept(t *testing.T) {
 		require.Equal(t, collides, ok, "%c", mark)
 	}
 }
+
+// Objects of a kind that a CRD gives no namespace are one in a cluster, whatever the namespaces of the plans.
+func TestCustomResourcesWithoutANamespaceCollide(t *testing.T) {
+	t.Parallel()
+	a, b := widgetsOf("1", "Namespaced", true), widgetsOf("2", "Namespaced", true)
+	_, ok := plan.Collide(a, b)
+	require.False(t, ok)
+	require.Empty(t, plan.FootprintIn(a, b.Namespace))
+
+	a, b = widgetsOf("1", "Cluster", true), widgetsOf("2", "Cluster", true)
+	b.Apps[0].Definitions, b.Apps[0].Resources = nil, b.Apps[0].Resources[1:] // whose CRD is not in its own chart
+	for _, pair := range [][2]*plan.Plan{{a, b}, {b, a}} {
+		c, ok := plan.Collide(pair[0], pair[1])
+		require.True(t, ok)
+		require.Equal(t, "Widget", c.Resource.Kind)
+	}
+	inherits := a.Apps[0].Targets[0]
+	inherits.Inherited = &plan.Inherited{Marks: domain.NewMarks(2, domain.MarkDoomed).Encode()}
+	had := *a
+	had.Apps = []plan.App{a.Apps[0]}
+	had.Apps[0].Targets = []plan.Target{inherits}
+	_, ok = plan.Collide(&had, b)
+	require.False(t, ok, "an update may be what takes it away")
+	require.False(t, plan.FootprintOf(a).Meets(plan.FootprintOf(b)))
+	require.True(t, plan.FootprintIn(a, b.Namespace).Meets(plan.FootprintOf(b)))
+	require.Empty(t, plan.FootprintIn(b, a.Namespace))
+}
