@@ -194,6 +194,9 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 		if err != nil {
 			return err
 		}
+		for _, warning := range bundle.Warnings {
+			w.warnings = append(w.warnings, fmt.Sprintf("app %s: %s", app.Name, warning))
+		}
 		varied, err := l.vary(ctx, w, bundle)
 		if err != nil {
 			return err

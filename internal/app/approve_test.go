@@ -135,6 +135,13 @@ func TestApproveRehearses(t *testing.T) {
 			},
 			kind: fail.Invalid, refusal: "app web: web/templates/b.yaml: rendering it takes more than 64 MiB of stack",
 		},
+		"a definition of which there are two": {
+			change: func(d *description) {
+				const crd = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com}, spec: {group: example.com, scope: "
+				d.chart["web/crds/a.yaml"], d.chart["web/crds/b.yaml"] = crd+"Cluster}}", crd+"Namespaced}}"
+			},
+			warnings: []string{"app web: web/crds/b.yaml: CustomResourceDefinition widgets.example.com is taken from web/crds/a.yaml, which has something else in it"},
+		},
 		"override values that the schema refuses": {
 			change: func(d *description) {
 				d.chart["web/values.schema.json"] = `{"properties": {"n": {"type": "integer"}}}`

@@ -37,6 +37,8 @@ type Bundle struct {
 	Version   int64      `json:"v,omitempty"` // see Known
 	App       string     `json:"app"`
 	Resources []Resource `json:"resources"`
+	// Warnings are for whoever has the app rendered, and are not stored.
+	Warnings []string `json:"-"`
 }
 
 // Target is one cluster that an app goes to.

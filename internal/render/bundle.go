@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -45,19 +46,13 @@ func bundle(ctx context.Context, in Input, ch *chart.Chart, files map[string]str
 			}
 		}
 	}
-	// As in Helm, what a template renders holds when the crds directory has it too (prometheus-operator).
-	templated := maps.Clone(p.claims.files)
-	for i := range definitions {
-		if _, ok := templated[p.claims.id(&definitions[i])]; ok {
-			continue
-		}
-		if err := p.release(&definitions[i], true); err != nil {
-			return nil, err
-		}
+	warnings, err := p.define(definitions)
+	if err != nil {
+		return nil, err
 	}
 	slices.SortStableFunc(p.resources, inApplyOrder)
 	slices.SortStableFunc(p.hooks, inHookOrder)
-	return &plan.Bundle{App: in.App, Resources: append(p.resources, p.hooks...)}, nil
+	return &plan.Bundle{App: in.App, Resources: append(p.resources, p.hooks...), Warnings: warnings}, nil
 }
 
 // parts are the resources of a bundle in the making.
@@ -92,6 +87,36 @@ func (p *parts) add(o *object) error {
 func (p *parts) release(o *object, keep bool) error {
 	p.resources = append(p.resources, resource(o, keep))
 	return p.claims.claim(o)
+}
+
+// maxDiffering is how many definitions of which there are several a bundle's warnings name.
+const maxDiffering = 10
+
+// define takes the objects of the crds directories, as Helm does: what a template renders holds when they have it too
+// (prometheus-operator), and of what several of them have, such as subcharts that need the same kind, the first one.
+func (p *parts) define(definitions []object) (warnings []string, err error) {
+	templated, taken := maps.Clone(p.claims.files), map[plan.ResourceID]*object{}
+	for i := range definitions {
+		o := &definitions[i]
+		id := p.claims.id(o)
+		if _, ok := templated[id]; ok {
+			continue
+		}
+		first := taken[id]
+		switch {
+		case first == nil:
+			taken[id] = o
+			if err := p.release(o, true); err != nil {
+				return nil, err
+			}
+		case !bytes.Equal(first.manifest, o.manifest):
+			warnings = append(warnings, fmt.Sprintf("%s: %s is taken from %s, which has something else in it", o.file, o, first.file))
+		}
+	}
+	if more := len(warnings) - maxDiffering; more > 0 {
+		warnings = append(warnings[:maxDiffering], fmt.Sprintf("%d more objects of crds/ are taken from other files, which have something else in them", more))
+	}
+	return warnings, nil
 }
 
 // crds gives the objects of the crds directories, which are not templates.

@@ -197,3 +197,13 @@ func pack(t testing.TB, files map[string]string) []byte {
 	require.NoError(t, zipped.Close())
 	return data.Bytes()
 }
+
+// Of definitions that several subcharts have, and that differ, it is said which one is taken.
+func TestDefinitionsThatDifferAreWarnings(t *testing.T) {
+	t.Parallel()
+	bundle, err := Render(readGolden(t, "testdata/crds-of-subcharts.txtar").input)
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"web/charts/two/crds/widgets.yaml: CustomResourceDefinition widgets.example.com is taken from web/charts/one/crds/widgets.yaml, which has something else in it",
+	}, bundle.Warnings)
+}

@@ -75,6 +75,7 @@ func (p *Processes) Render(ctx context.Context, in Input) (*plan.Bundle, error) 
 	if err != nil {
 		return nil, err
 	}
+	a.Bundle.Warnings = a.Warnings
 	return a.Bundle, nil
 }
 
@@ -125,9 +126,10 @@ func decodeRequest(data []byte) (r request, chart, profile []byte, err error) {
 
 // answer is what a child says.
 type answer struct {
-	Bundle *plan.Bundle `json:"bundle,omitempty"`
-	Kind   fail.Kind    `json:"kind,omitempty"` // of a refusal
-	Text   string       `json:"text,omitempty"`
+	Bundle   *plan.Bundle `json:"bundle,omitempty"`
+	Warnings []string     `json:"warnings,omitempty"` // the bundle's
+	Kind     fail.Kind    `json:"kind,omitempty"`     // of a refusal
+	Text     string       `json:"text,omitempty"`
 }
 
 // ask has a child do what is asked.
@@ -225,6 +227,9 @@ func reply(ctx context.Context, data []byte) (a answer) {
 	}
 	if err != nil {
 		return answer{Kind: fail.KindOf(err), Text: fail.TextOf(err)}
+	}
+	if a.Bundle != nil {
+		a.Warnings = a.Bundle.Warnings
 	}
 	return a
 }
