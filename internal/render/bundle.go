@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -21,6 +20,7 @@ const (
 	policyKeep       = "keep"
 )
 
+// notesFile ends the names of files that are text for people, as in Helm: RELEASE-NOTES.txt is one, too.
 const notesFile = "NOTES.txt"
 
 // bundle sorts the objects of the rendered files and of the crds directories into resources of the release
@@ -32,7 +32,7 @@ func bundle(ctx context.Context, in Input, ch *chart.Chart, files map[string]str
 		return nil, err
 	}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
-		if path.Base(file) == notesFile {
+		if strings.HasSuffix(file, notesFile) {
 			continue
 		}
 		at(ctx, "%s: reading what it has written", file)
