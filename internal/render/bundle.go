@@ -23,14 +23,10 @@ const (
 // notesFile ends the names of files that are text for people, as in Helm: RELEASE-NOTES.txt is one, too.
 const notesFile = "NOTES.txt"
 
-// bundle sorts the objects of the rendered files and of the crds directories into resources of the release
-// and hooks.
-func bundle(ctx context.Context, in Input, ch *chart.Chart, files map[string]string) (*plan.Bundle, error) {
+// bundle sorts the objects of the rendered files and of the crds directories, which are the definitions, into resources of the
+// release and hooks.
+func bundle(ctx context.Context, in Input, definitions []object, files map[string]string) (*plan.Bundle, error) {
 	p := &parts{resources: []plan.Resource{}, claims: claims{namespace: in.Namespace, files: map[plan.ResourceID]string{}}}
-	definitions, err := crds(ctx, ch)
-	if err != nil {
-		return nil, err
-	}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(file, notesFile) {
 			continue

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"encoding/json"
 	"slices"
 	"sync"
 
@@ -70,3 +71,41 @@ var capabilities = sync.OnceValues(func() (*common.Capabilities, error) {
 		HelmVersion: common.DefaultCapabilities.HelmVersion,
 	}, nil
 })
+
+// defining are capabilities with the kinds that definitions bring: Helm creates what is in the crds directories, and asks the cluster
+// anew, before it renders.
+func defining(known *common.Capabilities, definitions []object) *common.Capabilities {
+	var versions []string
+	for i := range definitions {
+		if !definitions[i].IsDefinition() {
+			continue
+		}
+		var crd struct {
+			Spec struct {
+				Group    string
+				Names    struct{ Kind string }
+				Versions []struct {
+					Name   string
+					Served bool
+				}
+			}
+		}
+		if json.Unmarshal(definitions[i].manifest, &crd) != nil {
+			continue // the cluster says what is wrong with it
+		}
+		for _, v := range crd.Spec.Versions {
+			if v.Served {
+				gv := crd.Spec.Group + "/" + v.Name
+				versions = append(versions, gv, gv+"/"+crd.Spec.Names.Kind)
+			}
+		}
+	}
+	if len(versions) == 0 {
+		return known
+	}
+	with := *known
+	with.APIVersions = slices.Concat(known.APIVersions, versions)
+	slices.Sort(with.APIVersions)
+	with.APIVersions = slices.Compact(with.APIVersions)
+	return &with
+}

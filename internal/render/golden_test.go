@@ -177,7 +177,7 @@ func scopeOf(t *testing.T, in Input) (*chart.Chart, common.Values) {
 	for _, key := range slices.Sorted(maps.Keys(in.OverrideValues)) {
 		require.NoError(t, set(p.values, key, in.OverrideValues[key]))
 	}
-	scope, err := prepare(t.Context(), ch, p.values, in.Release, in.Namespace)
+	scope, _, err := prepare(t.Context(), ch, p.values, in.Release, in.Namespace)
 	require.NoError(t, err)
 	return ch, scope
 }

@@ -89,7 +89,7 @@ func render(ctx context.Context, l Limits, in Input) (*plan.Bundle, error) {
 			return nil, err
 		}
 	}
-	scope, err := prepare(ctx, ch, values, in.Release, in.Namespace)
+	scope, definitions, err := prepare(ctx, ch, values, in.Release, in.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -98,29 +98,34 @@ func render(ctx context.Context, l Limits, in Input) (*plan.Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bundle(ctx, in, ch, files)
+	return bundle(ctx, in, definitions, files)
 }
 
-// prepare resolves the dependencies of the chart and makes what its templates see as their root.
-func prepare(ctx context.Context, ch *chart.Chart, values map[string]any, release, namespace string) (common.Values, error) {
+// prepare resolves the dependencies of the chart and makes what its templates see as their root. The definitions are the objects of
+// the crds directories.
+func prepare(ctx context.Context, ch *chart.Chart, values map[string]any, release, namespace string) (scope common.Values, definitions []object, err error) {
 	at(ctx, "values: joining them")
 	if err := chartutil.ProcessDependencies(ch, values); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	served, err := capabilities()
+	if definitions, err = crds(ctx, ch); err != nil {
+		return nil, nil, err
+	}
+	known, err := capabilities()
 	if err != nil {
-		return nil, fail.Wrap(err, fail.Internal, "the API versions of Kubernetes cannot be listed")
+		return nil, nil, fail.Wrap(err, fail.Internal, "the API versions of Kubernetes cannot be listed")
 	}
+	at(ctx, "values: joining them")
 	options := common.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}
-	scope, err := commonutil.ToRenderValuesWithSchemaValidation(ch, values, options, served, true)
+	scope, err = commonutil.ToRenderValuesWithSchemaValidation(ch, values, options, defining(known, definitions), true)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	final, err := scope.Table("Values")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return scope, checkSchemas(ctx, ch, final)
+	return scope, definitions, checkSchemas(ctx, ch, final)
 }
 
 // guarded runs f under the limits and makes its error one that may be shown. A panic of the libraries below is an error
