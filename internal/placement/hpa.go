@@ -81,11 +81,11 @@ func (r *Room) fit(app string, c domain.ClusterName) Fit {
 	if nodes.Unknown != "" {
 		return Fit{Why: fmt.Sprintf("%s (hpa intent %s)", nodes.Unknown, needs[0].Intent), Unknown: true}
 	}
-	var beside []domain.HPANeed
+	var beside [][]domain.HPANeed
 	var others []string
 	for _, other := range r.taken[c] {
 		if other != app {
-			beside = append(beside, r.Needs[other]...)
+			beside = append(beside, r.Needs[other])
 			others = append(others, "app "+other)
 		}
 	}
@@ -114,33 +114,41 @@ func Prefers(needs []domain.HPANeed) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// consumer is a workload with its needs.
-type consumer struct {
-	intent, name string
-	pods         int64
-	labels       []domain.HPANeed
-	amounts      []domain.HPANeed
-	tolerations  []domain.Toleration
+// workload is one with its needs: those of all consumers that name it, as its pods are the same.
+type workload struct {
+	kind, name  string
+	intents     []string // whose consumers they are
+	pods        int64
+	labels      []domain.HPANeed
+	amounts     []domain.HPANeed
+	requests    map[string]*big.Rat // what one pod requests, by resource
+	tolerations []domain.Toleration
 }
 
-// FitNodes says whether nodes have what an app needs (hpa intents), by EMCO's rules: for each consumer there is a node with all
-// labels, and room for its pods on such nodes. Here clusters are looked at one by one, consumers need not fit the same node, and
-// all of them fit side by side, with those of other apps that go to the cluster as well. Pods are put on nodes in the order of
-// what they request, the greatest first, each on the first node that has room. Nodes that take no pods, or have taints that a
-// consumer does not tolerate, are no nodes for it.
-func FitNodes(nodes []Node, needs, beside []domain.HPANeed) Fit {
+// FitNodes says whether nodes have what an app needs (hpa intents), by EMCO's rules: for each workload there is a node with all
+// labels, and room for its pods on such nodes. Here clusters are looked at one by one, workloads need not fit the same node, and
+// all of them fit side by side, with those of other apps that go to the cluster as well; consumers of one workload speak of the same
+// pods. Pods are put on nodes in the order of what they request, the greatest first, each on the first node that has room. Nodes that
+// take no pods, or have taints that a workload does not tolerate, are no nodes for it. Beside are the needs of the other apps, each by
+// itself.
+func FitNodes(nodes []Node, needs []domain.HPANeed, beside [][]domain.HPANeed) Fit {
 	nodes = slices.Clone(nodes)
 	slices.SortFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-	all := slices.Concat(beside, needs)
-	if why := place(nodes, consumers(all, (*domain.HPANeed).Required)); why != "" {
+	var others []workload
+	for _, of := range beside {
+		others = append(others, workloads(of, (*domain.HPANeed).Required)...)
+	}
+	with := func(counts func(*domain.HPANeed) bool) string {
+		return place(nodes, slices.Concat(others, workloads(needs, counts)))
+	}
+	if why := with((*domain.HPANeed).Required); why != "" {
 		return Fit{Why: why}
 	}
 	var f Fit
 	for i := range needs {
-		if n := &all[len(beside)+i]; !n.Required() {
+		if n := &needs[i]; !n.Required() {
 			// With all that is required, and of what is preferred this alone.
-			wish := func(m *domain.HPANeed) bool { return m.Required() || m == n }
-			if place(nodes, consumers(all, wish)) == "" {
+			if with(func(m *domain.HPANeed) bool { return m.Required() || m == n }) == "" {
 				f.Score += n.Counts()
 			}
 		}
@@ -148,46 +156,82 @@ func FitNodes(nodes []Node, needs, beside []domain.HPANeed) Fit {
 	return f
 }
 
-// consumers are those who need something that counts.
-func consumers(needs []domain.HPANeed, counts func(*domain.HPANeed) bool) (found []consumer) {
+// workloads are those of an app that need something that counts. How many pods one has, any of its consumers may say.
+func workloads(needs []domain.HPANeed, counts func(*domain.HPANeed) bool) (found []workload) {
+	find := func(n *domain.HPANeed) int {
+		return slices.IndexFunc(found, func(w workload) bool { return w.kind == n.Workload() && w.name == n.Name })
+	}
 	for i := range needs {
 		n := &needs[i]
 		if !counts(n) {
 			continue
 		}
-		at := slices.IndexFunc(found, func(c consumer) bool { return c.intent == n.Intent && c.name == n.Consumer })
+		at := find(n)
 		if at < 0 {
 			at = len(found)
-			found = append(found, consumer{intent: n.Intent, name: n.Consumer, pods: 1, tolerations: n.Tolerations})
-			if n.Replicas != nil {
-				found[at].pods = *n.Replicas
-			}
+			found = append(found, workload{kind: n.Workload(), name: n.Name, pods: 1, tolerations: n.Tolerations})
+		}
+		w := &found[at]
+		if !slices.Contains(w.intents, n.Intent) {
+			w.intents = append(w.intents, n.Intent)
 		}
 		if n.IsLabel() {
-			found[at].labels = append(found[at].labels, *n)
+			w.labels = append(w.labels, *n)
 		} else {
-			found[at].amounts = append(found[at].amounts, *n)
+			w.amounts = append(w.amounts, *n)
 		}
+	}
+	for i := range needs {
+		if at := find(&needs[i]); at >= 0 && needs[i].Replicas != nil {
+			found[at].pods = max(found[at].pods, *needs[i].Replicas)
+		}
+	}
+	for i := range found {
+		found[i].sum()
 	}
 	return found
 }
 
-// Requested is what the pods of all consumers request together, of what is required, by resource.
+// sum adds up what the containers of one pod request. Of several amounts of a container the greatest counts: where they are not the
+// same the intent is refused later.
+func (w *workload) sum() {
+	type part struct{ container, resource string }
+	parts := map[part]*big.Rat{}
+	w.requests = map[string]*big.Rat{}
+	for i := range w.amounts {
+		r := &w.amounts[i].HPAResourceSpec.Resource
+		worth, err := quantity.Parse(r.Requests.Quantity(r.Name))
+		if err != nil {
+			continue
+		}
+		of := part{w.amounts[i].Container, r.Name}
+		was := parts[of]
+		if was == nil {
+			was = new(big.Rat)
+		}
+		if worth.Cmp(was) > 0 {
+			parts[of] = worth
+			w.requests[r.Name] = new(big.Rat).Add(amountOf(w.requests, r.Name), new(big.Rat).Sub(worth, was))
+		}
+	}
+}
+
+// Requested is what the pods of all workloads of an app request together, of what is required, by resource.
 func Requested(needs []domain.HPANeed) map[string]*big.Rat {
 	all := map[string]*big.Rat{}
-	for _, c := range consumers(needs, (*domain.HPANeed).Required) {
-		for resource, of := range c.requests() {
-			all[resource] = new(big.Rat).Add(amountOf(all, resource), new(big.Rat).Mul(of, new(big.Rat).SetInt64(c.pods)))
+	for _, w := range workloads(needs, (*domain.HPANeed).Required) {
+		for resource, of := range w.requests {
+			all[resource] = new(big.Rat).Add(amountOf(all, resource), new(big.Rat).Mul(of, new(big.Rat).SetInt64(w.pods)))
 		}
 	}
 	return all
 }
 
-// place puts the pods of all consumers on nodes; it says why that cannot be done.
-func place(nodes []Node, consumers []consumer) (why string) {
-	slices.SortStableFunc(consumers, func(a, b consumer) int {
-		for _, resource := range slices.Sorted(maps.Keys(both(a.requests(), b.requests()))) {
-			if order := amountOf(b.requests(), resource).Cmp(amountOf(a.requests(), resource)); order != 0 {
+// place puts the pods of all workloads on nodes; it says why that cannot be done.
+func place(nodes []Node, all []workload) (why string) {
+	slices.SortStableFunc(all, func(a, b workload) int {
+		for _, resource := range slices.Sorted(maps.Keys(both(a.requests, b.requests))) {
+			if order := amountOf(b.requests, resource).Cmp(amountOf(a.requests, resource)); order != 0 {
 				return order
 			}
 		}
@@ -197,52 +241,52 @@ func place(nodes []Node, consumers []consumer) (why string) {
 	for i := range nodes {
 		free[i] = maps.Clone(nodes[i].Free)
 	}
-	for i := range consumers {
-		c := &consumers[i]
+	for i := range all {
+		w := &all[i]
 		var candidates []int
-		open, without := c.open(nodes)
+		open, without := w.open(nodes)
 		for _, n := range open {
-			if c.selects(&nodes[n]) {
+			if w.selects(&nodes[n]) {
 				candidates = append(candidates, n)
 			}
 		}
-		if len(candidates) == 0 && len(c.labels) > 0 {
-			return fmt.Sprintf("%s, none with %s%s (hpa intent %s)", count(int64(len(open)), "node"), c.selected(), without, c.intent)
+		if len(candidates) == 0 && len(w.labels) > 0 {
+			return fmt.Sprintf("%s, none with %s%s (%s)", count(int64(len(open)), "node"), w.selected(), without, w.by())
 		}
-		if len(c.amounts) == 0 {
+		if len(w.amounts) == 0 {
 			continue
 		}
 		placed := int64(0)
 		for _, n := range candidates {
-			most := c.room(free[n], c.pods-placed)
-			c.take(free[n], most)
+			most := w.room(free[n], w.pods-placed)
+			w.take(free[n], most)
 			placed += most
 		}
-		if placed == c.pods {
+		if placed == w.pods {
 			continue
 		}
-		none := func(n int) bool { return c.room(nodes[n].Free, 1) == 0 }
-		said := fmt.Sprintf("room for %d of %s with %s", placed, count(c.pods, "pod"), c.amount())
+		none := func(n int) bool { return w.room(nodes[n].Free, 1) == 0 }
+		said := fmt.Sprintf("room for %d of %s with %s", placed, count(w.pods, "pod"), w.amount())
 		if !slices.ContainsFunc(candidates, func(n int) bool { return !none(n) }) {
-			said = "none with " + c.amount()
+			said = "none with " + w.amount()
 		}
 		with := ""
-		if len(c.labels) > 0 {
-			with = " with " + c.selected()
+		if len(w.labels) > 0 {
+			with = " with " + w.selected()
 		}
-		return fmt.Sprintf("%s%s, %s%s (hpa intent %s)", count(int64(len(candidates)), "node"), with, said, without, c.intent)
+		return fmt.Sprintf("%s%s, %s%s (%s)", count(int64(len(candidates)), "node"), with, said, without, w.by())
 	}
 	return ""
 }
 
-// open are the nodes that take the consumer's pods; without says which others there are, "" for none.
-func (c *consumer) open(nodes []Node) (open []int, without string) {
+// open are the nodes that take the workload's pods; without says which others there are, "" for none.
+func (w *workload) open(nodes []Node) (open []int, without string) {
 	why, n := map[string]int64{}, int64(0)
 	for i := range nodes {
 		closed := nodes[i].Closed
 		for _, taint := range nodes[i].Taints {
 			tolerates := func(t domain.Toleration) bool { return t.Tolerates(taint) }
-			if closed == "" && !slices.ContainsFunc(c.tolerations, tolerates) {
+			if closed == "" && !slices.ContainsFunc(w.tolerations, tolerates) {
 				closed = "with the taint " + taint.String()
 			}
 		}
@@ -270,18 +314,6 @@ func takes(n int64, what string) string {
 	return "take " + what
 }
 
-// requests are what one pod requests, by resource.
-func (c *consumer) requests() map[string]*big.Rat {
-	all := map[string]*big.Rat{}
-	for i := range c.amounts {
-		r := &c.amounts[i].HPAResourceSpec.Resource
-		if worth, err := quantity.Parse(r.Requests.Quantity(r.Name)); err == nil && worth.Cmp(amountOf(all, r.Name)) > 0 {
-			all[r.Name] = worth
-		}
-	}
-	return all
-}
-
 func both(a, b map[string]*big.Rat) map[string]*big.Rat {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
@@ -296,9 +328,9 @@ func amountOf(of map[string]*big.Rat, resource string) *big.Rat {
 }
 
 // selects says whether a node has all labels.
-func (c *consumer) selects(n *Node) bool {
-	for i := range c.labels {
-		r := &c.labels[i].HPAResourceSpec.Resource
+func (w *workload) selects(n *Node) bool {
+	for i := range w.labels {
+		r := &w.labels[i].HPAResourceSpec.Resource
 		if value, found := n.Labels[r.Key]; !found || r.Value == nil || value != *r.Value {
 			return false
 		}
@@ -307,8 +339,8 @@ func (c *consumer) selects(n *Node) bool {
 }
 
 // room is how many pods a node has room for, up to most.
-func (c *consumer) room(free map[string]*big.Rat, most int64) int64 {
-	for resource, of := range c.requests() {
+func (w *workload) room(free map[string]*big.Rat, most int64) int64 {
+	for resource, of := range w.requests {
 		each := new(big.Rat).Quo(amountOf(free, resource), of)
 		whole := new(big.Int).Quo(each.Num(), each.Denom())
 		if whole.Sign() < 0 {
@@ -321,28 +353,50 @@ func (c *consumer) room(free map[string]*big.Rat, most int64) int64 {
 	return most
 }
 
-func (c *consumer) take(free map[string]*big.Rat, pods int64) {
-	for resource, of := range c.requests() {
+func (w *workload) take(free map[string]*big.Rat, pods int64) {
+	for resource, of := range w.requests {
 		free[resource] = new(big.Rat).Sub(amountOf(free, resource), new(big.Rat).Mul(of, new(big.Rat).SetInt64(pods)))
 	}
 }
 
+// by names the intents.
+func (w *workload) by() string {
+	if len(w.intents) == 1 {
+		return "hpa intent " + w.intents[0]
+	}
+	return "hpa intents " + strings.Join(w.intents, " and ")
+}
+
 // selected are the labels, and amount the requests of a pod, as users read them.
-func (c *consumer) selected() string {
+func (w *workload) selected() string {
 	var labels []string
-	for i := range c.labels {
-		labels = append(labels, "the label "+c.labels[i].Label())
+	for i := range w.labels {
+		if label := "the label " + w.labels[i].Label(); !slices.Contains(labels, label) {
+			labels = append(labels, label)
+		}
 	}
 	return strings.Join(labels, " and ")
 }
 
-func (c *consumer) amount() string {
-	var amounts []string
-	for i := range c.amounts {
-		r := &c.amounts[i].HPAResourceSpec.Resource
-		amounts = append(amounts, r.Requests.Quantity(r.Name)+" free "+r.Name)
+func (w *workload) amount() string {
+	var resources []string
+	parts := map[string][]string{} // by resource, of its containers
+	known := map[[3]string]bool{}  // container, resource and amount
+	for i := range w.amounts {
+		r := &w.amounts[i].HPAResourceSpec.Resource
+		requests := r.Requests.Quantity(r.Name)
+		if is := [3]string{w.amounts[i].Container, r.Name, requests}; !known[is] {
+			known[is] = true
+			if parts[r.Name] == nil {
+				resources = append(resources, r.Name)
+			}
+			parts[r.Name] = append(parts[r.Name], requests)
+		}
 	}
-	return strings.Join(amounts, " and ")
+	for i, resource := range resources {
+		resources[i] = strings.Join(parts[resource], " + ") + " free " + resource
+	}
+	return strings.Join(resources, " and ")
 }
 
 func count(n int64, what string) string {

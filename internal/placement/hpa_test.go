@@ -38,6 +38,12 @@ func labelled(consumer, key string) domain.HPANeed {
 	}
 }
 
+// of is a need of another consumer's workload, in a container.
+func of(n domain.HPANeed, consumer, container string) domain.HPANeed {
+	n.Name, n.Container = "r1-"+consumer, container
+	return n
+}
+
 // preferred is not mandatory.
 func preferred(n domain.HPANeed, weight int64) domain.HPANeed {
 	n.Mandatory, n.Weight = new(false), &weight
@@ -58,13 +64,33 @@ func TestFitNodes(t *testing.T) {
 		"a label that no node has":         {nodes: two, needs: []domain.HPANeed{labelled("c", "gpu")}, want: placement.Fit{Why: "2 nodes, none with the label gpu=true (hpa intent i)"}},
 		"labels that no node has together": {nodes: append(two, node("c", "gpu", nil)), needs: []domain.HPANeed{labelled("c", "gpu"), labelled("c", "qat")}, want: placement.Fit{Why: "3 nodes, none with the label gpu=true and the label qat=true (hpa intent i)"}},
 		"consumers on different nodes":     {nodes: append(two, node("c", "gpu", nil)), needs: []domain.HPANeed{labelled("c", "gpu"), labelled("d", "qat")}},
-		"an amount":                        {nodes: two, needs: []domain.HPANeed{amount("c", 2, "cpu", `"2500m"`)}},
-		"an amount that no node has":       {nodes: two, needs: []domain.HPANeed{amount("c", 1, "cpu", "4")}, want: placement.Fit{Why: "2 nodes, none with 4 free cpu (hpa intent i)"}},
-		"room for some":                    {nodes: two, needs: []domain.HPANeed{amount("c", 3, "cpu", "2")}, want: placement.Fit{Why: "2 nodes, room for 2 of 3 pods with 2 free cpu (hpa intent i)"}},
-		"megabytes of memory":              {nodes: two, needs: []domain.HPANeed{amount("c", 1, "memory", "4000")}},
-		"more megabytes":                   {nodes: two, needs: []domain.HPANeed{amount("c", 1, "memory", "4001")}, want: placement.Fit{Why: "2 nodes, none with 4001000000 free memory (hpa intent i)"}},
-		"an amount on nodes with a label":  {nodes: two, needs: []domain.HPANeed{amount("c", 2, "cpu", "2"), labelled("c", "qat")}, want: placement.Fit{Why: "1 node with the label qat=true, room for 1 of 2 pods with 2 free cpu (hpa intent i)"}},
-		"the greatest first":               {nodes: two, needs: []domain.HPANeed{amount("a", 3, "cpu", "1"), amount("z", 1, "cpu", "3")}},
+		"consumers of one workload, on one node": {
+			nodes: append(two, node("c", "gpu", map[string]int64{"cpu": 4})), needs: []domain.HPANeed{labelled("c", "gpu"), of(amount("d", 1, "cpu", "4"), "c", "c")},
+		},
+		"consumers of one workload, which no node has together": {
+			nodes: append(two, node("c", "gpu", map[string]int64{"cpu": 1})), needs: []domain.HPANeed{labelled("c", "gpu"), of(amount("d", 1, "cpu", "3"), "c", "c")},
+			want: placement.Fit{Why: "1 node with the label gpu=true, none with 3 free cpu (hpa intent i)"},
+		},
+		"containers of one pod": {nodes: two, needs: []domain.HPANeed{amount("c", 2, "cpu", `"500m"`), of(amount("d", 2, "cpu", "2"), "c", "side")}},
+		"containers of one pod, which no node has together": {
+			nodes: two, needs: []domain.HPANeed{amount("c", 1, "cpu", "2"), of(amount("d", 1, "cpu", "2"), "c", "side")},
+			want: placement.Fit{Why: "2 nodes, none with 2 + 2 free cpu (hpa intent i)"},
+		},
+		"one container, of which two consumers speak": {nodes: two, needs: []domain.HPANeed{amount("c", 2, "cpu", "2"), of(amount("d", 2, "cpu", "2"), "c", "c")}},
+		"a container of more pods than its consumer says": {
+			nodes: two, needs: []domain.HPANeed{amount("c", 4, "memory", "1"), of(amount("d", 1, "cpu", "2"), "c", "side")},
+			want: placement.Fit{Why: "2 nodes, room for 1 of 4 pods with 1000000 free memory and 2 free cpu (hpa intent i)"},
+		},
+		"what is preferred, with what is required of the same pods": {
+			nodes: append(two, node("c", "gpu", map[string]int64{"cpu": 1})), needs: []domain.HPANeed{preferred(labelled("c", "gpu"), 5), of(amount("d", 1, "cpu", "3"), "c", "c")},
+		},
+		"an amount":                       {nodes: two, needs: []domain.HPANeed{amount("c", 2, "cpu", `"2500m"`)}},
+		"an amount that no node has":      {nodes: two, needs: []domain.HPANeed{amount("c", 1, "cpu", "4")}, want: placement.Fit{Why: "2 nodes, none with 4 free cpu (hpa intent i)"}},
+		"room for some":                   {nodes: two, needs: []domain.HPANeed{amount("c", 3, "cpu", "2")}, want: placement.Fit{Why: "2 nodes, room for 2 of 3 pods with 2 free cpu (hpa intent i)"}},
+		"megabytes of memory":             {nodes: two, needs: []domain.HPANeed{amount("c", 1, "memory", "4000")}},
+		"more megabytes":                  {nodes: two, needs: []domain.HPANeed{amount("c", 1, "memory", "4001")}, want: placement.Fit{Why: "2 nodes, none with 4001000000 free memory (hpa intent i)"}},
+		"an amount on nodes with a label": {nodes: two, needs: []domain.HPANeed{amount("c", 2, "cpu", "2"), labelled("c", "qat")}, want: placement.Fit{Why: "1 node with the label qat=true, room for 1 of 2 pods with 2 free cpu (hpa intent i)"}},
+		"the greatest first":              {nodes: two, needs: []domain.HPANeed{amount("a", 3, "cpu", "1"), amount("z", 1, "cpu", "3")}},
 		"more replicas than can be counted": {
 			nodes: two, needs: []domain.HPANeed{amount("a", 1<<31-1, "cpu", `"1n"`), amount("b", 1<<31-1, "cpu", `"1e-300"`)},
 		},
