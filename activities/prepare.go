@@ -346,13 +346,15 @@ func (l *Control) loadIntents(ctx context.Context, w *wanted) error {
 	if err := l.loadVarying(ctx, w, bindings); err != nil {
 		return err
 	}
-	name := ""
-	for _, b := range bindings {
-		name = cmp.Or(name, b.Spec.Intent[domain.PlacementIntentKey])
-	}
-	if name == "" {
+	names := placementsOf(bindings)
+	if len(names) == 0 {
 		return w.absent(fail.New(fail.NotFound, "Intent not found: no intent of deployment intent group %q names a %s",
 			w.group.Name, domain.PlacementIntentKey))
+	}
+	name := names[0]
+	if len(names) > 1 {
+		w.warnings = append(w.warnings, fmt.Sprintf("generic placement intent %s places the apps; nothing is done for what is bound after it: %s",
+			name, strings.Join(names[1:], ", ")))
 	}
 	o, err := l.Store.Get(ctx, domain.PlacementIntents, key.Child(domain.PlacementIntents.Collection, name))
 	if fail.Is(err, fail.NotFound) {
@@ -371,6 +373,18 @@ func (l *Control) loadIntents(ctx context.Context, w *wanted) error {
 		w.intents[i.Spec.App] = append(w.intents[i.Spec.App], *i)
 	}
 	return nil
+}
+
+// placementsOf are the generic placement intents that deployment intents name, each once, in the order in which these were made.
+func placementsOf(bindings []*domain.DeploymentIntent) (names []string) {
+	bindings = slices.Clone(bindings)
+	slices.SortStableFunc(bindings, func(a, b *domain.DeploymentIntent) int { return a.Made.Compare(b.Made) })
+	for _, b := range bindings {
+		if name := b.Spec.Intent[domain.PlacementIntentKey]; name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // loadUnenforced refuses controllers that are not registered, as EMCO does, and notes the intents that nothing enforces.

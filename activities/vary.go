@@ -54,16 +54,17 @@ func (l *Control) loadVarying(ctx context.Context, w *wanted, bindings []*domain
 		bound = append(bound, vary.Bound{Priority: a.Priority, Actor: a.Actor, Intents: intents})
 	}
 	w.varying = vary.InOrder(bound)
-	return l.loadUnbound(ctx, w, acts)
+	return l.loadUnbound(ctx, w, acts, placementsOf(bindings))
 }
 
 // carriers are the nouns of the intents that an actor carries out when a deployment intent binds them: by their name, but those of
-// hpa, which count together as soon as one of its actors is bound.
+// hpa, which count together as soon as one of its actors is bound. Placements have no actor.
 var carriers = []struct {
 	noun   *domain.Noun
 	actors []domain.Actor
 	all    bool
 }{
+	{domain.PlacementIntents, nil, false},
 	{domain.NetControllerIntents, []domain.Actor{domain.ActorOVN}, false},
 	{domain.TrafficGroupIntents, []domain.Actor{domain.ActorDTC}, false},
 	{domain.GenericK8sIntents, []domain.Actor{domain.ActorGAC}, false},
@@ -74,7 +75,8 @@ var carriers = []struct {
 const maxUnbound = 10
 
 // loadUnbound warns of intents of the group that no deployment intent binds: somebody has described them, and nothing is done.
-func (l *Control) loadUnbound(ctx context.Context, w *wanted, acts []stored.Act) error {
+// The placements are the names of those that are bound.
+func (l *Control) loadUnbound(ctx context.Context, w *wanted, acts []stored.Act, placements []string) error {
 	for _, c := range carriers {
 		intents, err := l.Store.List(ctx, c.noun, domain.KeyOf(w.group))
 		if err != nil {
@@ -85,7 +87,8 @@ func (l *Control) loadUnbound(ctx context.Context, w *wanted, acts []stored.Act)
 			binds := func(a stored.Act) bool {
 				return slices.Contains(c.actors, a.Actor) && (c.all || a.Intent == o.LocalName())
 			}
-			if !slices.ContainsFunc(acts, binds) {
+			placed := c.noun == domain.PlacementIntents && slices.Contains(placements, o.LocalName())
+			if !placed && !slices.ContainsFunc(acts, binds) {
 				names = append(names, o.LocalName())
 			}
 		}

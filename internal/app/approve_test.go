@@ -188,6 +188,19 @@ func TestApproveRehearses(t *testing.T) {
 			change:   func(d *description) { d.placement, d.apps = nil, nil },
 			warnings: notThere(`Intent not found: deployment intent group "dig" has no generic placement intent "gpi", which its deployment intents name`),
 		},
+		"two placement intents, of which the one that was bound first counts": {
+			change: func(d *description) {
+				key, first := domain.KeyOf(d.group), time.Now()
+				d.intent.Made = first
+				for i, name := range []string{"a", "z"} { // by name one comes before it, and one after it
+					d.more = append(d.more, &domain.DeploymentIntent{
+						Identity: domain.Identity{Parent: key, Made: first.Add(time.Duration(i+1) * time.Second)}, Metadata: domain.Metadata{Name: name},
+						Spec: domain.DeploymentIntentSpec{Intent: map[string]string{domain.PlacementIntentKey: "other-" + name}},
+					}, &domain.PlacementIntent{Identity: domain.Identity{Parent: key}, Metadata: domain.Metadata{Name: "other-" + name}})
+				}
+			},
+			warnings: []string{"generic placement intent gpi places the apps; nothing is done for what is bound after it: other-a, other-z"},
+		},
 		"no intent of the app": {
 			change:   func(d *description) { d.apps = nil },
 			warnings: notThere("No compatible clusters have been provided to the Deployment Intent Group: app web: no app intent names a cluster for it"),

@@ -66,7 +66,9 @@ func TestIntentsThatNothingBindsAreWarnings(t *testing.T) {
 	bound.Identity, bound.Metadata = under("bound")
 	unbound.Identity, unbound.Metadata = under("unbound")
 	d.intent.Spec.Intent["gac"] = "bound"
-	d.more = append(d.more, traffic, bound, unbound)
+	placement := &domain.PlacementIntent{}
+	placement.Identity, placement.Metadata = under("spare")
+	d.more = append(d.more, traffic, bound, unbound, placement)
 	d.more = append(d.more, needing(key, "i", "web")...)
 	d.more = append(d.more, needing(key, "j", "web")...)
 	d.store(t, p.store)
@@ -74,10 +76,11 @@ func TestIntentsThatNothingBindsAreWarnings(t *testing.T) {
 	lifecycle.Rehearse = activities.NewRehearsal(p.store, p.engine, p.charts).Rehearse
 	warnings, err := lifecycle.Approve(t.Context(), key)
 	require.NoError(t, err)
-	for _, names := range []string{"network controller intent networks", "traffic group intent traffic", "generic k8s intent unbound", "hpa intent i, j"} {
+	for _, names := range []string{"generic placement intent spare", "network controller intent networks", "traffic group intent traffic", "generic k8s intent unbound", "hpa intent i, j"} {
 		require.Contains(t, warnings, "no deployment intent binds "+names+": nothing is done for it")
 	}
 	require.NotContains(t, strings.Join(warnings, "\n"), "intent bound")
+	require.NotContains(t, strings.Join(warnings, "\n"), "gpi")
 }
 
 // Clusters that get the same share a bundle; the plan says which of them get another one, and by which intent.
