@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -60,6 +61,28 @@ func TestTrafficGroupsWarnOfWhatIsNotActedOn(t *testing.T) {
 		`299 - "spec.edgeCNF: nothing is done for \"sdewan\""`,
 		`299 - "spec.app: composite app \"ca/v1\" has no app \"later\" now"`,
 	}, answer.Header()["Warning"])
+	// The way from outside is there with all that it needs, or not at all.
+	const unless = ` unless spec.serviceMesh is istio and spec.externalSupport is true`
+	const name, tls, certs = `299 - "spec.externalName: nothing is done with it` + unless + ` and spec.management.sidecarProxy is yes"`,
+		`299 - "spec.management.tlsType: nothing is done with it` + unless + ` and spec.management.sidecarProxy is yes"`,
+		`299 - "spec.external.externalCerts: nothing is done with it` + unless + ` and spec.management.sidecarProxy is yes"`
+	const sidecar = `299 - "spec.management.sidecarProxy: nothing is done for \"yes\"` + unless + `"`
+	for i, c := range []struct {
+		members string
+		want    []string
+	}{
+		{`"serviceMesh":"istio","externalSupport":true,"externalName":"web.example","management":{"sidecarProxy":"yes","tlsType":"MUTUAL"},"external":{"externalCerts":{"caCertificate":"YQ=="}}`, nil},
+		{`"serviceMesh":"istio","externalSupport":true,"externalName":"web.example","management":{"sidecarProxy":"no","tlsType":"MUTUAL"},"external":{"externalCerts":{"caCertificate":"YQ=="}}`, []string{name, tls, certs}},
+		{`"serviceMesh":"istio","externalName":"web.example","management":{"sidecarProxy":"yes","tlsType":"SIMPLE"},"external":{"externalCerts":{"serviceCertificate":"YQ=="}}`, []string{sidecar, name, tls, certs}},
+		{`"serviceMesh":"none","externalSupport":true,"management":{"tlsType":"NONE"},"external":{"externalCerts":{"servicePrivateKey":"YQ=="}}`, []string{certs}},
+		{`"externalSupport":true,"management":{"sidecarProxy":"yes"}`, []string{sidecar}},
+		{`"serviceMesh":"istio","management":{"sidecarProxy":"no","tlsType":"NONE"}`, nil},
+	} {
+		body := `{"metadata":{"name":"outside` + strconv.Itoa(i) + `"},"spec":{"app":"web","appLabel":"app=web","serviceName":"web","port":80,"protocol":"TCP",` + c.members + `}}`
+		answer := do(t, w.router, call{method: "POST", url: theTrafficGroup + "/inbound-intents", body: body})
+		require.Equal(t, 201, answer.Code, answer.Body)
+		require.Equal(t, c.want, answer.Header()["Warning"], c.members)
+	}
 	check(t, w.router, []call{
 		{method: "POST", url: theComposite + "/deployment-intent-groups/none/traffic-group-intents/t/inbound-intents", body: strings.Replace(inbound, "NAME", "x", 1), status: 404, contains: []string{`deployment intent group "none" not found`}},
 		{method: "DELETE", url: theComposite + "/apps/web", status: 409, contains: []string{inUse, `app "web" is used by`}},

@@ -59,6 +59,35 @@ func (s *Service) remarkInbound(ctx context.Context, o domain.Object) (warnings 
 	if spec.EdgeCNF != "" {
 		warnings = append(warnings, fmt.Sprintf("spec.edgeCNF: nothing is done for %q", spec.EdgeCNF))
 	}
+	warnings = append(warnings, idleOutside(o.(*domain.InboundServerIntent))...)
 	unknown, err := s.unknownApp(ctx, o)
 	return append(warnings, unknown...), err
+}
+
+// idleOutside says which members of an inbound intent are about the way from outside, where there is none.
+func idleOutside(o *domain.InboundServerIntent) (warnings []string) {
+	spec := &o.Spec
+	const mesh = "spec.serviceMesh is " + domain.MeshIstio + " and spec.externalSupport is true"
+	sidecar := spec.Management.SidecarProxy == domain.SidecarProxy
+	if spec.ServiceMesh == domain.MeshIstio && spec.ExternalSupport {
+		if sidecar {
+			return nil
+		}
+	} else if sidecar {
+		warnings = append(warnings, fmt.Sprintf("spec.management.sidecarProxy: nothing is done for %q unless %s", domain.SidecarProxy, mesh))
+	}
+	c := &spec.External.Certificates
+	for _, m := range []struct {
+		member string
+		set    bool
+	}{
+		{"spec.externalName", spec.ExternalName != ""},
+		{"spec.management.tlsType", spec.Management.TLSType != "" && spec.Management.TLSType != domain.TLSNone},
+		{"spec.external.externalCerts", c.ServiceCertificate != "" || c.CACertificate != "" || len(o.PrivateKey.Data) > 0},
+	} {
+		if m.set {
+			warnings = append(warnings, fmt.Sprintf("%s: nothing is done with it unless %s and spec.management.sidecarProxy is %s", m.member, mesh, domain.SidecarProxy))
+		}
+	}
+	return warnings
 }
