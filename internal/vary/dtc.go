@@ -85,9 +85,11 @@ func (d *DTC) Apps(apps []string) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// Concerns says whether the app is a server, or a client in Istio.
+// Concerns says whether the app is a server or a client. A client's pods are looked at, also where nothing is done with them.
 func (d *DTC) Concerns(app string) bool {
-	return slices.ContainsFunc(d.Inbound, func(in Inbound) bool { return len(in.Clients) > 0 && in.concerns(app) })
+	return slices.ContainsFunc(d.Inbound, func(in Inbound) bool {
+		return len(in.Clients) > 0 && (in.concerns(app) || slices.ContainsFunc(in.Clients, func(c Client) bool { return c.Spec.App == app }))
+	})
 }
 
 func (in *Inbound) concerns(app string) bool {
@@ -106,9 +108,10 @@ func (d *DTC) Sort(app string, c *Cluster) string {
 	return strconv.FormatBool(c.Labels[policyLabel])
 }
 
-// Check refuses what can be made on no cluster. It warns of clusters without policies, and of what needs rights that the user of
-// a logical cloud may not have.
+// Check refuses what can be made on no cluster. It warns of clusters without policies, of labels that no pods carry, and of what needs
+// rights that the user of a logical cloud may not have.
 func (d *DTC) Check(app *App) (warnings []string, err error) {
+	carry := carrying(app)
 	for i := range d.Inbound {
 		in := &d.Inbound[i]
 		if len(in.Clients) == 0 {
@@ -116,6 +119,15 @@ func (d *DTC) Check(app *App) (warnings []string, err error) {
 		}
 		if in.Spec.App == app.Name {
 			warnings = append(warnings, d.open(in, app.Clusters)...)
+			if !carry(in.Spec.AppLabel) {
+				warnings = append(warnings, fmt.Sprintf("%s: no pods of app %q, as it is rendered, carry the label %s: nothing is restricted", d.by(in), app.Name, in.Spec.AppLabel))
+			}
+		}
+		for _, c := range in.Clients {
+			here := len(c.Spec.Namespaces) == 0 || slices.Contains(c.Spec.Namespaces, app.Namespace)
+			if c.Spec.App == app.Name && here && !carry(c.Spec.AppLabel) {
+				warnings = append(warnings, fmt.Sprintf("%s: client %q: no pods of app %q, as it is rendered, carry the label %s: it lets none of them in", d.by(in), c.Name, app.Name, c.Spec.AppLabel))
+			}
 		}
 		if in.istio() && in.Spec.App == app.Name {
 			if err := d.checkIstio(in); err != nil {
@@ -127,6 +139,23 @@ func (d *DTC) Check(app *App) (warnings []string, err error) {
 		}
 	}
 	return warnings, nil
+}
+
+// carrying says whether pods of an app carry a label, key=value.
+func carrying(app *App) func(label string) bool {
+	known := map[string]bool{}
+	for i := range app.Resources {
+		object, err := decode(app.Resources[i].Manifest)
+		if err != nil {
+			continue
+		}
+		metadata, _ := template(object)["metadata"].(map[string]any)
+		labels, _ := metadata["labels"].(map[string]any)
+		for key, value := range labels {
+			known[fmt.Sprintf("%s=%v", key, value)] = true
+		}
+	}
+	return func(label string) bool { return known[label] }
 }
 
 // open warns of clusters on which nothing restricts the traffic to a server.

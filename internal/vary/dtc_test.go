@@ -109,8 +109,50 @@ func TestNetworkPolicies(t *testing.T) {
 				require.JSONEq(t, want, got["NetworkPolicy/group-in"])
 			}
 			require.Empty(t, gets(v, 1))
-			require.Equal(t, []string{`dtc intent group, inbound intent in: 1 of 3 clusters of app "web" do not carry the label networkpolicy-supported, and get no NetworkPolicy: p+c2`}, v.Warnings)
+			require.Equal(t, []string{
+				`dtc intent group, inbound intent in: 1 of 3 clusters of app "web" do not carry the label networkpolicy-supported, and get no NetworkPolicy: p+c2`,
+				`dtc intent group, inbound intent in: no pods of app "web", as it is rendered, carry the label app=web: nothing is restricted`,
+			}, v.Warnings)
 			require.Equal(t, []plan.Effect{{Resource: 0, What: "made", By: "dtc intent group, inbound intent in"}}, v.Effects)
+		})
+	}
+}
+
+// A label that no pods carry names nobody, be they the server's or a client's.
+func TestTrafficOfPodsThatNobodyLabels(t *testing.T) {
+	const (
+		deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"r1","labels":{"app":"web"}},"spec":{"template":{"metadata":{"labels":{"app":%q}},"spec":{}}}}`
+		cron       = `{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"r1"},"spec":{"jobTemplate":{"spec":{"template":{"metadata":{"labels":{"app":%q}}}}}}}`
+		pod        = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"r1","labels":{"app":%q}}}`
+	)
+	elsewhere := func(s *domain.InboundClientsIntentSpec) { s.Namespaces = []string{"elsewhere"} }
+	here := func(s *domain.InboundClientsIntentSpec) { s.Namespaces = []string{"elsewhere", "ns"} }
+	server := `dtc intent group, inbound intent in: no pods of app "web", as it is rendered, carry the label app=web: nothing is restricted`
+	of := `dtc intent group, inbound intent in: client "a": no pods of app "client-a", as it is rendered, carry the label app=a: it lets none of them in`
+	for name, c := range map[string]struct {
+		app, has, label string
+		client          vary.Client
+		want            []string
+	}{
+		"a server":                     {app: "web", has: deployment, label: "web", client: client("a")},
+		"a server of a CronJob":        {app: "web", has: cron, label: "web", client: client("a")},
+		"a server that is a Pod":       {app: "web", has: pod, label: "web", client: client("a")},
+		"another label":                {app: "web", has: deployment, label: "webb", client: client("a"), want: []string{server}},
+		"a client":                     {app: "client-a", has: deployment, label: "a", client: client("a")},
+		"a client of another label":    {app: "client-a", has: deployment, label: "b", client: client("a"), want: []string{of}},
+		"a client in other namespaces": {app: "client-a", has: deployment, label: "b", client: client("a", elsewhere)},
+		"a client here as well":        {app: "client-a", has: deployment, label: "b", client: client("a", here), want: []string{of}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := placed(c.app, map[string][]*vary.Cluster{"web": {with("c1")}, "client-a": {with("c1"), cluster("c2")}})
+			app.Resources = []plan.Resource{resource(t, fmt.Sprintf(c.has, c.label))}
+			v, err := vary.Apply([]vary.Intent{traffic(nil, c.client)}, app)
+			require.NoError(t, err)
+			require.Equal(t, c.want, v.Warnings)
+			if c.app != "web" {
+				require.Equal(t, app.Resources, v.Bundle.Resources, "a client gets nothing")
+				require.Empty(t, v.Variants)
+			}
 		})
 	}
 }
