@@ -51,7 +51,7 @@ func (l *Control) loadVarying(ctx context.Context, w *wanted, bindings []*domain
 		if err != nil {
 			return err
 		}
-		bound = append(bound, vary.Bound{Priority: a.Priority, Actor: a.Actor, Intents: intents})
+		bound = append(bound, vary.Bound{Registered: a.Registered, Priority: a.Priority, Actor: a.Actor, Intents: intents})
 	}
 	w.varying = vary.InOrder(bound)
 	return l.loadUnbound(ctx, w, acts, placementsOf(bindings))

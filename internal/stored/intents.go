@@ -70,7 +70,8 @@ type Act struct {
 	DeploymentIntent string
 	Actor            domain.Actor
 	Intent           string
-	Priority         int // of the controller's registration, 0 when there is none
+	Registered       bool // the controller is
+	Priority         int  // of its registration
 }
 
 // Acts finds what Drover carries out of deployment intents: in their order of creation and by controller, each intent of an
@@ -99,7 +100,7 @@ func Acts(ctx context.Context, from Lists, intents []*domain.DeploymentIntent) (
 				continue
 			}
 			if c != nil {
-				a.Priority = c.Spec.Priority
+				a.Registered, a.Priority = true, c.Spec.Priority
 			}
 			known[one{a.Actor, a.Intent}] = true
 			acts = append(acts, a)

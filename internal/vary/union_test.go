@@ -185,19 +185,39 @@ func TestResourcesStayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// Registrations say who comes first; where they do not, the order is the actors'.
+// Registrations say who comes first; where they do not, the order is the actors'. Who is not registered comes with the last of
+// those that are.
 func TestIntentsHaveAnOrder(t *testing.T) {
-	var did []string
-	one := func(name string) []vary.Intent {
-		return []vary.Intent{does{vary: func(*vary.Work) error { did = append(did, name); return nil }}}
+	for name, c := range map[string]struct {
+		bound []vary.Bound
+		want  []string
+	}{
+		"all are registered": {
+			[]vary.Bound{{Registered: true, Priority: 2, Actor: domain.ActorOVN}, {Registered: true, Actor: domain.ActorGAC}, {Registered: true, Priority: 1, Actor: domain.ActorHPA}},
+			[]string{"gac 1", "hpaac 2", "ovnaction 0"},
+		},
+		"none is": {
+			[]vary.Bound{{Actor: domain.ActorGAC}, {Actor: domain.ActorOVN}, {Actor: domain.ActorOVN}, {Actor: domain.ActorHPA}},
+			[]string{"ovnaction 1", "ovnaction 2", "hpaac 3", "gac 0"},
+		},
+		"all but gac, which patches what the others make": {
+			[]vary.Bound{{Actor: domain.ActorGAC}, {Registered: true, Priority: 1, Actor: domain.ActorHPA}, {Registered: true, Priority: 3, Actor: domain.ActorOVN}},
+			[]string{"hpaac 1", "ovnaction 2", "gac 0"},
+		},
+		"gac alone": {
+			[]vary.Bound{{Registered: true, Priority: 5, Actor: domain.ActorGAC}, {Actor: domain.ActorOVN}},
+			[]string{"ovnaction 1", "gac 0"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var did []string
+			for i := range c.bound {
+				says := fmt.Sprintf("%s %d", c.bound[i].Actor, i)
+				c.bound[i].Intents = []vary.Intent{does{vary: func(*vary.Work) error { did = append(did, says); return nil }}}
+			}
+			_, err := vary.Apply(vary.InOrder(c.bound), &vary.App{Name: "web", Resources: []plan.Resource{{}}})
+			require.NoError(t, err)
+			require.Equal(t, c.want, did)
+		})
 	}
-	_, err := vary.Apply(vary.InOrder([]vary.Bound{
-		{Priority: 2, Actor: domain.ActorOVN, Intents: one("ovn 2")},
-		{Actor: "other", Intents: one("other")},
-		{Actor: domain.ActorOVN, Intents: one("ovn first")},
-		{Actor: domain.ActorOVN, Intents: one("ovn second")},
-		{Priority: 1, Actor: "other", Intents: one("other 1")},
-	}), &vary.App{Name: "web", Resources: []plan.Resource{{}}})
-	require.NoError(t, err)
-	require.Equal(t, []string{"ovn first", "ovn second", "other", "other 1", "ovn 2"}, did)
 }

@@ -166,15 +166,28 @@ func sort(intents []Intent, app *App) (sorts [][]*Cluster, of []int) {
 
 // Bound is an intent, and where it comes in the order.
 type Bound struct {
-	Priority int // of the controller's registration, 0 when there is none
-	Actor    domain.Actor
-	Intents  []Intent // it may be made of several, which keep their order
+	Registered bool // its controller is
+	Priority   int  // of the registration
+	Actor      domain.Actor
+	Intents    []Intent // it may be made of several, which keep their order
 }
 
-// InOrder are the intents in the order in which they are taken: by the priorities of the registrations, then as domain.Actors
-// has them, where EMCO has no order. Those of one actor keep theirs.
+// InOrder are the intents in the order in which they are taken: by the priorities of the registrations, then in the order of
+// domain.Actor, where EMCO has none. Whose controller is not registered comes with the last of those that are, as nobody has said that
+// it is to come before them. Those of one actor keep their order.
 func InOrder(bound []Bound) []Intent {
 	bound = slices.Clone(bound)
+	last := 0
+	for i := range bound {
+		if bound[i].Registered {
+			last = max(last, bound[i].Priority)
+		}
+	}
+	for i := range bound {
+		if !bound[i].Registered {
+			bound[i].Priority = last
+		}
+	}
 	slices.SortStableFunc(bound, func(a, b Bound) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Actor.Order(), b.Actor.Order()))
 	})
