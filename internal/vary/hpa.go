@@ -96,7 +96,11 @@ func (h *HPA) ask(w *Work, index int, n *domain.HPANeed, known asked, refuse fun
 		if pods == nil {
 			return refuse("%s has no pods", at)
 		}
-		if spec, _ := object["spec"].(map[string]any); n.Replicas != nil && spec["replicas"] != nil {
+		switch spec, _ := object["spec"].(map[string]any); {
+		case n.Replicas == nil:
+		case spec["replicas"] == nil:
+			w.Warn("hpa intent %s, consumer %q: app %q: %shas no spec.replicas, so that replicas %d does nothing", n.Intent, n.Consumer, w.App, at, *n.Replicas)
+		default:
 			replicas := fmt.Sprint(*n.Replicas)
 			if err := known.add(at+"replicas", replicas, n, w.App); err != nil {
 				return err

@@ -74,6 +74,16 @@ func TestHPA(t *testing.T) {
 	require.JSONEq(t, web, string(app.Resources[0].Manifest), "the app itself is not changed")
 }
 
+// How many pods there are is said where the manifest says it; elsewhere, as of a DaemonSet, it does nothing.
+func TestReplicasOfWhatHasNone(t *testing.T) {
+	const daemons = `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"r1-web"},"spec":{"template":{"spec":{"containers":[{"name":"web"}]}}}}`
+	of := needs(domain.HPAConsumerSpec{Name: "r1-web", Kind: "DaemonSet", Replicas: new(int64(2)), Container: "web"}, some("cpu", "4", ""), nodeLabel("a", "b"))
+	v, err := vary.Apply([]vary.Intent{&vary.HPA{Needs: of}}, &vary.App{Name: "web", Resources: []plan.Resource{resource(t, daemons)}, Clusters: []*vary.Cluster{cluster("c")}})
+	require.NoError(t, err)
+	require.Equal(t, []string{`hpa intent i, consumer "c": app "web": DaemonSet "r1-web" has no spec.replicas, so that replicas 2 does nothing`}, v.Warnings)
+	require.NotContains(t, string(v.Bundle.Resources[0].Manifest), "replicas")
+}
+
 func TestHPAThatCannotBe(t *testing.T) {
 	container := domain.HPAConsumerSpec{Name: "r1-web", Container: "web"}
 	for says, n := range map[string]map[string][]domain.HPANeed{
