@@ -256,11 +256,17 @@ func (g *Generic) Vary(w *Work) error {
 	if g.Spec.Adds() {
 		return g.add(w, chosen)
 	}
-	indices := slices.DeleteFunc(w.Find(g.Spec.ResourceGVK.Kind, g.Spec.ResourceGVK.Name), func(i int) bool {
+	named := w.Find(g.Spec.ResourceGVK.Kind, g.Spec.ResourceGVK.Name)
+	indices := slices.DeleteFunc(slices.Clone(named), func(i int) bool {
 		return version(w.union.resource(i).ResourceID) != g.Spec.ResourceGVK.APIVersion
 	})
 	id := g.by()
-	if len(indices) == 0 {
+	switch {
+	case len(indices) > 0:
+	case len(named) > 0:
+		w.Lacks(id, g.refuse(nil, "spec.resourceGVK.apiVersion is %q, and it is rendered as %s", g.Spec.ResourceGVK.APIVersion, version(w.union.resource(named[0]).ResourceID)))
+		return nil
+	default:
 		w.Lacks(id, g.refuse(nil, "there is none of %s (the app has: %s)", g.Spec.ResourceGVK.APIVersion, all(w)))
 		return nil
 	}
