@@ -113,6 +113,19 @@ func TestFilesThatCannotBeApplied(t *testing.T) {
 	require.Zero(t, w.requests.Load())
 }
 
+// TestConditionsOfTemplates: what EMCO's examples ask for in a condition is not there for all of their users; what is to be written must be.
+func TestConditionsOfTemplates(t *testing.T) {
+	w := newWorld(t)
+	values := w.file("v.yaml", "Name: p\n")
+	const second = "{{- if .KubeConfig2 }}\n---\nresourceContext: {anchor: projects}\nmetadata: {name: two}\nfile: {{ .KubeConfig2 }}\n{{- end }}\n"
+	require.Equal(t, "projects/p created\n", w.done("apply", "-f", w.file("f.yaml", "resourceContext: {anchor: projects}\nmetadata: {name: {{ .Name }}}\n"+second), "-v", values))
+	for _, text := range []string{"resourceContext: {anchor: projects}\nmetadata: {name: {{ .Nane }}}\n" + second, second + "# {{ .Other.Name }}\n", second + "# {{ printf \"%s/x\" .Other }}\n"} {
+		r := w.run("apply", "-f", w.file("f.yaml", text), "-v", values)
+		require.Equal(t, 2, r.code, r.out)
+		require.Contains(t, r.err, "map has no entry for key")
+	}
+}
+
 // TestFoldersWithOtherFiles: a file of a folder that has no documents is left out and named; one that has some and something else beside
 // them is refused, as nobody would see what is missing; what an operation does not know is said.
 func TestFoldersWithOtherFiles(t *testing.T) {

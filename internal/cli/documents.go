@@ -189,15 +189,10 @@ func (s *session) readFile(name string, values map[string]any, inFolder bool) ([
 // parse reads the documents of one text. A file of a folder that has none, such as a chart's values, is left out and named.
 func (s *session) parse(name, folder string, data []byte, values map[string]any, inFolder bool) ([]*paper, error) {
 	if values != nil {
-		t, err := template.New(filepath.Base(name)).Option("missingkey=error").Parse(string(data))
-		if err != nil {
+		var err error
+		if data, err = fill(filepath.Base(name), data, values); err != nil {
 			return nil, usage("%s: %w", name, err)
 		}
-		var filled bytes.Buffer
-		if err := t.Execute(&filled, values); err != nil {
-			return nil, usage("%s: %w", name, err)
-		}
-		data = filled.Bytes()
 	}
 	var all []*paper
 	var foreign []int // lines at which something else is
@@ -249,6 +244,33 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 		s.note("%s is left out: it has no documents (version: %s, resourceContext.anchor)", name, emco)
 	}
 	return all, nil
+}
+
+// noValues are what a template writes for a value that is missing: by itself, and by functions such as printf.
+var noValues = []string{"<no value>", "<nil>"}
+
+// fill fills a template with values. One that is missing is refused where it would be written, and is false in a condition: EMCO's examples ask for
+// values that are there for some of their users alone, as in {{if .KubeConfig2}}.
+func fill(name string, text []byte, values map[string]any) ([]byte, error) {
+	t, err := template.New(name).Option("missingkey=error").Parse(string(text))
+	if err != nil {
+		return nil, err
+	}
+	var filled bytes.Buffer
+	missing := t.Execute(&filled, values)
+	if missing == nil {
+		return filled.Bytes(), nil
+	}
+	filled.Reset()
+	if t.Option("missingkey=default").Execute(&filled, values) != nil {
+		return nil, missing
+	}
+	for _, text := range noValues {
+		if bytes.Contains(filled.Bytes(), []byte(text)) {
+			return nil, missing
+		}
+	}
+	return filled.Bytes(), nil
 }
 
 // placesOf are the lines at which the items of a member begin. Where that is written in another way, such as an alias, it is the line of the whole.
