@@ -67,7 +67,7 @@ func receiveChange(c echo.Context, body any) error {
 	if err != nil {
 		return err
 	}
-	return judge(c, unknown)
+	return judge(c, straysOf(unknown))
 }
 
 func warnAll(c echo.Context, warnings []string) {

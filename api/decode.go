@@ -39,7 +39,12 @@ func receive(c echo.Context, r resource, parent domain.Key) (o domain.Object, se
 	o = r.noun.New()
 	unknown, err := decode(body, o)
 	if err == nil {
-		err = judge(c, unknown)
+		parts, own := sent.strays(r.noun)
+		strays := straysOf(unknown)
+		for _, name := range parts {
+			strays = append(strays, stray{cut(name, maxWarning), "part", fmt.Sprintf("; the parts of this form are \"metadata\" and %q", own)})
+		}
+		err = judge(c, strays)
 	}
 	if err != nil {
 		return nil, sent, err
@@ -48,7 +53,7 @@ func receive(c echo.Context, r resource, parent domain.Key) (o domain.Object, se
 	return o, sent, nil
 }
 
-// What is done about members that nobody knows, by the parameter fieldValidation, which is Kubernetes'.
+// What is done about members of a body, and parts of a form, that nobody knows, by the parameter fieldValidation, which is Kubernetes'.
 const (
 	fieldValidation = "fieldValidation"
 	validateStrict  = "Strict" // refuse
@@ -56,19 +61,33 @@ const (
 	validateIgnore  = "Ignore"
 )
 
-// judge refuses members that nobody knows, warns of them or lets them be, as the request asks for.
-func judge(c echo.Context, unknown []nearest.Stray) error {
+// stray is something in a request that nobody knows: a field, or a part of a form.
+type stray struct {
+	name, what string
+	hint       string // what was meant, or what there is
+}
+
+// straysOf are fields that a body has, and its document has not.
+func straysOf(unknown []nearest.Stray) (all []stray) {
+	for _, m := range unknown {
+		all = append(all, stray{m.Path, "field", m.Meant()})
+	}
+	return all
+}
+
+// judge refuses what nobody knows, warns of it or lets it be, as the request asks for.
+func judge(c echo.Context, unknown []stray) error {
 	switch how := c.QueryParam(fieldValidation); how {
 	case validateIgnore:
 	case validateStrict:
 		var p fail.Problems
 		for _, m := range unknown {
-			p.Add(m.Path, "unknown field%s", m.Meant())
+			p.Add(m.name, "unknown %s%s", m.what, m.hint)
 		}
 		return p.Err()
 	case validateWarn, "":
 		for _, m := range unknown {
-			warn(c, "unknown field %q%s", m.Path, m.Meant())
+			warn(c, "unknown %s %q%s", m.what, m.name, m.hint)
 		}
 	default:
 		return fail.New(fail.Invalid, "Invalid query %s: %q; use %s, %s or %s", fieldValidation, how, validateStrict, validateWarn, validateIgnore)

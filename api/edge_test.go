@@ -103,8 +103,31 @@ func TestBodies(t *testing.T) {
 
 // twice is a form that has a part twice.
 func twice(name, data string) string {
-	part := "--b\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + data + "\r\n"
-	return part + part + "--b--\r\n"
+	return part(name, data) + part(name, data) + "--b--\r\n"
+}
+
+// part is one of a form.
+func part(name, data string) string {
+	return "--b\r\nContent-Disposition: form-data; name=\"" + name + "\"; filename=\"f\"\r\n\r\n" + data + "\r\n"
+}
+
+// TestPartsThatNobodyKnows: a file in a part of another name would be missed when its app runs without it, or the old credentials go on.
+func TestPartsThatNobodyKnows(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	form := map[string]string{"Content-Type": "multipart/form-data; boundary=b"}
+	profile := part("metadata", `{"metadata":{"name":"sinkp"},"spec":{"app":"sink"}}`) + part("files", string(profileOf(t))) + "--b--\r\n"
+	cluster := part("metadata", `{"metadata":{"name":"c1"}}`) + part("kubeconfig", kubeconfig) + part("kubeconfig", kubeconfig) + "--b--\r\n"
+	const parts = `; the parts of this form are \"metadata\" and \"file\""`
+	check(t, w.router, []call{
+		{name: "files where one is meant", method: "PUT", url: theProfile + "/profiles/sinkp", body: profile, header: form, status: 201, answers: map[string]string{"Warning": `299 - "unknown part \"files\"` + parts}},
+		{name: "a word of one's own", method: "PUT", url: theCluster, body: cluster, header: form, status: 200, answers: map[string]string{"Warning": `299 - "unknown part \"kubeconfig\"` + parts}},
+		{name: "ignored", method: "PUT", url: theCluster + "?fieldValidation=Ignore", body: cluster, header: form, status: 200, answers: map[string]string{"Warning": ""}},
+		{name: "refused", method: "PUT", url: theCluster + "?fieldValidation=Strict", body: cluster, header: form, status: 400, contains: []string{`kubeconfig: unknown part; the parts of this form are "metadata" and "file"`}},
+		{name: "refused, and nothing is there", method: "POST", url: theProvider + "/clusters?fieldValidation=Strict", body: strings.Replace(cluster, "c1", "c7", 1), header: form, status: 400},
+		{name: "what is right", method: "PUT", url: theCluster + "?fieldValidation=Strict", body: part("metadata", `{"metadata":{"name":"c1"}}`) + part("file", kubeconfig) + "--b--\r\n", header: form, status: 200, answers: map[string]string{"Warning": ""}},
+		{method: "GET", url: theProvider + "/clusters/c7", status: 404},
+	})
 }
 
 // TestKeyValuesUpToTheBound: so many pairs take some tenths of a second, and what is more than a body may be is refused before

@@ -104,7 +104,11 @@ func TestFilesOfGenericResources(t *testing.T) {
 
 	customization := theGenericResource + "/customizations/c"
 	document := [2]string{"metadata", customizationBody("c", "")}
-	require.Equal(t, 200, sends(t, w.router, "PUT", customization, document, [2]string{"files b.yaml", "two"}, [2]string{"files a.yaml", "one"}, [2]string{"files empty", ""}, [2]string{"file x", "no"}).Code)
+	answer = sends(t, w.router, "PUT", customization, document, [2]string{"files b.yaml", "two"}, [2]string{"files a.yaml", "one"}, [2]string{"files empty", ""}, [2]string{"file x", "no"})
+	require.Equal(t, 200, answer.Code, "EMCO does not read the part file either: %s", answer.Body)
+	require.Equal(t, []string{`299 - "unknown part \"file\"; the parts of this form are \"metadata\" and \"files\""`}, answer.Header().Values("Warning"))
+	answer = sends(t, w.router, "PUT", customization+"?fieldValidation=Strict", document, [2]string{"file x", "no"})
+	require.Equal(t, 400, answer.Code, answer.Body)
 	want := []string{"customization : document", "files b.yaml: two", "files a.yaml: one"}
 	require.Equal(t, want, parts(t, w.router, customization))
 	require.Equal(t, 200, sends(t, w.router, "PUT", customization, document).Code)

@@ -7,6 +7,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -19,10 +20,27 @@ import (
 type sentForm struct {
 	metadata, file []byte
 	files          []domain.Upload // the parts files
+	others         []string        // the names of further parts, which nobody reads
+}
+
+// strays are the names of the parts that a document of a noun does not have, and own is the one that has its file. EMCO's client sends the file of
+// any noun as the part file, also where EMCO reads files alone.
+func (f sentForm) strays(n *domain.Noun) (names []string, own string) {
+	own, names = "file", f.others
+	switch {
+	case n.Files:
+		own = "files"
+		if f.file != nil {
+			names = append(names, "file")
+		}
+	case len(f.files) > 0:
+		names = append(names, "files")
+	}
+	return names[:min(len(names), maxWarnings)], own
 }
 
 // form reads a multipart form with the parts metadata, file and files. It reads in passing, so that nothing is written to disk.
-// Other parts are ignored.
+// Of other parts it keeps the names: a file that is in one of them would be missed later.
 func form(r *http.Request) (f sentForm, err error) {
 	parts, err := r.MultipartReader()
 	if err != nil {
@@ -57,6 +75,10 @@ func form(r *http.Request) (f sentForm, err error) {
 			}
 			one.Data, err = whole(part)
 			f.files = append(f.files, one)
+		default:
+			if len(f.others) < maxWarnings && !slices.Contains(f.others, name) {
+				f.others = append(f.others, name)
+			}
 		}
 		if err != nil {
 			return f, err

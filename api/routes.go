@@ -223,7 +223,7 @@ func oneQuery(name, title string) []parameter {
 
 // The query parameters.
 var (
-	validationQuery  = parameter{name: fieldValidation, about: "what is done about members that nobody knows: Strict refuses them, Warn, the default, names them in a Warning header, Ignore says nothing", enum: []string{validateStrict, validateWarn, validateIgnore}}
+	validationQuery  = parameter{name: fieldValidation, about: "what is done about members of a body, and parts of a form, that nobody knows: Strict refuses them, Warn, the default, names them in a Warning header, Ignore says nothing", enum: []string{validateStrict, validateWarn, validateIgnore}}
 	clusterListQuery = []parameter{
 		{name: "label", about: "answer with the names of the clusters that carry the label"},
 		{name: "withLabels", about: "true: answer with the clusters' labels"},
