@@ -229,8 +229,8 @@ func nouns(t *testing.T) map[string]walk {
 			path: theInbound + "/clients", item: "/NAME", replaced: 201, put: 201,
 			body:  `{"metadata":` + full + `,"spec":{"app":"later","appLabel":"app=later","serviceName":"later","namespaces":["np1"],"cidrs":["172.168.21.0/24","fd00::/64"]}}`,
 			wrong: `{"metadata":{"name":"NAME"},"spec":{"namespaces":"np1"}}`, wrongText: "spec.namespaces: cannot be string, must be array",
-			invalid: `{"metadata":{"name":"x"},"spec":{"app":"sink","appLabel":"app=sink","serviceName":"sink","cidrs":["10.20.20.1/16"]}}`,
-			names:   "spec.namespaces: Invalid type. Expected: array, given: null\nspec.cidrs[0]: Invalid CIDR: \"10.20.20.1/16\"",
+			invalid: `{"metadata":{"name":"x"},"spec":{"app":"sink","appLabel":"app=sink","serviceName":"sink","cidrs":["10.20.20.1"]}}`,
+			names:   "spec.namespaces: Invalid type. Expected: array, given: null\nspec.cidrs[0]: Invalid CIDR: \"10.20.20.1\"",
 			orphan:  theTrafficGroup + "/inbound-intents/none/clients", orphanStatus: 409, orphans: `inbound intent "none"`,
 		},
 		"inbound clients access intent": {

@@ -49,6 +49,17 @@ func TestPrivateKeysOfInboundIntents(t *testing.T) {
 	require.Empty(t, stored().PrivateKey)
 }
 
+// TestRangesOfClients: EMCO's own example has an address in a range that is not the first one. What is sent comes back.
+func TestRangesOfClients(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	body := `{"metadata":{"name":"ranges"},"spec":{"app":"web","appLabel":"app=web","serviceName":"web","namespaces":["np1","np2"],"cidrs":["172.168.21.0/24","10.20.20.0/16"]}}`
+	check(t, w.router, []call{
+		{method: "POST", url: theInbound + "/clients", body: body, status: 201, contains: []string{`"cidrs":["172.168.21.0/24","10.20.20.0/16"]`}, answers: map[string]string{"Warning": ""}},
+		{method: "GET", url: theInbound + "/clients/ranges", status: 200, contains: []string{`"cidrs":["172.168.21.0/24","10.20.20.0/16"]`}},
+	})
+}
+
 // TestTrafficGroupsWarnOfWhatIsNotActedOn: and a group that is not there is said, whatever else is missing.
 func TestTrafficGroupsWarnOfWhatIsNotActedOn(t *testing.T) {
 	w := newWorld(t)

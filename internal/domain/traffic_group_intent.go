@@ -229,8 +229,8 @@ func (o *InboundClientsIntent) Validate(p *fail.Problems) {
 		p.Add("spec.cidrs", notNull)
 	}
 	for i, c := range o.Spec.CIDRs {
-		if prefix, err := netip.ParsePrefix(c); err != nil || prefix.Masked() != prefix {
-			p.Add(fmt.Sprintf("spec.cidrs[%d]", i), "Invalid CIDR: %q; use the first address of a range and its length, such as 10.20.0.0/16", c)
+		if _, err := netip.ParsePrefix(c); err != nil {
+			p.Add(fmt.Sprintf("spec.cidrs[%d]", i), "Invalid CIDR: %q; use an address and the length of its range, such as 10.20.0.0/16", c)
 		}
 	}
 }

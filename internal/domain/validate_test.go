@@ -224,13 +224,13 @@ func TestValidate(t *testing.T) {
 			{Path: "spec.external.externalCerts.caCertificate", Message: "is not base64"},
 		}},
 		"clients of nowhere": {o: &domain.InboundClientsIntent{Metadata: meta("a"), Spec: domain.InboundClientsIntentSpec{
-			App: "web", AppLabel: "=web", ServiceName: "web", Namespaces: []string{"", "A"}, CIDRs: []string{"10.0.0.1/8", "10.0.0.1", "::/0"},
+			App: "web", AppLabel: "=web", ServiceName: "web", Namespaces: []string{"", "A"}, CIDRs: []string{"10.0.0.1/8", "10.0.0.1", "::/0", "10.0.0.0/33"},
 		}}, want: []fail.Field{
 			{Path: "spec.appLabel", Message: `Invalid label: "=web"; use key=value, such as app=httpbin`},
 			{Path: "spec.namespaces[0]", Message: "is required"},
 			{Path: "spec.namespaces[1]", Message: "must be the name of a Kubernetes namespace: at most 63 of a-z, 0-9 and -, not - first or last"},
-			{Path: "spec.cidrs[0]", Message: `Invalid CIDR: "10.0.0.1/8"; use the first address of a range and its length, such as 10.20.0.0/16`},
-			{Path: "spec.cidrs[1]", Message: `Invalid CIDR: "10.0.0.1"; use the first address of a range and its length, such as 10.20.0.0/16`},
+			{Path: "spec.cidrs[1]", Message: `Invalid CIDR: "10.0.0.1"; use an address and the length of its range, such as 10.20.0.0/16`},
+			{Path: "spec.cidrs[3]", Message: `Invalid CIDR: "10.0.0.0/33"; use an address and the length of its range, such as 10.20.0.0/16`},
 		}},
 		"access to nothing": {o: &domain.InboundClientsAccessIntent{Metadata: meta("a")}, want: []fail.Field{
 			{Path: "spec.action", Message: `must be one of the following: "ALLOW"`},

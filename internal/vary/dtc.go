@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -266,7 +267,7 @@ func (d *DTC) policy(in *Inbound) object {
 		}
 		peer(p)
 		for _, cidr := range c.Spec.CIDRs {
-			peer(object{"ipBlock": object{"cidr": cidr}})
+			peer(object{"ipBlock": object{"cidr": rangeOf(cidr)}})
 		}
 	}
 	if !in.Spec.ExternalSupport && !named {
@@ -279,6 +280,14 @@ func (d *DTC) policy(in *Inbound) object {
 			"ingress": list{object{"from": from, "ports": list{object{"protocol": in.Spec.Transport(), "port": in.Spec.Port}}}},
 		},
 	}
+}
+
+// rangeOf is a range as Kubernetes and Calico want it, with its first address: EMCO's own example has another one, 10.20.20.0/16.
+func rangeOf(cidr string) string {
+	if prefix, err := netip.ParsePrefix(cidr); err == nil && prefix != prefix.Masked() {
+		return prefix.Masked().String()
+	}
+	return cidr // as it is written: in another spelling it would be a change of what runs
 }
 
 // labelled is a selector of what has a label, key=value.

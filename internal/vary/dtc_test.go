@@ -78,10 +78,14 @@ func TestNetworkPolicies(t *testing.T) {
 		protocol string // TCP when ""
 	}{
 		"clients, and whoever comes from another cluster": {clients: []vary.Client{client("b"), client("a")}, from: []string{peer("a"), peer("b"), block("0.0.0.0/0")}},
-		"addresses in place of all there are":             {clients: []vary.Client{client("a", cidrs("10.0.0.0/8")), client("b")}, from: []string{peer("a"), block("10.0.0.0/8"), peer("b")}},
+		"ranges of which other addresses are named, once": {
+			change:  func(s *domain.InboundServerIntentSpec) { s.ExternalSupport = true },
+			clients: []vary.Client{client("a", cidrs("10.20.20.0/16", "10.20.0.0/16")), client("b", cidrs("10.20.30.1/16"))}, from: []string{peer("a"), block("10.20.0.0/16"), peer("b")},
+		},
+		"addresses in place of all there are": {clients: []vary.Client{client("a", cidrs("10.0.0.0/8")), client("b")}, from: []string{peer("a"), block("10.0.0.0/8"), peer("b")}},
 		"from outside, by addresses": {
-			change: func(s *domain.InboundServerIntentSpec) { s.ExternalSupport = true }, clients: []vary.Client{client("a", cidrs("10.0.0.0/8", "fd00::/8"))},
-			from: []string{peer("a"), block("10.0.0.0/8"), block("fd00::/8")},
+			change: func(s *domain.InboundServerIntentSpec) { s.ExternalSupport = true }, clients: []vary.Client{client("a", cidrs("10.0.0.0/8", "FD00::/8"))},
+			from: []string{peer("a"), block("10.0.0.0/8"), block("FD00::/8")},
 		},
 		"from outside, and no address": {change: func(s *domain.InboundServerIntentSpec) { s.ExternalSupport = true }, clients: []vary.Client{client("a")}, from: []string{peer("a")}},
 		"in namespaces": {
