@@ -111,6 +111,18 @@ func part(name, data string) string {
 	return "--b\r\nContent-Disposition: form-data; name=\"" + name + "\"; filename=\"f\"\r\n\r\n" + data + "\r\n"
 }
 
+// TestDatesInYAML are texts, as JSON has no dates: what somebody has written is what is stored.
+func TestDatesInYAML(t *testing.T) {
+	w := newWorld(t)
+	yaml := map[string]string{"Content-Type": "application/yaml"}
+	check(t, w.router, []call{
+		{name: "a date", method: "POST", url: "/v2/projects", body: "metadata: {name: d1, userData1: 2024-01-15, userData2: 2001-12-14t21:59:43.10-05:00}", header: yaml, status: 201,
+			is: `{"metadata":{"name":"d1","description":"","userData1":"2024-01-15","userData2":"2001-12-14t21:59:43.10-05:00"}}`},
+		{name: "a number is one, as in JSON", method: "POST", url: "/v2/projects", body: "metadata: {name: d2, userData1: 2024}", header: yaml, status: 422, contains: []string{"metadata.userData1: cannot be number, must be string"}},
+		{name: "a member that is there twice", method: "POST", url: "/v2/projects", body: "metadata: {name: d3}\nmetadata: {name: d4}", header: yaml, status: 422, contains: []string{"already defined"}},
+	})
+}
+
 // TestPartsThatNobodyKnows: a file in a part of another name would be missed when its app runs without it, or the old credentials go on.
 func TestPartsThatNobodyKnows(t *testing.T) {
 	w := newWorld(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/yamlsize"
+	"github.com/drover-io/drover/internal/yamltext"
 )
 
 // Documents may be sent as YAML, as the manifests that they may come from are kept.
@@ -28,8 +29,13 @@ func fromYAML(body []byte) ([]byte, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(body))
 	var document any
 	for {
+		var node yaml.Node
 		var next any
-		err := decoder.Decode(&next)
+		err := decoder.Decode(&node)
+		if err == nil {
+			yamltext.KeepDates(&node)
+			err = node.Decode(&next)
+		}
 		switch {
 		case errors.Is(err, io.EOF):
 			if document == nil {

@@ -33,7 +33,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "cli",
-			ours: "client kube access service operations combined status combine audit authn rights domain nearest atomicfile connections hosts policy limits version pause fail",
+			ours: "client kube access service operations combined status combine audit authn rights domain nearest yamltext atomicfile connections hosts policy limits version pause fail",
 			libs: "github.com/coreos/go-oidc github.com/spf13/cobra github.com/spf13/pflag go.yaml.in/yaml/v3 golang.org/x/oauth2 golang.org/x/sync k8s.io/client-go " +
 				"helm.sh/helm/v4/pkg/strvals sigs.k8s.io/yaml",
 			world: "context net net/http os os/exec syscall",
@@ -83,7 +83,7 @@ var layers = []layer{
 	{name: "edges", about: "each speaks one protocol; none decides, and none knows of another", rows: []row{
 		{
 			pkg:  "api",
-			ours: "api/page door service notify operations explain match combined status combine audit rights authn domain policy caller span connections hosts yamlsize limits nearest version panics fail",
+			ours: "api/page door service notify operations explain match combined status combine audit rights authn domain policy caller span connections hosts yamlsize yamltext limits nearest version panics fail",
 			libs: "github.com/getkin/kin-openapi github.com/labstack/echo github.com/prometheus/client_golang golang.org/x/sync " +
 				"github.com/swaggo/files go.opentelemetry.io/contrib go.opentelemetry.io/otel go.yaml.in/yaml",
 			world: "context net net/http os",
@@ -274,6 +274,7 @@ var layers = []layer{
 		{pkg: "atomicfile", world: "os syscall"},
 		{pkg: "lru", libs: "github.com/hashicorp/golang-lru"},
 		{pkg: "archive", ours: "limits fail"},
+		{pkg: "yamltext", libs: "go.yaml.in/yaml/v3"},
 		{pkg: "yamlsize", ours: "fail", libs: "go.yaml.in/yaml/v3"},
 		{pkg: "sandbox", libs: "golang.org/x/sys/unix", world: "context os os/exec os/signal syscall"},
 		{pkg: "statusnotify", libs: "google.golang.org/grpc google.golang.org/protobuf", world: "context"},

@@ -101,7 +101,7 @@ func TestFilesThatCannotBeApplied(t *testing.T) {
 		"no file comes with a project":                 "resourceContext: {anchor: projects}\nmetadata: {name: p}\nfile: x",
 		"-v FILE says what it is filled with":          "resourceContext: {anchor: {{.X}}}",
 		"there is no document in":                      "# nothing\n",
-		"cannot unmarshal number into Go struct field": "resourceContext: {anchor: projects}\nmetadata: {name: p, description: 3}",
+		"cannot unmarshal number into Go struct field": "resourceContext: {anchor: projects/p/composite-apps}\nmetadata: {name: a}\nspec: {compositeAppVersion: 1}",
 		"yaml: line 2": "resourceContext: {anchor: projects}\n\tmetadata: {}",
 		"f.yaml:4: project: metadata.name is missing": "resourceContext: {anchor: projects}\nmetadata: {name: good}\n---\nresourceContext: {anchor: projects}",
 	} {
@@ -111,6 +111,32 @@ func TestFilesThatCannotBeApplied(t *testing.T) {
 	}
 	require.Contains(t, w.run("apply", "-f", w.file("f.yaml", "a: {{.B}}"), "-v", w.file("v.yaml", "A: b")).err, `map has no entry for key "B"`)
 	require.Zero(t, w.requests.Load())
+}
+
+// TestTextsThatLookLikeNumbers: emcoctl takes names and notes as they are written, and so are they stored.
+func TestTextsThatLookLikeNumbers(t *testing.T) {
+	w := newWorld(t)
+	w.feed(`resourceContext: {anchor: projects}
+metadata: {name: 123, description: 007, userData1: 2024-01-15, userData2: 1.50}
+---
+resourceContext: {anchor: cluster-providers}
+metadata: {name: cp, description: }
+`, "apply", "-f", "-")
+	require.JSONEq(t, `{"version":"emco/v2","resourceContext":{"anchor":"projects"},"metadata":{"name":"123","description":"007","userData1":"2024-01-15","userData2":"1.50"}}`, w.done("get", "project", "123", "-o", "json"))
+	w.file("kube/config", kubeconfig)
+	file := w.file("kube/labels.yaml", `items:
+- resourceContext: {anchor: cluster-providers/cp/clusters}
+  metadata: {name: k, userData1: 2024-01-15 10:00:00}
+  file: config
+- resourceContext: {anchor: cluster-providers/cp/clusters/k/labels}
+  clusterLabel: 5
+- resourceContext: {anchor: cluster-providers/cp/clusters/k/kv-pairs}
+  metadata: {name: true}
+  spec: {kv: [{since: 2024-01-15}, {count: "5"}]}
+`)
+	require.Contains(t, w.done("apply", "-f", file), "cluster-providers/cp/clusters/k/labels/5 created")
+	require.Contains(t, w.done("apply", "-f", file), "cluster-providers/cp/clusters/k/kv-pairs/true unchanged")
+	require.Contains(t, w.done("get", "clusters", "k", "-o", "json"), "2024-01-15 10:00:00")
 }
 
 // TestConditionsOfTemplates: what EMCO's examples ask for in a condition is not there for all of their users; what is to be written must be.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/nearest"
+	"github.com/drover-io/drover/internal/yamltext"
 )
 
 // sources are the flags of what files describe.
@@ -210,6 +211,7 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 		if err != nil {
 			return nil, usage("%s: %w%s", name, err, hint)
 		}
+		plainly(node.Content)
 		var m map[string]any
 		if err := node.Decode(&m); err != nil {
 			return nil, usage("%s: line %d: %w%s", name, node.Line, err, hint)
@@ -244,6 +246,21 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 		s.note("%s is left out: it has no documents (version: %s, resourceContext.anchor)", name, emco)
 	}
 	return all, nil
+}
+
+// plainly has what documents are called and described by be texts, as it is to emcoctl: a name may be a number, and what somebody has noted a date.
+func plainly(documents []*yaml.Node) {
+	for _, document := range documents {
+		yamltext.KeepDates(document)
+		for i := 0; document.Kind == yaml.MappingNode && i+1 < len(document.Content); i += 2 {
+			switch value := document.Content[i+1]; document.Content[i].Value {
+			case "metadata", "clusterLabel":
+				yamltext.Keep(value)
+			case "items":
+				plainly(value.Content)
+			}
+		}
+	}
 }
 
 // noValues are what a template writes for a value that is missing: by itself, and by functions such as printf.
