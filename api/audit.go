@@ -26,7 +26,7 @@ func (e *edge) audits() []endpoint {
 			method: http.MethodGet, path: manyPath(domain.AuditRecords), verb: door.List, noun: domain.AuditRecords,
 			summary: "List who has asked for what, and what came of it", about: about,
 			out: map[int]any{http.StatusOK: service.AuditList{}}, query: append([]parameter{
-				{name: "project", about: "only what is about this project, or what is in it"},
+				{name: "project", about: "only what is about this project, or what is in it", filled: true},
 			}, auditQuery...), handle: e.listAudit,
 		},
 		{
@@ -43,15 +43,15 @@ func (e *edge) audits() []endpoint {
 }
 
 var auditQuery = []parameter{
-	{name: "who", about: "only what this one has asked for: a name, or a kind and a name, such as user alice@example.org"},
-	{name: "noun", about: "only what is about this noun, such as apps"},
-	{name: "verb", about: "only this verb, such as create or instantiate"},
-	{name: "outcome", about: "only what had this outcome: done, or a kind of failure such as Forbidden"},
+	{name: "who", about: "only what this one has asked for: a name, or a kind and a name, such as user alice@example.org", filled: true},
+	{name: "noun", about: "only what is about this noun, such as apps", filled: true},
+	{name: "verb", about: "only this verb, such as create or instantiate", filled: true},
+	{name: "outcome", about: "only what had this outcome: done, or a kind of failure such as Forbidden", filled: true},
 	{name: "event", about: "only records of this event; unanswered asks for what has begun and of which nothing says what came of it", enum: words(audit.Events)},
-	{name: "resource", about: "only what is about this resource, or what is below it, by its path below /v2"},
-	{name: "operation", about: "only what is about this operation, by the id of its run"},
-	{name: "from", about: "leave out what was before: a time such as 2026-11-21T05:29:07Z, or how long ago, such as 2h30m"},
-	{name: "to", about: "leave out what was then or later: a time, or how long ago"},
+	{name: "resource", about: "only what is about this resource, or what is below it, by its path below /v2", filled: true},
+	{name: "operation", about: "only what is about this operation, by the id of its run", filled: true},
+	{name: "from", about: "leave out what was before: a time such as 2026-11-21T05:29:07Z, or how long ago, such as 2h30m", filled: true},
+	{name: "to", about: "leave out what was then or later: a time, or how long ago", filled: true},
 	limitQuery, continueQuery,
 }
 

@@ -76,7 +76,7 @@ func TestStreamsPassTheDoorAsWatches(t *testing.T) {
 	for path, want := range map[string]door.Verb{
 		theGroup + "/status?watch=true": door.Watch, theCluster + "/status?watch=true": door.Watch, theCloud + "/status?watch=1": door.Watch,
 		theProject + "/deployment-intent-groups?watch=true": door.Watch, "/v2/deployment-intent-groups?watch=true": door.Watch,
-		theGroup + "/status?watch=false": door.Status, theGroup: door.Get, theGroup + "/status?watch=maybe": door.Status,
+		theGroup + "/status?watch=false": door.Status, theGroup: door.Get,
 	} {
 		require.Equal(t, http.StatusForbidden, do(t, w.router, call{method: "GET", url: path}).Code, path)
 		require.Equal(t, want, verb, path)

@@ -46,6 +46,7 @@ type parameter struct {
 	enum        []string
 	repeats     bool
 	lastCounts  bool // it may be given several times, as in an example of EMCO's documentation
+	filled      bool // it has a value: one that is empty would be no filter, and the answer everything
 }
 
 // anyDocument stands for a body that has several forms.

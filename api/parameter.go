@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/drover-io/drover/internal/fail"
@@ -21,8 +22,8 @@ func (p endpoint) parameters() []parameter {
 // maxWrong is how many parameters a refusal names.
 const maxWrong = 20
 
-// checkQuery refuses a query that has parameters which the endpoint does not know, several values of one that has one, and what
-// cannot be read: a filter that is ignored shows what nobody has asked for (decision 0040).
+// checkQuery refuses a query that has parameters which the endpoint does not know, several values of one that has one, values that one does not
+// have, and what cannot be read: a filter that is ignored shows what nobody has asked for (decision 0040).
 func (p endpoint) checkQuery(u *url.URL) error {
 	if u.RawQuery == "" {
 		return nil
@@ -44,8 +45,40 @@ func (p endpoint) checkQuery(u *url.URL) error {
 		}
 		wrong.Add(cut(name, maxWarning), "%s", text)
 	}
-	return wrong.Err()
+	if err := wrong.Err(); err != nil {
+		return err
+	}
+	for _, k := range p.parameters() {
+		for _, value := range values[k.name] {
+			if use := k.instead(value); use != "" {
+				return fail.New(fail.Invalid, "Invalid query %s: %q; %s", k.name, cut(value, maxWarning), use)
+			}
+		}
+	}
+	return nil
 }
+
+// instead says what to use in place of a value that the parameter does not have, "" for one that it may have. Another way to write true or false, such as
+// 1, is the handler's to judge.
+func (k parameter) instead(value string) string {
+	switch {
+	case k.filled && value == "":
+		return "say what is meant, or leave it out"
+	case len(k.enum) == 0 || slices.Contains(k.enum, value):
+		return ""
+	case slices.Equal(k.enum, truths):
+		if _, err := strconv.ParseBool(value); err == nil {
+			return ""
+		}
+	case len(k.enum) == 1:
+		return "use " + k.enum[0] + ", or leave it out"
+	}
+	last := len(k.enum) - 1
+	return "use " + strings.Join(k.enum[:last], ", ") + " or " + k.enum[last]
+}
+
+// truths are the values of a parameter that says yes or no.
+var truths = []string{"true", "false"}
 
 // overruled are the parameters of which the last value counts, and another one was given, too.
 func (p endpoint) overruled(u *url.URL) (names []string) {

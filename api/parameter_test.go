@@ -38,6 +38,16 @@ func TestParametersThatNobodyKnowsAreRefused(t *testing.T) {
 					continue
 				}
 				require.Contains(t, text, p.Name)
+				words := p.Schema.Value
+				if words.Items != nil {
+					words = words.Items.Value
+				}
+				if len(words.Enum) > 0 {
+					for _, value := range []string{"none-such", ""} {
+						said := ask("?" + p.Name + "=" + value)
+						require.Contains(t, said, fmt.Sprintf("Invalid query %s: %q; use %s", p.Name, value, words.Enum[0]))
+					}
+				}
 				if !p.Schema.Value.Type.Is(openapi3.TypeArray) && !strings.Contains(p.Description, "the last one counts") {
 					require.Contains(t, ask("?"+p.Name+"=a&"+p.Name+"=b"), p.Name+": is given several times")
 				}
@@ -54,6 +64,29 @@ func TestParametersThatNobodyKnowsAreRefused(t *testing.T) {
 		{name: "a bad escape", method: "GET", url: theGroup + "/combined-status?kind=%zz", status: 400, contains: []string{`"%zz"`}},
 		{name: "very many", method: "GET", url: "/v2/projects?" + strings.Repeat("&a", 10) + manyParameters(1000), status: 400, contains: []string{"query: there are more"}, lacks: []string{"p10999"}},
 		{name: "a command", method: "POST", url: theGroup + "/approve?force=true", status: 400, contains: []string{"force: is no parameter of this request"}},
+	})
+}
+
+// TestEmptyFilters: a variable that somebody has forgotten to set asks for one thing, and would be answered with everything.
+func TestEmptyFilters(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	for url, names := range map[string]string{
+		theProvider + "/clusters": "label withLabels", theProfile + "/profiles": "app", theGroup + "/intents": "intent", theGroup + "/hpa-intents": "intent",
+		theHPAIntent + "/hpa-resource-consumers": "consumer", theHPAConsumer + "/resource-requirements": "resource", theCluster + "/kv-pairs/kv": "key",
+		theProvider + "/cluster-sync-objects/none": "key", thePlacement + "/app-intents": "app app-name", "/v2/audit": "who noun verb outcome resource operation from to project",
+		theTenant + "/workload-rules/none/explain": "workload", theTenant + "/workloads/none/explain": "rule",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			for _, query := range []string{name, name + "="} {
+				check(t, w.router, []call{{method: "GET", url: url + "?" + query, status: 400, contains: []string{"Invalid query " + name + `: ""; say what is meant, or leave it out`}}})
+			}
+		}
+	}
+	check(t, w.router, []call{
+		{name: "both", method: "GET", url: thePlacement + "/app-intents?app=&app-name=", status: 400, contains: []string{"Invalid query app"}},
+		{name: "a word of another case", method: "GET", url: theGroup + "/status?output=Summary", status: 400, contains: []string{`Invalid query output: "Summary"; use summary, all, detail or counts`}},
+		{name: "one of several", method: "GET", url: theGroup + "/status?output=all&output=", status: 400, contains: []string{`Invalid query output: ""`}},
 	})
 }
 

@@ -46,8 +46,7 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 		}
 		r.Renders = p.renders
 		handle := p.handle
-		// A parameter that says neither true nor false is for the handler to refuse.
-		if watch, err := wantsWatch(c); err == nil && watch && p.watch != nil {
+		if watch, err := wantsWatch(c); err == nil && watch && p.watch != nil { // checkQuery has refused what is neither true nor false
 			r.Verb, handle = door.Watch, p.watch
 		}
 		if untold, _ := c.Get(contextUntold).(bool); (p.in != nil || untold) && !p.upload {

@@ -104,6 +104,9 @@ type (
 func listIntents(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	ctx := c.Request().Context()
 	if name := c.QueryParam("intent"); name != "" {
+		if c.QueryParam("view") != "" {
+			return nil, fail.New(fail.Invalid, "Invalid query: intent and view ask for different answers; use one of them")
+		}
 		o, err := s.Get(ctx, on.Noun, on.Parent.Child(on.Noun.Collection, name))
 		if err != nil {
 			return nil, err

@@ -80,24 +80,24 @@ func (r resource) endpoints(e *edge) []endpoint {
 
 func (r resource) deleteQuery() []parameter {
 	query := []parameter{{
-		name: "unreadable", enum: []string{"true", "false"},
+		name: "unreadable", enum: truths,
 		about: "for who is admin of the fleet: delete it although it cannot be read, as somebody has changed it in the database: what it says is lost, and warnings in the answer " +
 			"say what that means; refused (409) for one that can be read, or whose key is not configured",
 	}}
 	switch {
 	case r.abandons:
 		query = append(query, parameter{
-			name: "abandon", enum: []string{"true", "false"},
+			name: "abandon", enum: truths,
 			about: "delete it although a cluster that does not come back may have something that was made for tenants; warnings in the answer say what",
 		})
 	default:
 		query = append(query, parameter{
-			name: "abandon", enum: []string{"true", "false"},
+			name: "abandon", enum: truths,
 			about: "with unreadable=true: delete it although it may have something in clusters, which stays there, or nobody can judge what depends on it; warnings in the answer say what",
 		})
 	}
 	if r.noun == domain.ClustersNoun {
-		query = append(query, parameter{name: "labels", enum: []string{"true", "false"}, about: "delete its labels with it, which keep it from being deleted otherwise"})
+		query = append(query, parameter{name: "labels", enum: truths, about: "delete its labels with it, which keep it from being deleted otherwise"})
 	}
 	return query
 }
@@ -107,7 +107,7 @@ func (r resource) putQuery() []parameter {
 		return nil
 	}
 	return []parameter{{
-		name: "reachable", enum: []string{"true", "false"},
+		name: "reachable", enum: truths,
 		about: "refuse it (412), and change nothing, where the cluster cannot be used with the kubeconfig now; else a warning says so",
 	}}
 }

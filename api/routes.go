@@ -218,32 +218,32 @@ func words[T ~string](values []T) []string {
 
 // oneQuery names one of a list.
 func oneQuery(name, title string) []parameter {
-	return []parameter{{name: name, about: "answer with this " + title + ", not with the list"}}
+	return []parameter{{name: name, about: "answer with this " + title + ", not with the list", filled: true}}
 }
 
 // The query parameters.
 var (
 	validationQuery  = parameter{name: fieldValidation, about: "what is done about members of a body, and parts of a form, that nobody knows: Strict refuses them, Warn, the default, names them in a Warning header, Ignore says nothing", enum: []string{validateStrict, validateWarn, validateIgnore}}
 	clusterListQuery = []parameter{
-		{name: "label", about: "answer with the names of the clusters that carry the label"},
-		{name: "withLabels", about: "true: answer with the clusters' labels"},
+		{name: "label", about: "answer with the names of the clusters that carry the label", filled: true},
+		{name: "withLabels", about: "true: answer with the clusters' labels", filled: true},
 		fullQuery[0], fullQuery[1], fullQuery[2],
 	}
 	clusterCheckQuery = []parameter{
 		{name: "group", about: "a further API group whose kinds charts have; * for any", repeats: true},
-		{name: "logicalCloudUsers", about: "true: it is to be in logical clouds of level 1, whose users have certificates signed", enum: []string{"true", "false"}},
+		{name: "logicalCloudUsers", about: "true: it is to be in logical clouds of level 1, whose users have certificates signed", enum: truths},
 	}
-	kvQuery          = []parameter{{name: "key", about: "answer with the value of this key"}}
-	profileListQuery = []parameter{{name: "app", about: "answer with the profile of this app"}}
+	kvQuery          = []parameter{{name: "key", about: "answer with the value of this key", filled: true}}
+	profileListQuery = []parameter{{name: "app", about: "answer with the profile of this app", filled: true}}
 	intentQuery      = []parameter{
-		{name: "intent", about: "answer with what the intent of this name binds"},
+		{name: "intent", about: "answer with what the intent of this name binds; without view", filled: true},
 		{name: "view", about: "full: answer with the intents, names and all; what each binds when missing", enum: []string{"full"}},
 	}
 	appIntentListQuery = []parameter{
 		{name: "app", about: "answer with the placement of one app; app-name must be given too"},
 		{name: "app-name", about: "the app"},
 	}
-	watchQuery  = parameter{name: "watch", about: "true: answer with server-sent events: the document (status), then what changes of it (change), with ids to go on from by Last-Event-ID; end, error and dropped are the last event", enum: []string{"true", "false"}}
+	watchQuery  = parameter{name: "watch", about: "true: answer with server-sent events: the document (status), then what changes of it (change), with ids to go on from by Last-Event-ID; end, error and dropped are the last event", enum: truths}
 	outputQuery = parameter{name: "output", about: "how much; counts, with status, has for each cluster how many resources are in each state in place of them. Of several the last one counts", enum: []string{"summary", "all", "detail", "counts"}, lastCounts: true}
 	statusQuery = []parameter{
 		{name: "instance", about: "the context id; the last one when missing"},
@@ -263,7 +263,7 @@ var (
 		{name: "kind", about: "only objects of this kind, such as Deployment", repeats: true},
 		{name: "resource", about: "only objects of this name", repeats: true},
 		{name: "collector", about: "only results of this collector, named as status intents name it", repeats: true},
-		{name: "watch", about: "true: answer with server-sent events: the list (status), then its items that are new or say something else, whole, and in removed the names of those that are gone, of objects such as web/Deployment.apps/default/web with the app first (change); ids, end, error and dropped as with a status", enum: []string{"true", "false"}},
+		{name: "watch", about: "true: answer with server-sent events: the list (status), then its items that are new or say something else, whole, and in removed the names of those that are gone, of objects such as web/Deployment.apps/default/web with the app first (change); ids, end, error and dropped as with a status", enum: truths},
 	}
 	limitQuery    = parameter{name: "limit", about: "how many at the most, 1 to 1000; 100 when missing"}
 	continueQuery = parameter{name: "continue", about: "what the page before has in continue: go on there"}
@@ -271,8 +271,8 @@ var (
 		{name: "view", about: "full: answer with items, each with its status (where it stands), in pages; EMCO's list when missing", enum: []string{"full"}},
 		limitQuery, continueQuery,
 	}
-	groupsWatchQuery   = parameter{name: "watch", about: "true: answer with server-sent events: an object with where each group stands, by its path (status), then those that have changed, null for one that is gone (change); ids, end, error and dropped as with a status", enum: []string{"true", "false"}}
-	clustersWatchQuery = parameter{name: "watch", about: "true: answer with server-sent events: an object with where each cluster stands, by its path (status; without lastHeard while it is heard), then those that have changed, null for one that is gone (change); ids, end, error and dropped as with a status", enum: []string{"true", "false"}}
+	groupsWatchQuery   = parameter{name: "watch", about: "true: answer with server-sent events: an object with where each group stands, by its path (status), then those that have changed, null for one that is gone (change); ids, end, error and dropped as with a status", enum: truths}
+	clustersWatchQuery = parameter{name: "watch", about: "true: answer with server-sent events: an object with where each cluster stands, by its path (status; without lastHeard while it is heard), then those that have changed, null for one that is gone (change); ids, end, error and dropped as with a status", enum: truths}
 	operationsQuery    = []parameter{
 		{name: "project", about: "only what belongs to this project"},
 		{name: "owner", about: "only those of this deployment intent group, logical cloud or cluster, by its path below /v2"},
@@ -281,7 +281,7 @@ var (
 		{name: "state", about: "only in this state", enum: words(operations.States)},
 		{name: "since", about: "leave out what had ended before: a time such as 2026-11-21T05:29:07Z, or how long ago, such as 2h30m"},
 		limitQuery, continueQuery,
-		{name: "watch", about: "true: answer with server-sent events: an object with up to 2000 operations that go on and up to 100 that have ended within 24h, by the ids of their runs (status), then those that have changed, null for one that is not among them any more (change); ids, end, error and dropped as with a status; without other parameters", enum: []string{"true", "false"}},
+		{name: "watch", about: "true: answer with server-sent events: an object with up to 2000 operations that go on and up to 100 that have ended within 24h, by the ids of their runs (status), then those that have changed, null for one that is not among them any more (change); ids, end, error and dropped as with a status; without other parameters", enum: truths},
 	}
 	// One cluster has no lists.
 	networkStatusQuery = append(statusQuery[:7:7], watchQuery,

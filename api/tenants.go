@@ -31,11 +31,11 @@ func tenancy() []endpoint {
 	aboutWhy := "Which matches are not as they are wanted and why, and what rules say of workloads, expression by expression, with the value that each has seen."
 	return []endpoint{
 		why(domain.Tenants, "Which of its matches are not as they are wanted and why, what is held or left out, and whether it is connected."),
-		why(domain.WorkloadRules, aboutWhy, parameter{name: "workload", about: "what it says of the workload with this id; of those that come nearest when missing, where it applies to none"}),
-		why(domain.OperatorRules, aboutWhy, parameter{name: "workload", about: "what it says of the workloads with this id; of those that come nearest when missing, where it applies to none"}),
-		why(domain.Workloads, aboutWhy, parameter{name: "rule", about: "only what this rule says of it: the tenant's by its name, the operator's by its path, workload-rules/name"}),
+		why(domain.WorkloadRules, aboutWhy, parameter{name: "workload", filled: true, about: "what it says of the workload with this id; of those that come nearest when missing, where it applies to none"}),
+		why(domain.OperatorRules, aboutWhy, parameter{name: "workload", filled: true, about: "what it says of the workloads with this id; of those that come nearest when missing, where it applies to none"}),
+		why(domain.Workloads, aboutWhy, parameter{name: "rule", filled: true, about: "only what this rule says of it: the tenant's by its name, the operator's by its path, workload-rules/name"}),
 		preview(domain.WorkloadRules, "the tenant", previewQuery),
-		preview(domain.OperatorRules, "all tenants", append([]parameter{{name: "tenant", about: "only for this tenant"}}, previewQuery...)),
+		preview(domain.OperatorRules, "all tenants", append([]parameter{{name: "tenant", about: "only for this tenant", filled: true}}, previewQuery...)),
 		get(domain.Tenants, door.Status, onePath(domain.Tenants)+"/status", "Show where a tenant stands",
 			"Whether its cluster is connected, how many workloads and matches it has, and what was left out of what it says.", service.TenantStatus{}, nil, tenantStatus),
 		{
@@ -58,10 +58,10 @@ var (
 	workloadsQuery = []parameter{
 		{name: "namespace", about: "only those in this namespace"}, {name: "name", about: "only those of this name"},
 		{name: "node", about: "only those on this node"},
-		{name: "held", about: "only those whose deletion is held, or is not", enum: []string{"true", "false"}},
+		{name: "held", about: "only those whose deletion is held, or is not", enum: truths},
 		limitQuery, continueQuery,
 	}
-	previewQuery       = []parameter{{name: "workload", about: "only for the workload with this id, with the whole manifest"}, limitQuery, continueQuery}
+	previewQuery       = []parameter{{name: "workload", about: "only for the workload with this id, with the whole manifest", filled: true}, limitQuery, continueQuery}
 	matchesQuery       = []parameter{{name: "workload", about: "only those of the workload with this id"}, limitQuery, continueQuery}
 	tenantMatchesQuery = append([]parameter{{name: "rule", about: "only those of this rule: the tenant's by its name, the operator's by its path, workload-rules/name"}}, matchesQuery...)
 )
