@@ -269,7 +269,7 @@ func TestQueries(t *testing.T) {
 		{method: "GET", url: clusters + "?label=edge&withLabels=false", status: 200, is: `["c1"]`},
 		{method: "GET", url: clusters + "?view=full&withLabels=true", status: 400, contains: []string{"use one of them"}},
 		{method: "GET", url: clusters + "?view=full&label=edge", status: 400, contains: []string{"use one of them"}},
-		{method: "GET", url: appIntents + "/?app=x&app-name=none", status: 404, contains: []string{"AppIntent not found"}},
+		{method: "GET", url: appIntents + "/?app=none&app-name=none", status: 404, contains: []string{"AppIntent not found"}},
 	})
 }
 

@@ -122,14 +122,16 @@ func listIntents(c echo.Context, s door.Service, on *door.Request) (reply, error
 
 // listAppIntents answers with the intents, or with the placement of one app.
 func listAppIntents(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-	name := c.QueryParam("app-name")
+	app, name := c.QueryParam("app"), c.QueryParam("app-name")
 	switch {
-	case c.QueryParam("app") == "" && name == "":
+	case app == "" && name == "":
 		return listAll(c, s, on)
 	case name == "":
 		return nil, fail.New(fail.Invalid, "Missing appName in GET request")
-	case c.QueryParam("app") == "":
+	case app == "":
 		return nil, fail.New(fail.Invalid, "Invalid query app-name: app must be given too")
+	case app != name:
+		return nil, fail.New(fail.Invalid, "Invalid query: app is %q and app-name %q; both are to name one app", app, name)
 	}
 	intent, err := s.AppIntentOf(c.Request().Context(), on.Parent, name)
 	if err != nil {

@@ -240,8 +240,8 @@ var (
 		{name: "view", about: "full: answer with the intents, names and all; what each binds when missing", enum: []string{"full"}},
 	}
 	appIntentListQuery = []parameter{
-		{name: "app", about: "answer with the placement of one app; app-name must be given too"},
-		{name: "app-name", about: "the app"},
+		{name: "app", about: "answer with the placement of this app; app-name must be given too, and say the same", filled: true},
+		{name: "app-name", about: "the app", filled: true},
 	}
 	watchQuery  = parameter{name: "watch", about: "true: answer with server-sent events: the document (status), then what changes of it (change), with ids to go on from by Last-Event-ID; end, error and dropped are the last event", enum: truths}
 	outputQuery = parameter{name: "output", about: "how much; counts, with status, has for each cluster how many resources are in each state in place of them. Of several the last one counts", enum: []string{"summary", "all", "detail", "counts"}, lastCounts: true}
