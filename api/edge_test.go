@@ -123,6 +123,29 @@ func TestDatesInYAML(t *testing.T) {
 	})
 }
 
+// TestConditionsOfWrites: a condition that is not looked at is one that holds, to who has sent it.
+func TestConditionsOfWrites(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	when := func(name string, value string) map[string]string { return map[string]string{name: value} }
+	body := func(name, description string) string {
+		return `{"metadata":{"name":"` + name + `","description":"` + description + `"}}`
+	}
+	check(t, w.router, []call{
+		{name: "one version", method: "PUT", url: theProject, body: body("proj", "no"), header: when("If-Match", `"deadbeef"`), status: 412, contains: []string{"If-Match", "deadbeef", "no entity tags"}},
+		{name: "one version, to delete", method: "DELETE", url: theProject, header: when("If-Match", `"deadbeef"`), status: 412},
+		{name: "one version, to create", method: "POST", url: "/v2/projects", body: body("new", ""), header: when("If-Match", `W/"1"`), status: 412},
+		{name: "one version of what is read", method: "GET", url: theProject, header: when("If-Match", `"deadbeef"`), status: 200},
+		{name: "nothing was written", method: "GET", url: theProject, status: 200, lacks: []string{`"description":"no"`}},
+		{name: "if it is there", method: "PUT", url: theProject, body: body("proj", "there"), header: when("If-Match", "*"), status: 200, contains: []string{`"description":"there"`}},
+		{name: "if it is there, which it is not", method: "PUT", url: "/v2/projects/new", body: body("new", ""), header: when("If-Match", "*"), status: 412, contains: []string{`there is no project "new"`}},
+		{name: "if it is not there", method: "PUT", url: "/v2/projects/new", body: body("new", "first"), header: when("If-None-Match", "*"), status: 200, contains: []string{`"description":"first"`}},
+		{name: "if it is not there, which it is", method: "PUT", url: "/v2/projects/new", body: body("new", "second"), header: when("If-None-Match", "*"), status: 412, contains: []string{`the project "new" is there already`}},
+		{name: "the first one stays", method: "GET", url: "/v2/projects/new", status: 200, contains: []string{`"description":"first"`}},
+		{name: "no version of that tag is there", method: "PUT", url: "/v2/projects/new", body: body("new", "third"), header: when("If-None-Match", `"deadbeef"`), status: 200, contains: []string{`"description":"third"`}},
+	})
+}
+
 // TestPartsThatNobodyKnows: a file in a part of another name would be missed when its app runs without it, or the old credentials go on.
 func TestPartsThatNobodyKnows(t *testing.T) {
 	w := newWorld(t)

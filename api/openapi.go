@@ -232,7 +232,7 @@ func refusals(p endpoint) []int {
 		codes = append(codes, http.StatusUnprocessableEntity, http.StatusRequestTimeout)
 	}
 	if p.method != http.MethodGet {
-		codes = append(codes, http.StatusConflict, http.StatusForbidden, http.StatusUnsupportedMediaType)
+		codes = append(codes, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed, http.StatusUnsupportedMediaType)
 	}
 	if p.download {
 		codes = append(codes, http.StatusNotAcceptable)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -41,6 +42,9 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 		if err := p.checkQuery(c.Request().URL); err != nil {
 			return err
 		}
+		if err := p.precondition(c.Request()); err != nil {
+			return err
+		}
 		for _, name := range p.overruled(c.Request().URL) {
 			warn(c, "%s is given several times; the last one counts", name)
 		}
@@ -68,6 +72,48 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 			return err
 		}
 		return answer(c)
+	}
+}
+
+// Conditions of a write (RFC 9110, 13.1). What is stored has no entity tags, so that those conditions alone can hold that are about whether something
+// is there.
+const (
+	ifMatch, ifNoneMatch = "If-Match", "If-None-Match"
+	whatever             = "*"
+)
+
+// precondition refuses a write that is to be done to one version alone: nobody can say which one is stored, and whoever sends a tag relies on it.
+func (p endpoint) precondition(r *http.Request) error {
+	if p.method == http.MethodGet {
+		return nil
+	}
+	for _, tag := range r.Header.Values(ifMatch) {
+		if tag != whatever {
+			return fail.New(fail.Precondition, "%s is %s, and what is stored here has no entity tags; send %s (it is there), or leave it out", ifMatch, cut(tag, maxWarning), whatever)
+		}
+	}
+	return nil
+}
+
+// write puts a document, or does only one of the two as the request's conditions say: create it, or replace it.
+func write(ctx context.Context, r *http.Request, s door.Service, o domain.Object) (created bool, err error) {
+	create, replace := r.Header.Get(ifNoneMatch) == whatever, r.Header.Get(ifMatch) == whatever
+	if !create && !replace {
+		return s.Put(ctx, o)
+	}
+	_, err = s.Get(ctx, o.Noun(), domain.KeyOf(o))
+	there := err == nil
+	switch {
+	case err != nil && !fail.Is(err, fail.NotFound):
+		return false, err
+	case create && there:
+		return false, fail.New(fail.Precondition, "%s is %s, and the %s %q is there already", ifNoneMatch, whatever, o.Noun().Title, o.LocalName())
+	case replace && !there:
+		return false, fail.New(fail.Precondition, "%s is %s, and there is no %s %q", ifMatch, whatever, o.Noun().Title, o.LocalName())
+	case create:
+		return true, s.Create(ctx, o)
+	default:
+		return false, s.Replace(ctx, o)
 	}
 }
 

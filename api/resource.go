@@ -181,7 +181,7 @@ func replace(r resource) handler {
 			return nil, err
 		}
 		on.Bytes += o.Base().Uploaded + int64(len(sent.metadata))
-		created, err := s.Put(ctx, o)
+		created, err := write(ctx, c.Request(), s, o)
 		if err != nil {
 			return nil, err
 		}
