@@ -186,6 +186,7 @@ var examples = map[string]string{
 
 	"Controller":        `{"metadata":{"name":"rsync"},"spec":{"host":"127.0.0.1","port":9031,"type":"action","priority":1}}`,
 	"ServiceController": exampleController,
+	"DTCController":     `{"metadata":{"name":"nps"},"spec":{"host":"nps","port":9038,"type":"action","priority":1}}`,
 	"Role": `{"metadata":{"name":"starter"},"spec":{"rules":[{"verbs":["get","instantiate","stop"],"nouns":["deployment-intent-groups"],
 		"scopes":["project"]}]}}`,
 	"RoleBinding": `{"metadata":{"name":"web-team"},"spec":{"role":"editor","subjects":[

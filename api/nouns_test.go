@@ -358,7 +358,12 @@ func nouns(t *testing.T) map[string]walk {
 			invalid: `{"metadata":{"name":"x"},"spec":{"role":"viewer","subjects":[{"kind":"service-account","name":"ci"}]}}`, names: `spec.subjects[0].name: "ci" is no service account`,
 			orphan: "/v2/cluster-providers/none/role-bindings", orphanStatus: 404, orphans: `cluster provider "none"`,
 		},
-		"dtc controller": {path: "/v2/dtc-controllers", item: "/NAME", body: `{"metadata":` + full + `,"spec":{"host":"h","port":1,"priority":1}}`, replaced: 201, put: 201},
+		"dtc controller": {
+			path: "/v2/dtc-controllers", item: "/NAME", replaced: 201, put: 201,
+			body:    `{"metadata":` + full + `,"spec":{"host":"h","port":65535,"type":"action","priority":1}}`,
+			invalid: `{"metadata":{"name":"x"}}`,
+			names:   "spec.host: is required\nspec.port: Must be greater than or equal to 1\nspec.type: must contain \"action\"\nspec.priority: Must be greater than or equal to 1",
+		},
 	}
 }
 

@@ -186,8 +186,8 @@ func TestIntentsThatCannotBeDone(t *testing.T) {
 					Spec: domain.InboundClientsIntentSpec{App: "web", AppLabel: "app=web", ServiceName: "web", Namespaces: []string{}, CIDRs: []string{}},
 				})
 				for name, port := range map[string]int{"nps": 1, "sds": 9039} {
-					part := domain.DTCControllers.New().(*domain.ServiceController)
-					part.Name, part.Spec = name, domain.ServiceControllerSpec{Host: "h", Port: port, Type: "action", Priority: 1}
+					part := &domain.DTCController{}
+					part.Name, part.Spec = name, domain.DTCControllerSpec{Host: "h", Port: port, Type: "action", Priority: 1}
 					d.more = append(d.more, part)
 				}
 			},

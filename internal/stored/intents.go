@@ -49,7 +49,7 @@ func Unenforced(ctx context.Context, from Lists, intents []*domain.DeploymentInt
 				}
 			}
 			for _, o := range parts {
-				if !o.(*domain.ServiceController).BuiltIn() {
+				if !o.(*domain.DTCController).BuiltIn() {
 					found = append(found, domain.Unenforced{
 						DeploymentIntent: i.Name, Controller: name, Intent: i.Spec.Intent[name], Registered: true, Part: o.LocalName(),
 					})
