@@ -83,7 +83,10 @@ func typed(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		media, _, err := mime.ParseMediaType(text)
 		switch {
-		case err == nil && slices.Contains(bodyTypes, media):
+		case err == nil && media == echo.MIMEMultipartForm:
+			return next(c)
+		case err == nil && slices.Contains(bodyTypes, media): // whatever its case, and without parameters
+			r.Header.Set(echo.HeaderContentType, media)
 			return next(c)
 		case err == nil && slices.Contains(yamlTypes, media):
 			r.Header.Set(echo.HeaderContentType, mimeYAML)

@@ -110,6 +110,7 @@ func TestBodiesAreJSONOrForms(t *testing.T) {
 	for media, want := range map[string]int{
 		"application/json": 201, "application/json; charset=utf-8": 201, "Application/JSON": 201, "": 201,
 		"text/plain": 415, "text/plain;charset=UTF-8": 415, "application/yaml": 201, "text/x-yaml": 201, "nonsense/": 415,
+		"Application/YAML": 201, "APPLICATION/X-YAML; charset=utf-8": 201,
 	} {
 		t.Run(media, func(t *testing.T) {
 			name := "t" + strings.Map(func(r rune) rune {
@@ -118,7 +119,11 @@ func TestBodiesAreJSONOrForms(t *testing.T) {
 				}
 				return r
 			}, media)
-			answer := do(t, w.router, call{method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"` + name + `"}}`, header: map[string]string{"Content-Type": media}})
+			body := `{"metadata":{"name":"` + name + `"}}`
+			if strings.Contains(strings.ToLower(media), "yaml") {
+				body = "metadata:\n  name: " + name + "\n"
+			}
+			answer := do(t, w.router, call{method: "POST", url: "/v2/projects", body: body, header: map[string]string{"Content-Type": media}})
 			require.Equal(t, want, answer.Code, answer.Body)
 			if want == http.StatusUnsupportedMediaType {
 				require.Contains(t, answer.Body.String(), "application/json")
