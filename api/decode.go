@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -177,6 +178,11 @@ func withoutBraces(body []byte) []byte {
 func once(v any, body []byte) error {
 	if !utf8.Valid(body) {
 		return fail.New(fail.Malformed, "Invalid JSON: it is not UTF-8")
+	}
+	if path, half, found := nearest.Half(body); found {
+		return &fail.Error{Kind: fail.Malformed, Message: "Invalid JSON:", Fields: []fail.Field{{
+			Path: cmp.Or(path, "body"), Message: half + " is half of a surrogate pair, and no text; send the character itself, or both halves",
+		}}}
 	}
 	path, again, found := nearest.Twice(v, body)
 	if !found {

@@ -32,6 +32,31 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// TestHalvesOfCharacters: JSON can write what is no text, and a decoder puts something else into its place.
+func TestHalvesOfCharacters(t *testing.T) {
+	for body, path := range map[string]string{
+		`{"metadata":{"name":"x","description":"\ud800"}}`:                            "metadata.description",
+		`{"metadata":{"name":"x","description":"a\uDC00b"}}`:                          "metadata.description",
+		`{"metadata":{"name":"x","description":"\ude00\ud83d"}}`:                      "metadata.description",
+		`{"metadata":{"name":"x","description":"\ud83d\ud83d\ude00"}}`:                "metadata.description",
+		`{"metadata":{"name":"x","description":"\\\ud800"}}`:                          "metadata.description",
+		`{"metadata":{"name":"x"},"list":[{"a":1,"a":2},{"b":["\udfff"]}]}`:           "list[1].b[0]",
+		`{"metadata":{"name":"x","\udbff":""}}`:                                       "metadata",
+		`{"\udbff":""}`:                                                               "body",
+		`{"metadata":{"name":"x","description":"\ud83d\ude00 \\ud800 \u00e9"}}`:       "",
+		`{"metadata":{"name":"x","description":"\uD83D\uDE00","userData1":"\ufffd"}}`: "",
+	} {
+		_, err := decode([]byte(body), domain.Projects.New())
+		if path == "" {
+			require.NoError(t, err, body)
+			continue
+		}
+		require.True(t, fail.Is(err, fail.Malformed), "%s: %v", body, err)
+		require.Len(t, fail.FieldsOf(err), 1, body)
+		require.Equal(t, path, fail.FieldsOf(err)[0].Path, body)
+	}
+}
+
 // What a noun writes, it knows when it reads it: nothing of an answer may be named as unknown.
 func TestNoMemberOfAnAnswerIsUnknown(t *testing.T) {
 	for _, n := range domain.Nouns {

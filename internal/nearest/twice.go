@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -19,10 +21,51 @@ func Twice(v any, body []byte) (path, again string, found bool) {
 	return strings.TrimPrefix(s.path, "."), s.again, s.found
 }
 
+// Half finds the first text of a body, which is JSON, that has half of a surrogate pair: its path, or that of the object whose member is called so, and
+// the half. encoding/json puts U+FFFD into its place in silence.
+func Half(body []byte) (path, half string, found bool) {
+	if halfOf(body) == "" { // of nearly every body, and the whole is not gone through again
+		return "", "", false
+	}
+	s := &scan{body: body, halves: true}
+	s.value(nil)
+	return strings.TrimPrefix(s.path, "."), s.again, s.found
+}
+
+// halfOf is the first half of a surrogate pair in JSON, as it is written, "" for none.
+func halfOf(text []byte) string {
+	for i := 0; ; {
+		at := bytes.IndexByte(text[i:], '\\')
+		if at < 0 {
+			return ""
+		}
+		i += at
+		first, ok := escaped(text[i:])
+		if !ok || !utf16.IsSurrogate(first) {
+			i = min(i+2, len(text)) // what is escaped may be a backslash
+			continue
+		}
+		if second, _ := escaped(text[i+6:]); utf16.DecodeRune(first, second) == utf8.RuneError {
+			return string(text[i : i+6])
+		}
+		i += 12
+	}
+}
+
+// escaped is the unit of UTF-16 with which a text begins, as JSON escapes it.
+func escaped(text []byte) (rune, bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	return rune(unit), err == nil
+}
+
 // scan goes through JSON that was decoded before.
 type scan struct {
 	body        []byte
 	at          int
+	halves      bool   // it looks for those of surrogate pairs
 	path, again string // of what was found; path is made on the way out
 	found       bool
 }
@@ -54,7 +97,7 @@ func (s *scan) value(t reflect.Type) {
 	case '[':
 		s.array(t)
 	case '"':
-		s.text()
+		s.half(s.text())
 	default:
 		for s.at++; s.at < len(s.body); s.at++ { // one byte at the least, also of what is no JSON
 			switch s.body[s.at] {
@@ -79,6 +122,14 @@ func (s *scan) text() []byte {
 	}
 	s.at = len(s.body)
 	return s.body[begun:]
+}
+
+// half looks at a text for half of a surrogate pair, where that is looked for.
+func (s *scan) half(text []byte) {
+	if s.halves {
+		s.again = halfOf(text)
+		s.found = s.again != ""
+	}
 }
 
 func (s *scan) array(t reflect.Type) {
@@ -115,7 +166,11 @@ func (s *scan) object(t reflect.Type) {
 	names, many := one[:0], map[string]bool(nil)
 	s.at++
 	for s.next() == '"' {
-		name := nameOf(s.text())
+		quoted := s.text()
+		if s.half(quoted); s.found {
+			return
+		}
+		name := nameOf(quoted)
 		key, inner := name, of
 		if members != nil {
 			if m, ok := memberOf(members, name); ok {
@@ -132,7 +187,7 @@ func (s *scan) object(t reflect.Type) {
 		for i := 0; many == nil && i < len(names); i++ {
 			there = there || names[i] == key
 		}
-		if there {
+		if there && !s.halves {
 			s.path, s.again, s.found = "."+key, name, true
 			return
 		}
