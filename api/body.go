@@ -34,7 +34,10 @@ func bodyOf(c echo.Context) ([]byte, error) {
 	body, ok := c.Get(contextBody).([]byte)
 	if !ok {
 		var err error
-		if body, err = readAll(c.Request().Body, limits.JSON); err != nil {
+		if body, err = readAll(c.Request().Body, limits.JSON); err == nil {
+			err = told(c, body)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

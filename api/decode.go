@@ -26,8 +26,10 @@ const maxWarnings = 16
 // receive reads the request's body as a document of the resource, and the files that came with it.
 func receive(c echo.Context, r resource, parent domain.Key) (o domain.Object, sent sentForm, err error) {
 	var body []byte
-	if r.noun.File && (!r.keeps || !alone(c.Request())) {
-		sent, err = form(c.Request())
+	if r.noun.File && (!r.keeps || !alone(c)) {
+		if sent, err = form(c.Request()); errors.Is(err, http.ErrNotMultipart) && r.keeps && c.Request().Method == http.MethodPut {
+			err = fail.Wrap(err, fail.Malformed, "%s, or application/json without the file", fail.TextOf(err))
+		}
 		if body = sent.metadata; err == nil && body == nil {
 			err = fail.New(fail.Invalid, "Empty body: the part \"metadata\" is missing, which has the document as JSON")
 		}
@@ -96,10 +98,15 @@ func judge(c echo.Context, unknown []stray) error {
 	return nil
 }
 
-// alone says whether a PUT brings a document without its file.
-func alone(r *http.Request) bool {
+// alone says whether a PUT brings a document without its file, as JSON, as YAML or as what curl sends when nobody tells it the type.
+func alone(c echo.Context) bool {
+	r := c.Request()
+	if r.Method != http.MethodPut {
+		return false
+	}
+	untold, _ := c.Get(contextUntold).(bool)
 	media, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
-	return r.Method == http.MethodPut && err == nil && media == echo.MIMEApplicationJSON
+	return untold || err == nil && (media == echo.MIMEApplicationJSON || media == mimeYAML)
 }
 
 // readAll reads at most limit bytes; more is Malformed.

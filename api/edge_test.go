@@ -111,6 +111,28 @@ func part(name, data string) string {
 	return "--b\r\nContent-Disposition: form-data; name=\"" + name + "\"; filename=\"f\"\r\n\r\n" + data + "\r\n"
 }
 
+// TestDocumentsWithoutTheirFile: a PUT that leaves the file as it is takes what any other one takes.
+func TestDocumentsWithoutTheirFile(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	document := func(description string) string {
+		return `{"metadata":{"name":"c1","description":"` + description + `"}}`
+	}
+	typed := func(media string) map[string]string { return map[string]string{"Content-Type": media} }
+	check(t, w.router, []call{
+		{name: "JSON", method: "PUT", url: theCluster, body: document("json"), status: 200, contains: []string{`"description":"json"`}},
+		{name: "YAML", method: "PUT", url: theCluster, body: "metadata: {name: c1, description: yaml}\n", header: typed("text/yaml"), status: 200, contains: []string{`"description":"yaml"`}},
+		{name: "what curl says", method: "PUT", url: theCluster, body: document("curl"), header: typed("application/x-www-form-urlencoded"), status: 200, contains: []string{`"description":"curl"`}},
+		{name: "YAML of which curl says so", method: "PUT", url: theCluster, body: "metadata: {name: c1, description: manifest}\n", header: typed("application/x-www-form-urlencoded"), status: 200, contains: []string{`"description":"manifest"`}},
+		{name: "what a form writes", method: "PUT", url: theCluster, body: "a=b", header: typed("application/x-www-form-urlencoded"), status: 415},
+		{name: "too much", method: "PUT", url: theCluster, body: document(strings.Repeat("x", 2<<20)), header: typed("application/x-www-form-urlencoded"), status: 422, contains: []string{"File Size Exceeds"}},
+		{name: "of no type", method: "PUT", url: theCluster, body: document("none"), header: typed(""), status: 422, contains: []string{"request Content-Type isn't multipart/form-data, or application/json without the file"}},
+		{name: "where the file must come", method: "PUT", url: theComposite + "/apps/sink", body: `{"metadata":{"name":"sink"}}`, status: 422, contains: []string{"request Content-Type isn't multipart/form-data"}, lacks: []string{"without the file"}},
+		{name: "where nothing is stored", method: "POST", url: theProvider + "/clusters", body: document("post"), header: typed("application/yaml"), status: 422, contains: []string{"request Content-Type isn't multipart/form-data"}, lacks: []string{"without the file"}},
+		{name: "the file is there still", method: "GET", url: theCluster, header: map[string]string{"Accept": "application/octet-stream"}, status: 200, is: "", contains: []string{"sesame"}},
+	})
+}
+
 // TestDatesInYAML are texts, as JSON has no dates: what somebody has written is what is stored.
 func TestDatesInYAML(t *testing.T) {
 	w := newWorld(t)

@@ -190,9 +190,7 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 		}
 		if p.keeps || !p.upload {
 			content[echo.MIMEApplicationJSON] = shown(openapi3.NewMediaType().WithSchemaRef(body), example)
-		}
-		if !p.upload { // bodyOf reads it
-			content[mimeYAML] = shown(openapi3.NewMediaType().WithSchemaRef(body), example)
+			content[mimeYAML] = shown(openapi3.NewMediaType().WithSchemaRef(body), example) // bodyOf reads it
 		}
 		o.RequestBody = &openapi3.RequestBodyRef{Value: openapi3.NewRequestBody().WithRequired(true).WithContent(content)}
 	}
