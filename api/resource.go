@@ -314,6 +314,11 @@ func removeAll(c echo.Context, s door.Service, on *door.Request) (reply, error) 
 	if err != nil {
 		return nil, err
 	}
+	if len(list) == 0 { // a name that is mistyped has none either
+		if _, err := s.Get(ctx, on.Noun.Parent, on.Parent); err != nil {
+			return nil, err
+		}
+	}
 	for _, o := range list {
 		if err := s.Delete(ctx, on.Noun, domain.KeyOf(o)); err != nil && !fail.Is(err, fail.NotFound) {
 			return nil, err
