@@ -260,10 +260,10 @@ func (x *index) put(t *tracked) []string {
 	if t.GroupVersionKind().GroupKind() == bundle.GroupKind {
 		return x.putBundle(id, t)
 	}
-	if t.object == nil {
-		return nil
+	if t.object == nil { // what was the app's own may become what others derive
+		return x.remove(t)
 	}
-	key := t.object.ResourceID
+	key := t.id()
 	var ids []string
 	if before, ok := x.where[key]; ok && before != id {
 		ids = x.remove(x.deployments[before].objects[key])
@@ -306,10 +306,7 @@ func (x *index) remove(t *tracked) []string {
 	if t.GroupVersionKind().GroupKind() == bundle.GroupKind {
 		return x.removeBundle(t.deployment, t)
 	}
-	if t.object == nil {
-		return nil
-	}
-	key := t.object.ResourceID
+	key := t.id()
 	id, ok := x.where[key]
 	if !ok {
 		return nil

@@ -105,6 +105,50 @@ func TestIndexFollowsObjects(t *testing.T) {
 	require.Empty(t, f.where)
 }
 
+// replicaSet is as an informer hands it out: the app's own, or one that a Deployment has adopted.
+func replicaSet(t *testing.T, id string, adopted bool) *tracked {
+	t.Helper()
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet"}}
+	o.SetName("r")
+	o.SetNamespace("ns")
+	o.SetLabels(map[string]string{plan.DeploymentLabel: id})
+	if adopted {
+		o.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Deployment", Name: "d", Controller: new(true)}})
+	}
+	tr, err := track(o)
+	require.NoError(t, err)
+	return tr.(*tracked)
+}
+
+// TestIndexForgetsWhatBecomesDerived: one that a chart has brought itself is adopted by a controller.
+func TestIndexForgetsWhatBecomesDerived(t *testing.T) {
+	f := newFixture()
+	h := &handler{index: f.index, kind: schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}}
+	f.bundles.OnAdd(state(t, "1-a", "a-1", "u1", "", ""), false)
+	reported := func() int {
+		v, ok := f.view("1-a")
+		require.True(t, ok)
+		return len(v.objects)
+	}
+	for name, goes := range map[string]func(){
+		"it is adopted":                          func() { h.OnUpdate(nil, replicaSet(t, "1-a", true)) },
+		"it is adopted, and belongs to another":  func() { h.OnUpdate(nil, replicaSet(t, "2-b", true)) },
+		"it is adopted and gone when it is seen": func() { h.OnDelete(replicaSet(t, "1-a", true)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h.OnAdd(replicaSet(t, "1-a", true), false)
+			require.Zero(t, reported())
+			h.OnAdd(replicaSet(t, "1-a", false), false)
+			require.Equal(t, 1, reported())
+			f.changes()
+			goes()
+			require.Zero(t, reported())
+			require.Equal(t, []string{"1-a"}, f.changes())
+			require.Empty(t, f.where)
+		})
+	}
+}
+
 func TestIndexTellsNothingBeforeItKnowsAll(t *testing.T) {
 	f := &fixture{index: newIndex("")}
 	h := &handler{index: f.index, kind: bundle.GroupKind}

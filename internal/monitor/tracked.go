@@ -67,9 +67,14 @@ func makeTracked(o metav1.Object, gvk schema.GroupVersionKind, content func() (m
 		return nil, err
 	}
 	t.ready = readiness.Of(gvk, c).Status == readiness.Ready
-	id := plan.ResourceID{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: t.Namespace, Name: t.Name}
-	t.object, err = bundle.Observe(id, c)
+	t.object, err = bundle.Observe(t.id(), c)
 	return t, err
+}
+
+// id names what is tracked, whether it has an object or not.
+func (t *tracked) id() plan.ResourceID {
+	gvk := t.GroupVersionKind()
+	return plan.ResourceID{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: t.Namespace, Name: t.Name}
 }
 
 // contentOf is what JSON makes of metadata.

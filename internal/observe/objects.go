@@ -216,10 +216,7 @@ func (f *objectFollower) put(object json.RawMessage) error {
 	}
 	u := &unstructured.Unstructured{Object: content}
 	id, at := u.GetLabels()[plan.DeploymentLabel], f.at(u.GetNamespace(), u.GetName())
-	if bundle.Derived(f.gvk.GroupKind(), u) {
-		return nil
-	}
-	if !fits(at.Namespace, at.Name, id) {
+	if bundle.Derived(f.gvk.GroupKind(), u) || !fits(at.Namespace, at.Name, id) { // what was the app's own may become such a one
 		f.objects.remove(at)
 		return nil
 	}

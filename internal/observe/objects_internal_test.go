@@ -62,3 +62,22 @@ func TestNamesThatNoAPIServerHasAreLeftOut(t *testing.T) {
 	require.Empty(t, x.where)
 	require.Empty(t, n.known)
 }
+
+// TestWhatBecomesDerivedIsLeftOut: one that a chart has brought itself is adopted by a controller.
+func TestWhatBecomesDerivedIsLeftOut(t *testing.T) {
+	t.Parallel()
+	object := func(more string) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"metadata":{"namespace":"n","name":"r","labels":{%q:"1-app"}%s}}`, plan.DeploymentLabel, more))
+	}
+	const adopted = `,"ownerReferences":[{"kind":"Deployment","name":"d","controller":true}]`
+	x := newObjects(newQueue(0))
+	f := &objectFollower{objects: x, gvk: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}}
+	require.NoError(t, f.put(object("")))
+	require.Len(t, x.where, 1)
+	require.NoError(t, f.put(object(adopted)))
+	require.Empty(t, x.where)
+	require.Zero(t, x.bytes)
+	require.NoError(t, f.put(object(adopted)))
+	require.NoError(t, f.put(object("")), "it is let go")
+	require.Len(t, x.where, 1)
+}
