@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"encoding/json"
+	"hash/fnv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -122,13 +123,7 @@ func (a *agentless) follow(ctx context.Context, c *kube.Cluster) error {
 	for _, k := range a.kinds {
 		g.Go(func() error { return a.followKind(ctx, c, k) })
 	}
-	g.Go(func() error {
-		if err := a.definitions.feed.follow(ctx, c); !kube.IsAnswer(err) {
-			return err
-		}
-		<-ctx.Done() // who may not see them learns of new kinds in the next session
-		return context.Cause(ctx)
-	})
+	g.Go(func() error { return a.definitions.feed.insist(ctx, c) })
 	g.Go(func() error { return a.definitions.await(ctx) })
 	return g.Wait()
 }
@@ -168,6 +163,11 @@ type definitions struct {
 	feed    *feed
 	changed chan struct{}   // has room for one
 	looks   []time.Duration // how long to wait until the kinds are looked at
+
+	// A cluster that lets them be listed and not watched is asked for the list again and again: what it had the last time is no
+	// change. The sums are of names and versions, in any order.
+	listing     bool
+	sum, listed uint64
 }
 
 // looksAfter says how soon after a change the kinds are looked at: changes come in bursts, and a kind is served a moment
@@ -193,7 +193,19 @@ func (d *definitions) sync(ctx context.Context, c *kube.Cluster) error {
 	return err
 }
 
-func (d *definitions) put(json.RawMessage) error { return d.remove(nil) }
+func (d *definitions) put(object json.RawMessage) error {
+	if !d.listing {
+		return d.remove(nil)
+	}
+	m, err := metaOf(object)
+	if err != nil {
+		return err
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(m.Metadata.Name + "/" + m.Metadata.ResourceVersion))
+	d.sum += h.Sum64()
+	return nil
+}
 
 func (d *definitions) remove(json.RawMessage) error {
 	select {
@@ -203,8 +215,14 @@ func (d *definitions) remove(json.RawMessage) error {
 	return nil
 }
 
-func (d *definitions) begin() {}
-func (d *definitions) end()   {}
+func (d *definitions) begin() { d.listing, d.sum = true, 0 }
+
+func (d *definitions) end() {
+	if d.sum != d.listed {
+		_ = d.remove(nil)
+	}
+	d.listing, d.listed = false, d.sum
+}
 
 // await ends with errKinds when it is time to look.
 func (d *definitions) await(ctx context.Context) error {

@@ -73,6 +73,23 @@ func (f *feed) follow(ctx context.Context, c *kube.Cluster) error {
 	}
 }
 
+// insist is follow, and tries again, now and then, where the cluster refuses: that may be a moment's, as while it changes its leader.
+func (f *feed) insist(ctx context.Context, c *kube.Cluster) error {
+	again := pause.Backoff{First: policy.FirstRefused, Most: policy.LongestRefused}
+	for {
+		began := time.Now()
+		if err := f.follow(ctx, c); !kube.IsAnswer(err) {
+			return err
+		}
+		if time.Since(began) > policy.LongestRefused {
+			again.Reset()
+		}
+		if err := again.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
 // ended says why nothing follows a watch that lasted so long; nil when another one does.
 func (f *feed) ended(ctx context.Context, lasted time.Duration, err error) error {
 	switch {

@@ -301,14 +301,18 @@ func TestAClusterThatForgetsAtOnce(t *testing.T) {
 // watchAgent hears a cluster by its agent until end is called. It is tried again after first, and after most in the end; as usual when these are 0.
 func watchAgent(t *testing.T, kubeconfig []byte, first, most time.Duration) (end func()) {
 	t.Helper()
+	return watchCluster(t, kubeconfig, observe.Config{Report: domain.ReportAgent, RetryFirst: first, RetryMost: most})
+}
+
+// watchCluster hears a cluster as the configuration says until end is called.
+func watchCluster(t *testing.T, kubeconfig []byte, config observe.Config) (end func()) {
+	t.Helper()
 	clusters, err := kube.NewClusters(kube.Config{}, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
 		return kubeconfig, "digest", nil
 	})
 	require.NoError(t, err)
-	watcher, err := observe.New(observe.Config{
-		Cluster: domain.ClusterName{Provider: "p", Name: "c"}, Report: domain.ReportAgent, Clusters: clusters, Sink: &quiet{},
-		RetryFirst: first, RetryMost: most,
-	})
+	config.Cluster, config.Clusters, config.Sink = domain.ClusterName{Provider: "p", Name: "c"}, clusters, &quiet{}
+	watcher, err := observe.New(config)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var watching sync.WaitGroup
@@ -317,6 +321,48 @@ func watchAgent(t *testing.T, kubeconfig []byte, first, most time.Duration) (end
 		cancel()
 		watching.Wait()
 		clusters.Close()
+	}
+}
+
+// TestAWatchThatIsRefusedOnce is begun again, with a list, in the same session: what refuses it may be over in a moment.
+func TestAWatchThatIsRefusedOnce(t *testing.T) {
+	t.Parallel()
+	for path, report := range map[string]domain.Report{"/leases": domain.ReportAgent, "/customresourcedefinitions": domain.ReportAgentless} {
+		t.Run(path[1:], func(t *testing.T) {
+			t.Parallel()
+			var pings, lists, watches atomic.Int64
+			h := hostile{}
+			kubeconfig := serveHostile(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				asked, watch := strings.HasSuffix(r.URL.Path, path), r.URL.Query().Get("watch") != ""
+				switch {
+				case watch && asked && watches.Add(1) == 1:
+					w.WriteHeader(http.StatusInternalServerError)
+					_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"etcdserver: leader changed","code":500}`)
+				case watch:
+					_ = http.NewResponseController(w).Flush()
+					<-r.Context().Done()
+				case r.URL.Path == "/apis":
+					_, _ = io.WriteString(w, `{"kind":"APIGroupList","groups":[]}`)
+				case r.URL.Path == "/api/v1":
+					_, _ = io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list","watch"]}]}`)
+				case strings.Count(r.URL.Path, "/") > 2: // lists
+					if asked {
+						lists.Add(1)
+					}
+					_, _ = io.WriteString(w, `{"kind":"List","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"n","resourceVersion":"1"}}]}`)
+				default:
+					if r.URL.Path == "/version" {
+						pings.Add(1)
+					}
+					h.serve(w, r)
+				}
+			})
+			defer watchCluster(t, kubeconfig, observe.Config{Report: report})()
+			require.Eventually(t, func() bool { return watches.Load() == 2 }, deadline, tick)
+			require.EqualValues(t, 2, lists.Load(), "what happened before the watch")
+			require.EqualValues(t, 1, pings.Load(), "in the same session")
+		})
 	}
 }
 

@@ -183,6 +183,9 @@ func (l *lease) end() {
 	for in := range l.stale {
 		l.drop(in)
 	}
+	if !l.listed {
+		l.stir() // it was refused until now, and nobody may ever be heard by it
+	}
 	l.listing, l.listed, l.stale = false, true, nil
 }
 
@@ -194,15 +197,9 @@ func (l *lease) lives(now time.Time) bool {
 	return !heard.IsZero() && now.Sub(heard) < l.period
 }
 
-// follow hears the agent until ctx ends or the cluster cannot be asked. One that does not allow it is not asked again:
-// whoever gave the credentials did not think of the lease.
-func (l *lease) follow(ctx context.Context, c *kube.Cluster) error {
-	if err := l.feed.follow(ctx, c); !kube.IsAnswer(err) {
-		return err
-	}
-	<-ctx.Done()
-	return context.Cause(ctx)
-}
+// follow hears the agent until ctx ends or the cluster cannot be asked. That it is not allowed is no end: whoever gave the
+// credentials may not have thought of the lease.
+func (l *lease) follow(ctx context.Context, c *kube.Cluster) error { return l.feed.insist(ctx, c) }
 
 // left is how long the agent may still be silent; false when that is of no importance: it is already, or it has no
 // Lease.
