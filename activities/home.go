@@ -481,7 +481,7 @@ func (m *Match) watchAgain(ctx context.Context) error {
 }
 
 // Reported takes what a cluster says of what matches have made there: what is gone is due again, and what has no record is to go.
-// ours is false when it is not about a tenant's matches.
+// ours is false when it is not about a tenant's matches. The error is domain.Unreadable where what says so cannot be read.
 func (m *Match) Reported(ctx context.Context, o *domain.Observation) (ours bool, err error) {
 	h, err := m.homeOf(ctx, o.ContextID, o.Cluster)
 	if h == nil || err != nil {
@@ -491,7 +491,7 @@ func (m *Match) Reported(ctx context.Context, o *domain.Observation) (ours bool,
 	err = cas.Do(ctx, func() error {
 		records, err := m.Store.Matches(ctx, h.Tenant)
 		if err != nil {
-			return err
+			return unreadable("matches of "+h.Tenant, err)
 		}
 		changed := match.Missed(records, o, h.Tenant, m.Now())
 		if len(changed) == 0 {

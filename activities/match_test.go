@@ -41,6 +41,7 @@ import (
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
+	"github.com/drover-io/drover/internal/version"
 )
 
 // matches is a tenant with one rule, in a real store and a real cluster.
@@ -692,6 +693,19 @@ func TestWhatIsReported(t *testing.T) {
 	m.mustSettle()
 	m.agrees(0)
 	require.Empty(t, m.records(), "what comes back without a record goes")
+
+	m.match.Store = newerMatches{m.match.Store}
+	_, err = m.match.Reported(t.Context(), m.report())
+	ids, err := domain.UnreadableOf(err)
+	require.NoError(t, err)
+	require.Len(t, ids, 1, "which is no word of the store's that it does not answer")
+}
+
+// newerMatches are such as a newer build has written.
+type newerMatches struct{ activities.MatchStore }
+
+func (newerMatches) Matches(context.Context, string) ([]domain.Match, error) {
+	return nil, version.Refuse("match 1", 2, 1)
 }
 
 func TestANamespaceGoesWithItsTenant(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/stored"
+	"github.com/drover-io/drover/internal/version"
 )
 
 // WatchShards is the number of shards that clusters are watched in. Running workflows know their shard by its
@@ -291,6 +292,8 @@ type shard struct {
 	begun    bool
 	tenants  sync.Map // ids of contexts of tenants, of which none is ever anything else
 	ours     sync.Map // ids of contexts of this control plane that go on; in clusters there may be another's
+	unread   sync.Map // apps of which a record cannot be read: a domain.ObservedApp
+	refused  sync.Map // apps of which nothing can be stored: a domain.ObservedApp
 	news     news
 	contacts contacts
 	outages  outages
@@ -448,8 +451,22 @@ func (s *shard) observe(ctx context.Context, c domain.ClusterName, knows func(co
 }
 
 // Put implements observe.Sink. What belongs to no context of ours is another control plane's; what one of ours has
-// although it has ended is a remnant.
+// although it has ended is a remnant. Where a record that says so cannot be read, what is reported is kept for when it can be.
 func (s *shard) Put(ctx context.Context, o *domain.Observation) error {
+	err := s.put(ctx, o)
+	switch {
+	case err == nil:
+		s.refused.Delete(o.ObservedApp)
+	case ctx.Err() == nil && !fail.Is(err, fail.Unavailable) && !fail.Is(err, fail.Timeout):
+		if _, said := s.refused.LoadOrStore(o.ObservedApp, nil); !said { // it is tried again and again
+			s.log.Error("what a cluster reports of an app cannot be stored",
+				"cluster", o.Cluster.String(), "contextID", o.ContextID, "app", o.App, "error", err)
+		}
+	}
+	return err
+}
+
+func (s *shard) put(ctx context.Context, o *domain.Observation) error {
 	if _, ok := s.tenants.Load(o.ContextID); ok {
 		return s.putMatches(ctx, o)
 	}
@@ -458,18 +475,20 @@ func (s *shard) Put(ctx context.Context, o *domain.Observation) error {
 		if fail.Is(err, fail.NotFound) {
 			return s.putMatches(ctx, o)
 		}
-		if err != nil {
+		ended := false
+		if err = unreadable(o.ContextID, err); err == nil {
+			ended, err = s.ended(ctx, i)
+		}
+		switch {
+		case s.illegible(o.ObservedApp, err):
+		case err != nil:
 			return err
-		}
-		ended, err := s.ended(ctx, i)
-		if err == nil && ended && len(o.Resources) > 0 {
-			err = s.seen(ctx, i)
-		}
-		if err != nil {
-			return err
-		}
-		if !ended {
+		case !ended:
 			s.ours.Store(o.ContextID, nil)
+		case len(o.Resources) > 0:
+			if err := s.seen(ctx, i); err != nil {
+				return err
+			}
 		}
 	}
 	if len(o.Resources) > 0 {
@@ -486,18 +505,47 @@ func (s *shard) putMatches(ctx context.Context, o *domain.Observation) error {
 		return nil
 	}
 	ours, err := s.Matches.Reported(ctx, o)
-	if err != nil || !ours {
+	if !s.illegible(o.ObservedApp, err) {
+		if err != nil || !ours {
+			return err
+		}
+		s.tenants.Store(o.ContextID, nil)
+	}
+	return s.Store.PutObservation(ctx, o)
+}
+
+// illegible says whether err is that records cannot be read, which is logged once for each app until they can be. It must not be the
+// end of what others report.
+func (s *shard) illegible(o domain.ObservedApp, err error) bool {
+	if err == nil {
+		s.unread.Delete(o)
+		return false
+	}
+	if _, other := domain.UnreadableOf(err); other != nil {
+		return false
+	}
+	if _, said := s.unread.LoadOrStore(o, nil); !said {
+		s.log.Error("a record cannot be read: what a cluster reports is stored without it",
+			"cluster", o.Cluster.String(), "contextID", o.ContextID, "app", o.App, "error", err)
+	}
+	return true
+}
+
+// unreadable is the error of the read of one record, or of one ledger: domain.Unreadable where that itself is why, as a newer build
+// has written it or somebody has damaged it.
+func unreadable(id string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || !fail.Is(err, fail.Internal) && !errors.Is(err, version.ErrNewer) {
 		return err
 	}
-	s.tenants.Store(o.ContextID, nil)
-	return s.Store.PutObservation(ctx, o)
+	return &domain.Unreadable{IDs: []string{id}, Cause: err}
 }
 
 // Delete implements observe.Sink.
 func (s *shard) Delete(ctx context.Context, o domain.ObservedApp) error {
 	if s.Matches != nil {
 		if _, ok := s.ours.Load(o.ContextID); !ok {
-			if _, err := s.Matches.Reported(ctx, &domain.Observation{ObservedApp: o}); err != nil {
+			_, err := s.Matches.Reported(ctx, &domain.Observation{ObservedApp: o})
+			if err != nil && !s.illegible(o, err) {
 				return err
 			}
 		}

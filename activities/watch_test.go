@@ -1,11 +1,13 @@
 package activities_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +23,7 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/observe"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/version"
 )
 
 // sky is what a watching activity has around it: the workflow whose set of clusters the test changes, watchers of
@@ -47,8 +50,18 @@ type sky struct {
 	overlap   bool            // there were two of a cluster at a time
 	linger    <-chan struct{} // watchers end when it is closed; nil for at once
 	changed   *sync.Cond
-	tenants   tenants
-	looked    [][]string // for whether contexts have ended
+	tenants   activities.Reported
+	looked    [][]string       // for whether contexts have ended
+	damaged   map[string]error // records of contexts that cannot be read
+	logged    bytes.Buffer     // by activities; to be read when they have ended
+}
+
+// Instance fails for a record that is damaged.
+func (s *sky) Instance(ctx context.Context, contextID string) (*domain.Instance, error) {
+	if err := s.damaged[contextID]; err != nil {
+		return nil, err
+	}
+	return s.memory.Instance(ctx, contextID)
 }
 
 // InstancesByID counts as a look when it is answered.
@@ -198,16 +211,12 @@ func (s *sky) EndPulse(_ context.Context, watcher string) error {
 }
 
 func (s *sky) activity() *activities.Watch {
-	w := &activities.Watch{Clusters: s, Reports: s, Store: s, Shards: s, Sweeps: s, Observe: s.Observe, Now: time.Now}
-	if s.tenants != nil {
-		w.Matches = s.tenants
-	}
-	return w
+	return &activities.Watch{Clusters: s, Reports: s, Store: s, Shards: s, Sweeps: s, Matches: s.tenants, Observe: s.Observe, Now: time.Now}
 }
 
 func (s *sky) environment(o worker.Options) *testsuite.TestActivityEnvironment {
 	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.NewTextHandler(&s.logged, nil))))
 	env := suite.NewTestActivityEnvironment()
 	env.SetWorkerOptions(o)
 	env.SetTestTimeout(time.Minute)
@@ -440,6 +449,55 @@ func TestForeignObservations(t *testing.T) {
 	require.Empty(t, s.stored)
 	s.sets <- &activities.WatchSet{Generation: 2, Over: true}
 	require.NoError(t, <-ended)
+}
+
+// damagedMatches are a tenant's whose ledger cannot be read.
+type damagedMatches struct{ tenants }
+
+func (damagedMatches) Reported(context.Context, *domain.Observation) (bool, error) {
+	return true, &domain.Unreadable{IDs: []string{"matches of t"}, Cause: version.Refuse("match 1", 2, 1)}
+}
+
+// TestObservationsWhoseRecordCannotBeRead are kept for when it can be: one damaged record must not be the end of all that its cluster
+// reports.
+func TestObservationsWhoseRecordCannotBeRead(t *testing.T) {
+	s := newSky(t)
+	s.instances["good"] = domain.Instance{ContextID: "good"}
+	s.damaged = map[string]error{
+		"damaged": fail.New(fail.Internal, "instances \"damaged\" is damaged"), "newer": version.Refuse("instance newer", 2, 1),
+		"unanswered": fail.New(fail.Unavailable, "the database cannot be reached"),
+	}
+	s.tenants = damagedMatches{}
+	ended := s.run(worker.Options{})
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a")}
+	s.until(s.watching("a"))
+	sink := s.watchers[far("a")[0]].Sink
+	put := func(id string) error {
+		return sink.Put(t.Context(), &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: id, App: "app", Cluster: far("a")[0]}})
+	}
+	var stored []string
+	for _, id := range []string{"damaged", "newer", "good", "a tenant's", "damaged"} {
+		require.NoError(t, put(id), id)
+		stored = append(stored, id)
+	}
+	require.True(t, fail.Is(put("unanswered"), fail.Unavailable), "it is told again")
+	var got []string
+	for _, o := range s.stored {
+		got = append(got, o.ContextID)
+	}
+	require.Equal(t, stored, got)
+	require.NoError(t, sink.Delete(t.Context(), s.stored[0]))
+	require.Len(t, s.stored, 3)
+
+	s.instances["damaged"] = domain.Instance{ContextID: "damaged", Owner: "owner", Status: domain.ContextTerminated}
+	delete(s.damaged, "damaged")
+	o := &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: "damaged", App: "app", Cluster: far("a")[0]}}
+	o.Resources = []domain.ObservedResource{{Kind: "ConfigMap", Name: "a"}}
+	require.NoError(t, sink.Put(t.Context(), o))
+	require.Len(t, s.remnants, 1, "whose it is was not taken for known")
+	s.sets <- &activities.WatchSet{Generation: 2, Over: true}
+	require.NoError(t, <-ended)
+	require.Equal(t, 3, strings.Count(s.logged.String(), "a record cannot be read"), "once for each app: %s", s.logged.String())
 }
 
 // TestWatchShardSeesRemnants: what a cluster reports of a context that has ended, and has nothing there as far as anybody

@@ -109,6 +109,29 @@ func TestAReportThatCannotBeStoredIsStoredLater(t *testing.T) {
 	}
 }
 
+// TestAReportThatIsRefusedConcernsNoOther: the cluster is heard, and the app is reported when it is taken.
+func TestAReportThatIsRefusedConcernsNoOther(t *testing.T) {
+	w := newWorld(t)
+	for _, app := range []string{"bad", "good"} {
+		w.makeBundle(app)
+		w.fill(app, bundle.MaxSize, object(t, "a", 10))
+	}
+	w.bad = "bad"
+	w.watch(domain.ReportAgent, nil)
+	w.await("good", there)
+	require.Eventually(t, func() bool { return len(w.putsOf("bad")) > 2 }, deadline, tick)
+	w.fill("good", bundle.MaxSize, object(t, "a", 10), object(t, "b", 10))
+	w.await("good", has(2))
+	require.Len(t, w.said(), 1)
+	require.True(t, w.said()[0].Connected)
+	require.Nil(t, w.observed("bad"))
+	w.mu.Lock()
+	w.bad = ""
+	w.mu.Unlock()
+	w.await("bad", there)
+	require.Len(t, w.said(), 1)
+}
+
 func TestAnAppWithALongName(t *testing.T) {
 	w := newWorld(t)
 	app := strings.Repeat("long", 25)

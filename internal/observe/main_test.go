@@ -24,6 +24,7 @@ import (
 	"github.com/drover-io/drover/deploy/crd"
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/internal/observe"
@@ -64,7 +65,8 @@ type world struct {
 
 	mu       sync.Mutex
 	puts     []domain.Observation
-	refusals int // Puts that fail from now on
+	refusals int    // Puts that fail from now on, as the store does not answer
+	bad      string // the app that is not stored
 	contacts []domain.Watch
 }
 
@@ -102,13 +104,16 @@ func (w *world) undefine() {
 func (w *world) Put(ctx context.Context, o *domain.Observation) error {
 	w.mu.Lock()
 	w.puts = append(w.puts, *o)
-	refused := w.refusals > 0
+	refused, bad := w.refusals > 0, w.bad == o.App
 	if refused {
 		w.refusals--
 	}
 	w.mu.Unlock()
-	if refused {
-		return errors.New("the store does not answer")
+	switch {
+	case refused:
+		return fail.New(fail.Unavailable, "the store does not answer")
+	case bad:
+		return errors.New("the record is damaged")
 	}
 	return w.store.PutObservation(ctx, o)
 }

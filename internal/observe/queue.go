@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // queue holds the deployments that are to be reported, each once. It lets each out to one reporter at a time and at most
@@ -16,11 +18,14 @@ type queue struct {
 	last map[string]time.Time // when it was reported; only within interval
 	busy map[string]bool      // those that were taken and are not done
 	wake chan struct{}        // has room for one
+
+	waits map[string]time.Duration // how long those wait that could not be reported; see later
 }
 
 func newQueue(interval time.Duration) *queue {
 	return &queue{
 		interval: interval, due: map[string]time.Time{}, last: map[string]time.Time{}, busy: map[string]bool{}, wake: make(chan struct{}, 1),
+		waits: map[string]time.Duration{},
 	}
 }
 
@@ -32,6 +37,22 @@ func (q *queue) add(id string) {
 	}
 	q.mu.Unlock()
 	q.stir()
+}
+
+// later asks for a report, in place of one that failed, after a wait that doubles with each. What happens meanwhile waits, too.
+func (q *queue) later(id string, waits policy.Doubling) {
+	q.mu.Lock()
+	wait := waits.After(q.waits[id])
+	q.waits[id], q.due[id] = wait, time.Now().Add(wait)
+	q.mu.Unlock()
+	q.stir()
+}
+
+// settled says that a report has not failed.
+func (q *queue) settled(id string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.waits, id)
 }
 
 func (q *queue) stir() {

@@ -86,7 +86,22 @@ func (w *Watcher) probe(ctx context.Context, c *kube.Cluster) error {
 	return c.Ping(ctx)
 }
 
-// report reports what is queued until ctx ends or something fails, which is queued again.
+// unstored is the error of a sink that answers, and does not take what is said of an app.
+type unstored struct{ error }
+
+// Unwrap implements errors.Unwrap.
+func (u unstored) Unwrap() error { return u.error }
+
+// told is the error of a sink: it may be about one app alone.
+func told(err error) error {
+	if err == nil || fail.Is(err, fail.Unavailable) || fail.Is(err, fail.Timeout) {
+		return err
+	}
+	return unstored{err}
+}
+
+// report reports what is queued until ctx ends or something fails, which is queued again. What only one app cannot be told of is
+// no end: the others have nothing to do with it.
 func (w *Watcher) report(ctx context.Context, c *kube.Cluster) error {
 	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(reporters)
@@ -99,7 +114,13 @@ func (w *Watcher) report(ctx context.Context, c *kube.Cluster) error {
 		g.Go(func() error {
 			defer w.queue.done(id)
 			err := w.reportOne(ctx, c, id)
-			if err != nil {
+			switch {
+			case err == nil:
+				w.queue.settled(id)
+			case ctx.Err() == nil && errors.As(err, new(unstored)):
+				w.queue.later(id, policy.Doubling{First: w.config.RetryFirst, Most: w.config.RetryMost})
+				return nil
+			default:
 				w.queue.add(id)
 			}
 			return err
@@ -126,7 +147,7 @@ func (w *Watcher) reportOne(ctx context.Context, c *kube.Cluster, id string) err
 			return nil
 		}
 		if err := w.config.Sink.Delete(ctx, app); err != nil {
-			return err
+			return told(err)
 		}
 		w.forget(id)
 		return nil
@@ -137,7 +158,7 @@ func (w *Watcher) reportOne(ctx context.Context, c *kube.Cluster, id string) err
 		return nil
 	}
 	if err := w.config.Sink.Put(ctx, o); err != nil {
-		return err
+		return told(err)
 	}
 	w.remember(id, digest)
 	return nil
