@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	// unheardAfter is how long a kind may go without a watch until its statuses are old. With what passes until that is
-	// looked at, it is as long as the agent itself may be silent.
+	// unheardAfter is how long a kind may go without a watch until its statuses are old, and a status without being written until
+	// the Lease is not renewed. With what passes until that is looked at, it is as long as the agent itself may be silent.
 	unheardAfter = bundle.LeaseDuration - bundle.LeaseRenewal
 	// listenEvery is how often that is looked at.
 	listenEvery = bundle.LeaseRenewal

@@ -24,6 +24,8 @@ type index struct {
 	kinds       map[schema.GroupKind]bool  // those whose objects are all known
 	unheard     []bundle.Unheard           // never changed, but replaced
 	synced      bool
+	// announced and listened say that changed, as it was then and as it is set, has been called with all that there was.
+	announced, listened bool
 }
 
 // deployment is one deployment id's share. version counts what changes its status.
@@ -115,6 +117,9 @@ func (x *index) setChanged(changed func(id string)) {
 	x.changed = changed
 	x.mu.Unlock()
 	x.tellAll()
+	x.mu.Lock()
+	x.listened = true
+	x.mu.Unlock()
 }
 
 // setSynced says that everything which is there has been seen: from now on there are views.
@@ -123,6 +128,9 @@ func (x *index) setSynced() {
 	x.synced = true
 	x.mu.Unlock()
 	x.tellAll()
+	x.mu.Lock()
+	x.announced = true
+	x.mu.Unlock()
 }
 
 // tellAll has every status looked at.
@@ -156,10 +164,11 @@ func (x *index) silent(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(x.unheard, func(u bundle.Unheard) bool { return u.GroupKind == kind })
 }
 
-func (x *index) isSynced() bool {
+// isAnnounced says whether everything that was there at the start is to be written, or has been.
+func (x *index) isAnnounced() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.synced
+	return x.announced && x.listened
 }
 
 // observe says that all objects of the kind are known. The lock is held.

@@ -98,19 +98,20 @@ func Run(ctx context.Context, c Config) error {
 	if err := watchDefinitions(ctx, m, w.lookNow); err != nil {
 		return err
 	}
-	if err := addWriter(c, m, x); err != nil {
+	f := &fitness{index: x, arrears: newArrears(time.Now)}
+	if err := addWriter(c, m, x, f.arrears); err != nil {
 		return err
 	}
 	runnables := []manager.Runnable{w, h}
 	if c.Namespace != "" {
-		runnables = append(runnables, &pulse{client: m.GetClient(), log: c.Log, namespace: c.Namespace, now: time.Now})
+		runnables = append(runnables, &pulse{client: m.GetClient(), log: c.Log, namespace: c.Namespace, now: time.Now, fitness: f})
 	}
 	for _, r := range runnables {
 		if err := m.Add(r); err != nil {
 			return err
 		}
 	}
-	if err := answer(ctx, c, m, x); err != nil { // last: nothing after it fails without closing what it has opened
+	if err := answer(ctx, c, m, f); err != nil { // last: nothing after it fails without closing what it has opened
 		return err
 	}
 	return m.Start(ctx)
@@ -142,14 +143,14 @@ func newManager(c Config, h *health) (manager.Manager, error) {
 }
 
 // answer has the manager answer who asks for health and metrics, before it does anything else.
-func answer(ctx context.Context, c Config, m manager.Manager, x *index) error {
+func answer(ctx context.Context, c Config, m manager.Manager, f *fitness) error {
 	if c.Listen == "" {
 		return nil
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: limits.Gathers}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.Handle("/readyz", readyz(x))
+	mux.Handle("/readyz", readyz(f))
 	server, l, err := connections.Side{
 		Address: c.Listen, Purpose: "metrics (--metrics-listen)", TLS: c.TLS, Names: c.Names, Handler: mux, Log: c.Log,
 	}.Open(ctx)
@@ -164,16 +165,13 @@ func answer(ctx context.Context, c Config, m manager.Manager, x *index) error {
 }
 
 // readyz says whether statuses are being written.
-func readyz(x *index) http.Handler {
+func readyz(f *fitness) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		switch {
-		case !x.isSynced():
-			http.Error(w, "the cluster's resources are still being listed", http.StatusServiceUnavailable)
-		case !x.observes(bundle.GroupKind):
-			http.Error(w, "the CustomResourceDefinition "+bundle.Resource+"."+bundle.Group+" is missing", http.StatusServiceUnavailable)
-		default:
-			fmt.Fprintln(w, "ok")
+		if lacks := f.lacks(); lacks != "" {
+			http.Error(w, lacks, http.StatusServiceUnavailable)
+			return
 		}
+		fmt.Fprintln(w, "ok")
 	})
 }
 
@@ -217,9 +215,9 @@ func watchDefinitions(ctx context.Context, m manager.Manager, changed func()) er
 	return m.Add(manager.RunnableFunc(definitions.Start))
 }
 
-func addWriter(c Config, m manager.Manager, x *index) error {
+func addWriter(c Config, m manager.Manager, x *index, owed *arrears) error {
 	w := &writer{
-		index: x, client: m.GetClient(), log: c.Log, interval: c.Interval, maxSize: c.MaxSize, now: time.Now,
+		index: x, arrears: owed, client: m.GetClient(), log: c.Log, interval: c.Interval, maxSize: c.MaxSize, now: time.Now,
 		shares: map[string]*share{},
 	}
 	skip := true // a process may have several agents, in tests
@@ -238,7 +236,10 @@ func addWriter(c Config, m manager.Manager, x *index) error {
 		return err
 	}
 	return written.Watch(source.TypedFunc[string](func(_ context.Context, queue workqueue.TypedRateLimitingInterface[string]) error {
-		x.setChanged(queue.Add)
+		x.setChanged(func(id string) {
+			owed.owe(id)
+			queue.Add(id)
+		})
 		return nil
 	}))
 }

@@ -1,8 +1,10 @@
 package monitor_test
 
 import (
+	"bytes"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -310,6 +312,110 @@ func TestRenewsItsLease(t *testing.T) {
 		lease, err := w.client.Resource(leases).Namespace(w.namespace).Get(t.Context(), bundle.LeaseName, metav1.GetOptions{})
 		return err == nil && lease.Object["spec"].(map[string]any)["renewTime"] != nil
 	}, deadline, tick)
+}
+
+// refuser refuses requests of an agent, and counts how often it renews its Lease.
+type refuser struct {
+	which            atomic.Pointer[func(path, body string) bool] // nil for none
+	refused, renewed atomic.Int64
+}
+
+func (r *refuser) refuse(which func(path, body string) bool) { r.which.Store(&which) }
+
+func (r *refuser) let() { r.which.Store(nil) }
+
+// of is a way to the cluster.
+func (r *refuser) of(w *world) *rest.Config {
+	config := rest.CopyConfig(w.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(q *http.Request) (*http.Response, error) {
+			if strings.Contains(q.URL.Path, "/leases/") {
+				r.renewed.Add(1)
+			}
+			var body []byte
+			if q.Body != nil {
+				var err error
+				if body, err = io.ReadAll(q.Body); err != nil {
+					return nil, err
+				}
+				q = q.Clone(q.Context())
+				q.Body = io.NopCloser(bytes.NewReader(body))
+			}
+			if which := r.which.Load(); which != nil && (*which)(q.URL.Path, string(body)) {
+				r.refused.Add(1)
+				const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"a webhook refuses it","reason":"Forbidden","code":403}`
+				return &http.Response{
+					Status: "403 Forbidden", StatusCode: http.StatusForbidden, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: q,
+					Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status)),
+				}, nil
+			}
+			return next.RoundTrip(q)
+		})
+	})
+	return config
+}
+
+// awaitRefused waits until so many more are refused.
+func (r *refuser) awaitRefused(t *testing.T, more int64) {
+	t.Helper()
+	want := r.refused.Load() + more
+	require.Eventually(t, func() bool { return r.refused.Load() >= want }, deadline, tick)
+}
+
+// TestRenewsNoLeaseBeforeItKnowsWhatThereIs: the control plane takes for true what is reported as long as the Lease is renewed.
+func TestRenewsNoLeaseBeforeItKnowsWhatThereIs(t *testing.T) {
+	w := newWorld(t)
+	address := freeport.Address()
+	var r refuser
+	r.refuse(func(path, _ string) bool { return strings.Contains(path, "selfsubjectaccessreviews") })
+	w.agent(func(c *monitor.Config) { c.Namespace, c.Cluster, c.Listen = w.namespace, r.of(w), address })
+	r.awaitRefused(t, 2)
+	require.Zero(t, r.renewed.Load())
+	require.Equal(t, http.StatusServiceUnavailable, status(w, "http://"+address+"/readyz"))
+	r.let()
+	require.Eventually(t, func() bool { return r.renewed.Load() > 0 }, deadline, tick)
+	require.Equal(t, http.StatusOK, status(w, "http://"+address+"/readyz"))
+}
+
+// TestRenewsNoLeaseForWhatItCannotWrite: neither for what an agent before it has written, nor for what it has written itself.
+func TestRenewsNoLeaseForWhatItCannotWrite(t *testing.T) {
+	monitor.SetPatience(t, 400*time.Millisecond)
+	w := newWorld(t)
+	w.bundleState()
+	w.configMap("a")
+	stop := w.agent(nil)
+	w.await("it is filled", has("ConfigMap", "a"))
+	stop()
+	w.delete(configMaps, "a")
+	address := freeport.Address()
+	ready := func() int { return status(w, "http://"+address+"/readyz") }
+	var r refuser
+	statuses := func(path, _ string) bool { return strings.Contains(path, w.app) && strings.HasSuffix(path, "/status") }
+	r.refuse(statuses)
+	w.agent(func(c *monitor.Config) { c.Namespace, c.Cluster, c.Listen = w.namespace, r.of(w), address })
+	r.awaitRefused(t, 4) // the last one is to say that it cannot be written
+	require.Zero(t, r.renewed.Load())
+	require.Equal(t, http.StatusServiceUnavailable, ready())
+	r.let()
+	w.await("what is gone goes", has("ConfigMap"))
+	require.Eventually(t, func() bool { return r.renewed.Load() > 1 && ready() == http.StatusOK }, deadline, tick)
+
+	r.refuse(statuses)
+	w.configMap("b")
+	require.Eventually(t, func() bool { return ready() == http.StatusServiceUnavailable }, deadline, tick)
+	r.awaitRefused(t, 1) // a renewal may have been under way
+	before := r.renewed.Load()
+	r.awaitRefused(t, 1)
+	require.Equal(t, before, r.renewed.Load())
+
+	r.refuse(func(path, body string) bool {
+		return statuses(path, body) && !strings.Contains(body, "a webhook refuses it")
+	})
+	require.Eventually(t, func() bool { return w.read().Error != "" }, deadline, tick)
+	before = r.renewed.Load()
+	require.Eventually(t, func() bool { return r.renewed.Load() > before+1 && ready() == http.StatusOK }, deadline, tick, "it says itself that it is old")
+	r.let()
+	w.await("it can be written again", has("ConfigMap", "b"))
 }
 
 func TestRefusesASettingThatCannotWork(t *testing.T) {

@@ -16,12 +16,19 @@ import (
 	"github.com/drover-io/drover/internal/pause"
 )
 
-// pulse renews the Lease.
+// How often the Lease is renewed, and how soon it is looked again whether it can be.
+var (
+	renewEvery = bundle.LeaseRenewal
+	lookFit    = time.Second
+)
+
+// pulse renews the Lease as long as what the agent has written can be relied on: the control plane goes by the Lease alone.
 type pulse struct {
 	client    client.Client
 	log       *slog.Logger
 	namespace string
 	now       func() time.Time
+	fitness   *fitness
 }
 
 // Start renews until ctx ends. It implements manager.Runnable.
@@ -30,11 +37,28 @@ func (p *pulse) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for {
-		if err := p.renew(ctx, holder); err != nil && ctx.Err() == nil {
-			p.log.Warn("lease cannot be renewed", "namespace", p.namespace, "error", err)
+	var renewed, said bool
+	unfit := time.Time{} // since when; zero for not
+	for wait := renewEvery; ; wait = renewEvery {
+		if lacks := p.fitness.lacks(); lacks != "" {
+			if unfit.IsZero() {
+				unfit = p.now()
+			}
+			if !said && (renewed || p.now().Sub(unfit) > unheardAfter) { // at the start it takes some time
+				said = true
+				p.log.Warn("lease is not renewed: what is reported may be old", "namespace", p.namespace, "reason", lacks)
+			}
+			wait = lookFit
+		} else {
+			if said {
+				p.log.Info("lease is renewed again", "namespace", p.namespace)
+			}
+			renewed, said, unfit = true, false, time.Time{}
+			if err := p.renew(ctx, holder); err != nil && ctx.Err() == nil {
+				p.log.Warn("lease cannot be renewed", "namespace", p.namespace, "error", err)
+			}
 		}
-		if err := pause.For(ctx, bundle.LeaseRenewal); err != nil {
+		if err := pause.For(ctx, wait); err != nil {
 			return nil //nolint:nilerr // the end of ctx is no failure
 		}
 	}

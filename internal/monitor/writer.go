@@ -40,6 +40,7 @@ func quiet(interval time.Duration, size int) time.Duration {
 // writer keeps the statuses of ResourceBundleStates as the index has them.
 type writer struct {
 	index    *index
+	arrears  *arrears
 	client   client.Client
 	log      *slog.Logger
 	interval time.Duration
@@ -78,6 +79,7 @@ func (w *writer) Reconcile(ctx context.Context, id string) (reconcile.Result, er
 		w.mu.Lock()
 		delete(w.shares, id)
 		w.mu.Unlock()
+		w.arrears.settle(id)
 		return reconcile.Result{}, nil
 	}
 	s := w.share(id)
@@ -98,18 +100,25 @@ func (w *writer) Reconcile(ctx context.Context, id string) (reconcile.Result, er
 		due = append(due, f)
 	}
 	if len(due) == 0 {
+		w.arrears.settle(id)
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
+	w.arrears.owe(id) // what has waited for its interval, or is tried again
 	statuses, err := bundle.Split(v.head, v.objects, w.maxSize, s.summarise)
 	if err == nil {
 		s.forget(v.objects)
 	}
 	var wrong []error
+	said := true
 	for _, f := range due {
 		if err := w.bringTraced(ctx, id, f, v, statuses, err, s.written[f.UID]); err != nil {
 			failures.Inc()
+			said = said && s.written[f.UID].error != "" // nobody takes it for true
 			wrong = append(wrong, fmt.Errorf("write %s/%s: %w", f.Namespace, f.Name, err))
 		}
+	}
+	if said {
+		w.arrears.settle(id)
 	}
 	return reconcile.Result{RequeueAfter: again}, errors.Join(wrong...)
 }
