@@ -21,8 +21,9 @@ type index struct {
 	changed     func(id string) // called, not under the lock, with each deployment whose view has changed
 	deployments map[string]*deployment
 	where       map[plan.ResourceID]string // the deployment that an object is in
-	kinds       map[schema.GroupKind]bool  // those whose objects are all known
-	unheard     []bundle.Unheard           // never changed, but replaced
+	own         map[types.NamespacedName]*ownWrites
+	kinds       map[schema.GroupKind]bool // those whose objects are all known
+	unheard     []bundle.Unheard          // never changed, but replaced
 	synced      bool
 	// announced and listened say that changed, as it was then and as it is set, has been called with all that there was.
 	announced, listened bool
@@ -33,13 +34,23 @@ type deployment struct {
 	version int64
 	objects map[plan.ResourceID]*tracked
 	bundles map[types.NamespacedName]*tracked
-	lost    map[types.UID]int // parts that went, by the UID of their first
+	lost    map[types.UID]int // parts that went, and writes of others, by the UID of their first
 }
+
+// ownWrites are the agent's own of a ResourceBundleState: any other one has put something in place of what the agent says.
+type ownWrites struct {
+	pending  int      // they have no answer yet
+	versions []string // that they made, but for those before the last one that was seen
+	seen     bool     // a version came while there were pending ones
+}
+
+// mostOwn is how many versions are remembered that have not been seen.
+const mostOwn = 32
 
 func newIndex(lease string) *index {
 	return &index{
 		lease: lease, changed: func(string) {}, deployments: map[string]*deployment{},
-		where: map[plan.ResourceID]string{}, kinds: map[schema.GroupKind]bool{},
+		where: map[plan.ResourceID]string{}, own: map[types.NamespacedName]*ownWrites{}, kinds: map[schema.GroupKind]bool{},
 	}
 }
 
@@ -55,7 +66,7 @@ type view struct {
 type first struct {
 	bundle.Owner
 	parts []int // numbers
-	lost  int
+	lost  int   // how often others have removed a part, or have written one
 }
 
 // view returns what is known of a deployment; false when it has no ResourceBundleState, or while so little is
@@ -287,7 +298,7 @@ func (x *index) put(t *tracked) []string {
 	return append(ids, id)
 }
 
-// putBundle is put for a ResourceBundleState. A new one makes a change, a new status does not: it is the agent's own.
+// putBundle is put for a ResourceBundleState. A new one makes a change; a new status does unless it is the agent's own.
 func (x *index) putBundle(id string, t *tracked) []string {
 	var ids []string
 	name := types.NamespacedName{Namespace: t.Namespace, Name: t.Name}
@@ -300,6 +311,9 @@ func (x *index) putBundle(id string, t *tracked) []string {
 	if old := d.bundles[name]; old != nil {
 		if old.UID == t.UID {
 			d.bundles[name] = t
+			if old.ResourceVersion != t.ResourceVersion {
+				ids = append(ids, x.judge(id, name)...)
+			}
 			return ids
 		}
 		x.removeBundle(id, old)
@@ -308,6 +322,57 @@ func (x *index) putBundle(id string, t *tracked) []string {
 	d.bundles[name] = t
 	d.version++
 	return append(ids, id)
+}
+
+// writes says that a ResourceBundleState is being written, until it is called what comes back, with the versions that were made.
+func (x *index) writes(id string, name types.NamespacedName) func(versions []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	o := x.own[name]
+	if o == nil {
+		o = &ownWrites{}
+		x.own[name] = o
+	}
+	o.pending++
+	return func(versions []string) {
+		x.mu.Lock()
+		o.pending--
+		o.versions = append(o.versions, versions...)
+		o.versions = o.versions[max(0, len(o.versions)-mostOwn):]
+		var ids []string
+		if x.own[name] == o && o.seen { // else it has gone meanwhile, or nothing has come
+			ids = x.judge(id, name)
+		}
+		changed := x.changed
+		x.mu.Unlock()
+		for _, id := range ids {
+			changed(id)
+		}
+	}
+}
+
+// judge says what is to be written as the version of a ResourceBundleState is not one of the agent's own: somebody else has written
+// it. While the agent writes nobody can tell. The lock is held.
+func (x *index) judge(id string, name types.NamespacedName) []string {
+	o, d := x.own[name], x.deployments[id]
+	if o == nil || d == nil || d.bundles[name] == nil {
+		return nil
+	}
+	if o.seen = o.pending > 0; o.seen || len(o.versions) == 0 {
+		return nil
+	}
+	t := d.bundles[name]
+	if i := slices.Index(o.versions, t.ResourceVersion); i >= 0 {
+		o.versions = o.versions[i:]
+		return nil
+	}
+	if t.part == "" {
+		d.lost[t.UID]++
+	}
+	for _, owner := range t.OwnerReferences {
+		d.lost[owner.UID]++
+	}
+	return []string{id}
 }
 
 // remove takes out what put noted. The lock is held.
@@ -335,6 +400,7 @@ func (x *index) removeBundle(id string, t *tracked) []string {
 		return nil
 	}
 	delete(d.bundles, name)
+	delete(x.own, name)
 	delete(d.lost, t.UID)
 	for _, owner := range t.OwnerReferences {
 		d.lost[owner.UID]++

@@ -193,6 +193,103 @@ func TestIndexKnowsParts(t *testing.T) {
 	require.Equal(t, 1, v.first[0].lost)
 }
 
+// TestIndexKnowsItsOwnWrites: what anybody else writes of a ResourceBundleState is to be put right.
+func TestIndexKnowsItsOwnWrites(t *testing.T) {
+	f := newFixture()
+	at := func(version string) *tracked {
+		s := state(t, "1-a", "a-1", "u1", "", "")
+		s.ResourceVersion = version
+		return s
+	}
+	part := func(version string) *tracked {
+		s := state(t, "1-a", "a-1-2", "u2", "u1", "2")
+		s.ResourceVersion = version
+		return s
+	}
+	name, second := types.NamespacedName{Namespace: "ns", Name: "a-1"}, types.NamespacedName{Namespace: "ns", Name: "a-1-2"}
+	wrong := func() int {
+		v, ok := f.view("1-a")
+		require.True(t, ok)
+		return v.first[0].lost
+	}
+	f.bundles.OnAdd(at("1"), true)
+	f.changes()
+	f.bundles.OnUpdate(nil, at("2"))
+	require.Zero(t, wrong(), "it has not been written yet")
+
+	f.writes("1-a", name)([]string{"3"})
+	require.Empty(t, f.changes(), "what was seen before is older")
+	f.writes("1-a", name)([]string{"4"})
+	f.bundles.OnUpdate(nil, at("3"))
+	f.bundles.OnUpdate(nil, at("4"))
+	f.bundles.OnUpdate(nil, at("4"))
+	require.Empty(t, f.changes())
+
+	done := f.writes("1-a", name)
+	f.bundles.OnUpdate(nil, at("5")) // before the answer to the write is there
+	require.Empty(t, f.changes())
+	done([]string{"5"})
+	require.Empty(t, f.changes())
+	require.Zero(t, wrong())
+
+	f.bundles.OnUpdate(nil, at("6"))
+	require.Equal(t, []string{"1-a"}, f.changes())
+	require.Equal(t, 1, wrong())
+	done = f.writes("1-a", name)
+	f.bundles.OnUpdate(nil, at("8")) // it has overwritten 7
+	done([]string{"7"})
+	require.Equal(t, []string{"1-a"}, f.changes())
+	require.Equal(t, 2, wrong())
+	done = f.writes("1-a", name)
+	f.bundles.OnUpdate(nil, at("9")) // somebody else's, which is overwritten
+	f.bundles.OnUpdate(nil, at("10"))
+	done([]string{"10"})
+	require.Empty(t, f.changes())
+
+	f.writes("1-a", second)([]string{"11", "12"})
+	f.bundles.OnAdd(part("11"), false)
+	f.changes()
+	f.bundles.OnUpdate(nil, part("12"))
+	require.Empty(t, f.changes())
+	f.bundles.OnUpdate(nil, part("13"))
+	require.Equal(t, []string{"1-a"}, f.changes())
+	require.Equal(t, 3, wrong(), "of the first one, with which it is written")
+
+	done = f.writes("1-a", name)
+	f.bundles.OnDelete(at("14"))
+	f.bundles.OnDelete(part("15"))
+	f.bundles.OnAdd(state(t, "1-a", "a-1", "u3", "", ""), false)
+	f.changes()
+	done([]string{"14"})
+	require.Empty(t, f.changes(), "another one has taken its place")
+	require.Empty(t, f.own)
+}
+
+// TestWhatOthersWriteIsPutRight at once, and then less and less often: two agents that say something else would write in turn for ever.
+func TestWhatOthersWriteIsPutRight(t *testing.T) {
+	now := time.Unix(1000, 0)
+	s := &written{version: 7, next: now}
+	f := first{}
+	for i, want := range []time.Duration{0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300} {
+		from, ok := s.from(f, 7)
+		require.False(t, ok, "%s", from)
+		f.lost++
+		from, ok = s.from(f, 7)
+		require.True(t, ok)
+		require.Equal(t, want*time.Second, from.Sub(now), "the %d. time", i)
+		from, ok = s.from(f, 8)
+		require.True(t, ok)
+		require.Equal(t, s.next, from, "what is new does not wait for that")
+		now = now.Add(want * time.Second)
+		s.restored(f, now, time.Second)
+		s.next = now
+	}
+	now = now.Add(2*mostRestore + 1)
+	f.lost++
+	s.restored(f, now, time.Second)
+	require.Equal(t, now.Add(time.Second), s.restore)
+}
+
 func TestPauseGrowsWithTheSize(t *testing.T) {
 	for name, c := range map[string]struct {
 		size int

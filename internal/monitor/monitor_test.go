@@ -184,6 +184,19 @@ func TestFillsOneThatIsMadeAgain(t *testing.T) {
 	w.await("it is filled again", has("ConfigMap", "a"))
 }
 
+// TestPutsRightWhatOthersWrite: an agent that was late, or somebody by hand, has put something in place of what it says.
+func TestPutsRightWhatOthersWrite(t *testing.T) {
+	w := newWorld(t)
+	w.configMap("a")
+	w.bundleState()
+	w.agent(nil)
+	w.await("it is filled", has("ConfigMap", "a"))
+	for range 2 {
+		w.patch(bundles, bundle.Name(w.app, contextID), map[string]any{"status": map[string]any{"resourceStatuses": []any{}, "resourceCount": 0}}, "status")
+		w.await("it is as it was", has("ConfigMap", "a"))
+	}
+}
+
 func TestFindsItByLabelWhateverItsName(t *testing.T) {
 	w := newWorld(t)
 	w.configMap("a")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/span"
 )
 
@@ -61,11 +62,40 @@ type share struct {
 // written is what was last written of one bundle. The zero value was never written.
 type written struct {
 	version int64
-	lost    int
+	lost    int                 // see first
 	sums    [][sha256.Size]byte // of the parts' statuses
 	next    time.Time           // until then nothing more is written
 	failed  int                 // writes in a row
 	error   string              // that stands in its place
+
+	restore time.Time     // until then nothing is put right that others have written or removed
+	wait    time.Duration // from the last time to that
+}
+
+// mostRestore is the longest wait between two times that a bundle is put right which others write. It doubles: two agents that say
+// something else would write one after the other for ever.
+const mostRestore = 5 * time.Minute
+
+// restored says that what others did is about to be put right.
+func (s *written) restored(f first, now time.Time, interval time.Duration) {
+	if now.Sub(s.restore) > mostRestore {
+		s.wait = 0
+	}
+	s.wait = policy.Doubling{First: interval, Most: mostRestore}.After(s.wait)
+	s.sums, s.error, s.lost, s.restore = nil, "", f.lost, now.Add(s.wait)
+}
+
+// from is when the bundle may be written as it is in a view; false when it need not be.
+func (s *written) from(f first, version int64) (time.Time, bool) {
+	switch {
+	case s.version != version:
+		return s.next, true
+	case s.lost == f.lost:
+		return time.Time{}, false
+	case s.restore.After(s.next):
+		return s.restore, true
+	}
+	return s.next, true
 }
 
 // patience is how many writes of a bundle may fail in a row before it says so itself.
@@ -87,14 +117,12 @@ func (w *writer) Reconcile(ctx context.Context, id string) (reconcile.Result, er
 	var again time.Duration
 	var due []first
 	for _, f := range v.first {
-		state := s.written[f.UID]
-		if state.version == v.version {
+		from, ok := s.written[f.UID].from(f, v.version)
+		if !ok {
 			continue
 		}
-		if wait := state.next.Sub(w.now()); wait > 0 {
-			if again == 0 || wait < again {
-				again = wait
-			}
+		if wait := from.Sub(w.now()); wait > 0 {
+			again = sooner(again, wait)
 			continue
 		}
 		due = append(due, f)
@@ -115,12 +143,22 @@ func (w *writer) Reconcile(ctx context.Context, id string) (reconcile.Result, er
 			failures.Inc()
 			said = said && s.written[f.UID].error != "" // nobody takes it for true
 			wrong = append(wrong, fmt.Errorf("write %s/%s: %w", f.Namespace, f.Name, err))
+		} else if state := s.written[f.UID]; state.version == v.version && state.lost != f.lost { // it is too soon to put that right
+			again = sooner(again, max(state.restore.Sub(w.now()), 1))
 		}
 	}
 	if said {
 		w.arrears.settle(id)
 	}
 	return reconcile.Result{RequeueAfter: again}, errors.Join(wrong...)
+}
+
+// sooner is the shorter one of two waits; 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b < a {
+		return b
+	}
+	return a
 }
 
 // bringTraced is bring, in a trace of its own: who has deployed what is reported asked for it long ago.
@@ -205,8 +243,8 @@ func (s *share) forget(objects []*bundle.Object) {
 // write writes the parts that have changed, the first one last: it says how many there are. Parts that are too
 // many go after that. A bundle that is gone is no error.
 func (w *writer) write(ctx context.Context, f first, version int64, statuses []json.RawMessage, state *written) error {
-	if f.lost != state.lost {
-		state.sums, state.lost = nil, f.lost
+	if f.lost != state.lost && !w.now().Before(state.restore) {
+		state.restored(f, w.now(), w.interval)
 	}
 	have := state.sums
 	if len(have) != len(statuses) {
@@ -250,10 +288,14 @@ func (w *writer) writePart(ctx context.Context, o bundle.Owner, number int, stat
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	target := partObject(o, number)
+	var made []string
+	done := w.index.writes(o.DeploymentID, client.ObjectKeyFromObject(target))
+	defer func() { done(made) }()
 	if number > 1 {
 		if err := w.client.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, bundle.NewPart(o, number)), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
 			return err
 		}
+		made = append(made, target.ResourceVersion)
 	} else {
 		target.UID = types.UID(o.UID) // one of the same name that has taken its place is not meant
 	}
@@ -265,7 +307,11 @@ func (w *writer) writePart(ctx context.Context, o bundle.Owner, number int, stat
 	if err != nil {
 		return err
 	}
-	return w.client.Status().Patch(ctx, target, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldManager), client.ForceOwnership)
+	if err := w.client.Status().Patch(ctx, target, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+		return err
+	}
+	made = append(made, target.ResourceVersion)
+	return nil
 }
 
 func (w *writer) deletePart(ctx context.Context, o bundle.Owner, number int) error {
