@@ -45,8 +45,10 @@ type Observation struct {
 	// Unheard are kinds that are to be watched and cannot be: what is said of their resources may be old.
 	Unheard   []UnheardKind
 	Resources []ObservedResource
-	// Error is why the cluster cannot report; then nothing is known.
+	// Error is why the cluster cannot report, and Since when it could for the last time, as far as the store knows, which sets it.
+	// Who reports says nothing else then; what is stored is what was reported before.
 	Error string
+	Since time.Time
 	// Gone are resources that an earlier report had and this one has not, the last MaxGone of them. What has an owner in the cluster,
 	// as the Pods of a Deployment, is not among them. The store knows them, and sets them.
 	Gone []GoneResource

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,7 +97,7 @@ func TestWhatWasReportedAndIsGone(t *testing.T) {
 	require.Equal(t, map[string]float64{"c": 2, "new": 3}, gone(), "a has come back")
 	p.after(4)
 	require.NoError(t, p.writer.PutObservation(t.Context(), &domain.Observation{ObservedApp: p.app, Error: "the agent is too old"}))
-	require.Equal(t, map[string]float64{"a": 4, "b": 4, "c": 2, "new": 3}, gone())
+	require.Equal(t, map[string]float64{"c": 2, "new": 3}, gone(), "nobody knows whether a and b are")
 	var many []domain.ObservedResource
 	for i := range 2 * domain.MaxGone {
 		many = append(many, podOf(fmt.Sprint(i), ""))
@@ -108,6 +109,63 @@ func TestWhatWasReportedAndIsGone(t *testing.T) {
 	for o, err := range p.reader.Observations(t.Context(), p.app.ContextID, p.app.App, nil) {
 		require.NoError(t, err)
 		require.Len(t, o.Gone, domain.MaxGone)
+	}
+}
+
+// TestWhatWasReportedBeforeAClusterFellSilent is kept, with its times, as long as it says why it cannot report.
+func TestWhatWasReportedBeforeAClusterFellSilent(t *testing.T) {
+	var long strings.Builder
+	for range 2_000 {
+		long.WriteString(rand.Text()) // does not get shorter by compression
+	}
+	for name, text := range map[string]string{"small": "one", "in chunks": long.String()} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t)
+			silent := func(s *Store, why string) {
+				t.Helper()
+				require.NoError(t, s.PutObservation(t.Context(), &domain.Observation{ObservedApp: p.app, Error: why}))
+			}
+			last := func() (found *StoredObservation) {
+				t.Helper()
+				for o, err := range p.reader.Observations(t.Context(), p.app.ContextID, p.app.App, nil) {
+					require.NoError(t, err)
+					found = o
+				}
+				return found
+			}
+			silent(p.writer, "it has never reported")
+			require.Empty(t, last().Resources)
+			require.Equal(t, pairBegan, last().Since)
+			p.after(1)
+			first := &domain.Observation{ObservedApp: p.app, Kinds: []string{"Pod"}, Resources: []domain.ObservedResource{podOf("a", text), podOf("b", "two")}}
+			first.Unheard = []domain.UnheardKind{{Kind: "Secret", Reason: "forbidden"}}
+			require.NoError(t, p.writer.PutObservation(t.Context(), first))
+			require.Zero(t, last().Since)
+			p.after(2)
+			silent(p.reader, "it is too large")
+			p.after(3)
+			silent(p.writer, "it is far too large")
+			silent(p.writer, "it is far too large")
+			o := last()
+			require.Equal(t, "it is far too large", o.Error)
+			require.Equal(t, pairBegan.Add(2*time.Second), o.Since, "when it fell silent")
+			require.Equal(t, first.Kinds, o.Kinds)
+			require.Equal(t, first.Unheard, o.Unheard)
+			require.Empty(t, o.Gone)
+			require.Equal(t, map[string]float64{"a": 1, "b": 1}, p.stored())
+			for i, r := range first.Resources {
+				body, err := o.Object(i)
+				require.NoError(t, err)
+				require.JSONEq(t, string(r.JSON), string(body))
+			}
+			p.after(4)
+			p.put(p.writer, podOf("a", text))
+			require.Empty(t, last().Error)
+			require.Zero(t, last().Since)
+			require.Equal(t, map[string]float64{"a": 1}, p.stored())
+			require.Len(t, last().Gone, 1)
+			require.Equal(t, pairBegan.Add(4*time.Second), last().Gone[0].Since)
+		})
 	}
 }
 

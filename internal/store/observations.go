@@ -49,6 +49,7 @@ type observedTexts struct {
 	Kinds   []string             `json:"kinds"`
 	Unheard []domain.UnheardKind `json:"unheard,omitempty"`
 	Error   string               `json:"error,omitempty"`
+	Since   int64                `json:"since,omitempty"` // when Error was stored first, in milliseconds
 }
 
 // goneResource is a domain.GoneResource, by short names.
@@ -154,7 +155,7 @@ func (s *Store) putObservation(ctx context.Context, o *domain.Observation) (chan
 func (s *Store) tryObservation(ctx context.Context, o *domain.Observation, digest domain.Digest) (done, changed bool, err error) {
 	deployment := plan.DeploymentID(o.ContextID, o.App)
 	now := observation{ID: observationID(o.ObservedApp), Digest: digest, Upload: bson.NewObjectIDFromTimestamp(s.now())}
-	now.Texts = observedTexts{o.Kinds, o.Unheard, o.Error}
+	now.Texts = observedTexts{Kinds: o.Kinds, Unheard: o.Unheard, Error: o.Error}
 	var before observation
 	err = s.findOne(ctx, s.observations(deployment), now.ID, &before)
 	missing := fail.Is(err, fail.NotFound)
@@ -164,13 +165,12 @@ func (s *Store) tryObservation(ctx context.Context, o *domain.Observation, diges
 	case !missing && before.Digest == now.Digest && before.broken == nil:
 		return true, s.chains.news(now.ID), nil
 	}
-	var marks []storedMark
-	if missing {
-		marks = markedAfter(nil, o, s.now())
-	} else if marks, now.Gone, err = s.marked(ctx, &before, o); err != nil {
-		return false, false, err
+	if o.Error != "" {
+		err = s.fallSilent(ctx, deployment, &before, &now, o)
+	} else {
+		err = s.packAfter(ctx, deployment, &before, &now, o)
 	}
-	if err := s.pack(ctx, deployment, &now, o, marks); err != nil {
+	if err != nil {
 		return false, false, fmt.Errorf("store observation %s: %w", now.ID, err)
 	}
 	if missing {
@@ -186,6 +186,44 @@ func (s *Store) tryObservation(ctx context.Context, o *domain.Observation, diges
 		gone = &now
 	}
 	return done, done, s.deleteObservedChunks(ctx, deployment, gone)
+}
+
+// packAfter is pack for what takes the place of an observation, which has no ID where there was none.
+func (s *Store) packAfter(ctx context.Context, deployment string, before, now *observation, o *domain.Observation) error {
+	if before.ID == "" {
+		return s.pack(ctx, deployment, now, o, markedAfter(nil, o, s.now()))
+	}
+	marks, gone, err := s.marked(ctx, before, o)
+	if err != nil {
+		return err
+	}
+	now.Gone = gone
+	return s.pack(ctx, deployment, now, o, marks)
+}
+
+// fallSilent packs what was reported before into an observation that says why nothing is reported any more: nobody knows whether it
+// still is so, but it was.
+func (s *Store) fallSilent(ctx context.Context, deployment string, before, now *observation, o *domain.Observation) error {
+	now.Texts.Since = s.now().UnixMilli()
+	if before.ID == "" || before.broken != nil {
+		return s.pack(ctx, deployment, now, o, markedAfter(nil, o, s.now()))
+	}
+	now.Texts.Kinds, now.Texts.Unheard, now.Gone = before.Texts.Kinds, before.Texts.Unheard, before.Gone
+	if before.Texts.Error != "" && before.Texts.Since != 0 {
+		now.Texts.Since = before.Texts.Since
+	}
+	names, bodies, err := s.packedParts(ctx, before)
+	switch {
+	case err == nil:
+		raw := make([]int, len(bodies))
+		for i := range raw {
+			raw[i] = before.Bodies.Frames[i].Raw
+		}
+		return s.sealParts(ctx, deployment, now, names, bodies, raw)
+	case fail.Is(err, fail.Unavailable), fail.Is(err, fail.Timeout), ctx.Err() != nil:
+		return err
+	}
+	return s.pack(ctx, deployment, now, o, markedAfter(nil, o, s.now())) // it is damaged, or another one has taken its place
 }
 
 // replaceObservation puts one in place of another one; false when that one is not there any more.
@@ -538,10 +576,18 @@ func (s *Store) stored(ctx context.Context, contextID, app string, said *saidOfC
 		Observation: domain.Observation{
 			ObservedApp: domain.ObservedApp{ContextID: contextID, App: app, Cluster: clusterOf(o.ID)},
 			Kinds:       o.Texts.Kinds, Unheard: o.Texts.Unheard, Resources: resources, Error: o.Texts.Error, Gone: goneOf(o),
+			Since: sinceOf(o),
 		},
 		bodies: sync.OnceValues(func() ([]json.RawMessage, error) { return s.bodiesOf(ctx, o, resources) }),
 		frames: s.framesOf(ctx, o, resources),
 	}, nil
+}
+
+func sinceOf(o *observation) time.Time {
+	if o.Texts.Since == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(o.Texts.Since).UTC()
 }
 
 func goneOf(o *observation) []domain.GoneResource {

@@ -89,16 +89,29 @@ type hearing struct {
 	over      string // why nothing is reported; "" when something should be
 }
 
+// reportedBefore says whether what is stored of a cluster that cannot report says what it reported before.
+func reportedBefore(o *domain.Observation) bool {
+	return o.Kinds != nil || len(o.Resources)+len(o.Gone) > 0
+}
+
 // observation is what is known of an app on a cluster; the report is empty where nothing has arrived.
 func (h *hearing) observation(app string, name domain.ClusterName, report Report) *Observation {
 	contact := ContactAt(h.Watches[name], h.now)
 	known := report.Observation != nil
-	o := &Observation{ClusterName: name, Seen: known && report.Error == "", Connected: contact.Heard, LastSeen: contact.LastSeen, Reason: contact.Reason}
+	o := &Observation{ClusterName: name, Seen: known, Connected: contact.Heard, LastSeen: contact.LastSeen, Reason: contact.Reason}
+	if known && report.Error != "" {
+		o.Reason = "the cluster's agent cannot report: " + report.Error
+		if o.Seen = reportedBefore(report.Observation); o.Seen {
+			o.Connected = false
+			if o.LastSeen.IsZero() || report.Since.Before(o.LastSeen) {
+				o.LastSeen = report.Since
+			}
+		}
+	}
 	if !o.Seen {
 		said := h.Leaves[domain.LeafID(h.contextID, app, name)].Report
 		switch {
 		case known && h.over == "":
-			o.Reason = "the cluster's agent cannot report: " + report.Error
 		case h.over != "" && said != "":
 			o.Reason = h.over + "; " + said
 		default:

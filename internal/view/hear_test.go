@@ -109,13 +109,36 @@ func TestObservations(t *testing.T) {
 
 func TestObservationsThatCouldNotBeWritten(t *testing.T) {
 	unwritten := saying("c")
-	unwritten.Error = "it is too large"
+	unwritten.Error, unwritten.Kinds = "it is too large", nil // it has never reported
 	source := hearing(view.Reports{
 		Read: read(nil, unwritten), Watches: map[domain.ClusterName]domain.Watch{cluster0("c"): {Connected: true, Pulse: seen}},
 	}, domain.ContextInstantiated)
 	for o, err := range source.Observations("app", nil) {
 		require.NoError(t, err)
 		require.Equal(t, &view.Observation{ClusterName: cluster0("c"), Connected: true, Reason: "the cluster's agent cannot report: it is too large"}, o)
+	}
+
+	unwritten.Resources = []domain.ObservedResource{{Version: "v1", Kind: "Pod", Name: "web", Status: "Ready", Stored: seen, Sum: 7}}
+	unwritten.Kinds, unwritten.Since = []string{"Pod"}, seen.Add(time.Minute)
+	for name, c := range map[string]struct {
+		watch    domain.Watch
+		lastSeen time.Time
+	}{
+		"the cluster is heard":           {domain.Watch{Connected: true, LastSeen: seen.Add(time.Hour), Pulse: seen.Add(time.Hour)}, seen.Add(time.Minute)},
+		"the cluster is not heard":       {domain.Watch{LastSeen: seen, Reason: "refused"}, seen},
+		"nobody knows when it was heard": {domain.Watch{Reason: "refused"}, seen.Add(time.Minute)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := hearing(view.Reports{Read: read(nil, unwritten), Watches: map[domain.ClusterName]domain.Watch{cluster0("c"): c.watch}}, domain.ContextInstantiated)
+			for o, err := range source.Observations("app", nil) {
+				require.NoError(t, err)
+				require.Len(t, o.Resources, 1, "what was reported before")
+				require.True(t, o.Seen)
+				require.False(t, o.Connected)
+				require.Equal(t, "the cluster's agent cannot report: it is too large", o.Reason)
+				require.Equal(t, c.lastSeen, o.LastSeen, "when that was true for the last time")
+			}
+		})
 	}
 }
 
