@@ -340,7 +340,11 @@ func (x *index) writes(id string, name types.NamespacedName) func(versions []str
 		o.versions = append(o.versions, versions...)
 		o.versions = o.versions[max(0, len(o.versions)-mostOwn):]
 		var ids []string
-		if x.own[name] == o && o.seen { // else it has gone meanwhile, or nothing has come
+		switch {
+		case x.own[name] != o: // it has gone meanwhile
+		case o.pending == 0 && len(o.versions) == 0: // it may have been gone before
+			delete(x.own, name)
+		case o.seen:
 			ids = x.judge(id, name)
 		}
 		changed := x.changed

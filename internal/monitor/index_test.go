@@ -262,6 +262,7 @@ func TestIndexKnowsItsOwnWrites(t *testing.T) {
 	f.changes()
 	done([]string{"14"})
 	require.Empty(t, f.changes(), "another one has taken its place")
+	f.writes("1-a", name)(nil)
 	require.Empty(t, f.own)
 }
 

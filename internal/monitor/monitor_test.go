@@ -382,7 +382,7 @@ func TestRenewsNoLeaseBeforeItKnowsWhatThereIs(t *testing.T) {
 	var r refuser
 	r.refuse(func(path, _ string) bool { return strings.Contains(path, "selfsubjectaccessreviews") })
 	w.agent(func(c *monitor.Config) { c.Namespace, c.Cluster, c.Listen = w.namespace, r.of(w), address })
-	r.awaitRefused(t, 2)
+	r.awaitRefused(t, 3)
 	require.Zero(t, r.renewed.Load())
 	require.Equal(t, http.StatusServiceUnavailable, status(w, "http://"+address+"/readyz"))
 	r.let()
