@@ -260,7 +260,10 @@ func TestAReportThatCannotBeWritten(t *testing.T) {
 	require.NoError(t, err)
 	o := w.await("app", func(o *domain.Observation) bool { return o != nil && o.Error != "" })
 	require.Equal(t, "it is too large", o.Error)
-	require.Empty(t, o.Resources, "what was reported before is not taken for what is")
+	puts := w.putsOf("app")
+	require.Empty(t, puts[len(puts)-1].Resources, "what was reported before is not taken for what is")
+	require.Len(t, o.Resources, 1, "but it is kept as what was")
+	require.False(t, o.Since.IsZero())
 }
 
 // TestAnAgentThatIsGone: it was removed with its Lease before anybody watched.
