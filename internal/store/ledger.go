@@ -73,7 +73,7 @@ type entry struct {
 	Chunks int    `bson:"chunks,omitempty"`
 }
 
-// ledgerHead is the last whole entry: those before it may be missing. It is written before they go.
+// ledgerHead is the last whole entry: those before it may be missing. It is written before they go, and never goes back.
 type ledgerHead struct {
 	Tenant string `bson:"_id"`
 	Whole  int64  `bson:"whole"`
@@ -301,11 +301,38 @@ func (l *ledgers) rewrite(ctx context.Context, tenant string, b *book) error {
 
 // trim removes what was before a whole entry.
 func (l *ledgers) trim(ctx context.Context, tenant string, whole int64) {
-	if _, err := l.store.put(ctx, l.collection(tenant), tenant, ledgerHead{tenant, whole}); err != nil {
+	if err := l.moveHead(ctx, ledgerHead{tenant, whole}); err != nil {
 		return
 	}
 	before := byID(bson.D{{Key: "$gt", Value: tenant + "/"}, {Key: "$lt", Value: entryID(tenant, whole)}})
 	_ = l.store.deleteRange(ctx, l.collection(tenant), before) // the next one does it
+}
+
+// moveHead stores a head, unless there is a later one: a process may have slept since it wrote the whole entry, or its write may be carried out
+// late, when others have removed what came after that. A head that went back would say that those numbers are free.
+func (l *ledgers) moveHead(ctx context.Context, to ledgerHead) error {
+	moved, err := l.replaceHead(ctx, to)
+	if err != nil || moved {
+		return err
+	}
+	inserted, err := l.store.insertOnce(ctx, l.collection(to.Tenant), to)
+	if err != nil || inserted {
+		return err
+	}
+	_, err = l.replaceHead(ctx, to) // the one that is there may be an earlier one that was the first in this moment
+	return err
+}
+
+// replaceHead puts a head in place of an earlier one; false when there is none.
+func (l *ledgers) replaceHead(ctx context.Context, to ledgerHead) (bool, error) {
+	ctx, cancel := l.store.deadline(ctx)
+	defer cancel()
+	earlier := append(byID(to.Tenant), bson.E{Key: "whole", Value: bson.D{{Key: "$lt", Value: to.Whole}}})
+	r, err := l.collection(to.Tenant).ReplaceOne(ctx, earlier, to)
+	if err != nil {
+		return false, kindOf(err)
+	}
+	return r.MatchedCount == 1, nil
 }
 
 // clear removes all values, and ends the stream there is. The numbers go on: who knows earlier entries finds this one.

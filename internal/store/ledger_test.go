@@ -16,6 +16,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
 )
@@ -245,6 +246,46 @@ func TestWhoSleptWritesNothingThatIsLost(t *testing.T) {
 	write(b, many+1, many+2)
 	require.Equal(t, ids(workloads(0, many+2)), storedIDs(t, a))
 	require.Equal(t, ids(workloads(0, many+2)), storedIDs(t, b))
+}
+
+// TestAHeadDoesNotGoBack: a process has written a whole entry and is frozen, or the database takes its time with what it was told, while
+// another one writes so much that it begins with a whole entry, too. What the first one writes then is not lost.
+func TestAHeadDoesNotGoBack(t *testing.T) {
+	for name, before := range map[string][]*domain.Workload{
+		"the first head": nil,
+		"a later head":   {large("first", 100<<10)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := storetest.Config(t)
+			proxy, slow := mongotest.NewProxy(t, c.URI), c
+			slow.URI = proxy.URI()
+			a, b := storetest.Open(t, slow), storetest.Open(t, c)
+			stream := begin(t, b)
+			write := func(s *store.Store, put ...*domain.Workload) {
+				t.Helper()
+				_, err := s.WriteWorkloads(t.Context(), "t", begunBy(stream, domain.WorkloadWrite{Put: put}))
+				require.NoError(t, err)
+			}
+			write(b, before...)
+			require.Len(t, storedIDs(t, a), len(before))
+			proxy.Meet("workloads-*", 3, mongotest.Fault{After: 1_000}) // after an entry and the whole one
+			write(a, large("a", 300<<10))
+			require.True(t, proxy.Met())
+			write(b, large("b", 900<<10))
+			proxy.Flush()
+			write(a, workload(7))
+			for _, s := range []*store.Store{a, b, storetest.Open(t, c)} {
+				require.Equal(t, append([]string{"a", "b"}, append(ids(before), "w-00007")...), storedIDs(t, s))
+			}
+		})
+	}
+}
+
+// large is a workload that is worth a whole entry, if it is larger than what there is.
+func large(id string, bytes int) *domain.Workload {
+	w := noisy(1, bytes)[0]
+	w.ID = id
+	return w
 }
 
 // TestStandingStreams are those that may still say something.
