@@ -126,13 +126,19 @@ func (s *Sessions) sweepFor(ctx context.Context, most time.Duration) error {
 	asked := map[string]*asking{} // by issuer
 	for after := ""; ; {
 		ended, err := s.Store.EndedSessions(ctx, begun, after, sweepAtOnce)
-		if _, err = domain.UnreadableOf(err); err != nil { // what nobody can read is dropped when it is old
+		unreadable, err := domain.UnreadableOf(err) // what nobody can read is dropped when it is old
+		if err != nil {
 			return err
 		}
-		if len(ended) == 0 {
+		if len(ended)+len(unreadable) == 0 {
 			break
 		}
-		after = ended[len(ended)-1].ID
+		for _, x := range ended {
+			after = max(after, x.ID)
+		}
+		for _, id := range unreadable { // a page may have nothing else
+			after = max(after, id)
+		}
 		of := map[string][]*domain.Session{}
 		for _, x := range ended {
 			issuer, _ := issuerOf(x.Token)

@@ -19,6 +19,8 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/oidc"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/storetest"
 )
 
 // TestALogoutGivesBack: who logs out has the provider take back what it has given, and is told when it does not. The session has ended in
@@ -242,6 +244,29 @@ func TestASlowProviderTakesNoOthersTime(t *testing.T) {
 	require.ElementsMatch(t, []string{"of !5", "of ~9"}, revoked)
 	require.Positive(t, inside)
 	require.Less(t, inside, 3, "no more of a slow one than there is time for")
+}
+
+// TestWhatCannotBeReadHidesNoOther: a page of sessions that were sealed with a key that is gone comes before one that can be ended.
+func TestWhatCannotBeReadHidesNoOther(t *testing.T) {
+	const page = 100
+	r := newReplicas(t)
+	keys, err := secret.Parse("test:" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32))))
+	require.NoError(t, err)
+	others := r.opened
+	others.Keys = keys
+	damaged := storetest.Open(t, others)
+	for i := range page {
+		require.NoError(t, damaged.PutSession(t.Context(), &domain.Session{ID: fmt.Sprintf("!%03d", i), Expires: r.now().Add(time.Minute).UTC()}))
+	}
+	r.over(t, r.issuer, "~")
+	r.later(2 * time.Minute)
+	require.NoError(t, r.start(t).Sweep(t.Context()))
+	_, revoked := r.good()
+	require.Equal(t, []string{"of ~"}, revoked)
+	r.later(policy.SessionKept)
+	require.NoError(t, r.start(t).Sweep(t.Context()))
+	_, err = r.store.EndedSessions(t.Context(), r.now(), "", page)
+	require.NoError(t, err, "they are dropped when they are old")
 }
 
 // another adds another provider to the configuration.

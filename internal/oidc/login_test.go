@@ -182,6 +182,7 @@ func (i *issuer) change(how func()) {
 type replicas struct {
 	*issuer
 	config string
+	opened store.Config
 	store  *store.Store
 	ahead  atomic.Int64 // how far the clock was set
 	one    *oidc.Sessions
@@ -193,7 +194,8 @@ func (r *replicas) later(d time.Duration) { r.ahead.Add(int64(d)) }
 
 func newReplicas(t *testing.T) *replicas {
 	t.Helper()
-	r := &replicas{issuer: newIssuer(t), store: storetest.Open(t, store.Config{})}
+	r := &replicas{issuer: newIssuer(t), opened: storetest.Config(t)}
+	r.store = storetest.Open(t, r.opened)
 	r.clock = r.now
 	secret := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(secret, []byte(clientSecret+"\n"), 0o600))
