@@ -112,7 +112,7 @@ func (c *chains) of(contextID string) (known *chain, ok bool) {
 	return known, ok
 }
 
-// putChanges adds to the chain of a context what has changed, and makes its end the version. Only the one call of a
+// putChanges adds to the chain of a context what has changed, and has the version go there. Only the one call of a
 // gatherer comes here at a time.
 func (s *Store) putChanges(ctx context.Context, contextID string, ids []string) error {
 	c, known := s.chains.of(contextID)
@@ -138,9 +138,10 @@ func (s *Store) putChanges(ctx context.Context, contextID string, ids []string) 
 			return err
 		}
 	}
+	before := c.tail
 	c.tail, c.at = doc.Version, s.now()
 	c.entries = append(c.entries, chainEntry{doc.ID, c.at})
-	if _, err := s.put(ctx, s.versions(), contextID, versionDoc{contextID, doc.Version}); err != nil {
+	if err := s.moveVersion(ctx, contextID, before, doc.Version); err != nil {
 		return err
 	}
 	s.chains.tell(ids)
@@ -151,6 +152,64 @@ func (s *Store) putChanges(ctx context.Context, contextID string, ids []string) 
 		return err
 	}
 	return s.trim(ctx, contextID, c, 0)
+}
+
+// moveVersion makes an entry the version of a context, or one that came after it. The version follows the chain and never goes back: of two
+// writers the one that added first may be the last to say so, and who reads the version then would miss what the other one has added.
+func (s *Store) moveVersion(ctx context.Context, contextID string, before, to bson.ObjectID) error {
+	end := to
+	for range maxSteps {
+		moved, err := s.replaceVersion(ctx, contextID, before, end)
+		if err != nil || moved {
+			return err
+		}
+		var now versionDoc
+		err = s.findOne(ctx, s.versions(), contextID, &now)
+		if err != nil && !fail.Is(err, fail.NotFound) {
+			return err
+		}
+		past, last, err := s.passed(ctx, contextID, to, now.Version)
+		if err != nil || past {
+			return err
+		}
+		before, end = now.Version, last // those who have added what is before it have not said so yet
+	}
+	return fail.New(fail.Unavailable, "what clusters say of app context %s changes too fast to be noted", contextID)
+}
+
+// replaceVersion puts a version in place of another one, zero for none; false when that is not the one that there is.
+func (s *Store) replaceVersion(ctx context.Context, contextID string, before, to bson.ObjectID) (bool, error) {
+	now := versionDoc{contextID, to}
+	if before.IsZero() {
+		return s.insertOnce(ctx, s.versions(), now)
+	}
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	r, err := s.versions().ReplaceOne(ctx, append(byID(contextID), bson.E{Key: "version", Value: before}), now)
+	if err != nil {
+		return false, kindOf(err)
+	}
+	return r.MatchedCount == 1, nil
+}
+
+// passed follows the chain from an entry, and says whether a version is that entry or came after it; else where the chain ends.
+func (s *Store) passed(ctx context.Context, contextID string, from, version bson.ObjectID) (past bool, end bson.ObjectID, err error) {
+	end = from
+	for range maxSteps {
+		if end == version {
+			return true, end, nil
+		}
+		var next changeDoc
+		err := s.findOne(ctx, s.changes(contextID), changeID(contextID, end), &next)
+		if fail.Is(err, fail.NotFound) {
+			return false, end, nil
+		}
+		if err != nil {
+			return false, end, err
+		}
+		end = next.Version
+	}
+	return false, end, nil
 }
 
 // findTail reads where the chain ends, or ended a moment ago.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -123,6 +124,38 @@ func TestNothingIsMissingOfWhatManyWrite(t *testing.T) {
 		}
 	}
 	require.Len(t, seen, 9*rounds)
+}
+
+// TestAVersionDoesNotGoBack: of two that store at the same time for a context, the one whose change comes first is the last to say so. Who reads
+// meanwhile, and after it, misses nothing.
+func TestAVersionDoesNotGoBack(t *testing.T) {
+	for name, before := range map[string]int{"the first change": 0, "a later one": 1} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t)
+			for range before {
+				p.says(p.writer, "app", "z", "one")
+			}
+			_, version := p.since("", p.now)
+			proxy := mongotest.NewProxy(t, p.uri)
+			p.uri = proxy.URI()
+			slow := newPairOn(p)
+			var between []string
+			proxy.Meet("versions", 1, mongotest.Fault{Before: func() {
+				p.says(p.writer, "app", "b", "one")
+				between, version = p.since(version, p.now)
+			}})
+			p.says(slow, "app", "a", "one")
+			require.True(t, proxy.Met())
+			after, version := p.since(version, p.now)
+			if before > 0 {
+				require.Equal(t, []string{"app/a", "app/b"}, between)
+			}
+			require.Empty(t, after)
+			p.says(slow, "app", "a", "two")
+			after, _ = p.since(version, p.now)
+			require.Equal(t, []string{"app/a"}, after)
+		})
+	}
 }
 
 func newPairOn(p *pair) *Store {
