@@ -30,6 +30,7 @@ type Homes interface {
 	// Home is the one with an id, NotFound when there is none.
 	Home(ctx context.Context, id string) (domain.Home, error)
 	HomesOf(ctx context.Context, contextID string) ([]domain.Home, error)
+	// DeleteHome removes the record of one as it was read: what somebody has written since stays.
 	DeleteHome(ctx context.Context, h domain.Home) error
 }
 
@@ -384,7 +385,7 @@ func (m *Match) leave(ctx context.Context, h domain.Home) error {
 	cluster, err := m.Work.clusters.Get(ctx, h.Cluster)
 	switch {
 	case fail.Is(err, fail.NotFound): // it is not registered any more
-		return m.Store.DeleteHome(ctx, h)
+		return m.noteGone(ctx, h)
 	case err != nil:
 		return err
 	}
@@ -397,8 +398,16 @@ func (m *Match) leave(ctx context.Context, h domain.Home) error {
 		again.RetryAfter = waitAgain(time.Since(activity.GetInfo(ctx).ScheduledTime))
 		return again
 	default:
-		return m.Store.DeleteHome(ctx, h)
+		return m.noteGone(ctx, h)
 	}
+}
+
+// noteGone removes the record of a home, if nobody uses it again by now.
+func (m *Match) noteGone(ctx context.Context, h domain.Home) error {
+	if err := lease.Check(ctx); err != nil {
+		return err
+	}
+	return m.Store.DeleteHome(ctx, h)
 }
 
 // announce says that a shared home is about to be removed, and then looks whether somebody needs it: then it is not.

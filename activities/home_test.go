@@ -2,11 +2,13 @@ package activities_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +18,7 @@ import (
 	"github.com/drover-io/drover/deploy/crd"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/kubetest"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/match"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/store"
@@ -215,6 +218,48 @@ func TestATenantWhoseClusterDoesNotComeBack(t *testing.T) {
 	require.Len(t, m.pods(), 1, "nobody has deleted it")
 }
 
+// TestAFrozenAttemptDeletesNoHome: another one has the work by now, and the home may be in use again.
+func TestAFrozenAttemptDeletesNoHome(t *testing.T) {
+	for name, registered := range map[string]bool{"in a cluster": true, "in none": false} {
+		t.Run(name, func(t *testing.T) {
+			m := newMatches(t)
+			home := domain.HomeOf(m.tenant)
+			require.NoError(t, m.store.PutHome(t.Context(), home))
+			require.NoError(t, m.store.Delete(t.Context(), domain.Tenants, domain.KeyOf(m.tenant), 0))
+			if !registered {
+				m.register(nil)
+			}
+			var now atomic.Int64
+			attempt := func(freeze func()) error {
+				x := lease.New(func() lease.Instant { return lease.Instant{Boot: time.Duration(now.Load())} }, lease.Instant{}, time.Hour)
+				defer x.Close()
+				m.match.Shards = &freezing{freeze: freeze}
+				env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+				env.SetWorkerOptions(worker.Options{BackgroundActivityContext: lease.With(t.Context(), x)})
+				env.RegisterActivity(m.match)
+				_, err := env.ExecuteActivity(m.match.LeaveHomes, activities.TenantInput{Tenant: m.tenant.Name})
+				return err
+			}
+			require.ErrorContains(t, attempt(func() { now.Store(int64(time.Hour)) }), lease.ErrLost.Error())
+			require.Equal(t, []string{home.ID()}, m.homes())
+			now.Store(0)
+			require.NoError(t, attempt(func() {}))
+			require.Empty(t, m.homes())
+		})
+	}
+}
+
+// freezing is called when clusters are watched no longer for a tenant, before its namespace goes.
+type freezing struct {
+	activities.Shards
+	freeze func()
+}
+
+func (f *freezing) Watch(context.Context, int, activities.Watching) error {
+	f.freeze()
+	return nil
+}
+
 // TestANamespaceOfAnEarlierTenantIsNotUsed: it is about to go, with all that is in it.
 func TestANamespaceOfAnEarlierTenantIsNotUsed(t *testing.T) {
 	m := newMatches(t)
@@ -365,7 +410,9 @@ func TestWhatIsKnownIsNotReadAgain(t *testing.T) {
 	made("w3")
 	require.ElementsMatch(t, []string{domain.Tenants.Kind, domain.Hosts.Kind, domain.WorkloadRules.Kind}, asked)
 	asked = asked[:0]
-	home := domain.HomeOf(m.tenant)
+	named := domain.HomeOf(m.tenant)
+	home, err := m.store.Home(t.Context(), named.ID())
+	require.NoError(t, err)
 	require.NoError(t, m.store.DeleteHome(t.Context(), home))
 	m.run("w4", nil)
 	m.evaluate()

@@ -95,10 +95,24 @@ func (s *Store) homesOf(ctx context.Context, filter bson.D) ([]domain.Home, erro
 	return list, err
 }
 
-// DeleteHome notes that the namespace is gone.
+// DeleteHome notes that the namespace is gone. The home is one that was read: a record that somebody has written since stays, as that one
+// may use it again, and so does what came after one that was deleted before.
 func (s *Store) DeleteHome(ctx context.Context, h domain.Home) error {
-	if _, err := s.deleteOne(ctx, s.homes(), byID(h.ID())); err != nil {
+	if _, err := s.deleteOne(ctx, s.homes(), asRead(&h)); err != nil {
 		return err
 	}
 	return s.movedHomes(ctx)
+}
+
+// asRead selects the record of a home as it was read. What says nothing is not stored.
+func asRead(h *domain.Home) bson.D {
+	missing := bson.D{{Key: "$exists", Value: false}}
+	filter := append(byID(h.ID()), bson.E{Key: "leaving", Value: missing}, bson.E{Key: "began", Value: missing})
+	if h.Leaving {
+		filter[1].Value = true
+	}
+	if !h.Began.IsZero() {
+		filter[2].Value = h.Began
+	}
+	return filter
 }

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,6 +32,39 @@ func TestHomes(t *testing.T) {
 	got, err = s.Homes(t.Context(), "one")
 	require.NoError(t, err)
 	require.Equal(t, []domain.Home{first}, got)
+}
+
+// TestAHomeIsDeletedAsItWasRead: who is late to delete one deletes none that is in use again.
+func TestAHomeIsDeletedAsItWasRead(t *testing.T) {
+	s := storetest.Open(t, store.Config{})
+	began := time.UnixMilli(1e12).UTC()
+	for name, c := range map[string]struct {
+		read, now domain.Home
+		goes      bool
+	}{
+		"nothing is said":       {goes: true},
+		"as it was":             {read: domain.Home{Began: began, Leaving: true}, now: domain.Home{Began: began, Leaving: true}, goes: true},
+		"it is needed again":    {read: domain.Home{Began: began, Leaving: true}, now: domain.Home{Began: began}},
+		"somebody leaves it":    {read: domain.Home{Began: began}, now: domain.Home{Began: began, Leaving: true}},
+		"it has begun since":    {read: domain.Home{Began: began}, now: domain.Home{Began: began.Add(time.Millisecond)}},
+		"it has begun at all":   {now: domain.Home{Began: began}},
+		"it is an earlier kind": {read: domain.Home{Began: began}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, h := range []*domain.Home{&c.read, &c.now} {
+				h.Tenant, h.ContextID, h.Namespace = "t", "1", "tenant-t"
+				h.Cluster = domain.ClusterName{Provider: "p", Name: "c"}
+			}
+			require.NoError(t, s.PutHome(t.Context(), c.now))
+			for range 2 {
+				require.NoError(t, s.DeleteHome(t.Context(), c.read))
+				got, err := s.Homes(t.Context(), "t")
+				require.NoError(t, err)
+				require.Equal(t, c.goes, len(got) == 0)
+			}
+			require.NoError(t, s.DeleteHome(t.Context(), c.now))
+		})
+	}
 }
 
 // TestHomesAreAsTheyAreStored, whoever has read them before: what one process has written the other one sees.
