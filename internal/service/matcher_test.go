@@ -286,6 +286,24 @@ func TestMessagesThatAreTakenTogether(t *testing.T) {
 	require.Equal(t, "3", got.Extra[domain.ExtraLabels]["is"])
 }
 
+// TestAPodThatTakesAnothersPlace is taken though a tenant has as many workloads as it may have, when it is told of together with the end of the
+// other one: a Deployment that is rolled out says so first of the new one.
+func TestAPodThatTakesAnothersPlace(t *testing.T) {
+	w := newTenancy(t, 1)
+	in := w.begin(w.first())
+	all := make([]*domain.Workload, limits.TenantWorkloads)
+	for i := range all {
+		all[i] = labelled(fmt.Sprintf("w-%06d", i), "1")
+	}
+	w.take(in, syncs(all...))
+	w.take(in, slices.Concat(updates(labelled("new", "1")), []*service.Said{{Delete: []string{"w-000007"}}}))
+	s, err := w.first().store.TenantStream(t.Context(), "t")
+	require.NoError(t, err)
+	require.Empty(t, s.LeftOut)
+	_, err = w.first().store.Workload(t.Context(), "t", "new")
+	require.NoError(t, err)
+}
+
 // TestManyMessagesThatAreTakenTogether cost as much as they are many: a tenant must not keep a process busy by small messages.
 func TestManyMessagesThatAreTakenTogether(t *testing.T) {
 	w := newTenancy(t, 1)

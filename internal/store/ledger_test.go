@@ -132,6 +132,12 @@ func TestWhatIsTooMuchIsLeftOut(t *testing.T) {
 	written, err = s.WriteWorkloads(t.Context(), "t", &domain.WorkloadWrite{Begun: stream.Begun, Put: workloads(0, 1), Bytes: bytes + 10})
 	require.NoError(t, err)
 	require.Equal(t, []string{"w-00000"}, written.Over)
+	written, err = s.WriteWorkloads(t.Context(), "t", &domain.WorkloadWrite{Begun: stream.Begun,
+		Put: []*domain.Workload{workload(5), workload(8)}, Delete: []string{"w-00008", "w-00009"}, Count: 3, Bytes: bytes + 10,
+	})
+	require.NoError(t, err)
+	require.Empty(t, written.Over, "what is deleted makes room for what takes its place")
+	require.Equal(t, []string{"w-00001", "w-00005"}, storedIDs(t, s), "of one that is said twice its end counts")
 }
 
 func TestAGuardHoldsDeletions(t *testing.T) {

@@ -171,8 +171,19 @@ func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, writte
 			}
 		}
 	}
+	// First what goes: a Pod and the one that takes its place may come together, where there is room for one.
+	goes := make(map[string]bool, len(w.Delete))
+	for _, id := range w.Delete {
+		if err := remove(id); err != nil {
+			return nil, written, err
+		}
+		goes[id] = true
+	}
 	over := map[string]bool{}
 	for _, p := range encoded {
+		if goes[p.id] {
+			continue
+		}
 		have, ok := size(p.id)
 		more := 0
 		if !ok {
@@ -185,11 +196,6 @@ func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, writte
 		}
 		delete(over, p.id)
 		count, bytes, change[p.id] = count+more, bytes-have+now, p.value
-	}
-	for _, id := range w.Delete {
-		if err := remove(id); err != nil {
-			return nil, written, err
-		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(change)) {
 		value, before := change[id], b.values[id]
