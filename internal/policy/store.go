@@ -16,8 +16,8 @@ const (
 	// ObservedAge is for how long observations are not read again as a whole: whoever dies between writing one and the version of its
 	// context leaves the old version.
 	ObservedAge = time.Second
-	// ClockSkew is by how much clocks of processes that write observations may differ. A time that is further ahead is wrong: what is
-	// stored in its place has the writer's own.
+	// ClockSkew is by how much clocks of processes that write observations, or give pulses for streams of tenants, may differ. Of an
+	// observation a time that is further ahead is wrong: what is stored in its place has the writer's own.
 	ClockSkew = time.Minute
 	// Of the chain of changes of a context a writer goes for TailAge by what it knows of its end, and a reader follows it for FollowAge
 	// after its last look. An entry is kept for ChangesKept.

@@ -669,6 +669,9 @@ func TestARuleHasSoManyMatches(t *testing.T) {
 	for n := range limits.RuleMatches + 5 {
 		all = append(all, labelled(fmt.Sprintf("w-%04d", n), "yes"))
 	}
+	lost, err := s.LostStreams(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, lost)
 	w.take(in, updates(all[:limits.RuleMatches-1]...))
 	require.Len(t, w.wanted(), limits.RuleMatches-1)
 	for _, one := range all[limits.RuleMatches-1:] {
@@ -682,3 +685,4 @@ func TestARuleHasSoManyMatches(t *testing.T) {
 	w.take(in, syncs(all...))
 	require.Len(t, w.wanted(), limits.RuleMatches)
 }
+		require.NoError(t, other.Sweep(t.Context()), "who looks now and then sees pulses that do not change")

@@ -626,3 +626,52 @@ func TestStreamsThatAreLost(t *testing.T) {
 	require.False(t, is().Connected)
 	require.Len(t, lost(), 1, "it has ended, and what follows from it has not been stored")
 }
+
+// TestStreamsOfAHostWhoseClockIsOff are no more lost than others: one process has the time of day of another one that is some seconds later, or
+// earlier, and both of them have pulses.
+func TestStreamsOfAHostWhoseClockIsOff(t *testing.T) {
+	for name, off := range map[string]time.Duration{"slow": -20 * time.Second, "fast": 20 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			c, now := storetest.Config(t), time.UnixMilli(1e12).UTC()
+			c.Now = func() time.Time { return now }
+			b := storetest.Open(t, c)
+			c.Now = func() time.Time { return now.Add(off) }
+			a := storetest.Open(t, c)
+			lost := func() int {
+				t.Helper()
+				all, err := b.LostStreams(t.Context())
+				require.NoError(t, err)
+				is, err := b.TenantStream(t.Context(), "t")
+				require.NoError(t, err)
+				require.Equal(t, len(all) == 0, is.Connected)
+				return len(all)
+			}
+			require.NoError(t, a.Pulse(t.Context(), "owner", now.Add(off)))
+			begin(t, a)
+			for range 10 {
+				require.Zero(t, lost())
+				now = now.Add(domain.PulseLife - time.Second)
+				require.NoError(t, a.Pulse(t.Context(), "owner", now.Add(off)))
+			}
+			require.Zero(t, lost())
+			now = now.Add(domain.PulseLife)
+			require.Zero(t, lost())
+			now = now.Add(time.Second)
+			require.Equal(t, 1, lost(), "its process has died")
+			require.NoError(t, a.Pulse(t.Context(), "owner", now.Add(off)))
+			require.Zero(t, lost())
+			now = now.Add(10 * time.Minute)
+			late := storetest.Open(t, storeAt(c, &now))
+			all, err := late.LostStreams(t.Context())
+			require.NoError(t, err)
+			require.Len(t, all, 1, "no clock is that far off: who has never looked before need not wait")
+			require.NoError(t, a.EndPulse(t.Context(), "owner"))
+			require.Equal(t, 1, lost())
+		})
+	}
+}
+
+func storeAt(c store.Config, now *time.Time) store.Config {
+	c.Now = func() time.Time { return *now }
+	return c
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/secret"
@@ -75,6 +76,7 @@ type Store struct {
 	chains        *chains
 	// What tenants' clusters say runs there, and what follows from that.
 	workloads, matches *ledgers
+	livesSeen          *lru.Cache[string, lifeSeen]
 	keptHomes          keptHomes
 	unread             *unread
 }
@@ -137,6 +139,7 @@ func Open(c Config) (*Store, error) {
 		measure.Size(measure.CacheBlobs, s.cache.len), measure.Size(measure.CacheObserved, s.observedApps.len),
 	}
 	s.workloads, s.matches = newLedgers(s, workloadsName), newLedgers(s, matchesName)
+	s.livesSeen = lru.New[string, lifeSeen](livesSeen)
 	s.unread = &unread{now: s.now, at: map[unreadID]time.Time{}}
 	s.sizes = append(s.sizes, measure.Read(s.unread.say, measure.Unreadable))
 	return s, nil

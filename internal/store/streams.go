@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // streamDoc is the last stream of a tenant.
@@ -139,9 +140,34 @@ func (s *Store) StandingStreams(ctx context.Context) (map[string]string, error) 
 	return tokens, err
 }
 
+// livesSeen is of how many processes it is kept which pulse was seen last.
+const livesSeen = 1024
+
+// lifeSeen is a pulse of a process, and when this process saw it first.
+type lifeSeen struct {
+	pulse time.Time // by the clock of who gave it
+	since time.Time
+}
+
+// lives says whether a process has had a pulse within domain.PulseLife, or may have. A pulse is a time of day of another host, whose clock
+// may be some seconds off: what counts is that it changes, while this process looks. One that is further off than clocks may be is old
+// for who has never looked before, too. The time is from before the pulse was read: this process may be frozen after that.
+func (s *Store) lives(process string, pulse, now time.Time) bool {
+	if pulse.IsZero() || now.Sub(pulse) > domain.PulseLife+policy.ClockSkew {
+		return false
+	}
+	seen, known := s.livesSeen.Get(process)
+	if !known || !seen.pulse.Equal(pulse) {
+		seen = lifeSeen{pulse, now}
+		s.livesSeen.Add(process, seen)
+	}
+	return now.Sub(seen.since) <= domain.PulseLife
+}
+
 // TenantStream is what is known of a tenant's last stream; the zero value when it never had one. One whose process has no
 // pulse any more has been lost when that had its last one.
 func (s *Store) TenantStream(ctx context.Context, tenant string) (domain.TenantStream, error) {
+	now := s.now()
 	var d streamDoc
 	err := s.findOne(ctx, s.streams(), tenant, &d)
 	if err != nil {
@@ -154,12 +180,13 @@ func (s *Store) TenantStream(ctx context.Context, tenant string) (domain.TenantS
 	if err := s.findOne(ctx, s.pulses(), d.Process, &p); err != nil && !fail.Is(err, fail.NotFound) {
 		return domain.TenantStream{}, err
 	}
-	return d.stream(p.At, s.now()), nil
+	return s.streamOf(&d, p.At, now), nil
 }
 
-func (d *streamDoc) stream(pulse, now time.Time) domain.TenantStream {
+// streamOf is what a document says when its process had its last pulse at a time.
+func (s *Store) streamOf(d *streamDoc, pulse, now time.Time) domain.TenantStream {
 	t := d.TenantStream
-	if t.Ended.IsZero() && now.Sub(pulse) > domain.PulseLife {
+	if t.Ended.IsZero() && !s.lives(d.Process, pulse, now) {
 		t.Ended = pulse
 		if t.Since.After(pulse) {
 			t.Ended = t.Since
@@ -172,6 +199,7 @@ func (d *streamDoc) stream(pulse, now time.Time) domain.TenantStream {
 // LostStreams are the streams that have ended, or whose process has, before what follows from what they said was stored. Who
 // sees to that calls SettleStream.
 func (s *Store) LostStreams(ctx context.Context) ([]*domain.Stream, error) {
+	now := s.now()
 	found, err := all[streamDoc](ctx, s, s.streams(), bson.D{{Key: "settled", Value: false}})
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -186,7 +214,7 @@ func (s *Store) LostStreams(ctx context.Context) ([]*domain.Stream, error) {
 	}
 	var lost []*domain.Stream
 	for i := range found {
-		if d := &found[i]; !d.stream(at[d.Process], s.now()).Connected {
+		if d := &found[i]; !s.streamOf(d, at[d.Process], now).Connected {
 			lost = append(lost, &domain.Stream{Tenant: d.Tenant, Token: d.Token})
 		}
 	}
