@@ -67,6 +67,25 @@ func (m *Matcher) Begin(ctx context.Context, tenant string) (*Intake, error) {
 		return nil, err
 	}
 	m.handOver(ctx, tenant)
+	in, err := m.open(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	stream := in.stream
+	m.count(tenant, func(c *TenantCounts) { c.Streams, c.LeftOut = c.Streams+1, stream.LeftOutCount })
+	m.work.Go(in.stand)
+	if stream.Unsettled {
+		if err := in.inherit(ctx); err != nil {
+			return nil, errors.Join(err, in.End(ctx))
+		}
+	}
+	return in, nil
+}
+
+// open begins a stream in the store and takes note of it. Until then dropped leaves it alone.
+func (m *Matcher) open(ctx context.Context, tenant string) (*Intake, error) {
+	m.beginning(tenant, 1)
+	defer m.beginning(tenant, -1)
 	stream, err := m.store.BeginStream(ctx, tenant, m.process)
 	if err != nil {
 		return nil, err
@@ -89,14 +108,16 @@ func (m *Matcher) Begin(ctx context.Context, tenant string) (*Intake, error) {
 	if older != nil {
 		older.displace(errDisplaced(tenant))
 	}
-	m.count(tenant, func(c *TenantCounts) { c.Streams, c.LeftOut = c.Streams+1, stream.LeftOutCount })
-	m.work.Go(in.stand)
-	if stream.Unsettled {
-		if err := in.inherit(ctx); err != nil {
-			return nil, errors.Join(err, in.End(ctx))
-		}
-	}
 	return in, nil
+}
+
+// beginning counts the streams of a tenant that begin.
+func (m *Matcher) beginning(tenant string, more int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.begins[tenant] += more; m.begins[tenant] == 0 {
+		delete(m.begins, tenant)
+	}
 }
 
 // handOver ends the tenant's stream that this process reads, and waits until that is noted: after an end in order BeginStream has

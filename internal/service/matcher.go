@@ -52,6 +52,7 @@ type TenantStore interface {
 	StandingStreams(ctx context.Context) (tokens map[string]string, err error)
 	TenantStream(ctx context.Context, tenant string) (domain.TenantStream, error)
 	LostStreams(ctx context.Context) ([]*domain.Stream, error)
+	StreamsOf(ctx context.Context, process string) ([]*domain.Stream, error)
 	CutStream(ctx context.Context, lost *domain.Stream) error
 	SettleStream(ctx context.Context, lost *domain.Stream) error
 	Pulse(ctx context.Context, process string, at time.Time) error
@@ -92,6 +93,7 @@ type Matcher struct {
 	mu       sync.Mutex
 	changing map[string][]word  // by tenant
 	intakes  map[string]*Intake // the last stream of each tenant in this process
+	begins   map[string]int     // how many streams of a tenant begin in this process
 	kicked   map[string]bool    // tenants to be settled; true: once more
 	stats    map[string]*TenantCounts
 	work     sync.WaitGroup
@@ -114,7 +116,8 @@ func NewMatcher(s TenantStore, settler Settler, now Clock, process string) *Matc
 	return &Matcher{
 		store: s, settler: settler, now: now, process: process, known: lru.NewWeighed[string, *settings](knownSettings, knownBytes),
 		began: time.Now(), standing: share.New[map[string]string](),
-		changing: map[string][]word{}, intakes: map[string]*Intake{}, kicked: map[string]bool{}, stats: map[string]*TenantCounts{},
+		changing: map[string][]word{}, intakes: map[string]*Intake{}, begins: map[string]int{}, kicked: map[string]bool{},
+		stats: map[string]*TenantCounts{},
 	}
 }
 
@@ -565,7 +568,7 @@ func again(ctx context.Context, every time.Duration, do func() error) error {
 func (m *Matcher) Close() { m.work.Wait() }
 
 // Sweep does what processes that died have left: it looks for the tenants whose settings were being changed, and for those
-// whose streams were lost. It removes the workloads whose time is over. What fails for one tenant, or takes long, keeps none of the others
+// whose streams were lost, be it by this process. It removes the workloads whose time is over. What fails for one tenant, or takes long, keeps none of the others
 // waiting.
 func (m *Matcher) Sweep(ctx context.Context) error {
 	m.outlived()
@@ -580,8 +583,9 @@ func (m *Matcher) Sweep(ctx context.Context) error {
 		}
 	}
 	lost, err := m.store.LostStreams(ctx)
-	failed = append(failed, err)
-	for _, stream := range lost {
+	dropped, dropErr := m.dropped(ctx)
+	failed = append(failed, err, dropErr)
+	for _, stream := range append(lost, dropped...) {
 		failed = append(failed, apart(ctx, func(ctx context.Context) error { return m.settle(ctx, stream) }))
 	}
 	tenants, err := m.store.List(ctx, domain.Tenants, "")
@@ -592,6 +596,21 @@ func (m *Matcher) Sweep(ctx context.Context) error {
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// dropped are streams of this process that nobody reads any more, and that nobody could note the end of: the database was away then. As long as
+// this process has a pulse no other one takes them for lost.
+func (m *Matcher) dropped(ctx context.Context) ([]*domain.Stream, error) {
+	open, err := m.store.StreamsOf(ctx, m.process)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.DeleteFunc(open, func(s *domain.Stream) bool { // looked at after the list: what was listed had begun to begin
+		in := m.intakes[s.Tenant]
+		return m.begins[s.Tenant] > 0 || in != nil && in.stream.Token == s.Token
+	}), nil
 }
 
 // apart does something for one tenant of several: it has its time, and a panic is its own.

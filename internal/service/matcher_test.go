@@ -509,6 +509,105 @@ func TestWhatADeadProcessHasLeft(t *testing.T) {
 	require.Empty(t, unfinished)
 }
 
+// forgetful is a store that was away for a moment: something was done and the answer lost, or was not done at all.
+type forgetful struct {
+	*store.Store
+	end, begin bool // the next one
+}
+
+var errAway = fail.New(fail.Unavailable, "the database cannot be reached")
+
+func (s *forgetful) EndStream(ctx context.Context, stream *domain.Stream, settled bool) error {
+	if s.end {
+		s.end = false
+		return errAway
+	}
+	return s.Store.EndStream(ctx, stream, settled)
+}
+
+func (s *forgetful) WriteMatches(ctx context.Context, tenant string, write, remove []domain.Match) error {
+	if s.end {
+		return errAway
+	}
+	return s.Store.WriteMatches(ctx, tenant, write, remove)
+}
+
+func (s *forgetful) BeginStream(ctx context.Context, tenant, process string) (*domain.Stream, error) {
+	begun, err := s.Store.BeginStream(ctx, tenant, process)
+	if s.begin && err == nil {
+		s.begin = false
+		return nil, errAway
+	}
+	return begun, err
+}
+
+// TestAStreamWhoseEndWasNotNoted, or of which its own process does not know that it has begun, is lost though that lives.
+func TestAStreamWhoseEndWasNotNoted(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	s := &forgetful{Store: r.store}
+	m := service.NewMatcher(s, r.settled, w.clock.Now, "replica-0")
+	defer m.Close()
+	connected := func() bool {
+		t.Helper()
+		is, err := r.store.TenantStream(t.Context(), "t")
+		require.NoError(t, err)
+		return is.Connected
+	}
+	require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+	in, err := m.Begin(t.Context(), "t")
+	require.NoError(t, err)
+	s.end = true
+	require.ErrorIs(t, in.Take(t.Context(), updates(labelled("a", "yes"))), errAway)
+	require.ErrorIs(t, in.End(t.Context()), errAway)
+	require.True(t, connected())
+	require.Empty(t, w.wanted())
+	require.NoError(t, m.Sweep(t.Context()))
+	require.False(t, connected())
+	require.Equal(t, []string{"r/a"}, w.wanted())
+
+	s.begin = true
+	_, err = m.Begin(t.Context(), "t")
+	require.ErrorIs(t, err, errAway)
+	require.True(t, connected())
+	require.NoError(t, m.Sweep(t.Context()))
+	require.False(t, connected())
+
+	in, err = m.Begin(t.Context(), "t")
+	require.NoError(t, err)
+	require.NoError(t, m.Sweep(t.Context()))
+	require.True(t, connected(), "it goes on")
+	require.NoError(t, in.Take(t.Context(), updates(labelled("b", "yes"))))
+	require.NoError(t, in.End(t.Context()))
+	require.False(t, connected())
+}
+
+// TestAStreamThatBeginsIsNotLost, though its process does not know it yet.
+func TestAStreamThatBeginsIsNotLost(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	s := &slowBegin{Store: r.store}
+	m := service.NewMatcher(s, r.settled, w.clock.Now, "replica-0")
+	defer m.Close()
+	s.begun = func() { require.NoError(t, m.Sweep(t.Context())) }
+	in, err := m.Begin(t.Context(), "t")
+	require.NoError(t, err)
+	require.NoError(t, in.Take(t.Context(), syncs(labelled("a", "yes"))))
+	require.NoError(t, in.End(t.Context()))
+}
+
+// slowBegin calls begun when a stream has begun and nobody knows it yet.
+type slowBegin struct {
+	*store.Store
+	begun func()
+}
+
+func (s *slowBegin) BeginStream(ctx context.Context, tenant, process string) (*domain.Stream, error) {
+	stream, err := s.Store.BeginStream(ctx, tenant, process)
+	s.begun()
+	return stream, err
+}
+
 // TestAChangeThatWasNotMadeLeavesNoWord, and takes none of another one away.
 func TestAChangeThatWasNotMadeLeavesNoWord(t *testing.T) {
 	w := newTenancy(t, 1)
@@ -570,6 +669,9 @@ func TestWhatFailsForATenantKeepsNobodyWaiting(t *testing.T) {
 		_, err = s.WriteWorkloads(t.Context(), name, &domain.WorkloadWrite{Begun: stream.Begun, Put: []*domain.Workload{one}})
 		require.NoError(t, err)
 	}
+	lost, err := s.LostStreams(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, lost)
 	w.clock.add(domain.PulseLife + time.Second)
 	for _, ill := range others {
 		m := service.NewMatcher(ailing{s, ill}, nil, w.clock.Now, "sweeper")
@@ -619,6 +721,7 @@ func TestAProcessThatWasFrozenSaysNothingMore(t *testing.T) {
 	w := newTenancy(t, 2)
 	frozen, other := w.replicas[0], w.replicas[1]
 	alive := func() {
+		require.NoError(t, other.Sweep(t.Context()), "who looks now and then sees pulses that do not change")
 		w.clock.add(domain.PulseLife + time.Second)
 		require.NoError(t, other.store.Pulse(t.Context(), "replica-1", w.clock.Now()))
 		require.NoError(t, other.Sweep(t.Context()))
@@ -669,9 +772,6 @@ func TestARuleHasSoManyMatches(t *testing.T) {
 	for n := range limits.RuleMatches + 5 {
 		all = append(all, labelled(fmt.Sprintf("w-%04d", n), "yes"))
 	}
-	lost, err := s.LostStreams(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, lost)
 	w.take(in, updates(all[:limits.RuleMatches-1]...))
 	require.Len(t, w.wanted(), limits.RuleMatches-1)
 	for _, one := range all[limits.RuleMatches-1:] {
@@ -685,4 +785,3 @@ func TestARuleHasSoManyMatches(t *testing.T) {
 	w.take(in, syncs(all...))
 	require.Len(t, w.wanted(), limits.RuleMatches)
 }
-		require.NoError(t, other.Sweep(t.Context()), "who looks now and then sees pulses that do not change")

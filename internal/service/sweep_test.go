@@ -61,6 +61,8 @@ func (s *stalled) LostStreams(context.Context) ([]*domain.Stream, error) {
 	return []*domain.Stream{{Tenant: s.tenant}, {Tenant: "light"}}, nil
 }
 
+func (s *stalled) StreamsOf(context.Context, string) ([]*domain.Stream, error) { return nil, nil }
+
 func (s *stalled) List(context.Context, *domain.Noun, domain.Key) (found []domain.Object, err error) {
 	for _, name := range []string{s.tenant, "light"} {
 		t := tenantIn(name, "p+c")

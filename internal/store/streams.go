@@ -221,6 +221,19 @@ func (s *Store) LostStreams(ctx context.Context) ([]*domain.Stream, error) {
 	return lost, nil
 }
 
+// StreamsOf are the streams that a process has begun and whose end nobody has noted. Those that it does not read any more are lost, though it
+// lives: their end could not be noted, or the answer to their beginning was lost.
+func (s *Store) StreamsOf(ctx context.Context, process string) ([]*domain.Stream, error) {
+	found, err := all[streamDoc](ctx, s, s.streams(), bson.D{{Key: "settled", Value: false}, {Key: "process", Value: process}})
+	var open []*domain.Stream
+	for i := range found {
+		if d := &found[i]; d.Ended.IsZero() {
+			open = append(open, &domain.Stream{Tenant: d.Tenant, Token: d.Token})
+		}
+	}
+	return open, err
+}
+
 // CutStream has nothing more be stored of a lost stream: its process may have been frozen, and go on. One that has begun since goes
 // on.
 func (s *Store) CutStream(ctx context.Context, lost *domain.Stream) error {
