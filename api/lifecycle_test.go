@@ -193,6 +193,7 @@ func TestDeleteOfAGroup(t *testing.T) {
 				{method: "DELETE", url: theGenericResource, status: 204},
 				{method: "DELETE", url: theGenericIntent, status: 204},
 			})
+			w.operations.forgot = nil // what is made forgets an earlier one of its name
 			check(t, w.router, []call{{name: "a child is in the way", method: "DELETE", url: theGroup, status: 409, contains: []string{`has deployment intent "intent"`}}})
 			require.Empty(t, w.operations.forgot, "a refused deletion must leave the contexts")
 			check(t, w.router, []call{{method: "DELETE", url: theGroup + "/intents/intent", status: 204}})
@@ -347,7 +348,7 @@ func TestLogicalCloudOfLevel1(t *testing.T) {
 		{method: "POST", url: one + "/terminate", status: 202},
 	})
 	require.Equal(t, []string{"instantiate standard", "update standard", "stop standard", "terminate standard"}, w.operations.asked)
-	w.operations.status = domain.ContextTerminated
+	w.operations.status, w.operations.forgot = domain.ContextTerminated, nil
 	cloud = read()
 	cloud.History.Append(domain.Terminated, "7", 2, now)
 	require.NoError(t, w.store.Replace(t.Context(), cloud))

@@ -108,7 +108,7 @@ func TestDeleteOfAClusterByState(t *testing.T) {
 				{method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"c1"}}`, file: []byte(kubeconfig), status: 201},
 			})
 			recordCluster(t, w, theClusterKey, c.state)
-			w.operations.status = c.context
+			w.operations.status, w.operations.forgot = c.context, nil
 			check(t, w.router, []call{{method: "DELETE", url: theCluster, status: c.status, contains: []string{c.text}}})
 			if c.status == 204 {
 				require.Equal(t, []domain.Key{"cluster-providers/p1/clusters/c1"}, w.operations.forgot)

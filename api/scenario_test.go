@@ -218,9 +218,9 @@ func (o *operations) Within(context.Context, domain.Key) (domain.Key, bool, erro
 
 func (o *operations) Left(context.Context, domain.Key) ([]string, error) { return o.left, nil }
 
-func (o *operations) Forget(_ context.Context, owner domain.Key) error {
+func (o *operations) Forget(_ context.Context, owner domain.Key) (bool, error) {
 	o.forgot = append(o.forgot, owner)
-	return nil
+	return false, nil
 }
 
 // text is a document of a status query.

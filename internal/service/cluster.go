@@ -90,6 +90,9 @@ func (s *Service) changeCluster(ctx context.Context, c change) error {
 		if err := s.try(ctx, to); err != nil {
 			return err
 		}
+		if err := s.forgetNamesake(ctx, domain.KeyOf(to)); err != nil {
+			return err
+		}
 		return s.orphaned(ctx, domain.ClustersNoun, domain.KeyOf(to))
 	}
 	from := c.from.(*domain.Cluster)

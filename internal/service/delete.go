@@ -31,7 +31,8 @@ func (s *Service) Remove(ctx context.Context, noun *domain.Noun, key domain.Key)
 	return left, err
 }
 
-// removeAs removes a document as a change says that is without it, and says what is left.
+// removeAs removes a document as a change says that is without it, and says what is left. Of an owner that is gone it does what whoever
+// deleted it has not done.
 func (s *Service) removeAs(ctx context.Context, noun *domain.Noun, key domain.Key, c change) (left []string, err error) {
 	err = cas.Do(ctx, func() error {
 		o, err := s.store.Get(ctx, noun, key)
@@ -42,7 +43,27 @@ func (s *Service) removeAs(ctx context.Context, noun *domain.Noun, key domain.Ke
 		c.from, c.left = o, &left
 		return s.remove(ctx, c)
 	})
+	if _, owns := noun.New().(domain.Owner); owns && fail.Is(err, fail.NotFound) {
+		return s.forgetGone(ctx, key, err)
+	}
 	return left, err
+}
+
+// forgetGone removes what is recorded of the contexts of an owner that is not there, and says what is left in clusters: somebody has died
+// before he had done that, or had no answer and deletes it again. Missing is what is said when nothing is recorded.
+func (s *Service) forgetGone(ctx context.Context, key domain.Key, missing error) (left []string, err error) {
+	left, err = s.instances.Left(ctx, key) // as long as it is recorded
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.instances.Forget(ctx, key)
+	if err == nil && !found {
+		err = missing
+	}
+	if err != nil {
+		return nil, err
+	}
+	return left, nil
 }
 
 // unbind deletes the bindings of a scope that is gone, and says whether there were any. It comes after the scope: who has his rights

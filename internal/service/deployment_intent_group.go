@@ -24,7 +24,7 @@ func (s *Service) changeGroup(ctx context.Context, c change) error {
 		c.to.(*domain.DeploymentIntentGroup).History = domain.NewHistory(s.now())
 		c.to.(*domain.DeploymentIntentGroup).History.Note("", caller.Of(ctx))
 		c.to.(*domain.DeploymentIntentGroup).NoteChange(proven(ctx))
-		return nil
+		return s.forgetNamesake(ctx, domain.KeyOf(c.to))
 	case c.to == nil:
 		_, err := s.decide(ctx, c.from.(*domain.DeploymentIntentGroup), domain.OpDelete)
 		return err
@@ -47,7 +47,15 @@ func (s *Service) changeGroup(ctx context.Context, c change) error {
 // forgetInstances removes what is recorded of the contexts of an owner that is gone. It comes last: a
 // deletion that is refused must leave them.
 func (s *Service) forgetInstances(ctx context.Context, key domain.Key) error {
-	return s.instances.Forget(ctx, key)
+	_, err := s.instances.Forget(ctx, key)
+	return err
+}
+
+// forgetNamesake is forgetInstances for an owner that is not there yet: somebody has died before he had done that for another one of its name,
+// or does not know that it is gone. Else the new one would have what is recorded. What cannot be read keeps nobody from having the name.
+func (s *Service) forgetNamesake(ctx context.Context, key domain.Key) error {
+	_, err := domain.UnreadableOf(s.forgetInstances(ctx, key))
+	return err
 }
 
 // unapprove guards what hangs below a deployment intent group: an approved group falls back to Created, since

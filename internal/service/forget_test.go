@@ -43,7 +43,9 @@ func TestForget(t *testing.T) {
 		i.Owner = key
 		require.NoError(t, db.PutInstance(t.Context(), i))
 	}
-	require.ErrorIs(t, l.Forget(t.Context(), key), engine.err)
+	found, err := l.Forget(t.Context(), key)
+	require.ErrorIs(t, err, engine.err)
+	require.True(t, found)
 	require.Equal(t, []string{"2"}, engine.contexts, "it is watched for by its label")
 	left, err := db.InstancesOf(t.Context(), key)
 	require.NoError(t, err)
@@ -85,6 +87,87 @@ func TestWhatADeletedGroupLeaves(t *testing.T) {
 	left, err = o.verbs.Remove(t.Context(), domain.DeploymentIntentGroups, givenTo)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// unfinished is a group whose terminate has failed on a cluster that does not come back.
+func unfinished(t *testing.T) *owned {
+	t.Helper()
+	o := newOwned(t)
+	o.has(t, theGroup, "Instantiated 1", "TerminateStopped 1")
+	o.record(t, domain.Instance{ContextID: "1", Owner: theGroup, Origin: domain.OpInstantiate, Operation: domain.OpTerminate, Status: domain.ContextTerminateFailed}, "edge01")
+	require.NoError(t, o.store.PutLeaf(t.Context(), domain.Leaf{
+		ID: domain.LeafID("1", "app", domain.ClusterName{Provider: "p", Name: "edge01"}), ContextID: "1", Operation: domain.OpTerminate, App: "app",
+		Cluster: domain.ClusterName{Provider: "p", Name: "edge01"}, Marks: domain.Marks{domain.MarkUndeleted}.Encode(),
+	}))
+	return o
+}
+
+var errLost = fail.New(fail.Timeout, "the database does not answer in time")
+
+// TestADeletionWhoseAnswerIsLost is done by the one that is tried again: nothing that was recorded stays.
+func TestADeletionWhoseAnswerIsLost(t *testing.T) {
+	o := unfinished(t)
+	o.store.after = func(context.Context) error { return errLost }
+	_, err := o.verbs.Remove(t.Context(), domain.DeploymentIntentGroups, theGroup)
+	require.ErrorIs(t, err, errLost)
+	require.NotNil(t, o.instance(t, "1"))
+	require.NoError(t, o.deleteCluster(t.Context(), "edge01"), "the group is gone")
+	left, err := o.verbs.Remove(t.Context(), domain.DeploymentIntentGroups, theGroup)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.Contains(t, left[0], "p+edge01 (1)")
+	require.Nil(t, o.instance(t, "1"))
+	leaves, err := o.store.Leaves(t.Context(), "1")
+	require.NoError(t, err)
+	require.Empty(t, leaves)
+	_, err = o.verbs.Remove(t.Context(), domain.DeploymentIntentGroups, theGroup)
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+	_, err = o.verbs.Remove(t.Context(), domain.DeploymentIntentGroups, theGroup+"x")
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+
+	// So it is of a cluster, which is deleted in a way of its own.
+	edge := domain.Key("cluster-providers/p/clusters/edge02")
+	o.has(t, edge, "Applied 2", "TerminateStopped 2")
+	o.record(t, domain.Instance{ContextID: "2", Owner: edge, Origin: domain.OpInstantiate, Operation: domain.OpTerminate, Status: domain.ContextTerminateFailed}, "edge02")
+	o.store.after = func(context.Context) error { return errLost }
+	_, err = o.verbs.RemoveCluster(t.Context(), edge, false)
+	require.ErrorIs(t, err, errLost)
+	_, err = o.verbs.RemoveCluster(t.Context(), edge, false)
+	require.NoError(t, err)
+	require.Nil(t, o.instance(t, "2"))
+}
+
+// TestANewOwnerHasNothingOfTheOneBefore: whoever has deleted that has died before all of it had gone.
+func TestANewOwnerHasNothingOfTheOneBefore(t *testing.T) {
+	o := newOwned(t)
+	edge := &domain.Cluster{Identity: identity("cluster-providers/p"), Metadata: domain.Metadata{Name: "edge02"}}
+	standard := cloud("lc1")
+	standard.Spec = domain.LogicalCloudSpec{Level: domain.LevelStandard, Namespace: "ns"}
+	for id, owner := range map[string]domain.Object{"1": group("dig"), "2": standard, "3": edge} {
+		key := domain.KeyOf(owner)
+		require.NoError(t, o.store.Store.Delete(t.Context(), owner.Noun(), key, 0))
+		o.record(t, domain.Instance{ContextID: id, Owner: key, Origin: domain.OpInstantiate, Operation: domain.OpTerminate, Status: domain.ContextTerminateFailed}, "edge01")
+		require.NoError(t, o.verbs.Create(t.Context(), owner))
+		require.Nil(t, o.instance(t, id), key)
+		o.record(t, domain.Instance{ContextID: id, Owner: key, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated}, "edge01")
+		require.True(t, fail.Is(o.verbs.Create(t.Context(), owner), fail.Conflict))
+		require.NotNil(t, o.instance(t, id), "what is recorded of %s, which is there, stays", key)
+	}
+}
+
+// TestAnOwnerIsNotBlamedForTheOneBefore: a group that somebody has made while the one before was deleted has nothing in a cluster by what is
+// recorded of that one.
+func TestAnOwnerIsNotBlamedForTheOneBefore(t *testing.T) {
+	o := unfinished(t)
+	require.True(t, fail.Is(o.deleteCluster(t.Context(), "edge01"), fail.Conflict))
+	require.NoError(t, o.store.Store.Delete(t.Context(), domain.DeploymentIntentGroups, theGroup, 0))
+	again := group("dig")
+	again.History = domain.NewHistory(time.Unix(2, 0))
+	require.NoError(t, o.store.Store.Create(t.Context(), again))
+	o.engine.operations[domain.OpTerminate] = true
+	require.True(t, fail.Is(o.deleteCluster(t.Context(), "edge01"), fail.Conflict), "what runs may send something")
+	o.engine.operations[domain.OpTerminate] = false
+	require.NoError(t, o.deleteCluster(t.Context(), "edge01"))
 }
 
 // TestANewClusterHasNothingOfTheOneBefore: an API that dies while a cluster is removed leaves its labels, which would select the next one of

@@ -118,7 +118,11 @@ func TestAMigrateGoesOn(t *testing.T) {
 		},
 		"whose group has been deleted with it": func(t *testing.T, f *fixture, _ *ended) {
 			t.Helper()
-			require.NoError(t, f.store.DeleteInstances(t.Context(), givenTo))
+			contexts, err := f.store.InstancesOf(t.Context(), givenTo)
+			require.NoError(t, err)
+			for _, i := range contexts {
+				require.NoError(t, f.store.DeleteInstances(t.Context(), []string{i.ContextID}))
+			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

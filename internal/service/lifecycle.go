@@ -60,7 +60,7 @@ type Records interface {
 	// DeleteInstance removes the record of a context that did not come about.
 	DeleteInstance(ctx context.Context, contextID string) error
 	InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.Instance, error)
-	DeleteInstances(ctx context.Context, owner domain.Key) error
+	DeleteInstances(ctx context.Context, contextIDs []string) error
 }
 
 // Heard is what clusters report, as watches left it in the store.
@@ -288,15 +288,21 @@ func (l *Lifecycle) Left(ctx context.Context, owner domain.Key) (texts []string,
 		all, strings.Join(names[:min(len(names), mostLeft)], ", "), more)), nil
 }
 
-// Forget removes the records of all contexts of a resource that is deleted. For one that has not come to its end, as
-// after a terminate that failed, clusters are still watched: that ends too.
-func (l *Lifecycle) Forget(ctx context.Context, owner domain.Key) error {
+// Forget removes the records of all contexts of a resource that is deleted, and says whether there were any. For one that has not come to
+// its end, as after a terminate that failed, clusters are still watched: that ends too. Nothing is removed when there is such a resource.
+func (l *Lifecycle) Forget(ctx context.Context, owner domain.Key) (found bool, err error) {
 	contexts, err := l.records.InstancesOf(ctx, owner)
-	if err != nil {
-		return err
+	if err != nil || len(contexts) == 0 {
+		return false, err
+	}
+	// Looked at after the list: what was listed is of one that is gone, then, and not of another one of its name.
+	if there, err := l.store.Exists(ctx, domain.OwnerNoun(owner), owner); err != nil || there {
+		return false, err
 	}
 	var watched error
+	ids := make([]string, 0, len(contexts))
 	for _, i := range contexts {
+		ids = append(ids, i.ContextID)
 		if i.Status.Over() {
 			continue
 		}
@@ -304,7 +310,7 @@ func (l *Lifecycle) Forget(ctx context.Context, owner domain.Key) error {
 			watched = fmt.Errorf("stop watching clusters for %s: %w", i.ContextID, err)
 		}
 	}
-	return cmp.Or(l.records.DeleteInstances(ctx, owner), watched)
+	return true, cmp.Or(l.records.DeleteInstances(ctx, ids), watched)
 }
 
 // User finds an owner whose app context, not terminated yet, goes to the cluster. A cluster is no user of itself:

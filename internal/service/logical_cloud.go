@@ -39,7 +39,7 @@ func (s *Service) mayChangeCloud(ctx context.Context, c change) error {
 	switch {
 	case c.from == nil:
 		c.to.(*domain.LogicalCloud).History = domain.NewHistory(s.now())
-		return nil
+		return s.forgetNamesake(ctx, domain.KeyOf(c.to))
 	case c.to == nil:
 		_, err := s.decideCloud(ctx, c.from.(*domain.LogicalCloud), domain.OpDelete)
 		return err

@@ -103,7 +103,7 @@ func (*allKnowing) Repair(_ context.Context, owner domain.Owner) (domain.Owner, 
 
 func (*allKnowing) Left(context.Context, domain.Key) ([]string, error) { return nil, nil }
 
-func (*allKnowing) Forget(context.Context, domain.Key) error { return nil }
+func (*allKnowing) Forget(context.Context, domain.Key) (bool, error) { return false, nil }
 
 type fixture struct {
 	*service.Service

@@ -231,14 +231,15 @@ func (l *Lifecycle) giveBack(ctx context.Context, owner domain.Owner, i *domain.
 	return cas.ErrOvertaken // the owner is h's target
 }
 
-// stands says whether the context of a record may have something in clusters, once its owner is repaired.
+// stands says whether the context of a record may have something in clusters, once its owner is repaired. What its owner does not know is an
+// earlier one's of its name, or nothing was sent for it yet: it counts while it runs, as repair.Holds has it.
 func (l *Lifecycle) stands(ctx context.Context, i *domain.Instance) (bool, error) {
 	owner, err := l.owner(ctx, i.Owner)
 	if fail.Is(err, fail.NotFound) { // what is left of its records goes with the next owner of its name
 		return false, nil
 	}
 	if err == nil {
-		_, err = l.Repair(ctx, owner)
+		owner, err = l.Repair(ctx, owner)
 	}
 	if fail.Is(err, fail.Conflict) {
 		return true, nil
@@ -246,9 +247,19 @@ func (l *Lifecycle) stands(ctx context.Context, i *domain.Instance) (bool, error
 	if err != nil {
 		return false, err
 	}
+	of := i.Owner
 	i, err = l.records.Instance(ctx, i.ContextID)
+	if err == nil && i.Owner != of { // a migrate has given it away
+		owner, err = l.owner(ctx, i.Owner)
+	}
 	if fail.Is(err, fail.NotFound) {
 		return false, nil
 	}
-	return err == nil && !i.Status.Over(), err
+	if err != nil || i.Status.Over() {
+		return false, err
+	}
+	if owner.Track().Knows(i.ContextID) {
+		return true, nil
+	}
+	return l.engine.Running(ctx, working(i))
 }

@@ -75,8 +75,9 @@ type Instances interface {
 	Planned(ctx context.Context, contextID string) (*plan.Bundle, error)
 	// Left says what contexts of an owner that have not come to their end may have left in clusters.
 	Left(ctx context.Context, owner domain.Key) (texts []string, err error)
-	// Forget removes the records of all contexts of a resource that was deleted.
-	Forget(ctx context.Context, owner domain.Key) error
+	// Forget removes the records of all contexts of a resource that was deleted, and says whether there were any. Nothing is removed
+	// when there is such a resource.
+	Forget(ctx context.Context, owner domain.Key) (found bool, err error)
 	// User finds who may have something in the cluster, Tenant who may have it there with the rights of the
 	// logical cloud's user, and Within who may have it with these in any cluster.
 	User(ctx context.Context, c domain.ClusterName) (owner domain.Key, found bool, err error)

@@ -156,26 +156,18 @@ func (s *Store) findInstances(ctx context.Context, filter bson.D) ([]*domain.Ins
 	return found, err
 }
 
-// DeleteInstances removes the records of all contexts of an owner, each after its leaves and what clusters
-// said of it: what a crash leaves is found by the next call.
-func (s *Store) DeleteInstances(ctx context.Context, owner domain.Key) error {
-	found, err := s.InstancesOf(ctx, owner)
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	contextIDs := make([]string, len(found))
-	for i := range found {
-		contextIDs[i] = found[i].ContextID
-	}
+// DeleteInstances removes the records of contexts, each after its leaves and what clusters said of it: what a crash leaves is found by the
+// next call.
+func (s *Store) DeleteInstances(ctx context.Context, contextIDs []string) error {
 	if err := s.deleteObservations(ctx, contextIDs); err != nil {
-		return fmt.Errorf("delete observations of %s: %w", owner, err)
+		return fmt.Errorf("delete what clusters said: %w", err)
 	}
-	for _, i := range found {
-		if err := s.deleteRange(ctx, s.leaves(i.ContextID), below(i.ContextID)); err != nil {
-			return fmt.Errorf("delete leaves of %s: %w", i.ContextID, err)
+	for _, id := range contextIDs {
+		if err := s.deleteRange(ctx, s.leaves(id), below(id)); err != nil {
+			return fmt.Errorf("delete leaves of %s: %w", id, err)
 		}
-		if _, err := s.deleteOne(ctx, s.instances(), byID(i.ContextID)); err != nil {
-			return fmt.Errorf("delete app context %s: %w", i.ContextID, err)
+		if _, err := s.deleteOne(ctx, s.instances(), byID(id)); err != nil {
+			return fmt.Errorf("delete app context %s: %w", id, err)
 		}
 	}
 	return nil

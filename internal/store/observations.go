@@ -397,6 +397,9 @@ func (s *Store) deleteObservation(ctx context.Context, o domain.ObservedApp) (ch
 
 // deleteObservations forgets all that is known of contexts.
 func (s *Store) deleteObservations(ctx context.Context, contextIDs []string) error {
+	if len(contextIDs) == 0 {
+		return nil
+	}
 	for _, name := range []string{observedChunksName, observationsName} {
 		for n := range divided[name] {
 			if err := s.deleteOf(ctx, s.part(name, n), contextIDs); err != nil {

@@ -163,7 +163,7 @@ func TestObservationsGoWithTheirContext(t *testing.T) {
 	observed, err := s.Observed(ctx, []string{"7"})
 	require.NoError(t, err)
 	require.Len(t, observed, 2)
-	require.NoError(t, s.DeleteInstances(ctx, group))
+	require.NoError(t, s.DeleteInstances(ctx, []string{"7"}))
 	observed, err = s.Observed(ctx, []string{"7", "8"})
 	require.NoError(t, err)
 	require.Equal(t, []domain.ObservedApp{kept.ObservedApp}, observed)

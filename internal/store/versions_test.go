@@ -47,7 +47,7 @@ func TestObservationsVersion(t *testing.T) {
 
 	owner := domain.Key("projects/p")
 	require.NoError(t, s.PutInstance(t.Context(), &domain.Instance{ContextID: "1", Owner: owner}))
-	require.NoError(t, s.DeleteInstances(t.Context(), owner))
+	require.NoError(t, s.DeleteInstances(t.Context(), []string{"1"}))
 	require.Empty(t, version("1"))
 }
 
