@@ -39,6 +39,9 @@ type Store interface {
 	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
 	SweepBlobs(ctx context.Context, keep func(domain.Digest) bool, olderThan time.Duration) (removed int, err error)
 	SweepRenewals(ctx context.Context, olderThan time.Duration) (removed int, err error)
+	SweepObservations(ctx context.Context, known func(context.Context) (map[string]bool, error), olderThan time.Duration) (removed int, err error)
+	// Homes are those of tenants with a name; all when it is "".
+	Homes(ctx context.Context, tenant string) ([]domain.Home, error)
 
 	PutInstance(ctx context.Context, in *domain.Instance) error
 	DeleteInstance(ctx context.Context, contextID string) error

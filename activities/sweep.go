@@ -8,12 +8,15 @@ import (
 )
 
 // Sweep removes the blobs that nothing refers to any more: charts and profiles of apps that are gone or were
-// replaced, and the plans and manifests of instances that were forgotten; and what is kept of clusters that are not
-// registered any more. It returns how many blobs.
+// replaced, and the plans and manifests of instances that were forgotten; what is kept of clusters that are not
+// registered any more; and what clusters said of app contexts that are gone. It returns how many blobs.
 func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 	stop := beat(ctx)
 	defer stop()
 	if _, err := l.Store.SweepRenewals(ctx, policy.Unwanted); err != nil {
+		return 0, err
+	}
+	if _, err := l.Store.SweepObservations(ctx, l.contexts, policy.Unwanted); err != nil {
 		return 0, err
 	}
 	wanted, err := l.referred(ctx)
@@ -21,6 +24,31 @@ func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 		return 0, err
 	}
 	return l.Store.SweepBlobs(ctx, func(d domain.Digest) bool { return wanted[d] }, policy.Unwanted)
+}
+
+// contexts are the ids by which clusters may say something that somebody wants to know: of app contexts, by which objects are labelled that
+// others have taken over, and of tenants.
+func (l *Control) contexts(ctx context.Context) (map[string]bool, error) {
+	known := map[string]bool{}
+	instances, err := l.Store.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range instances {
+		known[i.ContextID], known[i.LabelID()] = true, true
+	}
+	tenants, err := list[*domain.Tenant](l.Store.List(ctx, domain.Tenants, ""))
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tenants {
+		known[t.ContextID] = true
+	}
+	homes, err := l.Store.Homes(ctx, "")
+	for _, h := range homes { // of tenants that are gone too
+		known[h.ContextID] = true
+	}
+	return known, err
 }
 
 // referred are the blobs that documents and instances name.

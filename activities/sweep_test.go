@@ -1,6 +1,10 @@
 package activities_test
 
 import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
 	"testing"
 	"time"
 
@@ -56,4 +60,63 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 	require.Empty(t, renewals)
 	_, err = s.Blob(ctx, replaced)
 	require.Equal(t, fail.NotFound, fail.KindOf(err))
+}
+
+// TestSweepRemovesWhatClustersSaidOfContextsThatAreGone: whoever watches has stored it after the deletion. What somebody may want to know stays.
+func TestSweepRemovesWhatClustersSaidOfContextsThatAreGone(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	s := storetest.Open(t, store.Config{Now: func() time.Time { return now }})
+	ctx := t.Context()
+	edge := domain.ClusterName{Provider: "p", Name: "c"}
+	says := func(contextID string) {
+		t.Helper()
+		noise := make([]byte, 100<<10) // so much that it is in chunks
+		_, _ = rand.Read(noise)
+		o := &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: contextID, App: "a", Cluster: edge}}
+		o.Resources = []domain.ObservedResource{{Kind: "ConfigMap", Name: "a", JSON: fmt.Appendf(nil, "%q", hex.EncodeToString(noise))}}
+		require.NoError(t, s.PutObservation(ctx, o))
+	}
+	contexts := []string{"1", "2", "3", "4", "5", "6", "7"}
+	for _, id := range contexts {
+		says(id)
+	}
+	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "1", Status: domain.ContextInstantiated}))
+	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "11", Label: "2", Status: domain.ContextInstantiated}))
+	require.NoError(t, s.Create(ctx, &domain.Tenant{Metadata: domain.Metadata{Name: "t"}, ContextID: "3"}))
+	require.NoError(t, s.PutHome(ctx, domain.Home{Tenant: "gone", ContextID: "4", Cluster: edge, Namespace: "tenant-gone"}))
+	require.NoError(t, s.DeleteObservation(ctx, domain.ObservedApp{ContextID: "7", App: "a", Cluster: edge}))
+
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.SetTestTimeout(time.Minute)
+	l := &activities.Control{Store: s, Now: func() time.Time { return now }}
+	env.RegisterActivity(l)
+	stays := func(want ...string) {
+		t.Helper()
+		_, err := env.ExecuteActivity(l.Sweep)
+		require.NoError(t, err)
+		observed, err := s.Observed(ctx, contexts)
+		require.NoError(t, err)
+		ids := []string{}
+		for _, o := range observed {
+			ids = append(ids, o.ContextID)
+		}
+		require.Equal(t, want, ids)
+	}
+	stays("1", "2", "3", "4", "5", "6")
+	now = now.Add(23 * time.Hour)
+	says("5")
+	now = now.Add(2 * time.Hour)
+	stays("1", "2", "3", "4", "5")
+	for _, id := range contexts {
+		version, err := s.ObservationsVersion(ctx, id)
+		require.NoError(t, err)
+		require.Equal(t, id == "6" || id == "7", version == "", "of what has gone no version stays: %s", id)
+	}
+	now = now.Add(23 * time.Hour)
+	stays("1", "2", "3", "4")
+	again, err := s.SweepObservations(ctx, func(context.Context) (map[string]bool, error) {
+		return map[string]bool{"1": true, "2": true, "3": true, "4": true}, nil
+	}, 0)
+	require.NoError(t, err)
+	require.Zero(t, again, "chunks and changes have gone too")
 }

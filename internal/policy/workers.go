@@ -96,7 +96,7 @@ const (
 	FirstWatch   = time.Second
 	LongestWatch = 30 * time.Second
 	Changes      = time.Second
-	// Unwanted is how long nobody must have wanted a blob before it is removed. An upload that is refused, or an instantiate,
+	// Unwanted is how long nobody must have wanted a blob, or what a cluster said, before it is removed. An upload that is refused, or an instantiate,
 	// may have stored it a moment before what refers to it.
 	Unwanted = 24 * time.Hour
 )

@@ -170,5 +170,9 @@ func (s *Store) DeleteInstances(ctx context.Context, contextIDs []string) error 
 			return fmt.Errorf("delete app context %s: %w", id, err)
 		}
 	}
+	// Who watches may have found the record a moment ago. What comes later still is swept.
+	if err := s.deleteObservations(ctx, contextIDs); err != nil {
+		return fmt.Errorf("delete what clusters said: %w", err)
+	}
 	return nil
 }

@@ -125,6 +125,14 @@ func chunkOf(id string, upload bson.ObjectID, part string, i int) string {
 	return fmt.Sprintf("%s/%s/%s/%06d", id, upload.Hex(), part, i)
 }
 
+// uploadOf is the upload of a chunk by its _id; zero for what is none.
+func uploadOf(chunk string) (upload bson.ObjectID) {
+	if parts := strings.Split(chunk, "/"); len(parts) > 2 {
+		upload, _ = bson.ObjectIDFromHex(parts[len(parts)-3])
+	}
+	return upload
+}
+
 // PutObservation replaces what is known of an app in a cluster. What is there already is not written again.
 func (s *Store) PutObservation(ctx context.Context, o *domain.Observation) error {
 	changed, err := s.putObservation(ctx, o)

@@ -16,7 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
 )
 
 func clusterAt(provider, name string) domain.ClusterName {
@@ -168,6 +170,23 @@ func TestObservationsGoWithTheirContext(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []domain.ObservedApp{kept.ObservedApp}, observed)
 	require.Empty(t, cmp.Diff([]*domain.Observation{kept}, read(t, s, "8", "app", nil), cmp.Comparer(bytes.Equal)))
+}
+
+// TestWhatIsStoredWhileAContextGoes goes with it: who watches has found its record a moment before.
+func TestWhatIsStoredWhileAContextGoes(t *testing.T) {
+	c := storetest.Config(t)
+	proxy, behind := mongotest.NewProxy(t, c.URI), c
+	behind.URI = proxy.URI()
+	s, watcher, ctx := storetest.Open(t, behind), storetest.Open(t, c), t.Context()
+	require.NoError(t, s.PutInstance(ctx, instanceOf("7", group, domain.ContextTerminated)))
+	proxy.Meet("instances", 1, mongotest.Fault{Before: func() {
+		require.NoError(t, watcher.PutObservation(ctx, observationOf("7", "app", clusterAt("p", "c"), resourceOf("a", text(1<<20)))))
+	}})
+	require.NoError(t, s.DeleteInstances(ctx, []string{"7"}))
+	require.True(t, proxy.Met())
+	observed, err := watcher.Observed(ctx, []string{"7"})
+	require.NoError(t, err)
+	require.Empty(t, observed)
 }
 
 // TestWatchesComeWithPulses: what a watcher said comes with its last pulse, and what it hears was seen at that. Whether it still

@@ -32,6 +32,66 @@ func (s *Store) SweepBlobs(ctx context.Context, keep func(domain.Digest) bool, o
 	return removed, nil
 }
 
+// SweepObservations removes what clusters said of app contexts that there are not: whoever watches goes for a time by what it knew of a
+// context, and stores what it is told when that is deleted already. Known is called when it has been listed what is stored, and gives the
+// contexts that there are. Only what is older than that goes. removed counts contexts.
+func (s *Store) SweepObservations(ctx context.Context, known func(context.Context) (map[string]bool, error), olderThan time.Duration) (removed int, err error) {
+	last, err := s.lastObserved(ctx)
+	if err != nil {
+		return 0, err
+	}
+	there, err := known(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var gone []string
+	before := s.now().Add(-olderThan)
+	for id, at := range last {
+		if !there[id] && at.Before(before) {
+			gone = append(gone, id)
+		}
+	}
+	return len(gone), s.deleteObservations(ctx, gone)
+}
+
+// lastObserved says of each context of which observations, chunks of them or changes are stored when the last one was.
+func (s *Store) lastObserved(ctx context.Context) (map[string]time.Time, error) {
+	type dated struct {
+		ID      string        `bson:"_id"`
+		Upload  bson.ObjectID `bson:"upload"`  // of an observation
+		Version bson.ObjectID `bson:"version"` // of a change
+	}
+	last := map[string]time.Time{}
+	for name, dateOf := range map[string]func(*dated) (contextID string, at bson.ObjectID){
+		observationsName: func(d *dated) (string, bson.ObjectID) {
+			contextID, _, _ := strings.Cut(d.ID, "-")
+			return contextID, d.Upload
+		},
+		observedChunksName: func(d *dated) (string, bson.ObjectID) {
+			contextID, _, _ := strings.Cut(d.ID, "-")
+			return contextID, uploadOf(d.ID)
+		},
+		changesName: func(d *dated) (string, bson.ObjectID) {
+			contextID, _, _ := strings.Cut(d.ID, "/")
+			return contextID, d.Version
+		},
+	} {
+		members := options.Find().SetProjection(bson.D{{Key: "upload", Value: 1}, {Key: "version", Value: 1}})
+		for n := range divided[name] {
+			err := each(ctx, s, s.part(name, n), bson.D{}, func() *dated { return &dated{} }, func(d *dated) {
+				contextID, at := dateOf(d)
+				if found := at.Timestamp(); found.After(last[contextID]) {
+					last[contextID] = found
+				}
+			}, members)
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return last, nil
+}
+
 func (s *Store) sweepHeads(ctx context.Context, n uint32, keep func(domain.Digest) bool, before time.Time) (removed int, err error) {
 	var old []*blobHead
 	err = each(ctx, s, s.part(headsName, n), bson.D{{Key: "wanted", Value: bson.D{{Key: "$lt", Value: before}}}},
