@@ -330,7 +330,8 @@ func (k *carriage) step(ctx context.Context, do step, want, have *universe.Rule)
 	switch do {
 	case create:
 		again := k.status.Made || k.status.Making != "" // a request of ours may be on its way still
-		if k.status.isMaking(hashOf(want)) {
+		if noted := k.status.isMaking(hashOf(want)); noted || k.status.Tenant != k.agent.config.Tenant {
+			k.status.Tenant = k.agent.config.Tenant
 			if err := k.writeStatus(ctx); err != nil {
 				return err
 			}
@@ -359,7 +360,7 @@ func (k *carriage) step(ctx context.Context, do step, want, have *universe.Rule)
 		k.agent.config.Log.InfoContext(ctx, "a rule was changed", slog.String("rule", have.GetId()))
 	case nothing, conflict:
 	}
-	k.status.Made, k.status.Making = true, ""
+	k.status.Made, k.status.Making, k.status.Tenant = true, "", k.agent.config.Tenant
 	return nil
 }
 
@@ -432,7 +433,7 @@ func (k *carriage) takeBack(ctx, asking context.Context) error {
 			defer cancel()
 			_, err = k.client.Delete(call, &universe.DeleteRequest{Id: k.rule.id()})
 		}
-		if err != nil && status.Code(err) != codes.NotFound {
+		if err != nil && !k.isGone(status.Code(err)) {
 			return k.answer(ctx, fmt.Errorf("the rule cannot be deleted: %w", err))
 		}
 		if wait := k.late(); wait > 0 {
@@ -448,6 +449,12 @@ func (k *carriage) takeBack(ctx, asking context.Context) error {
 	defer k.mu.Unlock()
 	delete(k.since, keyOf(k.rule))
 	return nil
+}
+
+// isGone says whether an answer to who takes the rule back says that there is none: it is not there, or went with its tenant. That there is no
+// tenant of the agent's name says so only of a rule that was made for that one: the agent may be told a wrong name.
+func (k *carriage) isGone(code codes.Code) bool {
+	return code == codes.NotFound || code == codes.FailedPrecondition && k.status.Tenant == k.agent.config.Tenant
 }
 
 // late is for how long yet a request to make the rule may arrive.

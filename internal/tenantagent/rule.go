@@ -43,6 +43,7 @@ type ruleStatus struct {
 	Pods               int64              `json:"pods"`
 	Made               bool               `json:"made"`
 	Making             string             `json:"making"`
+	Tenant             string             `json:"tenant"` // for whom the rule was made, or was about to be
 	Conditions         []metav1.Condition `json:"conditions"`
 }
 

@@ -339,6 +339,42 @@ func TestARuleThatArrivesLate(t *testing.T) {
 	require.NotNil(t, w.rule("model"))
 }
 
+// TestARuleGoesWithItsTenant: who deletes a WorkloadRule after the control plane has deleted the tenant waits for nobody, be it that a request
+// to make the rule had no answer. Of an agent that is told the name of a tenant that there is not it waits: the rule is there.
+func TestARuleGoesWithItsTenant(t *testing.T) {
+	w := newBareRuleWorld(t)
+	w.configure("namespaces: [" + w.namespace + "]")
+	agent := func(tenant string) (stop func()) {
+		return w.agent(func(c *tenantagent.Config) { c.Server.Address, c.Rules, c.Tenant = w.address, true, tenant })
+	}
+	tenantagent.SetLate(t, time.Second)
+	stop := agent("tenant1")
+	for _, name := range []string{"one", "two"} {
+		w.put(name, spec("nginx:1"))
+		w.await(name, hasReason("Synced"))
+	}
+	stop()
+	w.put("late", spec("nginx:1"))
+	w.edit("late", `{"metadata":{"finalizers":["drover.io/workload-rule"]}}`)
+	w.edit("late", `{"status":{"making":"`+tenantagent.HashOf(w.rule("one"))+`","tenant":"tenant1"}}`, "status")
+
+	stop = agent("nobody")
+	w.delete("one")
+	s := w.await("one", hasReason("Refused"))
+	require.Contains(t, s.Error, `the rule cannot be deleted: tenant-id: tenant "nobody" does not exist`)
+	stop()
+	require.NotNil(t, w.rule("one"))
+
+	require.NoError(t, w.store.Delete(t.Context(), domain.Tenants, domain.TenantKey("tenant1"), 0))
+	stop = agent("tenant1")
+	w.gone("one")
+	w.delete("two")
+	w.gone("two")
+	w.delete("late")
+	w.gone("late")
+	stop()
+}
+
 // TestAnAgentThatHasLostItsLeaseMakesNoRules: it does not know that yet, as one that was frozen.
 func TestAnAgentThatHasLostItsLeaseMakesNoRules(t *testing.T) {
 	w := newRuleWorld(t)
