@@ -85,9 +85,9 @@ func TestFile(t *testing.T) {
 }
 
 // messages are the next ones of a connection, without what is before the record.
-func messages(t *testing.T, c net.Conn, n int) (texts []string) {
+func messages(t *testing.T, c io.Reader, n int) (texts []string) {
 	t.Helper()
-	in := bufio.NewReader(c)
+	in := bufio.NewReader(c) // c itself where it is one
 	for range n {
 		var size int
 		_, err := fmt.Fscanf(in, "%d ", &size)
@@ -103,7 +103,7 @@ func messages(t *testing.T, c net.Conn, n int) (texts []string) {
 	return texts
 }
 
-// TestSyslog: messages have their length before them; after a cut they come on another connection.
+// TestSyslog: messages have their length before them; after a cut they come on another connection, with those before it.
 func TestSyslog(t *testing.T) {
 	var config net.ListenConfig
 	l, err := config.Listen(t.Context(), "unix", filepath.Join(t.TempDir(), "s"))
@@ -118,13 +118,15 @@ func TestSyslog(t *testing.T) {
 	s.Put(sent)
 	c, err := l.Accept()
 	require.NoError(t, err)
+	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
 	require.Equal(t, []string{string(sent[0].Text), string(sent[1].Text)}, messages(t, c, 2))
 	require.NoError(t, c.Close())
 	more := from.next(1)
 	s.Put(more)
 	c, err = l.Accept() // a write to what is closed on the other side fails at once
 	require.NoError(t, err)
-	require.Equal(t, []string{string(more[0].Text)}, messages(t, c, 1))
+	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+	require.Equal(t, []string{string(sent[0].Text), string(sent[1].Text), string(more[0].Text)}, messages(t, c, 3), "nobody knows that it has read them")
 	s.Close()
 	require.Zero(t, s.Lost())
 	require.NoError(t, c.Close())
@@ -170,6 +172,37 @@ func TestSyslogOverTCP(t *testing.T) {
 			defer c.Close()
 			require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
 			require.Equal(t, []string{string(sent[0].Text), string(sent[1].Text)}, messages(t, c, 2))
+
+			// The collector starts anew. Its kernel takes what comes meanwhile, and it is sent again.
+			require.NoError(t, c.Close())
+			accepted := make(chan net.Conn)
+			go func() {
+				defer close(accepted)
+				if c, err := l.Accept(); err == nil {
+					accepted <- c
+				}
+			}()
+			var more []audit.Line
+			for c = nil; c == nil; {
+				line := from.next(1)
+				s.Put(line)
+				more = append(more, line...)
+				select {
+				case c = <-accepted:
+					require.NotNil(t, c)
+				case <-time.After(time.Millisecond): // the end of the connection may come to it before this line, or after
+				}
+			}
+			c = wrap(c)
+			defer c.Close()
+			require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+			in, got := bufio.NewReader(c), map[string]bool{}
+			for last := string(more[len(more)-1].Text); !got[last]; {
+				got[messages(t, in, 1)[0]] = true
+			}
+			for _, line := range more {
+				require.True(t, got[string(line.Text)], "%s has not come", line.ID)
+			}
 			s.Close()
 			require.Zero(t, s.Lost())
 		})
