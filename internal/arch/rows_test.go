@@ -238,7 +238,7 @@ var layers = []layer{
 		{pkg: "bundle", ours: "plan limits fail", libs: "k8s.io/apimachinery"},
 		{
 			pkg:   "readiness",
-			ours:  "expression fail",
+			ours:  "expression share fail",
 			libs:  "github.com/fluxcd/cli-utils github.com/google/cel-go k8s.io/apimachinery",
 			world: "context", // which bounds how long rules are read
 		},

@@ -44,3 +44,35 @@ func TestABookReadsOnceInAWhile(t *testing.T) {
 	require.Same(t, second, rules(), "what has not changed is not compiled again")
 	require.Equal(t, 4, reads)
 }
+
+// TestWhoWaitsForABookMayLeave: a database that does not answer keeps nobody who has no time left, and is asked by one at a time.
+func TestWhoWaitsForABookMayLeave(t *testing.T) {
+	begun, answers := make(chan struct{}, 1), make(chan struct{})
+	b := readiness.NewBook(func(context.Context) ([]readiness.Rule, error) {
+		begun <- struct{}{} // a second read would wait for ever
+		<-answers
+		return nil, nil
+	}, func() time.Time { return time.Unix(0, 0) })
+	ask := func(ctx context.Context) <-chan error {
+		answer := make(chan error, 1)
+		go func() {
+			_, err := b.Rules(ctx)
+			answer <- err
+		}()
+		return answer
+	}
+	first := ask(t.Context())
+	require.Eventually(t, func() bool { return len(begun) == 1 }, time.Minute, time.Millisecond)
+	ctx, leave := context.WithCancel(t.Context())
+	second, third := ask(ctx), ask(t.Context())
+	leave()
+	select {
+	case err := <-second:
+		require.ErrorIs(t, err, context.Canceled)
+	case <-time.After(time.Minute):
+		t.Error("it waits, although it has left")
+	}
+	close(answers)
+	require.NoError(t, <-first)
+	require.NoError(t, <-third, "what was read while it waited is new enough")
+}
