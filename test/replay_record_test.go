@@ -129,6 +129,7 @@ func TestRecordReplay(t *testing.T) {
 	t.Run("many clusters", func(t *testing.T) { r.recordMany(t, s) })
 	t.Run("logical cloud", func(t *testing.T) { r.recordCloud(within(t), t, s) })
 	t.Run("watches", func(t *testing.T) { r.recordWatch(within(t), t) })
+	t.Run("a watch of much", func(t *testing.T) { r.recordWatchOfMuch(within(t), t) })
 	// Last, as its tenant stays, and is watched.
 	t.Run("matches", func(t *testing.T) { r.recordMatches(within(t), t, s) })
 }
@@ -390,6 +391,28 @@ func (r *recorder) recordWatch(ctx context.Context, t *testing.T) {
 		}
 	}
 	r.write(t, longest, "until-nothing-is-left")
+}
+
+// recordWatchOfMuch writes what a watch with many claims goes on as: one of a shard that no cluster is in, until nothing is left. How many there are does
+// not matter to it.
+func (r *recorder) recordWatchOfMuch(ctx context.Context, t *testing.T) {
+	t.Helper()
+	id, contextID := workflows.WatchID(activities.WatchShards), "1"
+	run, err := r.temporal.ExecuteWorkflow(ctx, temporalclient.StartWorkflowOptions{
+		ID: id, TaskQueue: workflows.LifecycleQueue, TypedSearchAttributes: workflows.WatchAttributes(), StaticSummary: workflows.WatchSummary(activities.WatchShards),
+	}, workflows.WatchManyClustersName, workflows.WatchManyInput{
+		Shard: activities.WatchShards, Generation: 1, Term: 1, Clusters: []domain.ClusterName{{Provider: "none", Name: "a"}, {Provider: "none", Name: "b"}},
+		Claims: []workflows.ClaimOnMany{{Claim: workflows.Claim{ContextID: contextID}, On: []int{0, 2}}},
+	})
+	require.NoError(t, err)
+	harness.Until(ctx, t, "its activity has asked", func() bool {
+		return slices.ContainsFunc(r.history(ctx, t, id).GetEvents(), func(e *historypb.HistoryEvent) bool {
+			return e.GetWorkflowExecutionUpdateCompletedEventAttributes() != nil
+		})
+	})
+	require.NoError(t, r.temporal.SignalWorkflow(ctx, id, "", workflows.UnwatchSignal, contextID))
+	require.NoError(t, run.Get(ctx, nil))
+	r.write(t, r.history(ctx, t, id), "until-nothing-is-left")
 }
 
 // childOf is the id of the child whose id ends with the suffix.

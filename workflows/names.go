@@ -13,7 +13,7 @@
 //
 // Beside operations there are:
 //
-//	WatchClusters     watch/<shard>                     for each shard of clusters that have something
+//	WatchClusters     watch/<shard>                     for each shard of clusters that have something; WatchManyClusters of much
 //	KeepCertificates  <cloud>/certificates              for each logical cloud of level 1
 //	RemoveRemnants    <owner>/<context id>/remnants     for each context that is terminated, for a quarter of an hour; for
 //	                                                    three days at most while something is left or a cluster does not answer
@@ -51,6 +51,7 @@ const (
 	ApplyToClusterName    = "ApplyToCluster"
 	DeleteFromClusterName = "DeleteFromCluster"
 	WatchClustersName     = "WatchClusters"
+	WatchManyClustersName = "WatchManyClusters"
 	SweepName             = "Sweep"
 	KeepCertificatesName  = "KeepCertificates"
 	RemoveRemnantsName    = "RemoveRemnants"

@@ -25,11 +25,12 @@ var types = map[string]struct {
 	ApplyToClusterName:    {WorkCluster, upgrading},
 	DeleteFromClusterName: {WorkCluster, upgrading},
 	// These last as long as what they are about: clusters that have something, a logical cloud, three days.
-	WatchClustersName:    {WatchClusters, upgrading},
-	KeepCertificatesName: {KeepCertificates, upgrading},
-	RemoveRemnantsName:   {RemoveRemnants, upgrading},
-	SettleTenantName:     {SettleTenant, upgrading},
-	SettleMatchName:      {SettleMatch, upgrading},
+	WatchClustersName:     {WatchClusters, upgrading},
+	WatchManyClustersName: {WatchManyClusters, upgrading},
+	KeepCertificatesName:  {KeepCertificates, upgrading},
+	RemoveRemnantsName:    {RemoveRemnants, upgrading},
+	SettleTenantName:      {SettleTenant, upgrading},
+	SettleMatchName:       {SettleMatch, upgrading},
 	// These take moments. Of a schedule no second one begins before the first has ended, so that one whose build is gone would be the last.
 	SweepName:         {Sweep, upgrading},
 	SettleTenantsName: {SettleTenants, upgrading},

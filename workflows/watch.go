@@ -38,7 +38,15 @@ var watcher *activities.Watch // names the methods; never called
 // WatchClusters watches the clusters of one shard for as long as an app context has something there. One activity holds all the
 // watches. It learns by ChangesUpdate of clusters that come and go, and moves to another worker when its own dies. The workflow
 // ends when there is nothing to watch; WatchSignal starts it again.
-func WatchClusters(ctx workflow.Context, in WatchInput) error {
+func WatchClusters(ctx workflow.Context, in WatchInput) error { return watchClusters(ctx, in) }
+
+// WatchManyClusters is WatchClusters that is handed more than watchClaims claims. It has a name of its own so that a worker of before fails its
+// tasks, and not the run, as it would where it could not read the input; nor does it take the run for one that has nothing to watch.
+func WatchManyClusters(ctx workflow.Context, in WatchManyInput) error {
+	return watchClusters(ctx, in.unfold())
+}
+
+func watchClusters(ctx workflow.Context, in WatchInput) error {
 	w := &watch{WatchInput: in}
 	w.watches = workflow.GetSignalChannel(ctx, WatchSignal)
 	w.unwatches = workflow.GetSignalChannel(ctx, UnwatchSignal)
@@ -59,6 +67,9 @@ func WatchClusters(ctx workflow.Context, in WatchInput) error {
 	w.receive(ctx)
 	if len(w.Watched) == 0 {
 		return nil
+	}
+	if w.claims() > watchClaims {
+		return workflow.NewContinueAsNewError(ctx, WatchManyClustersName, w.fold())
 	}
 	return workflow.NewContinueAsNewError(ctx, WatchClustersName, w.WatchInput)
 }

@@ -2,15 +2,19 @@ package workflows_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
@@ -92,6 +96,19 @@ func (w *watchWorld) ask(id string, in activities.ChangesInput) *asked {
 
 // step is the time between what a test does: while an activity runs, it passes.
 const step = 20 * time.Millisecond
+
+// sizes are those of the inputs of activities, once they have begun.
+func (w *watchWorld) sizes() *[]int {
+	sizes := &[]int{}
+	w.SetOnActivityStartedListener(func(_ *activity.Info, _ context.Context, args converter.EncodedValues) {
+		var in activities.WatchShardInput
+		require.NoError(w.t, args.Get(&in))
+		data, err := json.Marshal(in)
+		require.NoError(w.t, err)
+		*sizes = append(*sizes, len(data))
+	})
+	return sizes
+}
 
 // at does things one after another.
 func (w *watchWorld) at(steps ...func()) {
@@ -253,4 +270,73 @@ func TestWatchContinuesAsNew(t *testing.T) {
 		{Cluster: edge("a")[0], Contexts: []workflows.Claim{{ContextID: "1"}, {ContextID: "2"}}},
 		{Cluster: edge("b")[0], Contexts: []workflows.Claim{{ContextID: "2"}}},
 	}}, in)
+}
+
+// TestWatchOfMuchContinuesAsNew: a shard of 10,000 clusters with 100 contexts on all of them hands each claim on once, and the next run knows
+// what they all have. When there is little again, it is handed on as before.
+func TestWatchOfMuchContinuesAsNew(t *testing.T) {
+	const clusters, contexts, few = 10_000 / activities.WatchShards, 100, 1
+	var names, ids []string
+	for i := range clusters {
+		names = append(names, fmt.Sprintf("cluster%06d", i))
+	}
+	for i := range contexts {
+		ids = append(ids, fmt.Sprintf("%019d", i))
+	}
+	began := time.Date(2026, 11, 27, 10, 0, 0, 123456789, time.UTC)
+	w := newWatchWorld(t)
+	sizes := w.sizes()
+	w.at(
+		func() {
+			for i, id := range ids {
+				w.SignalWorkflow(workflows.WatchSignal, activities.Watching{ContextID: id, Clusters: edge(names...), Began: began.Add(time.Duration(i))})
+			}
+		},
+		func() { w.watch("other", "a", names[7]) },
+		func() {
+			w.SetCurrentHistoryLength(5000)
+			w.SignalWorkflow(workflows.HeardSignal, activities.Heard{})
+		},
+	)
+	var again *workflow.ContinueAsNewError
+	require.ErrorAs(t, w.run(workflows.WatchInput{Shard: 3, Term: 4}), &again)
+	require.Equal(t, workflows.WatchManyClustersName, again.WorkflowType.Name, "a worker of before does not take it for one that it can read")
+	require.Less(t, proto.Size(again.Input), 64<<10, "Temporal takes 2 MiB")
+	require.Equal(t, []int{len(`{"shard":3,"term":5}`)}, *sizes, "the activity asks for the set")
+	var in workflows.WatchManyInput
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in))
+	require.Len(t, in.Claims, contexts+1)
+
+	next := newWatchWorld(t)
+	var all, rest *asked
+	next.at(
+		func() { next.SignalWorkflow(workflows.HeardSignal, activities.Heard{}) }, // it has begun
+		func() { all = next.ask("1", activities.ChangesInput{Term: 6, Attempt: 1}) },
+		func() {
+			require.Equal(t, edge(append([]string{"a"}, names...)...), all.set.Clusters)
+			require.Equal(t, append(ids, "other"), all.set.Contexts)
+			for i, id := range ids[few:] { // a word of an earlier operation does not count, as in the run before
+				next.only(id, began.Add(time.Duration(i)))
+			}
+		},
+		func() { rest = next.ask("2", activities.ChangesInput{Term: 6, Attempt: 1}) },
+		func() {
+			require.Equal(t, all.set, rest.set)
+			for _, id := range ids[few:] {
+				next.SignalWorkflow(workflows.UnwatchSignal, id)
+			}
+		},
+		func() {
+			next.SetCurrentHistoryLength(5000)
+			next.SignalWorkflow(workflows.HeardSignal, activities.Heard{})
+		},
+	)
+	next.ExecuteWorkflow(workflows.WatchManyClustersName, in)
+	require.True(t, next.IsWorkflowCompleted())
+	require.ErrorAs(t, next.GetWorkflowError(), &again)
+	require.Equal(t, workflows.WatchClustersName, again.WorkflowType.Name)
+	var last workflows.WatchInput
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &last))
+	require.Len(t, last.Watched, clusters+1)
+	require.Equal(t, workflows.Watched{Cluster: edge(names[7])[0], Contexts: []workflows.Claim{{ContextID: ids[0], Began: began}, {ContextID: "other"}}}, last.Watched[8])
 }
