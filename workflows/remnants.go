@@ -3,6 +3,7 @@ package workflows
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
@@ -13,24 +14,53 @@ import (
 	"github.com/drover-io/drover/internal/policy"
 )
 
+// pacedRemnants names the change by which RemoveRemnants looks less and less often also where it finds nothing in between, and goes on as a new
+// run.
+const pacedRemnants = "paced-remnants"
+
+// RemnantsRun is what one run of RemoveRemnants hands to the next. Who starts the first one says no more than RemnantsInput.
+type RemnantsRun struct {
+	activities.RemnantsInput
+	Began    time.Time     `json:"began,omitzero"`     // of the first run
+	Next     time.Time     `json:"next,omitzero"`      // of the next look
+	Wait     time.Duration `json:"wait,omitempty"`     // that comes before it in all
+	Clean    int           `json:"clean,omitempty"`    // looks that have found nothing, one after another
+	Relapses int           `json:"relapses,omitempty"` // how often something was found after these
+	Seen     bool          `json:"seen,omitempty"`     // something was reported after the last look
+}
+
 // RemoveRemnants looks after a context that is terminated: twice, after a minute and a quarter of an hour, and at once when
 // whoever watches a cluster reports something of it. As long as it finds something, or a cluster does not answer, it looks
-// again, after a minute at first and an hour in the end, for three days.
-func RemoveRemnants(ctx workflow.Context, in activities.RemnantsInput) error {
+// again, after a minute at first and an hour in the end, for three days. What is made again and again is found again and again: the more
+// often something was found after a look that found nothing, the longer it waits then, too.
+func RemoveRemnants(ctx workflow.Context, in RemnantsRun) error {
+	paced := workflow.GetVersion(ctx, pacedRemnants, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 	in.Ending = false
 	seen := workflow.GetSignalChannel(ctx, RemnantSignal)
-	began := workflow.Now(ctx)
-	wait, clean := firstSweep, 0
-	for clean < 2 && workflow.Now(ctx).Sub(began) < longestSweep {
-		heard := func() bool { return seen.Len() > 0 && (clean > 0 || wait == firstSweep) }
-		if _, err := workflow.AwaitWithTimeout(ctx, wait, heard); err != nil {
+	if in.Began.IsZero() {
+		in.Began, in.Wait = workflow.Now(ctx), firstSweep
+		in.Next = in.Began.Add(in.Wait)
+	}
+	waits := policy.Doubling{First: firstSweep, Most: rarestSweep}
+	full := func() bool {
+		info := workflow.GetInfo(ctx)
+		return paced && (info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > keepEvents)
+	}
+	for in.Clean < 2 && workflow.Now(ctx).Sub(in.Began) < longestSweep {
+		heard := func() bool { return (in.Seen || seen.Len() > 0) && (in.Clean > 0 || in.Wait == firstSweep) }
+		left := max(in.Next.Sub(workflow.Now(ctx)), 0)
+		if _, err := workflow.AwaitWithTimeout(ctx, left, func() bool { return heard() || full() }); err != nil {
 			return err
 		}
 		for seen.ReceiveAsync(nil) {
-			continue
+			in.Seen = true
 		}
+		if full() {
+			return workflow.NewContinueAsNewError(ctx, RemoveRemnantsName, in)
+		}
+		in.Seen = false
 		var result activities.RemnantsResult
-		err := workflow.ExecuteActivity(sweeping(ctx), kube.RemoveRemnants, in).Get(ctx, &result)
+		err := workflow.ExecuteActivity(sweeping(ctx), kube.RemoveRemnants, in.RemnantsInput).Get(ctx, &result)
 		if err != nil {
 			return err
 		}
@@ -39,16 +69,21 @@ func RemoveRemnants(ctx workflow.Context, in activities.RemnantsInput) error {
 		case result.Over:
 			return nil
 		case result.Clean():
-			clean, wait = clean+1, lastSweep
-		case clean > 0:
-			clean, wait = 0, firstSweep
+			in.Clean, in.Wait = in.Clean+1, lastSweep
+		case in.Clean > 0:
+			in.Clean, in.Wait = 0, firstSweep
+			if paced {
+				in.Wait = waits.Nth(in.Relapses)
+			}
+			in.Relapses++
 		default:
-			wait = policy.Doubling{First: firstSweep, Most: rarestSweep}.After(wait)
+			in.Wait = waits.After(in.Wait)
 		}
 		// What is reported comes in bursts.
 		if err := workflow.Sleep(ctx, sweepGap); err != nil {
 			return err
 		}
+		in.Next = workflow.Now(ctx).Add(in.Wait)
 	}
 	return nil
 }

@@ -8,12 +8,19 @@ import (
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/workflows"
 )
+
+// remnantsRun is what the first run of RemoveRemnants makes of its input.
+func remnantsRun(in activities.RemnantsInput) workflows.RemnantsRun {
+	return workflows.RemnantsRun{RemnantsInput: in}
+}
 
 // TestTerminateEndsWithALookAtTheClusters, and starts what looks again later.
 func TestTerminateEndsWithALookAtTheClusters(t *testing.T) {
@@ -25,7 +32,7 @@ func TestTerminateEndsWithALookAtTheClusters(t *testing.T) {
 	require.Equal(t, domain.ContextTerminated, out.Status)
 	in := activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID, Ending: true}
 	require.Equal(t, in, w.clusters.swept[0])
-	w.AssertWorkflowCalled(t, workflows.RemoveRemnantsName, mock.Anything, activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID, Reach: "reach"})
+	w.AssertWorkflowCalled(t, workflows.RemoveRemnantsName, mock.Anything, remnantsRun(activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID, Reach: "reach"}))
 }
 
 // TestTerminateThatCannotLook has that done by what looks again later.
@@ -38,7 +45,7 @@ func TestTerminateThatCannotLook(t *testing.T) {
 	out, err := w.run()
 	require.NoError(t, err)
 	require.Equal(t, domain.ContextTerminated, out.Status)
-	w.AssertWorkflowCalled(t, workflows.RemoveRemnantsName, mock.Anything, activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID})
+	w.AssertWorkflowCalled(t, workflows.RemoveRemnantsName, mock.Anything, remnantsRun(activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID}))
 }
 
 // TestTerminateThatLeavesRemnants has not ended, so that it can be repeated.
@@ -157,4 +164,68 @@ func TestRemoveRemnants(t *testing.T) {
 			require.Less(t, w.Now().Sub(began), c.atMost)
 		})
 	}
+}
+
+// TestRemoveRemnantsThatComeBack: what a controller makes again each time is looked for less and less often, although no look that follows a
+// deletion at once finds it, and for three days in all.
+func TestRemoveRemnantsThatComeBack(t *testing.T) {
+	w := newWorld(t, domain.OpTerminate, 1, "a")
+	w.clusters.remnants = func(look int) (*activities.RemnantsResult, error) {
+		return &activities.RemnantsResult{Deleted: look % 2}, nil
+	}
+	const days, each = 3 * 24 * time.Hour, 10 * time.Minute
+	for at := each; at < days; at += each {
+		w.RegisterDelayedCallback(func() { w.SignalWorkflow(workflows.RemnantSignal, nil) }, at)
+	}
+	began := w.Now()
+	w.ExecuteWorkflow(workflows.RemoveRemnantsName, activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID})
+	require.True(t, w.IsWorkflowCompleted())
+	require.NoError(t, w.GetWorkflowError())
+	require.InDelta(t, 150, len(w.clusters.swept), 20, "two an hour")
+	require.InDelta(t, days, w.Now().Sub(began), float64(2*time.Hour))
+}
+
+// TestRemoveRemnantsContinuesAsNew with its time, its wait and what was reported; both runs together last as long as one would.
+func TestRemoveRemnantsContinuesAsNew(t *testing.T) {
+	w := newWorld(t, domain.OpTerminate, 1, "a")
+	w.clusters.remnants = func(int) (*activities.RemnantsResult, error) { return &activities.RemnantsResult{Silent: 1}, nil }
+	began := w.Now()
+	const full = 36 * time.Hour
+	w.RegisterDelayedCallback(func() { w.SignalWorkflow(workflows.RemnantSignal, nil) }, full-time.Second)
+	w.RegisterDelayedCallback(func() { w.SetCurrentHistoryLength(5000) }, full)
+	w.ExecuteWorkflow(workflows.RemoveRemnantsName, activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID, Reach: "reach"})
+	var again *workflow.ContinueAsNewError
+	require.ErrorAs(t, w.GetWorkflowError(), &again)
+	require.Equal(t, workflows.RemoveRemnantsName, again.WorkflowType.Name)
+	require.WithinDuration(t, began.Add(full), w.Now(), time.Second, "at once")
+	looks := len(w.clusters.swept)
+	var in workflows.RemnantsRun
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in))
+	require.WithinDuration(t, began, in.Began, time.Second)
+	require.Equal(t, time.Hour, in.Wait)
+	require.True(t, in.Seen, "it was reported, and is looked at with the next look")
+	require.WithinRange(t, in.Next, began.Add(full), began.Add(full+time.Hour))
+	require.Equal(t, domain.Digest("reach"), in.Reach)
+
+	next := newWorld(t, domain.OpTerminate, 1, "a")
+	next.SetStartTime(w.Now())
+	next.clusters.remnants = w.clusters.remnants
+	next.ExecuteWorkflow(workflows.RemoveRemnantsName, in)
+	require.NoError(t, next.GetWorkflowError())
+	require.InDelta(t, 77, looks+len(next.clusters.swept), 2)
+	require.WithinRange(t, next.Now(), began.Add(72*time.Hour), began.Add(74*time.Hour))
+}
+
+// TestRemoveRemnantsGoesOnWithWhatWasReported: after a look that has found nothing it is looked at at once, in the next run, too.
+func TestRemoveRemnantsGoesOnWithWhatWasReported(t *testing.T) {
+	w := newWorld(t, domain.OpTerminate, 1, "a")
+	w.clusters.remnants = func(int) (*activities.RemnantsResult, error) { return &activities.RemnantsResult{}, nil }
+	now := w.Now()
+	w.ExecuteWorkflow(workflows.RemoveRemnantsName, workflows.RemnantsRun{
+		RemnantsInput: activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID},
+		Began:         now.Add(-time.Hour), Next: now.Add(15 * time.Minute), Wait: 15 * time.Minute, Clean: 1, Seen: true,
+	})
+	require.NoError(t, w.GetWorkflowError())
+	require.Len(t, w.clusters.swept, 1)
+	require.Less(t, w.Now().Sub(now), time.Minute)
 }

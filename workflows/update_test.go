@@ -204,7 +204,7 @@ func TestInstantiateAfterATerminateThatHasLeftWhatNoRecordTellsOf(t *testing.T) 
 	require.NoError(t, err)
 	require.Equal(t, domain.ContextInstantiated, out.Status)
 	w.AssertWorkflowCalled(t, workflows.RemoveRemnantsName, mock.Anything,
-		activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID, Label: contextID})
+		remnantsRun(activities.RemnantsInput{Owner: w.scope.Owner, ContextID: contextID, Label: contextID}))
 	require.Equal(t, domain.ContextTerminated, w.status())
 	require.Equal(t, left, w.store.instances[contextID].Remnants)
 	require.Equal(t, []string{contextID}, w.shards.unwatched)
