@@ -90,11 +90,15 @@ func leaveUnread(c echo.Context) {
 // tooSlow says whether reading a body was given up.
 func tooSlow(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// steadyAnswer is an answer that is written as long as somebody takes it: no write may wait for longer than wait.
+// steadyAnswer is an answer that is written as long as somebody takes it: no write may wait for longer than wait. Between two of them
+// any time may pass.
 type steadyAnswer struct {
 	http.ResponseWriter
 	deadline func(time.Time) error // of writing to the connection
 	wait     time.Duration
+	// timed says that the time of a write ends the answer whether or not something is being written, as HTTP/2 has it. Then it is none but while
+	// a write goes on, and from the end of the handler on, when net/http writes what is left.
+	timed, over bool
 }
 
 // Write fails as Canceled: whatever is wrong, the client is gone.
@@ -102,11 +106,20 @@ func (a *steadyAnswer) Write(p []byte) (int, error) {
 	err := a.deadline(time.Now().Add(a.wait))
 	if err == nil {
 		var n int
-		if n, err = a.ResponseWriter.Write(p); err == nil {
+		if n, err = a.ResponseWriter.Write(p); err == nil && a.timed && !a.over {
+			err = a.deadline(time.Time{})
+		}
+		if err == nil {
 			return n, nil
 		}
 	}
 	return 0, fmt.Errorf("%w: the answer is not taken: %w", context.Canceled, err)
+}
+
+// end bounds what is written from now on, however long ago the last write was.
+func (a *steadyAnswer) end() {
+	a.over = true
+	_ = a.deadline(time.Now().Add(a.wait)) // what is left is written without it, or not at all
 }
 
 // Unwrap is for http.ResponseController.
@@ -133,7 +146,11 @@ func limitBody(limit int64, wait time.Duration) echo.MiddlewareFunc {
 				_ = control.SetReadDeadline(time.Now().Add(policy.Unread)) // as soon as it is read it has its time
 			}
 			r.Body = http.MaxBytesReader(c.Response(), body, limit)
-			c.Response().Writer = &steadyAnswer{ResponseWriter: c.Response().Writer, deadline: steady(control.SetWriteDeadline), wait: wait}
+			answer := &steadyAnswer{
+				ResponseWriter: c.Response().Writer, deadline: steady(control.SetWriteDeadline), wait: wait, timed: r.ProtoMajor > 1,
+			}
+			defer answer.end()
+			c.Response().Writer = answer
 			return next(c)
 		}
 	}

@@ -3,10 +3,14 @@ package api_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/api"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
 )
@@ -117,4 +123,86 @@ func TestAnswersDoNotWaitForBodies(t *testing.T) {
 			require.ErrorIs(t, err, io.EOF)
 		})
 	}
+}
+
+// pausing is a document whose writer thinks before it goes on, and before it ends.
+type pausing time.Duration
+
+func (p pausing) Write(w io.Writer) error {
+	for _, piece := range []string{"one", "two"} {
+		if _, err := io.WriteString(w, piece); err != nil {
+			return err
+		}
+		time.Sleep(time.Duration(p))
+	}
+	return nil
+}
+
+// TestAnswersMayPause: what bounds each write of an answer does not bound the time between two of them, nor that before the end.
+func TestAnswersMayPause(t *testing.T) {
+	t.Parallel()
+	const wait = 500 * time.Millisecond
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) {
+		d.BodyWait = wait
+		d.Statuses = door.StatusFunc(func(context.Context, domain.Key, url.Values) (door.Document, error) { return pausing(2 * wait), nil })
+	})
+	furnish(t, w)
+	for version := 1; version <= 2; version++ {
+		t.Run(fmt.Sprintf("HTTP/%d", version), func(t *testing.T) {
+			server := httptest.NewUnstartedServer(w.router)
+			server.EnableHTTP2 = version == 2
+			server.StartTLS()
+			defer server.Close()
+			answer, err := server.Client().Get(server.URL + theGroup + "/status")
+			require.NoError(t, err)
+			defer answer.Body.Close()
+			require.Equal(t, version, answer.ProtoMajor)
+			body, err := io.ReadAll(answer.Body)
+			require.NoError(t, err)
+			require.Equal(t, "onetwo", string(body))
+		})
+	}
+}
+
+// TestWhoTakesNoEndHoldsNothing: the last piece of an answer by HTTP/2 that nobody takes is given up, however long ago the last write was.
+func TestWhoTakesNoEndHoldsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) {
+		d.BodyWait = 300 * time.Millisecond
+		d.Statuses = door.StatusFunc(func(context.Context, domain.Key, url.Values) (door.Document, error) { return large(1000), nil })
+	})
+	furnish(t, w)
+	server := httptest.NewUnstartedServer(w.router)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	conn, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{
+		RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, NextProtos: []string{"h2"},
+	})
+	require.NoError(t, err)
+	defer conn.Close()
+	path := theGroup + "/status"
+	_, err = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+
+		"\x00\x00\x06\x04\x00\x00\x00\x00\x00"+"\x00\x04\x00\x00\x00\x00"+ // SETTINGS: the window of a stream is 0
+		string([]byte{0, 0, byte(15 + len(path)), 1, 5, 0, 0, 0, 1})+ // HEADERS of stream 1, which ends
+		"\x82\x87"+"\x01\x09127.0.0.1"+"\x04"+string([]byte{byte(len(path))})+path) // GET, https, the authority, the path
+	require.NoError(t, err)
+	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	const reset = 3 // RST_STREAM
+	for kind := byte(0); kind != reset; {
+		var head [9]byte // length, type, flags, stream
+		_, err := io.ReadFull(conn, head[:])
+		require.NoError(t, err, "who takes nothing is written to for ever")
+		kind = head[3]
+		_, err = io.CopyN(io.Discard, conn, int64(head[0])<<16|int64(head[1])<<8|int64(head[2]))
+		require.NoError(t, err)
+	}
+}
+
+// large is a document of so many bytes, of which net/http keeps up to 4 KiB until the end.
+type large int
+
+func (l large) Write(w io.Writer) error {
+	_, err := io.WriteString(w, strings.Repeat("x", int(l)))
+	return err
 }

@@ -130,11 +130,11 @@ func (w *eventWriter) event(e notify.Event) {
 }
 
 func (w *eventWriter) flush() error {
+	if _, err := w.buffer.WriteTo(w.w); err != nil { // whose time steadyAnswer bounds
+		return fail.Wrap(err, fail.Timeout, "the reader of a stream takes nothing any more")
+	}
 	if err := w.control.SetWriteDeadline(time.Now().Add(policy.StreamWrite)); err != nil {
 		return fail.Wrap(err, fail.Internal, "the connection cannot be given a deadline")
-	}
-	if _, err := w.buffer.WriteTo(w.w); err != nil {
-		return fail.Wrap(err, fail.Timeout, "the reader of a stream takes nothing any more")
 	}
 	if err := w.control.Flush(); err != nil {
 		return fail.Wrap(err, fail.Timeout, "the reader of a stream takes nothing any more")
