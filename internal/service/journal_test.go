@@ -82,7 +82,7 @@ func TestJournal(t *testing.T) {
 			if i%5 == 0 {
 				status = domain.ContextInstantiateFailed
 			}
-			record.End(x.Operation, status, false, "", time.Unix(1e9+1, 0))
+			record.End(domain.Ran{Operation: x.Operation, Status: status, Ended: time.Unix(1e9+1, 0)})
 		}
 		require.NoError(t, db.PutInstance(t.Context(), record))
 	}
