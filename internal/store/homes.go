@@ -104,15 +104,14 @@ func (s *Store) DeleteHome(ctx context.Context, h domain.Home) error {
 	return s.movedHomes(ctx)
 }
 
-// asRead selects the record of a home as it was read. What says nothing is not stored.
+// asRead selects the record of a home as it was read. What says nothing is not stored, which null stands for.
 func asRead(h *domain.Home) bson.D {
-	missing := bson.D{{Key: "$exists", Value: false}}
-	filter := append(byID(h.ID()), bson.E{Key: "leaving", Value: missing}, bson.E{Key: "began", Value: missing})
+	var leaving, began any
 	if h.Leaving {
-		filter[1].Value = true
+		leaving = true
 	}
 	if !h.Began.IsZero() {
-		filter[2].Value = h.Began
+		began = h.Began
 	}
-	return filter
+	return append(byID(h.ID()), bson.E{Key: "leaving", Value: leaving}, bson.E{Key: "began", Value: began})
 }
