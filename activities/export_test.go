@@ -14,6 +14,13 @@ func SetTellEvery(t *testing.T, d time.Duration) {
 	tellEvery = d
 }
 
+// SetPulseEvery sets how often a shard's attempt gives a pulse for the time of a test.
+func SetPulseEvery(t *testing.T, d time.Duration) {
+	before := pulseEvery
+	t.Cleanup(func() { pulseEvery = before })
+	pulseEvery = d
+}
+
 // SetSilentFor sets for how long others are believed that a cluster does not answer for the time of a test.
 func SetSilentFor(t *testing.T, d time.Duration) {
 	before := silentFor

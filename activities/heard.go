@@ -60,6 +60,18 @@ func (c *contacts) forget(name domain.ClusterName) {
 	delete(c.since, name)
 }
 
+// without are the last words on clusters that are not among others.
+func (c *contacts) without(others map[domain.ClusterName]bool) (words []domain.Watch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, w := range c.of {
+		if !others[name] {
+			words = append(words, w)
+		}
+	}
+	return words
+}
+
 func (c *contacts) heard() (h Heard) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

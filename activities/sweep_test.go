@@ -84,7 +84,7 @@ func TestSweepRemovesWhatClustersSaidOfContextsThatAreGone(t *testing.T) {
 	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "11", Label: "2", Status: domain.ContextInstantiated}))
 	require.NoError(t, s.Create(ctx, &domain.Tenant{Metadata: domain.Metadata{Name: "t"}, ContextID: "3"}))
 	require.NoError(t, s.PutHome(ctx, domain.Home{Tenant: "gone", ContextID: "4", Cluster: edge, Namespace: "tenant-gone"}))
-	require.NoError(t, s.DeleteObservation(ctx, domain.ObservedApp{ContextID: "7", App: "a", Cluster: edge}))
+	require.NoError(t, s.DeleteObservation(ctx, domain.ObservedApp{ContextID: "7", App: "a", Cluster: edge}, domain.Turn{}))
 
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)

@@ -60,6 +60,12 @@ type WatchShardInput struct {
 	Term  int `json:"term"`
 }
 
+// Turn is the place of what an attempt hears among what all attempts at the shard do. Temporal's clock is asked first, since a
+// workflow that was ended and started again counts its terms anew.
+func (in WatchShardInput) Turn(began time.Time, attempt int32) domain.Turn {
+	return domain.Turn{Began: began.UnixNano(), Rank: int64(in.Term)<<32 | int64(attempt)}
+}
+
 // ChangesInput asks for the set of clusters that comes after a generation; 0 comes before all. Term and Attempt
 // are those of the activity that asks.
 type ChangesInput struct {
@@ -101,8 +107,9 @@ type Observations interface {
 	InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.Instance, error)
 	Observed(ctx context.Context, contextIDs []string) ([]domain.ObservedApp, error)
 	PutObservation(ctx context.Context, o *domain.Observation) error
-	DeleteObservation(ctx context.Context, o domain.ObservedApp) error
+	DeleteObservation(ctx context.Context, o domain.ObservedApp, turn domain.Turn) error
 	PutWatch(ctx context.Context, watcher string, w domain.Watch) error
+	WatchesOf(ctx context.Context, watcher string) (map[domain.ClusterName]bool, error)
 	DeleteWatch(ctx context.Context, watcher string, c domain.ClusterName) error
 	Pulse(ctx context.Context, watcher string, at time.Time) error
 	EndPulse(ctx context.Context, watcher string) error
@@ -214,8 +221,9 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 	defer stop()
 	ctx, cancel := untilWorkerStops(ctx)
 	defer cancel(nil)
+	info := activity.GetInfo(ctx)
 	s := &shard{
-		Watch: w, log: activity.GetLogger(ctx), watcher: rand.Text(),
+		Watch: w, log: activity.GetLogger(ctx), watcher: rand.Text(), turn: in.Turn(info.StartedTime, info.Attempt), replaced: cancel,
 		watches: map[domain.ClusterName]watched{}, left: map[domain.ClusterName]<-chan struct{}{},
 	}
 	if err := w.Store.Pulse(ctx, s.watcher, w.Now()); err != nil {
@@ -232,7 +240,7 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 			}
 		})
 	}
-	ask := ChangesInput{Term: in.Term, Attempt: activity.GetInfo(ctx).Attempt}
+	ask := ChangesInput{Term: in.Term, Attempt: info.Attempt}
 	for {
 		set, err := w.Shards.Changes(ctx, in.Shard, ask)
 		switch {
@@ -286,6 +294,9 @@ type shard struct {
 	log      log.Logger               // of the activity: a watch tells of its cluster in a context of its own
 	set      atomic.Pointer[WatchSet] // the last one
 	watcher  string
+	turn     domain.Turn  // of all that it stores
+	replaced func(error)  // ends it, as a later attempt has stored something
+	saying   sync.RWMutex // held to say again what was said last, and shared to say something
 	running  sync.WaitGroup
 	watches  map[domain.ClusterName]watched         // of the clusters that are watched
 	left     map[domain.ClusterName]<-chan struct{} // closed with the end of the last watch of a cluster that was left
@@ -388,14 +399,53 @@ func (s *shard) record(ctx context.Context, write func(context.Context) error) {
 	}
 }
 
-// pulse proves until ctx ends that the watches are alive. One that cannot be stored is not made up for: the
-// statuses that depend on it cannot be asked for either.
+// pulseEvery is domain.PulseEvery but in tests.
+var pulseEvery = domain.PulseEvery
+
+// pulse proves until ctx ends that the watches are alive, and that it is they who say whether clusters are heard. A pulse that cannot be
+// stored is not made up for: the statuses that depend on it cannot be asked for either.
 func (s *shard) pulse(ctx context.Context) {
-	for pause.For(ctx, domain.PulseEvery) == nil {
-		if err := s.Store.Pulse(ctx, s.watcher, s.Now()); err != nil && ctx.Err() == nil {
+	for pause.For(ctx, pulseEvery) == nil {
+		err := s.Store.Pulse(ctx, s.watcher, s.Now())
+		if err == nil {
+			err = s.sayAgain(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
 			activity.GetLogger(ctx).Warn("record pulse", "error", err)
 		}
 	}
+}
+
+// sayAgain says once more what was said last of clusters of which the store has another watcher's word. A worker of a release that
+// knows no turns writes over any word when it was frozen and goes on, and a watch says nothing twice by itself.
+func (s *shard) sayAgain(ctx context.Context) error {
+	lost, err := s.unsaid(ctx)
+	if err != nil || len(lost) == 0 {
+		return err
+	}
+	s.saying.Lock()
+	defer s.saying.Unlock()
+	if lost, err = s.unsaid(ctx); err != nil { // without what was just being said
+		return err
+	}
+	g, ctx := panics.WithContext(ctx)
+	g.SetLimit(sayers)
+	for _, w := range lost {
+		g.Go(func() error { return s.say(ctx, w) })
+	}
+	return g.Wait()
+}
+
+// sayers is of how many clusters something is said again at a time.
+const sayers = 4
+
+// unsaid are the last words that the store does not have.
+func (s *shard) unsaid(ctx context.Context) ([]domain.Watch, error) {
+	stored, err := s.Store.WatchesOf(ctx, s.watcher)
+	if err != nil {
+		return nil, err
+	}
+	return s.contacts.without(stored), nil
 }
 
 // watch watches one cluster until ctx ends. knows says what is stored of it.
@@ -421,6 +471,8 @@ func (s *shard) watch(ctx context.Context, c domain.ClusterName, knows func(cont
 		_ = again.Wait(ctx)
 	}
 	if errors.Is(context.Cause(ctx), errUnwatched) {
+		s.saying.RLock()
+		defer s.saying.RUnlock()
 		s.contacts.forget(c)
 		s.record(ctx, func(ctx context.Context) error { return s.Store.DeleteWatch(ctx, s.watcher, c) })
 	}
@@ -452,8 +504,8 @@ func (s *shard) observe(ctx context.Context, c domain.ClusterName, knows func(co
 
 // Put implements observe.Sink. What belongs to no context of ours is another control plane's; what one of ours has
 // although it has ended is a remnant. Where a record that says so cannot be read, what is reported is kept for when it can be.
-func (s *shard) Put(ctx context.Context, o *domain.Observation) error {
-	err := s.put(ctx, o)
+func (s *shard) Put(ctx context.Context, o *domain.Observation) (kept bool, err error) {
+	kept, err = s.put(ctx, o)
 	switch {
 	case err == nil:
 		s.refused.Delete(o.ObservedApp)
@@ -463,10 +515,10 @@ func (s *shard) Put(ctx context.Context, o *domain.Observation) error {
 				"cluster", o.Cluster.String(), "contextID", o.ContextID, "app", o.App, "error", err)
 		}
 	}
-	return err
+	return kept, err
 }
 
-func (s *shard) put(ctx context.Context, o *domain.Observation) error {
+func (s *shard) put(ctx context.Context, o *domain.Observation) (kept bool, err error) {
 	if _, ok := s.tenants.Load(o.ContextID); ok {
 		return s.putMatches(ctx, o)
 	}
@@ -482,12 +534,12 @@ func (s *shard) put(ctx context.Context, o *domain.Observation) error {
 		switch {
 		case s.illegible(o.ObservedApp, err):
 		case err != nil:
-			return err
+			return false, err
 		case !ended:
 			s.ours.Store(o.ContextID, nil)
 		case len(o.Resources) > 0:
 			if err := s.seen(ctx, i); err != nil {
-				return err
+				return false, err
 			}
 		}
 	}
@@ -496,22 +548,22 @@ func (s *shard) put(ctx context.Context, o *domain.Observation) error {
 	} else {
 		s.news.forget(o.ObservedApp)
 	}
-	return s.Store.PutObservation(ctx, o)
+	return true, s.store(ctx, o)
 }
 
 // putMatches takes what is said of a tenant's matches, and of nobody else's.
-func (s *shard) putMatches(ctx context.Context, o *domain.Observation) error {
+func (s *shard) putMatches(ctx context.Context, o *domain.Observation) (kept bool, err error) {
 	if s.Matches == nil {
-		return nil
+		return false, nil
 	}
 	ours, err := s.Matches.Reported(ctx, o)
 	if !s.illegible(o.ObservedApp, err) {
 		if err != nil || !ours {
-			return err
+			return false, err
 		}
 		s.tenants.Store(o.ContextID, nil)
 	}
-	return s.Store.PutObservation(ctx, o)
+	return true, s.store(ctx, o)
 }
 
 // illegible says whether err is that records cannot be read, which is logged once for each app until they can be. It must not be the
@@ -540,6 +592,22 @@ func unreadable(id string, err error) error {
 	return &domain.Unreadable{IDs: []string{id}, Cause: err}
 }
 
+// store stores what is said in the turn of this attempt.
+func (s *shard) store(ctx context.Context, o *domain.Observation) error {
+	o.Turn = s.turn
+	return s.own(s.Store.PutObservation(ctx, o))
+}
+
+// own ends this attempt where an error says that a later one has stored something. What is stored then is left alone, and an attempt that
+// was frozen, or does not reach Temporal, learns so that it was replaced. (Where it was not, as Temporal's clock has been set back since the
+// other one began, the shard's next term begins later.)
+func (s *shard) own(err error) error {
+	if fail.Is(err, fail.Aborted) {
+		s.replaced(err)
+	}
+	return err
+}
+
 // Delete implements observe.Sink.
 func (s *shard) Delete(ctx context.Context, o domain.ObservedApp) error {
 	if s.Matches != nil {
@@ -551,14 +619,22 @@ func (s *shard) Delete(ctx context.Context, o domain.ObservedApp) error {
 		}
 	}
 	s.news.forget(o)
-	return s.Store.DeleteObservation(ctx, o)
+	return s.own(s.Store.DeleteObservation(ctx, o, s.turn))
 }
 
 // Contact implements observe.Sink.
 func (s *shard) Contact(ctx context.Context, w domain.Watch) error {
+	s.saying.RLock()
+	defer s.saying.RUnlock()
 	s.contacts.put(w)
 	if w.Connected {
 		s.outages.back(s.log, "watching", w.Cluster)
 	}
-	return s.Store.PutWatch(ctx, s.watcher, w)
+	return s.say(ctx, w)
+}
+
+// say stores whether a cluster is heard. The lock is held, or shared.
+func (s *shard) say(ctx context.Context, w domain.Watch) error {
+	w.Turn = s.turn
+	return s.own(s.Store.PutWatch(ctx, s.watcher, w))
 }

@@ -23,6 +23,8 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/observe"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
 	"github.com/drover-io/drover/internal/version"
 )
 
@@ -41,6 +43,9 @@ type sky struct {
 	how       map[string]domain.Report
 	watchers  map[domain.ClusterName]observe.Config // that are running
 	watches   map[domain.ClusterName]domain.Watch
+	by        map[domain.ClusterName]string // who has said that
+	later     bool                          // all that is stored is of a later turn
+	turns     []domain.Turn                 // of what was to be stored
 	stored    []domain.ObservedApp
 	observed  []domain.ObservedApp
 	remnants  []activities.RemnantsInput
@@ -76,7 +81,7 @@ func newSky(t *testing.T) *sky {
 	s := &sky{
 		memory: newMemory(), t: t, sets: make(chan *activities.WatchSet), signals: map[int][]domain.ClusterName{},
 		how: map[string]domain.Report{}, watchers: map[domain.ClusterName]observe.Config{},
-		watches: map[domain.ClusterName]domain.Watch{}, pulses: map[string]bool{},
+		watches: map[domain.ClusterName]domain.Watch{}, by: map[domain.ClusterName]string{}, pulses: map[string]bool{},
 	}
 	s.changed = sync.NewCond(&s.mu)
 	var err error
@@ -175,23 +180,52 @@ func (s *sky) Observed(context.Context, []string) ([]domain.ObservedApp, error) 
 	return s.observed, nil
 }
 
+// inTurn does what who has a turn may do, unless all that is stored is of a later one.
+func (s *sky) inTurn(turn domain.Turn, may func()) (err error) {
+	s.do(func() {
+		s.turns = append(s.turns, turn)
+		if s.later {
+			err = fail.New(fail.Aborted, "it is of a later turn")
+			return
+		}
+		may()
+	})
+	return err
+}
+
 func (s *sky) PutObservation(_ context.Context, o *domain.Observation) error {
-	s.do(func() { s.stored = append(s.stored, o.ObservedApp) })
-	return nil
+	return s.inTurn(o.Turn, func() { s.stored = append(s.stored, o.ObservedApp) })
 }
 
-func (s *sky) DeleteObservation(_ context.Context, o domain.ObservedApp) error {
-	s.do(func() { s.stored = slices.DeleteFunc(s.stored, func(x domain.ObservedApp) bool { return x == o }) })
-	return nil
+func (s *sky) DeleteObservation(_ context.Context, o domain.ObservedApp, turn domain.Turn) error {
+	return s.inTurn(turn, func() { s.stored = slices.DeleteFunc(s.stored, func(x domain.ObservedApp) bool { return x == o }) })
 }
 
-func (s *sky) PutWatch(_ context.Context, _ string, w domain.Watch) error {
-	s.do(func() { s.watches[w.Cluster] = w })
-	return nil
+func (s *sky) PutWatch(_ context.Context, watcher string, w domain.Watch) error {
+	turn := w.Turn
+	w.Turn = domain.Turn{}
+	return s.inTurn(turn, func() { s.watches[w.Cluster], s.by[w.Cluster] = w, watcher })
 }
 
-func (s *sky) DeleteWatch(_ context.Context, _ string, c domain.ClusterName) error {
-	s.do(func() { delete(s.watches, c) })
+func (s *sky) WatchesOf(_ context.Context, watcher string) (map[domain.ClusterName]bool, error) {
+	found := map[domain.ClusterName]bool{}
+	s.do(func() {
+		for c, by := range s.by {
+			if by == watcher {
+				found[c] = true
+			}
+		}
+	})
+	return found, nil
+}
+
+func (s *sky) DeleteWatch(_ context.Context, watcher string, c domain.ClusterName) error {
+	s.do(func() {
+		if s.by[c] == watcher {
+			delete(s.watches, c)
+			delete(s.by, c)
+		}
+	})
 	return nil
 }
 
@@ -225,7 +259,13 @@ func (s *sky) environment(o worker.Options) *testsuite.TestActivityEnvironment {
 
 // run runs the activity beside the test.
 func (s *sky) run(o worker.Options) (ended chan error) {
+	return s.runWith(o, s)
+}
+
+// runWith is run with another store.
+func (s *sky) runWith(o worker.Options, store activities.Observations) (ended chan error) {
 	env, w := s.environment(o), s.activity()
+	w.Store = store
 	env.RegisterActivity(w)
 	ended = make(chan error, 1)
 	go func() {
@@ -319,7 +359,6 @@ func TestWatchShardOfReplacedRegistrations(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// TestWatchShardTakenOver leaves to the other attempt what it has said.
 // tenants have something in clusters.
 type tenants []domain.Home
 
@@ -344,6 +383,7 @@ func TestWatchShardThatWasStartedAnew(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
+// TestWatchShardTakenOver leaves to the other attempt what it has said.
 func TestWatchShardTakenOver(t *testing.T) {
 	s := newSky(t)
 	ended := s.run(worker.Options{})
@@ -355,6 +395,154 @@ func TestWatchShardTakenOver(t *testing.T) {
 	require.Empty(t, s.watchers)
 	require.Len(t, s.watches, 1)
 	require.Empty(t, s.pulses, "without a pulse it does not count")
+}
+
+// keeping stores what attempts hear, and whether they live, in a real database.
+type keeping struct {
+	*sky
+	in *store.Store
+}
+
+func (k keeping) PutObservation(ctx context.Context, o *domain.Observation) error {
+	return k.in.PutObservation(ctx, o)
+}
+
+func (k keeping) DeleteObservation(ctx context.Context, o domain.ObservedApp, turn domain.Turn) error {
+	return k.in.DeleteObservation(ctx, o, turn)
+}
+
+func (k keeping) PutWatch(ctx context.Context, watcher string, w domain.Watch) error {
+	return k.in.PutWatch(ctx, watcher, w)
+}
+
+func (k keeping) WatchesOf(ctx context.Context, watcher string) (map[domain.ClusterName]bool, error) {
+	return k.in.WatchesOf(ctx, watcher)
+}
+
+func (k keeping) DeleteWatch(ctx context.Context, watcher string, c domain.ClusterName) error {
+	return k.in.DeleteWatch(ctx, watcher, c)
+}
+
+func (k keeping) Pulse(ctx context.Context, watcher string, at time.Time) error {
+	return k.in.Pulse(ctx, watcher, at)
+}
+
+func (k keeping) EndPulse(ctx context.Context, watcher string) error {
+	return k.in.EndPulse(ctx, watcher)
+}
+
+// TestWatchShardReplacedWhileFrozen: an attempt that was frozen goes on where it was. What it says then, and what it reports, is older than
+// what the one in its place has said, and it ends.
+func TestWatchShardReplacedWhileFrozen(t *testing.T) {
+	cluster := far("a")[0]
+	app := domain.ObservedApp{ContextID: "1", App: "app", Cluster: cluster}
+	report := func(ready string) *domain.Observation {
+		return &domain.Observation{ObservedApp: app, Resources: []domain.ObservedResource{{Kind: "Deployment", Name: "d", Status: ready}}}
+	}
+	for late, goesOn := range map[string]func(observe.Sink) error{
+		"says that the cluster is silent": func(sink observe.Sink) error {
+			return sink.Contact(t.Context(), domain.Watch{Cluster: cluster, Reason: "the agent is silent"})
+		},
+		"reports what was": func(sink observe.Sink) error {
+			_, err := sink.Put(t.Context(), report("NotReady"))
+			return err
+		},
+		"forgets what was not there": func(sink observe.Sink) error { return sink.Delete(t.Context(), app) },
+	} {
+		t.Run(late, func(t *testing.T) {
+			in := storetest.Open(t, store.Config{})
+			attempt := func() (*sky, observe.Sink, chan error) {
+				s := newSky(t)
+				s.instances["1"] = domain.Instance{ContextID: "1", Status: domain.ContextInstantiated}
+				ended := s.runWith(worker.Options{}, keeping{s, in})
+				s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a"), Contexts: []string{"1"}}
+				s.until(s.watching("a"))
+				var sink observe.Sink
+				s.do(func() { sink = s.watchers[cluster].Sink })
+				require.NoError(t, sink.Contact(t.Context(), domain.Watch{Cluster: cluster, Connected: true, LastSeen: time.Now()}))
+				_, err := sink.Put(t.Context(), report("Ready"))
+				require.NoError(t, err)
+				return s, sink, ended
+			}
+			_, frozen, gone := attempt()
+			other, _, ended := attempt() // which hears the same: nothing but its turn is stored
+			require.True(t, fail.Is(goesOn(frozen), fail.Aborted))
+			require.ErrorContains(t, <-gone, "later watch")
+
+			all, err := in.Watches(t.Context(), nil)
+			require.NoError(t, err)
+			require.True(t, all[cluster].Connected)
+			require.NotZero(t, all[cluster].Pulse, "who says so lives")
+			found := 0
+			for o, err := range in.Observations(t.Context(), "1", "app", nil) {
+				require.NoError(t, err)
+				require.Equal(t, "Ready", o.Resources[0].Status)
+				found++
+			}
+			require.Equal(t, 1, found)
+			other.sets <- &activities.WatchSet{Generation: 1, Over: true}
+			require.NoError(t, <-ended)
+		})
+	}
+}
+
+// TestTurnsOfWatches: a later attempt has a later turn, also of a workflow that was ended by hand and started again.
+func TestTurnsOfWatches(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_000, 0)
+	turns := []domain.Turn{
+		{}, // of a build without turns
+		activities.WatchShardInput{Term: 7}.Turn(at, 1),
+		activities.WatchShardInput{Term: 7}.Turn(at, 1_000_000),
+		activities.WatchShardInput{Term: 8}.Turn(at, 1),
+		activities.WatchShardInput{Term: 1}.Turn(at.Add(1), 1),
+	}
+	for i := range turns[1:] {
+		require.True(t, turns[i].Before(turns[i+1]), "%d", i)
+		require.False(t, turns[i+1].Before(turns[i]), "%d", i)
+	}
+}
+
+// TestWatchShardSaysAgain what another worker has written over that knows no turns, and nothing that does not hold any more.
+func TestWatchShardSaysAgain(t *testing.T) {
+	activities.SetPulseEvery(t, 5*time.Millisecond)
+	s := newSky(t)
+	a, b := far("a")[0], far("b")[0]
+	ended := s.run(worker.Options{})
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a", "b")}
+	s.until(s.watching("a", "b"))
+	sink := s.watchers[a].Sink
+	lost := func(c domain.ClusterName) domain.Watch { return domain.Watch{Cluster: c, Reason: "silent"} }
+	frozen := func() {
+		s.do(func() { s.watches[a], s.by[a] = lost(a), "frozen" })
+	}
+	require.NoError(t, sink.Contact(t.Context(), domain.Watch{Cluster: a, Connected: true}))
+	for range 3 {
+		frozen()
+		s.until(func() bool { return s.watches[a].Connected && s.by[a] != "frozen" })
+	}
+	require.NoError(t, sink.Contact(t.Context(), lost(a)))
+	s.do(func() {
+		require.False(t, s.watches[a].Connected)
+		require.NotContains(t, s.watches, b, "of which nothing was said yet")
+	})
+	frozen()
+	s.until(func() bool { return s.by[a] != "frozen" })
+	require.Equal(t, "silent", s.watches[a].Reason)
+
+	s.sets <- &activities.WatchSet{Generation: 2, Clusters: far("b")}
+	s.until(func() bool { return s.by[a] == "" })
+	frozen()
+	require.NoError(t, s.watchers[b].Sink.Contact(t.Context(), lost(b)))
+	for range 2 { // the first time may have begun before, and others are said beside it
+		s.do(func() { s.by[b] = "frozen" })
+		s.until(func() bool { return s.by[b] != "frozen" })
+	}
+	s.do(func() { require.Equal(t, "frozen", s.by[a], "it is not this attempt's any more") })
+
+	s.do(func() { s.later, s.by[b] = true, "another" })
+	require.ErrorContains(t, <-ended, "later turn")
+	require.Empty(t, s.pulses)
 }
 
 // TestWatchShardOfAClusterThatComesBack: the watch that has ended must not take back what the new one says, and what it
@@ -441,8 +629,12 @@ func TestForeignObservations(t *testing.T) {
 	sink := s.watchers[far("a")[0]].Sink
 	ours := domain.ObservedApp{ContextID: "1", App: "app", Cluster: far("a")[0]}
 	for range 2 {
-		require.NoError(t, sink.Put(t.Context(), &domain.Observation{ObservedApp: ours}))
-		require.NoError(t, sink.Put(t.Context(), &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: "2", App: "app", Cluster: far("a")[0]}}))
+		kept, err := sink.Put(t.Context(), &domain.Observation{ObservedApp: ours})
+		require.NoError(t, err)
+		require.True(t, kept)
+		kept, err = sink.Put(t.Context(), &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: "2", App: "app", Cluster: far("a")[0]}})
+		require.NoError(t, err)
+		require.False(t, kept)
 	}
 	require.Equal(t, []domain.ObservedApp{ours, ours}, s.stored)
 	require.NoError(t, sink.Delete(t.Context(), ours))
@@ -473,7 +665,8 @@ func TestObservationsWhoseRecordCannotBeRead(t *testing.T) {
 	s.until(s.watching("a"))
 	sink := s.watchers[far("a")[0]].Sink
 	put := func(id string) error {
-		return sink.Put(t.Context(), &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: id, App: "app", Cluster: far("a")[0]}})
+		_, err := sink.Put(t.Context(), &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: id, App: "app", Cluster: far("a")[0]}})
+		return err
 	}
 	var stored []string
 	for _, id := range []string{"damaged", "newer", "good", "a tenant's", "damaged"} {
@@ -493,7 +686,8 @@ func TestObservationsWhoseRecordCannotBeRead(t *testing.T) {
 	delete(s.damaged, "damaged")
 	o := &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: "damaged", App: "app", Cluster: far("a")[0]}}
 	o.Resources = []domain.ObservedResource{{Kind: "ConfigMap", Name: "a"}}
-	require.NoError(t, sink.Put(t.Context(), o))
+	_, err := sink.Put(t.Context(), o)
+	require.NoError(t, err)
 	require.Len(t, s.remnants, 1, "whose it is was not taken for known")
 	s.sets <- &activities.WatchSet{Generation: 2, Over: true}
 	require.NoError(t, <-ended)
@@ -520,7 +714,8 @@ func TestWatchShardSeesRemnants(t *testing.T) {
 		if id != "4" { // of which there is nothing any more
 			o.Resources = []domain.ObservedResource{{Kind: "ConfigMap", Name: "a"}}
 		}
-		require.NoError(t, sink.Put(t.Context(), o))
+		_, err := sink.Put(t.Context(), o)
+		require.NoError(t, err)
 	}
 	s.do(func() {
 		require.Equal(t, []activities.RemnantsInput{{Owner: "owner", ContextID: "1", Label: "1"}}, s.remnants)
@@ -556,7 +751,8 @@ func TestWatchShardSeesWhatEndsLater(t *testing.T) {
 		t.Helper()
 		o := &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: id, App: "app", Cluster: far("a")[0]}}
 		o.Resources = make([]domain.ObservedResource, n)
-		require.NoError(t, sink.Put(t.Context(), o))
+		_, err := sink.Put(t.Context(), o)
+		require.NoError(t, err)
 	}
 	all := []string{"ends", "lives", "emptied", "updated", "taken"}
 	for _, id := range all {

@@ -133,7 +133,7 @@ func (p pausing) Write(w io.Writer) error {
 		if _, err := io.WriteString(w, piece); err != nil {
 			return err
 		}
-		time.Sleep(time.Duration(p))
+		<-time.After(time.Duration(p))
 	}
 	return nil
 }

@@ -165,6 +165,39 @@ func frozen(ctx context.Context, t *testing.T, s *harness.Stack, long time.Durat
 	t.Logf("frozen for %s", time.Since(since).Round(time.Second))
 }
 
+// watchesAt are the shards of clusters that a worker watches.
+func watchesAt(ctx context.Context, t *testing.T, s *harness.Stack) (n float64) {
+	t.Helper()
+	for name, used := range harness.Metrics(ctx, t, s.WorkerURL()) {
+		if strings.HasPrefix(name, "temporal_worker_task_slots_used{") && strings.Contains(name, `worker_type="ActivityWorker"`) &&
+			strings.Contains(name, `"drover-watch"`) {
+			n += used
+		}
+	}
+	return n
+}
+
+// TestFrozenWatcher freezes the worker that watches a cluster. Another one watches it, and when the first one goes on with what it has
+// heard before, the status is that of what there is, and somebody vouches for it.
+func TestFrozenWatcher(t *testing.T) {
+	t.Parallel()
+	ctx, s, c := within(t), harness.NewStack(t), harness.NewCluster(t, harness.ClusterNames[0])
+	d := s.On(ctx, []domain.ClusterName{register(ctx, t, s, c, "agentless")}, reportedApp(t))
+	do(ctx, t, d, "approve", "instantiate")
+	reports(ctx, t, s, d, "status=ready", ready(1))
+	harness.Until(ctx, t, "it is watched", func() bool { return watchesAt(ctx, t, s) > 0 })
+	thaw := s.Worker.Freeze(t)
+	other := s.AddWorker()
+	defer other.Kill()
+	scale(ctx, t, c, d, 3)
+	heard := func(r *reportedStatus) bool { return ready(3)(r) && !r.Apps[0].Clusters[0].Stale }
+	reports(ctx, t, s, d, "status=ready", heard)
+	thaw()
+	harness.Until(ctx, t, "its watches have ended", func() bool { return watchesAt(ctx, t, s) == 0 })
+	fresh(ctx, t, s, d, "status=ready", heard)
+	require.True(t, other.Alive())
+}
+
 func total(counts map[domain.ResourceState]int) (n int) {
 	for _, c := range counts {
 		n += c

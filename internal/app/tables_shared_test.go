@@ -59,7 +59,7 @@ func TestWhoAsksAfterAWriteSeesIt(t *testing.T) {
 	writes := map[string]func(n int){
 		"report": func(n int) { w.says(n%5, fmt.Sprintf(`{"availableReplicas":%d}`, n)) },
 		"silent": func(n int) {
-			require.NoError(t, store.DeleteObservation(ctx, domain.ObservedApp{ContextID: w.label, App: "web", Cluster: tablesCluster(n % 5)}))
+			require.NoError(t, store.DeleteObservation(ctx, domain.ObservedApp{ContextID: w.label, App: "web", Cluster: tablesCluster(n % 5)}, domain.Turn{}))
 		},
 		"collector": func(n int) {
 			w.collector("wecs", strings.Replace(wecs, `inventory.name`, fmt.Sprintf(`inventory.name + '%d' + (inventory.labels.exists(l, l == 'x') ? 'x' : '')`, n), 1))

@@ -285,11 +285,12 @@ func (l *Leaf) Follow(earlier *Leaf) {
 	}
 }
 
-// Turn is the rank of a leaf's record among all that may be written for the leaf. They are ordered as the work goes on: by the
-// run, then, within the run (Rank), by round, step, writer and attempt. The record with the later turn stays.
+// Turn is the rank of what is written among all that may be written in the same place: what is of the later turn stays. The records of
+// a leaf are ordered as the work goes on: by the run, then, within the run (Rank), by round, step, writer and attempt. What is heard of
+// clusters is ordered by the attempts that hear them: by when they began, then by term and attempt.
 type Turn struct {
-	Began int64 `bson:"began" json:"began,omitempty"` // Scope's
-	Rank  int64 `bson:"rank" json:"rank,omitempty"`   // within the run
+	Began int64 `bson:"began" json:"began,omitempty"` // Scope's, or when the attempt began by Temporal's clock, in ns since 1970
+	Rank  int64 `bson:"rank" json:"rank,omitempty"`   // within that
 }
 
 // Before says whether another turn comes after this one.

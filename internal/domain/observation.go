@@ -52,6 +52,8 @@ type Observation struct {
 	// Gone are resources that an earlier report had and this one has not, the last MaxGone of them. What has an owner in the cluster,
 	// as the Pods of a Deployment, is not among them. The store knows them, and sets them.
 	Gone []GoneResource
+	// Turn is that of who reports it. The store keeps it, and what it reads does not have it.
+	Turn Turn
 }
 
 // MaxGone is how many resources that are gone are known of an app in a cluster.
@@ -149,6 +151,7 @@ type Watch struct {
 	LastSeen  time.Time // when that was so for the last time; zero for never
 	Reason    string    // why it is not so
 	Pulse     time.Time // when who says it gave its last pulse; zero for never, and while it is being said
+	Turn      Turn      // that of who says it; what is read does not have it
 }
 
 // PulseLife is how long a pulse proves that whoever gave it is alive, and its watches are; it gives one every

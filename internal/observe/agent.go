@@ -127,6 +127,8 @@ func (a *agent) vigil(ctx context.Context) error {
 
 func (a *agent) silence(now time.Time) (string, time.Time) { return a.lease.silent(now) }
 
+func (a *agent) held() map[string]bool { return a.names.deployments() }
+
 // observe reads the ResourceBundleStates of a deployment.
 func (a *agent) observe(ctx context.Context, c *kube.Cluster, id string) (*domain.Observation, error) {
 	var parts []*bundle.Part
@@ -251,10 +253,12 @@ func (n *names) put(object json.RawMessage) error {
 	if !known && len(n.known) >= limits.ClusterObjects {
 		return errMany
 	}
+	if err := n.queue.add(now.deployment); err != nil {
+		return err
+	}
 	n.known[at] = now
-	n.queue.add(now.deployment)
 	if known && before.deployment != now.deployment {
-		n.queue.add(before.deployment)
+		n.queue.again(before.deployment)
 	}
 	return nil
 }
@@ -274,8 +278,19 @@ func (n *names) remove(object json.RawMessage) error {
 func (n *names) drop(at name) {
 	if before, ok := n.known[at]; ok {
 		delete(n.known, at)
-		n.queue.add(before.deployment)
+		n.queue.again(before.deployment)
 	}
+}
+
+// deployments are those of which there is one.
+func (n *names) deployments() map[string]bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	found := map[string]bool{}
+	for _, s := range n.known {
+		found[s.deployment] = true
+	}
+	return found
 }
 
 func (n *names) begin() {

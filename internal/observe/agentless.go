@@ -153,6 +153,8 @@ func (a *agentless) followKind(ctx context.Context, c *kube.Cluster, k *kindFeed
 // silence: there is nobody in between who could fall silent.
 func (a *agentless) silence(time.Time) (string, time.Time) { return "", time.Time{} }
 
+func (a *agentless) held() map[string]bool { return a.objects.deployments() }
+
 // observe never has nothing to say: a deployment whose last resource is gone has none.
 func (a *agentless) observe(_ context.Context, _ *kube.Cluster, id string) (*domain.Observation, error) {
 	return a.objects.observation(id), nil

@@ -101,7 +101,7 @@ func TestAgentlessSeesWhatTheAgentReports(t *testing.T) {
 	}
 	seen := w.await("app", asExpected)
 	stop()
-	require.NoError(t, w.store.DeleteObservation(t.Context(), seen.ObservedApp))
+	require.NoError(t, w.store.DeleteObservation(t.Context(), seen.ObservedApp, domain.Turn{}))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

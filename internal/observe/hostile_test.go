@@ -23,6 +23,7 @@ import (
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/observe"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
@@ -364,6 +365,85 @@ func TestAWatchThatIsRefusedOnce(t *testing.T) {
 			require.EqualValues(t, 1, pings.Load(), "in the same session")
 		})
 	}
+}
+
+// flood is a cluster that names more deployments than anybody keeps, and says nothing of them. When it was left alone for that, it has a
+// report of one of ours.
+type flood struct {
+	hostile
+	watches atomic.Int64
+	left    chan struct{} // closed when it is asked for what follows
+	asked   atomic.Int64  // for what it has of a deployment
+}
+
+func (f *flood) serve(w http.ResponseWriter, r *http.Request) {
+	reports, query := strings.HasSuffix(r.URL.Path, bundle.Resource), r.URL.Query()
+	if !reports && !strings.HasSuffix(r.URL.Path, "/leases") {
+		f.hostile.serve(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	named := func(id string, version int, status string) string {
+		return fmt.Sprintf(`{"kind":"ResourceBundleState","metadata":{"name":"n","namespace":"n","uid":"u","resourceVersion":"%d","labels":{%q:%q}},"status":{%s}}`,
+			version, plan.DeploymentLabel, id, status)
+	}
+	const last = limits.ClusterObjects + 1000
+	if query.Get("watch") != "" {
+		var events strings.Builder
+		switch {
+		case !reports:
+		case f.watches.Add(1) == 1:
+			for i := range last - 1 {
+				fmt.Fprintf(&events, `{"type":"ADDED","object":%s}`, named(fmt.Sprint(i, "-flood"), 1+i, ""))
+			}
+		default:
+			fmt.Fprintf(&events, `{"type":"ADDED","object":%s}`, named("1-app", last, ""))
+			if f.watches.Load() == 2 {
+				close(f.left)
+			}
+		}
+		_, _ = io.WriteString(w, events.String())
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		return
+	}
+	item := ""
+	if of, found := strings.CutPrefix(query.Get("labelSelector"), plan.DeploymentLabel+"="); found {
+		f.asked.Add(1)
+		select {
+		case <-f.left:
+		case <-r.Context().Done():
+		}
+		if of == "1-app" {
+			item = named(of, last, `"observedKinds":["ConfigMap"],"resourceCount":0,"resourceStatuses":[]`)
+		}
+	}
+	_, _ = io.WriteString(w, `{"kind":"List","metadata":{"resourceVersion":"1"},"items":[`+item+`]}`)
+}
+
+// TestAClusterThatNamesEverNewDeployments is left alone when it has named too many, and what it had for a moment is not in the way of what
+// it has.
+func TestAClusterThatNamesEverNewDeployments(t *testing.T) {
+	t.Parallel()
+	f := &flood{left: make(chan struct{})}
+	kubeconfig := serveHostile(t, f.serve)
+	clusters, err := kube.NewClusters(kube.Config{Request: deadline}, func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+		return kubeconfig, "digest", nil
+	})
+	require.NoError(t, err)
+	defer clusters.Close()
+	sink := &quiet{contextID: "1"}
+	watcher, err := observe.New(observe.Config{
+		Cluster: cluster, Report: domain.ReportAgent, Clusters: clusters, Sink: sink, RetryFirst: 20 * time.Millisecond, RetryMost: 200 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() { _ = watcher.Run(ctx) })
+	require.Eventually(t, func() bool { return sink.puts.Load() > 0 }, deadline, tick)
+	require.Less(t, f.asked.Load(), int64(1000), "nobody asks for what it had")
 }
 
 // TestADefinitionWithoutOurVersion is there and not served: nothing will come in a moment, and the cluster is asked less and less often.

@@ -101,7 +101,7 @@ func (w *world) undefine() {
 }
 
 // Put, Delete and Contact are the watcher's sink: the store, and notes of what was called.
-func (w *world) Put(ctx context.Context, o *domain.Observation) error {
+func (w *world) Put(ctx context.Context, o *domain.Observation) (bool, error) {
 	w.mu.Lock()
 	w.puts = append(w.puts, *o)
 	refused, bad := w.refusals > 0, w.bad == o.App
@@ -111,15 +111,15 @@ func (w *world) Put(ctx context.Context, o *domain.Observation) error {
 	w.mu.Unlock()
 	switch {
 	case refused:
-		return fail.New(fail.Unavailable, "the store does not answer")
+		return false, fail.New(fail.Unavailable, "the store does not answer")
 	case bad:
-		return errors.New("the record is damaged")
+		return false, errors.New("the record is damaged")
 	}
-	return w.store.PutObservation(ctx, o)
+	return true, w.store.PutObservation(ctx, o)
 }
 
 func (w *world) Delete(ctx context.Context, app domain.ObservedApp) error {
-	return w.store.DeleteObservation(ctx, app)
+	return w.store.DeleteObservation(ctx, app, domain.Turn{})
 }
 
 func (w *world) Contact(ctx context.Context, c domain.Watch) error {

@@ -23,11 +23,11 @@ type quiet struct {
 	puts, connected atomic.Int64
 }
 
-func (q *quiet) Put(_ context.Context, o *domain.Observation) error {
+func (q *quiet) Put(_ context.Context, o *domain.Observation) (bool, error) {
 	if o.ContextID == q.contextID {
 		q.puts.Add(1)
 	}
-	return nil
+	return true, nil
 }
 
 func (q *quiet) Delete(context.Context, domain.ObservedApp) error { return nil }

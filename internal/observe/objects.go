@@ -60,13 +60,15 @@ func (x *objects) put(id string, at plan.ResourceID, o *domain.ObservedResource)
 	if x.bytes-has+sizeOf(o) > limits.ClusterHeld {
 		return errHeld
 	}
+	if err := x.queue.add(id); err != nil {
+		return err
+	}
 	x.bytes += sizeOf(o) - has
 	if x.of[id] == nil {
 		x.of[id] = map[plan.ResourceID]*domain.ObservedResource{}
 	}
 	x.of[id][at] = o
 	x.where[at] = id
-	x.queue.add(id)
 	return nil
 }
 
@@ -88,7 +90,7 @@ func (x *objects) drop(at plan.ResourceID) {
 	if delete(x.of[id], at); len(x.of[id]) == 0 {
 		delete(x.of, id)
 	}
-	x.queue.add(id)
+	x.queue.again(id)
 }
 
 // empty says whether a deployment has no objects.
@@ -142,8 +144,19 @@ func (x *objects) lose(gk schema.GroupKind, cause error) {
 // reportAll is for what concerns all deployments; the lock is held.
 func (x *objects) reportAll() {
 	for id := range x.of {
-		x.queue.add(id)
+		x.queue.again(id)
 	}
+}
+
+// deployments are those that have objects.
+func (x *objects) deployments() map[string]bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	found := make(map[string]bool, len(x.of))
+	for id := range x.of {
+		found[id] = true
+	}
+	return found
 }
 
 // observed says whether there is a kind that is observed.

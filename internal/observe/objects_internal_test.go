@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -36,6 +37,91 @@ func TestWhatIsHeldOfAClusterIsBounded(t *testing.T) {
 		x.remove(at(i))
 	}
 	require.Zero(t, x.bytes)
+}
+
+// TestWhatIsDueOfAClusterIsBounded: a cluster decides of how many deployments it has something for a moment, and whoever takes reports
+// may be slow.
+func TestWhatIsDueOfAClusterIsBounded(t *testing.T) {
+	t.Parallel()
+	object := func(name, label string) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"metadata":{"namespace":"n","name":%q,"resourceVersion":%q,"labels":{%q:%q}}}`, name, label, plan.DeploymentLabel, label))
+	}
+	for name, of := range map[string]func(*queue) (put, remove func(json.RawMessage) error, held func() map[string]bool){
+		"of resources": func(q *queue) (put, remove func(json.RawMessage) error, held func() map[string]bool) {
+			x := newObjects(q)
+			f := &objectFollower{objects: x, gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
+			return f.put, f.remove, x.deployments
+		},
+		"of reports": func(q *queue) (put, remove func(json.RawMessage) error, held func() map[string]bool) {
+			n := newNames(q)
+			return n.put, n.remove, n.deployments
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newQueue(0)
+			put, remove, held := of(q)
+			require.NoError(t, put(object("lives", "1-app")))
+			require.NoError(t, put(object("goes", "2-app")))
+			for i := range limits.ClusterObjects - 2 {
+				q.again(fmt.Sprint(i, "-flood"))
+			}
+			require.ErrorIs(t, put(object("one", "3-app")), errMany)
+			require.Equal(t, map[string]bool{"1-app": true, "2-app": true}, held(), "what was refused comes again")
+			require.NoError(t, put(object("more", "1-app")), "which is due already")
+			delete(q.due, "2-app") // it was reported
+			q.again("another-flood")
+			require.NoError(t, remove(object("goes", "2-app")), "what has gone is told")
+			require.Contains(t, q.due, "2-app")
+
+			w := &Watcher{queue: q, sent: map[string]domain.Digest{"2-app": ""}, source: holds{deployments: held}}
+			w.makeRoom()
+			require.Len(t, q.due, 2)
+			require.Contains(t, q.due, "1-app", "it is there")
+			require.Contains(t, q.due, "2-app", "somebody is to be told that it is not")
+			require.NoError(t, put(object("one", "3-app")))
+		})
+	}
+}
+
+// holds is a source of which nothing else is asked.
+type holds struct {
+	source
+	deployments func() map[string]bool
+}
+
+func (h holds) held() map[string]bool { return h.deployments() }
+
+// keeper is a sink that keeps one context, and counts what it is told of others.
+type keeper struct {
+	contextID string
+	foreign   int
+}
+
+func (k *keeper) Put(_ context.Context, o *domain.Observation) (bool, error) {
+	if o.ContextID != k.contextID {
+		k.foreign++
+	}
+	return o.ContextID == k.contextID, nil
+}
+
+func (*keeper) Delete(context.Context, domain.ObservedApp) error { return nil }
+func (*keeper) Contact(context.Context, domain.Watch) error      { return nil }
+
+// TestNothingIsRememberedOfWhatNobodyKeeps: a cluster makes up ever new ids of deployments.
+func TestNothingIsRememberedOfWhatNobodyKeeps(t *testing.T) {
+	t.Parallel()
+	sink := &keeper{contextID: "1"}
+	known := domain.ObservedApp{ContextID: "2", App: "deleted"} // since its report was stored
+	w, err := New(Config{Report: domain.ReportAgentless, Sink: sink, Known: []domain.ObservedApp{known}})
+	require.NoError(t, err)
+	require.NoError(t, w.reportOne(t.Context(), nil, "1-app"))
+	require.NoError(t, w.reportOne(t.Context(), nil, "2-deleted"))
+	for i := range 100 {
+		require.NoError(t, w.reportOne(t.Context(), nil, fmt.Sprintf("%d-flood", 100+i)))
+	}
+	require.Equal(t, []string{"1-app"}, w.deployments())
+	require.Equal(t, 101, sink.foreign)
 }
 
 func TestNamesThatNoAPIServerHasAreLeftOut(t *testing.T) {

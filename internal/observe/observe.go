@@ -25,8 +25,9 @@ import (
 
 // Sink takes what is heard. A Watcher never calls it twice at a time for the same app. An error is tried again later.
 type Sink interface {
-	// Put replaces what is known of an app in a cluster.
-	Put(ctx context.Context, o *domain.Observation) error
+	// Put replaces what is known of an app in a cluster, where the app is one that the sink keeps. Of others, which a cluster may make up
+	// as it likes, nothing is remembered.
+	Put(ctx context.Context, o *domain.Observation) (kept bool, err error)
 	// Delete forgets an app that is not in the cluster any more, or has no report there.
 	Delete(ctx context.Context, app domain.ObservedApp) error
 	// Contact says whether the cluster can be heard, when that changes and when a watch begins.
@@ -96,6 +97,8 @@ type source interface {
 	observe(ctx context.Context, c *kube.Cluster, id string) (*domain.Observation, error)
 	// silence is why what is heard may be old, since when; "" when it is not.
 	silence(now time.Time) (reason string, since time.Time)
+	// held are the deployments of which there is something in the cluster, as far as is known.
+	held() map[string]bool
 }
 
 // Errors of sources.
@@ -150,7 +153,7 @@ func (w *Watcher) hearResources() *agentless {
 // begin asks for a report on all that the sink knows.
 func (w *Watcher) begin() {
 	for _, id := range w.deployments() {
-		w.queue.add(id)
+		w.queue.again(id)
 	}
 }
 

@@ -2,9 +2,11 @@ package observe
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -29,13 +31,30 @@ func newQueue(interval time.Duration) *queue {
 	}
 }
 
-// add asks for a report.
-func (q *queue) add(id string) {
+// add asks for a report on what is in the cluster, unless too much is to be reported already: a cluster may name ever new deployments
+// faster than anybody takes them.
+func (q *queue) add(id string) error {
 	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, ok := q.due[id]; !ok && len(q.due) >= limits.ClusterObjects {
+		return errMany
+	}
+	q.ask(id)
+	return nil
+}
+
+// again asks for a report on what was added before, which is bounded by that: what has gone must be told, too.
+func (q *queue) again(id string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ask(id)
+}
+
+// ask notes what is to be reported. The lock is held.
+func (q *queue) ask(id string) {
 	if _, ok := q.due[id]; !ok {
 		q.due[id] = q.last[id].Add(q.interval)
 	}
-	q.mu.Unlock()
 	q.stir()
 }
 
@@ -53,6 +72,14 @@ func (q *queue) settled(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.waits, id)
+}
+
+// keep leaves of what is to be reported only some.
+func (q *queue) keep(wanted func(id string) bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	maps.DeleteFunc(q.due, func(id string, _ time.Time) bool { return !wanted(id) })
+	maps.DeleteFunc(q.waits, func(id string, _ time.Duration) bool { return !wanted(id) })
 }
 
 func (q *queue) stir() {

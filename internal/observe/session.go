@@ -23,6 +23,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 	again := pause.Backoff{First: w.config.RetryFirst, Most: w.config.RetryMost}
 	for {
 		good, err := panics.Value(ctx, func() (bool, error) { return w.session(ctx) })
+		if errors.Is(err, errMany) {
+			w.makeRoom()
+		}
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -121,11 +124,21 @@ func (w *Watcher) report(ctx context.Context, c *kube.Cluster) error {
 				w.queue.later(id, policy.Doubling{First: w.config.RetryFirst, Most: w.config.RetryMost})
 				return nil
 			default:
-				w.queue.add(id)
+				w.queue.again(id)
 			}
 			return err
 		})
 	}
+}
+
+// makeRoom takes out of the queue what nobody needs to be told: of what there is nothing in the cluster, and the sink has nothing. A
+// session reports when it has listed, so that a queue that is full of those would stay full.
+func (w *Watcher) makeRoom() {
+	held := w.source.held()
+	w.queue.keep(func(id string) bool {
+		_, known := w.has(id)
+		return known || held[id]
+	})
 }
 
 func (w *Watcher) reportOne(ctx context.Context, c *kube.Cluster, id string) error {
@@ -157,10 +170,15 @@ func (w *Watcher) reportOne(ctx context.Context, c *kube.Cluster, id string) err
 	if digest == before {
 		return nil
 	}
-	if err := w.config.Sink.Put(ctx, o); err != nil {
+	kept, err := w.config.Sink.Put(ctx, o)
+	switch {
+	case err != nil:
 		return told(err)
+	case kept:
+		w.remember(id, digest)
+	default:
+		w.forget(id)
 	}
-	w.remember(id, digest)
 	return nil
 }
 

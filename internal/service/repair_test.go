@@ -462,7 +462,11 @@ func TestStatusOfWhatIsGoneWithItsTaker(t *testing.T) {
 			_, err := o.Repair(t.Context(), o.owner(t, theGroup)) // passes its records on
 			require.NoError(t, err)
 			o.has(t, theGroup, more...)
-			require.NoError(t, o.store.DeleteInstances(t.Context(), givenTo))
+			given, err := o.store.InstancesOf(t.Context(), givenTo)
+			require.NoError(t, err)
+			for _, i := range given {
+				require.NoError(t, o.store.DeleteInstances(t.Context(), []string{i.ContextID}))
+			}
 			require.Nil(t, o.instance(t, "1"))
 			_, shown := o.status(t, theGroup, "")
 			require.Equal(t, "Updated", shown)

@@ -197,7 +197,7 @@ func TestSyslogOverTCP(t *testing.T) {
 			defer c.Close()
 			require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
 			in, got := bufio.NewReader(c), map[string]bool{}
-			for last := string(more[len(more)-1].Text); !got[last]; {
+			for last := more[len(more)-1]; !got[string(last.Text)]; {
 				got[messages(t, in, 1)[0]] = true
 			}
 			for _, line := range more {

@@ -42,6 +42,7 @@ type observation struct {
 	Names  packed         `bson:"names"`  // JSON list of observedName; the head of what is sealed lies in front of the data
 	Bodies packed         `bson:"bodies"` // JSON list of the resources' JSON
 	Gone   []goneResource `bson:"gone,omitempty"`
+	Turn   domain.Turn    `bson:"turn"` // of who reported it last; an older build's has none, which is the earliest
 }
 
 // observedTexts is what an observation says beside resources: what clusters answered may quote what was sent.
@@ -133,7 +134,9 @@ func uploadOf(chunk string) (upload bson.ObjectID) {
 	return upload
 }
 
-// PutObservation replaces what is known of an app in a cluster. What is there already is not written again.
+// PutObservation replaces what is known of an app in a cluster. What is there already is not written again, but that it is of the
+// turn of who has reported it again: who had an earlier one may have a report still that is older. Aborted when there is one of a
+// later turn.
 func (s *Store) PutObservation(ctx context.Context, o *domain.Observation) error {
 	changed, err := s.putObservation(ctx, o)
 	return s.observed(ctx, o.ObservedApp, changed, err)
@@ -163,15 +166,18 @@ func (s *Store) putObservation(ctx context.Context, o *domain.Observation) (chan
 func (s *Store) tryObservation(ctx context.Context, o *domain.Observation, digest domain.Digest) (done, changed bool, err error) {
 	deployment := plan.DeploymentID(o.ContextID, o.App)
 	now := observation{ID: observationID(o.ObservedApp), Digest: digest, Upload: bson.NewObjectIDFromTimestamp(s.now())}
-	now.Texts = observedTexts{Kinds: o.Kinds, Unheard: o.Unheard, Error: o.Error}
+	now.Texts, now.Turn = observedTexts{Kinds: o.Kinds, Unheard: o.Unheard, Error: o.Error}, o.Turn
 	var before observation
 	err = s.findOne(ctx, s.observations(deployment), now.ID, &before)
 	missing := fail.Is(err, fail.NotFound)
 	switch {
 	case err != nil && !missing:
 		return false, false, err
+	case !missing && s.later(before.Turn, now.Turn):
+		return false, false, errLaterReport(now.ID)
 	case !missing && before.Digest == now.Digest && before.broken == nil:
-		return true, s.chains.news(now.ID), nil
+		done, err := s.raiseTurn(ctx, deployment, &before, now.Turn)
+		return done, done && s.chains.news(now.ID), err
 	}
 	if o.Error != "" {
 		err = s.fallSilent(ctx, deployment, &before, &now, o)
@@ -234,11 +240,26 @@ func (s *Store) fallSilent(ctx context.Context, deployment string, before, now *
 	return s.pack(ctx, deployment, now, o, markedAfter(nil, o, s.now())) // it is damaged, or another one has taken its place
 }
 
-// replaceObservation puts one in place of another one; false when that one is not there any more.
+// errLaterReport says that there is a report that is not to be replaced.
+func errLaterReport(id string) error {
+	return fail.New(fail.Aborted, "a later watch than this one has reported observation %s", id)
+}
+
+// raiseTurn notes that an observation was reported in a turn, too; false when it is not there any more, or was reported in a later one.
+func (s *Store) raiseTurn(ctx context.Context, deployment string, before *observation, turn domain.Turn) (bool, error) {
+	if before.Turn == turn {
+		return true, nil
+	}
+	as := append(byID(before.ID), bson.E{Key: "upload", Value: before.Upload}, s.notLater(turn))
+	return s.setIf(ctx, s.observations(deployment), as, bson.D{{Key: "turn", Value: turn}})
+}
+
+// replaceObservation puts one in place of another one; false when that one is not there any more, or was reported in a later turn meanwhile.
 func (s *Store) replaceObservation(ctx context.Context, deployment string, before, now *observation) (bool, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
-	r, err := s.observations(deployment).ReplaceOne(ctx, append(byID(now.ID), bson.E{Key: "upload", Value: before.Upload}), now)
+	as := append(byID(now.ID), bson.E{Key: "upload", Value: before.Upload}, s.notLater(now.Turn))
+	r, err := s.observations(deployment).ReplaceOne(ctx, as, now)
 	if err != nil {
 		return false, kindOf(err)
 	}
@@ -381,23 +402,28 @@ func openFrames(parts secret.Parts, o *observation, name string, p packed, seale
 	return data, nil
 }
 
-// DeleteObservation forgets what is known of an app in a cluster; that nothing is known is no error.
-func (s *Store) DeleteObservation(ctx context.Context, o domain.ObservedApp) error {
-	changed, err := s.deleteObservation(ctx, o)
+// DeleteObservation forgets what is known of an app in a cluster, in the turn of who says that there is nothing to be known; that
+// nothing is known is no error. Aborted when something of a later turn is known.
+func (s *Store) DeleteObservation(ctx context.Context, o domain.ObservedApp, turn domain.Turn) error {
+	changed, err := s.deleteObservation(ctx, o, turn)
 	return s.observed(ctx, o, changed, err)
 }
 
-func (s *Store) deleteObservation(ctx context.Context, o domain.ObservedApp) (changed bool, err error) {
+func (s *Store) deleteObservation(ctx context.Context, o domain.ObservedApp, turn domain.Turn) (changed bool, err error) {
 	deployment, id := plan.DeploymentID(o.ContextID, o.App), observationID(o)
 	var have observation
 	err = s.findOne(ctx, s.observations(deployment), id, &have)
 	if fail.Is(err, fail.NotFound) {
 		return false, nil
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return false, err
+	case s.later(have.Turn, turn):
+		return false, errLaterReport(id)
 	}
-	if changed, err = s.deleteOne(ctx, s.observations(deployment), byID(id)); err != nil || have.Names.Chunks+have.Bodies.Chunks == 0 {
+	changed, err = s.deleteOne(ctx, s.observations(deployment), append(byID(id), s.notLater(turn)))
+	if err != nil || !changed || have.Names.Chunks+have.Bodies.Chunks == 0 { // the chunks below it may be another one's by now
 		return changed, err
 	}
 	return changed, s.deleteRange(ctx, s.observedChunks(deployment), below(id))

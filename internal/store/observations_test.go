@@ -86,8 +86,8 @@ func TestObservationsComeBackAsTheyWere(t *testing.T) {
 			}
 			require.NoError(t, s.PutObservation(ctx, o))
 			require.Empty(t, cmp.Diff([]*domain.Observation{o}, read(t, s, "1", o.App, nil), cmp.Comparer(bytes.Equal)))
-			require.NoError(t, s.DeleteObservation(ctx, o.ObservedApp))
-			require.NoError(t, s.DeleteObservation(ctx, o.ObservedApp), "twice")
+			require.NoError(t, s.DeleteObservation(ctx, o.ObservedApp, domain.Turn{}))
+			require.NoError(t, s.DeleteObservation(ctx, o.ObservedApp, domain.Turn{}), "twice")
 			require.Empty(t, read(t, s, "1", o.App, nil))
 		})
 	}

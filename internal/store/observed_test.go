@@ -75,7 +75,7 @@ func TestWhatAnotherProcessObservedIsSeenAtOnce(t *testing.T) {
 		require.NoError(t, p.writer.PutObservation(t.Context(), p.observation(status)))
 		require.Equal(t, status, p.said())
 	}
-	require.NoError(t, p.writer.DeleteObservation(t.Context(), p.app))
+	require.NoError(t, p.writer.DeleteObservation(t.Context(), p.app, domain.Turn{}))
 	require.Empty(t, p.said())
 }
 

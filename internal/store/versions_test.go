@@ -30,10 +30,10 @@ func TestObservationsVersion(t *testing.T) {
 	require.NoError(t, s.PutObservation(t.Context(), o))
 	second := version("1")
 	require.NotEqual(t, first, second)
-	require.NoError(t, s.DeleteObservation(t.Context(), o.ObservedApp))
+	require.NoError(t, s.DeleteObservation(t.Context(), o.ObservedApp, domain.Turn{}))
 	third := version("1")
 	require.NotEqual(t, second, third)
-	require.NoError(t, s.DeleteObservation(t.Context(), o.ObservedApp))
+	require.NoError(t, s.DeleteObservation(t.Context(), o.ObservedApp, domain.Turn{}))
 	require.Equal(t, third, version("1"), "there was nothing to delete")
 
 	var g errgroup.Group

@@ -26,6 +26,8 @@ type watchDoc struct {
 	LastSeen           time.Time `bson:"lastSeen"`
 	Reason             string    `bson:"-"`
 	Sealed             []byte    `bson:"sealed,omitempty"` // Reason
+	// Turn is the watcher's. A document of a build that knew no turns has none, which is the earliest.
+	Turn domain.Turn `bson:"turn"`
 }
 
 type pulseDoc struct {
@@ -38,7 +40,8 @@ func (s *Store) pulses() *mongo.Collection  { return s.db.Collection(pulses) }
 
 // PutWatch notes whether a cluster is heard, in the name of who watches it. That holds as long as the watcher gives
 // pulses, or until another one says something of the cluster. A watch that never heard the cluster does not make
-// forget when another one did.
+// forget when another one did. Aborted when a watcher of a later turn has said something: a process that was frozen does
+// not know that another one has taken its place, and it takes its pulse away in the end.
 func (s *Store) PutWatch(ctx context.Context, watcher string, w domain.Watch) error {
 	if !w.Connected && w.LastSeen.IsZero() {
 		before, err := s.watch(ctx, w.Cluster)
@@ -47,13 +50,53 @@ func (s *Store) PutWatch(ctx context.Context, watcher string, w domain.Watch) er
 		}
 		w.LastSeen = before.LastSeen
 	}
-	d := watchDoc{ID: w.Cluster.Key(), ClusterName: w.Cluster, Watcher: watcher, Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
+	d := watchDoc{
+		ID: w.Cluster.Key(), ClusterName: w.Cluster, Watcher: watcher, Connected: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason, Turn: w.Turn,
+	}
 	if err := s.sealWatch(&d); err != nil {
 		return err
 	}
-	_, err := s.put(ctx, s.watches(), d.ID, d)
-	return s.watched(ctx, err)
+	for range watchTries {
+		if done, err := s.tryWatch(ctx, &d); done || err != nil {
+			return s.watched(ctx, err)
+		}
+	}
+	return fail.New(fail.Aborted, "a later watch of cluster %s has taken the place of this one", w.Cluster)
 }
+
+// watchTries is how often a watch is written: the first word of another watcher may come between the two commands of a try.
+const watchTries = 2
+
+// tryWatch puts a watch in place of one that is not of a later turn, or of none; false where there is one of a later turn.
+func (s *Store) tryWatch(ctx context.Context, d *watchDoc) (bool, error) {
+	call, cancel := s.deadline(ctx)
+	defer cancel()
+	r, err := s.watches().ReplaceOne(call, append(byID(d.ID), s.notLater(d.Turn)), d)
+	if err != nil || r.MatchedCount > 0 {
+		return err == nil, kindOf(err)
+	}
+	return s.insertOnce(ctx, s.watches(), d)
+}
+
+// notLater selects documents that who has a turn may put its own in place of: those of a turn that is not later, and those without one.
+// One that began in the future counts for nothing: Temporal's clock was wrong then, and was set back. Its document would stay until then.
+func (s *Store) notLater(turn domain.Turn) bson.E {
+	const began, rank = "turn.began", "turn.rank"
+	return bson.E{Key: "$or", Value: bson.A{
+		bson.D{{Key: "turn", Value: nil}},
+		bson.D{{Key: began, Value: bson.D{{Key: "$lt", Value: turn.Began}}}},
+		bson.D{{Key: began, Value: turn.Began}, {Key: rank, Value: bson.D{{Key: "$lte", Value: turn.Rank}}}},
+		bson.D{{Key: began, Value: bson.D{{Key: "$gt", Value: s.latestTurn()}}}},
+	}}
+}
+
+// later says of the turn of a document that it is not what notLater selects.
+func (s *Store) later(stored, turn domain.Turn) bool {
+	return turn.Before(stored) && stored.Began <= s.latestTurn()
+}
+
+// latestTurn is the latest moment at which a turn may have begun.
+func (s *Store) latestTurn() int64 { return s.now().Add(policy.ClockSkew).UnixNano() }
 
 // DeleteWatch forgets what a watcher said of a cluster, which it does not watch any more; what another one said stays.
 func (s *Store) DeleteWatch(ctx context.Context, watcher string, cluster domain.ClusterName) error {
@@ -121,6 +164,21 @@ func (s *Store) Watches(ctx context.Context, clusters []domain.ClusterName) (map
 	for _, c := range clusters {
 		if w, ok := all[c]; ok {
 			found[c] = w
+		}
+	}
+	return found, nil
+}
+
+// WatchesOf are the clusters of which a watcher has said what was said last. It is as fresh as Watches, and costs as little.
+func (s *Store) WatchesOf(ctx context.Context, watcher string) (map[domain.ClusterName]bool, error) {
+	heard, err := s.said(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := map[domain.ClusterName]bool{}
+	for i := range heard.watches {
+		if d := &heard.watches[i]; d.Watcher == watcher {
+			found[d.ClusterName] = true
 		}
 	}
 	return found, nil

@@ -64,8 +64,8 @@ func BenchmarkWatchedCluster(b *testing.B) {
 // hearing is a sink that counts the clusters that are heard.
 type hearing struct{ clusters atomic.Int64 }
 
-func (*hearing) Put(context.Context, *domain.Observation) error   { return nil }
-func (*hearing) Delete(context.Context, domain.ObservedApp) error { return nil }
+func (*hearing) Put(context.Context, *domain.Observation) (bool, error) { return true, nil }
+func (*hearing) Delete(context.Context, domain.ObservedApp) error       { return nil }
 
 func (h *hearing) Contact(_ context.Context, w domain.Watch) error {
 	if w.Connected {

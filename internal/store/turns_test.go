@@ -1,0 +1,114 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// turnAt is the turn of an attempt that began so long after the pair's clock.
+func (p *pair) turnAt(after time.Duration) domain.Turn {
+	return domain.Turn{Began: p.now.Add(after).UnixNano(), Rank: 1}
+}
+
+// TestWatchesOfALaterTurnStay: who was frozen, or did not reach Temporal, may speak when another one has taken its place.
+func TestWatchesOfALaterTurnStay(t *testing.T) {
+	p := newPair(t)
+	p.now = pairBegan.Add(24 * time.Hour)
+	s, ctx, c := p.writer, t.Context(), p.app.Cluster
+	says := func(watcher string, turn domain.Turn) error {
+		return s.PutWatch(ctx, watcher, domain.Watch{Cluster: c, Connected: true, LastSeen: p.now, Turn: turn})
+	}
+	last := func(watcher string) {
+		t.Helper()
+		for _, w := range []string{"old", "frozen", "other", "next", "wrong"} {
+			found, err := s.WatchesOf(ctx, w)
+			require.NoError(t, err)
+			require.Equal(t, w == watcher, found[c], w)
+		}
+	}
+	frozen, next := p.turnAt(-time.Hour), p.turnAt(-time.Minute)
+	other := domain.Turn{Began: frozen.Began, Rank: frozen.Rank + 1}
+	_, err := s.put(ctx, s.watches(), c.Key(), bson.D{ // as a build without turns does
+		{Key: "_id", Value: c.Key()}, {Key: "provider", Value: c.Provider}, {Key: "name", Value: c.Name}, {Key: "watcher", Value: "old"},
+		{Key: "connected", Value: true}, {Key: "lastSeen", Value: p.now},
+	})
+	require.NoError(t, err)
+	last("old")
+	require.NoError(t, says("frozen", frozen))
+	last("frozen")
+	require.NoError(t, says("frozen", frozen), "again")
+	require.NoError(t, says("other", other))
+	last("other")
+	require.NoError(t, says("next", next))
+	for watcher, earlier := range map[string]domain.Turn{"frozen": frozen, "other": other, "old": {}} {
+		require.True(t, fail.Is(says(watcher, earlier), fail.Aborted), watcher)
+		require.NoError(t, s.DeleteWatch(ctx, watcher, c))
+		last("next")
+	}
+	require.NoError(t, says("wrong", p.turnAt(policy.ClockSkew)))
+	require.True(t, fail.Is(says("next", next), fail.Aborted), "clocks differ by as much")
+	require.NoError(t, says("wrong", p.turnAt(time.Hour)))
+	require.NoError(t, says("next", next), "Temporal's clock was set back")
+	last("next")
+}
+
+// TestObservationsOfALaterTurnStay: what was on its way for long is older than what was reported since, and nobody reports that again.
+func TestObservationsOfALaterTurnStay(t *testing.T) {
+	for name, says := range map[string]struct{ was, is string }{
+		"small": {"1 of 3", "3 of 3"}, "in chunks": {longText(200 << 10), longText(200 << 10)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t)
+			p.now = pairBegan.Add(24 * time.Hour)
+			s, ctx := p.writer, t.Context()
+			put := func(status string, turn domain.Turn) error {
+				o := p.observation(status)
+				o.Turn = turn
+				return s.PutObservation(ctx, o)
+			}
+			stored := func() (o observation) {
+				t.Helper()
+				require.NoError(t, s.findOne(ctx, s.observations("1-app"), observationID(p.app), &o))
+				return o
+			}
+			frozen, other, next := p.turnAt(-time.Hour), p.turnAt(-time.Minute), p.turnAt(-time.Second)
+			require.NoError(t, put(says.was, domain.Turn{}))
+			old := bson.D{{Key: "$unset", Value: bson.D{{Key: "turn", Value: ""}}}} // as a build without turns leaves it
+			_, err := s.observations("1-app").UpdateOne(ctx, byID(observationID(p.app)), old)
+			require.NoError(t, err)
+			require.NoError(t, put(says.is, frozen))
+			require.Equal(t, says.is, p.said())
+
+			before := stored()
+			require.NoError(t, put(says.is, other), "the same again")
+			require.Equal(t, before.Upload, stored().Upload, "nothing is written but the turn")
+			late := before
+			late.Upload, late.Digest = bson.NewObjectID(), "late"
+			done, err := s.replaceObservation(ctx, "1-app", &before, &late)
+			require.NoError(t, err)
+			require.False(t, done, "it was read before that")
+			done, err = s.raiseTurn(ctx, "1-app", &observation{ID: before.ID, Upload: before.Upload}, frozen)
+			require.NoError(t, err)
+			require.False(t, done, "it was read before that")
+			require.True(t, fail.Is(put(says.was, frozen), fail.Aborted))
+			require.True(t, fail.Is(put(says.is, frozen), fail.Aborted))
+			require.True(t, fail.Is(s.DeleteObservation(ctx, p.app, frozen), fail.Aborted))
+			require.Equal(t, says.is, p.said())
+
+			require.NoError(t, put(says.is, p.turnAt(time.Hour)))
+			require.NoError(t, put(says.was, other), "Temporal's clock was set back")
+			require.Equal(t, says.was, p.said())
+			require.NoError(t, put(says.is, next))
+			require.Equal(t, says.is, p.said())
+			require.NoError(t, s.DeleteObservation(ctx, p.app, next))
+			require.Empty(t, p.said())
+		})
+	}
+}
