@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -37,32 +38,38 @@ func (ended) Close(context.Context, domain.Scope) (bool, error)   { return true,
 func TestGroupsWithTheSameDefinition(t *testing.T) {
 	p := partial(t)
 	const (
-		metadata = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n"
-		spec     = "spec: {group: example.com, scope: Namespaced, names: {kind: Widget, plural: widgets}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}\n"
+		definition = `app "web": CustomResourceDefinition "widgets.example.com" on cluster cp+c belongs to`
+		metadata   = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n"
+		spec       = "spec: {group: example.com, scope: Namespaced, names: {kind: Widget, plural: widgets}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}\n"
 	)
+	const widget = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}"
 	cluster := strings.Replace(spec, "Namespaced", "Cluster", 1)
 	for name, c := range map[string]struct {
 		files map[string]string
 		says  string
+		later map[string]string // the files when the second group comes, nil for the same
 	}{
-		"of a template":                 {map[string]string{"web/templates/crd.yaml": metadata + spec}, `app "web": CustomResourceDefinition "widgets.example.com" on cluster cp+c belongs to`},
-		"of a template, and to be kept": {map[string]string{"web/templates/crd.yaml": strings.Replace(metadata, "{name", `{annotations: {helm.sh/resource-policy: keep}, name`, 1) + spec}, ""},
-		"of crds/":                      {map[string]string{"web/crds/crd.yaml": metadata + spec}, ""},
-		"with an object":                {map[string]string{"web/crds/crd.yaml": metadata + spec, "web/templates/w.yaml": "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}"}, ""},
+		"of a template":                          {files: map[string]string{"web/templates/crd.yaml": metadata + spec}, says: definition},
+		"of a template, which another one keeps": {files: map[string]string{"web/templates/crd.yaml": metadata + spec}, says: definition, later: map[string]string{"web/crds/crd.yaml": metadata + spec}},
+		"of a template, and to be kept":          {files: map[string]string{"web/templates/crd.yaml": strings.Replace(metadata, "{name", `{annotations: {helm.sh/resource-policy: keep}, name`, 1) + spec}},
+		"of crds/":                               {files: map[string]string{"web/crds/crd.yaml": metadata + spec}},
+		"with an object":                         {files: map[string]string{"web/crds/crd.yaml": metadata + spec, "web/templates/w.yaml": widget}},
 		"with an object that has no namespace": {
-			map[string]string{"web/crds/crd.yaml": metadata + cluster, "web/templates/w.yaml": "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}"},
-			`app "web": Widget "w" on cluster cp+c belongs to`,
+			files: map[string]string{"web/crds/crd.yaml": metadata + cluster, "web/templates/w.yaml": widget},
+			says:  `app "web": Widget "w" on cluster cp+c belongs to`,
+		},
+		"with an object that has no namespace, of a kind that only the second one's chart defines": {
+			files: map[string]string{"web/templates/w.yaml": widget}, later: map[string]string{"web/crds/crd.yaml": metadata + cluster, "web/templates/w.yaml": widget},
+			says: `app "web": Widget "w" on cluster cp+c belongs to`,
 		},
 		"with objects that have no namespace": {
-			map[string]string{"web/crds/crd.yaml": metadata + cluster, "web/templates/w.yaml": `{apiVersion: example.com/v1, kind: Widget, metadata: {name: "{{ .Release.Name }}"}}`}, "",
+			files: map[string]string{"web/crds/crd.yaml": metadata + cluster, "web/templates/w.yaml": `{apiVersion: example.com/v1, kind: Widget, metadata: {name: "{{ .Release.Name }}"}}`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, ctx := with(t, p), t.Context()
 			d := described()
-			for file, text := range c.files {
-				d.chart[file] = text
-			}
+			maps.Copy(d.chart, c.files)
 			other := d.beside()
 			d.store(t, p.store)
 			worker := &activities.Control{Store: p.store, Runs: ended{}, Now: time.Now, Charts: p.charts}
@@ -75,6 +82,15 @@ func TestGroupsWithTheSameDefinition(t *testing.T) {
 			first, err := prepare(d.group, "2")
 			require.NoError(t, err)
 			carriedOut(t, p, d.group, first, "2", 1)
+			if c.later != nil {
+				for file := range c.files {
+					delete(d.chart, file)
+				}
+				maps.Copy(d.chart, c.later)
+				d.web.Chart, err = p.store.PutBlob(ctx, packed(t, d.chart))
+				require.NoError(t, err)
+				require.NoError(t, p.store.Replace(ctx, d.web))
+			}
 			_, warnings, err := activities.NewRehearsal(p.store, ended{}, p.charts).Rehearse(ctx, other)
 			require.NoError(t, err)
 			_, err = prepare(other, "3")

@@ -267,7 +267,8 @@ func TestUpdatesKeepTheirClusters(t *testing.T) {
 			becomes: fleet{"c": withCPU(4), "c1": taken("2-web", withCPU(9)), "c2": withCPU(9)}, to: "c2", reason: "anyOf: most of what is preferred of 3",
 			change: func(t *testing.T, p *Parts, d *description) {
 				more := needing(domain.KeyOf(d.group), "j", "web")
-				more[2].(*domain.HPAResource).Spec.Mandatory = new(false)
+				r := more[2].(*domain.HPAResource)
+				r.Spec.Mandatory, r.Spec.Resource.Requests = new(false), "8"
 				for _, o := range more {
 					require.NoError(t, p.store.Create(t.Context(), o))
 				}
@@ -285,11 +286,20 @@ func TestUpdatesKeepTheirClusters(t *testing.T) {
 			}, warns: "app web stays on cp+c1: its nodes are not known: the cluster cannot be reached: connection refused (hpa intent i)",
 		},
 		"another preference": {
-			becomes: fleet{"c": withCPU(9), "c1": withCPU(8), "c2": withCPU(9, 9)}, to: "c2", reason: "anyOf: most of what is preferred of 3",
+			becomes: fleet{"c": withCPU(8), "c1": withCPU(8), "c2": withCPU(9)}, to: "c2", reason: "anyOf: most of what is preferred of 3",
 			change: func(t *testing.T, p *Parts, d *description) {
 				more := needing(domain.KeyOf(d.group), "j", "web")
 				r := more[2].(*domain.HPAResource)
-				r.Spec.Mandatory = new(false)
+				r.Spec.Mandatory, r.Spec.Resource.Requests = new(false), "9"
+				for _, o := range more {
+					require.NoError(t, p.store.Create(t.Context(), o))
+				}
+			},
+		},
+		"more pods, as another consumer of the same workload says": {
+			becomes: fleet{"c": withCPU(9), "c1": withCPU(8), "c2": withCPU(9, 9)}, to: "c2", reason: "anyOf: first of 1 that fit of 3",
+			change: func(t *testing.T, p *Parts, d *description) {
+				more := needing(domain.KeyOf(d.group), "j", "web")
 				more[1].(*domain.HPAConsumer).Spec.Replicas = new(int64(3))
 				for _, o := range more {
 					require.NoError(t, p.store.Create(t.Context(), o))

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -194,6 +195,8 @@ func TestIntentsThatCannotBeDone(t *testing.T) {
 			warnings: []string{
 				`deployment intent "all": what "sds" of /v2/dtc-controllers does for intent "traffic" of controller "dtc" is not done: Drover does not act for it`,
 				`dtc intent traffic, inbound intent in: no cluster of app "web" carries the label networkpolicy-supported: no NetworkPolicy is made`,
+				`dtc intent traffic, inbound intent in: no pods of app "web", as it is rendered, carry the label app=web: nothing is restricted`,
+				`dtc intent traffic, inbound intent in: client "c": no pods of app "web", as it is rendered, carry the label app=web: it lets none of them in`,
 			},
 		},
 		"a controller of another name, known by its host": {
@@ -231,6 +234,50 @@ func TestIntentsThatCannotBeDone(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, c.warnings, prepared.Warnings)
+		})
+	}
+}
+
+// Who acts first is what registrations say; who has none comes with the last of those that have one, and gac after the others.
+func TestRegistrationsSayWhoActsFirst(t *testing.T) {
+	p := partial(t)
+	for name, c := range map[string]struct {
+		priorities map[string]int
+		refused    bool // gac does not find yet what ovnaction makes
+	}{
+		"none is registered":      {},
+		"ovnaction alone":         {priorities: map[string]int{"ovnaction": 1}},
+		"gac alone":               {priorities: map[string]int{"gac": 1}},
+		"ovnaction before gac":    {priorities: map[string]int{"ovnaction": 1, "gac": 2}},
+		"gac before ovnaction":    {priorities: map[string]int{"ovnaction": 2, "gac": 1}, refused: true},
+		"both of the same number": {priorities: map[string]int{"ovnaction": 2, "gac": 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := with(t, p)
+			d := varied(2)
+			under := func(parent domain.Key) domain.Identity { return domain.Identity{Parent: parent} }
+			named := func(name string) domain.Metadata { return domain.Metadata{Name: name} }
+			d.intent.Spec.Intent["gac"] = "patch"
+			patch := &domain.GenericK8sIntent{Identity: under(domain.KeyOf(d.group)), Metadata: named("patch")}
+			web := &domain.GenericResource{Identity: under(domain.KeyOf(patch)), Metadata: named("web"), Spec: domain.GenericResourceSpec{
+				App: "web", NewObject: domain.False, ResourceGVK: domain.ResourceGVK{APIVersion: "apps/v1", Kind: "Deployment", Name: "r1-web"},
+			}}
+			d.more = append(d.more, patch, web, &domain.Customization{Identity: under(domain.KeyOf(web)), Metadata: named("c"), Spec: domain.CustomizationSpec{
+				ClusterSpecific: domain.False, PatchType: domain.PatchJSON,
+				PatchJSON: []domain.PatchStep{{Op: "add", Path: "/spec/template/metadata/annotations/own", Value: json.RawMessage(`"1"`)}},
+			}})
+			for name, priority := range c.priorities {
+				d.more = append(d.more, &domain.Controller{Metadata: named(name), Spec: domain.ControllerSpec{Host: "h", Port: 1, Type: "action", Priority: priority}})
+			}
+			d.group.History.Append(domain.Approved, "", 0, time.Now())
+			d.store(t, p.store)
+			worker := &activities.Control{Store: p.store, Now: time.Now, Charts: p.charts}
+			_, err := worker.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
+			if c.refused {
+				require.Equal(t, fail.Malformed, fail.KindOf(err), "%v", err)
+				return
+			}
+			require.NoError(t, err)
 		})
 	}
 }
