@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -87,11 +89,16 @@ func Verify(from io.Reader, o Options) (*Report, error) {
 	v := &verifier{Options: o, report: &Report{}, writers: map[string]*written{}, dropped: map[string]Head{}, keys: map[string]bool{}}
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 64<<10), longestLine)
+	next := block{}
 	for n := 1; lines.Scan(); n++ {
 		if line := bytes.TrimRight(lines.Bytes(), "\r"); len(line) > 0 {
-			v.take(n, line)
+			next.add(n, line)
+		}
+		if len(next.text) >= blockSize {
+			v.takeAll(&next)
 		}
 	}
+	v.takeAll(&next)
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
 		return nil, fmt.Errorf("a line is longer than %d bytes: this is no export of audit records", longestLine)
 	} else if err != nil {
@@ -158,10 +165,61 @@ func (v *verifier) writer(name string) *written {
 	return w
 }
 
-func (v *verifier) take(line int, text []byte) {
-	r, hashed, err := Parse(text)
-	if err != nil {
-		v.problem(line, "", 0, "%s", err)
+// block are some lines, which are parsed side by side: that is nearly all of the work.
+type block struct {
+	text  []byte
+	lines []parsed
+}
+
+// blockSize is from how many bytes on a block has enough lines.
+const blockSize = 1 << 20
+
+// parsed is a line, and what it says.
+type parsed struct {
+	line     int
+	from, to int // in the text of the block
+	record   *Record
+	intact   bool // the hash of the record is that of the line
+	err      error
+}
+
+func (b *block) add(line int, text []byte) {
+	b.text = append(b.text, text...)
+	b.lines = append(b.lines, parsed{line: line, from: len(b.text) - len(text), to: len(b.text)})
+}
+
+// parse does so on all processors.
+func (b *block) parse() {
+	var all sync.WaitGroup
+	each := max(1, (len(b.lines)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	for some := range slices.Chunk(b.lines, each) {
+		all.Go(func() {
+			for i := range some {
+				p := &some[i]
+				var hashed []byte
+				if p.record, hashed, p.err = Parse(b.text[p.from:p.to]); p.err == nil {
+					p.intact = whole(p.record, hashed)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// takeAll takes the lines of a block in their order, and empties it.
+func (v *verifier) takeAll(b *block) {
+	b.parse()
+	for i := range b.lines {
+		v.take(&b.lines[i])
+	}
+	clear(b.lines)
+	b.text, b.lines = b.text[:0], b.lines[:0]
+}
+
+func (v *verifier) take(p *parsed) {
+	line, r, intact := p.line, p.record, p.intact
+	if p.err != nil {
+		v.problem(line, "", 0, "%s", p.err)
 		return
 	}
 	v.report.Records++
@@ -171,7 +229,6 @@ func (v *verifier) take(line int, text []byte) {
 	if r.Time.After(v.report.Last) {
 		v.report.Last = r.Time
 	}
-	intact := whole(r, hashed)
 	if !intact {
 		v.problem(line, r.Writer, r.Number, "was changed: its hash is not that of its members")
 		if w := v.writers[r.Writer]; w == nil || r.Number != w.last+1 {

@@ -366,6 +366,31 @@ func TestDigests(t *testing.T) {
 	require.Equal(t, audit.Digest([]byte("secret"), sum), audit.Digest([]byte("secret"), sum))
 }
 
+// TestVerifyOfManyLines: lines are parsed side by side, and taken one after the other.
+func TestVerifyOfManyLines(t *testing.T) {
+	l := newLog(t)
+	l.seal("api", audit.Checkpoint{})
+	for i := range 4_000 {
+		l.command("api", fmt.Sprint("p", i))
+	}
+	l.seal("api", audit.Checkpoint{})
+	data := text(l.lines)
+	require.Greater(t, len(data), 2<<20)
+	report, err := audit.Verify(bytes.NewReader(data), audit.Options{Keys: trust})
+	require.NoError(t, err)
+	require.True(t, report.Good(), "%v", report.Problems)
+	require.Equal(t, len(l.lines), report.Records)
+	at := len(l.lines) - 100
+	l.lines[at].Text = bytes.Replace(l.lines[at].Text, []byte(`"p`), []byte(`"q`), 1)
+	l.lines = slices.Delete(l.lines, 50, 51)
+	report = verify(t, l.lines, audit.Options{Keys: trust})
+	lines := make([]int, 0, len(report.Problems))
+	for _, p := range report.Problems {
+		lines = append(lines, p.Line)
+	}
+	require.Contains(t, lines, at, "the line behind the one that is missing has moved up: %v", report.Problems)
+}
+
 func BenchmarkVerify(b *testing.B) {
 	l := newLog(b)
 	l.seal("api", audit.Checkpoint{})
