@@ -70,7 +70,7 @@ func collide(a, b *Plan, x, y *App, s scopes, records map[string]domain.Leaf) (C
 	}
 	var both [][2]int // places of what both have on some cluster
 	for i, r := range x.Resources {
-		if n, ok := taken[s.place(r, a.Namespace)]; ok && !(r.IsDefinition() && x.keeps(i) && y.keeps(n)) {
+		if n, ok := taken[s.place(r, a.Namespace)]; ok && (!r.IsDefinition() || !x.keeps(i) || !y.keeps(n)) {
 			both = append(both, [2]int{i, n})
 		}
 	}
