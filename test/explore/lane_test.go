@@ -429,6 +429,9 @@ func (l *lane) compare(g *group, s step, outcome string, code int, err error, wa
 		other = rival.States.State()
 	}
 	want := may(s.Do, before.States.State(), before.Status, other)
+	if s.Do == "migrate" && rival != nil && rival.Status == domain.ContextTerminateFailed { // what it has left is to be terminated first
+		want = "no"
+	}
 	if want == "yes" && !ready { // a cloud that is not instantiated takes no groups
 		want = ""
 	}
