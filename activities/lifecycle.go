@@ -460,8 +460,7 @@ func (l *Control) Finish(ctx context.Context, in FinishInput) (*Outcome, error) 
 		}
 	}
 	record := outcome.Record{
-		Status: out.Status, Counts: out.Counts, Plan: digest, Stopped: in.Stopped, Reason: in.Reason, NotStarted: in.NotStarted, Sound: in.Sound,
-		At: l.Now(),
+		Status: out.Status, Counts: out.Counts, Plan: digest, Stopped: in.Stopped, Reason: in.Reason, NotStarted: in.NotStarted, Lost: in.Lost, At: l.Now(),
 	}
 	if err := l.audited(ctx, in.Scope, record); err != nil {
 		return nil, err

@@ -173,7 +173,7 @@ type forgotten struct{ activities.Runs }
 func (forgotten) Close(context.Context, domain.Scope) (bool, error) { return false, nil }
 
 // TestWhatTheEngineHasForgotten: the record of a context says how its operation ended when its workflow is not known any more. One
-// whose end says nothing of that, as those of earlier builds do, may have sent more than is recorded.
+// that has lost sight of some of its work may have sent more than is recorded.
 func TestWhatTheEngineHasForgotten(t *testing.T) {
 	for _, sound := range []bool{true, false} {
 		t.Run(fmt.Sprint(sound), func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestWhatTheEngineHasForgotten(t *testing.T) {
 				d := newDeployment(t)
 				d.Runs = forgotten{}
 				require.NoError(t, d.Record(t.Context(), d.instantiate()))
-				_, err := d.Finish(t.Context(), activities.FinishInput{Scope: d.scope(domain.OpInstantiate), Plan: d.plan, Stopped: true, Sound: sound})
+				_, err := d.Finish(t.Context(), activities.FinishInput{Scope: d.scope(domain.OpInstantiate), Plan: d.plan, Stopped: true, Lost: !sound})
 				require.NoError(t, err)
 				in := activities.RecordInput{Scope: d.scope(domain.OpTerminate)}
 				require.NoError(t, d.Record(t.Context(), in))

@@ -203,7 +203,7 @@ type FinishInput struct {
 	Stopped bool          `json:"stopped,omitempty"`
 	Reason  string        `json:"reason,omitempty"` // why it did not come to its end
 	Left    bool          `json:"left,omitempty"`   // of a terminate: clusters have something that is in no leaf's record
-	Sound   bool          `json:"sound,omitempty"`  // domain.Ran's
+	Lost    bool          `json:"lost,omitempty"`   // domain.Instance's
 	// NotStarted are the apps that were not started, and why.
 	NotStarted map[string]string `json:"notStarted,omitempty"`
 }

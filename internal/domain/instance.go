@@ -60,6 +60,9 @@ type Instance struct {
 	Runs []Ran `bson:"runs,omitempty"`
 	// Remnants says, of a terminated one, what has turned up in clusters again and cannot be removed yet; "" for nothing.
 	Remnants string `bson:"remnants,omitempty"`
+	// Lost says that an operation has ended without the word of its work on some cluster, which somebody has ended by hand, say. That may
+	// have sent more than is recorded.
+	Lost bool `bson:"lost,omitempty"`
 }
 
 // Ran is one operation on an app context, as its record has it.
@@ -73,8 +76,6 @@ type Ran struct {
 	Status      ContextStatus `bson:"status,omitempty"`
 	Stopped     bool          `bson:"stopped,omitempty"`
 	Reason      string        `bson:"reason,omitempty"`
-	// Sound says of one that has ended that its work on each cluster came to its own end: what is recorded is all that was sent.
-	Sound bool `bson:"sound,omitempty"`
 }
 
 // Begin notes an operation. One whose run is known is not noted again.
@@ -84,18 +85,18 @@ func (i *Instance) Begin(r Ran) {
 	}
 }
 
-// End notes how the last operation of the kind of ran came to its end, and when: Status, Stopped, Reason, Sound and Ended of ran.
+// End notes how the last operation of the kind of ran came to its end, and when: Status, Stopped, Reason and Ended of ran.
 func (i *Instance) End(ran Ran) {
 	if r := i.last(ran.Operation); r != nil {
-		r.Status, r.Stopped, r.Reason, r.Sound, r.Ended = ran.Status, ran.Stopped, ran.Reason, ran.Sound, ran.Ended
+		r.Status, r.Stopped, r.Reason, r.Ended = ran.Status, ran.Stopped, ran.Reason, ran.Ended
 	}
 }
 
-// Sound says whether the last operation of a kind has ended and is Ran.Sound. That outlives the operation's workflow, which the
-// engine forgets.
+// Sound says whether the last operation of a kind has ended, and what is recorded of the context is all that was sent. That outlives the
+// operation's workflow, which the engine forgets.
 func (i *Instance) Sound(op Operation) bool {
 	r := i.last(op)
-	return r != nil && !r.Ended.IsZero() && r.Sound
+	return r != nil && !r.Ended.IsZero() && !i.Lost
 }
 
 func (i *Instance) last(op Operation) *Ran {

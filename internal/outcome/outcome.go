@@ -127,7 +127,7 @@ type Record struct {
 	Stopped    bool
 	Reason     string
 	NotStarted map[string]string
-	Sound      bool // domain.Ran's
+	Lost       bool // domain.Instance's
 	At         time.Time
 }
 
@@ -156,6 +156,7 @@ func (r Record) Write(i *domain.Instance, s domain.Scope) Word {
 	}
 	i.Status, i.Counts, i.Reason, i.Plan, i.Ended = r.Status, r.Counts, reason, r.Plan, r.At
 	i.Remnants, i.NotStarted = "", r.NotStarted
-	i.End(domain.Ran{Operation: s.Operation, Status: r.Status, Stopped: r.Stopped, Reason: reason, Sound: r.Sound, Ended: r.At})
+	i.End(domain.Ran{Operation: s.Operation, Status: r.Status, Stopped: r.Stopped, Reason: reason, Ended: r.At})
+	i.Lost = i.Lost || r.Lost
 	return Written
 }

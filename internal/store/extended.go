@@ -31,6 +31,7 @@ type extension struct {
 // TestMembersOfDocuments says when one is missing.
 var extended = map[string][]extension{
 	"deployment-intent-groups": {{2, "reviewing"}},
+	instances:                  {{2, "lost"}},
 	sessions:                   {{2, "ended"}},
 }
 

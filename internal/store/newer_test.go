@@ -67,7 +67,7 @@ func TestWhatANewerBuildHasWritten(t *testing.T) {
 
 	owner := domain.Key("projects/p/composite-apps/ca/v1/deployment-intent-groups/g")
 	require.NoError(t, s.PutInstance(t.Context(), instanceOf("1", owner, domain.ContextInstantiated)))
-	set("instances", "1", 2)
+	set("instances", "1", 3) // 2 is known
 	newer(s.UpdateInstance(t.Context(), "1", func(i *domain.Instance) error { i.Reason = "lost"; return nil }))
 
 	leaf := leafOf("1", "app", 1)
