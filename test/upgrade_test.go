@@ -18,6 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	temporalclient "go.temporal.io/sdk/client"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -138,12 +139,17 @@ func (u *upgrade) doneBy(ctx context.Context, t *testing.T, id string) {
 	require.Equal(t, u.present(ctx, t), u.lastOf(ctx, t, id), id)
 }
 
-// lastOf is the build that was the last one to do something in a workflow.
+// lastOf is the build that was the last one to do something in a workflow. A run that has just begun says nothing of that before its first task is
+// done: a tenant's is begun once more by a word that comes late.
 func (u *upgrade) lastOf(ctx context.Context, t *testing.T, id string) string {
 	t.Helper()
-	d, err := u.temporal.DescribeWorkflowExecution(ctx, id, "")
-	require.NoError(t, err, id)
-	info := d.GetWorkflowExecutionInfo().GetVersioningInfo()
+	var info *workflowpb.WorkflowExecutionVersioningInfo
+	harness.Until(ctx, t, "a task of "+id+" is done", func() bool {
+		d, err := u.temporal.DescribeWorkflowExecution(ctx, id, "")
+		require.NoError(t, err, id)
+		info = d.GetWorkflowExecutionInfo().GetVersioningInfo()
+		return info.GetBehavior() != enumspb.VERSIONING_BEHAVIOR_UNSPECIFIED
+	})
 	require.Equal(t, enumspb.VERSIONING_BEHAVIOR_AUTO_UPGRADE, info.GetBehavior(), id)
 	return info.GetDeploymentVersion().GetBuildId()
 }
