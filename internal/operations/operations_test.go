@@ -53,6 +53,7 @@ func TestStates(t *testing.T) {
 	}{
 		"going on, not recorded yet":     {execution(domain.OpInstantiate, "r0", explain.Running), nil, operations.Running, ""},
 		"going on":                       {execution(domain.OpTerminate, "r3", explain.Running), record(), operations.Running, ""},
+		"ended a moment ago":             {execution(domain.OpUpdate, "r1", explain.Running), record(), operations.Succeeded, ""},
 		"done":                           {execution(domain.OpUpdate, "r1", explain.Completed), record(), operations.Succeeded, ""},
 		"stopped":                        {execution(domain.OpTerminate, "r2", explain.Completed), record(), operations.Stopped, "stopped"},
 		"killed":                         {execution(domain.OpTerminate, "r3", explain.Terminated), record(), operations.Failed, "its workflow has ended without recording an end"},
