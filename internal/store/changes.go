@@ -183,13 +183,7 @@ func (s *Store) replaceVersion(ctx context.Context, contextID string, before, to
 	if before.IsZero() {
 		return s.insertOnce(ctx, s.versions(), now)
 	}
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	r, err := s.versions().ReplaceOne(ctx, append(byID(contextID), bson.E{Key: "version", Value: before}), now)
-	if err != nil {
-		return false, kindOf(err)
-	}
-	return r.MatchedCount == 1, nil
+	return s.replaceIf(ctx, s.versions(), append(byID(contextID), bson.E{Key: "version", Value: before}), now)
 }
 
 // passed follows the chain from an entry, and says whether a version is that entry or came after it; else where the chain ends.

@@ -113,13 +113,7 @@ func (s *Store) replace(ctx context.Context, o domain.Object, key domain.Key, wa
 	if err != nil {
 		return false, err
 	}
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	r, err := s.collection(o.Noun()).ReplaceOne(ctx, ofRevision(key, was), document)
-	if err != nil {
-		return false, kindOf(err)
-	}
-	return r.MatchedCount == 1, nil
+	return s.replaceIf(ctx, s.collection(o.Noun()), ofRevision(key, was), document)
 }
 
 // Delete removes a document of the revision; 0 means any. Errors are as for Replace.

@@ -106,16 +106,11 @@ func (s *Store) replaceInstance(ctx context.Context, i *instance) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	r, err := s.instances().ReplaceOne(ctx, filter, document)
-	if err != nil {
-		return kindOf(err)
-	}
-	if r.MatchedCount == 0 {
+	replaced, err := s.replaceIf(ctx, s.instances(), filter, document)
+	if err == nil && !replaced {
 		return cas.ErrOvertaken
 	}
-	return nil
+	return err
 }
 
 // ActiveInstances are the records of contexts that may have something in clusters: all but those that are

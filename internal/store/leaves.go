@@ -97,16 +97,10 @@ func (s *Store) replaceLeaf(ctx context.Context, r leafRecord) error {
 		bson.D{{Key: "turn.began", Value: bson.D{{Key: "$lt", Value: r.Turn.Began}}}, readable},
 		bson.D{{Key: "turn.began", Value: r.Turn.Began}, {Key: "turn.rank", Value: bson.D{{Key: "$lte", Value: r.Turn.Rank}}}, readable},
 	}})
-	call, cancel := s.deadline(ctx)
-	defer cancel()
-	result, err := s.leaves(r.ContextID).ReplaceOne(call, filter, r)
-	switch {
-	case err != nil:
-		return kindOf(err)
-	case result.MatchedCount > 0:
-		return nil
+	if replaced, err := s.replaceIf(ctx, s.leaves(r.ContextID), filter, r); replaced || err != nil {
+		return err
 	}
-	err = s.findOne(ctx, s.leaves(r.ContextID), r.ID, &leafRecord{})
+	err := s.findOne(ctx, s.leaves(r.ContextID), r.ID, &leafRecord{})
 	if errors.Is(err, version.ErrNewer) {
 		return err
 	}

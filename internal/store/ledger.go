@@ -325,14 +325,8 @@ func (l *ledgers) moveHead(ctx context.Context, to ledgerHead) error {
 
 // replaceHead puts a head in place of an earlier one; false when there is none.
 func (l *ledgers) replaceHead(ctx context.Context, to ledgerHead) (bool, error) {
-	ctx, cancel := l.store.deadline(ctx)
-	defer cancel()
 	earlier := append(byID(to.Tenant), bson.E{Key: "whole", Value: bson.D{{Key: "$lt", Value: to.Whole}}})
-	r, err := l.collection(to.Tenant).ReplaceOne(ctx, earlier, to)
-	if err != nil {
-		return false, kindOf(err)
-	}
-	return r.MatchedCount == 1, nil
+	return l.store.replaceIf(ctx, l.collection(to.Tenant), earlier, to)
 }
 
 // clear removes all values, and ends the stream there is. The numbers go on: who knows earlier entries finds this one.

@@ -256,14 +256,8 @@ func (s *Store) raiseTurn(ctx context.Context, deployment string, before *observ
 
 // replaceObservation puts one in place of another one; false when that one is not there any more, or was reported in a later turn meanwhile.
 func (s *Store) replaceObservation(ctx context.Context, deployment string, before, now *observation) (bool, error) {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
 	as := append(byID(now.ID), bson.E{Key: "upload", Value: before.Upload}, s.notLater(now.Turn))
-	r, err := s.observations(deployment).ReplaceOne(ctx, as, now)
-	if err != nil {
-		return false, kindOf(err)
-	}
-	return r.MatchedCount == 1, nil
+	return s.replaceIf(ctx, s.observations(deployment), as, now)
 }
 
 // deleteObservedChunks removes the chunks of an observation that is not there any more, if it has any.

@@ -113,6 +113,17 @@ func (s *Store) put(ctx context.Context, c *mongo.Collection, id, document any) 
 	return r.MatchedCount == 0, nil
 }
 
+// replaceIf stores a document in place of what the filter selects; false when that is nothing.
+func (s *Store) replaceIf(ctx context.Context, c *mongo.Collection, filter bson.D, document any) (bool, error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	r, err := c.ReplaceOne(ctx, filter, document)
+	if err != nil {
+		return false, kindOf(err)
+	}
+	return r.MatchedCount == 1, nil
+}
+
 // insertOnce inserts a document; false when there is one with its _id.
 func (s *Store) insertOnce(ctx context.Context, c *mongo.Collection, document any) (bool, error) {
 	ctx, cancel := s.deadline(ctx)

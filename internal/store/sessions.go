@@ -51,14 +51,11 @@ func (s *Store) ReplaceSession(ctx context.Context, x *domain.Session) (bool, er
 	if err != nil {
 		return false, err
 	}
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	r, err := s.sessions().ReplaceOne(ctx, ofRevision(x.ID, x.Revision), document)
-	if err != nil || r.MatchedCount == 0 {
-		return false, kindOf(err)
+	replaced, err := s.replaceIf(ctx, s.sessions(), ofRevision(x.ID, x.Revision), document)
+	if replaced {
+		x.Revision = next.Revision
 	}
-	x.Revision = next.Revision
-	return true, nil
+	return replaced, err
 }
 
 // DeleteSession ends a session, if there is one.

@@ -85,13 +85,11 @@ func (s *Store) insertStream(ctx context.Context, next *streamDoc) error {
 
 // replaceStream puts a document in place of that of an earlier stream.
 func (s *Store) replaceStream(ctx context.Context, next *streamDoc, before string) error {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	r, err := s.streams().ReplaceOne(ctx, ofToken(next.Tenant, before), next)
-	if err == nil && r.MatchedCount == 0 {
+	replaced, err := s.replaceIf(ctx, s.streams(), ofToken(next.Tenant, before), next)
+	if err == nil && !replaced {
 		return cas.ErrOvertaken
 	}
-	return kindOf(err)
+	return err
 }
 
 func ofToken(tenant string, token string) bson.D {

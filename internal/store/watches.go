@@ -69,11 +69,8 @@ const watchTries = 2
 
 // tryWatch puts a watch in place of one that is not of a later turn, or of none; false where there is one of a later turn.
 func (s *Store) tryWatch(ctx context.Context, d *watchDoc) (bool, error) {
-	call, cancel := s.deadline(ctx)
-	defer cancel()
-	r, err := s.watches().ReplaceOne(call, append(byID(d.ID), s.notLater(d.Turn)), d)
-	if err != nil || r.MatchedCount > 0 {
-		return err == nil, kindOf(err)
+	if replaced, err := s.replaceIf(ctx, s.watches(), append(byID(d.ID), s.notLater(d.Turn)), d); replaced || err != nil {
+		return replaced, err
 	}
 	return s.insertOnce(ctx, s.watches(), d)
 }
