@@ -331,8 +331,8 @@ func (d *differ) unfinished(before *Target, was domain.Marks, m *matching) bool 
 	begin := before.Begin(len(m.old))
 	for i := range m.old {
 		h := m.old[i].Hook
-		dropped := was[i] == domain.MarkGone || !before.Leaving && i < len(begin) && Dropped(begin[i])
-		if h != nil && !dropped && HasHooks(h.Events, domain.OpInstantiate) && !was[i].Succeeded() {
+		gone := was[i] == domain.MarkGone || !before.Leaving && dropped(begin, i)
+		if h != nil && !gone && HasHooks(h.Events, domain.OpInstantiate) && !was[i].Succeeded() {
 			return true
 		}
 	}

@@ -13,10 +13,17 @@ var footprintSeed = maphash.MakeSeed()
 
 // FootprintOf is the footprint of a plan.
 func FootprintOf(p *Plan) Footprint {
+	return footprintOf(p, func(r ResourceID) (ResourceID, bool) { return Place(r, p.Namespace), true })
+}
+
+// footprintOf is made of the places of a plan's resources; those of which place says false are left out.
+func footprintOf(p *Plan, place func(ResourceID) (ResourceID, bool)) Footprint {
 	var f Footprint
 	for i := range p.Apps {
 		for _, r := range p.Apps[i].Resources {
-			f = append(f, maphash.Comparable(footprintSeed, Place(r, p.Namespace)))
+			if at, ok := place(r); ok {
+				f = append(f, maphash.Comparable(footprintSeed, at))
+			}
 		}
 	}
 	slices.Sort(f)
@@ -30,17 +37,11 @@ func FootprintIn(p *Plan, namespace string) Footprint {
 	if len(s) == 0 {
 		return nil
 	}
-	var f Footprint
-	for i := range p.Apps {
-		for _, r := range p.Apps[i].Resources {
-			if s.has(r) {
-				r.Namespace = ""
-				f = append(f, maphash.Comparable(footprintSeed, Place(r, namespace)))
-			}
-		}
-	}
-	slices.Sort(f)
-	return slices.Compact(f)
+	return footprintOf(p, func(r ResourceID) (ResourceID, bool) {
+		has := s.has(r)
+		r.Namespace = ""
+		return Place(r, namespace), has
+	})
 }
 
 // Meets says whether both have a hash.

@@ -147,9 +147,11 @@ func Due(resources []Resource, op domain.Operation, inherited domain.Marks) doma
 	return marks
 }
 
-// Dropped says of a resource, by the mark with which its context began on a cluster, that the context does not want it there: an
+// dropped says of a resource, by the marks with which its context began on a cluster, that the context does not want it there: an
 // earlier one did. As a hook it is not run any more, while there may be something to prune.
-func Dropped(inherited domain.Mark) bool { return inherited == domain.MarkGone || inherited.ToDelete() }
+func dropped(inherited domain.Marks, i int) bool {
+	return i < len(inherited) && (inherited[i] == domain.MarkGone || inherited[i].ToDelete())
+}
 
 // Doom are the marks with which a terminate begins on a leaf that an operation has left with the marks was, and that began with
 // the marks inherited: its own hooks are to be run, unless there is nothing to delete, an update has dropped them, or an earlier
@@ -159,8 +161,7 @@ func Doom(resources []Resource, inherited, was domain.Marks, by domain.Operation
 	var due []int
 	for i := range min(len(resources), len(marks)) {
 		h := resources[i].Hook
-		dropped := i < len(inherited) && Dropped(inherited[i])
-		if h != nil && !dropped && was[i] != domain.MarkGone && HasHooks(h.Events, domain.OpTerminate) && (by != domain.OpTerminate || !was[i].Completed()) {
+		if h != nil && !dropped(inherited, i) && was[i] != domain.MarkGone && HasHooks(h.Events, domain.OpTerminate) && (by != domain.OpTerminate || !was[i].Completed()) {
 			due = append(due, i)
 		}
 	}
