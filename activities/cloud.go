@@ -58,25 +58,17 @@ func (l *Control) stillMembers(ctx context.Context, owner domain.Owner, prepared
 	if _, ok := owner.(*domain.DeploymentIntentGroup); !ok || prepared.LogicalCloud == "" {
 		return nil
 	}
-	references, err := list[*domain.ClusterReference](l.Store.List(ctx, domain.ClusterReferences, prepared.LogicalCloud))
+	members, err := l.members(ctx, prepared.LogicalCloud)
 	if err != nil {
 		return err
-	}
-	members := make(map[domain.ClusterName]bool, len(references))
-	for _, r := range references {
-		members[r.ClusterName()] = true
 	}
 	p, err := l.plan(ctx, prepared.Plan)
 	if err != nil {
 		return err
 	}
-	for _, a := range p.Apps {
-		for _, t := range a.Targets {
-			if !t.Leaving && !members[t.ClusterName] {
-				return fail.New(fail.Conflict, "app %q was to go to cluster %s, which has left logical cloud %q meanwhile; try again",
-					a.Name, t.ClusterName, prepared.LogicalCloud.Name())
-			}
-		}
+	if app, c, found := outside(p, members); found {
+		return fail.New(fail.Conflict, "app %q was to go to cluster %s, which has left logical cloud %q meanwhile; try again",
+			app, c, prepared.LogicalCloud.Name())
 	}
 	return nil
 }

@@ -290,15 +290,30 @@ func (l *Control) loadCloud(ctx context.Context, w *wanted) error {
 	if err != nil {
 		return err
 	}
-	references, err := list[*domain.ClusterReference](l.Store.List(ctx, domain.ClusterReferences, domain.KeyOf(w.cloud)))
-	if err != nil {
-		return err
-	}
-	w.members = make(map[domain.ClusterName]bool, len(references))
+	w.members, err = l.members(ctx, domain.KeyOf(w.cloud))
+	return err
+}
+
+// members are the clusters of a logical cloud.
+func (l *Control) members(ctx context.Context, cloud domain.Key) (map[domain.ClusterName]bool, error) {
+	references, err := list[*domain.ClusterReference](l.Store.List(ctx, domain.ClusterReferences, cloud))
+	members := make(map[domain.ClusterName]bool, len(references))
 	for _, r := range references {
-		w.members[r.ClusterName()] = true
+		members[r.ClusterName()] = true
 	}
-	return nil
+	return members, err
+}
+
+// outside is the first cluster that a plan goes to and that is not among members, with the app that goes there; false for none.
+func outside(p *plan.Plan, members map[domain.ClusterName]bool) (app string, c domain.ClusterName, found bool) {
+	for _, a := range p.Apps {
+		for _, t := range a.Targets {
+			if !t.Leaving && !members[t.ClusterName] {
+				return a.Name, t.ClusterName, true
+			}
+		}
+	}
+	return "", c, false
 }
 
 func (l *Control) loadApps(ctx context.Context, w *wanted) (err error) {
@@ -499,7 +514,7 @@ func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string
 	if err != nil {
 		return err
 	}
-	mine := plan.FootprintOf(p)
+	mine, in := plan.FootprintOf(p), map[string]plan.Footprint{} // by namespace: FootprintIn
 	for _, i := range instances {
 		if i.Owner == p.Owner || i.ContextID == from {
 			continue
@@ -508,7 +523,10 @@ func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string
 		if err != nil {
 			return err
 		}
-		if !mine.Meets(theirs) && !plan.FootprintIn(p, i.Namespace).Meets(theirs) {
+		if _, known := in[i.Namespace]; !known {
+			in[i.Namespace] = plan.FootprintIn(p, i.Namespace)
+		}
+		if !mine.Meets(theirs) && !in[i.Namespace].Meets(theirs) {
 			continue
 		}
 		other, err := l.plan(ctx, i.Plan)

@@ -29,8 +29,8 @@ type ReadinessRules interface {
 }
 
 // AwaitReady waits until all resources of an app, but for its hooks and what is to be pruned, are Ready on the clusters
-// that it stays on and that get them. A Job that the cluster deletes by itself when it has ended is not waited for once it is missing. It looks at the objects themselves, so that it does not matter whether and how the clusters report,
-// and judges them as the status does. A cluster that does not answer is one that is not Ready yet.
+// that it stays on and that get them. It looks at the objects themselves, so that it does not matter whether and how the clusters report,
+// and judges them as the status does. A Job that its cluster deletes by itself is not waited for once it is missing. A cluster that does not answer is one that is not Ready yet.
 func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 	p, err := stored.JSON[plan.Plan](ctx, k.leaves, in.Plan)
 	if err != nil {

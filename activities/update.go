@@ -194,13 +194,9 @@ func (l *Control) checkMembers(ctx context.Context, owner domain.Owner, d *draft
 	if err := l.loadCloud(ctx, w); err != nil {
 		return err
 	}
-	for _, a := range d.plan.Apps {
-		for _, t := range a.Targets {
-			if !w.members[t.ClusterName] {
-				return fail.New(fail.Conflict, "app %q was on cluster %s, which is no longer in logical cloud %q; add it again, or update instead",
-					a.Name, t.ClusterName, w.cloud.Name)
-			}
-		}
+	if app, c, found := outside(&d.plan, w.members); found {
+		return fail.New(fail.Conflict, "app %q was on cluster %s, which is no longer in logical cloud %q; add it again, or update instead",
+			app, c, w.cloud.Name)
 	}
 	return nil
 }
