@@ -509,7 +509,7 @@ func (s *shard) Put(ctx context.Context, o *domain.Observation) (kept bool, err 
 	switch {
 	case err == nil:
 		s.refused.Delete(o.ObservedApp)
-	case ctx.Err() == nil && !fail.Is(err, fail.Unavailable) && !fail.Is(err, fail.Timeout):
+	case ctx.Err() == nil && !fail.IsUnanswered(err):
 		if _, said := s.refused.LoadOrStore(o.ObservedApp, nil); !said { // it is tried again and again
 			s.log.Error("what a cluster reports of an app cannot be stored",
 				"cluster", o.Cluster.String(), "contextID", o.ContextID, "app", o.App, "error", err)

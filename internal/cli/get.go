@@ -309,9 +309,7 @@ func (s *session) printChanged(p *printer, x *selection, t *table, cells func(it
 }
 
 // transient says whether asking again may help.
-func transient(err error) bool {
-	return fail.Is(err, fail.Unavailable) || fail.Is(err, fail.Timeout)
-}
+func transient(err error) bool { return fail.IsUnanswered(err) }
 
 // completeNames completes a noun, then the names of its documents on the server.
 func (s *session) completeNames(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

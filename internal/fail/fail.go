@@ -119,6 +119,9 @@ func KindOf(err error) Kind {
 // Is reports whether err has the kind; false for nil.
 func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }
 
+// IsUnanswered says whether who was asked has not answered, or could not: Unavailable or Timeout. Another error is its word.
+func IsUnanswered(err error) bool { return Is(err, Unavailable) || Is(err, Timeout) }
+
 // TextOf is the part of err that may be shown to a user; "internal error" when nothing may be.
 func TextOf(err error) string {
 	var e *Error

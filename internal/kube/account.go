@@ -388,7 +388,7 @@ func (o *Owned) still(ctx context.Context, f *found) error {
 // unanswered is for a ClusterRole that could not be written, and says why. Where the cluster has not refused, it may have done it all the same, as its answer
 // may have been lost: what the role has got then is taken away again.
 func (o *Owned) unanswered(ctx context.Context, before *rbacv1.ClusterRole, why error) error {
-	if !fail.Is(why, fail.Unavailable) && !fail.Is(why, fail.Timeout) && !fail.Is(why, fail.Internal) && ctx.Err() == nil {
+	if !fail.IsUnanswered(why) && !fail.Is(why, fail.Internal) && ctx.Err() == nil {
 		return why
 	}
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), accountCall)

@@ -97,7 +97,7 @@ func (u unstored) Unwrap() error { return u.error }
 
 // told is the error of a sink: it may be about one app alone.
 func told(err error) error {
-	if err == nil || fail.Is(err, fail.Unavailable) || fail.Is(err, fail.Timeout) {
+	if err == nil || fail.IsUnanswered(err) {
 		return err
 	}
 	return unstored{err}

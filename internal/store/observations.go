@@ -234,7 +234,7 @@ func (s *Store) fallSilent(ctx context.Context, deployment string, before, now *
 			raw[i] = before.Bodies.Frames[i].Raw
 		}
 		return s.sealParts(ctx, deployment, now, names, bodies, raw)
-	case fail.Is(err, fail.Unavailable), fail.Is(err, fail.Timeout), ctx.Err() != nil:
+	case fail.IsUnanswered(err), ctx.Err() != nil:
 		return err
 	}
 	return s.pack(ctx, deployment, now, o, markedAfter(nil, o, s.now())) // it is damaged, or another one has taken its place
