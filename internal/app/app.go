@@ -90,9 +90,9 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 	if ring, ok := p.sealer.Keeper().(*secret.Ring); ok {
 		ring.Tell(func(err error) {
 			if err != nil {
-				logger.Error("the secret keys cannot be read again, those of before are used", "file", c.SecretKeysFile, "error", err)
+				logger.Error("the secret keys cannot be had, those of before are used", "file", c.SecretKeysFile, "error", err)
 			} else {
-				logger.Info("the secret keys can be read again", "file", c.SecretKeysFile)
+				logger.Info("the secret keys can be had again", "file", c.SecretKeysFile)
 			}
 		})
 	}
@@ -124,6 +124,7 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 	p.rules = rulesIn(p.store)
 	database := "start a MongoDB, such as by `drover-local mongo --dir DIR`, or say where one is by --mongo-uri (DROVER_MONGO_URI)"
 	for _, d := range []dependency{
+		{"secret keys", "start the plugin of the KMS that the secret keys name, or have its socket where they say", p.keysAtHand},
 		{"database", database, within(pingTime, p.store.Ping)},
 		{"database layout", database, p.store.EnsureLayout},
 		{"database indexes", database, p.store.EnsureIndexes},
@@ -181,9 +182,20 @@ func (p *Parts) Close() {
 			p.log.Warn("close the store", "error", err)
 		}
 	}
+	if p.sealer != nil {
+		p.sealer.Close()
+	}
 	if err := p.tracing.Stop(ctx); err != nil {
 		p.log.Warn("stop tracing", "error", err)
 	}
+}
+
+// keysAtHand says whether services that have keys answer.
+func (p *Parts) keysAtHand(context.Context) error {
+	if ring, ok := p.sealer.Keeper().(*secret.Ring); ok {
+		return ring.Problem()
+	}
+	return nil
 }
 
 const closeTimeout = 10 * time.Second

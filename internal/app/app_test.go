@@ -155,6 +155,31 @@ func TestConnectRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
+// TestConnectRefusesKeysOfAnotherInstallation: it would wait for ever, and say that the database is what it waits for.
+func TestConnectRefusesKeysOfAnotherInstallation(t *testing.T) {
+	c := configured(t)
+	keys, err := secret.Parse(c.SecretKeys)
+	require.NoError(t, err)
+	s, err := store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Keys: keys})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close(context.WithoutCancel(t.Context()))) })
+	require.NoError(t, s.EnsureLayout(t.Context()))
+	_, err = s.Root(t.Context())
+	require.NoError(t, err)
+	for name, keys := range map[string]string{
+		"of another name":         "another:" + strings.Repeat("B", 43) + "=",
+		"of that name, and other": "test:" + strings.Repeat("B", 43) + "=",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := *c
+			c.SecretKeys = keys
+			_, err := Connect(t.Context(), &c, slog.New(slog.DiscardHandler))
+			require.True(t, fail.Is(err, fail.Precondition), "%v", err)
+			require.ErrorContains(t, err, "--secret-keys-file")
+		})
+	}
+}
+
 // TestConnectRefusesADatabaseOfAnotherLayout: no time puts that right, so that it is not waited for.
 func TestConnectRefusesADatabaseOfAnotherLayout(t *testing.T) {
 	c := configured(t)

@@ -38,8 +38,11 @@ func CheckFiles(c *config.Config) error {
 		if c.SecretKeysFile != "" {
 			setting = "secret-keys-file"
 		}
-		_, err = sealer(c)
+		keys, err := sealer(c)
 		look(setting, err)
+		if err == nil {
+			keys.Close()
+		}
 	}
 	_, err = issuersOf(c)
 	look("", err)

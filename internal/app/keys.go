@@ -28,6 +28,7 @@ func Keys(ctx context.Context, c *config.Config, log *slog.Logger, ask, id strin
 	if err != nil {
 		return err
 	}
+	defer keys.Close()
 	s, err := store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Keys: keys})
 	if err != nil {
 		return err
@@ -74,29 +75,61 @@ func (k *keyring) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ids := k.ring().IDs()
-	for i, id := range ids {
-		role := "opens"
-		if i == 0 {
-			role = "seals"
+	now := k.ring().Sealing()
+	for _, id := range k.ring().IDs() {
+		names := slices.DeleteFunc(slices.Sorted(maps.Keys(used)), func(name string) bool { return k.opens(name) != id })
+		switch {
+		case len(names) == 0:
+			names = []string{id}
+			if secret.IsOf(now, id) {
+				names = []string{now}
+			}
+		case secret.IsOf(now, id) && !slices.Contains(names, now):
+			names = append(names, now)
 		}
-		fmt.Fprintf(k.out, "%s: %s; %d sealed with it\n", id, role, used[id])
-	}
-	for _, id := range slices.Sorted(maps.Keys(used)) {
-		if !slices.Contains(ids, id) {
-			fmt.Fprintf(k.out, "%s: missing; %d sealed with it cannot be opened\n", id, used[id])
+		for _, name := range names {
+			role := "opens"
+			if name == now {
+				role = "seals"
+			}
+			fmt.Fprintf(k.out, "%s: %s; %d sealed with it\n", name, role, used[name])
 		}
 	}
-	return nil
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		if k.opens(name) == "" {
+			fmt.Fprintf(k.out, "%s: missing; %d sealed with it cannot be opened\n", name, used[name])
+		}
+	}
+	return k.ring().Problem()
+}
+
+// opens is which of the keys, or of the services that have keys, opens what one of a name has sealed; "" for none.
+func (k *keyring) opens(name string) string {
+	id, _ := k.ring().IDOf(name)
+	return id
+}
+
+// usedOf is how much is sealed with a key, or with all of a service that has keys.
+func usedOf(used map[string]int, id string) (n int) {
+	for name, sealed := range used {
+		if secret.IsOf(name, id) {
+			n += sealed
+		}
+	}
+	return n
 }
 
 // passes is how often rotate goes over everything: what a process sealed with another key meanwhile is found by the next pass.
 const passes = 3
 
 func (k *keyring) rotate(ctx context.Context) error {
+	if err := k.ring().Problem(); err != nil { // what seals then is not known, or not what others seal with
+		return err
+	}
 	now := k.ring().Sealing()
 	var damaged []error
 	for range passes {
+		now = k.ring().Sealing() // which a KMS may have changed
 		sealed, left, err := k.store.Reseal(ctx, k.say)
 		if err != nil {
 			return fmt.Errorf("seal everything with key %q: %w; what is done is done, run this again", now, err)
@@ -109,12 +142,12 @@ func (k *keyring) rotate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ids, others := k.ring().IDs(), 0
+	others := 0
 	var missing []string
 	for _, id := range slices.Sorted(maps.Keys(used)) {
 		switch n := used[id]; {
 		case id == now:
-		case id != "" && !slices.Contains(ids, id):
+		case id != "" && k.opens(id) == "":
 			missing = append(missing, fmt.Sprintf("%q", id))
 			fmt.Fprintf(k.out, "key %s: missing; %d sealed with it cannot be opened\n", id, n)
 			others += n
@@ -160,6 +193,8 @@ func (k *keyring) drop(ctx context.Context, id string) error {
 		return fail.New(fail.Precondition, "the keys are not in a file (--secret-keys-file); take key %q out where they are", id)
 	case !slices.Contains(ids, id) && begun:
 		return k.dropped(ctx, id, kept)
+	case !slices.Contains(ids, id) && k.opens(id) != "":
+		return fail.New(fail.Precondition, "key %q is one of the KMS %q, which alone can take it out; there are %s here", id, k.opens(id), strings.Join(ids, ", "))
 	case !slices.Contains(ids, id):
 		return fail.New(fail.NotFound, "there is no key %q in %s; there are %s", id, k.file, strings.Join(ids, ", "))
 	case ids[0] == id:
@@ -169,7 +204,7 @@ func (k *keyring) drop(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if n := used[id]; n > 0 {
+	if n := usedOf(used, id); n > 0 {
 		return fail.New(fail.Precondition, "key %q is in use: it seals %d; run `drover keys rotate` first", id, n)
 	}
 	if kept, err = secret.Drop(k.file, id); err != nil {
@@ -197,7 +232,7 @@ func (k *keyring) unused(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if n := used[id]; n > 0 {
+	if n := usedOf(used, id); n > 0 {
 		return fail.New(fail.Precondition, "a process seals with key %q still, whose keys are others: it has sealed %d meanwhile; have all know the same, and run `drover keys rotate`", id, n)
 	}
 	return nil
@@ -212,10 +247,11 @@ func (k *keyring) putBack(id string) error {
 	return nil
 }
 
-// keysUnreadable tells when the file of keys cannot be read again: then a process may seal with another key than others.
+// keysUnreadable tells when the file of keys cannot be read again: then a process may seal with another key than others. It tells of a KMS
+// that does not answer, too: before long nothing can be sealed then.
 func (p *Parts) keysUnreadable() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "drover_secret_keys_unreadable", Help: "1 while the file of secret keys cannot be read again, and the keys of before are used.",
+		Name: "drover_secret_keys_unreadable", Help: "1 while the file of secret keys cannot be read again, and the keys of before are used, or while a KMS does not answer.",
 	}, func() float64 {
 		if ring, ok := p.sealer.Keeper().(*secret.Ring); ok && ring.Problem() != nil {
 			return 1

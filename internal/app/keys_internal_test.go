@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kmstest"
 	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/store"
@@ -241,4 +242,67 @@ func TestRotateWithoutAKey(t *testing.T) {
 	said, err = rotate("new", "old")
 	require.NoError(t, err, said)
 	require.Contains(t, said, "key new seals everything")
+}
+
+// TestKeysOfAKMS take the place of those of a file, and of each other, and the other way, by the same commands.
+func TestKeysOfAKMS(t *testing.T) {
+	ctx, kms, path, c := t.Context(), kmstest.Start(t), filepath.Join(t.TempDir(), "keys"), storetest.Config(t)
+	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	ask := func(what, id string) (string, error) {
+		var out bytes.Buffer
+		err := Keys(ctx, &config.Config{MongoURI: c.URI, Database: c.Database, SecretKeysFile: path}, slog.New(slog.DiscardHandler), what, id, &out)
+		return out.String(), err
+	}
+	done := func(what, want string) {
+		t.Helper()
+		said, err := ask(what, "")
+		require.NoError(t, err, said)
+		require.Regexp(t, want, said)
+	}
+	// drop is what drop does, but that it does not wait for others.
+	drop := func(id string) error {
+		keys, err := secret.ReadFile(path)
+		require.NoError(t, err)
+		defer keys.Close()
+		c := c
+		c.Keys = keys
+		return (&keyring{store: storetest.Open(t, c), keys: keys, file: path, out: io.Discard, wait: func(context.Context) error { return nil }}).drop(ctx, id)
+	}
+	write(keyLines("old"))
+	var err error
+	c.Keys, err = secret.ReadFile(path)
+	require.NoError(t, err)
+	t.Cleanup(c.Keys.Close)
+	s := storetest.Open(t, c)
+	require.NoError(t, s.EnsureLayout(ctx))
+	require.NoError(t, s.Create(ctx, &domain.Project{Metadata: domain.Metadata{Name: "p"}}))
+
+	write(kms.Line("vault") + "\n" + keyLines("old"))
+	done("list", `(?m)\Avault@1: seals; 0 sealed with it\nold: opens; [1-9] sealed with it\n\z`)
+	done("rotate", `key vault@1 seals everything: [1-9]`)
+	require.NoError(t, drop("old"))
+	kms.Rotate("2")
+	done("list", `\Avault@1: opens; [1-9] sealed with it\nvault@2: seals; 0 sealed with it\n\z`)
+	done("rotate", `key vault@2 seals everything: [1-9]`)
+	_, err = ask("drop", "vault@1")
+	require.True(t, fail.Is(err, fail.Precondition), "%v", err)
+	require.ErrorContains(t, err, `"vault@1" is one of the KMS "vault"`)
+	_, err = ask("drop", "vault")
+	require.True(t, fail.Is(err, fail.Precondition), "it seals: %v", err)
+
+	kms.Stop()
+	_, err = ask("rotate", "")
+	require.ErrorContains(t, err, `the KMS "vault"`)
+	said, err := ask("list", "")
+	require.ErrorContains(t, err, `the KMS "vault"`)
+	require.Contains(t, said, "vault@2: opens;", "what is counted is shown")
+	kms.Listen()
+
+	write(keyLines("new") + kms.Line("vault") + "\n")
+	require.True(t, fail.Is(drop("vault"), fail.Precondition), "its keys are in use")
+	done("rotate", `key new seals everything: [1-9]`)
+	require.NoError(t, drop("vault"))
+	done("list", `\Anew: seals; [1-9] sealed with it\n\z`)
+	_, err = s.Get(ctx, domain.Projects, "projects/p")
+	require.NoError(t, err, "a process that runs has the new key")
 }

@@ -38,6 +38,7 @@ var mayListen = map[string]struct {
 	"deploy/local/ferret/ferret.go":               {[]string{"net.ListenConfig"}, "speaks MongoDB's protocol, on loopback alone"},
 	"deploy/tools/idp/main.go":                    {[]string{"net.ListenConfig", "http.Server"}, "is a provider for tests"},
 	"internal/freeport/freeport.go":               {[]string{"net.Listen"}, "finds ports for tests"},
+	"internal/kmstest/kmstest.go":                 {[]string{"net.ListenConfig", "grpc.NewServer"}, "is a plugin for tests, on a socket of its own"},
 	"internal/mongotest/proxy.go":                 {[]string{"net.Listen"}, "stands between tests and their database"},
 }
 

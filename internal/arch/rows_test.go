@@ -54,6 +54,11 @@ var layers = []layer{
 			world: "context os os/exec syscall",
 		},
 		{
+			pkg:   "kmstest",
+			libs:  "github.com/stretchr/testify google.golang.org/grpc k8s.io/kms",
+			world: "context net",
+		},
+		{
 			pkg:   "storetest",
 			ours:  "mongotest store secret",
 			libs:  "github.com/stretchr/testify",
@@ -190,7 +195,11 @@ var layers = []layer{
 			libs:  "go.temporal.io/api/common go.temporal.io/sdk/converter go.temporal.io/sdk/temporal google.golang.org/protobuf",
 			world: "net/http",
 		},
-		{pkg: "secret", ours: "atomicfile domain fail", world: "os"},
+		{
+			pkg: "secret", ours: "atomicfile domain policy fail",
+			libs:  "golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf k8s.io/kms",
+			world: "context net os",
+		},
 		{
 			pkg:  "telemetry",
 			ours: "measure span caller version fail",

@@ -202,7 +202,7 @@ var settings = []setting{
 	{"mongo-uri", "mongodb://127.0.0.1:27017", "`URI` of MongoDB", stored, mongoURI},
 	{"mongo-database", "drover", "`name` of the database", stored, required(func(c *Config) *string { return &c.Database })},
 	{"secret-keys", "", "`keys` that seal credentials: id:base64 of 32 bytes, comma-separated, the first one seals", stored, text(func(c *Config) *string { return &c.SecretKeys })},
-	{"secret-keys-file", "", "`file` with the keys, one a line", stored, file(func(c *Config) *string { return &c.SecretKeysFile })},
+	{"secret-keys-file", "", "`file` with the keys, one a line; a line name:unix:///path names a KMS plugin in place of a key", stored, file(func(c *Config) *string { return &c.SecretKeysFile })},
 	{"log-level", "info", "least `level` that is logged: debug, info, warn, error", all | Admin | Keys, func(c *Config, v string) error { return c.LogLevel.UnmarshalText([]byte(v)) }},
 	{"log-format", "text", "`format` of the log: text or json", all | Admin | Keys, oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
 	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP; none when empty", all, httpURL(func(c *Config) *string { return &c.OTLPEndpoint })},

@@ -28,6 +28,12 @@ const (
 	HomesStand = 20 * time.Second
 	// UnreadKept is for how long it is told of what could not be read: what nobody reads any more may be gone.
 	UnreadKept = time.Hour
+	// KMSCall is how long a service of keys (KMS) may take for what it is asked; KMSLook how often it is asked which key seals, and KMSLookAgain
+	// when it has not said so; KMSAgain is for how long nobody asks one anything that has not answered.
+	KMSCall      = 5 * time.Second
+	KMSLook      = 30 * time.Second
+	KMSLookAgain = 10 * time.Second
+	KMSAgain     = time.Second
 	// Touch is how old the note may get that a blob was wanted.
 	Touch = time.Hour
 )

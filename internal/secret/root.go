@@ -1,7 +1,6 @@
 package secret
 
 import (
-	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/rand"
@@ -50,7 +49,7 @@ func (r Root) Sealer(purpose string) (*Sealer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(&Ring{ids: []string{rootKey}, keys: map[string]cipher.AEAD{rootKey: aead}}), nil
+	return New(&Ring{ids: []string{rootKey}, keys: map[string]ringKey{rootKey: {aead: aead}}}), nil
 }
 
 // rootKey is the name of a key that comes from a root secret.

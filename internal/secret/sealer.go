@@ -10,8 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Sealer seals and opens. It may be used by any number of goroutines.
@@ -19,8 +22,10 @@ type Sealer struct {
 	keeper  Keeper
 	making  sync.Mutex
 	current atomic.Pointer[dataKey]
+	next    atomic.Int64 // when another data key is asked for again that could not be had, in ns
 	opened  sync.Map     // heads of what was opened lately, as strings, to *dataKey
 	known   atomic.Int64 // how many these are, about
+	flight  singleflight.Group
 }
 
 // dataKey is one with what lies in front of what it has sealed.
@@ -32,11 +37,12 @@ type dataKey struct {
 	seals atomic.Int64
 }
 
-// How long a data key seals, and how often: random nonces are good for 2^32 times. What opens is kept for fewer.
+// How long a data key seals, and how often: random nonces are good for 2^32 times. From half its life on another one is asked for, so that
+// who makes them may be away for as long. What opens is kept for fewer.
 const (
-	dataKeyLife  = time.Hour
+	dataKeyLife  = 24 * time.Hour
 	dataKeySeals = 1 << 24
-	keptKeys     = 4096
+	keptKeys     = 1 << 14
 )
 
 // New makes a Sealer whose data keys the keeper seals.
@@ -44,6 +50,13 @@ func New(k Keeper) *Sealer { return &Sealer{keeper: k} }
 
 // Keeper is who seals its data keys.
 func (s *Sealer) Keeper() Keeper { return s.keeper }
+
+// Close ends what the Keeper holds, which is asked no more.
+func (s *Sealer) Close() {
+	if r, ok := s.keeper.(*Ring); ok {
+		r.Close()
+	}
+}
 
 // What is sealed begins with a byte that says so, the length and the name of the Keeper's key, the length of the wrapped data key and
 // that itself. Nonce, ciphertext and tag follow.
@@ -77,16 +90,29 @@ func HeadOf(sealed []byte) []byte {
 	return bytes.Clone(head)
 }
 
-// sealing is the data key that seals now.
+// sealing is the data key that seals now. While the Keeper does not answer that is the one of before, for as long as that may seal.
 func (s *Sealer) sealing() (*dataKey, error) {
-	if k := s.usable(); k != nil {
+	k, due := s.usable()
+	if k != nil && (!due || !s.making.TryLock()) { // another one makes it
 		return k, nil
 	}
-	s.making.Lock()
+	if k == nil {
+		s.making.Lock()
+	}
 	defer s.making.Unlock()
-	if k := s.usable(); k != nil { // another one has made it meanwhile
+	if k, due = s.usable(); k != nil && !due { // another one has made it meanwhile
 		return k, nil
 	}
+	made, err := s.makeKey()
+	if k != nil && fail.IsUnanswered(err) {
+		s.next.Store(time.Now().Add(policy.KMSLookAgain).UnixNano())
+		return k, nil
+	}
+	return made, err
+}
+
+// makeKey makes the data key that seals from now on.
+func (s *Sealer) makeKey() (*dataKey, error) {
 	key := make([]byte, keySize)
 	if _, err := rand.Read(key); err != nil {
 		return nil, fmt.Errorf("make a data key: %w", err)
@@ -107,13 +133,17 @@ func (s *Sealer) sealing() (*dataKey, error) {
 	return k, nil
 }
 
-// usable is the data key that there is, nil when it must not seal any more.
-func (s *Sealer) usable() *dataKey {
-	k := s.current.Load()
-	if k == nil || time.Since(k.made) > dataKeyLife || k.seals.Load() >= dataKeySeals || k.keyID != s.keeper.Sealing() {
-		return nil
+// usable is the data key that there is, nil when it must not seal any more, and whether another one is due.
+func (s *Sealer) usable() (k *dataKey, due bool) {
+	k = s.current.Load()
+	if k == nil {
+		return nil, true
 	}
-	return k
+	old, now := time.Since(k.made), s.keeper.Sealing()
+	if old > dataKeyLife || k.seals.Load() >= dataKeySeals || k.keyID != now && !s.keeper.Has(k.keyID) {
+		return nil, true
+	}
+	return k, (old > dataKeyLife/2 || k.keyID != now) && time.Now().UnixNano() >= s.next.Load()
 }
 
 // keep remembers a data key for what is opened next.
@@ -130,20 +160,26 @@ func (s *Sealer) opening(head []byte, keyID string, wrapped []byte) (*dataKey, e
 	if k, ok := s.opened.Load(string(head)); ok {
 		return k.(*dataKey), nil
 	}
-	key, err := s.keeper.Unwrap(keyID, wrapped)
+	k, err, _ := s.flight.Do(string(head), func() (any, error) {
+		key, err := s.keeper.Unwrap(keyID, wrapped)
+		if err != nil {
+			return nil, err
+		}
+		if len(key) != keySize {
+			return nil, fail.New(fail.Internal, "the secret key %q opens no data key", keyID)
+		}
+		aead, err := newAEAD(key)
+		if err != nil {
+			return nil, err
+		}
+		k := &dataKey{aead: aead, keyID: keyID}
+		s.keep(string(head), k)
+		return k, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	if len(key) != keySize {
-		return nil, fail.New(fail.Internal, "the secret key %q opens no data key", keyID)
-	}
-	aead, err := newAEAD(key)
-	if err != nil {
-		return nil, err
-	}
-	k := &dataKey{aead: aead, keyID: keyID}
-	s.keep(string(head), k)
-	return k, nil
+	return k.(*dataKey), nil
 }
 
 // SealBytes encrypts plain for the place aad.

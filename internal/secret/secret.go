@@ -3,8 +3,8 @@
 //
 // Sealing is in two steps (decision 0058): a data key, which is used for an hour, seals the data, and a Keeper's key seals the data
 // key, which lies in front of what it has sealed. So the Keeper, which may be far away, is seldom asked, and what is sealed can be
-// opened by whoever can ask it. The Keeper that there is has its keys in a file (Ring). Its keys have names, so that others can come in
-// their place.
+// opened by whoever can ask it. Keys are lines of a file (Ring): some are there themselves, of others a service (KMS) is there that has
+// them. They have names, so that others can come in their place.
 package secret
 
 import (
@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"slices"
@@ -33,7 +34,7 @@ const keySize = 32
 // ErrNoKey is the cause where something is sealed with a key that is not configured: it is whole, and can be opened when the key is back.
 var ErrNoKey = errors.New("no such key")
 
-// Keeper seals data keys and opens them. A service of keys (KMS) that is far away bounds its calls itself. Its errors are Unavailable
+// Keeper seals data keys and opens them. One that is far away bounds its calls itself. Its errors are Unavailable
 // and Timeout where it may answer later, and Internal for a key that it does not have.
 type Keeper interface {
 	// Wrap seals a data key with the key that seals now, and names that.
@@ -42,9 +43,11 @@ type Keeper interface {
 	Unwrap(keyID string, wrapped []byte) (dataKey []byte, err error)
 	// Sealing is the name of the key that seals now.
 	Sealing() string
+	// Has says whether it can be asked for what the key of that name has sealed.
+	Has(keyID string) bool
 }
 
-// Ring is a Keeper with keys of its own: one seals, all of them open.
+// Ring is a Keeper with keys of its own and services that have some (KMS): one seals, all of them open.
 type Ring struct {
 	file string // that the keys are read from again when it has changed; "" for none
 
@@ -54,11 +57,17 @@ type Ring struct {
 	problem error       // why it could not be read again
 	tell    func(error) // of a problem; may be nil
 	ids     []string    // the one that seals first
-	keys    map[string]cipher.AEAD
+	keys    map[string]ringKey
 }
 
-// Parse makes a Sealer with keys of the form "id:base64 of 32 bytes", separated by commas or lines. The first one seals,
-// all of them open. An error never shows a key.
+// ringKey is one of a Ring: a key, or who has some.
+type ringKey struct {
+	aead cipher.AEAD
+	kms  *kms
+}
+
+// Parse makes a Sealer with keys of the form "id:base64 of 32 bytes", or "id:unix:///path of a socket" for those that a KMS has, separated
+// by commas or lines. The first one seals, all of them open. An error never shows a key.
 func Parse(text string) (*Sealer, error) {
 	r := &Ring{}
 	if err := r.read(text); err != nil {
@@ -84,41 +93,112 @@ func ReadFile(path string) (*Sealer, error) {
 // longestID is the longest name of a key.
 const longestID = 64
 
-// read takes keys in place of those that there are.
-func (r *Ring) read(text string) error {
-	var ids []string
-	keys := map[string]cipher.AEAD{}
-	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
+// line is one that names a key.
+type line struct {
+	id      string
+	aead    cipher.AEAD
+	address string // of a KMS, "" for a key that is there itself
+}
+
+// lines reads what a file of keys says.
+func lines(text string) ([]line, error) {
+	var all []line
+	at := map[string]line{}
+	for _, said := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
+		said = strings.TrimSpace(said)
+		if said == "" || strings.HasPrefix(said, "#") {
 			continue
 		}
-		id, encoded, ok := strings.Cut(line, ":")
+		id, key, ok := strings.Cut(said, ":")
 		if !ok || id == "" {
-			return errors.New("a secret key has the form id:base64")
+			return nil, errors.New("a secret key has the form id:base64, or id:unix:///path of a KMS plugin's socket")
 		}
 		if len(id) > longestID {
-			return fmt.Errorf("the name of a secret key has more than %d characters", longestID)
+			return nil, fmt.Errorf("the name of a secret key has more than %d characters", longestID)
 		}
-		key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
-		if err != nil || len(key) != keySize {
-			return fmt.Errorf("secret key %q is not %d bytes in base64", id, keySize)
+		l, err := lineOf(id, strings.TrimSpace(key))
+		if err != nil {
+			return nil, err
 		}
-		if _, twice := keys[id]; twice {
-			return fmt.Errorf("secret key %q is there twice", id)
+		if _, twice := at[id]; twice {
+			return nil, fmt.Errorf("secret key %q is there twice", id)
 		}
-		if keys[id], err = newAEAD(key); err != nil {
-			return fmt.Errorf("secret key %q: %w", id, err)
-		}
-		ids = append(ids, id)
+		at[id], all = l, append(all, l)
 	}
-	if len(ids) == 0 {
-		return errors.New("there is no secret key")
+	if len(all) == 0 {
+		return nil, errors.New("there is no secret key")
+	}
+	for _, l := range all {
+		if kms, _, of := strings.Cut(l.id, "@"); of && at[kms].address != "" {
+			return nil, fmt.Errorf("secret key %q would be one of the KMS %q: give it another name", l.id, kms)
+		}
+	}
+	return all, nil
+}
+
+func lineOf(id, key string) (line, error) {
+	if strings.HasPrefix(key, kmsScheme) {
+		if strings.Contains(id, "@") {
+			return line{}, fmt.Errorf("the name of the KMS %q may have no @: it stands between its name and those of its keys", id)
+		}
+		if _, err := socketOf(key); err != nil {
+			return line{}, fmt.Errorf("the KMS %q: %w", id, err)
+		}
+		return line{id: id, address: key}, nil
+	}
+	plain, err := base64.StdEncoding.DecodeString(key)
+	if err != nil || len(plain) != keySize {
+		return line{}, fmt.Errorf("secret key %q is not %d bytes in base64, nor the address of a KMS (unix:///path)", id, keySize)
+	}
+	aead, err := newAEAD(plain)
+	if err != nil {
+		return line{}, fmt.Errorf("secret key %q: %w", id, err)
+	}
+	return line{id: id, aead: aead}, nil
+}
+
+// read takes keys in place of those that there are. A KMS that stays is not connected to anew.
+func (r *Ring) read(text string) error {
+	all, err := lines(text)
+	if err != nil {
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	var ids []string
+	keys, left := map[string]ringKey{}, maps.Clone(r.keys)
+	for _, l := range all {
+		key := ringKey{aead: l.aead}
+		if had := r.keys[l.id].kms; l.address != "" && had != nil && had.address == l.address {
+			key.kms = had
+			delete(left, l.id)
+		} else if l.address != "" {
+			if key.kms, err = newKMS(l.id, l.address, r.told); err != nil {
+				closeAll(keys, r.keys)
+				return fmt.Errorf("the KMS %q: %w", l.id, err)
+			}
+		}
+		ids, keys[l.id] = append(ids, l.id), key
+	}
 	r.ids, r.keys = ids, keys
+	closeAll(left, nil)
 	return nil
+}
+
+// closeAll closes connections of those that are not kept.
+func closeAll(keys, kept map[string]ringKey) {
+	for id, key := range keys {
+		if key.kms != nil && key.kms != kept[id].kms {
+			_ = key.kms.close()
+		}
+	}
+}
+
+// Close ends the connections to services of keys.
+func (r *Ring) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	closeAll(r.keys, nil)
 }
 
 func newAEAD(key []byte) (cipher.AEAD, error) {
@@ -164,22 +244,38 @@ func (r *Ring) look(need bool) {
 	}
 }
 
-// Tell has what keeps the file from being read again told, once, and nil when that is over.
+// Tell has what keeps the file from being read again told, or a KMS from answering, once, and nil when that is over.
 func (r *Ring) Tell(tell func(error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tell = tell
 }
 
-// Problem is why the file cannot be read again, nil when it can. The keys of before are used as long.
+func (r *Ring) told(problem error) {
+	r.mu.RLock()
+	tell := r.tell
+	r.mu.RUnlock()
+	if tell != nil {
+		tell(problem)
+	}
+}
+
+// Problem is why the file cannot be read again, or why a KMS does not answer, nil when all is well. The keys of before are used as long, and
+// the data keys that are known.
 func (r *Ring) Problem() error {
 	r.look(false)
 	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.problem
+	problem, keys := r.problem, r.keys
+	r.mu.RUnlock()
+	for _, id := range slices.Sorted(maps.Keys(keys)) {
+		if key := keys[id]; problem == nil && key.kms != nil {
+			problem = key.kms.unanswered()
+		}
+	}
+	return problem
 }
 
-// IDs are the names of the keys, the one that seals first.
+// IDs are the names of the keys, and of services that have keys, the one that seals first.
 func (r *Ring) IDs() []string {
 	r.look(false)
 	r.mu.RLock()
@@ -187,45 +283,79 @@ func (r *Ring) IDs() []string {
 	return r.ids
 }
 
-// Sealing implements Keeper.
-func (r *Ring) Sealing() string { return r.IDs()[0] }
+// IDOf is which of IDs opens what the key of a name has sealed: the same one, or the KMS that has that key. False for none.
+func (r *Ring) IDOf(keyID string) (id string, ok bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if _, ok := r.keys[keyID]; ok {
+		return keyID, true
+	}
+	if id, _, _ := strings.Cut(keyID, "@"); r.keys[id].kms != nil {
+		return id, true
+	}
+	return "", false
+}
+
+// IsOf says whether a key, which may be in no Ring any more, has a name of IDs, or was of a KMS of that name.
+func IsOf(keyID, id string) bool { return keyID == id || strings.HasPrefix(keyID, id+"@") }
+
+// Has implements Keeper.
+func (r *Ring) Has(keyID string) bool {
+	_, ok := r.IDOf(keyID)
+	return ok
+}
+
+// first is the key that seals, or who has it.
+func (r *Ring) first() (id string, key ringKey) {
+	r.look(false)
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.ids[0], r.keys[r.ids[0]]
+}
+
+// Sealing implements Keeper. Of a KMS that has not said yet which key seals it is the name of the KMS.
+func (r *Ring) Sealing() string {
+	id, key := r.first()
+	if key.kms != nil {
+		return key.kms.now()
+	}
+	return id
+}
 
 // wrapping is what a wrapped data key is bound to.
 var wrapping = []byte("drover data key")
 
 // Wrap implements Keeper.
 func (r *Ring) Wrap(dataKey []byte) (keyID string, wrapped []byte, err error) {
-	r.look(false)
-	r.mu.RLock()
-	keyID = r.ids[0]
-	aead := r.keys[keyID]
-	r.mu.RUnlock()
-	wrapped, err = sealInto(nil, aead, wrapping, dataKey)
+	keyID, key := r.first()
+	if key.kms != nil {
+		return key.kms.wrap(dataKey)
+	}
+	wrapped, err = sealInto(nil, key.aead, wrapping, dataKey)
 	return keyID, wrapped, err
 }
 
 // Unwrap implements Keeper.
 func (r *Ring) Unwrap(keyID string, wrapped []byte) ([]byte, error) {
-	aead, ok := r.key(keyID)
+	id, ok := r.IDOf(keyID)
 	if !ok {
 		r.look(true)
-		aead, ok = r.key(keyID)
+		id, ok = r.IDOf(keyID)
 	}
-	if !ok {
+	r.mu.RLock()
+	key := r.keys[id]
+	r.mu.RUnlock()
+	switch {
+	case ok && key.kms != nil:
+		return key.kms.unwrap(keyID, wrapped)
+	case !ok || key.aead == nil:
 		return nil, fail.Wrap(ErrNoKey, fail.Internal, "the secret key %q is not configured", keyID)
 	}
-	dataKey, err := openWith(aead, wrapping, wrapped)
+	dataKey, err := openWith(key.aead, wrapping, wrapped)
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Internal, "the sealed data cannot be opened with the secret key %q", keyID)
 	}
 	return dataKey, nil
-}
-
-func (r *Ring) key(id string) (cipher.AEAD, bool) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	aead, ok := r.keys[id]
-	return aead, ok
 }
 
 // LoadOrCreate reads keys from a file, and makes the file, readable by its owner alone, with a new key when
@@ -272,11 +402,11 @@ func Drop(path, id string) (kept string, err error) {
 			gone = append(gone, line)
 		}
 	}
-	rest := &Ring{}
-	switch err := rest.read(strings.Join(left, "\n")); {
+	rest, err := lines(strings.Join(left, "\n"))
+	switch {
 	case err != nil:
 		return "", fmt.Errorf("what would be left of %s: %w", path, err)
-	case len(gone) == 0, rest.has(id):
+	case len(gone) == 0, slices.ContainsFunc(rest, func(l line) bool { return l.id == id }):
 		return "", fmt.Errorf("key %q is not on a line of its own in %s", id, path)
 	}
 	kept = droppedFile(path, id)
@@ -331,9 +461,4 @@ func replaceFile(path string, before, text []byte) error {
 		}
 		return nil
 	}})
-}
-
-func (r *Ring) has(id string) bool {
-	_, ok := r.key(id)
-	return ok
 }

@@ -109,6 +109,13 @@ func TestParse(t *testing.T) {
 		"too short":                   {"a:" + short, `"a" is not 32 bytes`},
 		"no base64":                   {"a:***", `"a" is not 32 bytes`},
 		"one id twice":                {keyLine("a", 1) + "," + keyLine("a", 2), `"a" is there twice`},
+		"a KMS":                       {"v:unix:///run/kms.sock," + keyLine("a", 1), ""},
+		"a KMS without a path":        {"v:unix://", "not absolute"},
+		"a KMS on another machine":    {"v:tcp://kms:1234", `nor the address of a KMS (unix:///path)`},
+		"a path that is relative":     {"v:unix://run/kms.sock", "not absolute"},
+		"a KMS with an @":             {"v@1:unix:///run/kms.sock", "may have no @"},
+		"a KMS's key that is a line":  {"v:unix:///run/kms.sock," + keyLine("v@1", 1), `"v@1" would be one of the KMS "v"`},
+		"a KMS twice":                 {"v:unix:///a,v:unix:///b", `"v" is there twice`},
 		"a bad one behind a good one": {keyLine("a", 1) + ",b:" + short, `"b" is not 32 bytes`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -219,6 +219,9 @@ func (s *Store) packAfter(ctx context.Context, deployment string, before, now *o
 // still is so, but it was.
 func (s *Store) fallSilent(ctx context.Context, deployment string, before, now *observation, o *domain.Observation) error {
 	now.Texts.Since = s.now().UnixMilli()
+	if fail.IsUnanswered(before.broken) { // by a KMS: then nobody knows what was reported
+		return before.broken
+	}
 	if before.ID == "" || before.broken != nil {
 		return s.pack(ctx, deployment, now, o, markedAfter(nil, o, s.now()))
 	}

@@ -213,6 +213,9 @@ func (s *Store) readRoot(ctx context.Context) (secret.Root, error) {
 		return secret.Root{}, err
 	}
 	plain, err := s.keys.OpenBytes(place(sealsName, rootID, 0), d.Data)
+	if fail.Is(err, fail.Internal) { // nothing else can be read either, and no time puts that right
+		return secret.Root{}, fail.Wrap(err, fail.Precondition, "the database is sealed with other keys than those of --secret-keys (DROVER_SECRET_KEYS) or --secret-keys-file (DROVER_SECRET_KEYS_FILE): %s", fail.TextOf(err))
+	}
 	if err != nil {
 		return secret.Root{}, err
 	}

@@ -59,6 +59,8 @@ type Servers struct {
 	SlowDatabase bool
 	// Traces is the URL that API and worker send traces to; "" for none.
 	Traces string
+	// Keys are lines of the file of secret keys; "" for one that is made.
+	Keys string
 	// Program is what API and worker are, in build/bin; drover when it is "".
 	Program string
 }
@@ -73,6 +75,9 @@ func NewStack(t testing.TB) *Stack {
 func NewStackOn(t testing.TB, servers Servers) *Stack {
 	t.Helper()
 	s := &Stack{t: t, dir: t.TempDir(), servers: servers, ports: [11]int(freeport.Block(11))}
+	if servers.Keys != "" {
+		require.NoError(t, os.WriteFile(s.Keys(), []byte(servers.Keys), 0o600))
+	}
 	_, err := secret.LoadOrCreate(s.Keys())
 	require.NoError(t, err)
 	require.NoError(t, tenantcert.Make(s.Certificates()))
