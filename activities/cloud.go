@@ -73,13 +73,30 @@ func (l *Control) stillMembers(ctx context.Context, owner domain.Owner, prepared
 	return nil
 }
 
-// beginWithin is begin for an instantiate that has been recorded in the history of its owner. One that stillMembers refuses is taken back,
+// stillMay is stillMembers, and whether nobody else's instance has the same resource: two that were prepared at the same time have not seen each
+// other. Each looks again when its record is there, so that one of them sees the other, or both do and both are refused.
+func (l *Control) stillMay(ctx context.Context, owner domain.Owner, prepared *Prepared) error {
+	if err := l.stillMembers(ctx, owner, prepared); err != nil {
+		return err
+	}
+	p, err := l.plan(ctx, prepared.Plan)
+	if err != nil {
+		return err
+	}
+	from := ""
+	if prepared.From != nil {
+		from = prepared.From.ContextID
+	}
+	return l.checkCollisions(ctx, p, from)
+}
+
+// beginWithin is begin for an instantiate that has been recorded in the history of its owner. One that stillMay refuses is taken back,
 // its record first: without that a next attempt begins anew, whereas nobody would look for a record that its owner does not know.
 func (l *Control) beginWithin(ctx context.Context, owner domain.Owner, in RecordInput) error {
 	if err := l.begin(ctx, l.instance(in, owner.Track())); err != nil {
 		return err
 	}
-	refusal := l.stillMembers(ctx, owner, in.Prepared)
+	refusal := l.stillMay(ctx, owner, in.Prepared)
 	if refusal == nil || fail.KindOf(refusal).Retryable() {
 		return refusal
 	}

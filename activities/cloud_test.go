@@ -556,3 +556,58 @@ func TestRecordThatWasStoppedMeanwhile(t *testing.T) {
 	require.Equal(t, after(domain.Instantiated, domain.InstantiateStopped), d.store.states())
 	require.Contains(t, d.store.instances, "1")
 }
+
+// TestRecordOfTwoThatAreAskedAtOnce and have the same resource: neither has seen the other while its plan was made. One that sees the other when its
+// own record is there is refused, and leaves nothing.
+func TestRecordOfTwoThatAreAskedAtOnce(t *testing.T) {
+	group := func(name string) *domain.DeploymentIntentGroup {
+		g := &domain.DeploymentIntentGroup{
+			Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1", Revision: 1}, Metadata: domain.Metadata{Name: name}, History: domain.NewHistory(begun),
+		}
+		g.History.Append(domain.Approved, "", 0, begun)
+		return g
+	}
+	for name, resource := range map[string]string{"the same": "settings", "another": "other"} {
+		for how, update := range map[string]bool{"an instantiate": false, "an update": true} {
+			t.Run(name+" by "+how, func(t *testing.T) {
+				a, b := group("a"), group("b")
+				d := newDocuments(a, b)
+				l := &activities.Control{Store: d, Runs: going{}, Now: func() time.Time { return begun }}
+				prepared := func(g *domain.DeploymentIntentGroup, contextID, resource string) activities.RecordInput {
+					digest := d.put(t, plan.Plan{ContextID: contextID, Owner: domain.KeyOf(g), Namespace: "default", Apps: []plan.App{{
+						Name: "app", Resources: []plan.ResourceID{{Version: "v1", Kind: "ConfigMap", Name: resource}},
+						Targets: []plan.Target{{ClusterName: domain.ClusterName{Provider: "p", Name: "edge01"}}},
+					}}})
+					return activities.RecordInput{
+						Scope:    domain.Scope{Owner: domain.KeyOf(g), ContextID: contextID, Operation: domain.OpInstantiate},
+						Prepared: &activities.Prepared{Plan: digest, Namespace: "default", OwnerRevision: g.Revision},
+					}
+				}
+				if update {
+					b.History.Append(domain.Instantiated, "0", 1, begun)
+					d.instances["0"] = domain.Instance{ContextID: "0", Owner: domain.KeyOf(b), Status: domain.ContextInstantiated, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate,
+						Plan: d.put(t, plan.Plan{ContextID: "0", Owner: domain.KeyOf(b)})}
+				}
+				first, second := prepared(a, "1", "settings"), prepared(b, "2", resource)
+				if update {
+					second.Operation, second.Prepared.From = domain.OpUpdate, &activities.From{ContextID: "0", Owner: domain.KeyOf(b), OwnerRevision: b.Revision}
+				}
+				require.NoError(t, l.Record(t.Context(), first))
+				states := b.History.State()
+				err := l.Record(t.Context(), second)
+				if resource == "other" {
+					require.NoError(t, err)
+					require.Contains(t, d.instances, "2")
+					return
+				}
+				require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+				require.ErrorContains(t, err, `ConfigMap "settings" on cluster p+edge01 belongs to `+string(domain.KeyOf(a))+" already")
+				require.NotContains(t, d.instances, "2", "nobody waits for what does not come")
+				now, err := d.Get(t.Context(), domain.DeploymentIntentGroups, domain.KeyOf(b))
+				require.NoError(t, err)
+				require.Equal(t, states, now.(*domain.DeploymentIntentGroup).History.State())
+				require.NoError(t, l.Record(t.Context(), first), "done again")
+			})
+		}
+	}
+}

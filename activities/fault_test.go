@@ -27,7 +27,6 @@ type slow struct {
 	// write.
 	meet  func(nth int, f mongotest.Fault)
 	flush func() (writes []string, unmet bool)
-	plan  domain.Digest
 	runs  int
 }
 
@@ -44,11 +43,7 @@ type pastStore interface {
 // newSlow has the activities on a store with faults.
 func newSlow(t *testing.T, s activities.Store, past pastStore) *slow {
 	t.Helper()
-	out := &slow{past: past, Control: &activities.Control{Store: s, Runs: closed{}, Now: func() time.Time { return begun }}}
-	var err error
-	out.plan, err = past.PutBlob(t.Context(), []byte(`{"apps":[{"name":"app","resources":[{}],"targets":[{"provider":"p","name":"c"}]}]}`))
-	require.NoError(t, err)
-	return out
+	return &slow{past: past, Control: &activities.Control{Store: s, Runs: closed{}, Now: func() time.Time { return begun }}}
 }
 
 // newSlowDatabase has a real one behind a proxy.
@@ -74,6 +69,15 @@ func (s *slow) run(t *testing.T) *owned {
 	t.Helper()
 	s.runs++
 	return &owned{slow: s, t: t, n: s.runs, groups: map[string]*domain.DeploymentIntentGroup{}}
+}
+
+// plan is a group's. No other run has its resource.
+func (o *owned) plan(group string) domain.Digest {
+	o.t.Helper()
+	digest, err := o.past.PutBlob(o.t.Context(), fmt.Appendf(nil,
+		`{"owner":%q,"apps":[{"name":"app","resources":[{"name":"run%d"}],"targets":[{"provider":"p","name":"c"}]}]}`, o.key(group), o.n))
+	require.NoError(o.t, err)
+	return digest
 }
 
 func (o *owned) key(group string) domain.Key {
@@ -108,7 +112,7 @@ func (o *owned) group(name string, since func(h *domain.History)) {
 func (o *owned) record(group string, number, label int, op domain.Operation, status domain.ContextStatus) {
 	o.t.Helper()
 	require.NoError(o.t, o.past.PutInstance(o.t.Context(), &domain.Instance{
-		ContextID: o.id(number), Owner: o.key(group), Origin: domain.OpInstantiate, Operation: op, Status: status, Label: o.id(label), Plan: o.plan,
+		ContextID: o.id(number), Owner: o.key(group), Origin: domain.OpInstantiate, Operation: op, Status: status, Label: o.id(label), Plan: o.plan(group),
 	}))
 }
 
@@ -120,7 +124,7 @@ func (o *owned) scope(group string, number int, op domain.Operation) domain.Scop
 // they were in the beginning, or have been written so many times since.
 func (o *owned) begin(op domain.Operation, group string, number int, source string, from, writes int) step {
 	in := activities.RecordInput{Scope: o.scope(group, number, op)}
-	in.Prepared = &activities.Prepared{Plan: o.plan, OwnerRevision: o.groups[group].Revision + int64(writes)}
+	in.Prepared = &activities.Prepared{Plan: o.plan(group), OwnerRevision: o.groups[group].Revision + int64(writes)}
 	if from != 0 {
 		in.Prepared.Label = o.id(1)
 		in.Prepared.From = &activities.From{ContextID: o.id(from), Owner: o.key(source), OwnerRevision: o.groups[source].Revision + int64(writes)}
@@ -148,8 +152,9 @@ func (o *owned) leaf(op domain.Operation, marks string) step {
 }
 
 func (o *owned) finish(op domain.Operation, number int) step {
+	plan := o.plan("group")
 	return func(ctx context.Context) error {
-		_, err := o.Finish(ctx, activities.FinishInput{Scope: o.scope("group", number, op), Plan: o.plan})
+		_, err := o.Finish(ctx, activities.FinishInput{Scope: o.scope("group", number, op), Plan: plan})
 		return err
 	}
 }

@@ -48,6 +48,7 @@ type Store interface {
 	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
 	UpdateInstance(ctx context.Context, contextID string, change func(*domain.Instance) error) error
 	ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
+	Standing(ctx context.Context) ([]domain.Standing, error)
 	Instances(ctx context.Context) ([]*domain.Instance, error)
 	InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.Instance, error)
 

@@ -510,23 +510,30 @@ func (l *Control) render(ctx context.Context, w *wanted, app *domain.App) (*plan
 // one: the second apply would take it over and the first terminate would delete it. The plan may take over
 // from the context from, whosever it is.
 func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string) error {
-	instances, err := l.Store.ActiveInstances(ctx)
+	stand, err := l.Store.Standing(ctx)
 	if err != nil {
 		return err
 	}
 	mine, in := plan.FootprintOf(p), map[string]plan.Footprint{} // by namespace: FootprintIn
-	for _, i := range instances {
-		if i.Owner == p.Owner || i.ContextID == from {
+	for _, s := range stand {
+		if s.Owner == p.Owner || s.ContextID == p.ContextID || s.ContextID == from {
 			continue
 		}
-		theirs, err := l.footprint(ctx, i.Plan)
+		theirs, err := l.footprint(ctx, s.Plan)
 		if err != nil {
 			return err
 		}
-		if _, known := in[i.Namespace]; !known {
-			in[i.Namespace] = plan.FootprintIn(p, i.Namespace)
+		if _, known := in[s.Namespace]; !known {
+			in[s.Namespace] = plan.FootprintIn(p, s.Namespace)
 		}
-		if !mine.Meets(theirs) && !in[i.Namespace].Meets(theirs) {
+		if !mine.Meets(theirs) && !in[s.Namespace].Meets(theirs) {
+			continue
+		}
+		i, err := l.known(ctx, s.ContextID)
+		if err != nil {
+			return err
+		}
+		if i == nil || i.Status.Over() {
 			continue
 		}
 		other, err := l.plan(ctx, i.Plan)

@@ -53,6 +53,15 @@ func newSlowMemory(t *testing.T) *slow {
 	return s
 }
 
+func (m *slowMemory) Standing(context.Context) (stand []domain.Standing, err error) {
+	for id, i := range m.instances {
+		if !i.Status.Over() {
+			stand = append(stand, domain.Standing{ContextID: id, Owner: i.Owner, Namespace: i.Namespace, Plan: i.Plan})
+		}
+	}
+	return stand, nil
+}
+
 func (m *slowMemory) release() {
 	if held := m.held; held != nil {
 		m.held = nil

@@ -295,7 +295,7 @@ func (l *Control) takeOver(ctx context.Context, owner domain.Owner, in RecordInp
 		return err
 	}
 	if !outcome.Recorded(owner.Track(), in.Scope) {
-		err := l.stillMembers(ctx, owner, in.Prepared)
+		err := l.stillMay(ctx, owner, in.Prepared)
 		if err == nil {
 			err = l.leaveSource(ctx, in)
 		}

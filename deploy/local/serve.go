@@ -95,7 +95,7 @@ func runMongo(ctx context.Context, args []string, stdout io.Writer) error {
 // has every connection read the names of all anew, several times (decision 0099).
 func collections() (all []ferret.Collection) {
 	for _, c := range store.Collections() {
-		all = append(all, ferret.Collection{Name: c.Name, Indexes: c.Indexes, Beside: c.Beside})
+		all = append(all, ferret.Collection{Name: c.Name, Indexes: c.Indexes, Covering: c.Covering})
 	}
 	return all
 }

@@ -65,6 +65,14 @@ type Instance struct {
 	Lost bool `bson:"lost,omitempty"`
 }
 
+// Standing is what an active record says of where its resources may be: what others are compared with.
+type Standing struct {
+	ContextID string
+	Owner     Key
+	Namespace string
+	Plan      Digest
+}
+
 // Ran is one operation on an app context, as its record has it.
 type Ran struct {
 	RunID       string        `bson:"run"` // of the workflow

@@ -39,14 +39,14 @@ func (p *Proxy) count(message []byte) func() {
 		return func() {}
 	}
 	q, began := Question{command, strings.TrimRight(collection, "-0123456789"), byOf(message)}, time.Now()
-	return func() {
+	add := func(more Answers) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		a := p.asked[q]
-		a.N++
-		a.Took += time.Since(began)
-		p.asked[q] = a
+		p.asked[q] = Answers{a.N + more.N, a.Took + more.Took}
 	}
+	add(Answers{N: 1}) // now: who has his answer may look before this goes on
+	return func() { add(Answers{Took: time.Since(began)}) }
 }
 
 // byOf says by what a find looks.

@@ -18,16 +18,16 @@ type Collection struct {
 	// Indexes are the members of documents that queries use beside _id. Leaves and blobs, for example, are only asked for by _id and
 	// ranges of it.
 	Indexes []string
-	// Beside are whole numbers of 64 bits that queries by ranges of _id ask for, and for nothing else of documents. One index has them
-	// beside _id, so that no document is read for them, however long it is.
-	Beside []string
+	// Covering are indexes of several members each, which have all that some query asks for, so that no document is read for it, however long it is:
+	// _id and numbers of Beside.
+	Covering [][]string
 }
 
 // Collections are all that a Store may ever write to, but for those of audit records, of which each day has one. Databases make a
 // collection when something is first put into it; who runs one that has everybody wait for that makes them in advance.
 func Collections() []Collection {
 	all := []Collection{
-		{Name: instances, Indexes: []string{"owner", "status"}}, {Name: homes, Indexes: []string{"tenant"}}, {Name: sessions, Indexes: []string{"expires"}},
+		{Name: instances, Indexes: []string{"owner"}, Covering: [][]string{{"status", "_id", "revision"}}}, {Name: homes, Indexes: []string{"tenant"}}, {Name: sessions, Indexes: []string{"expires"}},
 	}
 	for _, n := range domain.Nouns {
 		c := Collection{Name: n.Kind, Indexes: []string{"parent"}}
@@ -35,7 +35,7 @@ func Collections() []Collection {
 			c.Indexes = append(c.Indexes, "refs")
 		}
 		if ofProjects(n) {
-			c.Beside = Beside()
+			c.Covering = [][]string{{"_id", sizeMember, uploadedMember}}
 		}
 		all = append(all, c)
 	}
@@ -50,8 +50,8 @@ func Collections() []Collection {
 	return all
 }
 
-// Beside are the members that a Collection may have beside _id in an index.
-func Beside() []string { return []string{sizeMember, uploadedMember} }
+// Beside are the members that a Collection may have beside _id in an index: whole numbers of 64 bits wherever there are such members.
+func Beside() []string { return []string{sizeMember, uploadedMember, "revision"} }
 
 // Texts are the indexed members that are texts wherever there are such members, and by each of which alone queries ask. (Those of
 // references are lists, those of expiry times.)
@@ -66,11 +66,10 @@ func (s *Store) EnsureIndexes(ctx context.Context) error {
 		if err := s.ensureIndexes(ctx, c.Name, c.Indexes...); err != nil {
 			return err
 		}
-		if len(c.Beside) == 0 {
-			continue
-		}
-		if err := s.ensureIndex(ctx, c.Name, append([]string{"_id"}, c.Beside...)...); err != nil {
-			return fmt.Errorf("make index of sizes of %s: %w", c.Name, err)
+		for _, members := range c.Covering {
+			if err := s.ensureIndex(ctx, c.Name, members...); err != nil {
+				return fmt.Errorf("make index %v of %s: %w", members, c.Name, err)
+			}
 		}
 	}
 	return nil

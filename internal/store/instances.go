@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
@@ -119,6 +120,48 @@ func (s *Store) ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
 	over := bson.A{domain.ContextTerminated, domain.ContextUpdated}
 	return s.findInstances(ctx, bson.D{{Key: "status", Value: bson.D{{Key: "$nin", Value: over}}}})
 }
+
+// Standing is ActiveInstances for who compares something with all of them: a record is read when it has changed since this Store read it. The
+// rest of a record, and whether it is there and active still, is to be read where that counts.
+func (s *Store) Standing(ctx context.Context) ([]domain.Standing, error) {
+	over := bson.A{domain.ContextTerminated, domain.ContextUpdated}
+	type head struct {
+		ID       string `bson:"_id"`
+		Revision int64  `bson:"revision"`
+	}
+	var stand []domain.Standing
+	var changed []string
+	err := each(ctx, s, s.instances(), bson.D{{Key: "status", Value: bson.D{{Key: "$nin", Value: over}}}}, func() *head { return &head{} }, func(h *head) {
+		if known, ok := s.standing.Get(h.ID); ok && known.revision == h.Revision {
+			stand = append(stand, known.Standing)
+		} else {
+			changed = append(changed, h.ID)
+		}
+	}, options.Find().SetProjection(bson.D{{Key: "revision", Value: 1}}))
+	if err != nil {
+		return nil, err
+	}
+	for ids := range slices.Chunk(changed, maxDelete) {
+		err := each(ctx, s, s.instances(), byID(bson.D{{Key: "$in", Value: ids}}), func() *instance { return &instance{} }, func(i *instance) {
+			is := standing{domain.Standing{ContextID: i.ContextID, Owner: i.Owner, Namespace: i.Namespace, Plan: i.Plan}, i.Revision}
+			s.standing.Add(i.ContextID, is)
+			stand = append(stand, is.Standing)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return stand, nil
+}
+
+// standing is what was read of a record, as of its revision. A record that was taken back, and made again by the same operation, has the same of each.
+type standing struct {
+	domain.Standing
+	revision int64
+}
+
+// standingKept is of how many records it is kept.
+const standingKept = 1 << 16
 
 // Instances are the records of all contexts.
 func (s *Store) Instances(ctx context.Context) ([]*domain.Instance, error) {

@@ -77,6 +77,7 @@ type Store struct {
 	// What tenants' clusters say runs there, and what follows from that.
 	workloads, matches *ledgers
 	livesSeen          *lru.Cache[string, lifeSeen]
+	standing           *lru.Cache[string, standing] // by context
 	keptHomes          keptHomes
 	unread             *unread
 }
@@ -140,6 +141,7 @@ func Open(c Config) (*Store, error) {
 	}
 	s.workloads, s.matches = newLedgers(s, workloadsName), newLedgers(s, matchesName)
 	s.livesSeen = lru.New[string, lifeSeen](livesSeen)
+	s.standing = lru.New[string, standing](standingKept)
 	s.unread = &unread{now: s.now, at: map[unreadID]time.Time{}}
 	s.sizes = append(s.sizes, measure.Read(s.unread.say, measure.Unreadable))
 	return s, nil

@@ -11,5 +11,10 @@ func BesideQuery(table string, members []string) string { return besideQuery(tab
 // AllQuery is what SQLite is asked for all ids, with numbers beside them.
 func AllQuery(table string, members []string) string { return besideQuery(table, members, true) }
 
+// BesideTextQuery is what SQLite is asked for ids, with numbers beside them, by a member that is a text.
+func BesideTextQuery(table string, members []string, by string, none bool, texts ...any) string {
+	return besideTextQuery(table, members, byText{by, none, texts})
+}
+
 // Behind is FerretDB's own address, for what is to be asked past the front.
 func (db *DB) Behind() string { return "mongodb://" + db.front.backend + "/" }

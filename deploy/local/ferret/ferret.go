@@ -49,7 +49,7 @@ type Config struct {
 	Database    string
 	Collections []Collection
 	// Beside are members of documents that are whole numbers of 64 bits wherever there are such members, and that collections of any database
-	// may have indexes for, after _id: a find below a prefix that wants no other members is answered from such an index.
+	// may have indexes for, beside _id: a find below a prefix, of everything, or by one of Texts, that wants no other members is answered from such an index.
 	Beside []string
 	// Texts are members of documents that are texts, and neither lists nor anything else, wherever there are such members, and that have an
 	// index of their own: a find by one of them reads no other documents.

@@ -32,7 +32,7 @@ import (
 //   - A find by a member that is a text (Config.Texts), of one text, of some, or of others than some: likewise, from the member's index.
 //   - A find of everything: the _ids from SQLite's index, and the documents that are not remembered one by one.
 //   - A find of those that have a text in a list (Config.Lists): SQLite says which documents have the text anywhere, and these are looked at here.
-//   - A find below a prefix, or of everything, that wants nothing but ids, and numbers that an index has beside them (Config.Beside): the index has it all,
+//   - A find below a prefix, of everything, or by a text, that wants nothing but ids, and numbers that an index has beside them (Config.Beside): the index has it all,
 //     and no document is read.
 //
 // What it does not understand it passes on as it is.
@@ -867,23 +867,29 @@ const (
 	elementHead = 10
 )
 
-// beside are the ids below a prefix, or all, with numbers that an index has beside them, as documents, sorted by id; nil when the filter is of another
-// kind, the answer would be too long, or SQLite does not know. Where there is no such index they are right all the same, and take long.
+// beside are the ids below a prefix, by a text, or all, with numbers that an index has beside them, as documents, sorted by id; nil when the filter is of
+// another kind, the answer would be too long, or SQLite does not know. Where there is no such index they are right all the same, and take long.
 func (l *lookups) beside(ctx context.Context, database, collection string, filter bson.Raw, members []string, limit int) []bson.Raw {
-	prefix, among, ok := wanted(filter)
-	all := isAll(filter)
-	if !ok && !all || among != nil {
+	prefix, among, below := wanted(filter)
+	by, isText := l.wantedBy(filter)
+	if among != nil || !below && !isText && !isAll(filter) {
 		return nil
 	}
 	file, table, err := l.table(ctx, database, collection)
 	if err != nil {
 		return nil
 	}
-	var bounds []any
-	if !all {
-		bounds = []any{`"` + prefix + `/`, `"` + prefix + `0`}
+	var query string
+	var arguments []any
+	switch {
+	case isText:
+		query, arguments = besideTextQuery(table, members, by), by.texts
+	case below:
+		query, arguments = besideQuery(table, members, false), []any{`"` + prefix + `/`, `"` + prefix + `0`}
+	default:
+		query = besideQuery(table, members, true)
 	}
-	rows, err := l.query(ctx, file, besideQuery(table, members, all), bounds...)
+	rows, err := l.query(ctx, file, query, arguments...)
 	if err != nil {
 		return nil
 	}
@@ -903,7 +909,7 @@ func (l *lookups) beside(ctx context.Context, database, collection string, filte
 		if rows.Scan(into...) != nil || json.Unmarshal([]byte(text), &d.id) != nil {
 			return nil
 		}
-		if !all && d.id == prefix+"/" {
+		if below && d.id == prefix+"/" {
 			continue
 		}
 		if d.raw, err = besideID(d.id, members, values); err != nil {
@@ -957,6 +963,18 @@ func besideQuery(table string, members []string, all bool) string {
 		bounds = `%[3]s > ''` // that all are; without it SQLite takes no index
 	}
 	return fmt.Sprintf(`SELECT %s FROM %q WHERE `+bounds, strings.Join(columns, ", "), table, columns[0])
+}
+
+// besideTextQuery is besideQuery of those that a text is wanted of.
+func besideTextQuery(table string, members []string, by byText) string {
+	columns := strings.Join(indexColumns(append([]string{"_id"}, members...)), ", ")
+	column := indexColumns([]string{by.member})[0]
+	marks := strings.TrimSuffix(strings.Repeat("?, ", len(by.texts)), ", ")
+	if !by.none {
+		return fmt.Sprintf(`SELECT %s FROM %q WHERE %s IN (%s)`, columns, table, column, marks)
+	}
+	// In two parts, and with a bound: else SQLite takes no index.
+	return fmt.Sprintf(`SELECT %[1]s FROM %[2]q WHERE %[3]s > '' AND %[3]s NOT IN (%[4]s) UNION ALL SELECT %[1]s FROM %[2]q WHERE %[3]s IS NULL`, columns, table, column, marks)
 }
 
 // table is where SQLite has a collection.

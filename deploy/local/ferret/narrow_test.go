@@ -285,12 +285,12 @@ func TestFindsByTextsUseTheIndex(t *testing.T) {
 // TestNumbersBesideIDs are answered from an index, and are what FerretDB would answer.
 func TestNumbersBesideIDs(t *testing.T) {
 	for name, config := range map[string]ferret.Config{
-		"a collection of the start":        {Database: "test", Collections: []ferret.Collection{{Name: "documents", Beside: []string{"size", "more"}}}},
+		"a collection of the start":        {Database: "test", Collections: []ferret.Collection{{Name: "documents", Covering: [][]string{{"_id", "size", "more"}}}}},
 		"one that a client has made":       {},
 		"one that has no index but on _id": {Database: "test", Collections: []ferret.Collection{{Name: "documents"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config.Dir, config.Beside = t.TempDir(), []string{"size", "more"}
+			config.Dir, config.Beside, config.Texts = t.TempDir(), []string{"size", "more"}, []string{"of"}
 			c := connect(t, start(t, config).URI()).Database("test").Collection("documents")
 			if config.Collections == nil {
 				if _, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "_id", Value: 1}, {Key: "size", Value: 1}, {Key: "more", Value: 1}}}); err != nil {
@@ -328,6 +328,22 @@ func TestNumbersBesideIDs(t *testing.T) {
 			if got := mustFind(t, c, below, options.Find().SetProjection(bson.M{"_id": 0, "size": 1}).SetSort(bson.M{"_id": 1})); len(got) != 4 || len(got[0]) != 0 {
 				t.Errorf("without ids: %v", got)
 			}
+			for _, d := range []bson.M{{"_id": "t1", "of": "a", "size": int64(1)}, {"_id": "t2", "of": "b\"c", "size": int64(2)}, {"_id": "t3", "of": "d"}} {
+				if _, err := c.InsertOne(t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sizes := options.Find().SetProjection(bson.M{"size": 1}).SetSort(bson.M{"_id": 1})
+			if got := mustFind(t, c, bson.D{{Key: "of", Value: bson.M{"$in": bson.A{"d", "b\"c"}}}}, sizes); !reflect.DeepEqual(got, []bson.M{{"_id": "t2", "size": int64(2)}, {"_id": "t3"}}) {
+				t.Errorf("by a text: %v", got)
+			}
+			if got := mustFind(t, c, bson.D{{Key: "of", Value: "a"}}, sizes); !reflect.DeepEqual(got, []bson.M{{"_id": "t1", "size": int64(1)}}) {
+				t.Errorf("by one text: %v", got)
+			}
+			// Seven have no such member, and are what is wanted, too.
+			if got := mustFind(t, c, bson.D{{Key: "of", Value: bson.M{"$nin": bson.A{"d", "a"}}}}, sizes); len(got) != 8 || got[7]["_id"] != "t2" || got[7]["size"] != int64(2) || got[0]["_id"] != "q" {
+				t.Errorf("by none of some: %v", got)
+			}
 			// A member of another kind than promised is FerretDB's to answer.
 			if _, err := c.InsertOne(t.Context(), bson.M{"_id": "q/c", "size": 1.5}); err != nil {
 				t.Fatal(err)
@@ -343,13 +359,16 @@ func TestNumbersBesideIDs(t *testing.T) {
 func TestNoDocumentIsReadForWhatIsBesideItsID(t *testing.T) {
 	members := []string{"size", "more"}
 	for name, at := range map[string]ferret.Config{
-		"a collection of the start":  {Database: "test", Collections: []ferret.Collection{{Name: "documents", Beside: members}}},
+		"a collection of the start":  {Database: "test", Collections: []ferret.Collection{{Name: "documents", Covering: [][]string{{"_id", "size", "more"}, {"of", "_id", "size", "more"}}}}},
 		"one that a client has made": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at.Dir = t.TempDir()
 			c := connect(t, start(t, at).URI()).Database("test").Collection("documents")
 			if _, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "_id", Value: 1}, {Key: "size", Value: 1}, {Key: "more", Value: 1}}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "of", Value: 1}, {Key: "_id", Value: 1}, {Key: "size", Value: 1}, {Key: "more", Value: 1}}}); err != nil {
 				t.Fatal(err)
 			}
 			db, err := sql.Open("sqlite", "file:"+filepath.Join(at.Dir, "test.sqlite")+"?mode=ro")
@@ -367,6 +386,11 @@ func TestNoDocumentIsReadForWhatIsBesideItsID(t *testing.T) {
 				}
 				if steps := functions(t, db, ferret.AllQuery(table, wanted)); steps != 0 {
 					t.Errorf("%v of all: %d steps compute something from a document", wanted, steps)
+				}
+				for _, none := range []bool{false, true} {
+					if steps := functions(t, db, ferret.BesideTextQuery(table, wanted, "of", none, "a", "b"), `"a"`, `"b"`); steps != 0 {
+						t.Errorf("%v by a text (none %v): %d steps compute something from a document", wanted, none, steps)
+					}
 				}
 			}
 			if functions(t, db, ferret.BesideQuery(table, []string{"text"}), "a", "b") == 0 {

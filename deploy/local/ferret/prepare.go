@@ -20,8 +20,8 @@ type Collection struct {
 	// Indexes are members that clients ask for indexes on, beside that on _id. FerretDB says that there are such indexes, and asks SQLite for
 	// nothing but _id: only those of texts are made (see Config.Texts).
 	Indexes []string
-	// Beside are members that an index has beside _id (see Config.Beside).
-	Beside []string
+	// Covering are indexes of several members each, which have all that some query asks for (see Config.Beside).
+	Covering [][]string
 }
 
 // prepare makes the collections that a database does not have, before FerretDB opens its file, and returns the names of those
@@ -121,9 +121,9 @@ func (c *Collection) create(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, fmt.Sprintf(`CREATE UNIQUE INDEX %q ON %q (%s)`, table+"__id_", table, idColumn)); err != nil {
 		return err
 	}
-	if len(c.Beside) > 0 {
-		columns := strings.Join(indexColumns(append([]string{"_id"}, c.Beside...)), ", ")
-		if _, err := tx.ExecContext(ctx, fmt.Sprintf(`CREATE INDEX %q ON %q (%s)`, table+"_"+c.besideName(), table, columns)); err != nil {
+	for _, members := range c.Covering {
+		columns := strings.Join(indexColumns(members), ", ")
+		if _, err := tx.ExecContext(ctx, fmt.Sprintf(`CREATE INDEX %q ON %q (%s)`, table+"_"+nameOf(members), table, columns)); err != nil {
 			return err
 		}
 	}
@@ -131,8 +131,8 @@ func (c *Collection) create(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// besideName is what clients call the index on _id and what is beside it.
-func (c *Collection) besideName() string { return "_id_1_" + strings.Join(c.Beside, "_1_") + "_1" }
+// nameOf is what clients call an index on members.
+func nameOf(members []string) string { return strings.Join(members, "_1_") + "_1" }
 
 // settings are what FerretDB keeps of a collection.
 func (c *Collection) settings() (string, error) {
@@ -149,12 +149,12 @@ func (c *Collection) settings() (string, error) {
 	for _, member := range c.Indexes {
 		indexes = append(indexes, index{Name: member + "_1", Key: []field{{Field: member}}})
 	}
-	if len(c.Beside) > 0 {
-		beside := index{Name: c.besideName(), Key: []field{{Field: "_id"}}}
-		for _, member := range c.Beside {
-			beside.Key = append(beside.Key, field{Field: member})
+	for _, members := range c.Covering {
+		covering := index{Name: nameOf(members)}
+		for _, member := range members {
+			covering.Key = append(covering.Key, field{Field: member})
 		}
-		indexes = append(indexes, beside)
+		indexes = append(indexes, covering)
 	}
 	data, err := json.Marshal(map[string]any{"uuid": newUUID(), "indexes": indexes, "cappedSize": 0, "cappedDocuments": 0})
 	return string(data), err
