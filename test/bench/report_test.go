@@ -92,6 +92,7 @@ var parts = []part{
 	{"noisy-project", sized(130, 50), noisyProject, false},
 	{"auth", sized(70, 70), returning(auth), false},
 	{"audit-verify", sized(10, 10), returning(auditVerify), false},
+	{"folder", sized(60, 25), folders, false},
 	{"latency", sized(60, 15), latencies, false},
 	{"latency-to-clusters", sized(90, 50), latency, false},
 	{"render", sized(15, 5), returning(rendering), false},
