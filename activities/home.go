@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -489,7 +490,8 @@ func (m *Match) watchAgain(ctx context.Context) error {
 	return err
 }
 
-// Reported takes what a cluster says of what matches have made there: what is gone is due again, and what has no record is to go.
+// Reported takes what a cluster says of what matches have made there: what is gone is due again, and what has no record is to go
+// if the cluster still has it.
 // ours is false when it is not about a tenant's matches. The error is domain.Unreadable where what says so cannot be read.
 func (m *Match) Reported(ctx context.Context, o *domain.Observation) (ours bool, err error) {
 	h, err := m.homeOf(ctx, o.ContextID, o.Cluster)
@@ -502,7 +504,8 @@ func (m *Match) Reported(ctx context.Context, o *domain.Observation) (ours bool,
 		if err != nil {
 			return unreadable("matches of "+h.Tenant, err)
 		}
-		changed := match.Missed(records, o, h.Tenant, m.Now())
+		changed, unrecorded := match.Missed(records, o, h.Tenant, m.Now())
+		changed = append(changed, m.stillReported(ctx, o, unrecorded)...)
 		if len(changed) == 0 {
 			return nil
 		}
@@ -516,6 +519,42 @@ func (m *Match) Reported(ctx context.Context, o *domain.Observation) (ours bool,
 		err = m.Settler.Settle(ctx, h.Tenant)
 	}
 	return true, err
+}
+
+// asksOfReport is of how many objects a cluster is asked for one report. All that is unrecorded is by far less, but where somebody
+// has removed records.
+const asksOfReport = 100
+
+// stillReported are those of what a report has unrecorded of which the cluster does not say that they are gone, or another's. The
+// report may have been made before the records were removed because the objects were gone. It is to be called after the records
+// were read: what was made since then is in the way of the write. What the cluster was not asked of, or did not answer, is as reported.
+func (m *Match) stillReported(ctx context.Context, o *domain.Observation, unrecorded []domain.Match) []domain.Match {
+	if len(unrecorded) == 0 {
+		return nil
+	}
+	cluster, err := m.Work.clusters.Get(ctx, o.Cluster)
+	if err != nil {
+		return unrecorded
+	}
+	label := plan.DeploymentID(o.ContextID, o.App)
+	gone := make([]bool, len(unrecorded))
+	g := panics.New(ctx)
+	g.SetLimit(settlesAtOnce)
+	for i := range unrecorded[:min(len(unrecorded), asksOfReport)] {
+		g.Go(func() error {
+			found, err := cluster.Find(ctx, resourceOf(unrecorded[i].Made))
+			gone[i] = err == nil && (found == nil || found.Deployment != label)
+			return err // the others need not be asked
+		})
+	}
+	_ = g.Wait()
+	var there []domain.Match
+	for i := range unrecorded {
+		if !gone[i] {
+			there = append(there, unrecorded[i])
+		}
+	}
+	return there
 }
 
 // homeOf is that of a context in a cluster; nil when it has none there.

@@ -680,19 +680,34 @@ func TestWhatIsReported(t *testing.T) {
 	require.NotEqual(t, pod.UID, m.agrees(1).UID, "what is gone is made again")
 	heard(true, 1)
 
+	stale := m.report()
 	m.end("w1")
 	m.evaluate()
 	m.mustSettle()
+	_, err := m.match.Reported(t.Context(), stale)
+	require.NoError(t, err)
+	require.Empty(t, m.records(), "a report that is older than the end of what it tells of is no word on it")
+	require.Equal(t, 1, asked.asked)
 	late := &unstructured.Unstructured{}
 	rules := match.CompileAll(m.tenant, []*domain.WorkloadRule{m.rule})
 	r, _ := rules[0].Resource(m.tenant, nil, &domain.Workload{Tenant: m.tenant.Name, ID: before.Workload, ResourceNamespace: "default"})
 	require.NoError(t, late.UnmarshalJSON(r.Manifest))
-	_, err := m.client.Resource(pods).Namespace(m.tenant.Namespace()).Create(t.Context(), late, metav1.CreateOptions{})
+	_, err = m.client.Resource(pods).Namespace(m.tenant.Namespace()).Create(t.Context(), late, metav1.CreateOptions{})
 	require.NoError(t, err)
 	heard(true, 2)
 	m.mustSettle()
 	m.agrees(0)
 	require.Empty(t, m.records(), "what comes back without a record goes")
+
+	registered := m.kubeconfig
+	m.register(nil)
+	_, err = m.match.Reported(t.Context(), stale)
+	require.NoError(t, err)
+	require.Equal(t, domain.MarkDoomed, m.record().Mark, "which the cluster cannot be asked about")
+	require.Equal(t, 3, asked.asked)
+	m.register(registered)
+	m.mustSettle()
+	require.Empty(t, m.records())
 
 	m.match.Store = newerMatches{m.match.Store}
 	_, err = m.match.Reported(t.Context(), m.report())

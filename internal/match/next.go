@@ -267,10 +267,11 @@ func Stuck(m domain.Match, why string, now time.Time) domain.Match {
 }
 
 // Missed are the records that have to change by what a cluster reports of what one rule's matches have made there: what is there
-// no more is due, so that it is looked at and made again, and what is there without a record gets one, so that it is removed.
-func Missed(records []domain.Match, o *domain.Observation, tenant string, now time.Time) (changed []domain.Match) {
+// no more is due, so that it is looked at and made again, and what is there unrecorded gets a record, so that it is removed. The
+// report may be older than the records: of what is unrecorded the cluster is to be asked first.
+func Missed(records []domain.Match, o *domain.Observation, tenant string, now time.Time) (due, unrecorded []domain.Match) {
 	if o.Error != "" {
-		return nil
+		return nil, nil
 	}
 	type place struct{ kind, namespace, name string }
 	there, known := map[place]bool{}, map[place]bool{}
@@ -292,7 +293,7 @@ func Missed(records []domain.Match, o *domain.Observation, tenant string, now ti
 		known[at] = true
 		if m.Mark == domain.MarkApplied && m.Due.IsZero() && !there[at] && watches(o, m.Made) {
 			m.Due = now
-			changed = append(changed, m)
+			due = append(due, m)
 		}
 	}
 	for i := range o.Resources {
@@ -313,9 +314,9 @@ func Missed(records []domain.Match, o *domain.Observation, tenant string, now ti
 		}
 		m.Made = &domain.Made{Cluster: o.Cluster, Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 		m.Mark, m.Due, m.Next = domain.MarkDoomed, now, time.Time{}
-		changed = append(changed, m)
+		unrecorded = append(unrecorded, m)
 	}
-	return changed
+	return due, unrecorded
 }
 
 // watches says whether what is reported would have the object if it were there.

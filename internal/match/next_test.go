@@ -135,12 +135,14 @@ func TestMissed(t *testing.T) {
 		"an app that is reported of no longer": {&domain.Observation{ObservedApp: of("side").ObservedApp}, []string{"w"}},
 	} {
 		var got []string
-		for _, m := range match.Missed([]domain.Match{record}, c.o, "t", noon) {
+		due, unrecorded := match.Missed([]domain.Match{record}, c.o, "t", noon)
+		for _, m := range append(due, unrecorded...) {
 			require.Equal(t, noon, m.Due, reason)
 			got = append(got, m.Workload)
 		}
 		require.Equal(t, c.want, got, reason)
 	}
-	changed := match.Missed([]domain.Match{record}, of("side", pod("x", "{}"), pod("y", ours)), "t", noon)
-	require.Equal(t, match.Withdraw, match.Next(&changed[0]))
+	due, unrecorded := match.Missed([]domain.Match{record}, of("side", pod("x", "{}"), pod("y", ours)), "t", noon)
+	require.Empty(t, due)
+	require.Equal(t, match.Withdraw, match.Next(&unrecorded[0]))
 }
