@@ -64,12 +64,21 @@ type Store interface {
 
 // Runs are the operations as the workflow engine knows them.
 type Runs interface {
-	// Close cancels the operation and waits until it is closed; inOrder says that it came to its own end.
-	// An operation that is not known any more counts as not in order.
-	Close(ctx context.Context, s domain.Scope) (inOrder bool, err error)
+	// Close cancels the operation and waits until it is closed, and says how it ended.
+	Close(ctx context.Context, s domain.Scope) (RunEnd, error)
 	// Running says whether the operation's workflow is open.
 	Running(ctx context.Context, s domain.Scope) (bool, error)
 }
+
+// RunEnd says how a run has ended, as the engine knows it.
+type RunEnd int
+
+// The ends of a run.
+const (
+	RunUnknown RunEnd = iota // the engine knows no end of it: it has forgotten the run, say
+	RunInOrder               // it came to its own end
+	RunBroken                // it failed, or somebody has ended it by hand
+)
 
 // Charts renders charts of strangers. What their rendering ends is Invalid. render.Processes implements it.
 type Charts interface {
@@ -405,11 +414,11 @@ func (l *Control) Supersede(ctx context.Context, s domain.Scope) (*Prepared, err
 }
 
 // end ends an operation on a context, "" for an instantiate. After an end that was not in order it waits for what is on
-// its way. The engine forgets workflows some time after their end: of these the record says how they ended.
+// its way. The engine forgets workflows some time after their end: of these, and of no others, the record says how they ended.
 func (l *Control) end(ctx context.Context, i *domain.Instance, op domain.Operation) (inOrder bool, err error) {
 	op = cmp.Or(op, domain.OpInstantiate)
-	inOrder, err = l.Runs.Close(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: op})
-	inOrder = inOrder || i.Sound(op)
+	ended, err := l.Runs.Close(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: op})
+	inOrder = ended == RunInOrder || ended == RunUnknown && i.Sound(op)
 	if err == nil && !inOrder && !l.dry {
 		err = pause.For(ctx, policy.InFlight)
 	}
@@ -461,7 +470,8 @@ func (l *Control) Finish(ctx context.Context, in FinishInput) (*Outcome, error) 
 		}
 	}
 	record := outcome.Record{
-		Status: out.Status, Counts: out.Counts, Plan: digest, Stopped: in.Stopped, Reason: in.Reason, NotStarted: in.NotStarted, Lost: in.Lost, At: l.Now(),
+		Status: out.Status, Counts: out.Counts, Plan: digest, Stopped: in.Stopped, Reason: in.Reason, NotStarted: in.NotStarted,
+		Lost: in.Lost, Sound: in.Sound, At: l.Now(),
 	}
 	if err := l.audited(ctx, in.Scope, record); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package activities_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,7 +127,9 @@ func TestRecordAfterACrashInItsMiddle(t *testing.T) {
 // closed are operations that are over.
 type closed struct{}
 
-func (closed) Close(context.Context, domain.Scope) (inOrder bool, err error) { return true, nil }
+func (closed) Close(context.Context, domain.Scope) (activities.RunEnd, error) {
+	return activities.RunInOrder, nil
+}
 
 func (closed) Running(context.Context, domain.Scope) (bool, error) { return false, nil }
 
@@ -167,29 +168,50 @@ func TestTerminateBetweenTheWritesOfAnInstantiate(t *testing.T) {
 	require.Equal(t, domain.ContextTerminating, d.store.instances["1"].Status)
 }
 
-// forgotten is the engine some time after the end of an operation.
-type forgotten struct{ activities.Runs }
+// ended is what the engine says of an operation when that is over.
+type ended struct {
+	activities.Runs
+	as activities.RunEnd
+}
 
-func (forgotten) Close(context.Context, domain.Scope) (bool, error) { return false, nil }
+func (e ended) Close(context.Context, domain.Scope) (activities.RunEnd, error) { return e.as, nil }
 
-// TestWhatTheEngineHasForgotten: the record of a context says how its operation ended when its workflow is not known any more. One
-// that has lost sight of some of its work may have sent more than is recorded.
+// TestWhatTheEngineHasForgotten: the record of a context says how its operation ended when its workflow is not known any more, and
+// then alone. One that has lost sight of some of its work may have sent more than is recorded, and so may one of which v0.1.0 has recorded
+// the end, which said nothing of that: its workflow failed.
 func TestWhatTheEngineHasForgotten(t *testing.T) {
-	for _, sound := range []bool{true, false} {
-		t.Run(fmt.Sprint(sound), func(t *testing.T) {
+	for name, c := range map[string]struct {
+		as          activities.RunEnd
+		lost, sound bool
+		status      domain.ContextStatus
+		want        bool
+	}{
+		"forgotten":                            {activities.RunUnknown, false, true, domain.ContextInstantiateFailed, true},
+		"forgotten, and it had lost something": {activities.RunUnknown, true, false, domain.ContextInstantiateFailed, false},
+		"forgotten, of v0.1.0":                 {activities.RunUnknown, false, false, domain.ContextInstantiateFailed, false},
+		"forgotten, of v0.1.0, all is applied": {activities.RunUnknown, false, false, domain.ContextInstantiated, true},
+		"broken":                               {activities.RunBroken, false, true, domain.ContextInstantiateFailed, false},
+		"broken, of v0.1.0":                    {activities.RunBroken, false, false, domain.ContextInstantiateFailed, false},
+		"broken, of v0.1.0, all is applied":    {activities.RunBroken, false, false, domain.ContextInstantiated, false},
+		"in order, of v0.1.0":                  {activities.RunInOrder, false, false, domain.ContextInstantiateFailed, true},
+	} {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // what may be on its way is waited for
 				d := newDeployment(t)
-				d.Runs = forgotten{}
+				d.Runs = ended{as: c.as}
 				require.NoError(t, d.Record(t.Context(), d.instantiate()))
-				_, err := d.Finish(t.Context(), activities.FinishInput{Scope: d.scope(domain.OpInstantiate), Plan: d.plan, Stopped: true, Lost: !sound})
+				scope := d.scope(domain.OpInstantiate)
+				_, err := d.Finish(t.Context(), activities.FinishInput{Scope: scope, Plan: d.plan, Stopped: true, Lost: c.lost, Sound: c.sound})
 				require.NoError(t, err)
+				record := d.store.instances["1"]
+				record.Runs[0].Status = c.status
 				in := activities.RecordInput{Scope: d.scope(domain.OpTerminate)}
 				require.NoError(t, d.Record(t.Context(), in))
 				began := time.Now()
 				prepared, err := d.Supersede(t.Context(), in.Scope)
 				require.NoError(t, err)
-				require.Equal(t, !sound, prepared.Incomplete)
-				require.Equal(t, sound, time.Now().Equal(began))
+				require.Equal(t, !c.want, prepared.Incomplete)
+				require.Equal(t, c.want, time.Now().Equal(began))
 			})
 		})
 	}

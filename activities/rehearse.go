@@ -32,15 +32,15 @@ const MaxRehearsals = 4
 type Looks interface {
 	// Running says whether the operation's workflow is open.
 	Running(ctx context.Context, s domain.Scope) (bool, error)
-	// Ended says whether the operation came to its own end; false for one that goes on, or is not known any more.
-	Ended(ctx context.Context, s domain.Scope) (inOrder bool, err error)
+	// Ended says how the operation has ended; RunUnknown for one that goes on.
+	Ended(ctx context.Context, s domain.Scope) (RunEnd, error)
 }
 
 // looking is Runs for who only looks.
 type looking struct{ Looks }
 
 // Close implements Runs: it ends nothing.
-func (l looking) Close(ctx context.Context, s domain.Scope) (inOrder bool, err error) {
+func (l looking) Close(ctx context.Context, s domain.Scope) (RunEnd, error) {
 	return l.Ended(ctx, s)
 }
 

@@ -204,6 +204,7 @@ type FinishInput struct {
 	Reason  string        `json:"reason,omitempty"` // why it did not come to its end
 	Left    bool          `json:"left,omitempty"`   // of a terminate: clusters have something that is in no leaf's record
 	Lost    bool          `json:"lost,omitempty"`   // domain.Instance's
+	Sound   bool          `json:"sound,omitempty"`  // domain.Ran's; a workflow of v0.1.0 says neither
 	// NotStarted are the apps that were not started, and why.
 	NotStarted map[string]string `json:"notStarted,omitempty"`
 }

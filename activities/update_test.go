@@ -278,9 +278,9 @@ func (r *running) Running(_ context.Context, s domain.Scope) (bool, error) {
 	return !slices.Contains(r.closed, s), nil
 }
 
-func (r *running) Close(_ context.Context, s domain.Scope) (inOrder bool, err error) {
+func (r *running) Close(_ context.Context, s domain.Scope) (activities.RunEnd, error) {
 	r.closed = append(r.closed, s)
-	return true, nil
+	return activities.RunInOrder, nil
 }
 
 // TestWhatGoesOnIsNotEnded by a run that was asked for earlier, and is refused now.

@@ -223,7 +223,7 @@ func (o *operation) finish(prepared activities.Prepared, reason string) (*activi
 	}
 	in := activities.FinishInput{
 		Scope: o.in.Scope, Plan: prepared.Plan, Stopped: o.stopping, Reason: reason, NotStarted: o.notStarted(),
-		Left: reason != "" && o.in.Operation == domain.OpTerminate, Lost: o.lost > 0,
+		Left: reason != "" && o.in.Operation == domain.OpTerminate, Lost: o.lost > 0, Sound: o.lost == 0,
 	}
 	var out activities.Outcome
 	err := briefly(o.whole, lifecycle.Finish, in, &out)

@@ -173,15 +173,15 @@ func (k *kinds) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActi
 
 // runs stands for the engine.
 type runs struct {
-	inOrder bool
+	ended   activities.RunEnd
 	onClose func() // nil for nothing
 }
 
-func (r *runs) Close(context.Context, domain.Scope) (bool, error) {
+func (r *runs) Close(context.Context, domain.Scope) (activities.RunEnd, error) {
 	if r.onClose != nil {
 		r.onClose()
 	}
-	return r.inOrder, nil
+	return r.ended, nil
 }
 
 func (*runs) Running(context.Context, domain.Scope) (bool, error) { return false, nil }
@@ -268,7 +268,7 @@ func newWorldOf(t *testing.T, op domain.Operation, change func(*plan.Plan), apps
 	}
 	w.store.group.History.Append(domain.Approved, "", 0, begun)
 	w.scope = domain.Scope{Owner: domain.KeyOf(&w.store.group), ContextID: contextID, Operation: op}
-	w.runs.inOrder = true
+	w.runs.ended = activities.RunInOrder
 
 	p := &plan.Plan{ContextID: contextID, Owner: w.scope.Owner, Namespace: "default"}
 	for i := range apps {

@@ -30,8 +30,13 @@ func (d *description) beside() *domain.DeploymentIntentGroup {
 type ended struct{}
 
 func (ended) Running(context.Context, domain.Scope) (bool, error) { return false, nil }
-func (ended) Ended(context.Context, domain.Scope) (bool, error)   { return true, nil }
-func (ended) Close(context.Context, domain.Scope) (bool, error)   { return true, nil }
+func (ended) Ended(context.Context, domain.Scope) (activities.RunEnd, error) {
+	return activities.RunInOrder, nil
+}
+
+func (ended) Close(context.Context, domain.Scope) (activities.RunEnd, error) {
+	return activities.RunInOrder, nil
+}
 
 // A CRD that the terminate of one group deletes is no other group's; one that both keep may be. Of a kind without a namespace two groups
 // have no object of the same name.

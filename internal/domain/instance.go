@@ -84,6 +84,9 @@ type Ran struct {
 	Status      ContextStatus `bson:"status,omitempty"`
 	Stopped     bool          `bson:"stopped,omitempty"`
 	Reason      string        `bson:"reason,omitempty"`
+	// Sound says of one that has ended that its work on each cluster came to its own end: what is recorded is all that was sent. That it is
+	// missing says nothing, as v0.1.0 has never written it, and drops it.
+	Sound bool `bson:"sound,omitempty"`
 }
 
 // Begin notes an operation. One whose run is known is not noted again.
@@ -93,18 +96,19 @@ func (i *Instance) Begin(r Ran) {
 	}
 }
 
-// End notes how the last operation of the kind of ran came to its end, and when: Status, Stopped, Reason and Ended of ran.
+// End notes how the last operation of the kind of ran came to its end, and when: Status, Stopped, Reason, Sound and Ended of ran.
 func (i *Instance) End(ran Ran) {
 	if r := i.last(ran.Operation); r != nil {
-		r.Status, r.Stopped, r.Reason, r.Ended = ran.Status, ran.Stopped, ran.Reason, ran.Ended
+		r.Status, r.Stopped, r.Reason, r.Sound, r.Ended = ran.Status, ran.Stopped, ran.Reason, ran.Sound, ran.Ended
 	}
 }
 
 // Sound says whether the last operation of a kind has ended, and what is recorded of the context is all that was sent. That outlives the
-// operation's workflow, which the engine forgets.
+// operation's workflow, which the engine forgets. Where an operation has succeeded, nothing was left that could have been sent unrecorded;
+// of another one of v0.1.0 nobody knows.
 func (i *Instance) Sound(op Operation) bool {
 	r := i.last(op)
-	return r != nil && !r.Ended.IsZero() && !i.Lost
+	return r != nil && !r.Ended.IsZero() && !i.Lost && (r.Sound || r.Status.Succeeded())
 }
 
 func (i *Instance) last(op Operation) *Ran {

@@ -189,52 +189,59 @@ func (e *Engine) status(ctx context.Context, id string) (enumspb.WorkflowExecuti
 }
 
 // Close implements activities.Runs. A workflow that does not end in policy.Close is terminated.
-func (e *Engine) Close(ctx context.Context, s domain.Scope) (inOrder bool, err error) {
+func (e *Engine) Close(ctx context.Context, s domain.Scope) (activities.RunEnd, error) {
 	return e.shut(ctx, workflows.OperationID(s))
 }
 
 // Ended implements activities.Looks.
-func (e *Engine) Ended(ctx context.Context, s domain.Scope) (inOrder bool, err error) {
+func (e *Engine) Ended(ctx context.Context, s domain.Scope) (activities.RunEnd, error) {
 	status, err := e.status(ctx, workflows.OperationID(s))
 	if fail.Is(err, fail.NotFound) {
-		return false, nil
+		return activities.RunUnknown, nil
 	}
-	return ownEnd(status), err
+	return endOf(status), err
 }
 
-// ownEnd says of a workflow that it came to its own end.
-func ownEnd(status enumspb.WorkflowExecutionStatus) bool {
-	return status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED || status == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED
+// endOf says of a workflow how it has ended.
+func endOf(status enumspb.WorkflowExecutionStatus) activities.RunEnd {
+	switch status {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		return activities.RunUnknown
+	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
+		return activities.RunInOrder
+	default:
+		return activities.RunBroken
+	}
 }
 
 // shut cancels a workflow and waits until it is closed.
-func (e *Engine) shut(ctx context.Context, id string) (inOrder bool, err error) {
+func (e *Engine) shut(ctx context.Context, id string) (activities.RunEnd, error) {
 	if err := e.call(ctx, func(ctx context.Context) error { return e.temporal.CancelWorkflow(ctx, id, "") }); err != nil && !fail.Is(err, fail.NotFound) {
-		return false, err
+		return activities.RunUnknown, err
 	}
 	deadline := time.Now().Add(policy.Close)
 	for {
 		status, err := e.status(ctx, id)
 		switch {
 		case fail.Is(err, fail.NotFound):
-			return false, nil
+			return activities.RunUnknown, nil
 		case err != nil:
-			return false, err
+			return activities.RunUnknown, err
 		case status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
-			return ownEnd(status), nil
+			return endOf(status), nil
 		case time.Now().After(deadline):
 			err := e.call(ctx, func(ctx context.Context) error {
 				return e.temporal.TerminateWorkflow(ctx, id, "", "did not end when cancelled")
 			})
 			if err != nil && !fail.Is(err, fail.NotFound) {
-				return false, err
+				return activities.RunUnknown, err
 			}
 		}
 		wait, cancel := context.WithTimeout(ctx, min(policy.Poll, max(time.Until(deadline), policy.PollLeast)))
 		_ = e.temporal.GetWorkflow(wait, id, "").Get(wait, nil) // its result does not matter, its end does
 		cancel()
 		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
+			return activities.RunUnknown, context.Cause(ctx)
 		}
 	}
 }

@@ -240,19 +240,19 @@ func TestClose(t *testing.T) {
 	const running = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 	for name, c := range map[string]struct {
 		statuses []enumspb.WorkflowExecutionStatus
-		inOrder  bool
+		want     activities.RunEnd
 	}{
-		"ended long ago":     {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}, true},
-		"ends as cancelled":  {[]enumspb.WorkflowExecutionStatus{running, running, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED}, true},
-		"was killed by hand": {[]enumspb.WorkflowExecutionStatus{running, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED}, false},
-		"failed":             {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_FAILED}, false},
-		"is not known":       {nil, false},
+		"ended long ago":     {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}, activities.RunInOrder},
+		"ends as cancelled":  {[]enumspb.WorkflowExecutionStatus{running, running, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED}, activities.RunInOrder},
+		"was killed by hand": {[]enumspb.WorkflowExecutionStatus{running, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED}, activities.RunBroken},
+		"failed":             {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_FAILED}, activities.RunBroken},
+		"is not known":       {nil, activities.RunUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{statuses: c.statuses}
-			inOrder, err := engine.New(s).Close(t.Context(), scope)
+			ended, err := engine.New(s).Close(t.Context(), scope)
 			require.NoError(t, err)
-			require.Equal(t, c.inOrder, inOrder)
+			require.Equal(t, c.want, ended)
 			require.Equal(t, []string{"cancel " + workflows.OperationID(scope)}, s.asked)
 		})
 	}

@@ -128,6 +128,7 @@ type Record struct {
 	Reason     string
 	NotStarted map[string]string
 	Lost       bool // domain.Instance's
+	Sound      bool // domain.Ran's
 	At         time.Time
 }
 
@@ -156,7 +157,7 @@ func (r Record) Write(i *domain.Instance, s domain.Scope) Word {
 	}
 	i.Status, i.Counts, i.Reason, i.Plan, i.Ended = r.Status, r.Counts, reason, r.Plan, r.At
 	i.Remnants, i.NotStarted = "", r.NotStarted
-	i.End(domain.Ran{Operation: s.Operation, Status: r.Status, Stopped: r.Stopped, Reason: reason, Ended: r.At})
+	i.End(domain.Ran{Operation: s.Operation, Status: r.Status, Stopped: r.Stopped, Reason: reason, Sound: r.Sound, Ended: r.At})
 	i.Lost = i.Lost || r.Lost
 	return Written
 }

@@ -105,7 +105,7 @@ func TestWrite(t *testing.T) {
 				c.change(&i)
 			}
 			was := i
-			r := outcome.Record{Status: domain.ContextTerminateFailed, Counts: stateCounts{"Failed": 1}, Plan: "p", Stopped: true, Reason: c.reason, At: at}
+			r := outcome.Record{Status: domain.ContextTerminateFailed, Counts: stateCounts{"Failed": 1}, Plan: "p", Stopped: true, Reason: c.reason, Sound: true, At: at}
 			require.Equal(t, c.want, r.Write(&i, c.scope))
 			if c.want != outcome.Written {
 				require.Equal(t, was, i, "nothing is written")
@@ -118,7 +118,7 @@ func TestWrite(t *testing.T) {
 			require.Empty(t, i.Remnants)
 			require.Equal(t, at, i.Ended)
 			require.Equal(t, domain.Ran{RunID: "1", Operation: domain.OpInstantiate}, i.Runs[0])
-			require.Equal(t, domain.Ran{RunID: "2", Operation: domain.OpTerminate, Status: domain.ContextTerminateFailed, Stopped: true, Reason: c.says, Ended: at}, i.Runs[1])
+			require.Equal(t, domain.Ran{RunID: "2", Operation: domain.OpTerminate, Status: domain.ContextTerminateFailed, Stopped: true, Reason: c.says, Sound: true, Ended: at}, i.Runs[1])
 		})
 	}
 }
