@@ -4,7 +4,8 @@
 #
 #   release.sh build             builds the program of the last release into build/bin/drover-released, once for each commit; ends with 3
 #                                where that commit cannot be had
-#   release.sh record COMMIT     makes a release of a commit: records its histories and names it in docs/releases.txt
+#   release.sh record COMMIT     makes a release of a commit: records its histories, keeps its lists of what documents have, and names it
+#                                in docs/releases.txt
 #   release.sh more VERSION NAME SITUATION
 #                                records of a release a situation of TestRecordReplay that it did not have then, into VERSION+NAME
 set -euo pipefail
@@ -58,6 +59,8 @@ record() {
   mkdir -p "$source/of/build"
   [[ ! -d build/cache ]] || cp -al build/cache "$source/of/build/cache"
   make -C "$source/of" record-replay TO="$folder"
+  mkdir -p "internal/store/testdata/$version"
+  cp "$source/of/internal/store/testdata/"{members,versions}.txt "internal/store/testdata/$version/"
   name "$version" "$commit" "$folder"
 }
 
@@ -88,5 +91,5 @@ case ${1:-} in
 build) build ;;
 record) record "${2:?which commit?}" ;;
 more) more "${2:?which release?}" "${3:?which name?}" "${4:?which situation?}" ;;
-*) sed -n '2,11p' "$0" && exit 2 ;;
+*) sed -n '2,12p' "$0" && exit 2 ;;
 esac

@@ -15,13 +15,28 @@ import (
 type homeDoc struct {
 	ID          string `bson:"_id"`
 	domain.Home `bson:",inline"`
+	Version     int64 `bson:"v,omitempty"`
 }
 
 func (s *Store) homes() *mongo.Collection { return s.db.Collection(homes) }
 
+// homeDocument is a home as it is stored.
+func homeDocument(h *domain.Home) (homeDoc, error) {
+	d := homeDoc{ID: h.ID(), Home: *h}
+	has, err := versionFor(homes, func() (bson.D, error) { return marshal(d) })
+	if has > firstVersion {
+		d.Version = has
+	}
+	return d, err
+}
+
 // PutHome notes that a tenant has a namespace in a cluster, or is about to.
 func (s *Store) PutHome(ctx context.Context, h domain.Home) error {
-	if _, err := s.put(ctx, s.homes(), h.ID(), homeDoc{h.ID(), h}); err != nil {
+	d, err := homeDocument(&h)
+	if err != nil {
+		return err
+	}
+	if _, err := s.put(ctx, s.homes(), d.ID, d); err != nil {
 		return err
 	}
 	return s.movedHomes(ctx)

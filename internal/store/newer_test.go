@@ -70,6 +70,14 @@ func TestWhatANewerBuildHasWritten(t *testing.T) {
 	set("instances", "1", 3) // 2 is known
 	newer(s.UpdateInstance(t.Context(), "1", func(i *domain.Instance) error { i.Reason = "lost"; return nil }))
 
+	home := domain.Home{Tenant: "t", ContextID: "2", Cluster: domain.ClusterName{Provider: "p", Name: "c"}, Namespace: "n"}
+	require.NoError(t, s.PutHome(t.Context(), home))
+	set("homes", home.ID(), 2)
+	_, err = s.Home(t.Context(), home.ID())
+	newer(err)
+	_, err = s.HomesOf(t.Context(), "2")
+	newer(err)
+
 	leaf := leafOf("1", "app", 1)
 	require.NoError(t, s.PutLeaf(t.Context(), leaf))
 	leaf.ID = domain.LeafID("1", "app", leaf.Cluster)
