@@ -11,7 +11,7 @@ MODULES     := . deploy/local deploy/local/kube deploy/tools/protogen deploy/too
 N    ?= 160
 SEED ?= 0
 
-.PHONY: help demo demo-workloads run build build-product servers test test-race explore bench check lint generated tools generate clean record-replay tidy fuzz sbom reproducible test-upgrade released released-if-had prometheus
+.PHONY: help demo demo-workloads run build build-product servers test test-race explore bench check lint generated tools generate clean record-replay tidy fuzz sbom reproducible test-upgrade released released-if-had prometheus ready
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -45,12 +45,14 @@ released: ## the program of the last release, from its commit, for tests
 test-upgrade: build servers released ## operations of every kind, begun on the last release, end right on the present code
 	@cd test && DROVER_TEST_REQUIRE=1 go test -count=1 -timeout 15m -v -run 'TestUpgrade$$' .
 
-released-if-had: # a clone without history has no release; the test of upgrades is left out there, and says so
+released-if-had: # a clone without history has no release; the test of upgrades is left out there, and says so. CI demands it
 	@deploy/tools/release.sh build || [[ $$? == 3 ]]
 
-test: build servers prometheus released-if-had ## all tests, end to end on real components included; what fails runs again, alone (docs/flaky.md); PARTS="race unit" for some
+ready: build servers prometheus # all that tests need but the last release, and what runs them
 	@cd test && go build -o ../$(BIN)/ci ./cmd/ci
-	@$(BIN)/ci $(SPENT) $(PARTS)
+
+test: ready released-if-had ## all tests, end to end on real components included; what fails runs again, alone (docs/flaky.md); PARTS="race unit" for some
+	@$(BIN)/ci $(PARTS)
 
 test-race: servers prometheus released-if-had ## all tests of the product with the race detector, in API, worker and agent too
 	@rm -rf build/race && mkdir -p build/race

@@ -186,6 +186,58 @@ flaky: failed, then passed alone. Find the cause; until it is mended these stand
 `, shown.String())
 }
 
+// TestCI: .ci/run builds all that it needs, and takes the time for it.
+func TestCI(t *testing.T) {
+	script, err := os.ReadFile(filepath.Join("..", "..", "..", ".ci", "run"))
+	require.NoError(t, err)
+	root := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o700)) //nolint:gosec // it is run
+	}
+	write(".ci/run", string(script))
+	write("build/bin/ci", "#!/bin/sh\necho ci $GOFLAGS $*\n")
+	run := func() (string, error) {
+		cmd := exec.Command(filepath.Join(root, ".ci", "run")) //nolint:gosec // it is ours
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"), "GOFLAGS=-mod=mod")
+		out, err := cmd.Output()
+		return string(out), err
+	}
+	write("bin/make", "#!/bin/sh\necho make $*\n")
+	out, err := run()
+	require.NoError(t, err)
+	require.Regexp(t, `^make ready released-if-had generated\nci -mod=mod -trimpath build=[0-9]+s \+lint\n$`, out)
+}
+
+// TestWhatRunsBesideTheTests has a row, and what it says is shown before the report when it fails.
+func TestWhatRunsBesideTheTests(t *testing.T) {
+	for name, c := range map[string]struct{ script, shown, fails string }{
+		"passes": {"echo all is well", "", ""},
+		"fails":  {"echo gofmt; exit 3", "\nlint\ngofmt\n", "exit status 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var shown bytes.Buffer
+			r := &run{show: &shown, spent: takenIn(t)}
+			ended := r.beside(t.Context(), "lint", "sh", "-c", c.script)
+			ended()
+			require.Len(t, r.parts, 1)
+			require.Equal(t, "lint", r.parts[0].name)
+			require.Positive(t, r.parts[0].time)
+			require.Equal(t, c.shown, shown.String())
+			if c.fails == "" {
+				require.Empty(t, r.failures)
+				return
+			}
+			require.Len(t, r.failures, 1)
+			require.Contains(t, r.failures[0], c.fails)
+		})
+	}
+	r := &run{show: io.Discard, spent: takenIn(t)}
+	r.beside(t.Context(), "lint", "no-such-program")()
+	require.Len(t, r.failures, 1)
+}
+
 // TestManyFailuresAreNoAccident runs none of them again.
 func TestManyFailuresAreNoAccident(t *testing.T) {
 	p := &packageRun{path: module + "p", tests: map[string]*test{}, failed: true, orderly: true}
@@ -276,26 +328,25 @@ func TestArguments(t *testing.T) {
 	all := []part{{name: "race"}, {name: "unit"}, {name: "end-to-end"}}
 	for name, c := range map[string]struct {
 		arguments []string
-		parts     []part
-		before    []took
+		want      choice
 		err       string
 	}{
-		"none":       {nil, all, nil, ""},
-		"times":      {[]string{"check=90s", "build=1m30s"}, all, []took{{name: "check", time: 90 * time.Second}, {name: "build", time: 90 * time.Second}}, ""},
-		"parts":      {[]string{"end-to-end", "race"}, []part{all[2], all[0]}, nil, ""},
-		"no time":    {[]string{"check=soon"}, nil, nil, "check=soon"},
-		"no part":    {[]string{"rase"}, nil, nil, "no part rase"},
-		"both kinds": {[]string{"check=1s", "unit"}, all[1:2], []took{{name: "check", time: time.Second}}, ""},
+		"none":      {nil, choice{parts: all}, ""},
+		"times":     {[]string{"check=90s", "build=1m30s"}, choice{parts: all, before: []took{{name: "check", time: 90 * time.Second}, {name: "build", time: 90 * time.Second}}}, ""},
+		"parts":     {[]string{"end-to-end", "race"}, choice{parts: []part{all[2], all[0]}}, ""},
+		"beside":    {[]string{"+lint"}, choice{parts: all, beside: []string{"lint"}}, ""},
+		"no time":   {[]string{"check=soon"}, choice{}, "check=soon"},
+		"no part":   {[]string{"rase"}, choice{}, "no part rase"},
+		"all kinds": {[]string{"check=1s", "unit", "+lint"}, choice{all[1:2], []took{{name: "check", time: time.Second}}, []string{"lint"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			parts, before, err := choose(all, c.arguments)
+			got, err := choose(all, c.arguments)
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, c.parts, parts)
-			require.Equal(t, c.before, before)
+			require.Equal(t, c.want, got)
 		})
 	}
 }

@@ -6,7 +6,7 @@
 // a data race, and what does not build.
 //
 // It is called in the repository's root, after `make build servers`. Arguments are the times of what was done before, such
-// as check=90s, and the names of parts, when only these are to run.
+// as build=90s; targets of make that are to run beside the tests, as +lint; and the names of parts, when only these are to run.
 package main
 
 import (
@@ -58,7 +58,7 @@ func everything(ctx context.Context, arguments []string, show io.Writer) (bool, 
 	if err != nil {
 		return false, err
 	}
-	parts, before, err := choose(parts, arguments)
+	asked, err := choose(parts, arguments)
 	if err != nil {
 		return false, err
 	}
@@ -66,40 +66,63 @@ func everything(ctx context.Context, arguments []string, show io.Writer) (bool, 
 	if err != nil {
 		return false, err
 	}
-	r := &run{show: show, spent: spent, known: list, parts: before}
-	for _, t := range before {
-		r.time += t.time
+	r := &run{show: show, spent: spent, known: list, parts: asked.before}
+	begun := time.Now()
+	var beside []func()
+	for _, target := range asked.beside {
+		beside = append(beside, r.beside(ctx, target, "make", target))
 	}
-	for _, together := range groups(parts) {
-		if r.all(ctx, together); ctx.Err() != nil {
-			return false, context.Cause(ctx)
+	for _, together := range groups(asked.parts) {
+		if ctx.Err() == nil {
+			r.all(ctx, together)
 		}
+	}
+	for _, ended := range beside {
+		ended()
+	}
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	r.time = time.Since(begun)
+	for _, t := range asked.before {
+		r.time += t.time
 	}
 	r.report(time.Now())
 	return len(r.failures) == 0, nil
 }
 
-// choose reads arguments: the parts that are to run, all unless some are named, and what was done before.
-func choose(parts []part, arguments []string) (chosen []part, before []took, err error) {
+// choice is what is asked for.
+type choice struct {
+	parts  []part   // those that are to run
+	before []took   // what was done before
+	beside []string // targets of make
+}
+
+// choose reads arguments. All parts are to run unless some are named.
+func choose(parts []part, arguments []string) (c choice, err error) {
 	for _, word := range arguments {
+		if target, is := strings.CutPrefix(word, "+"); is {
+			c.beside = append(c.beside, target)
+			continue
+		}
 		if name, text, is := strings.Cut(word, "="); is {
 			spent, err := time.ParseDuration(text)
 			if err != nil {
-				return nil, nil, fmt.Errorf("%s: want a name and a time, as in check=90s", word)
+				return choice{}, fmt.Errorf("%s: want a name and a time, as in build=90s", word)
 			}
-			before = append(before, took{name: name, time: spent})
+			c.before = append(c.before, took{name: name, time: spent})
 			continue
 		}
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == word })
 		if i < 0 {
-			return nil, nil, fmt.Errorf("there is no part %s", word)
+			return choice{}, fmt.Errorf("there is no part %s", word)
 		}
-		chosen = append(chosen, parts[i])
+		c.parts = append(c.parts, parts[i])
 	}
-	if len(chosen) == 0 {
-		chosen = parts
+	if len(c.parts) == 0 {
+		c.parts = parts
 	}
-	return chosen, before, nil
+	return c, nil
 }
 
 // groups are the parts that run at the same time, group after group.

@@ -49,7 +49,7 @@ type run struct {
 	known map[string]bool // the tests that had their second chance before
 	tests []timed
 	parts []took
-	time  time.Duration // of all parts; less than the sum of theirs where some run together
+	time  time.Duration // from the first thing to the last; less than the sum of all where some run together
 	// failures say what failed and why, flaky which tests have passed alone.
 	failures []string
 	flaky    []string
@@ -74,8 +74,6 @@ type said struct {
 // all runs parts at the same time, and then, with nothing beside it, again what failed in them. What the first one says is
 // shown as it comes, what the others say after it.
 func (r *run) all(ctx context.Context, parts []part) {
-	begun := time.Now()
-	defer func() { r.time += time.Since(begun) }()
 	all := make([]said, len(parts))
 	var running sync.WaitGroup
 	for i, p := range parts {
@@ -94,6 +92,32 @@ func (r *run) all(ctx context.Context, parts []part) {
 	}
 	for i := range parts {
 		r.part(ctx, parts[i], &all[i])
+	}
+}
+
+// beside runs a command with what the tests leave of the processors: they wait for clusters and databases half of the time. ended waits
+// until it has ended, and shows what it said if it has failed.
+func (r *run) beside(ctx context.Context, name string, command ...string) (ended func()) {
+	begun := time.Now()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, "nice", append([]string{"-n", "19"}, command...)...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	spent, err := took{name: name}, r.spent.start(cmd)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err == nil {
+			spent.cpu, err = r.spent.wait(ctx, cmd)
+		}
+		spent.time = time.Since(begun)
+	}()
+	return func() {
+		<-done
+		r.parts = append(r.parts, spent)
+		if err != nil {
+			fmt.Fprintf(r.show, "\n%s\n%s", name, &out)
+			r.fail("%s: %v", strings.Join(command, " "), err)
+		}
 	}
 }
 
