@@ -56,7 +56,7 @@ type upgrade struct {
 // TestUpgrade begins operations of every kind on the last release, each of which waits for a cluster, or for a hook. Then come API and worker
 // of the present code: beside the old ones at first, and then in their place. Some operations go on while both are there, the others later.
 // All of them end as if nothing had happened, and the clusters hold what they should. A clone without the release's commit leaves it out,
-// whatever else is required: make test-upgrade fails there.
+// whatever else is required: make test-upgrade and .ci/run fail there.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(filepath.Join(built.Root(t), "build", "bin", released)); err != nil {

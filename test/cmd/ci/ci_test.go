@@ -186,7 +186,7 @@ flaky: failed, then passed alone. Find the cause; until it is mended these stand
 `, shown.String())
 }
 
-// TestCI: .ci/run builds all that it needs, and takes the time for it.
+// TestCI: .ci/run builds all that it needs, for which it takes the time, and has the last release, or fails.
 func TestCI(t *testing.T) {
 	script, err := os.ReadFile(filepath.Join("..", "..", "..", ".ci", "run"))
 	require.NoError(t, err)
@@ -207,7 +207,11 @@ func TestCI(t *testing.T) {
 	write("bin/make", "#!/bin/sh\necho make $*\n")
 	out, err := run()
 	require.NoError(t, err)
-	require.Regexp(t, `^make ready released-if-had generated\nci -mod=mod -trimpath build=[0-9]+s \+lint\n$`, out)
+	require.Regexp(t, `^make released ready generated\nci -mod=mod -trimpath build=[0-9]+s \+lint\n$`, out)
+	write("bin/make", "#!/bin/sh\ncase \"$*\" in *released*) exit 3 ;; esac\n")
+	out, err = run()
+	require.Error(t, err, "a clone that cannot have the last release")
+	require.Empty(t, out)
 }
 
 // TestWhatRunsBesideTheTests has a row, and what it says is shown before the report when it fails.
