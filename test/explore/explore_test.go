@@ -61,6 +61,10 @@ func (w *world) batch(ctx context.Context, all []sequence) (bad []*lane) {
 		at.sequences = append(at.sequences, q)
 		lanes[i] = w.lane(at, q)
 	}
+	looking, stop := context.WithCancel(ctx)
+	looked := make(chan bool, 1)
+	go func() { looked <- w.alone(looking, lanes) }()
+	defer stop()
 	w.register(ctx, func(c *credential) bool { return c.gone }) // of a batch before
 	phase("describe", func(l *lane) { l.failed = l.describe(ctx) })
 	for _, l := range lanes {
@@ -74,6 +78,8 @@ func (w *world) batch(ctx context.Context, all []sequence) (bad []*lane) {
 			l.end(ctx)
 		}
 	})
+	stop()
+	require.True(w.t, <-looked, "nobody could look whether owners have one operation at a time")
 	for _, l := range lanes {
 		if *every {
 			w.t.Logf("%s:\n%s", l.project, strings.Join(l.lines, "\n"))
