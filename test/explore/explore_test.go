@@ -202,7 +202,8 @@ const (
 	drawnAtATime = 10 // of more, a batch that does not fit any more is more lost time
 )
 
-// TestDrawn runs sequences that nobody has seen yet, as many as there is time for. Its output has the seed.
+// TestDrawn runs sequences that are not kept, as many as there is time for. In CI they are the first ones of one seed (test/cmd/ci); else
+// nobody may have seen them yet. Its output has the seed.
 func TestDrawn(t *testing.T) {
 	newWorld(t, drawnAtATime).search(t, drawnMost, chosen(t), drawnTime, os.Getenv("DROVER_EXPLORE"))
 }
