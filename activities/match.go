@@ -262,7 +262,8 @@ const (
 	// settlesAtOnce is how many requests to a cluster an attempt has under way.
 	settlesAtOnce = 8
 	// settleRounds bounds how often an attempt goes over its matches: each is deleted and made again in three, and starts anew
-	// when somebody has changed it meanwhile.
+	// when somebody has changed it meanwhile. That is a round as any other and not a try of cas.Do: what it did in the cluster is done, the
+	// next one reads first and goes on from there, and an attempt that is overtaken again and again ends and says so.
 	settleRounds = 20
 )
 

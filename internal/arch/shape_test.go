@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,6 +109,55 @@ func doubles(n ast.Node) bool {
 	})) > 0
 }
 
+// ownTries are the functions with a loop that tries again what was overtaken, with why that is not cas.Do.
+var ownTries = map[string]string{
+	"activities/match.go": "SettleMatches acts on clusters in each round, and ends after some: settleRounds",
+}
+
+// TestWhatIsOvertakenIsTriedInOnePlace: a loop of compare-and-set is cas.Do, which waits before another try and ends with its context.
+func TestWhatIsOvertakenIsTriedInOnePlace(t *testing.T) {
+	there := map[string]bool{}
+	sources(t, product, func(name string, set *token.FileSet, f *ast.File) {
+		for _, at := range found(f, triesAgain) {
+			if ownTries[name] == "" || there[name] {
+				t.Errorf("%s: use cas.Do", set.Position(at))
+			}
+			there[name] = true
+		}
+	})
+	for name := range ownTries {
+		require.True(t, there[name], "%s has none any more", name)
+	}
+}
+
+// triesAgain says whether a node is a loop that goes on because of cas.ErrOvertaken, and for nothing else.
+func triesAgain(n ast.Node) bool {
+	var body *ast.BlockStmt
+	switch loop := n.(type) {
+	case *ast.ForStmt:
+		body = loop.Body
+	case *ast.RangeStmt:
+		body = loop.Body
+	default:
+		return false
+	}
+	asks := func(n ast.Node) bool {
+		return n != nil && len(found(n, func(n ast.Node) bool { s, ok := n.(*ast.SelectorExpr); return ok && s.Sel.Name == "ErrOvertaken" })) > 0
+	}
+	goesOn := func(list []ast.Stmt) bool {
+		return slices.ContainsFunc(list, func(s ast.Stmt) bool { b, ok := s.(*ast.BranchStmt); return ok && b.Tok == token.CONTINUE })
+	}
+	return len(found(body, func(n ast.Node) bool {
+		switch s := n.(type) {
+		case *ast.IfStmt:
+			return asks(s.Cond) && goesOn(s.Body.List)
+		case *ast.CaseClause:
+			return slices.ContainsFunc(s.List, func(e ast.Expr) bool { return asks(e) }) && goesOn(s.Body)
+		}
+		return false
+	})) > 0
+}
+
 func isNamed(e ast.Expr, name string) bool {
 	id, ok := e.(*ast.Ident)
 	return ok && id.Name == name
@@ -142,6 +192,19 @@ func TestTheRulesOfShapeFind(t *testing.T) {
 		"w = 2 * w":                      0,
 	} {
 		require.Len(t, found(parsed(t, code), doubles), want, code)
+	}
+}
+
+// TestTheRuleOfTriesFinds loops of their own.
+func TestTheRuleOfTriesFinds(t *testing.T) {
+	for code, want := range map[string]int{
+		"for { if errors.Is(err, cas.ErrOvertaken) { continue } }":                                    1,
+		"for range 3 { switch { case err == nil: case errors.Is(err, cas.ErrOvertaken): continue } }": 1,
+		"for { if errors.Is(err, cas.ErrOvertaken) { again = true } }":                                0,
+		"for { if err != nil { continue } }":                                                          0,
+		"if errors.Is(err, cas.ErrOvertaken) { return nil }":                                          0,
+	} {
+		require.Len(t, found(parsed(t, code), triesAgain), want, code)
 	}
 }
 

@@ -64,7 +64,8 @@ func (s *Store) PutWatch(ctx context.Context, watcher string, w domain.Watch) er
 	return fail.New(fail.Aborted, "a later watch of cluster %s has taken the place of this one", w.Cluster)
 }
 
-// watchTries is how often a watch is written: the first word of another watcher may come between the two commands of a try.
+// watchTries is how often a watch is written: the first word of another watcher may come between the two commands of a try. That happens
+// once, for then there is a word. It is no loop of cas: a word of a later turn looks the same, and no further try mends that.
 const watchTries = 2
 
 // tryWatch puts a watch in place of one that is not of a later turn, or of none; false where there is one of a later turn.
