@@ -483,7 +483,7 @@ func (m *Match) watchAgain(ctx context.Context) error {
 	}
 	watches, err := m.Store.Watches(ctx, nil)
 	for _, h := range homes {
-		if err == nil && m.Now().Sub(watches[h.Cluster].Pulse) > domain.PulseLife {
+		if w := watches[h.Cluster]; err == nil && !w.Stands(m.Now()) {
 			err = m.Shards.Watch(ctx, shardOf(h.Cluster), watchingOf(&h))
 		}
 	}

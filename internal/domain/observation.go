@@ -160,3 +160,9 @@ const (
 	PulseEvery = 5 * time.Second
 	PulseLife  = 15 * time.Second
 )
+
+// Stands says whether the pulse of who says it proves that it holds at a time.
+func (w *Watch) Stands(at time.Time) bool { return !at.After(w.Until()) }
+
+// Until is how long the pulse of who says it proves that it holds.
+func (w *Watch) Until() time.Time { return w.Pulse.Add(PulseLife) }

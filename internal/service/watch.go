@@ -167,7 +167,7 @@ func contactsNow(clusters []domain.ClusterName, watches map[domain.ClusterName]d
 		w := watches[name]
 		c := view.ContactAt(w, now)
 		if c.Heard {
-			if until := w.Pulse.Add(domain.PulseLife); until.Before(d.to) {
+			if until := w.Until(); until.Before(d.to) {
 				d.to = until
 			}
 			all = append(all, 1)

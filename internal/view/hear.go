@@ -51,7 +51,7 @@ const gone = "the process that watched the cluster is gone; another one is to ta
 // heard, at 12:05:16 it is not, and it was seen at 12:05:00 for the last time.
 func ContactAt(w domain.Watch, now time.Time) Contact {
 	c := Contact{Heard: w.Connected, LastSeen: w.LastSeen, Reason: w.Reason}
-	if c.Heard && now.Sub(w.Pulse) > domain.PulseLife {
+	if c.Heard && !w.Stands(now) {
 		c.Heard, c.Reason = false, gone
 	}
 	return c
