@@ -5,17 +5,36 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// readers are the packages that status is made in, or read by. What is known comes to them as rows of internal/view.
-var readers = []string{
-	"api/rpc", "internal/door", "internal/explain", "internal/notify", "internal/outcome", "internal/service", "internal/status", "internal/view",
+// readers are packages that status is made in, or read by, beside those that import internal/status or internal/view. What is known comes to
+// all of them as rows of internal/view.
+var readers = []string{"internal/door", "internal/explain", "internal/notify", "internal/outcome", "internal/service", "internal/status", "internal/view"}
+
+// decoders are the packages that read texts into values.
+var decoders = []string{
+	"encoding/json", "encoding/json/v2", "encoding/json/jsontext", "go.mongodb.org/mongo-driver/v2/bson", "go.yaml.in/yaml/v3", "sigs.k8s.io/yaml",
+}
+
+// texts may decode, and what. A path that ends in a slash is of all files below it.
+var texts = map[string]string{
+	"activities/hook.go":            "what a cluster has of a hook",
+	"activities/value.go":           "answers of other hosts",
+	"api/decode.go":                 "bodies of requests",
+	"api/examples.go":               "examples in the reference of the API",
+	"api/yaml.go":                   "bodies of requests",
+	"internal/cli/":                 "a client has documents and nothing else",
+	"internal/client/":              "the same",
+	"internal/combined/document.go": "a list of tables as a client reads it",
+	"internal/combined/object.go":   "definitions of kinds in manifests",
 }
 
 // spelled are EMCO's words for what rows say, which are told apart by the form that a query asks for.
@@ -37,22 +56,64 @@ var spellers = map[string]string{
 
 // TestStatusIsReadAsRows: nobody takes a document of status apart to know what it says. Whoever needs what a status says reads rows.
 func TestStatusIsReadAsRows(t *testing.T) {
+	reads, files, decoded := map[string]bool{}, map[string]int{}, map[string][]token.Position{}
 	for _, folder := range readers {
-		paths, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
-		require.NoError(t, err)
-		files := 0
-		for _, path := range paths {
-			if strings.HasSuffix(path, "_test.go") {
-				continue
-			}
-			files++
-			for _, problem := range asText(t, path, nil, decodes) {
-				t.Error(problem)
+		reads[folder] = true
+	}
+	sources(t, product, func(name string, set *token.FileSet, f *ast.File) {
+		folder := path.Dir(name)
+		if importedAs(f, module+"internal/status") != "" || importedAs(f, module+"internal/view") != "" {
+			reads[folder] = true
+		}
+		files[folder]++
+		for _, at := range found(f, decodes(f)) {
+			decoded[folder] = append(decoded[folder], set.Position(at))
+		}
+	})
+	used := map[string]bool{}
+	for folder := range reads {
+		require.NotZero(t, files[folder], "the rule meets no file in %s", folder)
+		for _, at := range decoded[folder] {
+			text := among(texts, filepath.ToSlash(strings.TrimPrefix(at.Filename, root+string(filepath.Separator))))
+			if used[text] = true; text == "" {
+				t.Errorf("%s decodes: read the rows of internal/view", at)
 			}
 		}
-		require.NotZero(t, files, "the rule meets no file in %s", folder)
 	}
+	for text := range texts {
+		require.True(t, used[text], "%s decodes nothing any more: take it out of texts", text)
+	}
+	require.Greater(t, len(reads), len(readers), "others import internal/status")
 }
+
+// among is which of some paths is that of a file, or of a folder above it; "" for none.
+func among(paths map[string]string, name string) string {
+	for p := range paths {
+		if name == p || strings.HasSuffix(p, "/") && strings.HasPrefix(name, p) {
+			return p
+		}
+	}
+	return ""
+}
+
+// importedAs is the name by which a file has a package, "" where it does not import it.
+func importedAs(f *ast.File, of string) string {
+	for _, i := range f.Imports {
+		if i.Path.Value == strconv.Quote(of) {
+			if i.Name != nil {
+				return i.Name.Name
+			}
+			for version.MatchString(path.Base(of)) {
+				of = path.Dir(of)
+			}
+			return path.Base(of)
+		}
+	}
+	return ""
+}
+
+// version is an element at the end of the path of a package that is not its name.
+var version = regexp.MustCompile(`^v[0-9]+$`)
 
 // TestOnlyTheEncodersSpell: in all of the product nobody but the encoders in internal/status knows how EMCO spells what rows say.
 func TestOnlyTheEncodersSpell(t *testing.T) {
@@ -94,15 +155,22 @@ func TestOnlyTheEncodersSpell(t *testing.T) {
 // A finding is what is wrong with a node, "" for nothing.
 type finding func(ast.Node) string
 
-// decodes finds where JSON is decoded.
-func decodes(n ast.Node) string {
-	if n, ok := n.(*ast.SelectorExpr); ok {
-		pkg, ok := n.X.(*ast.Ident)
-		if ok && pkg.Name == "json" && (n.Sel.Name == "Unmarshal" || n.Sel.Name == "NewDecoder") {
-			return "decodes JSON: read the rows of internal/view"
+// decodes finds where a file decodes a text, by whatever name it has the package that does.
+func decodes(f *ast.File) func(ast.Node) bool {
+	names := map[string]bool{}
+	for _, of := range decoders {
+		if name := importedAs(f, of); name != "" {
+			names[name] = true
 		}
 	}
-	return ""
+	return func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok || !strings.HasPrefix(s.Sel.Name, "Unmarshal") && s.Sel.Name != "NewDecoder" || s.Sel.Name == "UnmarshalTypeError" {
+			return false
+		}
+		pkg, ok := s.X.(*ast.Ident)
+		return ok && names[pkg.Name]
+	}
 }
 
 // spells finds where a word of EMCO is written.
@@ -134,8 +202,18 @@ func asText(t *testing.T, path string, source any, find finding) (problems []str
 
 // TestTheRulesOfStatusFind what they are there for.
 func TestTheRulesOfStatusFind(t *testing.T) {
-	const file = "package x\n\ntype d struct {\n\tReady string `json:\"readyStatus\"`\n}\n\nfunc f(b []byte) error { return json.Unmarshal(b, &d{}) }\n"
-	require.Len(t, asText(t, "x.go", file, decodes), 1)
+	const file = "package x\n\nimport \"encoding/json\"\n\ntype d struct {\n\tReady string `json:\"readyStatus\"`\n}\n\nfunc f(b []byte) error { return json.Unmarshal(b, &d{}) }\n"
+	for text, want := range map[string]int{
+		file: 1,
+		strings.Replace(strings.Replace(file, `"enc`, `as "enc`, 1), "json.U", "as.U", 1):                     1,
+		strings.Replace(file, "encoding/json", "encoding/json/v2", 1):                                         1,
+		strings.Replace(file, "encoding/json", "example.com/json", 1):                                         0,
+		strings.Replace(strings.Replace(file, "encoding/json", "sigs.k8s.io/yaml", 1), "json.U", "yaml.U", 1): 1,
+	} {
+		f, err := parser.ParseFile(token.NewFileSet(), "x.go", text, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		require.Len(t, found(f, decodes(f)), want, text)
+	}
 	require.Len(t, asText(t, "x.go", file, spells), 1)
 	for word, want := range map[string]int{`"Ready"`: 1, `"Ready:  %s"`: 0, `"3 NotReady"`: 1, `"ResourceNotReady"`: 0, `"NotPresent"`: 1} {
 		require.Len(t, asText(t, "x.go", "package x\n\nvar w = "+word+"\n", spells), want, word)
