@@ -80,6 +80,9 @@ func (l *Control) stillMay(ctx context.Context, owner domain.Owner, prepared *Pr
 		return err
 	}
 	p, err := l.plan(ctx, prepared.Plan)
+	if err == nil {
+		err = l.define(ctx, p, p) // a plan that is stored does not say which of its CRDs are deleted with it
+	}
 	if err != nil {
 		return err
 	}
@@ -87,7 +90,11 @@ func (l *Control) stillMay(ctx context.Context, owner domain.Owner, prepared *Pr
 	if prepared.From != nil {
 		from = prepared.From.ContextID
 	}
-	return l.checkCollisions(ctx, p, from)
+	err = l.checkCollisions(ctx, p, from)
+	if unreadable, _ := domain.UnreadableOf(err); len(unreadable) > 0 { // no time puts that right
+		return fail.Wrap(err, fail.Precondition, "nobody can tell whether another instance has the same resource: %s", fail.TextOf(err))
+	}
+	return err
 }
 
 // beginWithin is begin for an instantiate that has been recorded in the history of its owner. One that stillMay refuses is taken back,

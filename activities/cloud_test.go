@@ -109,6 +109,10 @@ func copied(o domain.Object) domain.Object {
 	case *domain.ClusterReference:
 		c := *o
 		return &c
+	case *domain.DeploymentIntentGroup:
+		c := *o
+		c.History.Actions = slices.Clone(o.History.Actions)
+		return &c
 	default:
 		return o
 	}
@@ -609,5 +613,70 @@ func TestRecordOfTwoThatAreAskedAtOnce(t *testing.T) {
 				require.NoError(t, l.Record(t.Context(), first), "done again")
 			})
 		}
+	}
+}
+
+// lateReplace sends the first write of an owner, whose answer is late: what comes of it is seen when the test has it arrive.
+type lateReplace struct {
+	*documents
+	arrive func() error
+}
+
+func (l *lateReplace) Replace(ctx context.Context, o domain.Object) error {
+	if l.arrive != nil {
+		return l.documents.Replace(ctx, o)
+	}
+	sent := copied(o)
+	l.arrive = func() error { return l.documents.Replace(ctx, sent) }
+	return fail.New(fail.Timeout, "the database does not answer in time")
+}
+
+// TestRecordOfATakeoverThatIsRefusedIsTheLastWord: what an earlier attempt has sent comes to nothing. Else the group would have a context that
+// nobody has a record of.
+func TestRecordOfATakeoverThatIsRefusedIsTheLastWord(t *testing.T) {
+	group := func(name string) *domain.DeploymentIntentGroup {
+		g := &domain.DeploymentIntentGroup{
+			Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1", Revision: 1}, Metadata: domain.Metadata{Name: name}, History: domain.NewHistory(begun),
+		}
+		g.History.Append(domain.Approved, "", 0, begun)
+		return g
+	}
+	for name, migrate := range map[string]bool{"an update": false, "a migrate": true} {
+		t.Run(name, func(t *testing.T) {
+			a, b, other := group("a"), group("b"), group("other")
+			source, op := b, domain.OpUpdate
+			if migrate {
+				source, op = a, domain.OpMigrate
+			}
+			source.History.Append(domain.Instantiated, "0", 1, begun)
+			d := &lateReplace{documents: newDocuments(a, b, other)}
+			l := &activities.Control{Store: d, Runs: going{}, Now: func() time.Time { return begun }}
+			planOf := func(g *domain.DeploymentIntentGroup, contextID, resource string) domain.Digest {
+				return d.put(t, plan.Plan{ContextID: contextID, Owner: domain.KeyOf(g), Namespace: "default", Apps: []plan.App{{
+					Name: "app", Resources: []plan.ResourceID{{Version: "v1", Kind: "ConfigMap", Name: resource}},
+					Targets: []plan.Target{{ClusterName: domain.ClusterName{Provider: "p", Name: "edge01"}}},
+				}}})
+			}
+			d.instances["0"] = domain.Instance{
+				ContextID: "0", Owner: domain.KeyOf(source), Status: domain.ContextInstantiated, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Plan: planOf(source, "0", "before"),
+			}
+			in := activities.RecordInput{Scope: domain.Scope{Owner: domain.KeyOf(b), ContextID: "2", Operation: op}, Prepared: &activities.Prepared{
+				Plan: planOf(b, "2", "settings"), Namespace: "default", OwnerRevision: b.Revision,
+				From: &activities.From{ContextID: "0", Owner: domain.KeyOf(source), OwnerRevision: source.Revision},
+			}}
+			require.True(t, fail.Is(l.Record(t.Context(), in), fail.Timeout))
+			other.History.Append(domain.Instantiated, "9", 1, begun) // meanwhile somebody else has got the resource
+			d.instances["9"] = domain.Instance{
+				ContextID: "9", Owner: domain.KeyOf(other), Status: domain.ContextInstantiated, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Plan: planOf(other, "9", "settings"),
+			}
+			err := l.Record(t.Context(), in)
+			require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+			require.NotContains(t, d.instances, "2")
+			require.Error(t, d.arrive(), "what the first attempt has sent comes too late")
+			now, err := d.Get(t.Context(), domain.DeploymentIntentGroups, domain.KeyOf(source))
+			require.NoError(t, err)
+			require.Equal(t, "0", now.(*domain.DeploymentIntentGroup).History.ContextID())
+			require.Empty(t, now.(*domain.DeploymentIntentGroup).History.Last().By)
+		})
 	}
 }

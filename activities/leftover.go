@@ -85,14 +85,14 @@ func (d *draft) takesOver(left *domain.Instance) error {
 
 // holds says whether an active record tells what may be in clusters, as repair.Holds decides.
 func (l *Control) holds(ctx context.Context, i *domain.Instance) (bool, error) {
+	running, err := l.Runs.Running(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: i.Working()}) // first: it may end meanwhile
+	if err != nil {
+		return false, err
+	}
 	owner, err := l.owner(ctx, i.Owner)
 	if fail.Is(err, fail.NotFound) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	running, err := l.Runs.Running(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: i.Working()})
 	if err != nil {
 		return false, err
 	}

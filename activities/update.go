@@ -303,7 +303,7 @@ func (l *Control) takeOver(ctx context.Context, owner domain.Owner, in RecordInp
 			err = l.advance(ctx, owner, in)
 		}
 		if err != nil && !errors.Is(err, cas.ErrOvertaken) && !fail.KindOf(err).Retryable() {
-			return l.withdraw(ctx, in, err)
+			return l.withdraw(ctx, owner, in, err)
 		}
 		if err != nil {
 			return err
@@ -355,8 +355,12 @@ func (l *Control) leaveSource(ctx context.Context, in RecordInput) error {
 	return l.carryOut(ctx, source, outcome.Give(source, given, l.Now()))
 }
 
-// withdraw takes back what a takeover that is refused has written, and returns the refusal.
-func (l *Control) withdraw(ctx context.Context, in RecordInput, refusal error) error {
+// withdraw takes back what a takeover that is refused has written, and returns the refusal. What an earlier attempt has sent to the owner, or to a
+// migrate's source, comes to nothing (see refuse).
+func (l *Control) withdraw(ctx context.Context, owner domain.Owner, in RecordInput, refusal error) error {
+	if err := l.replace(ctx, owner); err != nil {
+		return err
+	}
 	if err := l.rejoinSource(ctx, in); err != nil {
 		return err
 	}
@@ -380,11 +384,9 @@ func (l *Control) rejoinSource(ctx context.Context, in RecordInput) error {
 		if err != nil {
 			return err
 		}
-		h := source.Track()
-		if repair.Taker(h) != in.ContextID {
-			return nil
+		if h := source.Track(); repair.Taker(h) == in.ContextID {
+			h.TakeBack()
 		}
-		h.TakeBack()
 		return l.replace(ctx, source)
 	})
 }

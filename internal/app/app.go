@@ -193,7 +193,7 @@ func (p *Parts) Close() {
 // keysAtHand says whether services that have keys answer.
 func (p *Parts) keysAtHand(context.Context) error {
 	if ring, ok := p.sealer.Keeper().(*secret.Ring); ok {
-		return ring.Problem()
+		return ring.Ready()
 	}
 	return nil
 }

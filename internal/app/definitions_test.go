@@ -71,6 +71,44 @@ func TestGroupsWithTheSameDefinition(t *testing.T) {
 			files: map[string]string{"web/crds/crd.yaml": metadata + cluster, "web/templates/w.yaml": `{apiVersion: example.com/v1, kind: Widget, metadata: {name: "{{ .Release.Name }}"}}`},
 		},
 	} {
+		t.Run(name+", at once", func(t *testing.T) { // neither is recorded when the other one's plan is made
+			p, ctx := with(t, p), t.Context()
+			d := described()
+			maps.Copy(d.chart, c.files)
+			other := d.beside()
+			d.store(t, p.store)
+			worker := &activities.Control{Store: p.store, Runs: ended{}, Now: time.Now, Charts: p.charts}
+			begin := func(group *domain.DeploymentIntentGroup, id string) (record func() error) {
+				t.Helper()
+				group.History.Append(domain.Approved, "", 0, time.Now())
+				require.NoError(t, p.store.Replace(ctx, group))
+				in := activities.RecordInput{Scope: domain.Scope{Owner: domain.KeyOf(group), ContextID: id, Operation: domain.OpInstantiate}}
+				var err error
+				in.Prepared, err = worker.Prepare(ctx, in.Scope)
+				require.NoError(t, err)
+				return func() error { return worker.Record(ctx, in) }
+			}
+			first := begin(d.group, "2")
+			if c.later != nil {
+				for file := range c.files {
+					delete(d.chart, file)
+				}
+				maps.Copy(d.chart, c.later)
+				var err error
+				d.web.Chart, err = p.store.PutBlob(ctx, packed(t, d.chart))
+				require.NoError(t, err)
+				require.NoError(t, p.store.Replace(ctx, d.web))
+			}
+			second := begin(other, "3")
+			require.NoError(t, first())
+			err := second()
+			if c.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.Equal(t, fail.Conflict, fail.KindOf(err), "%v", err)
+			require.Contains(t, fail.TextOf(err), c.says)
+		})
 		t.Run(name, func(t *testing.T) {
 			p, ctx := with(t, p), t.Context()
 			d := described()

@@ -63,7 +63,7 @@ type keyring struct {
 }
 
 // othersWrite is longer than processes take to look at the file again, and then to write what they have sealed.
-const othersWrite = 15 * time.Second
+const othersWrite = 20 * time.Second
 
 func othersWritten(ctx context.Context) error { return pause.For(ctx, othersWrite) }
 
@@ -81,10 +81,10 @@ func (k *keyring) list(ctx context.Context) error {
 		switch {
 		case len(names) == 0:
 			names = []string{id}
-			if secret.IsOf(now, id) {
+			if k.opens(now) == id {
 				names = []string{now}
 			}
-		case secret.IsOf(now, id) && !slices.Contains(names, now):
+		case k.opens(now) == id && !slices.Contains(names, now):
 			names = append(names, now)
 		}
 		for _, name := range names {
@@ -109,10 +109,10 @@ func (k *keyring) opens(name string) string {
 	return id
 }
 
-// usedOf is how much is sealed with a key, or with all of a service that has keys.
-func usedOf(used map[string]int, id string) (n int) {
+// usedOf is how much is sealed with a key, or with all of a service that has keys, which may be out of the file by now.
+func (k *keyring) usedOf(used map[string]int, id string) (n int) {
 	for name, sealed := range used {
-		if secret.IsOf(name, id) {
+		if by := k.opens(name); by == id || by == "" && secret.IsOf(name, id) {
 			n += sealed
 		}
 	}
@@ -123,7 +123,7 @@ func usedOf(used map[string]int, id string) (n int) {
 const passes = 3
 
 func (k *keyring) rotate(ctx context.Context) error {
-	if err := k.ring().Problem(); err != nil { // what seals then is not known, or not what others seal with
+	if err := k.ring().Ready(); err != nil { // what seals then is not known, or not what others seal with
 		return err
 	}
 	now := k.ring().Sealing()
@@ -204,7 +204,7 @@ func (k *keyring) drop(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if n := usedOf(used, id); n > 0 {
+	if n := k.usedOf(used, id); n > 0 {
 		return fail.New(fail.Precondition, "key %q is in use: it seals %d; run `drover keys rotate` first", id, n)
 	}
 	if kept, err = secret.Drop(k.file, id); err != nil {
@@ -232,7 +232,7 @@ func (k *keyring) unused(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if n := usedOf(used, id); n > 0 {
+	if n := k.usedOf(used, id); n > 0 {
 		return fail.New(fail.Precondition, "a process seals with key %q still, whose keys are others: it has sealed %d meanwhile; have all know the same, and run `drover keys rotate`", id, n)
 	}
 	return nil

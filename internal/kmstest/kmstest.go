@@ -42,6 +42,8 @@ type Lie struct {
 	Forgetful        bool   // it seals, and opens something else
 	Large            bool   // what it has sealed is endless
 	Err              error  // it answers that to everything but the question how it is
+	Refuses          string // Err is of what this key has sealed, and of nothing else
+	Once             error  // it answers that to the first question that is not how it is
 }
 
 // Start has one listen that has the key "1".
@@ -151,10 +153,19 @@ func (k *KMS) begin(ctx context.Context, what string) (Lie, error) {
 			return lies, ctx.Err()
 		}
 	}
-	if what != "Status" {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch once := k.lies.Once; {
+	case what == "Status":
+		return lies, nil
+	case once != nil:
+		k.lies.Once = nil
+		return lies, once
+	case lies.Refuses != "":
+		return lies, nil
+	default:
 		return lies, lies.Err
 	}
-	return lies, nil
 }
 
 // Status implements service.Service.
@@ -210,6 +221,9 @@ func (k *KMS) Decrypt(ctx context.Context, _ string, r *service.DecryptRequest) 
 	k.mu.Unlock()
 	if key == nil {
 		return nil, fmt.Errorf("key version %q is disabled", r.KeyID)
+	}
+	if lie.Refuses == r.KeyID {
+		return nil, lie.Err
 	}
 	if lie.Forgetful {
 		return make([]byte, 32), nil

@@ -8,7 +8,8 @@ func Look(s *Sealer) {
 	for _, key := range s.keeper.(*Ring).keys {
 		if key.kms != nil {
 			key.kms.mu.Lock()
-			key.kms.next, key.kms.failed = time.Time{}, time.Time{}
+			key.kms.next, key.kms.away.since, key.kms.unsealing.since = time.Time{}, time.Time{}, time.Time{}
+			key.kms.without.Purge()
 			key.kms.mu.Unlock()
 		}
 	}

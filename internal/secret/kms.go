@@ -2,6 +2,7 @@ package secret
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/kms/pkg/util"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -36,12 +38,36 @@ type kms struct {
 
 	looking sync.Mutex // who asks for its status
 
-	mu      sync.Mutex
-	sealing string    // the name of the key that seals now, "" until it is known
-	next    time.Time // when it is asked again
-	problem error     // why it has not answered, nil when it has
-	failed  time.Time // when that was
+	mu        sync.Mutex
+	sealing   string    // the name of the key that seals now, "" until it is known
+	next      time.Time // when it is asked again
+	away      silence   // of all that it is asked
+	unsealing silence   // of sealing alone
+	without   *lru.Cache[string, refusal]
 }
+
+// silence is that something was asked for and could not be had.
+type silence struct {
+	problem error // nil when it could
+	since   time.Time
+}
+
+// lately is why it was not to be had a moment ago, nil when that is longer ago.
+func (s *silence) lately() error {
+	if time.Since(s.since) >= policy.KMSAgain {
+		return nil
+	}
+	return s.problem
+}
+
+// refusal is of a data key that is not opened, while others are.
+type refusal struct {
+	err   error
+	until time.Time
+}
+
+// refusals is how many are remembered.
+const refusals = 4096
 
 // What a KMS may answer, in bytes: names of keys that are longer are told apart by their digest, and of what it has sealed each thing that
 // is sealed has a copy.
@@ -70,7 +96,7 @@ func newKMS(id, address string, tell func(error)) (*kms, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kms{id: id, address: address, conn: conn, api: kmsapi.NewKeyManagementServiceClient(conn), tell: tell}, nil
+	return &kms{id: id, address: address, conn: conn, api: kmsapi.NewKeyManagementServiceClient(conn), tell: tell, without: lru.New[string, refusal](refusals)}, nil
 }
 
 // socketOf is where the plugin listens: a path, or @name of an abstract socket.
@@ -114,30 +140,27 @@ func (k *kms) now() string {
 
 // look asks which key seals, and whether all is well.
 func (k *kms) look() error {
-	return k.call("say how it is", func(ctx context.Context) error {
+	return k.call(&k.away, "say how it is", func(ctx context.Context) error {
 		s, err := k.api.Status(ctx, &kmsapi.StatusRequest{})
 		switch {
 		case err != nil:
 			return err
 		case s.GetVersion() != "v2" && s.GetVersion() != "v2beta1":
-			return status.Errorf(codes.Unavailable, "it speaks version %q of the protocol, not v2", s.GetVersion())
+			return fmt.Errorf("it speaks version %q of the protocol, not v2", s.GetVersion())
 		case s.GetHealthz() != "ok":
-			return status.Errorf(codes.Unavailable, "it says of itself: %q", s.GetHealthz())
+			return fmt.Errorf("it says of itself: %q", s.GetHealthz())
 		case s.GetKeyId() == "":
-			return status.Error(codes.Unavailable, "it does not say which key seals")
+			return errors.New("it does not say which key seals")
 		}
 		k.sealsWith(k.name(s.GetKeyId()))
 		return nil
 	})
 }
 
-// call asks the KMS, unless it has not answered a moment ago. The error is Unavailable when it has not, or Internal for what it cannot do.
-func (k *kms) call(what string, ask func(context.Context) error) error {
+// call asks the KMS for something, unless that was not to be had a moment ago. The error is Unavailable.
+func (k *kms) call(of *silence, what string, ask func(context.Context) error) error {
 	k.mu.Lock()
-	problem := k.problem
-	if time.Since(k.failed) >= policy.KMSAgain {
-		problem = nil
-	}
+	problem := of.lately()
 	k.mu.Unlock()
 	if problem != nil {
 		return problem
@@ -146,42 +169,28 @@ func (k *kms) call(what string, ask func(context.Context) error) error {
 	defer cancel()
 	err := ask(ctx)
 	if err != nil {
-		err = fail.Wrap(err, kindOf(err), "the KMS %q (%s) cannot %s: %s", k.id, k.address, what, status.Convert(err).Message())
+		err = fail.Wrap(err, fail.Unavailable, "the KMS %q (%s) cannot %s: %s", k.id, k.address, what, status.Convert(err).Message())
 	}
-	if fail.IsUnanswered(err) {
-		k.answered(err)
-	} else {
-		k.answered(nil)
+	k.mu.Lock()
+	before := k.problem()
+	*of = silence{err, time.Now()}
+	if err == nil && of == &k.unsealing { // which takes all that there is
+		k.away = silence{}
+	}
+	now := k.problem()
+	k.mu.Unlock()
+	if (before == nil) != (now == nil) && k.tell != nil {
+		k.tell(now)
 	}
 	return err
 }
 
-// answered notes that it has, or why not.
-func (k *kms) answered(problem error) {
-	k.mu.Lock()
-	before := k.problem
-	if k.problem = problem; problem != nil {
-		k.failed = time.Now()
-	}
-	k.mu.Unlock()
-	if (before == nil) != (problem == nil) && k.tell != nil {
-		k.tell(problem)
-	}
-}
-
-// kindOf is that of what a plugin answers. Most say Unknown, whatever the reason: then it may answer otherwise later.
-func kindOf(err error) fail.Kind {
-	switch status.Code(err) {
-	case codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition, codes.OutOfRange, codes.DataLoss:
-		return fail.Internal
-	default:
-		return fail.Unavailable
-	}
-}
+// problem is what cannot be had of it, with mu held.
+func (k *kms) problem() error { return cmp.Or(k.away.problem, k.unsealing.problem) }
 
 // wrap seals a data key, and has it opened again: nothing may be sealed that nobody can open.
 func (k *kms) wrap(dataKey []byte) (name string, wrapped []byte, err error) {
-	err = k.call("seal a data key", func(ctx context.Context) error {
+	err = k.call(&k.unsealing, "seal a data key", func(ctx context.Context) error {
 		r, err := k.api.Encrypt(ctx, &kmsapi.EncryptRequest{Plaintext: dataKey, Uid: rand.Text()})
 		if err != nil {
 			return err
@@ -191,11 +200,11 @@ func (k *kms) wrap(dataKey []byte) (name string, wrapped []byte, err error) {
 		}
 		name = k.name(r.GetKeyId())
 		if r.GetKeyId() == "" || len(wrapped) > mostWrapped {
-			return status.Errorf(codes.Unavailable, "its answer of %d bytes for the key %q is none: there must be a key, and %d bytes at most", len(wrapped), r.GetKeyId(), mostWrapped)
+			return fmt.Errorf("its answer of %d bytes for the key %q is none: there must be a key, and %d bytes at most", len(wrapped), r.GetKeyId(), mostWrapped)
 		}
 		again, err := k.decrypt(ctx, r)
 		if err == nil && !bytes.Equal(again, dataKey) {
-			err = status.Error(codes.Unavailable, "it does not open what it has sealed")
+			err = errors.New("it does not open what it has sealed")
 		}
 		return err
 	})
@@ -219,25 +228,22 @@ func (k *kms) decrypt(ctx context.Context, sealed *kmsapi.EncryptResponse) ([]by
 	return r.GetPlaintext(), err
 }
 
-// unwrap opens a data key. Who has a key no longer says so by errors that others have for another reason: so, what it does not open while it
-// opens what it seals now has a key that it does not have (ErrNoKey).
-func (k *kms) unwrap(name string, wrapped []byte) (dataKey []byte, err error) {
+// unwrap opens a data key. Who has a key no longer says so by errors that others have for another reason: so, what it does not open twice, and
+// between these seals and opens another one, has a key that it does not have (ErrNoKey). That is remembered for a while.
+func (k *kms) unwrap(name string, wrapped []byte) ([]byte, error) {
 	sealed := &kmsapi.EncryptResponse{}
 	if err := proto.Unmarshal(wrapped, sealed); err != nil || k.name(sealed.GetKeyId()) != name {
 		return nil, fail.New(fail.Internal, "the sealed data is damaged: its data key is not of the key %q", name)
 	}
-	refused := error(nil)
-	err = k.call("open a data key", func(ctx context.Context) error {
-		var err error
-		dataKey, err = k.decrypt(ctx, sealed)
-		if code := status.Code(err); code == codes.OK || code == codes.Unavailable || code == codes.DeadlineExceeded || kindOf(err) == fail.Internal {
-			return err
-		}
-		refused = err
-		return nil
-	})
+	if r, ok := k.without.Get(string(wrapped)); ok && time.Now().Before(r.until) {
+		return nil, r.err
+	}
+	dataKey, refused, err := k.open(sealed)
 	if err != nil || refused == nil {
 		return dataKey, err
+	}
+	if damaged(refused) {
+		return nil, fail.Wrap(refused, fail.Internal, "the KMS %q (%s) cannot open what the key %q has sealed: %s", k.id, k.address, name, status.Convert(refused).Message())
 	}
 	probe := make([]byte, keySize)
 	if _, err := rand.Read(probe); err != nil {
@@ -246,15 +252,46 @@ func (k *kms) unwrap(name string, wrapped []byte) (dataKey []byte, err error) {
 	if _, _, err := k.wrap(probe); err != nil {
 		return nil, err
 	}
-	return nil, fail.Wrap(fmt.Errorf("%w: %w", ErrNoKey, refused), fail.Internal, "the KMS %q (%s) does not open what the key %q has sealed: %s", k.id, k.address, name, status.Convert(refused).Message())
+	if dataKey, refused, err = k.open(sealed); err != nil || refused == nil {
+		return dataKey, err
+	}
+	err = fail.Wrap(fmt.Errorf("%w: %w", ErrNoKey, refused), fail.Internal, "the KMS %q (%s) does not open what the key %q has sealed: %s", k.id, k.address, name, status.Convert(refused).Message())
+	k.without.Add(string(wrapped), refusal{err, time.Now().Add(policy.KMSLook)})
+	return nil, err
 }
 
-// unanswered is why it does not answer, nil when it does.
+// open asks for a data key. Refused is why it is not opened by a KMS that has answered.
+func (k *kms) open(sealed *kmsapi.EncryptResponse) (dataKey []byte, refused, err error) {
+	err = k.call(&k.away, "open a data key", func(ctx context.Context) error {
+		var err error
+		dataKey, err = k.decrypt(ctx, sealed)
+		switch status.Code(err) {
+		case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.ResourceExhausted, codes.Aborted:
+			return err
+		default:
+			refused = err
+			return nil
+		}
+	})
+	return dataKey, refused, err
+}
+
+// damaged says whether a refusal is of what was sealed, and not of the key.
+func damaged(refused error) bool {
+	switch status.Code(refused) {
+	case codes.InvalidArgument, codes.OutOfRange, codes.DataLoss:
+		return true
+	default:
+		return false
+	}
+}
+
+// unanswered is what cannot be had of it, nil when all can.
 func (k *kms) unanswered() error {
 	k.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.problem
+	return k.problem()
 }
 
 func (k *kms) close() error { return k.conn.Close() }

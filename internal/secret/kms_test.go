@@ -152,6 +152,15 @@ func TestAKMSThatIsAway(t *testing.T) {
 	secret.Age(s, secret.DataKeyLife*3/4)
 	secret.Look(s)
 	opens(t, s, seal(t, s, "later"), "later")
+	kms.Listen()
+	kms.Lie(kmstest.Lie{Err: status.Error(codes.FailedPrecondition, "the key is being replaced")})
+	require.Eventually(t, func() bool { // that it says that it is well does not end it
+		secret.Look(s)
+		opens(t, s, seal(t, s, "whatever the reason is"), "whatever the reason is")
+		return strings.Contains(ring.Problem().Error(), "being replaced")
+	}, 20*time.Second, 10*time.Millisecond)
+	kms.Stop()
+	kms.Lie(kmstest.Lie{})
 	secret.Age(s, secret.DataKeyLife/2)
 	secret.Look(s)
 	_, err = s.SealBytes("x", nil)
@@ -226,8 +235,34 @@ func TestWhatAKMSDoesNotOpen(t *testing.T) {
 	require.True(t, fail.Is(err, fail.Internal), "%v", err)
 	require.ErrorIs(t, err, secret.ErrNoKey)
 	require.ErrorContains(t, err, `key version "1" is disabled`)
+	late := with(t, kms.Line("vault"))
+	_, err = late.OpenBytes("x", old)
+	require.ErrorIs(t, err, secret.ErrNoKey)
+	kms.Asked()
+	for range 100 { // as who lists many of them
+		_, err = late.OpenBytes("x", old)
+		require.ErrorIs(t, err, secret.ErrNoKey)
+	}
+	require.Empty(t, kms.Asked(), "it is not asked again for each")
 	enable()
 	opens(t, with(t, kms.Line("vault")), old, "old")
+	secret.Look(late)
+	opens(t, late, old, "old")
+	for _, code := range []codes.Code{codes.Unknown, codes.ResourceExhausted, codes.Internal, codes.NotFound} {
+		kms.Lie(kmstest.Lie{Once: status.Error(code, "not now")})
+		late := with(t, kms.Line("vault"))
+		plain, err := late.OpenBytes("x", old)
+		require.False(t, fail.Is(err, fail.Internal), "one refusal says nothing: %v", err)
+		if err == nil {
+			require.Equal(t, "old", string(plain))
+		}
+	}
+	for _, code := range []codes.Code{codes.NotFound, codes.FailedPrecondition} { // of a key that is gone, or disabled
+		kms.Lie(kmstest.Lie{Refuses: "1", Err: status.Error(code, "no such version")})
+		_, err = with(t, kms.Line("vault")).OpenBytes("x", old)
+		require.ErrorIs(t, err, secret.ErrNoKey)
+	}
+	kms.Lie(kmstest.Lie{})
 
 	kms.Lie(kmstest.Lie{Err: status.Error(codes.PermissionDenied, "the plugin's own credentials have ended")})
 	_, err = with(t, kms.Line("vault")).OpenBytes("x", old)

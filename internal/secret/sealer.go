@@ -37,11 +37,11 @@ type dataKey struct {
 	seals atomic.Int64
 }
 
-// How long a data key seals, and how often: random nonces are good for 2^32 times. From half its life on another one is asked for, so that
+// How long a data key seals, and how often: random nonces are good for 2^32 times. From half of either on another one is asked for, so that
 // who makes them may be away for as long. What opens is kept for fewer.
 const (
 	dataKeyLife  = 24 * time.Hour
-	dataKeySeals = 1 << 24
+	dataKeySeals = 1 << 30
 	keptKeys     = 1 << 14
 )
 
@@ -90,7 +90,7 @@ func HeadOf(sealed []byte) []byte {
 	return bytes.Clone(head)
 }
 
-// sealing is the data key that seals now. While the Keeper does not answer that is the one of before, for as long as that may seal.
+// sealing is the data key that seals now. While the Keeper gives no other that is the one of before, for as long as that may seal.
 func (s *Sealer) sealing() (*dataKey, error) {
 	k, due := s.usable()
 	if k != nil && (!due || !s.making.TryLock()) { // another one makes it
@@ -104,7 +104,7 @@ func (s *Sealer) sealing() (*dataKey, error) {
 		return k, nil
 	}
 	made, err := s.makeKey()
-	if k != nil && fail.IsUnanswered(err) {
+	if k != nil && err != nil {
 		s.next.Store(time.Now().Add(policy.KMSLookAgain).UnixNano())
 		return k, nil
 	}
@@ -139,11 +139,11 @@ func (s *Sealer) usable() (k *dataKey, due bool) {
 	if k == nil {
 		return nil, true
 	}
-	old, now := time.Since(k.made), s.keeper.Sealing()
-	if old > dataKeyLife || k.seals.Load() >= dataKeySeals || k.keyID != now && !s.keeper.Has(k.keyID) {
+	old, seals, now := time.Since(k.made), k.seals.Load(), s.keeper.Sealing()
+	if old > dataKeyLife || seals >= dataKeySeals || k.keyID != now && !s.keeper.Has(k.keyID) {
 		return nil, true
 	}
-	return k, (old > dataKeyLife/2 || k.keyID != now) && time.Now().UnixNano() >= s.next.Load()
+	return k, (old > dataKeyLife/2 || seals > dataKeySeals/2 || k.keyID != now) && time.Now().UnixNano() >= s.next.Load()
 }
 
 // keep remembers a data key for what is opened next.

@@ -262,12 +262,16 @@ func (r *Ring) told(problem error) {
 
 // Problem is why the file cannot be read again, or why a KMS does not answer, nil when all is well. The keys of before are used as long, and
 // the data keys that are known.
-func (r *Ring) Problem() error {
-	r.look(false)
+func (r *Ring) Problem() error { return r.problemOf(r.IDs()) }
+
+// Ready is why what seals cannot be had, nil when it can.
+func (r *Ring) Ready() error { return r.problemOf(r.IDs()[:1]) }
+
+func (r *Ring) problemOf(ids []string) error {
 	r.mu.RLock()
 	problem, keys := r.problem, r.keys
 	r.mu.RUnlock()
-	for _, id := range slices.Sorted(maps.Keys(keys)) {
+	for _, id := range ids {
 		if key := keys[id]; problem == nil && key.kms != nil {
 			problem = key.kms.unanswered()
 		}

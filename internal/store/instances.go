@@ -122,7 +122,8 @@ func (s *Store) ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
 }
 
 // Standing is ActiveInstances for who compares something with all of them: a record is read when it has changed since this Store read it. The
-// rest of a record, and whether it is there and active still, is to be read where that counts.
+// rest of a record, and whether it is there and active still, is to be read where that counts. They are gone through in the order of _id, which does not
+// change: in that of status, one that goes back in it meanwhile would be missed.
 func (s *Store) Standing(ctx context.Context) ([]domain.Standing, error) {
 	over := bson.A{domain.ContextTerminated, domain.ContextUpdated}
 	type head struct {

@@ -71,7 +71,7 @@ func (s *Store) Reseal(ctx context.Context, say func(Resealing)) (sealed int, da
 		of := Resealing{What: kind.what, Found: map[string]int{}}
 		var old []string
 		err := kind.each(ctx, func(id, key string) {
-			if of.Found[key]++; key != now {
+			if of.Found[key]++; key != now && (len(old) == 0 || old[len(old)-1] != id) { // a tenant may have several keys
 				old = append(old, id)
 			}
 		})
@@ -382,15 +382,10 @@ func (s *Store) sealedLedgers(l *ledgers, there map[string]bool) sealedKind {
 				if err != nil {
 					return err
 				}
-				now := s.keys.Keeper().Sealing()
 				for _, tenant := range slices.Sorted(maps.Keys(found)) {
-					key := now
-					for k := range found[tenant] {
-						if k != now {
-							key = k
-						}
+					for _, key := range slices.Sorted(maps.Keys(found[tenant])) {
+						see(tenant, key)
 					}
-					see(tenant, key)
 				}
 			}
 			return nil

@@ -333,7 +333,10 @@ func (s *Store) openWatch(d *watchDoc) {
 		return
 	}
 	plain, err := s.keys.OpenBytes(watchPlace(d.ID, d.Watcher), d.Sealed)
-	if d.Reason, d.Sealed = string(plain), nil; err != nil {
+	switch d.Reason, d.Sealed = string(plain), nil; {
+	case fail.IsUnanswered(err):
+		d.Reason = "the reason that is stored cannot be opened now"
+	case err != nil:
 		d.Reason = "the reason that is stored cannot be opened"
 	}
 }

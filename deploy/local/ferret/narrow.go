@@ -967,14 +967,14 @@ func besideQuery(table string, members []string, all bool) string {
 
 // besideTextQuery is besideQuery of those that a text is wanted of.
 func besideTextQuery(table string, members []string, by byText) string {
-	columns := strings.Join(indexColumns(append([]string{"_id"}, members...)), ", ")
+	columns := indexColumns(append([]string{"_id"}, members...))
 	column := indexColumns([]string{by.member})[0]
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(by.texts)), ", ")
-	if !by.none {
-		return fmt.Sprintf(`SELECT %s FROM %q WHERE %s IN (%s)`, columns, table, column, marks)
+	condition := fmt.Sprintf(`%s IN (%s)`, column, marks)
+	if by.none {
+		condition = fmt.Sprintf(`(%s NOT IN (%s) OR %[1]s IS NULL)`, column, marks)
 	}
-	// In two parts, and with a bound: else SQLite takes no index.
-	return fmt.Sprintf(`SELECT %[1]s FROM %[2]q WHERE %[3]s > '' AND %[3]s NOT IN (%[4]s) UNION ALL SELECT %[1]s FROM %[2]q WHERE %[3]s IS NULL`, columns, table, column, marks)
+	return fmt.Sprintf(`SELECT %s FROM %q WHERE %s > '' AND %s`, strings.Join(columns, ", "), table, columns[0], condition)
 }
 
 // table is where SQLite has a collection.

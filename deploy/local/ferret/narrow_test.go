@@ -359,7 +359,7 @@ func TestNumbersBesideIDs(t *testing.T) {
 func TestNoDocumentIsReadForWhatIsBesideItsID(t *testing.T) {
 	members := []string{"size", "more"}
 	for name, at := range map[string]ferret.Config{
-		"a collection of the start":  {Database: "test", Collections: []ferret.Collection{{Name: "documents", Covering: [][]string{{"_id", "size", "more"}, {"of", "_id", "size", "more"}}}}},
+		"a collection of the start":  {Database: "test", Collections: []ferret.Collection{{Name: "documents", Covering: [][]string{{"_id", "size", "more"}, {"_id", "of", "size", "more"}}}}},
 		"one that a client has made": {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -368,7 +368,7 @@ func TestNoDocumentIsReadForWhatIsBesideItsID(t *testing.T) {
 			if _, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "_id", Value: 1}, {Key: "size", Value: 1}, {Key: "more", Value: 1}}}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "of", Value: 1}, {Key: "_id", Value: 1}, {Key: "size", Value: 1}, {Key: "more", Value: 1}}}); err != nil {
+			if _, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "_id", Value: 1}, {Key: "of", Value: 1}, {Key: "size", Value: 1}, {Key: "more", Value: 1}}}); err != nil {
 				t.Fatal(err)
 			}
 			db, err := sql.Open("sqlite", "file:"+filepath.Join(at.Dir, "test.sqlite")+"?mode=ro")
