@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/service"
 )
 
 // Usage tells what projects have. Errors are fail errors.
@@ -160,7 +161,7 @@ func (s *Shares) Fair(ctx context.Context, r *Request, next Next) error {
 	if project == "" || s.usage == nil {
 		return next(ctx)
 	}
-	ended, err := s.has(ctx, r, project)
+	ctx, ended, err := s.has(ctx, r, project)
 	if err != nil {
 		return err
 	}
@@ -248,15 +249,16 @@ func (s *Shares) sweep(now time.Time) {
 
 // has refuses what would give a project more operations, or documents, than it may have. What is let in says whether it was done:
 // what was refused further in, as what is there already, takes nobody's place.
-func (s *Shares) has(ctx context.Context, r *Request, project domain.Key) (ended func(done bool), err error) {
+func (s *Shares) has(ctx context.Context, r *Request, project domain.Key) (within context.Context, ended func(done bool), err error) {
 	l := s.limits
 	switch {
 	case verbs[r.Verb].room == beginning && l.ProjectOperations > 0:
-		return s.begins(ctx, project)
+		ended, err = s.begins(ctx, project)
+		return ctx, ended, err
 	case (r.Verb == Create || r.Verb == Put) && r.Noun != domain.Projects && (l.ProjectDocuments > 0 || l.ProjectBytes > 0):
 		return s.stores(ctx, r, project)
 	default:
-		return func(bool) {}, nil
+		return ctx, func(bool) {}, nil
 	}
 }
 
@@ -283,8 +285,9 @@ func (s *Shares) begins(ctx context.Context, project domain.Key) (ended func(don
 	}, nil
 }
 
-// stores takes a document into account that is about to be stored, and its bytes when it is.
-func (s *Shares) stores(ctx context.Context, r *Request, project domain.Key) (ended func(done bool), err error) {
+// stores takes a document into account that is about to be stored, and its bytes when it is. Of a put only the service knows whether there
+// will be one more, and asks then.
+func (s *Shares) stores(ctx context.Context, r *Request, project domain.Key) (within context.Context, ended func(done bool), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h, l, now := s.projectHolder(project), s.limits, s.now()
@@ -302,28 +305,59 @@ func (s *Shares) stores(ctx context.Context, r *Request, project domain.Key) (en
 			s.locked(func() { s.counting = false })
 		}()
 	}
-	known := now.Sub(h.stored.good) < policy.UsageStale
-	switch {
-	case known && l.ProjectDocuments > 0 && r.Verb == Create && has.n >= l.ProjectDocuments:
-		return nil, s.refuse("projectDocuments", policy.UsageFresh, "project %s has %d documents, and may have %d (--project-documents): delete some",
-			project.Name(), has.n, l.ProjectDocuments)
-	case known && l.ProjectBytes > 0 && has.bytes >= l.ProjectBytes:
-		return nil, s.refuse("projectBytes", policy.UsageFresh, "the documents of project %s have %d bytes with their files, and may have %d (--project-bytes): delete some",
+	if r.Verb == Create {
+		err = s.hasRoom(h, project)
+	}
+	if err == nil && l.ProjectBytes > 0 && has.bytes >= l.ProjectBytes && h.storedIsKnown(now) {
+		err = s.refuse("projectBytes", policy.UsageFresh, "the documents of project %s have %d bytes with their files, and may have %d (--project-bytes): delete some",
 			project.Name(), has.bytes, l.ProjectBytes)
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	one := amount{}
 	if r.Verb == Create {
 		one.n = 1
 	}
 	also := h.stored.take(one)
-	return func(done bool) { // what was replaced is still in it, until it is counted
-		change := amount{n: -one.n}
-		if done {
-			change = amount{bytes: r.Bytes}
-		}
-		s.locked(func() { also(change) })
+	if r.Verb == Put {
+		ctx = service.BeforeCreate(ctx, func() error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if one.n > 0 { // it asks again when somebody was faster
+				return nil
+			}
+			if err := s.hasRoom(h, project); err != nil {
+				return err
+			}
+			one.n = 1
+			also(one)
+			return nil
+		})
+	}
+	return ctx, func(done bool) { // what was replaced is still in it, until it is counted
+		s.locked(func() {
+			if done {
+				also(amount{bytes: r.Bytes})
+			} else {
+				also(amount{n: -one.n})
+			}
+		})
 	}, nil
 }
+
+// hasRoom refuses one more document of a project that has as many as it may have. s.mu is held.
+func (s *Shares) hasRoom(h *holder, project domain.Key) error {
+	n, most := h.stored.has().n, s.limits.ProjectDocuments
+	if most > 0 && n >= most && h.storedIsKnown(s.now()) {
+		return s.refuse("projectDocuments", policy.UsageFresh, "project %s has %d documents, and may have %d (--project-documents): delete some",
+			project.Name(), n, most)
+	}
+	return nil
+}
+
+// storedIsKnown says whether what was counted of the documents is new enough to refuse somebody for it.
+func (h *holder) storedIsKnown(now time.Time) bool { return now.Sub(h.stored.good) < policy.UsageStale }
 
 // projectHolder is what is kept of a project. s.mu is held.
 func (s *Shares) projectHolder(project domain.Key) *holder {

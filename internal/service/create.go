@@ -24,6 +24,11 @@ func (s *Service) Create(ctx context.Context, o domain.Object) error {
 	if err := r.runAccept(ctx, s, o); err != nil {
 		return err
 	}
+	if may, ok := ctx.Value(beforeCreateKey{}).(func() error); ok {
+		if err := may(); err != nil {
+			return err
+		}
+	}
 	if err := r.runBefore(ctx, s, c); err != nil {
 		return err
 	}
@@ -45,6 +50,14 @@ func (s *Service) Create(ctx context.Context, o domain.Object) error {
 	}
 	show(o)
 	return nil
+}
+
+type beforeCreateKey struct{}
+
+// BeforeCreate has whoever is about to create a document ask first, also when a put finds that it is not there. The error of may is the
+// answer then. It asks again when it begins anew.
+func BeforeCreate(ctx context.Context, may func() error) context.Context {
+	return context.WithValue(ctx, beforeCreateKey{}, may)
 }
 
 // Remarks are what the user should know of a document that was just stored as it was sent.
