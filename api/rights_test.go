@@ -676,6 +676,17 @@ func TestAheadDoesNotReachAcross(t *testing.T) {
 		w.as(t, "eddi", refused)
 		w.as(t, "uta", customize("u-"+cluster, "p2", cluster, 201))
 	}
+	byLabel := func(name, specific, provider string, status int) call {
+		return call{name: "by label " + provider, method: "POST", url: theGenericResource + "/customizations", file: []byte{}, status: status,
+			body: `{"metadata":{"name":"` + name + `"},"spec":{"clusterSpecific":"` + specific + `","clusterInfo":{"scope":"label","clusterProvider":"` + provider + `","cluster":"","clusterLabel":"edge","mode":"allow"}}}`}
+	}
+	w.as(t, "eddi", byLabel("own-label", "true", "p1", 201), byLabel("not-looked-at", "false", "p2", 201))
+	for _, provider := range []string{"p2", "none"} { // approve would say whether it is there
+		refused := byLabel("x", "true", provider, 404)
+		refused.contains = []string{`spec.clusterInfo.clusterProvider: cluster provider "` + provider + `" not found`}
+		w.as(t, "eddi", refused)
+	}
+	w.as(t, "uta", byLabel("u-label", "true", "p2", 201))
 }
 
 // TestScopesTakeTheirBindings: who has his rights by a binding of a project or provider can delete it, and who comes after has none

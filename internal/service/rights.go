@@ -153,26 +153,44 @@ func (s *Service) used(ctx context.Context, project domain.Key, such func(c doma
 	return false, nil
 }
 
-// unseenProviders are the providers of which a placement selects clusters by label, and of which the caller may name none: what
-// the label is on would show in what is said of the placement.
+// unseenProviders are the providers of which a placement or a customization selects clusters by label, and of which the caller may name none:
+// what the label is on, or whether the provider is there, would show in what is said of the group.
 func (s *Service) unseenProviders(ctx context.Context, o domain.Object) (unseen []fail.Field, err error) {
 	granted := rights.Of(ctx)
-	i, ok := o.(*domain.AppIntent)
-	if !ok || granted.Everything() {
+	if granted.Everything() {
 		return nil, nil
 	}
-	for _, c := range i.Selections() {
-		key := domain.Join(domain.ClusterProviders.Collection, c.ClusterProvider)
-		if c.ClusterLabel == "" || granted.Sees(domain.ClusterProviders, key) {
+	for _, l := range labelled(o) {
+		key := domain.Join(domain.ClusterProviders.Collection, l.provider)
+		if granted.Sees(domain.ClusterProviders, key) {
 			continue
 		}
-		used, err := s.used(ctx, domain.ScopeOf(domain.KeyOf(o)), func(n domain.ClusterName) bool { return n.Provider == c.ClusterProvider })
+		used, err := s.used(ctx, domain.ScopeOf(domain.KeyOf(o)), func(n domain.ClusterName) bool { return n.Provider == l.provider })
 		if err != nil {
 			return nil, err
 		}
 		if !used {
-			unseen = append(unseen, fail.Field{Path: c.Path + ".clusterProvider", Message: describe(domain.ClusterProviders, key) + " not found"})
+			unseen = append(unseen, fail.Field{Path: l.path + ".clusterProvider", Message: describe(domain.ClusterProviders, key) + " not found"})
 		}
 	}
 	return unseen, nil
+}
+
+// selection is where a document selects clusters of a provider by label.
+type selection struct{ path, provider string }
+
+func labelled(o domain.Object) (all []selection) {
+	switch o := o.(type) {
+	case *domain.AppIntent:
+		for _, c := range o.Selections() {
+			if c.ClusterLabel != "" {
+				all = append(all, selection{c.Path, c.ClusterProvider})
+			}
+		}
+	case *domain.Customization:
+		if c := o.Spec.ClusterInfo; o.Spec.ClusterSpecific == domain.True && c.Scope == domain.ScopeLabel {
+			all = append(all, selection{"spec.clusterInfo", c.ClusterProvider})
+		}
+	}
+	return all
 }
