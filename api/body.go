@@ -59,8 +59,16 @@ type steadyBody struct {
 	io.ReadCloser
 	deadline func(time.Time) error // of reading from the connection
 	wait     time.Duration
-	begun    time.Time // when the first byte was asked for
+	begun    time.Time       // when the first byte was asked for
+	standing context.Context // nobody is waited for when it has ended: see while
 	taken    int64
+}
+
+// while has the body of a request end with ctx, as when who sends it is no longer known or has lost the right to.
+func while(ctx context.Context, c echo.Context) {
+	if body, ok := c.Get(contextSteady).(*steadyBody); ok {
+		body.standing = ctx
+	}
 }
 
 // Read sets the deadline of the connection for one read. At the end of the body net/http takes it away by itself.
@@ -68,11 +76,22 @@ func (b *steadyBody) Read(p []byte) (int, error) {
 	if b.begun.IsZero() {
 		b.begun = time.Now()
 	}
+	if b.standing.Err() != nil {
+		return 0, context.Cause(b.standing)
+	}
 	wait := min(b.wait+time.Duration(b.taken/slowest)*time.Second, policy.Upload)
 	if err := b.deadline(b.begun.Add(wait)); err != nil {
 		return 0, err
 	}
+	over := make(chan struct{})
+	stop := context.AfterFunc(b.standing, func() {
+		defer close(over)
+		_ = b.deadline(time.Unix(1, 0)) // what waits in Read gives up
+	})
 	n, err := b.ReadCloser.Read(p)
+	if !stop() {
+		<-over // not in the middle of the next request of the connection
+	}
 	b.taken += int64(n)
 	return n, err
 }
@@ -140,7 +159,7 @@ func limitBody(limit int64, wait time.Duration) echo.MiddlewareFunc {
 					return nil // no connection, but a test
 				}
 			}
-			body := &steadyBody{ReadCloser: r.Body, deadline: steady(control.SetReadDeadline), wait: wait}
+			body := &steadyBody{ReadCloser: r.Body, deadline: steady(control.SetReadDeadline), wait: wait, standing: r.Context()}
 			c.Set(contextSteady, body)
 			if r.ContentLength != 0 && r.ProtoMajor == 1 { // of what nobody asks for: see leaveUnread
 				_ = control.SetReadDeadline(time.Now().Add(policy.Unread)) // as soon as it is read it has its time

@@ -21,7 +21,8 @@ const codecPath = "/codec/decode"
 func (e *edge) codec(opened http.Handler) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		asked := &door.Request{Verb: door.Get, Noun: domain.Histories, Receive: func(context.Context) error {
+		asked := &door.Request{Verb: door.Get, Noun: domain.Histories, Receive: func(ctx context.Context) error {
+			while(ctx, c)
 			body, err := readAll(r.Body, limits.Payloads)
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			return err

@@ -54,7 +54,8 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 			r.Verb, handle = door.Watch, p.watch
 		}
 		if untold, _ := c.Get(contextUntold).(bool); (p.in != nil || untold) && !p.upload {
-			r.Receive = func(context.Context) (err error) {
+			r.Receive = func(ctx context.Context) (err error) {
+				while(ctx, c)
 				r.Bytes, err = receiveBody(c)
 				return err
 			}
@@ -63,6 +64,7 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 		outside := c.Request()
 		c.Set(contextPassed, true)
 		err = e.door.Pass(outside.Context(), r, func(ctx context.Context, s door.Service) (err error) {
+			while(ctx, c)
 			c.SetRequest(outside.WithContext(ctx))
 			defer c.SetRequest(outside)
 			answer, err = handle(c, s, r)

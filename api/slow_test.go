@@ -18,8 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/api"
+	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
 )
@@ -205,4 +207,64 @@ type large int
 func (l large) Write(w io.Writer) error {
 	_, err := io.WriteString(w, strings.Repeat("x", int(l)))
 	return err
+}
+
+// TestUploadsEndWithTheirRights: who sends a body slowly, and whose token is revoked meanwhile, is told so when that is found out, not when the
+// body has come. That holds for a document, for a file, and for what Temporal's Web UI has opened.
+func TestUploadsEndWithTheirRights(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) {
+		d.BodyWait = policy.Upload
+		d.Histories = http.NotFoundHandler()
+		d.Prove = func(ctx context.Context, s *authn.Shown) (*authn.Proof, error) {
+			p, err := byName(ctx, s)
+			if p != nil && p.Identity.Name == "mallory" {
+				p.Still = func(context.Context) error { return fail.New(fail.Unauthorized, "the token was revoked") }
+			}
+			return p, err
+		}
+	})
+	const boundary = "XYZ"
+	part := func(name string) string {
+		return "--" + boundary + "\r\nContent-Disposition: form-data; name=\"" + name + "\"; filename=\"f\"\r\n\r\n"
+	}
+	form := "multipart/form-data; boundary=" + boundary
+	for version := 1; version <= 2; version++ {
+		server := httptest.NewUnstartedServer(w.router)
+		server.EnableHTTP2 = version == 2
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		for name, c := range map[string]struct{ path, contentType, begins string }{
+			"document":         {"/v2/projects", "application/json", `{"metadata":{"name":"`},
+			"part of a form":   {theProvider + "/clusters", form, part("metadata")},
+			"file of a form":   {theProvider + "/clusters", form, part("metadata") + "{}\r\n" + part("file")},
+			"sealed histories": {"/codec/decode", "application/json", `{"payloads":[`},
+		} {
+			t.Run(fmt.Sprintf("HTTP/%d %s", version, name), func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithTimeout(t.Context(), policy.Upload/2)
+				defer cancel()
+				body, to := io.Pipe()
+				defer body.Close()
+				go func() {
+					_, err := io.WriteString(to, c.begins)
+					for ; err == nil; _, err = io.WriteString(to, " ") {
+						<-time.After(50 * time.Millisecond)
+					}
+				}()
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+c.path, body)
+				require.NoError(t, err)
+				r.Header.Set("Content-Type", c.contentType)
+				r.Header.Set("Authorization", "Bearer mallory")
+				answer, err := server.Client().Do(r)
+				require.NoError(t, err)
+				defer answer.Body.Close()
+				require.Equal(t, version, answer.ProtoMajor)
+				said, err := io.ReadAll(answer.Body)
+				require.NoError(t, err)
+				require.Equal(t, http.StatusUnauthorized, answer.StatusCode, "%s", said)
+				require.Contains(t, string(said), "the token was revoked")
+			})
+		}
+	}
 }
