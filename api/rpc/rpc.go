@@ -56,7 +56,7 @@ func credentialsOf(secured *tls.Config) []grpc.ServerOption {
 // newServer makes a server that takes messages of a size. All methods of its services are to be streams, see asStreams.
 func newServer(log *slog.Logger, size int, more ...grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append([]grpc.ServerOption{
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: policy.PingAfter, Timeout: policy.PingTime}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: policy.PingAfter, Timeout: policy.PingTime, MaxConnectionIdle: policy.CallsIdle}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: policy.PingLeast, PermitWithoutStream: true}),
 		grpc.ConnectionTimeout(policy.Setup),
 		grpc.MaxConcurrentStreams(limits.GRPCStreams),

@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
@@ -21,7 +20,6 @@ import (
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
-	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/universe"
 )
@@ -34,7 +32,6 @@ func ServeTenants(ctx context.Context, l net.Listener, secured *tls.Config, trus
 	b.trust = trust
 	more := []grpc.ServerOption{
 		grpc.ChainStreamInterceptor(b.guard, traced), grpc.MaxConcurrentStreams(maxTenantStreams),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: policy.PingAfter, Timeout: policy.PingTime, MaxConnectionIdle: policy.CallsIdle}),
 	}
 	server := newServer(log, limits.Tenants, append(more, credentialsOf(secured)...)...)
 	by := asStreams{server}

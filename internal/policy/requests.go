@@ -108,7 +108,7 @@ const (
 	PingTime  = 10 * time.Second
 	PingLeast = 10 * time.Second
 	Setup     = 10 * time.Second
-	// CallsIdle is how long a connection of a tenant may be without a call.
+	// CallsIdle is how long a gRPC connection may be without a call.
 	CallsIdle = 5 * time.Minute
 	// A large message of a tenant is to arrive within Arrive, and ArriveMiB for each MiB of it.
 	Arrive    = 10 * time.Second
