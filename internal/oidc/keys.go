@@ -196,7 +196,7 @@ func (k *keys) download(ctx context.Context, at string) (known []jose.JSONWebKey
 			return nil, "", err
 		}
 		if why := badURL(says.URL); why != "" {
-			return nil, "", fmt.Errorf("its jwks_uri %q %s", says.URL, why)
+			return nil, "", wrong{fmt.Errorf("its jwks_uri %q %s", says.URL, why)}
 		}
 		at = says.URL
 	}
@@ -210,16 +210,33 @@ func (k *keys) download(ctx context.Context, at string) (known []jose.JSONWebKey
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, "", fmt.Errorf("GET %s: %s", at, answer.Status)
+		err := fmt.Errorf("GET %s: %s", at, answer.Status)
+		if final(answer.StatusCode) {
+			err = wrong{err}
+		}
+		return nil, "", err
 	}
 	data, err := io.ReadAll(answer.Body)
-	if err == nil {
-		known, err = readKeys(data)
-	}
 	if err != nil {
 		return nil, "", fmt.Errorf("GET %s: %w", at, err)
 	}
+	if known, err = readKeys(data); err != nil {
+		return nil, "", wrong{fmt.Errorf("GET %s: %w", at, err)}
+	}
 	return known, at, nil
+}
+
+// wrong is why there are no keys where asking again would not help.
+type wrong struct{ error }
+
+// check fetches the keys. Unavailable when the provider does not answer, Internal when what it answers are none.
+func (k *keys) check(ctx context.Context) error {
+	err := k.fetch(ctx)
+	var why wrong
+	if errors.As(err, &why) {
+		return fail.Wrap(err, fail.Internal, "the issuer %s has no keys: %s", k.issuer, why.error)
+	}
+	return err
 }
 
 // readKeys are the keys that sign of a set (RFC 7517), one at the least.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -628,6 +629,26 @@ func TestLoginsAreChecked(t *testing.T) {
 		require.ErrorContains(t, err, says)
 	}
 	i.metadata = nil
+	// Its keys are what each token needs.
+	none := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"keys":[]}`)) }))
+	defer none.Close()
+	for uri, says := range map[string]string{
+		"http://keys.example/keys": `has no keys: its jwks_uri "http://keys.example/keys" has to be https`,
+		i.URL + "/nowhere":         "has no keys: GET " + i.URL + "/nowhere: 404",
+		none.URL:                   "has no keys: GET " + none.URL + ": no key that signs",
+		i.URL + "/authorize":       "has no keys: ",
+	} {
+		i.metadata = map[string]any{"jwks_uri": uri}
+		away, err = check(i.URL)
+		require.ErrorContains(t, err, "--auth-config: issuers[0]: the issuer "+i.URL+" "+says)
+		require.Empty(t, away)
+	}
+	i.metadata = nil
+	i.noKeys.Store(true)
+	away, err = check(i.URL)
+	require.NoError(t, err, "one whose keys do not come now may say them later")
+	require.Equal(t, []string{i.URL}, away)
+	i.noKeys.Store(false)
 	i.down.Store(true)
 	away, err = check(i.URL)
 	require.NoError(t, err, "one that does not answer may do so later")

@@ -119,18 +119,23 @@ func (a *answered) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // wrong says whether asking again would not help.
-func (a *answered) wrong() bool {
-	return a.code != 0 && a.code < 500 && a.code != http.StatusTooManyRequests
-}
+func (a *answered) wrong() bool { return a.code != 0 && final(a.code) }
 
-// Check asks all providers what they say of themselves, and says what is wrong with that: one that is another issuer than it is configured as,
-// or cannot do what is configured. Of those that do not answer it tells, and they are no reason not to start.
+// final says whether an answer is one of a server that has no trouble.
+func final(code int) bool { return code < 500 && code != http.StatusTooManyRequests }
+
+// Check asks all providers what they say of themselves, and for their keys, and says what is wrong with that: one that is another issuer than it is
+// configured as, cannot do what is configured, or has no keys. Of those that do not answer it tells, and they are no reason not to start.
 func (p *Providers) Check(ctx context.Context, away func(issuer string, err error)) error {
 	found := make([]error, len(p.all))
 	var asking sync.WaitGroup
 	for i, one := range p.all {
 		asking.Go(func() {
-			switch _, err := one.says.now(ctx); {
+			_, err := one.says.now(ctx)
+			if err == nil {
+				err = one.keys.check(ctx)
+			}
+			switch {
 			case fail.Is(err, fail.Unavailable):
 				away(one.URL, err)
 			case err != nil:
