@@ -176,10 +176,10 @@ func TestCommandsAreAudited(t *testing.T) {
 	require.Empty(t, all.Continue)
 	require.Equal(t, []string{
 		"checkpoint   ",
-		"begun create  ", "answered create projects/p done",
-		"begun create  ", "answered create projects/p Conflict",
+		"begun create projects/p ", "answered create projects/p done",
+		"begun create projects/p ", "answered create projects/p Conflict",
 		"begun put projects/p ", "answered put projects/p done",
-		"begun create projects/p ", "answered create projects/p/composite-apps/ca/v1 done",
+		"begun create projects/p/composite-apps/ca/v1 ", "answered create projects/p/composite-apps/ca/v1 done",
 		"answered get projects/hidden NotFound",
 		"answered delete controllers/rsync Forbidden",
 		"begun create  ", "answered create  Malformed",

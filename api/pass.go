@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -56,7 +57,9 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 		if untold, _ := c.Get(contextUntold).(bool); (p.in != nil || untold) && !p.upload {
 			r.Receive = func(ctx context.Context) (err error) {
 				while(ctx, c)
-				r.Bytes, err = receiveBody(c)
+				if r.Bytes, err = receiveBody(c); err == nil && r.Verb == door.Create {
+					r.Called = nameIn(c, r.Noun)
+				}
 				return err
 			}
 		}
@@ -75,6 +78,23 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 		}
 		return answer(c)
 	}
+}
+
+// nameIn is the local name of the document in a body that was received; "" where it has none, or cannot be read: then it is refused later.
+func nameIn(c echo.Context, n *domain.Noun) string {
+	body, err := bodyOf(c)
+	if err != nil || n.New == nil {
+		return ""
+	}
+	o := n.New()
+	if json.Unmarshal(body, o) != nil {
+		return ""
+	}
+	name := o.LocalName()
+	if strings.Trim(name, "/") == "" {
+		return ""
+	}
+	return name
 }
 
 // Conditions of a write (RFC 9110, 13.1). What is stored has no entity tags, so that those conditions alone can hold that are about whether something

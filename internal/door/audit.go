@@ -129,7 +129,11 @@ func (a *audited) begun(ctx context.Context, r *Request, next Next) error {
 	}
 	var err error
 	// What was recorded has a number, and is answered by it, even if nobody waits any more.
-	if at.begun, err = a.trail.Write(context.WithoutCancel(ctx), recordOf(ctx, r, audit.Begun)); err != nil {
+	record := recordOf(ctx, r, audit.Begun)
+	if r.Name == "" && r.Called != "" {
+		record.Key = string(r.Parent.Child(r.Noun.Collection, r.Called))
+	}
+	if at.begun, err = a.trail.Write(context.WithoutCancel(ctx), record); err != nil {
 		return fail.Wrap(err, fail.Unavailable, "the audit log cannot be written at the moment, so nothing was done; try again later")
 	}
 	if ctx.Err() != nil {

@@ -74,6 +74,9 @@ type Request struct {
 	Parent domain.Key
 	// Name is the local name of the one that it is about: "" for all of a list, and of one that is created until Named says it.
 	Name string
+	// Called is the name that the document has which is created, as far as its body was received and nobody has looked at it yet: for the record that
+	// it begins, which is all that there is when the process dies.
+	Called string
 	// Renders says that charts are rendered for it, as for approve, among which it has its slot.
 	Renders bool
 	// Bytes is how much came with it to be stored, as far as it was received.
