@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"net/http"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -365,6 +368,100 @@ func TestNobodyGivesWhatHeHasNot(t *testing.T) {
 	})
 }
 
+// tried says of each reference that may lead out of the scope of its document by which test it is tried at what is others'. All others lead to
+// what is in the same scope, as their keys are made of the document's own.
+var tried = map[string]string{
+	"app-intents spec.intent.allOf[].cluster -> clusters":             "TestReferencesDoNotReachAcross: a cluster",
+	"app-intents spec.intent.allOf[].anyOf[].cluster -> clusters":     "TestReferencesDoNotReachAcross: a cluster among some",
+	"app-intents spec.intent.anyOf[].cluster -> clusters":             "TestReferencesDoNotReachAcross: any cluster",
+	"cluster-references spec.cluster -> clusters":                     "TestReferencesDoNotReachAcross: a cluster of others in a cloud",
+	"customizations spec.clusterInfo.cluster -> clusters":             "TestAheadDoesNotReachAcross",
+	"deployment-intents spec.intent[] -> controllers":                 "none: registrations are the fleet's settings, which all may read, and need not be there",
+	"status-intents spec.statusCollectors[] -> status-collectors":     "none: the library is the fleet's setting, which all may read; another project's is TestReferencesDoNotReachAcross: a collector",
+	"role-bindings spec.role -> roles":                                "none: the fleet's own",
+	"project-role-bindings spec.role -> roles":                        "TestNobodyGivesWhatHeHasNot",
+	"provider-role-bindings spec.role -> roles":                       "TestNobodyGivesWhatHeHasNot",
+	"role-bindings spec.subjects[].name -> service-accounts":          "none: the fleet's own",
+	"project-role-bindings spec.subjects[].name -> service-accounts":  "TestProjectsUseServiceAccounts",
+	"provider-role-bindings spec.subjects[].name -> service-accounts": "TestProjectsUseServiceAccounts",
+	"tenants spec.cluster -> clusters":                                "none: tenants are made by who is admin of the fleet",
+}
+
+// TestEveryReferenceIsTried: a reference that documents get anew, and that may lead to what is others', has a row above and a test.
+func TestEveryReferenceIsTried(t *testing.T) {
+	index, found := regexp.MustCompile(`\[[^]]*\]`), map[string]bool{}
+	for _, n := range domain.Nouns {
+		if n.New == nil {
+			continue
+		}
+		if _, ok := n.New().(domain.Referrer); !ok {
+			continue
+		}
+		chosen := rand.New(rand.NewPCG(1, 2))
+		for range 500 { // what refers may depend on words of the document
+			o := n.New()
+			fillIn(reflect.ValueOf(o).Elem(), nil, chosen)
+			o.Base().Parent = somewhere(n.Parent)
+			key := domain.KeyOf(o)
+			for _, ref := range o.(domain.Referrer).References() {
+				if domain.ScopeOf(ref.Key) == domain.ScopeOf(key) && domain.ScopeOf(key) != "" {
+					continue
+				}
+				found[fmt.Sprintf("%s %s -> %s", n.Kind, index.ReplaceAllString(ref.Field, "[]"), ref.Noun.Kind)] = true
+			}
+		}
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(tried)), slices.Collect(maps.Keys(found)))
+}
+
+// somewhere is a key of a noun.
+func somewhere(n *domain.Noun) domain.Key {
+	if n == nil {
+		return ""
+	}
+	return somewhere(n.Parent).Child(n.Collection, strings.Join(slices.Repeat([]string{"a"}, len(n.Names)), "/"))
+}
+
+// fillIn fills in all that a document may have: text that may be a word with one of those, or with a name of others.
+func fillIn(v reflect.Value, words []string, chosen *rand.Rand) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fillIn(v.Elem(), words, chosen)
+	case reflect.String:
+		if len(words) == 0 {
+			words = []string{"p+c", domain.FleetCollector + "c"}
+		}
+		v.SetString(words[chosen.IntN(len(words))])
+	case reflect.Slice:
+		if chosen.IntN(2) == 0 { // where it is empty another member may count
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fillIn(v.Index(0), words, chosen)
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fillIn(key, nil, chosen)
+		fillIn(value, nil, chosen)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if !f.IsExported() {
+				continue
+			}
+			words = nil
+			if _, enum, ok := strings.Cut(f.Tag.Get("api"), "enum="); ok {
+				enum, _, _ = strings.Cut(enum, ",")
+				words = strings.Split(enum, ";")
+			}
+			fillIn(v.Field(i), words, chosen)
+		}
+	default:
+	}
+}
+
 // TestReferencesDoNotReachAcross tries each reference that a body can carry at what belongs to another project or provider: it is
 // refused as if that were not there.
 func TestReferencesDoNotReachAcross(t *testing.T) {
@@ -387,6 +484,8 @@ func TestReferencesDoNotReachAcross(t *testing.T) {
 			call{name: "a logical cloud's path", method: "POST", url: groups, body: group("cp", "../theirs/logical-clouds/lc", "web"), status: 400},
 			call{name: "a cluster", method: "POST", url: intents, body: place(`{"clusterProvider":"p2","cluster":"c2"}`), status: 404, contains: []string{`cluster "c2" not found`}},
 			call{name: "one that is not there", method: "POST", url: intents, body: place(`{"clusterProvider":"p2","cluster":"c3"}`), status: 404, contains: []string{`cluster "c3" not found`}},
+			call{name: "a cluster among some", method: "POST", url: intents, body: place(`{"anyOf":[{"clusterProvider":"p2","cluster":"c2"}]}`), status: 404, contains: []string{`cluster "c2" not found`}},
+			call{name: "any cluster", method: "POST", url: intents, body: `{"metadata":{"name":"x"},"spec":{"app":"web","intent":{"anyOf":[{"clusterProvider":"p2","cluster":"c2"}]}}}`, status: 404, contains: []string{`cluster "c2" not found`}},
 			call{name: "a label", method: "POST", url: intents, body: place(`{"clusterProvider":"p2","clusterLabel":"far"}`), status: 404, contains: []string{`spec.intent.allOf[0].clusterProvider: cluster provider "p2" not found`}},
 			call{name: "a label of no provider", method: "POST", url: intents, body: place(`{"clusterProvider":"p3","clusterLabel":"far"}`), status: 404, contains: []string{`spec.intent.allOf[0].clusterProvider: cluster provider "p3" not found`}},
 			call{name: "a collector", method: "POST", url: theGroup + "/status-intents", body: `{"metadata":{"name":"x"},"spec":{"statusCollectors":["theirs"]}}`, status: 404, contains: []string{`status collector "theirs" not found`}},
