@@ -5,8 +5,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -65,6 +69,79 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	require.NotEqual(t, first, serial())
 	_, err = shake(t, l.Addr().String(), tls.VersionTLS12)
 	require.Error(t, err)
+}
+
+// TestStreamsOutliveCertificates: a stream that is open while the files change, or are broken, goes on, whichever HTTP it is of. The next connection
+// gets the new certificate.
+func TestStreamsOutliveCertificates(t *testing.T) {
+	for version := 1; version <= 2; version++ {
+		t.Run(fmt.Sprintf("HTTP/%d", version), func(t *testing.T) {
+			folder, other := t.TempDir(), t.TempDir()
+			require.NoError(t, tenantcert.Make(folder))
+			require.NoError(t, tenantcert.Make(other))
+			in := func(name string) string { return filepath.Join(folder, name) }
+			protocols := []string{"h2", "http/1.1"}[2-version:]
+			c, err := config.ServerTLS{Cert: in("server.crt"), Key: in("server.key")}.Config(slog.New(slog.DiscardHandler), protocols...)
+			require.NoError(t, err)
+			says := make(chan string)
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/stream" {
+					return
+				}
+				for word := range says {
+					_, _ = io.WriteString(w, word)
+					_ = http.NewResponseController(w).Flush()
+				}
+			}))
+			server.EnableHTTP2 = version == 2
+			server.TLS = c
+			server.StartTLS()
+			defer server.Close()
+			ask := func(path string) *http.Response {
+				t.Helper()
+				transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: version == 2} // it is about which one there is
+				t.Cleanup(transport.CloseIdleConnections)
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+				require.NoError(t, err)
+				answer, err := (&http.Client{Transport: transport}).Do(r)
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = answer.Body.Close() })
+				require.Equal(t, version, answer.ProtoMajor)
+				return answer
+			}
+			serial := func(answer *http.Response) string { return answer.TLS.PeerCertificates[0].SerialNumber.String() }
+			go func() { says <- "one" }()
+			stream := ask("/stream")
+			hears := func(want string) {
+				t.Helper()
+				heard := make([]byte, len(want))
+				_, err := io.ReadFull(stream.Body, heard)
+				require.NoError(t, err)
+				require.Equal(t, want, string(heard))
+			}
+			hears("one")
+			later := time.Now().Add(time.Minute)
+			replace := func(name string, data []byte) {
+				require.NoError(t, os.WriteFile(in(name), data, 0o600))
+				require.NoError(t, os.Chtimes(in(name), later, later))
+			}
+			replace("server.crt", []byte("broken"))
+			require.Equal(t, serial(stream), serial(ask("/")))
+			says <- "two"
+			hears("two")
+			for _, name := range []string{"server.crt", "server.key"} {
+				data, err := os.ReadFile(filepath.Join(other, name))
+				require.NoError(t, err)
+				replace(name, data)
+			}
+			require.NotEqual(t, serial(stream), serial(ask("/")))
+			says <- "three"
+			hears("three")
+			close(says)
+			_, err = stream.Body.Read(make([]byte, 1))
+			require.ErrorIs(t, err, io.EOF)
+		})
+	}
 }
 
 // TestFilesThatAreBeingReplaced: a certificate or a CA that is cut off, and a key of another certificate, change nothing; files that are as long and as old
