@@ -64,6 +64,9 @@ type steadyBody struct {
 	taken    int64
 }
 
+// past is a deadline that is over.
+var past = time.Unix(1, 0)
+
 // while has the body of a request end with ctx, as when who sends it is no longer known or has lost the right to.
 func while(ctx context.Context, c echo.Context) {
 	if body, ok := c.Get(contextSteady).(*steadyBody); ok {
@@ -77,6 +80,7 @@ func (b *steadyBody) Read(p []byte) (int, error) {
 		b.begun = time.Now()
 	}
 	if b.standing.Err() != nil {
+		_ = b.deadline(past) // net/http would read on before it answers
 		return 0, context.Cause(b.standing)
 	}
 	wait := min(b.wait+time.Duration(b.taken/slowest)*time.Second, policy.Upload)
@@ -86,7 +90,7 @@ func (b *steadyBody) Read(p []byte) (int, error) {
 	over := make(chan struct{})
 	stop := context.AfterFunc(b.standing, func() {
 		defer close(over)
-		_ = b.deadline(time.Unix(1, 0)) // what waits in Read gives up
+		_ = b.deadline(past) // what waits in Read gives up
 	})
 	n, err := b.ReadCloser.Read(p)
 	if !stop() {
