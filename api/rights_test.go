@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -18,71 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/api"
-	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/rights"
+	"github.com/drover-io/drover/internal/rights/rightstest"
 	"github.com/drover-io/drover/internal/service"
-	"github.com/drover-io/drover/internal/token"
 )
-
-// column is a caller of the matrix of rights: what it shows, with a role somewhere.
-type column struct {
-	where, role string
-	shows       string // the header Authorization
-	bound       *domain.RoleBinding
-}
-
-// matrixColumns are the callers of the matrix. Names in paths are those of TestRightsMatrix: a-project, a-clusterProvider. Service
-// accounts show tokens that are stored.
-func matrixColumns(t *testing.T, w *world) []column {
-	t.Helper()
-	const account = "service-accounts/ci"
-	issue := func(account domain.Key, name string, until time.Time) string {
-		key := account.Child(domain.ServiceAccountTokens.Collection, name)
-		text, hash := token.New(string(key))
-		require.NoError(t, w.store.Create(t.Context(), &domain.ServiceAccountToken{
-			Identity: domain.Identity{Parent: account}, Metadata: domain.Metadata{Name: name}, Credential: domain.Credential{Hash: hash, Expires: until},
-		}))
-		return "Bearer " + text
-	}
-	later := time.Now().Add(time.Hour)
-	expired, revoked := issue(account, "expired", time.Now().Add(-time.Hour)), issue(account, "revoked", later)
-	require.NoError(t, w.store.Delete(t.Context(), domain.ServiceAccountTokens, account+"/tokens/revoked", 0))
-	all := []column{{where: "-", role: "anonymous"}, {where: "account", role: "expired", shows: expired}, {where: "account", role: "revoked", shows: revoked}}
-	add := func(where string, in domain.Key, roles ...string) {
-		for _, role := range roles {
-			name := where + "/" + role
-			all = append(all, column{where, role, "Bearer " + name, binding(in, role, domain.SubjectUser, name)})
-		}
-	}
-	inProject := []string{"viewer", "editor", "approver", "operator", "project-admin", "admin"}
-	all = append(all, column{where: "-", role: "none", shows: "Bearer nobody"})
-	add("fleet", "", domain.BuiltInRoles...)
-	add("project", "projects/a-project", inProject...)
-	add("other", "projects/other", inProject...)
-	add("provider", "cluster-providers/a-clusterProvider", "viewer", "cluster-user", "cluster-admin", "admin")
-	add("else", "cluster-providers/other", "cluster-user", "cluster-admin")
-	return append(all,
-		column{"account", "editor", issue(account, "good", later), binding("projects/a-project", "editor", domain.SubjectServiceAccount, account)},
-		column{where: "account", role: "first", shows: issue(domain.FirstAdmin, "good", later)},
-	)
-}
-
-func binding(in domain.Key, role, kind, name string) *domain.RoleBinding {
-	return &domain.RoleBinding{
-		Identity: domain.Identity{Parent: in}, Metadata: domain.Metadata{Name: "b"},
-		Spec: domain.RoleBindingSpec{Role: role, Subjects: []domain.RightSubject{{Kind: kind, Name: name}}},
-	}
-}
-
-// short are the heads of the columns.
-var short = map[string]string{
-	"fleet": "flt", "other": "oth", "viewer": "view", "editor": "edit", "approver": "appr", "operator": "oper", "project-admin": "padm",
-	"cluster-user": "cuse", "cluster-admin": "cadm", "admin": "adm", "provider": "prov", "project": "proj", "account": "acct",
-}
 
 // asksNobody are the routes at which nobody is asked who they are: what is no secret, and where one logs in.
 var asksNobody = regexp.MustCompile(`^/(openapi\.json|docs(/.*)?|healthz|readyz|version|page/\*|login(/providers|/callback)?)?$`)
@@ -91,11 +33,11 @@ var asksNobody = regexp.MustCompile(`^/(openapi\.json|docs(/.*)?|healthz|readyz|
 // answered: ✓ where the request goes on, else the status. A route that is new has no row there; DROVER_UPDATE=1 writes the file
 // anew, and its difference is to be read.
 func TestRightsMatrix(t *testing.T) {
-	var bound []*domain.RoleBinding
-	step := door.NewRights(func(context.Context) (*rights.Book, error) { return rights.NewBook(nil, bound), nil }, time.Now)
+	var columns []rightstest.Caller
+	step := door.NewRights(func(context.Context) (*rights.Book, error) { return rightstest.Book(columns), nil }, time.Now)
 	var asked door.Request
 	w := newWorldWith(t, func(w *world, d *deps, _ *service.Instances) {
-		d.Prove = authn.Chain(authn.Tokens{Store: w.store, Now: time.Now}.Prove, byWord)
+		d.Prove = rightstest.Prover(w.store)
 		d.Histories, d.Login = http.NotFoundHandler(), api.Login{Logins: &people{}} // there are all routes
 		d.steps = []door.Step{
 			func(ctx context.Context, r *door.Request, next door.Next) error {
@@ -106,19 +48,14 @@ func TestRightsMatrix(t *testing.T) {
 			func(context.Context, *door.Request, door.Next) error { return fail.New(fail.Exhausted, "it goes on") },
 		}
 	})
-	columns := matrixColumns(t, w)
-	for _, c := range columns {
-		if c.bound != nil {
-			bound = append(bound, c.bound)
-		}
-	}
+	columns = rightstest.Callers(t, w.store)
 	parameter := regexp.MustCompile(`:(\w+)`)
 	rows := map[string]string{}
 	row := func(method, path, query string) {
 		var cells []string
 		for _, c := range columns {
 			answer := do(t, w.router, call{method: method, url: parameter.ReplaceAllString(path, "a-$1") + query, body: "{", header: map[string]string{
-				"Authorization": c.shows, "Cookie": "drover-session=one", // what /logout ends, whoever asks
+				"Authorization": c.Shows, "Cookie": "drover-session=one", // what /logout ends, whoever asks
 			}})
 			cell := fmt.Sprint(answer.Code)
 			switch answer.Code {
@@ -126,9 +63,9 @@ func TestRightsMatrix(t *testing.T) {
 				cell = "✓"
 			case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
 			default:
-				t.Errorf("%s %s%s as %s %s: %d %s", method, path, query, c.where, c.role, answer.Code, answer.Body)
+				t.Errorf("%s %s%s as %s %s: %d %s", method, path, query, c.Where, c.Role, answer.Code, answer.Body)
 			}
-			cells = append(cells, fmt.Sprintf("%-4s", cell))
+			cells = append(cells, rightstest.Cell(cell))
 		}
 		what := fmt.Sprintf("%s %s%s (%s %s)", method, path, query, asked.Verb, asked.Noun.Kind)
 		rows[path+" "+method+query] = strings.Join(cells, " ") + "  " + what
@@ -142,45 +79,7 @@ func TestRightsMatrix(t *testing.T) {
 			row(route.Method, route.Path, "?watch=true")
 		}
 	}
-	var where, role []string
-	for _, c := range columns {
-		where = append(where, fmt.Sprintf("%-4s", cmp.Or(short[c.where], c.where[:min(4, len(c.where))])))
-		role = append(role, fmt.Sprintf("%-4s", cmp.Or(short[c.role], c.role[:min(4, len(c.role))])))
-	}
-	lines := []string{strings.Join(where, " "), strings.Join(role, " ")}
-	keys := make([]string, 0, len(rows))
-	for k := range rows {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
-		lines = append(lines, rows[k])
-	}
-	text := matrixLegend + strings.Join(lines, "\n") + "\n"
-	if os.Getenv("DROVER_UPDATE") != "" {
-		require.NoError(t, os.WriteFile("testdata/rights.txt", []byte(text), 0o644))
-	}
-	want, err := os.ReadFile("testdata/rights.txt")
-	require.NoError(t, err)
-	is, was := strings.Split(text, "\n"), strings.Split(string(want), "\n")
-	for _, line := range was {
-		if !slices.Contains(is, line) {
-			t.Errorf("a row of testdata/rights.txt is not so any more:\n%s", line)
-		}
-	}
-	for _, line := range is {
-		if !slices.Contains(was, line) {
-			t.Errorf("testdata/rights.txt has no such row:\n%s", line)
-		}
-	}
-}
-
-// byWord knows callers by what they call themselves.
-func byWord(_ context.Context, s *authn.Shown) (*authn.Proof, error) {
-	if len(s.Authorization) == 0 {
-		return nil, nil
-	}
-	return &authn.Proof{Identity: caller.Identity{Kind: caller.User, Name: strings.TrimPrefix(s.Authorization[0], "Bearer ")}}, nil
+	rightstest.Compare(t, "testdata/rights.txt", matrixLegend+rightstest.Legend+matrixNotes+rightstest.Matrix(columns, rows))
 }
 
 // watched says whether a route can be asked for as a stream.
@@ -193,11 +92,10 @@ func watched(t *testing.T, w *world, path string, asked *door.Request) bool {
 
 const matrixLegend = `Who may do what: rows are routes, with verb and noun; columns are callers, by where they have a role and which.
 ✓ the request goes on, 401 nobody knows who calls, 403 the caller may know of it and may not do it, 404 it is as if the thing were not
-there. Where: - nowhere; flt the fleet; proj the project of the path; oth another project; prov the cluster provider of the path; else another
-provider; acct a service account: with a token that has expired, with one that is revoked, with the role editor in the project, and the
-first one, service-accounts/admin.
-Roles: anon none, and nothing shown; none none; view viewer, edit editor, appr approver, oper operator, padm project-admin, cuse cluster-user, cadm cluster-admin, adm admin.
-A list over scopes is open to all, and shows each what he may see. Routes at which nobody is asked who they are have no row: the page, the
+there.
+`
+
+const matrixNotes = `A list over scopes is open to all, and shows each what he may see. Routes at which nobody is asked who they are have no row: the page, the
 documentation, probes, the version, and logins.
 
 `

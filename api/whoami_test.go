@@ -17,6 +17,7 @@ import (
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/rights"
+	"github.com/drover-io/drover/internal/rights/rightstest"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -26,13 +27,13 @@ func TestWhoamiSaysWhatTheDoorSays(t *testing.T) {
 	var bound []*domain.RoleBinding
 	for _, in := range []domain.Key{"", "projects/a-project", "projects/other", "cluster-providers/a-clusterProvider"} {
 		for _, role := range domain.BuiltInRoles {
-			bound = append(bound, binding(in, role, domain.SubjectUser, string(in)+" "+role))
+			bound = append(bound, rightstest.Binding(in, role, domain.SubjectUser, string(in)+" "+role))
 		}
 	}
 	step := door.NewRights(func(context.Context) (*rights.Book, error) { return rights.NewBook(nil, bound), nil }, time.Now)
 	var asked door.Request
 	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) {
-		d.Prove = byWord
+		d.Prove = rightstest.ByWord
 		d.steps = []door.Step{
 			func(ctx context.Context, r *door.Request, next door.Next) error {
 				asked = *r
@@ -54,7 +55,7 @@ func TestWhoamiSaysWhatTheDoorSays(t *testing.T) {
 	}
 	parameter := regexp.MustCompile(`:(\w+)`)
 	compared := 0
-	for _, b := range append(bound, binding("", "viewer", domain.SubjectUser, "nobody")) {
+	for _, b := range append(bound, rightstest.Binding("", "viewer", domain.SubjectUser, "nobody")) {
 		user := b.Spec.Subjects[0].Name
 		may := map[string]service.Right{} // by query and noun
 		for _, query := range []string{"?noun=*", "?project=a-project", "?clusterProvider=a-clusterProvider"} {

@@ -1,8 +1,15 @@
 package rpc
 
 import (
+	"log/slog"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/door"
 )
 
 // SetSendTime sets how long a client may take for a notification for the time of a test.
@@ -10,4 +17,19 @@ func SetSendTime(t *testing.T, d time.Duration) {
 	before := sendTime
 	t.Cleanup(func() { sendTime = before })
 	sendTime = d
+}
+
+// Methods are all that Serve and ServeTenants have.
+func Methods() (ofAPI, ofTenants []string) {
+	d, log, stopping := door.New(door.Parts{}), slog.New(slog.DiscardHandler), make(chan struct{})
+	names := func(by asStreams) (all []string) {
+		grpc_health_v1.RegisterHealthServer(by, health.NewServer()) // as serve does
+		for service, info := range by.GetServiceInfo() {
+			for _, m := range info.Methods {
+				all = append(all, "/"+service+"/"+m.Name)
+			}
+		}
+		return all
+	}
+	return names(apiServer(nil, authn.Off, d, log, stopping)), names(tenantsServer(nil, nil, d, log, 0, stopping))
 }

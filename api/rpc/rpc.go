@@ -39,10 +39,15 @@ const (
 // the drain time to end. Streams end with the hub behind the door, which must be closed by then. nil stands for a clean end.
 // Without TLS secured is nil; without a prover everybody is anonymous.
 func Serve(ctx context.Context, l net.Listener, secured *tls.Config, prove authn.Prover, d *door.Door, log *slog.Logger, drain time.Duration) error {
-	server := newServer(log, limits.GRPC, append(credentialsOf(secured), grpc.ChainStreamInterceptor(proving(prove, d, ctx.Done())))...)
-	by := asStreams{server}
+	by := apiServer(secured, prove, d, log, ctx.Done())
+	return serve(ctx, connections.New(l, log, limits.GRPCConnections, limits.GRPCAddressConnections), by, drain)
+}
+
+// apiServer has the services of Serve but for health.
+func apiServer(secured *tls.Config, prove authn.Prover, d *door.Door, log *slog.Logger, stopping <-chan struct{}) asStreams {
+	by := asStreams{newServer(log, limits.GRPC, append(credentialsOf(secured), grpc.ChainStreamInterceptor(proving(prove, d, stopping)))...)}
 	statusnotify.RegisterStatusNotifyServer(by, newRegister(d))
-	return serve(ctx, connections.New(l, log, limits.GRPCConnections, limits.GRPCAddressConnections), server, by, drain)
+	return by
 }
 
 // credentialsOf are those of a server; none without TLS.
@@ -69,9 +74,9 @@ func newServer(log *slog.Logger, size int, more ...grpc.ServerOption) *grpc.Serv
 	}, more...)...)
 }
 
-// serve is Serve for a server that has its services but for health, which is registered by a registrar of it.
-func serve(ctx context.Context, l net.Listener, server *grpc.Server, by asStreams, drain time.Duration) error {
-	alive := health.NewServer()
+// serve is Serve for a server that has its services but for health, which comes to them.
+func serve(ctx context.Context, l net.Listener, by asStreams, drain time.Duration) error {
+	server, alive := by.Server, health.NewServer()
 	grpc_health_v1.RegisterHealthServer(by, alive)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()

@@ -27,18 +27,21 @@ import (
 // ServeTenants serves the two services of universe.workload.v1, health and reflection, and nothing else. Without TLS whoever
 // reaches the listener may speak for all tenants. A certificate counts as long as trust says so. Of each tenant so many changes a second are read, 0 for all. It ends as Serve does; streams end by themselves when ctx does.
 func ServeTenants(ctx context.Context, l net.Listener, secured *tls.Config, trust authn.Trust, d *door.Door, log *slog.Logger, drain time.Duration, rate int) error {
+	by := tenantsServer(secured, trust, d, log, rate, ctx.Done())
+	return serve(ctx, connections.New(l, log, limits.GRPCConnections, limits.GRPCAddressConnections), by, drain)
+}
+
+// tenantsServer has the services of ServeTenants but for health.
+func tenantsServer(secured *tls.Config, trust authn.Trust, d *door.Door, log *slog.Logger, rate int, stopping <-chan struct{}) asStreams {
 	p := newPaces(rate, log)
-	b := newBounds(d, p, ctx.Done())
+	b := newBounds(d, p, stopping)
 	b.trust = trust
-	more := []grpc.ServerOption{
-		grpc.ChainStreamInterceptor(b.guard, traced), grpc.MaxConcurrentStreams(maxTenantStreams),
-	}
-	server := newServer(log, limits.Tenants, append(more, credentialsOf(secured)...)...)
-	by := asStreams{server}
+	more := []grpc.ServerOption{grpc.ChainStreamInterceptor(b.guard, traced), grpc.MaxConcurrentStreams(maxTenantStreams)}
+	by := asStreams{newServer(log, limits.Tenants, append(more, credentialsOf(secured)...)...)}
 	universe.RegisterWorkloadRuleServiceServer(by, &rules{door: d})
-	universe.RegisterWorkloadServiceServer(by, &workloads{door: d, paces: p, stopping: ctx.Done()})
+	universe.RegisterWorkloadServiceServer(by, &workloads{door: d, paces: p, stopping: stopping})
 	reflection.Register(by)
-	return serve(ctx, connections.New(l, log, limits.GRPCConnections, limits.GRPCAddressConnections), server, by, drain)
+	return by
 }
 
 // maxTenantStreams are those of a connection: an agent has one, and a few calls about rules.

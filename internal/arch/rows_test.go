@@ -74,6 +74,12 @@ var layers = []layer{
 		{pkg: "notify/notifytest", ours: "notify status view readiness plan domain", world: "context"},
 		{pkg: "service/servicetest", ours: "service operations explain view readiness domain fail", world: "context"},
 		{
+			pkg:   "rights/rightstest",
+			ours:  "store authn rights domain caller token",
+			libs:  "github.com/stretchr/testify",
+			world: "context os",
+		},
+		{
 			pkg:   "combine/combinetest",
 			ours:  "combine domain",
 			libs:  "github.com/google/go-cmp go.yaml.in/yaml/v3",
