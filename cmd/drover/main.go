@@ -140,11 +140,15 @@ func process(
 ) cli.Process {
 	return cli.Process{Name: name, Short: short, Run: func(ctx context.Context, args []string) error {
 		c, err := config.Read(kind, args, os.Getenv, stderr)
-		if err != nil {
+		if c == nil {
 			return wrongLine(err)
 		}
-		if err := app.CheckFiles(c); err != nil {
-			return err
+		files := app.CheckFiles(c)
+		switch {
+		case err != nil: // all that is wrong is said at once
+			return wrongLine(errors.Join(err, files))
+		case files != nil:
+			return files
 		}
 		log := app.Logger(c, stderr)
 		panics.LogTo(log)

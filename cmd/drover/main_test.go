@@ -42,3 +42,26 @@ func TestCommands(t *testing.T) {
 		})
 	}
 }
+
+// TestSettingsAndTheirFilesAreRefusedTogether: who mends what was said need not start again to learn what else is wrong.
+func TestSettingsAndTheirFilesAreRefusedTogether(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	for command, c := range map[string]struct{ args, says []string }{
+		"api": {
+			[]string{"--listen", "nowhere", "--audit-file", filepath.Join(empty, "audit.log"), "--temporal-tls-ca", empty},
+			[]string{"--listen", "--audit-file", "read CA of Temporal: no certificate in"},
+		},
+		"tenant-agent": {
+			[]string{"--tenant", "T!", "--token-file", empty, "--server-ca", empty, "--client-cert", filepath.Join(empty, "none")},
+			[]string{"--tenant", "--token-file (DROVER_TOKEN_FILE): " + empty + " is empty", "--server-ca (DROVER_SERVER_CA): no certificate in", "none\" cannot be read"},
+		},
+	} {
+		var out, stderr bytes.Buffer
+		require.Equal(t, 2, run(append([]string{"drover", command}, c.args...), strings.NewReader(""), &out, &stderr))
+		for _, says := range c.says {
+			require.Contains(t, stderr.String(), says, command)
+		}
+		require.LessOrEqual(t, strings.Count(stderr.String(), "none"), 1, "it is said once: %s", stderr.String())
+	}
+}

@@ -5,13 +5,13 @@ import (
 	"crypto/ed25519"
 	"crypto/x509"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/sink"
 	"github.com/drover-io/drover/internal/trail"
@@ -77,12 +77,9 @@ func (a *auditing) open() error {
 	if address := a.parts.config.AuditSyslog; address != "" {
 		var roots *x509.CertPool
 		if ca := a.parts.config.AuditSyslogCA; ca != "" {
-			data, err := os.ReadFile(ca)
-			if err != nil {
+			var err error
+			if roots, err = config.Roots(ca); err != nil {
 				return fmt.Errorf("read the CA of the syslog collector: %w", err)
-			}
-			if roots = x509.NewCertPool(); !roots.AppendCertsFromPEM(data) {
-				return fmt.Errorf("the CA of the syslog collector: %s has no certificate", ca)
 			}
 		}
 		s, err := sink.NewSyslog(address, roots, a.parts.log)

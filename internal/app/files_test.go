@@ -25,18 +25,31 @@ func TestAllThatIsWrongWithFilesIsSaidAtOnce(t *testing.T) {
 	c.SecretKeys, c.AuthConfig = "test:short", in("auth.yaml")
 	c.TLS.Key, c.TLS.CA = in("admin.key"), in("admin.key")
 	c.TenantTLS.Cert, c.TenantTLS.CA = in("ca.key"), in("none")
-	c.Temporal.TLSCA = in("ca.key")
+	c.Temporal.TLSCA, c.Temporal.TLSCert = in("ca.key"), in("server.crt")
+	c.AuditFile, c.AuditSyslogCA = filepath.Join(in("nowhere"), "audit.log"), in("server.key")
+	require.NoError(t, os.WriteFile(in("empty"), []byte("\n"), 0o600))
+	c.TenantAgent = config.TenantAgent{CA: in("ca.key"), Cert: in("server.crt"), Key: in("ca.key"), Token: in("empty")}
 	err := CheckFiles(c)
 	for _, says := range []string{
 		"--tls-cert (DROVER_TLS_CERT): read certificate: " + in("server.crt") + " and " + in("admin.key"),
 		"--client-ca (DROVER_CLIENT_CA): read CA: " + in("admin.key") + ": there is no certificate in it",
 		"--tenant-tls-cert (DROVER_TENANT_TLS_CERT): read certificate: " + in("ca.key"),
-		"--tenant-tls-ca (DROVER_TENANT_TLS_CA): read", in("none"),
 		"read CA of Temporal: no certificate in " + in("ca.key"),
 		"--secret-keys (DROVER_SECRET_KEYS): ",
 		"--auth-config: " + in("auth.yaml"), "issuers[0].audiences",
+		"--audit-file (DROVER_AUDIT_FILE): " + in("nowhere") + " is no folder to make audit.log in",
+		"--audit-syslog-ca (DROVER_AUDIT_SYSLOG_CA): no certificate in " + in("server.key"),
+		"--server-ca (DROVER_SERVER_CA): no certificate in " + in("ca.key"),
+		"--client-cert (DROVER_CLIENT_CERT): ",
+		"--token-file (DROVER_TOKEN_FILE): " + in("empty") + " is empty",
 	} {
 		require.ErrorContains(t, err, says)
 	}
+	require.NotContains(t, err.Error(), in("none"), "what is not there was said of the setting")
+	c = &config.Config{AuditFile: in("audit.log")}
+	require.NoError(t, CheckFiles(c))
+	require.NoFileExists(t, in("audit.log"))
+	require.NoError(t, os.Mkdir(in("audit.log"), 0o700))
+	require.ErrorContains(t, CheckFiles(c), "--audit-file (DROVER_AUDIT_FILE): ")
 	require.NotContains(t, err.Error(), "test:short")
 }

@@ -28,16 +28,25 @@ func (t Temporal) TLS() (*tls.Config, error) {
 		c.Certificates = []tls.Certificate{pair}
 	}
 	if t.TLSCA != "" {
-		pem, err := os.ReadFile(t.TLSCA)
-		if err != nil {
+		var err error
+		if c.RootCAs, err = Roots(t.TLSCA); err != nil {
 			return nil, fmt.Errorf("read CA of Temporal: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read CA of Temporal: no certificate in %s", t.TLSCA)
 		}
 	}
 	return c, nil
+}
+
+// Roots are the certificates of a CA file.
+func Roots(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("no certificate in %s", file)
+	}
+	return roots, nil
 }
 
 // ServerTLS are the files of a listener with TLS: its certificate with key, and the CA of those who call, "" where none of them
