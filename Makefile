@@ -11,7 +11,7 @@ MODULES     := . deploy/local deploy/local/kube deploy/tools/protogen deploy/too
 N    ?= 160
 SEED ?= 0
 
-.PHONY: help demo demo-workloads run build build-product servers test test-race explore bench check lint generated tools generate clean record-replay tidy fuzz sbom reproducible test-upgrade released released-if-had prometheus ready
+.PHONY: help demo demo-workloads run build build-product servers test test-race explore bench check lint generated tools generate clean record-replay tidy fuzz sbom licences reproducible test-upgrade released released-if-had prometheus ready
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -76,7 +76,9 @@ bench: build servers ## the figures, into build/bench/report.md and report.json
 fuzz: ## every fuzz target, one after the other; FUZZTIME=20s for each, ONLY=FuzzKeys for some, WIDE=1 to be led by the code of others, too
 	@deploy/tools/fuzz.sh $(or $(FUZZTIME),60s) $(ONLY)
 
-sbom: build ## what the binary is made of (CycloneDX), into build/sbom; fails for a licence that is not allowed
+sbom: build licences ## what the binary is made of (CycloneDX), into build/sbom; fails for a licence that is not allowed
+
+licences: # sbom of the binary that there is
 	@mkdir -p build/sbom
 	@cd deploy/tools/sbom && go run . -binary ../../../$(BIN)/drover -source ../../.. -out ../../../build/sbom/drover.cdx.json
 

@@ -207,7 +207,7 @@ func TestCI(t *testing.T) {
 	write("bin/make", "#!/bin/sh\necho make $*\n")
 	out, err := run()
 	require.NoError(t, err)
-	require.Regexp(t, `^make released ready generated\nci -mod=mod -trimpath build=[0-9]+s \+lint\n$`, out)
+	require.Regexp(t, `^make released ready generated\nci -mod=mod -trimpath build=[0-9]+s \+lint \+licences\n$`, out)
 	write("bin/make", "#!/bin/sh\ncase \"$*\" in *released*) exit 3 ;; esac\n")
 	out, err = run()
 	require.Error(t, err, "a clone that cannot have the last release")
