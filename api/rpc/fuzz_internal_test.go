@@ -1,15 +1,25 @@
 package rpc
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/drover-io/drover/internal/convey"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/statusnotify"
 	"github.com/drover-io/drover/internal/universe"
 )
@@ -127,4 +137,125 @@ func FuzzRules(f *testing.F) {
 		require.NoError(t, err)
 		require.NoError(t, match.ValidateRule(tenant, back))
 	})
+}
+
+// wire is a stream of gRPC as it comes over a connection that then ends.
+type wire struct{ *bytes.Reader }
+
+// ReadMessageHeader implements rawStream.
+func (w wire) ReadMessageHeader(header []byte) error {
+	_, err := io.ReadFull(w.Reader, header)
+	return err
+}
+
+// Read implements rawStream.
+func (w wire) Read(n int) (mem.BufferSlice, error) {
+	data := make([]byte, min(n, w.Len()+1))
+	if _, err := io.ReadFull(w.Reader, data); err != nil {
+		return nil, err
+	}
+	return mem.BufferSlice{mem.SliceBuffer(data)}, nil
+}
+
+// RecvCompress implements rawStream.
+func (w wire) RecvCompress() string { return gzip.Name }
+
+// FuzzFraming: whatever comes over a connection, messages come out of it, none larger than may be, until it ends or an error says what is wrong.
+func FuzzFraming(f *testing.F) {
+	const most = 1 << 16
+	framed := func(compressed byte, length int, data []byte) []byte {
+		return append(binary.BigEndian.AppendUint32([]byte{compressed}, uint32(length)), data...)
+	}
+	message, err := proto.Marshal(&universe.WorkloadStreamRequest{Message: &universe.WorkloadStreamRequest_WorkloadDelete{WorkloadDelete: &universe.WorkloadDelete{
+		WorkloadMetadata: &universe.WorkloadMetadata{Id: "a"},
+	}}})
+	require.NoError(f, err)
+	var small, bomb bytes.Buffer
+	for to, data := range map[*bytes.Buffer][]byte{&small: message, &bomb: make([]byte, 2*most)} {
+		w, err := encoding.GetCompressor(gzip.Name).Compress(to)
+		require.NoError(f, err)
+		_, err = w.Write(data)
+		require.NoError(f, err)
+		require.NoError(f, w.Close())
+	}
+	for _, seed := range [][]byte{
+		{}, {0}, framed(0, 0, nil), append(framed(0, len(message), message), framed(1, small.Len(), small.Bytes())...), framed(0, most+1, message), framed(0, 1<<32-1, nil),
+		framed(0, len(message)+1, message), framed(1, bomb.Len(), bomb.Bytes()), framed(1, len(message), message), framed(255, 1, []byte{8}),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, single := range []bool{false, true} {
+			s := &bounded{ctx: t.Context(), raw: wire{bytes.NewReader(data)}, most: most, single: single, stopping: make(chan struct{})}
+			var err error
+			came := 0
+			for err == nil {
+				in := &universe.WorkloadStreamRequest{}
+				if err = s.RecvMsg(in); err == nil {
+					came++
+					require.LessOrEqual(t, proto.Size(in), most)
+				}
+				if single {
+					break
+				}
+			}
+			require.LessOrEqual(t, 5*came, len(data))
+			if err == nil || errors.Is(err, io.EOF) {
+				continue
+			}
+			require.Contains(t, []codes.Code{codes.Internal, codes.InvalidArgument, codes.ResourceExhausted}, toStatus(err).Code(), "%v", err)
+			require.False(t, errors.As(err, new(*panics.Error)), "%v", err)
+		}
+	})
+}
+
+// FuzzMembers: a message that is read has no more members than were counted of its bytes, by which room for it was taken.
+func FuzzMembers(f *testing.F) {
+	workload := &universe.WorkloadUpdate{
+		WorkloadMetadata: &universe.WorkloadMetadata{Id: "a"},
+		WorkloadState:    &universe.WorkloadState{Extra: map[string]*universe.WorkloadState_ExtraData{"labels": {Data: map[string]string{"a": "", "b": ""}}, "x": nil}},
+	}
+	encoded(f, &universe.WorkloadStreamRequest{},
+		&universe.WorkloadStreamRequest{Message: &universe.WorkloadStreamRequest_WorkloadUpdate{WorkloadUpdate: workload}},
+		&universe.WorkloadStreamRequest{Message: &universe.WorkloadStreamRequest_WorkloadSync{WorkloadSync: &universe.WorkloadSync{WorkloadUpdates: []*universe.WorkloadUpdate{workload, {}, workload}}}})
+	f.Add([]byte{0x0b, 0x0b, 0x0c, 0x0c})
+	f.Add([]byte{0x1a, 0x04, 0x0a, 0x00, 0x0a, 0x00})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := &universe.WorkloadStreamRequest{}
+		counted, err := countMembers(in.ProtoReflect().Descriptor(), data)
+		if err != nil {
+			require.True(t, fail.Is(err, fail.Exhausted), "%v", err)
+			return
+		}
+		if (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, in) == nil {
+			require.LessOrEqual(t, membersOf(in.ProtoReflect()), counted)
+		}
+	})
+}
+
+// membersOf are the parts of a message as it is in memory.
+func membersOf(m protoreflect.Message) (n int) {
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.IsMap():
+			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+				n++
+				if f.MapValue().Message() != nil {
+					n += membersOf(v.Message())
+				}
+				return true
+			})
+		case f.IsList():
+			for i := range v.List().Len() {
+				n++
+				if f.Message() != nil {
+					n += membersOf(v.List().Get(i).Message())
+				}
+			}
+		case f.Message() != nil:
+			n += 1 + membersOf(v.Message())
+		}
+		return true
+	})
+	return n
 }

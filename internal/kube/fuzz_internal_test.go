@@ -2,15 +2,20 @@ package kube
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/panics"
@@ -68,8 +73,8 @@ func FuzzAnswers(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var meta metav1.ListMeta
-		_ = readList(bytes.NewReader(data), &meta, func(item json.RawMessage) error {
+		var of metav1.ListMeta
+		_ = readList(bytes.NewReader(data), &of, func(item json.RawMessage) error {
 			require.True(t, json.Valid(item))
 			return nil
 		})
@@ -84,5 +89,54 @@ func FuzzAnswers(f *testing.F) {
 			require.NotEmpty(t, fail.KindOf(classified(err)))
 		}
 		require.NotEmpty(t, fail.KindOf(classified(statusError(http.MethodGet, &http.Response{StatusCode: http.StatusBadGateway}, data))))
+	})
+}
+
+// FuzzDiscovery: whatever a cluster says of its kinds, none is found, or one whose objects are asked for below its own group version; or the
+// error says what is wrong, and does not take the cluster's word for it that a kind is nowhere when no API server answers.
+func FuzzDiscovery(f *testing.F) {
+	gvk := schema.GroupVersionKind{Group: "g.example", Version: "v1", Kind: "Thing"}
+	groups := `{"kind":"APIGroupList","groups":[{"name":"g.example","versions":[{"version":"v1"},{"version":"v2"}],"preferredVersion":{"version":"v2"}}]}`
+	for _, list := range []string{
+		`{"kind":"APIResourceList","resources":[{"name":"things","kind":"Thing","namespaced":true},{"name":"things/status","kind":"Thing"}]}`,
+		`{"kind":"APIResourceList","resources":[{"name":"?x=#y","kind":"Thing"}]}`, `{"kind":"APIResourceList","resources":[{"name":"..","kind":"Thing"},{"name":"","kind":"Thing"}]}`,
+		`{"kind":"APIResourceList","resources":null}`, `{"kind":"Status","code":404}`, `{}`, `[]`, `{"kind":"APIResourceList","resources":{}}`, ``,
+	} {
+		f.Add([]byte(groups), []byte(list))
+	}
+	f.Add([]byte(`{"kind":"APIGroupList","groups":[{"name":"g.example","preferredVersion":{"version":"../.."}}]}`), []byte(`{"kind":"APIResourceList"}`))
+	f.Add([]byte(`{"kind":"APIGroupList","groups":[{"name":"g.example","versions":[{"version":""},{"version":""}]}]}`), []byte(`{"kind":"APIResourceList"}`))
+	f.Fuzz(func(t *testing.T, groups, list []byte) {
+		k := newKinds(func(_ context.Context, path string) ([]byte, error) {
+			if path == "/apis" {
+				return groups, nil
+			}
+			return list, nil
+		}, time.Minute)
+		check := func(gv schema.GroupVersion, m mapped, err error) {
+			if err != nil {
+				require.False(t, errors.As(err, new(*panics.Error)), "%v", err)
+				if !meta.IsNoMatchError(err) {
+					require.True(t, fail.Is(kindOf(err), fail.Unavailable), "%v", err)
+				}
+				return
+			}
+			at, err := url.Parse(m.path(gv, "namespace", "name"))
+			require.NoError(t, err)
+			require.Empty(t, at.RawQuery+at.Fragment+at.Host)
+			below, ok := strings.CutPrefix(at.EscapedPath(), groupVersionPath(gv)+"/")
+			require.True(t, ok, "%s", at)
+			require.Equal(t, map[bool]int{true: 3, false: 1}[m.namespaced], strings.Count(below, "/"), "%s", at)
+		}
+		m, err := k.locate(t.Context(), gvk)
+		check(gvk.GroupVersion(), m, err)
+		gv, m, err := k.elsewhere(t.Context(), gvk)
+		check(gv, m, err)
+		c := &Cluster{kinds: k}
+		preferred, err := c.preferred(t.Context())
+		check(gvk.GroupVersion(), mapped{resource: "things"}, err)
+		for _, gv := range preferred {
+			require.NotEmpty(t, groupVersionPath(gv))
+		}
 	})
 }
