@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/policy"
@@ -161,16 +162,35 @@ func (k *kinds) fetch(ctx context.Context, gv schema.GroupVersion) error {
 		}
 		found := map[string]mapped{}
 		for _, r := range list.APIResources {
+			if len(r.Name)+len(r.Kind) > 2*limits.ObjectName {
+				return nil, notAnAPIServer(fmt.Errorf("%s has a kind whose name is too long", path))
+			}
 			if !strings.Contains(r.Name, "/") { // not a subresource
 				found[r.Kind] = mapped{r.Name, r.Namespaced}
 			}
 		}
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.served[gv] = listing{found, asked}
+		if len(found) > limits.ServedKinds {
+			return nil, notAnAPIServer(fmt.Errorf("%s has more than %d kinds", path, limits.ServedKinds))
+		}
+		k.keep(gv, listing{found, asked})
 		return nil, nil
 	})
 	return err
+}
+
+// keep keeps a listing. What was said before is forgotten when it is more than any cluster serves: one that says whatever comes to its mind has
+// no more memory for it than others.
+func (k *kinds) keep(gv schema.GroupVersion, l listing) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := len(l.kinds)
+	for _, other := range k.served {
+		all += len(other.kinds)
+	}
+	if all > limits.ServedKinds || len(k.served) >= limits.ServedGroups {
+		clear(k.served)
+	}
+	k.served[gv] = l
 }
 
 // versions asks for the versions of a group, the preferred one first; none when there is no such group.
@@ -191,6 +211,9 @@ func (k *kinds) versions(ctx context.Context, group string) ([]string, error) {
 		if g.Name != group {
 			continue
 		}
+		if len(g.Versions) > limits.ServedVersions {
+			return nil, notAnAPIServer(fmt.Errorf("%s has more than %d versions", group, limits.ServedVersions))
+		}
 		versions := []string{g.PreferredVersion.Version}
 		for _, v := range g.Versions {
 			if v.Version != g.PreferredVersion.Version {
@@ -206,6 +229,9 @@ func (k *kinds) coreVersions(ctx context.Context) ([]string, error) {
 	var list metav1.APIVersions
 	if err := k.root(ctx, "/api", "APIVersions", &list); err != nil {
 		return nil, err
+	}
+	if len(list.Versions) > limits.ServedVersions {
+		return nil, notAnAPIServer(fmt.Errorf("/api has more than %d versions", limits.ServedVersions))
 	}
 	return list.Versions, nil
 }

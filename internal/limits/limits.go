@@ -196,9 +196,11 @@ const (
 	// ClusterLeases bounds the namespaces of a cluster whose Leases may be an agent's, as anybody may make one of its name; there is
 	// one agent.
 	ClusterLeases = 100
-	// ServedGroups and ServedKinds are those that a cluster may serve: large ones have some hundred, and two thousand.
-	ServedGroups = 2_000
-	ServedKinds  = 5_000
+	// ServedGroups and ServedKinds are those that a cluster may serve: large ones have some hundred, and two thousand. ServedVersions are those of a
+	// group, of which there is a handful.
+	ServedGroups   = 2_000
+	ServedKinds    = 5_000
+	ServedVersions = 100
 	// ObjectName bounds the name of an object, a group or a kind, and LabelValue a label's, as API servers do.
 	ObjectName = 253
 	LabelValue = 63
