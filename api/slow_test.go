@@ -218,7 +218,7 @@ func TestUploadsEndWithTheirRights(t *testing.T) {
 		d.Histories = http.NotFoundHandler()
 		d.Prove = func(ctx context.Context, s *authn.Shown) (*authn.Proof, error) {
 			p, err := byName(ctx, s)
-			if p != nil && p.Identity.Name == "mallory" {
+			if p != nil && p.Name == "mallory" {
 				p.Still = func(context.Context) error { return fail.New(fail.Unauthorized, "the token was revoked") }
 			}
 			return p, err
