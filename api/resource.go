@@ -38,8 +38,6 @@ type resource struct {
 	query, itemQuery []parameter
 	// clears says that DELETE on the path of all of them deletes each.
 	clears bool
-	// abandons says that DELETE may leave behind what a cluster has that does not come back.
-	abandons bool
 }
 
 type putCodes struct{ created, replaced int }
@@ -62,7 +60,7 @@ func (r resource) endpoints(e *edge) []endpoint {
 		{method: http.MethodPost, path: many, verb: door.Create, summary: "Create a " + title, in: one, upload: r.noun.File, file: r.file, out: map[int]any{http.StatusCreated: one}, handle: create(r)},
 		{method: http.MethodGet, path: many, verb: door.List, summary: "List each " + title, out: map[int]any{http.StatusOK: listed}, query: r.query, handle: list},
 		{method: http.MethodGet, path: only, verb: door.Get, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.noun.File, part: r.part, file: r.file, handle: get},
-		{method: http.MethodDelete, path: only, verb: door.Delete, summary: "Delete a " + title, out: map[int]any{http.StatusNoContent: nil}, query: r.deleteQuery(), handle: remove(r.abandons)},
+		{method: http.MethodDelete, path: only, verb: door.Delete, summary: "Delete a " + title, out: map[int]any{http.StatusNoContent: nil}, query: r.deleteQuery(), handle: remove},
 	}
 	if r.put != (putCodes{}) {
 		out := map[int]any{r.put.created: one, r.put.replaced: one}
@@ -85,7 +83,7 @@ func (r resource) deleteQuery() []parameter {
 			"say what that means; refused (409) for one that can be read, or whose key is not configured",
 	}}
 	switch {
-	case r.abandons:
+	case r.noun.Abandons:
 		query = append(query, parameter{
 			name: "abandon", enum: truths,
 			about: "delete it although a cluster that does not come back may have something that was made for tenants; warnings in the answer say what",
@@ -257,41 +255,39 @@ func (e *edge) get(r resource) handler {
 	}
 }
 
-func remove(abandons bool) handler {
-	return func(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-		ctx := c.Request().Context()
-		abandon, err := truth(c, "abandon")
-		if err != nil {
-			return nil, err
-		}
-		labels, err := truth(c, "labels")
-		if err != nil {
-			return nil, err
-		}
-		unreadable, err := truth(c, "unreadable")
-		if err != nil {
-			return nil, err
-		}
-		var left []string
-		switch {
-		case unreadable && labels:
-			return nil, fail.New(fail.Invalid, "unreadable and labels cannot be together: delete the labels first")
-		case unreadable:
-			left, err = s.Discard(ctx, on.Noun, on.Key(), abandon)
-		case abandon && !abandons:
-			return nil, fail.New(fail.Invalid, "abandon is for what cannot be read (unreadable=true); leave it out")
-		case labels && on.Noun == domain.ClustersNoun:
-			left, err = s.RemoveCluster(ctx, on.Key(), abandon)
-		case abandon:
-			left, err = s.Abandon(ctx, on.Noun, on.Key())
-		default:
-			left, err = s.Remove(ctx, on.Noun, on.Key())
-		}
-		if err == nil {
-			warnAll(c, left)
-		}
-		return noContent(http.StatusNoContent), err
+func remove(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	ctx := c.Request().Context()
+	abandon, err := truth(c, "abandon")
+	if err != nil {
+		return nil, err
 	}
+	labels, err := truth(c, "labels")
+	if err != nil {
+		return nil, err
+	}
+	unreadable, err := truth(c, "unreadable")
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	switch {
+	case unreadable && labels:
+		return nil, fail.New(fail.Invalid, "unreadable and labels cannot be together: delete the labels first")
+	case unreadable:
+		left, err = s.Discard(ctx, on.Noun, on.Key(), abandon)
+	case abandon && !on.Noun.Abandons:
+		return nil, fail.New(fail.Invalid, "abandon is for what cannot be read (unreadable=true); leave it out")
+	case labels && on.Noun == domain.ClustersNoun:
+		left, err = s.RemoveCluster(ctx, on.Key(), abandon)
+	case abandon:
+		left, err = s.Abandon(ctx, on.Noun, on.Key())
+	default:
+		left, err = s.Remove(ctx, on.Noun, on.Key())
+	}
+	if err == nil {
+		warnAll(c, left)
+	}
+	return noContent(http.StatusNoContent), err
 }
 
 // truth reads a parameter that is true or false, false when missing.

@@ -17,7 +17,7 @@ import (
 func (e *edge) resources() []resource {
 	return []resource{
 		{noun: domain.ClusterProviders, put: always(201)},
-		{noun: domain.ClustersNoun, put: upsert, keeps: true, abandons: true, fileName: "kubeconfig", file: "The kubeconfig of the cluster", secret: true, list: listClusters, listed: forms{[]domain.Cluster{}, service.ClusterList{}, []service.LabelledCluster{}, []string{}}, query: clusterListQuery},
+		{noun: domain.ClustersNoun, put: upsert, keeps: true, fileName: "kubeconfig", file: "The kubeconfig of the cluster", secret: true, list: listClusters, listed: forms{[]domain.Cluster{}, service.ClusterList{}, []service.LabelledCluster{}, []string{}}, query: clusterListQuery},
 		{noun: domain.ClusterLabels, put: always(201)},
 		{noun: domain.ClusterKVs, put: always(201), get: getPairs, itemQuery: kvQuery},
 		{noun: domain.Networks, put: always(201)},
@@ -64,7 +64,7 @@ func (e *edge) resources() []resource {
 
 		{noun: domain.StatusCollectors, put: upsert},
 		{noun: domain.ProjectCollectors, put: upsert},
-		{noun: domain.Tenants, put: upsert, abandons: true},
+		{noun: domain.Tenants, put: upsert},
 		{noun: domain.Hosts, put: upsert},
 		{noun: domain.WorkloadRules, put: upsert},
 		{noun: domain.OperatorRules, put: upsert},

@@ -582,7 +582,7 @@ func (s *session) deleteAlone(ctx context.Context, api *client.API, f *deleteFla
 		}
 	case f.unreadable:
 		left, err = api.Discard(ctx, key, f.abandon)
-	case f.abandon:
+	case f.abandon && n.Abandons:
 		left, err = api.Abandon(ctx, key)
 	default:
 		left, err = api.Remove(ctx, key)

@@ -113,3 +113,34 @@ func TestLabelsOfAClusterThatIsRemoved(t *testing.T) {
 	w.done("cluster", "add", "site/edge01", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/k", "--use-own-credentials")
 	require.NotContains(t, w.done("get", "labels"), "small")
 }
+
+// TestALabelledClusterIsAbandoned: by the command that explanations name, with its tree, and by a file in which other documents are, too.
+func TestALabelledClusterIsAbandoned(t *testing.T) {
+	w := newWorld(t)
+	w.file("k", kubeconfig)
+	file := w.file("site.yaml", `resourceContext: {anchor: cluster-providers}
+metadata: {name: site}
+---
+resourceContext: {anchor: cluster-providers/site/clusters}
+metadata: {name: edge01}
+---
+resourceContext: {anchor: cluster-providers/site/clusters/edge01/labels}
+clusterLabel: edge
+`)
+	for _, args := range [][]string{
+		{"cluster", "remove", "site/edge01", "--abandon"},
+		{"delete", "cluster", "site/edge01", "--abandon", "--cascade"},
+		{"delete", "cluster-provider", "site", "--abandon", "--cascade"},
+		{"delete", "-f", file, "--abandon"},
+	} {
+		w.done("cluster", "add", "site/edge01", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/k", "--label", "edge", "--use-own-credentials")
+		r := w.run("delete", "cluster", "site/edge01", "--abandon")
+		require.Equal(t, 1, r.code, r.out)
+		require.Contains(t, r.err, "Again with --cascade")
+		require.Contains(t, w.done(args...), "cluster-providers/site/clusters/edge01 deleted\n")
+		require.Equal(t, 3, w.run("get", "cluster", "site/edge01").code)
+	}
+	r := w.run("delete", "project", "none", "--abandon")
+	require.Equal(t, 2, r.code, r.out)
+	require.Contains(t, r.err, "not with projects")
+}

@@ -84,6 +84,11 @@ func (s *session) deleteNamed(ctx context.Context, f *deleteFlags, word string, 
 	if n.New == nil {
 		return usage("%s cannot be deleted", n.Kind)
 	}
+	if f.abandon && !f.unreadable && !n.Abandons && (!f.cascade || !slices.ContainsFunc(domain.Nouns, func(below *domain.Noun) bool {
+		return below.Abandons && slices.Contains(below.Lineage(), n)
+	})) {
+		return usage("--abandon goes with clusters and tenants, with --cascade and what is above them, and with --unreadable: not with %s", n.Kind)
+	}
 	api, err := s.api()
 	if err != nil {
 		return err

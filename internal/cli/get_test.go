@@ -227,7 +227,8 @@ func TestAdviceByCommands(t *testing.T) {
 	for says, want := range map[string]string{
 		"again by POST /v2/" + group + "/update; or":                                                    "again by 'drover update " + group + "'; or",
 		"ask for it by POST /v2/" + cluster + "/apply":                                                  "ask for it by 'drover instantiate " + cluster + "'",
-		"come back: DELETE /v2/" + cluster + "?abandon=true":                                            "come back: 'drover delete " + cluster + " --abandon'",
+		"come back: DELETE /v2/" + cluster + "?abandon=true":                                            "come back: 'drover cluster remove edge/edge01 --abandon'",
+		"come back: DELETE /v2/" + cluster + "?abandon=true&labels=true":                                "come back: 'drover cluster remove edge/edge01 --abandon'",
 		"mend it, or replace its kubeconfig: PUT /v2/" + cluster:                                        "mend it, or replace its kubeconfig: 'drover cluster add edge/edge01 --kubeconfig FILE'",
 		"set spec.report to auto: PUT /v2/" + cluster:                                                   "set spec.report to auto: 'drover edit " + cluster + "'",
 		"keeps them; POST /v2/tenants/{tenant}/release lets them go":                                    "keeps them; 'drover tenants NAME --release' lets them go",

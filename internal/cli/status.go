@@ -337,7 +337,7 @@ var inAdvice = []struct {
 }{
 	{regexp.MustCompile(`POST /v2/(\S+)/apply\b`), "instantiate $1"}, // of a cluster's network intents
 	{regexp.MustCompile(`POST /v2/(\S+)/(approve|instantiate|update|rollback|migrate|stop|terminate)\b`), "$2 $1"},
-	{regexp.MustCompile(`DELETE /v2/(\S+)\?abandon=true`), "delete $1 --abandon"},
+	{regexp.MustCompile(`DELETE /v2/cluster-providers/([^/\s]+)/clusters/([^/\s?]+)\?abandon=true(&labels=true)?`), "cluster remove $1/$2 --abandon"},
 	{regexp.MustCompile(`(replace its kubeconfig): PUT /v2/cluster-providers/([^/\s]+)/clusters/([^/\s;]+)`), "cluster add $2/$3 --kubeconfig FILE"},
 	{regexp.MustCompile(`(give the host of the workload nodes): PUT /v2/tenants/\{tenant\}/hosts/\{host\}`), "apply -f FILE"},
 	{regexp.MustCompile(`PUT /v2/([^\s;]+)`), "edit $1"},

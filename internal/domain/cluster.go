@@ -79,7 +79,7 @@ type GitOps struct {
 // ClustersNoun is the noun (Clusters is a placement's way to name clusters).
 var ClustersNoun = &Noun{
 	Kind: "clusters", Title: "cluster", Collection: "clusters", Names: []string{"cluster"},
-	Parent: ClusterProviders, New: func() Object { return &Cluster{} }, File: true,
+	Parent: ClusterProviders, New: func() Object { return &Cluster{} }, File: true, Abandons: true,
 	Owner: &OwnerKind{ // of its network intents
 		ID: "{clusterProvider}/clusters/{cluster}", Label: "networks of {clusterProvider} / {cluster}", Name: "{clusterProvider}+{cluster}",
 		Attributes: []Attribute{{"DroverCluster", "{clusterProvider}+{cluster}"}},

@@ -80,6 +80,8 @@ type Noun struct {
 	Owner *OwnerKind
 	// Bounds says that one is a scope: it and what is below it may be given into somebody's hands as a whole (ScopeOf).
 	Bounds bool
+	// Abandons says that one may be deleted although a cluster that does not come back may keep something of it.
+	Abandons bool
 	// File says that a file is uploaded with a document.
 	File bool
 	// Files says that it is any number of files, each with a name.

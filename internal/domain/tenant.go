@@ -68,7 +68,7 @@ const MaxDeleteAfter = time.Hour
 // Tenants is the noun.
 var Tenants = &Noun{
 	Kind: "tenants", Title: "tenant", Collection: "tenants", Names: []string{"tenant"},
-	New: func() Object { return &Tenant{} },
+	New: func() Object { return &Tenant{} }, Abandons: true,
 }
 
 // Noun is Tenants.

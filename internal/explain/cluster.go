@@ -117,7 +117,7 @@ func OfCluster(s *ClusterSituation) *Explanation {
 	for _, one := range s.Left {
 		e.Reasons = append(e.Reasons, Reason{
 			Kind: Leftover, Text: one.String() + ", which is gone from here; they are deleted when the cluster answers",
-			Do: "if the cluster does not come back: DELETE /v2/" + string(s.Networks.Key) + "?abandon=true",
+			Do: "if the cluster does not come back: DELETE /v2/" + string(s.Networks.Key) + "?abandon=true&labels=true",
 		})
 	}
 	if c := e.Cluster; c.Connectivity == domain.ConnectivityRetrying && s.Tried.Error != "" {
