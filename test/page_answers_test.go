@@ -199,6 +199,43 @@ func TestThePageAsksOfWhatItShows(t *testing.T) {
 	})
 }
 
+// TestThePageOperatesUnforeseen: what is rendered first has as long as the API may take for it, and what cannot be foreseen can be asked for all the
+// same, unless that would be refused.
+func TestThePageOperatesUnforeseen(t *testing.T) {
+	t.Parallel()
+	const key = "/v2/projects/demo/composite-apps/shop/v1/deployment-intent-groups/web"
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newAnswersHost(t)
+	h.answer("GET "+key+"/explain", saying(`{"resource":"g","kind":"deployment intent group","asWished":true,"summary":"nothing","reasons":[],"may":["approve","instantiate","update"]}`))
+	refusing := func(code int, why string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(code)
+			saying(`{"detail":"`+why+`"}`)(w, r)
+		}
+	}
+	p := browser.Tab(h.URL+"/#/groups/demo/shop/v1/web", harness.BypassPolicy())
+	p.Says("[data-operation=approve]", "Approve")
+	p.Ask("((f) => { AbortSignal.timeout = (ms) => { globalThis.waits.push(ms); return f(ms); }; globalThis.waits = []; })(AbortSignal.timeout.bind(AbortSignal))", nil)
+	for op, path := range map[string]string{"approve": "/preview", "instantiate": "/preview", "update": "/diff"} {
+		may := `[...document.querySelectorAll("dialog .primary")].some((b) => !b.disabled)`
+		h.answer("GET "+key+path, refusing(http.StatusGatewayTimeout, "rendering takes too long"))
+		p.Ask("globalThis.waits = []", nil)
+		p.Click("[data-operation="+op+"]", "")
+		p.Says("dialog .warn", "could not be found out: rendering takes too long")
+		p.Until(op+" has waited as long as the API may take", "globalThis.waits.some((ms) => ms > 80_000)")
+		p.Until(op+" can be asked for", may)
+		p.Press(kb.Escape)
+		p.Until("closed by a key", "!document.querySelector('dialog')")
+		h.answer("GET "+key+path, refusing(http.StatusConflict, "the chart is wrong"))
+		p.Click("[data-operation="+op+"]", "")
+		p.Says("dialog .wrong", "the chart is wrong")
+		p.Until(op+" would be refused", "!("+may+")")
+		p.Press(kb.Escape)
+		p.Until("closed by a key", "!document.querySelector('dialog')")
+	}
+	require.Empty(t, p.Wrong())
+}
+
 // TestThePageReadsTheAuditAgain: the audit log can be read again where it could not be read, and where more has happened since.
 func TestThePageReadsTheAuditAgain(t *testing.T) {
 	t.Parallel()

@@ -8,12 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/api/page"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // served is the page behind a handler of the test's own.
@@ -100,5 +103,18 @@ func TestNothingInThePageBecomesMarkup(t *testing.T) {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
 		require.Empty(t, forbidden.FindAllString(string(text), -1), name)
+	}
+}
+
+// TestThePageIsPatient: it waits as long as the command does, so that the API says itself what takes too long.
+func TestThePageIsPatient(t *testing.T) {
+	text, err := os.ReadFile("static/api.js")
+	require.NoError(t, err)
+	for name, want := range map[string]time.Duration{"patience": policy.Plain, "longest": policy.Client} {
+		found := regexp.MustCompile(`const ` + name + ` = ([0-9_]+);`).FindSubmatch(text)
+		require.NotNil(t, found, name)
+		milliseconds, err := strconv.Atoi(strings.ReplaceAll(string(found[1]), "_", ""))
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, time.Duration(milliseconds)*time.Millisecond, want, name)
 	}
 }

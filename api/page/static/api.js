@@ -24,7 +24,7 @@ export class Problem extends Error {
 export const refused = new EventTarget();
 
 const patience = 30_000; // for an answer
-const longest = 75_000; // for one that something is done for
+const longest = 90_000; // for one that something is done, or rendered, for: the API has 80 s
 
 /** pathOf makes a path of words: each stays one part of it, whatever is in it. */
 export const pathOf = (...words) => words.map(encodeURIComponent).join('/');
@@ -67,10 +67,13 @@ async function send(method, path, { query, body, text, type, signal, headers, wa
 export const ask = (method, path, options) => send(method, path, { wait: longest, ...options });
 
 /** get answers with what is at a path below /v2. */
-export async function get(path, query, signal) {
-  const answer = await send('GET', path, { query, signal, wait: patience });
+export async function get(path, query, signal, wait = patience) {
+  const answer = await send('GET', path, { query, signal, wait });
   return answer.status === 204 ? null : answer.json();
 }
+
+/** foresee is get for what the API renders and places first, which takes as long as an approve does. */
+export const foresee = (path, query, signal) => get(path, query, signal, longest);
 
 /** pages gives all items of a list, page by page. */
 export async function* pages(path, query, signal) {

@@ -1,6 +1,6 @@
 // Operations: a button for each that is allowed now, which says what it will touch before anything is done.
 
-import { act, get, pages, pathOf, refused } from './api.js';
+import { act, foresee, get, pages, pathOf, refused } from './api.js';
 import { loading, read, showDiff, summary } from './diff.js';
 import { fill, h, icon } from './dom.js';
 import { count, groupOf, nameOf, placeOf } from './words.js';
@@ -78,9 +78,20 @@ function putWhere(p) {
   return { clusters: clusters.size, resources, apps: p.apps.length };
 }
 
-/** byPreview says what an instantiate or update would bring about. */
-async function byPreview(key, verb, signal) {
-  const p = await get(`${key}/preview`, {}, signal);
+/** unknown stands in for what could not be found out of an operation: it can be asked for all the same, unless it would be refused, too. */
+function unknown(e, words, what) {
+  if (e.status >= 400 && e.status < 500 && e.status !== 429) throw e;
+  return { what: [h('p', {}, words), h('p', { class: 'warn' }, `${what} could not be found out: ${e.message}`)] };
+}
+
+/** byPreview says what an approve or instantiate would bring about; words say it where that cannot be found out. */
+async function byPreview(key, words, verb, signal) {
+  let p;
+  try {
+    p = await foresee(`${key}/preview`, {}, signal);
+  } catch (e) {
+    return unknown(e, words, 'What goes where');
+  }
   const n = putWhere(p);
   return {
     what: [
@@ -157,9 +168,9 @@ export function operate(op, group, changed, revision) {
   const titled = (words) => [words, h('span', { class: 'dim' }, ` ${placeOf(path)}`)]; // there are others of its name
   switch (op) {
     case 'approve':
-      return dialog({ title: titled(`Approve ${name}`), confirm: 'Approve', done: post, about: (s) => byPreview(key, (n) => `Nothing is applied yet. An instantiate will then put ${total(n)}.`, s) });
+      return dialog({ title: titled(`Approve ${name}`), confirm: 'Approve', done: post, about: (s) => byPreview(key, 'Renders and places the group, and applies nothing yet.', (n) => `Nothing is applied yet. An instantiate will then put ${total(n)}.`, s) });
     case 'instantiate':
-      return dialog({ title: titled(`Instantiate ${name}`), confirm: 'Instantiate', done: post, about: (s) => byPreview(key, (n) => `Puts ${total(n)}.`, s) });
+      return dialog({ title: titled(`Instantiate ${name}`), confirm: 'Instantiate', done: post, about: (s) => byPreview(key, 'Puts into clusters what is described now.', (n) => `Puts ${total(n)}.`, s) });
     case 'update':
       return dialog({
         title: titled(`Update ${name}`), confirm: 'Update', wide: true, done: post,
@@ -168,8 +179,7 @@ export function operate(op, group, changed, revision) {
           try {
             d = await read(key, { operation: 'update' }, signal);
           } catch (e) {
-            if (e.status >= 400 && e.status < 500 && e.status !== 429) throw e; // so would the update be refused
-            return { what: [h('p', {}, 'Brings clusters in line with what is described now.'), h('p', { class: 'warn' }, `What that changes could not be found out: ${e.message}`)] };
+            return unknown(e, 'Brings clusters in line with what is described now.', 'What that changes');
           }
           return { what: [h('p', {}, 'Brings clusters in line with what is described now: applies what is new or differs, then deletes what is not wanted any more.'), h('p', { class: 'lead' }, summary(d)), showDiff(key, { operation: 'update' }, d, signal)] };
         },

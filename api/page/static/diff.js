@@ -1,6 +1,6 @@
 // What an operation would change in clusters, resource by resource and field by field. Nothing of it is done.
 
-import { get } from './api.js';
+import { foresee } from './api.js';
 import { fill, h, icon } from './dom.js';
 import { count, yaml } from './words.js';
 
@@ -24,7 +24,7 @@ export function summary(d) {
 }
 
 /** read asks for a difference; query says of which operation. */
-export const read = (key, query, signal) => get(`${key}/diff`, { limit: page, ...query }, signal);
+export const read = (key, query, signal) => foresee(`${key}/diff`, { limit: page, ...query }, signal);
 
 /** showDiff is a difference as elements; what is beyond the first page is asked for when it is wanted. */
 export function showDiff(key, query, d, signal) {

@@ -1,6 +1,6 @@
 // One group: what is asked of it and why it is not so yet, its matrix, its history, where it would go.
 
-import { get, pages, pathOf } from './api.js';
+import { foresee, get, pages, pathOf } from './api.js';
 import { showCell } from './cell.js';
 import { buttons, operate } from './dialog.js';
 import { loading } from './diff.js';
@@ -196,7 +196,7 @@ async function placement(body, key, signal) {
   fill(body, h('p', { class: 'dim' }, 'Rendering and placing, as an approve does…'));
   let p;
   try {
-    p = await get(`${key}/preview`, {}, signal);
+    p = await foresee(`${key}/preview`, {}, signal);
   } catch (e) {
     if (!signal.aborted) fill(body, h('p', { class: 'wrong' }, e.message));
     return;
