@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
@@ -233,6 +234,34 @@ func TestThePageOperatesUnforeseen(t *testing.T) {
 		p.Press(kb.Escape)
 		p.Until("closed by a key", "!document.querySelector('dialog')")
 	}
+	require.Empty(t, p.Wrong())
+}
+
+// TestThePageOfACellGoesOn: how old a resource is goes on while nothing of it changes.
+func TestThePageOfACellGoesOn(t *testing.T) {
+	t.Parallel()
+	const key = "/v2/projects/demo/composite-apps/shop/v1/deployment-intent-groups/web"
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newAnswersHost(t)
+	apps := fmt.Sprintf(`"apps":[{"name":"site","clusters":[{"clusterProvider":"p","cluster":"c","readyCounts":{"Ready":1},"deployedCounts":{"Applied":1},"resources":[`+
+		`{"GVK":{"Version":"v1","Kind":"ConfigMap"},"name":"page","readyStatus":"Ready","detail":{"metadata":{"creationTimestamp":%q}}}]}]}]`, time.Now().Format(time.RFC3339))
+	h.answer("GET "+key+"/status", func(w http.ResponseWriter, r *http.Request) {
+		document := `{"name":"web","states":{"actions":[]},"deployedStatus":"Instantiated",` + apps + "}"
+		if r.URL.Query().Get("watch") == "" {
+			saying(document)(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		saying("id: 1\nevent: status\ndata: "+document+"\n\n")(w, r)
+		_ = http.NewResponseController(w).Flush() // who has left does not wait
+		<-r.Context().Done()
+	})
+	p := browser.Tab(h.URL+"/#/groups/demo/shop/v1/web?cell=site/p%2Bc", harness.BypassPolicy())
+	p.Says(".cellbox summary", "page")
+	const old = "[...document.querySelectorAll('.cellbox summary .dim')].at(-1).innerText"
+	p.Ask("globalThis.first = "+old, nil)
+	p.Until("an age", "/^[0-9]+s ago$/.test(globalThis.first)")
+	p.Until("another age", old+" !== globalThis.first")
 	require.Empty(t, p.Wrong())
 }
 

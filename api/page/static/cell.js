@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { fill, h, icon } from './dom.js';
-import { age, stateOfCell, states, when, yaml } from './words.js';
+import { stateOfCell, states, when, yaml } from './words.js';
 
 const shownAs = { Applied: 'applied', Pending: 'working', Retrying: 'retrying', Failed: 'failed', Deleted: 'gone' };
 const readyAs = { Ready: 'ready', NotReady: 'notready', NotPresent: 'notready' };
@@ -64,7 +64,7 @@ export function showCell(box, life, { key, app, cluster, back, matrix }) {
       h('span', { class: `is-${kind}` }, icon(kind, [s, ready?.readyStatus].filter(Boolean).join(', '))),
       h('span', { class: 'what' }, h('span', { class: 'dim' }, `${r.GVK.Kind} `), h('span', { class: 'strong' }, r.name)),
       h('span', { class: 'dim' }, [s, ready?.readyStatus].filter(Boolean).join(' · ')),
-      h('span', { class: 'dim' }, made ? age(made) : ''));
+      h('span', { class: 'dim' }, when(made)));
     const more = h('div', { class: 'object' });
     const d = h('details', { dataset: { key: id }, open: opened }, line, messages.map((m) => h('p', { class: kind === 'ready' || kind === 'applied' ? 'warn' : 'error' }, m)), more);
     const show = () => {
