@@ -275,7 +275,21 @@ func TestThePageReadsTheAuditAgain(t *testing.T) {
 		saying(`{"detail":"the store is away"}`)(w, r)
 	}
 	record := func(n int, more string) http.HandlerFunc {
-		return saying(fmt.Sprintf(`{"items":[{"time":"2026-01-01T00:00:00Z","event":"answered","verb":"create","key":"projects/p%d","outcome":"done"}]%s}`, n, more))
+		return func(w http.ResponseWriter, r *http.Request) {
+			event, outcome := "answered", `,"outcome":"done"`
+			if r.URL.Query().Get("event") == "unanswered" {
+				event, outcome, more = "begun", "", ""
+				switch further := r.URL.Query().Get("continue") != ""; {
+				case n == 4 && !further: // much was read for nothing
+					saying(`{"items":[],"continue":"further"}`)(w, r)
+					return
+				case n != 4:
+					saying(`{"items":[]}`)(w, r)
+					return
+				}
+			}
+			saying(fmt.Sprintf(`{"items":[{"time":"2026-01-01T00:00:00Z","event":%q,"verb":"create","key":"projects/p%d"%s}]%s}`, event, n, outcome, more))(w, r)
+		}
 	}
 	const audit = "GET /v2/audit"
 	h.answer(audit, away)
@@ -305,6 +319,18 @@ func TestThePageReadsTheAuditAgain(t *testing.T) {
 	p.Click("button", "Try again")
 	p.Says("td", "projects/p3")
 	p.Says("td", "projects/p2")
+
+	// What nobody has answered is there, too, unless one asks for an outcome.
+	h.answer(audit, record(4, ""))
+	const hanging = "document.querySelector('section[aria-label=\"Without an answer\"]')"
+	p.Until("nothing is said of answers that are missing", hanging+".hidden")
+	p.Click("button", "Filter")
+	p.Click("section button", "Look further back")
+	p.Says("section td", "no answer")
+	p.Until("what was answered stays beside it", "[...document.querySelectorAll('td')].some((c) => c.innerText === 'done')")
+	everywhere(t, p, "audit-unanswered")
+	p.Ask("location.hash = '#/audit?outcome=done'", nil)
+	p.Until("only what was answered", hanging+".hidden && document.querySelectorAll('tbody tr').length === 1")
 
 	h.answer(audit, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)

@@ -21,9 +21,10 @@ export function show(main, at, life) {
 
   function read(query) {
     const rows = h('tbody', {});
+    const hanging = h('section', { 'aria-label': 'Without an answer', hidden: true });
     const more = h('button', { type: 'button' }, 'Show more');
     const said = h('p', { class: 'dim', role: 'status' });
-    fill(body, scroll(h('table', {}, h('thead', {}, h('tr', {}, ['When', 'Who', 'What', 'Outcome', 'From', ''].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))), rows)), said, more);
+    fill(body, hanging, table(rows), said, more);
     more.hidden = true;
     let next;
     const page = async () => {
@@ -35,6 +36,7 @@ export function show(main, at, life) {
       try {
         const list = await get('audit', { ...query, event: query.event ?? 'answered', limit: 100, continue: next }, life.signal);
         next = list.continue;
+        if (!rows.children.length && !query.event && !query.outcome) unanswered(query, hanging); // which has no outcome
         rows.append(...(list.items ?? []).map(record));
         said.hidden = rows.children.length > 0;
         said.textContent = 'There is no such record.';
@@ -54,6 +56,36 @@ export function show(main, at, life) {
     page();
   }
 
+  /** unanswered shows in a box what has begun and has no answer: it goes on, or its process has died. */
+  function unanswered(query, box) {
+    const rows = h('tbody', {});
+    const more = h('button', { type: 'button' }, 'Look further back for what has no answer');
+    let next;
+    const page = async () => {
+      more.disabled = true;
+      try {
+        const list = await get('audit', { ...query, event: 'unanswered', limit: 100, continue: next }, life.signal);
+        next = list.continue;
+        rows.append(...(list.items ?? []).map((r) => record({ ...r, outcome: 'no answer' })));
+        const some = rows.children.length > 0;
+        more.hidden = !next;
+        box.hidden = !some && !next;
+        fill(box,
+          some ? [h('h2', {}, 'Without an answer'), h('p', { class: 'dim' }, 'What has begun, and of which nothing says what came of it: it goes on, or its process has died.'), table(rows)] : null,
+          more, some ? h('h2', {}, 'Answered') : null);
+      } catch (e) {
+        if (life.over) return;
+        const why = h('p', { class: 'wrong' }, `What has no answer could not be read: ${e.message}`);
+        if (box.hidden) fill(box, why);
+        else more.after(why);
+        box.hidden = false;
+      }
+      more.disabled = false;
+    };
+    more.addEventListener('click', page);
+    page();
+  }
+
   const moved = (to) => {
     for (const f of fields) f.value = to.query.get(f.name) ?? '';
     read(Object.fromEntries([...to.query].filter(([name]) => Object.hasOwn(filters, name))));
@@ -61,6 +93,8 @@ export function show(main, at, life) {
   moved(at);
   return { moved };
 }
+
+const table = (rows) => scroll(h('table', {}, h('thead', {}, h('tr', {}, ['When', 'Who', 'What', 'Outcome', 'From', ''].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))), rows));
 
 function record(r) {
   return h('tr', {},
