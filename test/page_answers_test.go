@@ -265,6 +265,35 @@ func TestThePageOfACellGoesOn(t *testing.T) {
 	require.Empty(t, p.Wrong())
 }
 
+// TestThePageOfCollectors: those of projects are in the list beside the library of the fleet, as far as one may see them.
+func TestThePageOfCollectors(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newAnswersHost(t)
+	collector := func(name, column string) string {
+		return fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"select":[{"name":%q,"def":"inventory.name"}]}}`, name, column)
+	}
+	h.answer("GET /v2/deployment-intent-groups", saying(`{"items":[]}`))
+	h.answer("GET /v2/status-collectors", saying("["+collector("sites", "library")+"]"))
+	h.answer("GET /v2/projects", saying(`[{"metadata":{"name":"hidden"}},{"metadata":{"name":"demo"}}]`))
+	h.answer("GET /v2/projects/demo/status-collectors", saying("["+collector("sites", "own")+"]"))
+	h.answer("GET /v2/projects/demo/status-collectors/sites", saying(collector("sites", "own")))
+	h.answer("GET /v2/projects/hidden/status-collectors", func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		saying(`{"detail":"not yours"}`)(w, r)
+	})
+	p := browser.Tab(h.URL+"/#/collectors", harness.BypassPolicy())
+	p.Says("td", "library")
+	p.Says("td", "the fleet")
+	p.Says("td", "demo")
+	p.Until("both", "document.querySelectorAll('tbody tr').length === 2")
+	everywhere(t, p, "collectors-of-projects")
+	p.Click("a[href$='/demo/sites']", "sites")
+	p.Says(".title", "of project demo")
+	p.Says("pre", "name: own")
+	require.Empty(t, p.Wrong())
+}
+
 // TestThePageReadsTheAuditAgain: the audit log can be read again where it could not be read, and where more has happened since.
 func TestThePageReadsTheAuditAgain(t *testing.T) {
 	t.Parallel()

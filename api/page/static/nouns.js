@@ -18,8 +18,8 @@ const nouns = {
     columns: { 'Applies to': (o) => appliesTo(o.spec), Makes: (o) => madeOf(o.spec?.ruleTemplate) },
   },
   collectors: {
-    title: 'Collectors', of: 'status-collectors', tries: true, about: 'SELECTs over what all clusters report; the library of the fleet.',
-    columns: { Columns: (o) => [...(o.spec?.groupBy ?? []), ...(o.spec?.combinedFields ?? []), ...(o.spec?.select ?? [])].map((c) => c.name).join(', '), State: (o) => (o.status?.errors?.length ? h('span', { class: 'wrong' }, o.status.errors[0]) : 'can be evaluated') },
+    title: 'Collectors', of: 'status-collectors', tries: true, inProjects: true, about: 'SELECTs over what all clusters report: the library of the fleet, and those of projects.',
+    columns: { Of: (o) => o.project ?? 'the fleet', Columns: (o) => [...(o.spec?.groupBy ?? []), ...(o.spec?.combinedFields ?? []), ...(o.spec?.select ?? [])].map((c) => c.name).join(', '), State: (o) => (o.status?.errors?.length ? h('span', { class: 'wrong' }, o.status.errors[0]) : 'can be evaluated') },
   },
   readiness: {
     title: 'Readiness', of: 'readiness-rules', about: 'Rules of your own for when a kind is ready; of all other kinds kstatus decides.',
@@ -43,24 +43,28 @@ function madeOf(template) {
 export const viewOf = (name) => ({ show: (main, at, life) => show(main, at, life, name, nouns[name]) });
 
 function show(main, at, life, name, noun) {
-  if (at.words.length === 1) return showOne(main, at.words[0], life, name, noun);
+  const [project, one] = noun.inProjects && at.words.length === 2 ? at.words : ['', at.words[0]];
+  if (one) return showOne(main, { one, project }, life, name, noun);
   const body = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
   main.append(h('div', { class: 'title' }, h('h1', {}, noun.title), h('span', { class: 'dim' }, noun.about)), body);
   if (noun.tries) main.append(trying(life));
   let last = '';
+  let left = 0; // projects that are not asked
   life.poll(5000, async (signal) => {
-    const list = await get(noun.of, {}, signal) ?? [];
+    const [own, ofProjects] = await Promise.all([get(noun.of, {}, signal), noun.inProjects ? inProjects(noun, signal) : { list: [] }]);
+    const list = [...own ?? [], ...ofProjects.list];
+    left = ofProjects.left ?? 0;
     const more = noun.more ? await Promise.all(list.slice(0, mostAsked).map((o) => noun.more(pathOf(noun.of, o.metadata.name), signal).then((s) => ({ s }), (e) => ({ why: e.message })))) : [];
     return list.map((o, i) => [o, more[i]]);
   }, (rows) => {
-    const said = JSON.stringify(rows);
+    const said = JSON.stringify([rows, left]);
     if (said === last) return;
     last = said;
-    const asked = noun.more && rows.length > mostAsked ? h('p', { class: 'dim' }, `Of these ${count(rows.length, noun.one)} the first ${mostAsked} are asked where they stand.`) : null;
+    const asked = left ? h('p', { class: 'dim' }, `Of ${count(left, 'project')} more the own ones are not asked for.`) : noun.more && rows.length > mostAsked ? h('p', { class: 'dim' }, `Of these ${count(rows.length, noun.one)} the first ${mostAsked} are asked where they stand.`) : null;
     fill(body, asked, rows.length ? scroll(h('table', {},
       h('thead', {}, h('tr', {}, ['Name', ...Object.keys(noun.columns), 'Description'].map((c) => h('th', { scope: 'col' }, c)))),
       h('tbody', {}, rows.map(([o, more]) => h('tr', {},
-        h('td', {}, h('a', { class: 'strong', href: `#/${name}/${encodeURIComponent(o.metadata.name)}` }, o.metadata.name)),
+        h('td', {}, h('a', { class: 'strong', href: `#/${name}/${pathOf(...[o.project, o.metadata.name].filter(Boolean))}` }, o.metadata.name)),
         cells(noun, o, more), h('td', { class: 'dim' }, o.metadata.description ?? '')))))) : h('p', { class: 'empty' }, 'There are none, or none that you may see.'));
   }, (p) => fill(body, h('p', { class: 'wrong' }, p.message)));
   return null;
@@ -73,12 +77,21 @@ function cells(noun, o, more) {
   return h('td', { class: 'dim', colSpan: columns.length }, more ? `Not known: ${more.why}` : 'Not asked: open it to see');
 }
 
-function showOne(main, one, life, name, noun) {
-  const key = pathOf(noun.of, one);
+/** inProjects are those that projects have of their own, as far as one may see them; left is how many projects are not asked. */
+async function inProjects(noun, signal) {
+  const unless = (e) => { if (e.status === 403 || e.status === 404) return []; throw e; };
+  const projects = await get('projects', {}, signal).catch(unless) ?? [];
+  const lists = await Promise.all(projects.slice(0, mostAsked).map(async ({ metadata: { name } }) => (
+    (await get(pathOf('projects', name, noun.of), {}, signal).catch(unless) ?? []).map((o) => ({ ...o, project: name })))));
+  return { list: lists.flat(), left: Math.max(0, projects.length - mostAsked) };
+}
+
+function showOne(main, { one, project }, life, name, noun) {
+  const key = project ? pathOf('projects', project, noun.of, one) : pathOf(noun.of, one);
   const why = h('section', { class: 'why', 'aria-label': 'Where it stands', hidden: true });
   const body = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
   const below = h('div', {});
-  main.append(h('p', { class: 'crumbs' }, h('a', { href: `#/${name}` }, noun.title)), h('div', { class: 'title' }, h('h1', {}, one)), why, body, below);
+  main.append(h('p', { class: 'crumbs' }, h('a', { href: `#/${name}` }, noun.title)), h('div', { class: 'title' }, h('h1', {}, one), project ? h('span', { class: 'dim' }, `of project ${project}`) : null), why, body, below);
   let last = '';
   life.poll(5000, async (signal) => {
     const read = (path, query) => get(path, query, signal).catch((e) => { if (e.status === 403 || e.status === 404) return null; throw e; });
