@@ -341,6 +341,10 @@ func TestDeleteOfWhatRuns(t *testing.T) {
 	require.Contains(t, r.err, "nothing is deleted, as there is still something in clusters of "+string(key)+"\nAgain with --terminate: what is in clusters is taken out first\n")
 	require.Empty(t, r.out, "what the group is made of stays")
 	require.Equal(t, 1, w.run("delete", "project", "default", "--cascade").code)
+	w.stand(key, domain.Terminated, domain.ContextTerminating, 1)
+	r = w.run("delete", "group", "web", "--terminate", "--timeout", "1ms")
+	require.Equal(t, 6, r.code, r.out)
+	require.Contains(t, r.err, "after 1ms, and goes on")
 	w.stand(key, domain.TerminateStopped, domain.ContextTerminateFailed, 1) // which may be deleted
 	r = w.run("delete", "group", "web")
 	require.Equal(t, 1, r.code, r.out)

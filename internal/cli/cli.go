@@ -148,6 +148,14 @@ func (s *session) end(ctx context.Context, err error) int {
 
 // codeOf is the exit code of an error.
 func codeOf(err error) int {
+	var said errSaid
+	var used errUsage
+	switch {
+	case errors.As(err, &said):
+		return said.code
+	case errors.As(err, &used):
+		return exitUsage
+	}
 	switch fail.KindOf(err) {
 	case fail.NotFound:
 		return exitNotFound
