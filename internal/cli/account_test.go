@@ -2,11 +2,14 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/domain"
@@ -148,4 +152,64 @@ func TestWhatTheAPIMayHaveStaysGood(t *testing.T) {
 	a.answer = nil
 	require.Contains(t, a.done(add...), "/labels/edge created\n", "a second run goes on")
 	require.True(t, a.works())
+}
+
+// TestAClusterThatGoesAway is what is said not to answer, with what was done there, and not the API.
+func TestAClusterThatGoesAway(t *testing.T) {
+	a := newAccount(t)
+	there, leave := a.through()
+	a.answer = func(out http.ResponseWriter, r *http.Request, api http.Handler) {
+		if strings.HasSuffix(r.URL.Path, "/labels") && r.Method == http.MethodPost { // the last thing that is registered
+			leave()
+		}
+		api.ServeHTTP(out, r)
+	}
+	r := a.run(append([]string{"cluster", "add", "--label", "edge"}, there...)...)
+	require.Equal(t, 5, r.code, r.out)
+	require.Contains(t, r.err, "drover: try the credential from here: the cluster cannot be reached")
+	require.Equal(t, 1, strings.Count(r.err, "refused"), r.err)
+	require.NotContains(t, r.err, "http://")
+	require.NotContains(t, r.err, "the API")
+}
+
+// through are the arguments of the cluster by way of a port of its own, which leave closes with all connections.
+func (a *account) through() (args []string, leave func()) {
+	a.t.Helper()
+	file, err := clientcmd.LoadFromFile(a.at[2])
+	require.NoError(a.t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(a.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	leave = func() {
+		cancel()
+		_ = l.Close()
+	}
+	a.t.Cleanup(leave)
+	var to string
+	for _, c := range file.Clusters {
+		u, err := url.Parse(c.Server)
+		require.NoError(a.t, err)
+		to, c.Server = u.Host, "https://"+l.Addr().String()
+	}
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			context.AfterFunc(ctx, func() { _, _ = in.Close(), out.Close() })
+			go func() { _, _ = io.Copy(out, in) }()
+			go func() { _, _ = io.Copy(in, out) }()
+		}
+	}()
+	data, err := clientcmd.Write(*file)
+	require.NoError(a.t, err)
+	args = slices.Clone(a.at)
+	args[2] = a.file("through.conf", string(data))
+	return args, leave
 }

@@ -51,7 +51,7 @@ const (
 	exitUsage       = 2   // the command line or a file on this machine is wrong; nothing was asked
 	exitNotFound    = 3   // what is named is not there
 	exitForbidden   = 4   // who asks is not known, or may not
-	exitUnreachable = 5   // the API does not answer
+	exitUnreachable = 5   // who was asked does not answer
 	exitTimeout     = 6   // time was over before it was done
 	exitDiffers     = 7   // of diff --exit-code: something would be done
 	exitInterrupted = 130 // Ctrl-C
@@ -62,7 +62,7 @@ const aboutExitCodes = `  0    done
   2    the command line, or a file of this machine, is wrong; nothing was asked
   3    what is named is not there
   4    who asks is not known (see "login"), or may not
-  5    the API does not answer
+  5    the API, a cluster or a provider of logins does not answer
   6    time was over (--timeout) before it was done
   7    "diff --exit-code": something would be done, and nothing has failed
   130  interrupted (Ctrl-C); an operation that was accepted goes on`
@@ -171,10 +171,11 @@ func codeOf(err error) int {
 }
 
 // text is an error for people: what the server has answered with its fields, one a line, and without the request that nobody
-// has typed. What the API could not be asked has its cause.
+// has typed. What has had no answer has its cause, and names who was asked.
 func (s *session) text(err error) string {
 	var helped errHelped
 	var answered *client.Error
+	var unanswered *client.Unanswered
 	var known *fail.Error
 	switch {
 	case errors.As(err, &helped):
@@ -194,8 +195,17 @@ func (s *session) text(err error) string {
 			text += "\n(request " + answered.RequestID + " in the server's log)"
 		}
 		return text
-	case errors.As(err, &known) && known.Cause != nil && s.client != nil:
+	case errors.As(err, &unanswered) && errors.As(err, &known):
 		return fmt.Sprintf("%s (%s): %s", known.Message, s.server(), root(known.Cause))
+	case errors.As(err, &known) && known.Cause != nil: // of a cluster, say
+		text, cause := known.Text(), root(known.Cause).Error()
+		if around, ok := strings.CutSuffix(err.Error(), known.Error()); ok {
+			text = around + text
+		}
+		if !strings.Contains(text, cause) {
+			text += ": " + cause
+		}
+		return text
 	default:
 		return err.Error()
 	}

@@ -55,6 +55,8 @@ users:
 	}
 	r = w.run("cluster", "add", "edge02", "--kubeconfig", file, "--context", "mine", "--dry-run", "--report", "agent")
 	require.Equal(t, 5, r.code, "the cluster is asked: "+r.err)
+	require.Contains(t, r.err, "the cluster cannot be reached")
+	require.NotContains(t, r.err, "http://API", "which has answered")
 	dry := w.done("cluster", "add", "edge02", "--kubeconfig", file, "--context", "mine", "--dry-run", "--use-own-credentials")
 	require.Contains(t, dry, "cluster-providers/site/clusters/edge02 created (dry run)")
 	require.Equal(t, 3, w.run("get", "cluster", "edge02").code)

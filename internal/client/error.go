@@ -85,6 +85,14 @@ func kindOf(code int) fail.Kind {
 	}
 }
 
+// Unanswered is the error of a request that the API has not answered. It wraps a fail error.
+type Unanswered struct{ problem *fail.Error }
+
+func (e *Unanswered) Error() string { return e.problem.Error() }
+
+// Unwrap is the fail error.
+func (e *Unanswered) Unwrap() error { return e.problem }
+
 // unanswered gives the error of a request that had no answer its kind: that it was cancelled stays as it is.
 func unanswered(ctx context.Context, err error) error {
 	var answered *Error
@@ -93,8 +101,8 @@ func unanswered(ctx context.Context, err error) error {
 	case err == nil, errors.As(err, &answered), errors.As(err, &known), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
-		return fail.Wrap(err, fail.Timeout, "the API does not answer in time")
+		return &Unanswered{fail.Wrap(err, fail.Timeout, "the API does not answer in time")}
 	default:
-		return fail.Wrap(err, fail.Unavailable, "the API cannot be reached")
+		return &Unanswered{fail.Wrap(err, fail.Unavailable, "the API cannot be reached")}
 	}
 }
