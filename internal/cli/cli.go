@@ -48,7 +48,7 @@ type Process struct {
 const (
 	exitDone        = 0
 	exitFailed      = 1   // something was refused, has failed, or ended otherwise than asked for
-	exitUsage       = 2   // the command line or a file on this machine is wrong; nothing was asked
+	exitUsage       = 2   // the command line or a file on this machine is wrong; nothing was changed
 	exitNotFound    = 3   // what is named is not there
 	exitForbidden   = 4   // who asks is not known, or may not
 	exitUnreachable = 5   // who was asked does not answer
@@ -59,7 +59,7 @@ const (
 
 const aboutExitCodes = `  0    done
   1    something was refused, has failed, or has ended otherwise than asked for
-  2    the command line, or a file of this machine, is wrong; nothing was asked
+  2    the command line, or a file of this machine, is wrong; nothing was changed
   3    what is named is not there
   4    who asks is not known (see "login"), or may not
   5    the API, a cluster or a provider of logins does not answer
