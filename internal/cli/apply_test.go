@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/plan"
 )
 
 // TestApply: a folder in no order is made in the order of what refers to what; again it is unchanged, with one request a collection
@@ -358,20 +356,7 @@ func TestDeleteSaysWhatStays(t *testing.T) {
 	w.done("deploy", w.chart(), "--name", "web", "--clusters", "edge01")
 	key := domain.Key("projects/default/composite-apps/web/v1/deployment-intent-groups/web")
 	w.stand(key, domain.TerminateStopped, domain.ContextTerminateFailed, 1)
-	owner, err := w.db.Get(t.Context(), domain.DeploymentIntentGroups, key)
-	require.NoError(t, err)
-	id, edge := owner.(domain.Owner).Track().ContextID(), domain.ClusterName{Provider: "p", Name: "edge01"}
-	data, err := json.Marshal(plan.Plan{ContextID: id, Owner: key, Apps: []plan.App{{
-		Name: "web", Resources: make([]plan.ResourceID, 2), Targets: []plan.Target{{ClusterName: edge}},
-	}}})
-	require.NoError(t, err)
-	digest, err := w.db.PutBlob(t.Context(), data)
-	require.NoError(t, err)
-	require.NoError(t, w.db.UpdateInstance(t.Context(), id, func(i *domain.Instance) error { i.Plan = digest; return nil }))
-	require.NoError(t, w.db.PutLeaf(t.Context(), domain.Leaf{
-		ID: domain.LeafID(id, "web", edge), ContextID: id, Operation: domain.OpInstantiate, App: "web", Cluster: edge,
-		Marks: domain.Marks{domain.MarkDeleted, domain.MarkDoomed}.Encode(),
-	}))
+	w.leaves(key, domain.MarkDeleted, domain.MarkDoomed)
 	r := w.run("delete", "composite-app", "web/v1", "--cascade")
 	require.Zero(t, r.code, r.err)
 	require.Contains(t, r.err, "Warning: up to 1 of its resources stay in clusters, and nothing deletes them any more: p+edge01 (1)\n")

@@ -71,7 +71,7 @@ web on p+a, p+b
 	require.Equal(t, "2 2\n", w.done("diff", "web", "-o", "jsonpath={.changes.create} {.clusters}"))
 	require.Equal(t, lines, w.done("update", "web", "--dry-run"))
 	require.Contains(t, w.done("rollback", "web", "--to", "1", "--dry-run"), "data.text: later -> now")
-	require.Contains(t, w.done("terminate", "web", "--dry-run"), "terminate would be asked for (dry run)")
+	require.Contains(t, w.done("terminate", "web", "--dry-run"), group+" is Instantiated; nothing is known to be in any cluster, and they would be asked all the same (dry run)")
 	require.Equal(t, 1, w.run("instantiate", "web", "--dry-run").code)
 	require.Empty(t, asked, "nothing was asked for")
 

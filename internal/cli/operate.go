@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/status"
 )
 
 const aboutOwner = `NAME is a deployment intent group, or with its noun before it another owner: cluster/edge01 (its network intents), cloud/lcadmin. Of
@@ -84,7 +87,7 @@ func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
 		Args: numbered(1, 2, "the name of a group, or a noun and a name"), ValidArgsFunction: s.completeOwners,
 	}
 	s.placed(c, &f.where)
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what it would change in clusters, and do nothing")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what it would change in clusters, as far as the API can tell, and do nothing")
 	if op != domain.OpApprove {
 		c.Flags().BoolVar(&f.wait, "wait", false, "wait for the end, and show what is going on")
 		c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait; 0 for as long as it takes")
@@ -195,12 +198,7 @@ func (s *session) rehearse(ctx context.Context, api *client.API, key domain.Key,
 		query = nil
 	}
 	if query == nil || domain.OwnerNoun(key) != domain.DeploymentIntentGroups {
-		d, err := api.Status(ctx, key, summary)
-		if err != nil {
-			return err
-		}
-		s.sayf("%s is %s; %s would be asked for (dry run)", key, or(string(d.Status), string(d.States.State())), op)
-		return nil
+		return s.rehearseByState(ctx, api, key, op)
 	}
 	d, err := api.Diff(ctx, key, query)
 	if err != nil {
@@ -209,6 +207,91 @@ func (s *session) rehearse(ctx context.Context, api *client.API, key domain.Key,
 	s.warn(d.Warnings)
 	writeLines(s.Out, differenceLines(d, false))
 	return nil
+}
+
+// rehearseByState says what an operation would touch of which the API has no difference, and refuses what the state of the owner forbids.
+func (s *session) rehearseByState(ctx context.Context, api *client.API, key domain.Key, op domain.Operation) error {
+	noun := domain.OwnerNoun(key)
+	o, err := api.Get(ctx, noun, key)
+	if err != nil {
+		return err
+	}
+	d, err := api.Status(ctx, key, standingOf(key))
+	if err != nil {
+		return err
+	}
+	owner := o.(domain.Owner)
+	*owner.Track() = d.States
+	change, err := owner.Decide(d.Status, op)
+	if err != nil {
+		return err
+	}
+	is := or(string(d.Status), string(d.States.State()))
+	if op == domain.OpApprove {
+		p, err := api.PreviewGroup(ctx, key)
+		if err != nil {
+			return err
+		}
+		s.warn(p.Warnings)
+		s.sayPreview(p)
+		return nil
+	}
+	resources, clusters := footprint(d)
+	there := fmt.Sprintf("%s on %s", counted(resources, "resource"), counted(clusters, "cluster"))
+	switch {
+	case change.Same:
+		s.sayf("%s is %s; %s would change nothing (dry run)", key, is, op)
+	case op == domain.OpTerminate && resources == 0:
+		s.sayf("%s is %s; nothing is known to be in any cluster, and they would be asked all the same (dry run)", key, is)
+	case op == domain.OpTerminate:
+		s.sayf("%s is %s; up to %s would be deleted (dry run)", key, is, there)
+	case op == domain.OpStop:
+		s.sayf("%s is %s; that would be broken off, and what is done stays: up to %s (dry run)", key, is, there)
+	default:
+		s.sayf("%s is %s; %s would be asked for (dry run)", key, is, op)
+	}
+	return nil
+}
+
+// sayPreview says what an approve has rendered and placed.
+func (s *session) sayPreview(p *service.GroupPreview) {
+	resources, clusters := 0, map[string]bool{}
+	for _, a := range p.Apps {
+		resources += a.Resources * len(a.Clusters)
+		for _, c := range a.Clusters {
+			clusters[c.Cluster] = true
+		}
+	}
+	s.sayf("%s would be approved; an instantiate would put %s of %s on %s (dry run)", p.Group,
+		counted(resources, "resource"), counted(len(p.Apps), "app"), counted(len(clusters), "cluster"))
+	for _, a := range p.Apps {
+		more := ""
+		if len(a.Differences) > 0 {
+			more = ", some of which get something otherwise"
+		}
+		s.sayf("  %s: %s on %s%s", a.App, counted(a.Resources, "resource"), counted(len(a.Clusters), "cluster"), more)
+	}
+}
+
+// footprint is how many resources may be in how many clusters, as a status has them.
+func footprint(d *status.Document) (resources, clusters int) {
+	all := slices.Clone(d.Clusters)
+	if d.Cluster != nil {
+		all = append(all, *d.Cluster)
+	}
+	for _, a := range d.Apps {
+		all = append(all, a.Clusters...)
+	}
+	in := map[domain.ClusterName]bool{}
+	for _, c := range all {
+		for state, n := range deployedOf(c) {
+			if state != domain.ResourceDeleted && n > 0 {
+				resources += n
+				in[domain.ClusterName{Provider: c.Provider, Name: c.Name}] = true
+			}
+		}
+	}
+	return resources, len(in)
 }
 
 // sayNext says, of a group that goes back to a revision, that what is described is otherwise, and what the next update would do.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // TestOperations: each is asked for what its command says, waited for, and ends with the code of what became of it.
@@ -63,6 +64,49 @@ func TestOperations(t *testing.T) {
 	r = w.run("update", "v2/web", "--wait")
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.err, "it could not be deployed")
+}
+
+// TestDryRun says what an operation would touch, and is refused where the operation would be as things stand; nothing is asked for.
+func TestDryRun(t *testing.T) {
+	w := newWorld(t)
+	asked := 0
+	w.engine.does = func(domain.Scope) (int, []string, error) {
+		asked++
+		return 1, nil, nil
+	}
+	w.engine.stops = func(domain.Scope) { asked++ }
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	asked = 0
+	const group, cloud = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web", "projects/demo/logical-clouds/lc"
+	refused := func(why string, args ...string) {
+		t.Helper()
+		r := w.run(append(args, "--dry-run")...)
+		require.Equal(t, 1, r.code, r.out)
+		require.Contains(t, r.err, why)
+	}
+	two := []plan.Target{{ClusterName: domain.ClusterName{Provider: "p", Name: "a"}}, {ClusterName: domain.ClusterName{Provider: "p", Name: "b"}}}
+	w.places = []plan.App{{Name: "web", Resources: make([]plan.ResourceID, 3), Targets: two}, {Name: "sink", Resources: make([]plan.ResourceID, 1), Targets: two[:1]}}
+
+	w.stand(group, domain.Created, domain.ContextNone, 0)
+	require.Equal(t, group+" would be approved; an instantiate would put 7 resources of 2 apps on 2 clusters (dry run)\n"+
+		"  web: 3 resources on 2 clusters\n  sink: 1 resource on 1 cluster\n", w.done("approve", "web", "--dry-run"))
+	refused("cannot terminate in state Created", "terminate", "web")
+	refused("cannot stop in state Created", "stop", "web")
+
+	w.stand(group, domain.Instantiated, domain.ContextInstantiating, 1)
+	w.leaves(group, domain.MarkApplied, domain.MarkApplied, domain.MarkDeleted)
+	refused("it has already been instantiated", "approve", "web")
+	require.Equal(t, group+" is Instantiating; that would be broken off, and what is done stays: up to 2 resources on 1 cluster (dry run)\n", w.done("stop", "web", "--dry-run"))
+	w.stand(group, domain.Instantiated, domain.ContextInstantiated, 1)
+	w.leaves(group, domain.MarkApplied, domain.MarkApplied, domain.MarkDeleted)
+	require.Equal(t, group+" is Instantiated; up to 2 resources on 1 cluster would be deleted (dry run)\n", w.done("terminate", "web", "--dry-run"))
+
+	refused("has not been asked to instantiate", "stop", "cloud/lc")
+	require.Equal(t, cloud+" is Created; instantiate would be asked for (dry run)\n", w.done("instantiate", "cloud/lc", "--dry-run"))
+	w.stand(cloud, domain.Instantiated, domain.ContextInstantiated, 1)
+	refused("already instantiated", "instantiate", "cloud/lc")
+	require.Zero(t, asked)
 }
 
 // TestLooks: tables and tenants are shown, also where there is nothing to be shown.

@@ -68,6 +68,8 @@ type world struct {
 	// reaches says whether the API reaches a cluster, nil for any.
 	reaches func(ctx context.Context, kubeconfig []byte) (version string, err error)
 	apps    []string // of a difference, beside web
+	// places says where a group would be put, nil for nowhere.
+	places []plan.App
 	// foresees says what becomes of texts of a ConfigMap by an operation, nil for nothing.
 	foresees func(s domain.Scope, goal domain.Goal) (before, after string, err error)
 }
@@ -124,7 +126,7 @@ func newWorldFrom(t testing.TB, db *store.Store, prove authn.Prover, offers auth
 	w := &world{t: t, db: db, engine: &engine{Willing: willing}}
 	lifecycle := service.NewLifecycle(db, db, servicetest.Deaf{}, w.engine, time.Now)
 	lifecycle.Rehearse = func(_ context.Context, group *domain.DeploymentIntentGroup) (*plan.Plan, []string, error) {
-		return &plan.Plan{Owner: domain.KeyOf(group)}, nil, nil
+		return &plan.Plan{Owner: domain.KeyOf(group), Apps: w.places}, nil, nil
 	}
 	lifecycle.Foresee = w.foresee
 	tenancy := service.NewMatcher(db, nil, time.Now, "api")
@@ -327,6 +329,25 @@ func (w *world) stand(key domain.Key, state domain.State, status domain.ContextS
 	require.NoError(w.t, w.db.UpdateInstance(ctx, id, func(i *domain.Instance) error {
 		i.Status = status
 		return nil
+	}))
+}
+
+// leaves records what an operation has left of an owner's app web on the cluster p+edge01: a mark for each of its resources.
+func (w *world) leaves(key domain.Key, marks ...domain.Mark) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	owner, err := w.db.Get(ctx, domain.OwnerNoun(key), key)
+	require.NoError(w.t, err)
+	id, edge := owner.(domain.Owner).Track().ContextID(), domain.ClusterName{Provider: "p", Name: "edge01"}
+	data, err := json.Marshal(plan.Plan{ContextID: id, Owner: key, Apps: []plan.App{{
+		Name: "web", Resources: make([]plan.ResourceID, len(marks)), Targets: []plan.Target{{ClusterName: edge}},
+	}}})
+	require.NoError(w.t, err)
+	digest, err := w.db.PutBlob(ctx, data)
+	require.NoError(w.t, err)
+	require.NoError(w.t, w.db.UpdateInstance(ctx, id, func(i *domain.Instance) error { i.Plan = digest; return nil }))
+	require.NoError(w.t, w.db.PutLeaf(ctx, domain.Leaf{
+		ID: domain.LeafID(id, "web", edge), ContextID: id, Operation: domain.OpInstantiate, App: "web", Cluster: edge, Marks: domain.Marks(marks).Encode(),
 	}))
 }
 
