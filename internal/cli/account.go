@@ -73,6 +73,16 @@ func (f *accountFlags) add(c *cobra.Command) {
 // given says whether a context was named.
 func (f *accountFlags) given() bool { return f.kubeconfig != "" || f.context != "" }
 
+// meant refuses flags about the account in the cluster where no cluster is looked at.
+func (f *accountFlags) meant(c *cobra.Command) error {
+	for _, name := range []string{"account", "account-namespace", "force"} {
+		if c.Flags().Changed(name) && !f.given() {
+			return usage("--%s is about the account in the cluster, and goes with --context or --kubeconfig", name)
+		}
+	}
+	return nil
+}
+
 var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
 
 // nameFor is the name of the account of a registration: what Kubernetes takes as a name, another one for each registration of each

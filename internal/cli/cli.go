@@ -268,9 +268,15 @@ The API that is asked is that of the current context (see "context"), of DROVER_
 Exit codes:
 ` + aboutExitCodes,
 		SilenceErrors: true, SilenceUsage: true,
-		PersistentPreRun: func(*cobra.Command, []string) { s.ran = true },
-		RunE:             func(c *cobra.Command, _ []string) error { return c.Help() },
-		Args:             noCommand,
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			if err := c.ValidateFlagGroups(); err != nil { // which cobra does after this
+				return err
+			}
+			s.ran = true
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args: noCommand,
 	}
 	c.SetIn(s.In)
 	c.SetOut(s.Out)

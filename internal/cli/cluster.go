@@ -79,7 +79,9 @@ cluster. 5: the API does not answer.`,
 	check.Flags().StringSliceVar(&looked.needs.Groups, "groups", nil, "further API `groups` whose kinds charts have; * for any")
 	check.Flags().BoolVar(&looked.needs.Users, "logical-cloud-users", false, "for logical clouds of level 1, too")
 	looked.account.addCluster(check)
+	check.PreRunE = func(c *cobra.Command, _ []string) error { return looked.account.meant(c) }
 	forget := &forgotten{accountFlags: in}
+	remove.PreRunE = func(c *cobra.Command, _ []string) error { return in.meant(c) }
 	remove.Flags().BoolVar(&forget.abandon, "abandon", false, "forget it although it may keep something for ever, since it does not come back")
 	remove.Flags().BoolVar(&forget.force, "force", false, "take the account away although you may not see whether the cluster is registered, or although it says that it is another's")
 	c.AddCommand(
@@ -317,7 +319,9 @@ cluster has that user's rights then. A user that runs a program for its credenti
 	users := c.Flags().Bool("logical-cloud-users", false, "for logical clouds of level 1, too: certificates of their users are signed, and who may have that done may be any user of the cluster")
 	narrow := c.Flags().Bool("narrow", false, "take away rights that the account has from before and that are not asked for now; what runs there may need them")
 	own := c.Flags().Bool("use-own-credentials", false, "send the user of the context, and make nothing in the cluster")
-	c.MarkFlagsMutuallyExclusive("narrow", "use-own-credentials")
+	for _, ofAccount := range []string{"narrow", "groups", "logical-cloud-users", "account", "account-namespace", "expires-after"} {
+		c.MarkFlagsMutuallyExclusive("use-own-credentials", ofAccount)
+	}
 	dryRun := c.Flags().Bool("dry-run", false, "ask the cluster and the API what would be made, show the ClusterRole, and do nothing")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ctx := c.Context()

@@ -44,7 +44,7 @@ waits for that, and terminates what is in clusters although no document says so,
 	c.Flags().BoolVar(&f.terminate, "terminate", false, "terminate what is in clusters, and wait for it, before it is deleted")
 	c.Flags().BoolVar(&f.cascade, "cascade", false, "of what is named: delete all that is below it, too")
 	c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait for a terminate; 0 for as long as it takes")
-	c.Flags().BoolVar(&f.missing, "ignore-not-found", false, "what is not there is no error")
+	c.Flags().BoolVar(&f.missing, "ignore-not-found", false, "what is not there is no error, as it never is of files")
 	c.Flags().BoolVar(&f.abandon, "abandon", false, "delete a cluster or a tenant although the cluster may keep something for ever; with --unreadable whatever may have something in clusters, or what nobody can judge")
 	c.Flags().BoolVar(&f.unreadable, "unreadable", false, "delete what the API cannot read, which is lost then: by who is admin of the fleet, and named by its path")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be deleted, and do nothing")

@@ -290,6 +290,7 @@ func TestCompletion(t *testing.T) {
 	require.Equal(t, "projects/demo\n", w.done("get", "projects", "-o", "name"))
 	delete(w.env, "DROVER_PROJECT")
 	require.Equal(t, "json\nyaml\n:4\n", w.done("__complete", "status", "web", "-o", ""))
+	require.Equal(t, "table\njson\nyaml\n:4\n", w.done("__complete", "audit", "-o", ""))
 	require.Equal(t, "table\nwide\nname\njson\nyaml\n:4\n", w.done("__complete", "get", "groups", "-o", ""))
 	require.Contains(t, w.done("__complete", "get", "operations", "--state", ""), "Running\n")
 	require.Equal(t, "c\n:4\n", w.done("__complete", "cluster", "add", "x/y", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/k", "--context", ""))

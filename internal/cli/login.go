@@ -85,8 +85,10 @@ func (s *session) doLogin(ctx context.Context, f *loginFlags) error {
 	x.ClientCertificate, x.ClientKey = s.flags.certificate, s.flags.key
 	x.forget()
 	if s.flags.token != "" || s.flags.tokenFile != "" {
-		if f.device || f.issuer != "" {
-			return usage("--device and --issuer are for logging in at a provider, without a token")
+		for name, given := range map[string]bool{"device": f.device, "issuer": f.issuer != "", "issuer-ca": f.issuerCA != "", "no-browser": f.noBrowser} {
+			if given {
+				return usage("--%s is for logging in at a provider, without a token", name)
+			}
 		}
 		err = s.loginByToken(x)
 	} else {

@@ -256,14 +256,14 @@ func (s *session) audits() *cobra.Command {
 	}
 	limit := c.Flags().Int("limit", 50, "how many at the most; 0 for all")
 	all := c.Flags().BoolP("all-projects", "A", false, "of all projects, whatever the context says")
-	output := c.Flags().StringP("output", "o", "", aboutOutput)
+	output := c.Flags().StringP("output", "o", "", "the `form`: table (or nothing), json, yaml or jsonpath=TEMPLATE")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		p, err := newPrinter(*output)
 		switch {
 		case err != nil:
 			return err
-		case p.form == "name":
-			return usage("-o name is none of table, wide, json, yaml and jsonpath=TEMPLATE: audit records have no names")
+		case p.form == "name" || p.form == "wide":
+			return usage("-o %s is none of table, json, yaml and jsonpath=TEMPLATE", p.form)
 		case *limit < 0:
 			return usage("--limit %d is less than none", *limit)
 		}

@@ -118,7 +118,11 @@ func TestLoginAtAProvider(t *testing.T) {
 	require.NotContains(t, w.settings(), "oken")
 	require.Equal(t, 4, w.run("auth", "whoami").code)
 	require.Contains(t, w.run("login", w.url, "--issuer", "https://evil.example").err, "does not know the issuer")
-	require.Contains(t, w.run("login", w.url, "--device", "--token", "x").err, "--device and --issuer are for")
+	for _, args := range [][]string{{"--device"}, {"--issuer", "x"}, {"--issuer-ca", "ca.pem"}, {"--no-browser"}} {
+		r := w.run(append([]string{"login", w.url, "--token", "x"}, args...)...)
+		require.Equal(t, 2, r.code, r.err)
+		require.Contains(t, r.err, args[0]+" is for logging in at a provider")
+	}
 }
 
 // TestALoginThatTheProviderRefuses: browser and command say so, and why, and the context has nothing of it.
