@@ -39,6 +39,7 @@ const (
 
 // addCluster adds the flags that name a cluster and the account in it.
 func (f *accountFlags) addCluster(c *cobra.Command) {
+	f.life = defaultLife // where nothing is issued nobody says how long that is good
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig `file` (default KUBECONFIG, or kubectl's)")
 	c.Flags().StringVar(&f.context, "context", "", "the `context` of the kubeconfig (default its current one); that of the API is DROVER_CONTEXT's")
 	c.Flags().StringVar(&f.context, "kube-context", "", "the same")
@@ -113,7 +114,7 @@ func (s *session) holder(ctx context.Context, api *client.API, key domain.Key) (
 
 // openAccount opens the account.
 func (s *session) openAccount(f *accountFlags, kubeconfig []byte, holder kube.Holder, role []byte) (*kube.Owned, error) {
-	if f.life < 10*time.Minute && f.life != 0 {
+	if f.life < 10*time.Minute {
 		return nil, usage("--expires-after %s: a token is good for at least 10m", f.life)
 	}
 	if _, err := f.readdressed(nil); err != nil {

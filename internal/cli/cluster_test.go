@@ -48,6 +48,7 @@ users:
 		"--report or --groups":     {"site/edge02", "--kubeconfig", file, "--report", "loud"},
 		"is no API group":          {"site/edge02", "--kubeconfig", file, "--groups", "A_B"},
 		"good for at least 10m":    {"site/edge02", "--kubeconfig", file, "--context", "mine", "--expires-after", "1m"},
+		"--expires-after 0s":       {"site/edge02", "--kubeconfig", file, "--context", "mine", "--expires-after", "0"},
 	} {
 		r := w.run(append([]string{"cluster", "add"}, args...)...)
 		require.Equal(t, 2, r.code, r.err)
