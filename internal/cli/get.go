@@ -40,7 +40,7 @@ func (s *session) get() *cobra.Command {
 	c := &cobra.Command{
 		Use: "get NOUN [NAME...]", Short: "List what there is, or show what is named",
 		Long: "List what there is, or show what is named. \"drover nouns\" lists the nouns; short names (dig, lc) and the ends of their titles\n" +
-			"(group, cloud) will do.\n\n" + aboutNames + "\n\nWhat -o json and -o yaml print, apply -f reads.",
+			"(group, cloud) will do.\n\n" + aboutNames + "\n\nWhat -o json and -o yaml print, apply -f reads; not so of operations, workloads and matches,\nwhich are no documents.",
 		Example: `  drover get clusters
   drover get groups -A -o wide
   drover get apps --in compositevfw/v1
