@@ -96,11 +96,13 @@ func (s *session) doDiff(ctx context.Context, f *diffFlags, args []string) error
 	if err != nil {
 		return err
 	}
+	if p.people() {
+		s.warn(d.Warnings)
+	}
 	switch {
 	case !p.people():
 		err = p.value(s.Out, d)
 	case !s.flags.quiet:
-		s.warn(d.Warnings)
 		for _, line := range differenceLines(d, f.objects) {
 			fmt.Fprintln(s.Out, printable(line))
 		}

@@ -64,6 +64,9 @@ web on p+a, p+b
 	require.Contains(t, w.done("diff", "web", "--to", "1"), "      data.text: later -> now\n")
 	r := w.run("diff", "web", "--exit-code", "-q")
 	require.Equal(t, result{code: 7}, r)
+	w.doubts = []string{"mind the gap"}
+	require.Equal(t, result{code: 7, err: "Warning: mind the gap\n"}, w.run("diff", "web", "--exit-code", "-q"))
+	w.doubts = nil
 	var d service.GroupDiff
 	require.NoError(t, json.Unmarshal([]byte(w.done("diff", "web", "-o", "json")), &d))
 	require.Equal(t, domain.OpUpdate, d.Operation)

@@ -68,6 +68,8 @@ type world struct {
 	// reaches says whether the API reaches a cluster, nil for any.
 	reaches func(ctx context.Context, kubeconfig []byte) (version string, err error)
 	apps    []string // of a difference, beside web
+	// doubts are what a difference warns of.
+	doubts []string
 	// places says where a group would be put, nil for nowhere.
 	places []plan.App
 	// foresees says what becomes of texts of a ConfigMap by an operation, nil for nothing.
@@ -302,7 +304,7 @@ func (w *world) foresee(_ context.Context, s domain.Scope, goal domain.Goal) (*p
 		return plan.Side{Plan: p, Bundles: bundles}
 	}
 	from := side("1", before, "old").Done()
-	return &plan.Way{From: *from, Change: plan.Diff(*from, side("2", after, "new"), domain.OpUpdate)}, nil
+	return &plan.Way{Warnings: w.doubts, From: *from, Change: plan.Diff(*from, side("2", after, "new"), domain.OpUpdate)}, nil
 }
 
 // stand puts an owner where an operation has left it, in a context that it keeps.
