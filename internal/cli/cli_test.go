@@ -275,6 +275,19 @@ func TestHelp(t *testing.T) {
 	for _, word := range []string{"Connect:", "Describe:", "Operate:", "Exit codes:", "130"} {
 		require.Contains(t, text, word)
 	}
+	folder := t.TempDir()
+	w.done("man", folder)
+	pages, err := filepath.Glob(folder + "/drover-*.1")
+	require.NoError(t, err)
+	require.Greater(t, len(pages), 40)
+	for _, page := range pages {
+		if strings.HasPrefix(filepath.Base(page), "drover-completion") { // which cobra writes
+			continue
+		}
+		data, err := os.ReadFile(page)
+		require.NoError(t, err)
+		require.Contains(t, string(data), ".SH EXAMPLES", filepath.Base(page))
+	}
 }
 
 // TestRedirects are not followed: neither the token nor a body goes to where a server sends them.

@@ -49,7 +49,8 @@ func (s *session) cluster() *cobra.Command {
 		}
 		return one
 	}
-	list := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the clusters with where each of them stands", Args: noArguments}
+	list := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the clusters with where each of them stands", Args: noArguments,
+		Example: "  drover cluster list\n  drover cluster list -o wide"}
 	output := list.Flags().StringP("output", "o", "", aboutOutput)
 	list.RunE = func(c *cobra.Command, _ []string) error {
 		return s.doGet(c.Context(), &getFlags{output: *output}, domain.ClustersNoun.Kind, nil)

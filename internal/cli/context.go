@@ -35,16 +35,17 @@ func (s *session) contexts() *cobra.Command {
 	c.AddCommand(
 		&cobra.Command{
 			Use: "list", Aliases: []string{"ls"}, Short: "List the contexts, the current one with a star", Args: noArguments,
-			RunE: func(*cobra.Command, []string) error { return s.listContexts() },
+			Example: "  drover context list",
+			RunE:    func(*cobra.Command, []string) error { return s.listContexts() },
 		},
 		&cobra.Command{
-			Use: "use NAME", Short: "Use a context from now on", Args: numbered(1, 1, "the name of the context"),
+			Use: "use NAME", Short: "Use a context from now on", Example: "  drover context use prod", Args: numbered(1, 1, "the name of the context"),
 			ValidArgsFunction: s.completeContexts,
 			RunE:              func(c *cobra.Command, args []string) error { return s.useContext(c.Context(), args[0]) },
 		},
 		set,
 		&cobra.Command{
-			Use: "delete NAME", Aliases: []string{"rm"}, Short: "Forget a context", Args: numbered(1, 1, "the name of the context"),
+			Use: "delete NAME", Aliases: []string{"rm"}, Short: "Forget a context", Example: "  drover context delete prod", Args: numbered(1, 1, "the name of the context"),
 			ValidArgsFunction: s.completeContexts,
 			RunE:              func(c *cobra.Command, args []string) error { return s.deleteContext(c.Context(), args[0]) },
 		},
