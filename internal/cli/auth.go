@@ -77,6 +77,7 @@ than you have.`,
 	c.Flags().BoolVar(&f.list, "list", false, "list what you may do")
 	c.Flags().BoolVarP(&f.all, "all-projects", "A", false, "everywhere, whatever project the context says")
 	c.Flags().StringVar(&f.provider, "provider", "", "in this cluster `provider`")
+	s.completeFlag(c, "provider", func(ctx context.Context) []string { return s.completeOf(ctx, domain.ClusterProviders, &where{}) })
 	c.Flags().StringVarP(&f.output, "output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		switch {
@@ -91,7 +92,7 @@ than you have.`,
 		if len(args) == 0 && !f.list {
 			return rights.Verbs(), cobra.ShellCompDirectiveNoFileComp
 		}
-		return s.completeNouns(), cobra.ShellCompDirectiveNoFileComp
+		return completeRightNouns(), cobra.ShellCompDirectiveNoFileComp
 	}
 	return c
 }

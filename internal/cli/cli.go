@@ -331,6 +331,7 @@ func (s *session) finish(c *cobra.Command) {
 		forms := slices.DeleteFunc([]string{"table", "wide", "name", "json", "yaml"}, func(form string) bool { return !strings.Contains(o.Usage, form) })
 		s.completeFlag(c, o.Name, func(context.Context) []string { return forms })
 	}
+	completeNothingElse(c)
 	for _, sub := range c.Commands() {
 		s.finish(sub)
 	}

@@ -311,6 +311,16 @@ cluster has that user's rights then. A user that runs a program for its credenti
   drover cluster add site/edge01 --context edge01 --report agentless --groups cert-manager.io,example.com
   drover cluster add site/edge01 --kubeconfig edge01.yaml --use-own-credentials`,
 		Args: numbered(1, 1, "a name, or a provider and a name, such as site/edge01"),
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			providers := s.completeOf(c.Context(), domain.ClusterProviders, &where{})
+			for i := range providers {
+				providers[i] += "/"
+			}
+			return providers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		},
 	}
 	f.add(c)
 	labels := c.Flags().StringSlice("label", nil, "a `label` for placements to select it by")

@@ -23,7 +23,7 @@ func (s *session) contexts() *cobra.Command {
 	set := &cobra.Command{
 		Use: "set NAME", Short: "Add a context, or change one: what is not given stays, and \"\" takes away",
 		Example: "  drover context set edge --server https://drover.example:9015 --ca ca.pem --token-file token\n  drover context set edge --project demo",
-		Args:    numbered(1, 1, "the name of the context"),
+		Args:    numbered(1, 1, "the name of the context"), ValidArgsFunction: s.completeContexts,
 	}
 	use := set.Flags().Bool("use", false, "use it from now on")
 	set.RunE = func(c *cobra.Command, args []string) error {

@@ -68,6 +68,13 @@ of --any-of one is taken.`,
 	c.Flags().BoolVar(&f.wait, "wait", false, "wait for the end, and show what is going on")
 	c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait; 0 for as long as it takes")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be made, and do nothing")
+	s.completeFlag(c, "cloud", func(ctx context.Context) []string {
+		project, err := s.project(false)
+		if err != nil {
+			return nil
+		}
+		return s.completeOf(ctx, domain.LogicalClouds, &where{in: or(project.Name(), defaultProject), all: true})
+	})
 	s.completeFlag(c, "clusters", s.completeWhich)
 	s.completeFlag(c, "any-of", s.completeWhich)
 	c.RunE = func(c *cobra.Command, args []string) error {

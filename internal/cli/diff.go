@@ -43,7 +43,7 @@ is not in it. Of Secrets it has digests.
   drover diff v1/web --version v2
   drover diff web --app sink --cluster site+edge01 --objects
   drover diff web --exit-code -q || { [ $? -eq 7 ] && drover update web --wait; }`,
-		Args: numbered(1, 2, "the name of a group"), ValidArgsFunction: s.completeOwners,
+		Args: numbered(1, 2, "the name of a group"), ValidArgsFunction: s.completeOwners(domain.DeploymentIntentGroups),
 	}
 	s.placed(c, &f.where)
 	c.Flags().IntVar(&f.revision, "to", 0, "the `revision` that a rollback would bring back")
@@ -51,6 +51,17 @@ is not in it. Of Secrets it has digests.
 	c.Flags().StringVar(&f.to, "group", "", "the `group` there (default: one of the same name)")
 	c.Flags().StringSliceVar(&f.apps, "app", nil, "only this `app`")
 	c.Flags().StringSliceVar(&f.clusters, "cluster", nil, "only this `cluster`, as provider+cluster")
+	s.completeFlagBeside(c, "to", s.completeRevisions)
+	s.completeFlagBeside(c, "version", s.completeVersions)
+	s.completeFlagBeside(c, "group", s.completeGroupsThere)
+	s.completeFlagBeside(c, "app", s.completeApps)
+	s.completeFlag(c, "cluster", func(ctx context.Context) []string {
+		all := s.completeClusters(ctx)
+		for i := range all {
+			all[i] = strings.Replace(all[i], "/", "+", 1)
+		}
+		return all
+	})
 	c.Flags().BoolVar(&f.objects, "objects", false, "show what is created whole")
 	c.Flags().BoolVar(&f.exitCode, "exit-code", false, "end with 7 where something would be done, with 0 where not")
 	c.Flags().StringVarP(&f.output, "output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/operations"
@@ -60,6 +59,7 @@ func (s *session) get() *cobra.Command {
 	c.Flags().StringVar(&f.kind, "kind", "", "of operations: only this `operation`, such as update")
 	s.completeFlag(c, "kind", func(context.Context) []string { return wordsOf(slices.Sorted(maps.Keys(shortOf))) })
 	c.Flags().StringVar(&f.owner, "owner", "", "of operations: only those of this group, logical cloud or cluster, by its `path`")
+	s.completeFlag(c, "owner", s.completeOwnerPaths)
 	c.ValidArgsFunction = s.completeNames
 	c.RunE = func(c *cobra.Command, args []string) error { return s.doGet(c.Context(), f, args[0], args[1:]) }
 	return c
@@ -68,6 +68,7 @@ func (s *session) get() *cobra.Command {
 // placed adds the flags that say where to look.
 func (s *session) placed(c *cobra.Command, w *where) {
 	c.Flags().StringVar(&w.in, "in", "", "look below this `parent`: compositevfw/v1, or a path")
+	s.completeFlagBeside(c, "in", s.completeParents)
 	c.Flags().BoolVarP(&w.all, "all-projects", "A", false, "look in all projects, whatever the context says")
 }
 
@@ -310,92 +311,3 @@ func (s *session) printChanged(p *printer, x *selection, t *table, cells func(it
 
 // transient says whether asking again may help.
 func transient(err error) bool { return fail.IsUnanswered(err) }
-
-// completeNames completes a noun, then the names of its documents on the server.
-func (s *session) completeNames(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return s.completeNouns(), cobra.ShellCompDirectiveNoFileComp
-	}
-	w := &where{}
-	if in, err := c.Flags().GetString("in"); err == nil {
-		w.in = in
-	}
-	if all, err := c.Flags().GetBool("all-projects"); err == nil {
-		w.all = all
-	}
-	n, err := nounOf(args[0], s.given(w))
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return s.completeOf(c.Context(), n, w), cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeTime bounds how long a shell waits for names.
-const completeTime = 3 * time.Second
-
-// completeFlag completes the value of a flag, which has just been added.
-func (s *session) completeFlag(c *cobra.Command, name string, values func(ctx context.Context) []string) {
-	_ = c.RegisterFlagCompletionFunc(name, func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return values(c.Context()), cobra.ShellCompDirectiveNoFileComp
-	})
-}
-
-// wordsOf are values as texts.
-func wordsOf[T ~string](values []T) []string {
-	all := make([]string, len(values))
-	for i, v := range values {
-		all[i] = string(v)
-	}
-	return all
-}
-
-// completeClusters are the clusters that there are.
-func (s *session) completeClusters(ctx context.Context) []string {
-	return s.completeOf(ctx, domain.ClustersNoun, &where{})
-}
-
-// completeWhich are what a choice of clusters may say: clusters, and labels that some have.
-func (s *session) completeWhich(ctx context.Context) []string {
-	all := s.completeClusters(ctx)
-	for _, label := range s.completeOf(ctx, domain.ClusterLabels, &where{}) {
-		parts := strings.Split(label, "/")
-		if which := parts[0] + "/label=" + parts[len(parts)-1]; !slices.Contains(all, which) {
-			all = append(all, which)
-		}
-	}
-	return all
-}
-
-// completeOf are the names of a noun's documents on the server, none when it does not answer soon.
-func (s *session) completeOf(ctx context.Context, n *domain.Noun, w *where) []string {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, cancel := context.WithTimeout(ctx, completeTime)
-	defer cancel()
-	x, err := s.choose(n, "", w)
-	if err != nil {
-		return nil
-	}
-	var api *client.API
-	if api, err = s.api(); err != nil {
-		return nil
-	}
-	found, err := s.find(ctx, api, x)
-	if err != nil {
-		return nil
-	}
-	var all []string
-	for _, one := range found {
-		has, ok := n.Split(one.key)
-		if !ok {
-			continue
-		}
-		var parts []string
-		for _, called := range x.free() {
-			parts = append(parts, has[called])
-		}
-		all = append(all, strings.Join(parts, "/"))
-	}
-	return all
-}

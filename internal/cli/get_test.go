@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/deploy/examples"
+	"github.com/drover-io/drover/internal/domain"
 )
 
 const kubeconfig = `apiVersion: v1
@@ -277,6 +278,22 @@ func TestCompletion(t *testing.T) {
 	require.Contains(t, w.done("__complete", "status", ""), "demo/vfw/v1/web\n")
 	w.file("k", kubeconfig)
 	w.done("cluster", "add", "hill/edge07", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/k", "--label", "south", "--use-own-credentials")
+	w.done("apply", "-f", w.file("more.yaml", `resourceContext: {anchor: projects/demo/composite-apps}
+metadata: {name: vfw}
+spec: {compositeAppVersion: v2}
+---
+resourceContext: {anchor: projects/demo/composite-apps/vfw/v2/composite-profiles}
+metadata: {name: cp}
+---
+resourceContext: {anchor: projects/demo/composite-apps/vfw/v2/deployment-intent-groups}
+metadata: {name: next}
+spec: {compositeProfile: cp, version: r1, logicalCloud: lc, overrideValues: []}
+---
+resourceContext: {anchor: tenants}
+metadata: {name: t1}
+spec: {cluster: hill+edge07}
+`))
+	w.stand("projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web", domain.Instantiated, domain.ContextInstantiated, 2)
 	require.Contains(t, w.done("__complete", "deploy", ".", "--clusters", ""), "hill/edge07\n")
 	require.Contains(t, w.done("__complete", "deploy", ".", "--any-of", ""), "hill/label=south\n")
 	require.Contains(t, w.done("__complete", "get", "operations", "--cluster", ""), "hill/edge07\n")
@@ -294,7 +311,38 @@ func TestCompletion(t *testing.T) {
 	require.Equal(t, "table\nwide\nname\njson\nyaml\n:4\n", w.done("__complete", "get", "groups", "-o", ""))
 	require.Contains(t, w.done("__complete", "get", "operations", "--state", ""), "Running\n")
 	require.Equal(t, "c\n:4\n", w.done("__complete", "cluster", "add", "x/y", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/k", "--context", ""))
+	for want, args := range map[string][]string{
+		"cluster\tcluster\n":     {"terminate", ""},
+		"cloud\tlogical cloud\n": {"instantiate", ""},
+		"tenant\ttenant\n":       {"explain", ""},
+		"t1\n":                   {"explain", "tenant", ""},
+		"7-update\tupdate of ":   {"get", "operations", ""},
+		"demo/vfw/v1\n":          {"get", "apps", "--in", ""},
+		"projects/demo/logical-clouds/lc\ncluster-providers/edge/clusters/": {"get", "operations", "--owner", ""},
+		"lc\n:4\n":              {"deploy", ".", "-p", "demo", "--cloud", ""},
+		"hill\n":                {"auth", "can-i", "--provider", ""},
+		"hill+edge07\n":         {"diff", "web", "--cluster", ""},
+		"sink\n:4\n":            {"diff", "web", "--app", ""},
+		"v2\n:4\n":              {"migrate", "web", "--version", ""},
+		"next\n:4\n":            {"migrate", "v1/web", "--version", "v2", "--to", ""},
+		"2\tInstantiated, ":     {"rollback", "v1/web", "--to", ""},
+		"instantiate\n":         {"audit", "--verb", ""},
+		"audit\taudit record\n": {"audit", "--noun", ""},
+		"hill/\n:6\n":           {"cluster", "add", ""},
+	} {
+		require.Contains(t, w.done(append([]string{"__complete"}, args...)...), want, "%v", args)
+	}
+	require.NotContains(t, w.done("__complete", "approve", ""), "\tcluster", "which is not approved")
+	for _, args := range [][]string{ // which nobody knows, or takes nothing
+		{"deploy", ".", "--set", ""}, {"audit", "--who", ""}, {"combined", "web", "--kind", ""}, {"top", ""}, {"context", "set", "x", ""}, {"login", ""}, {"apply", ""},
+	} {
+		require.Equal(t, ":4\n", w.done(append([]string{"__complete"}, args...)...), "%v", args)
+	}
+	for _, args := range [][]string{{"apply", "-f", ""}, {"deploy", ""}, {"man", ""}, {"export", "project", "demo", "--to", ""}} {
+		require.Equal(t, ":0\n", w.done(append([]string{"__complete"}, args...)...), "%v", args)
+	}
 	w.done("context", "set", "here", "--server", w.url)
+	require.Equal(t, "here\thttp://API\n:4\n", w.done("__complete", "context", "set", ""))
 	require.Equal(t, "here\thttp://API\n:4\n", w.done("__complete", "get", "groups", "--context", ""))
 	w.env["DROVER_SERVER"] = "http://127.0.0.1:1"
 	require.Equal(t, ":4\n", w.done("__complete", "get", "projects", ""))

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
 )
@@ -216,6 +217,8 @@ func (s *session) combines() *cobra.Command {
 	collectors := c.Flags().StringSlice("collector", nil, "only results of this `collector`")
 	apps := c.Flags().StringSlice("app", nil, "only objects of this `app`")
 	kinds := c.Flags().StringSlice("kind", nil, "only objects of this `kind`")
+	s.completeFlagBeside(c, "app", s.completeApps)
+	s.completeFlag(c, "collector", func(ctx context.Context) []string { return s.completeOf(ctx, domain.StatusCollectors, &where{}) })
 	s.owned(c, "tables", func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
 		if n := domain.OwnerNoun(key); n != domain.DeploymentIntentGroups {
 			return usage("combined is of deployment intent groups, and %s is a %s", key, n.Title)
@@ -235,6 +238,7 @@ func (s *session) combines() *cobra.Command {
 		}
 		return s.printCombined(list)
 	})
+	c.ValidArgsFunction = s.completeOwners(domain.DeploymentIntentGroups)
 	c.Use, c.Long = "combined NAME", c.Short+".\n\n"+aboutGroup
 	return c
 }
@@ -254,6 +258,8 @@ func (s *session) audits() *cobra.Command {
 	} {
 		filters[f[0]] = c.Flags().String(f[0], "", f[1])
 	}
+	s.completeFlag(c, "verb", func(context.Context) []string { return rights.Verbs() })
+	s.completeFlag(c, "noun", func(context.Context) []string { return completeRightNouns() })
 	limit := c.Flags().Int("limit", 50, "how many at the most; 0 for all")
 	all := c.Flags().BoolP("all-projects", "A", false, "of all projects, whatever the context says")
 	output := c.Flags().StringP("output", "o", "", "the `form`: table (or nothing), json, yaml or jsonpath=TEMPLATE")

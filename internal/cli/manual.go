@@ -9,6 +9,29 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// aboutCompletion is what the manual says of cobra's command, whose help is long.
+const aboutCompletion = `
+### drover completion
+
+Print the script by which a shell completes commands, flags, nouns, and names, which come from the server. 'drover completion bash --help' and so on say
+where a shell looks for it.
+
+` + "```" + `
+drover completion (bash | zsh | fish | powershell)
+
+  source <(drover completion bash)
+  drover completion zsh > "${fpath[1]}/_drover"
+  drover completion fish > ~/.config/fish/completions/drover.fish
+` + "```" + `
+
+For "kubectl drover" the completion of kubectl asks a program in PATH that is called kubectl_complete-drover:
+
+` + "```" + `
+#!/bin/sh
+exec kubectl-drover __complete "$@"
+` + "```" + `
+`
+
 // Manual writes what the help of all commands says as one document, docs/cli.md.
 func Manual(w io.Writer, processes []Process) error {
 	s := &session{Options: Options{Program: "drover", Processes: processes, Getenv: func(string) string { return "" }}}
@@ -24,6 +47,9 @@ func Manual(w io.Writer, processes []Process) error {
 			if c.GroupID == g.ID && c.Name() != "help" && c.Name() != "completion" {
 				describeCommand(&b, c)
 			}
+		}
+		if g.ID == groupConnect {
+			b.WriteString(aboutCompletion)
 		}
 	}
 	_, err := io.WriteString(w, b.String())

@@ -84,7 +84,7 @@ func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
 	c := &cobra.Command{
 		Use: string(op) + " " + use, Short: shortOf[op][0], Example: "  " + shortOf[op][1],
 		Long: shortOf[op][0] + ".\n\n" + about + "\n\n" + answer,
-		Args: numbered(1, 2, "the name of a group, or a noun and a name"), ValidArgsFunction: s.completeOwners,
+		Args: numbered(1, 2, "the name of a group, or a noun and a name"), ValidArgsFunction: s.completeOwners(offering(op)...),
 	}
 	s.placed(c, &f.where)
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what it would change in clusters, as far as the API can tell, and do nothing")
@@ -95,9 +95,12 @@ func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
 	switch op {
 	case domain.OpRollback:
 		c.Flags().IntVar(&f.revision, "to", 0, "the `revision`, as \"history\" shows it")
+		s.completeFlagBeside(c, "to", s.completeRevisions)
 	case domain.OpMigrate:
 		c.Flags().StringVar(&f.version, "version", "", "the `version` of the composite app to migrate to")
 		c.Flags().StringVar(&f.to, "to", "", "the `group` of that version to migrate to (default one of the same name)")
+		s.completeFlagBeside(c, "version", s.completeVersions)
+		s.completeFlagBeside(c, "to", s.completeGroupsThere)
 	default: // the others need nothing to be said with them
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -386,24 +389,4 @@ func (s *session) owner(ctx context.Context, api *client.API, args []string, w *
 		return "", usage("a %s has no operations; deployment intent groups, logical clouds and clusters do", n.Title)
 	}
 	return s.pick(ctx, api, n, name, w)
-}
-
-// completeOwners completes the names of groups, and after a noun those of its owners.
-func (s *session) completeOwners(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	n := domain.DeploymentIntentGroups
-	if len(args) == 1 {
-		found, err := nounOf(args[0], s.given(&where{}))
-		if err != nil || found.Owner == nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		n = found
-	}
-	if len(args) > 1 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	w := &where{}
-	if in, err := c.Flags().GetString("in"); err == nil {
-		w.in = in
-	}
-	return s.completeOf(c.Context(), n, w), cobra.ShellCompDirectiveNoFileComp
 }

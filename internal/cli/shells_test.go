@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,27 @@ func TestCompletionInShells(t *testing.T) {
 	home, programs := t.TempDir(), t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\nexec env %s=1 '%s' \"$@\"\n", asCommand, self)
 	require.NoError(t, os.WriteFile(filepath.Join(programs, "drover"), []byte(script), 0o700)) //nolint:gosec // it is a program
+	t.Run("kubectl", func(t *testing.T) {                                                      // the program that its completion asks, as the manual has it
+		manual, err := os.ReadFile("../../docs/cli.md")
+		require.NoError(t, err)
+		_, text, found := strings.Cut(string(manual), "called kubectl_complete-drover:\n\n```\n")
+		require.True(t, found)
+		text, _, _ = strings.Cut(text, "```")
+		asked := filepath.Join(programs, "kubectl_complete-drover")
+		require.NoError(t, os.WriteFile(asked, []byte(text), 0o700)) //nolint:gosec // it is a program
+		require.NoError(t, os.Symlink("drover", filepath.Join(programs, "kubectl-drover")))
+		ways := [][]string{{asked, "status", ""}}
+		if kubectl, err := exec.LookPath("kubectl"); err == nil {
+			ways = append(ways, []string{kubectl, "__complete", "drover", "status", ""})
+		}
+		for _, way := range ways {
+			c := exec.CommandContext(t.Context(), way[0], way[1:]...)
+			c.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"), "HOME="+home, "XDG_CONFIG_HOME="+home, "DROVER_SERVER="+w.url)
+			out, err := c.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.Contains(t, string(out), "demo/vfw/v1/web\n", way[0])
+		}
+	})
 	for shell, complete := range inShells {
 		t.Run(shell, func(t *testing.T) {
 			program, err := exec.LookPath(shell)

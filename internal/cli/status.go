@@ -30,7 +30,7 @@ func (s *session) shows(c *cobra.Command, otherwise string, means func(ctx conte
 	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; "+otherwise+" when missing")
 	c.Use += " [NOUN] NAME"
 	c.Long = or(c.Long, c.Short+".") + "\n\n" + aboutOwner
-	c.Args, c.ValidArgsFunction = numbered(1, 2, "the name of a group, or a noun and a name"), s.completeOwners
+	c.Args, c.ValidArgsFunction = numbered(1, 2, "the name of a group, or a noun and a name"), s.completeOwners(domain.Owners...)
 	s.placed(c, w)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		p, err := newValuePrinter(*output) // before anything is asked
@@ -304,7 +304,7 @@ func (s *session) explains() *cobra.Command {
 		Use: "explain", Short: "Say why something is not as it was asked to be, and what can be done",
 		Example: "  drover explain web\n  drover explain cluster edge01\n  drover explain tenant t1\n  drover explain tenants/t1/workload-rules/side",
 	}
-	return s.shows(c, "words", s.explainable, func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
+	s.shows(c, "words", s.explainable, func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
 		if !p.people() {
 			x, err := api.Explain(ctx, key)
 			if err != nil {
@@ -319,12 +319,17 @@ func (s *session) explains() *cobra.Command {
 		_, err = fmt.Fprint(s.Out, text)
 		return err
 	})
+	c.ValidArgsFunction = s.completeOwners(append(slices.Clone(domain.Owners), alsoExplained...)...)
+	return c
 }
+
+// alsoExplained are the nouns beside owners of which the API says why something is not made.
+var alsoExplained = []*domain.Noun{domain.Tenants, domain.WorkloadRules, domain.OperatorRules}
 
 // explainable is an owner as arguments name it, or a tenant or a workload rule, of which the API says why something is not made, too.
 func (s *session) explainable(ctx context.Context, api *client.API, args []string, w *where) (domain.Key, error) {
 	n, names, err := s.meant(args[0], args[1:], w)
-	if err == nil && len(names) == 1 && slices.Contains([]*domain.Noun{domain.Tenants, domain.WorkloadRules, domain.OperatorRules}, n) {
+	if err == nil && len(names) == 1 && slices.Contains(alsoExplained, n) {
 		return s.pick(ctx, api, n, names[0], w)
 	}
 	return s.owner(ctx, api, args, w)

@@ -67,7 +67,7 @@ func (s *session) waits() *cobra.Command {
 It waits for what was asked for already. Where nothing goes on and NAME is not as it is to be, it ends with 1 at once and says how it stands:
 "wait web --for=terminated" of a group that is Instantiated, and of which nobody has asked the terminate.`,
 		Example: "  drover wait web --for=ready --timeout 5m",
-		Args:    numbered(1, 2, "the name of a group, or a noun and a name"), ValidArgsFunction: s.completeOwners,
+		Args:    numbered(1, 2, "the name of a group, or a noun and a name"), ValidArgsFunction: s.completeOwners(domain.Owners...),
 	}
 	s.placed(c, w)
 	what := c.Flags().String("for", "ready", "what to wait for: deployed, ready or terminated")
