@@ -3,15 +3,21 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/fail"
 )
 
 // TestWrongCommandLines: what cannot be understood is said with what would do, nothing is asked, and the exit code is 2.
@@ -266,6 +272,45 @@ func TestVersion(t *testing.T) {
 	r := w.run("version")
 	require.Equal(t, 5, r.code)
 	require.Contains(t, r.out, "Client: ")
+}
+
+// TestTwoVersions: where the API was built from something else, that is said.
+func TestTwoVersions(t *testing.T) {
+	w := newWorld(t)
+	api, err := url.Parse(w.url)
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(api)
+	older := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/version" {
+			_, _ = io.WriteString(out, `{"version":"v0.0.1","go":"go1.1"}`)
+			return
+		}
+		proxy.ServeHTTP(out, r)
+	}))
+	t.Cleanup(older.Close)
+	const skew = "Warning: they were not built from the same sources: what one of them knows the other may not\n"
+	r := w.run("version", "--server", older.URL)
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.out, "Server: v0.0.1 go1.1\n")
+	require.Equal(t, skew, r.err)
+	require.Empty(t, w.run("version").err, "of one source")
+}
+
+// TestProblems: each field that the server finds fault with is in a line, also of several.
+func TestProblems(t *testing.T) {
+	w := newWorld(t)
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		out.Header().Set("Content-Type", fail.ProblemJSON)
+		out.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(out).Encode(fail.Problem{
+			Kind: fail.Invalid, Detail: "Invalid Input:\nspec.level: is no level\nmetadata.name: is too long",
+			Errors: []fail.Field{{Path: "spec.level", Message: "is no level"}, {Path: "metadata.name", Message: "is too long"}},
+		})
+	}))
+	t.Cleanup(server.Close)
+	r := w.run("get", "projects", "--server", server.URL)
+	require.Equal(t, 1, r.code, r.out)
+	require.Equal(t, "drover: Invalid Input:\n  spec.level: is no level\n  metadata.name: is too long\n", r.err)
 }
 
 // TestHelp: every command has an example, and the help names the exit codes.

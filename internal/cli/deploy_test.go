@@ -66,3 +66,21 @@ func TestDeployAsksWhetherClustersHaveIt(t *testing.T) {
 	require.Equal(t, 1, r.code, r.out)
 	require.Contains(t, r.err, "could not be deployed")
 }
+
+// TestDeployOnOneOf: of what --any-of names one cluster is taken, and all of what --clusters names.
+func TestDeployOnOneOf(t *testing.T) {
+	w := newWorld(t)
+	chart := w.chart()
+	for _, name := range []string{"edge02", "edge03"} {
+		w.done("cluster", "add", "site/"+name, "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/edge01.kubeconfig", "--label", "south", "--use-own-credentials")
+	}
+	w.done("deploy", chart, "--name", "web", "--clusters", "edge01", "--any-of", "site/label=south", "--any-of", "site/edge01")
+	const intent = `{range .items[*]}{.spec.intent}{"\n"}{end}`
+	require.JSONEq(t, `{
+		"allOf": [{"clusterProvider": "site", "cluster": "edge01"}],
+		"anyOf": [{"clusterProvider": "site", "clusterLabel": "south"}, {"clusterProvider": "site", "cluster": "edge01"}]
+	}`, w.done("get", "app-intents", "-A", "-o", "jsonpath="+intent))
+	r := w.run("deploy", chart, "--name", "web", "--any-of", "label=north")
+	require.Equal(t, 3, r.code, r.out)
+	require.Contains(t, r.err, "north")
+}
