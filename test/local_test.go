@@ -37,6 +37,7 @@ func TestDemoTellsTheStoryAndLeavesNothing(t *testing.T) {
 			`"state": "Created"`, `"state": "Approved"`, `"state": "Instantiated"`, `"state": "Terminated"`, `"Deleted": 12`, "Done in",
 			"What to try next", "make run ", "build/bin/drover login http://127.0.0.1:9015 --token-file build/run/admin-token",
 			"build/bin/drover cluster add local/edge01 --kubeconfig build/run/clusters/edge01/kubeconfig --label edge", "build/bin/drover deploy deploy/examples",
+			"The page shows it live, with the same token: http://127.0.0.1:9015/",
 		},
 		"demo-workloads": {
 			"infrastructure cluster is edge01", "agent into edge02", "Writing a WorkloadRule in edge02", "Synced: it is the rule default.proxy",

@@ -69,6 +69,7 @@ func runStory(ctx context.Context, name string, args []string, stdout io.Writer,
 			for _, line := range usual.firstCommands() {
 				d.say("  %s", line)
 			}
+			d.say("The page shows it live, with the same token: %s", usual.pageURL())
 		}
 	}()
 	token, err := k.token()
