@@ -30,6 +30,7 @@ var texts = map[string]string{
 	"activities/value.go":           "answers of other hosts",
 	"api/decode.go":                 "bodies of requests",
 	"api/examples.go":               "examples in the reference of the API",
+	"api/pass.go":                   "names in bodies of requests",
 	"api/yaml.go":                   "bodies of requests",
 	"internal/cli/":                 "a client has documents and nothing else",
 	"internal/client/":              "the same",
