@@ -202,7 +202,7 @@ var layers = []layer{
 			world: "net/http",
 		},
 		{
-			pkg: "secret", ours: "atomicfile domain policy fail",
+			pkg: "secret", ours: "atomicfile domain policy lru fail",
 			libs:  "golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf k8s.io/kms",
 			world: "context net os",
 		},
