@@ -62,7 +62,7 @@ func runTemporal(ctx context.Context, args []string, stdout io.Writer) error {
 }
 
 func runMongo(ctx context.Context, args []string, stdout io.Writer) error {
-	c := ferret.Config{Beside: store.Beside(), Texts: store.Texts(), Lists: store.Lists(), Logger: slog.Default()}
+	c := ferret.Config{Beside: store.Beside(), Texts: store.Texts(), Lists: store.Lists(), Plain: store.Plain(), Logger: slog.Default()}
 	fs := newFlags("mongo")
 	profiles := profileFlag(fs)
 	fs.StringVar(&c.Dir, "dir", "", "data `directory` (required)")

@@ -177,7 +177,7 @@ func (k *stack) startServers(ctx context.Context, log *slog.Logger, say func(str
 	k.uiURL = server.UIURL()
 	say("Temporal         %s, Web UI %s", server.Addr(), k.uiURL)
 	db, err := ferret.Start(ctx, ferret.Config{
-		Dir: filepath.Join(k.data, "documents"), Database: "drover", Collections: collections(), Beside: store.Beside(), Texts: store.Texts(), Lists: store.Lists(),
+		Dir: filepath.Join(k.data, "documents"), Database: "drover", Collections: collections(), Beside: store.Beside(), Texts: store.Texts(), Lists: store.Lists(), Plain: store.Plain(),
 		Port: k.mongoPort, Logger: log,
 	})
 	if err != nil {

@@ -77,9 +77,11 @@ func (s *Store) putAuditDay(ctx context.Context, c *mongo.Collection, lines []au
 
 // auditThere is how many lines, from the first one on, are stored.
 func (s *Store) auditThere(ctx context.Context, c *mongo.Collection, lines []audit.Line) (int, error) {
-	have := make(map[string]string, len(lines))
-	bounds := bson.D{{Key: "$gte", Value: lines[0].ID}, {Key: "$lte", Value: lines[len(lines)-1].ID}}
-	found, err := all[auditLine](ctx, s, c, byID(bounds))
+	have, ids := make(map[string]string, len(lines)), make([]string, len(lines))
+	for i, l := range lines {
+		ids[i] = l.ID
+	}
+	found, err := all[auditLine](ctx, s, c, byID(bson.D{{Key: "$in", Value: ids}}))
 	if err != nil {
 		return 0, err
 	}

@@ -57,6 +57,9 @@ func Beside() []string { return []string{sizeMember, uploadedMember, "revision"}
 // references are lists, those of expiry times.)
 func Texts() []string { return []string{"parent", "owner", "status", "tenant"} }
 
+// Plain are what names of collections begin with of which all ids have nothing but letters, digits and .-/_.
+func Plain() []string { return []string{auditPrefix} }
+
 // Lists are the members of documents that are lists of texts, wherever there are such members.
 func Lists() []string { return []string{"refs"} }
 

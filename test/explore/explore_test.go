@@ -198,8 +198,8 @@ const (
 // Bounds of what CI draws. A machine that is slower runs fewer sequences, and fails for that no more than one that is fast.
 const (
 	drawnMost    = 200
-	drawnTime    = 150 * time.Second
-	drawnAtATime = 10 // of more, a batch that does not fit any more is more lost time
+	drawnTime    = 10 * time.Minute
+	drawnAtATime = 16
 )
 
 // TestDrawn runs sequences that are not kept, as many as there is time for. In CI they are the first ones of one seed (test/cmd/ci); else

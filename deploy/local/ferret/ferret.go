@@ -57,6 +57,9 @@ type Config struct {
 	// Lists are members of documents that are lists of texts wherever there are such members: a find of a text in one of them decodes only documents
 	// that have the text somewhere.
 	Lists []string
+	// Plain are what names of collections begin with of which all _ids are texts that have nothing but letters, digits and .-/_: a find of a range of them
+	// reads no other documents.
+	Plain []string
 	// Port serves the wire protocol on 127.0.0.1. 0 means a free port.
 	Port int
 	// Logger receives warnings and errors about the database; nil means to
@@ -104,7 +107,7 @@ func Start(ctx context.Context, c Config) (_ *DB, err error) {
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	db.front = newFront(listener, backend, x, newLookups(dir, c.Texts, c.Lists), c.Beside, c.Logger)
+	db.front = newFront(listener, backend, x, newLookups(dir, c.Texts, c.Lists, c.Plain), c.Beside, c.Logger)
 	return db, nil
 }
 

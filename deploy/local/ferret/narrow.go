@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,7 @@ import (
 //   - A find by a member that is a text (Config.Texts), of one text, of some, or of others than some: likewise, from the member's index.
 //   - A find of everything: the _ids from SQLite's index, and the documents that are not remembered one by one.
 //   - A find of those that have a text in a list (Config.Lists): SQLite says which documents have the text anywhere, and these are looked at here.
+//   - A find of a range of _ids that are plain (Config.Plain): SQLite has these in order, and the documents are read one by one.
 //   - A find below a prefix, of everything, or by a text, that wants nothing but ids, and numbers that an index has beside them (Config.Beside): the index has it all,
 //     and no document is read.
 //
@@ -643,6 +645,7 @@ type lookups struct {
 	statements map[statementKey]*sql.Stmt
 	texts      []string // members that are texts, see Config
 	lists      []string // members that are lists of texts, see Config
+	plain      []string // what names of collections begin with, see Config
 }
 
 type statementKey struct {
@@ -653,8 +656,8 @@ type statementKey struct {
 // mostStatements is how many statements are kept; each is compiled on each of the connections, and takes some KiB there.
 const mostStatements = 512
 
-func newLookups(dir string, texts, lists []string) *lookups {
-	return &lookups{dir: dir, files: map[string]*sql.DB{}, tables: map[string]string{}, statements: map[statementKey]*sql.Stmt{}, texts: texts, lists: lists}
+func newLookups(dir string, texts, lists, plain []string) *lookups {
+	return &lookups{dir: dir, files: map[string]*sql.DB{}, tables: map[string]string{}, statements: map[statementKey]*sql.Stmt{}, texts: texts, lists: lists, plain: plain}
 }
 
 // forget is for when a collection may have been dropped, and for the end.
@@ -681,7 +684,8 @@ func (l *lookups) selected(ctx context.Context, database, collection string, fil
 	prefix, among, isID := wanted(filter)
 	by, isText := l.wantedBy(filter)
 	text, isListed := l.wantedIn(filter)
-	if !isID && !isText && !isListed && !isAll(filter) {
+	from, to, isRange := l.wantedRange(collection, filter)
+	if !isID && !isText && !isListed && !isRange && !isAll(filter) {
 		return s, false
 	}
 	file, table, err := l.table(ctx, database, collection)
@@ -698,6 +702,8 @@ func (l *lookups) selected(ctx context.Context, database, collection string, fil
 		// What has the text in a list has it somewhere. SQLite looks through a document in a hundredth of the time in which FerretDB decodes it.
 		s.check = true
 		s.ids, ok = l.textsOf(ctx, file, fmt.Sprintf(`SELECT %s FROM %q WHERE instr(_ferretdb_sjson, ?) > 0 LIMIT ?`, idColumn, table), []any{text, maxIDs + 1}, maxIDs)
+	case isRange:
+		s.ids, ok = l.textsOf(ctx, file, fmt.Sprintf(`SELECT %[1]s FROM %[2]q WHERE %[1]s >= ? AND %[1]s < ? LIMIT ?`, idColumn, table), []any{from, to, mostInRange + 1}, mostInRange)
 	case isID:
 		// With what is left out below, one more than may be.
 		s.ids, ok = l.textsOf(ctx, file, besideQuery(table, nil, false)+` LIMIT ?`, []any{`"` + prefix + `/`, `"` + prefix + `0`, maxIDs + 2}, maxIDs+1)
@@ -707,6 +713,46 @@ func (l *lookups) selected(ctx context.Context, database, collection string, fil
 		s.ids, ok = l.textsOf(ctx, file, besideQuery(table, nil, true)+` LIMIT ?`, []any{maxIDs + 1}, maxIDs)
 	}
 	return s, ok
+}
+
+// mostInRange is how many are read one by one of a range: some of them, or most, are remembered.
+const mostInRange = 5000
+
+// plainText is what orders as JSON spells it.
+var plainText = regexp.MustCompile(`^[0-9A-Za-z./_-]*$`)
+
+// wantedRange is from where on, and up to where, a filter wants _ids, as JSON spells them; false when it wants something else, or that is not how they are ordered.
+func (l *lookups) wantedRange(collection string, filter bson.Raw) (from, to string, ok bool) {
+	if !slices.ContainsFunc(l.plain, func(begin string) bool { return strings.HasPrefix(collection, begin) }) {
+		return "", "", false
+	}
+	elements, err := filter.Elements()
+	if err != nil || len(elements) != 1 || elements[0].Key() != "_id" {
+		return "", "", false
+	}
+	condition, ok := elements[0].Value().DocumentOK()
+	if !ok {
+		return "", "", false
+	}
+	operators, err := condition.Elements()
+	if err != nil || len(operators) == 0 {
+		return "", "", false
+	}
+	from, to = `"`, `#` // all texts begin with the one, and none with what comes behind it
+	for _, operator := range operators {
+		text, isText := operator.Value().StringValueOK()
+		switch {
+		case !isText || !plainText.MatchString(text):
+			return "", "", false
+		case operator.Key() == "$gte":
+			from = `"` + text
+		case operator.Key() == "$lt":
+			to = `"` + text
+		default:
+			return "", "", false
+		}
+	}
+	return from, to, true
 }
 
 // isAll says whether a filter selects everything.

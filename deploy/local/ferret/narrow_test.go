@@ -423,3 +423,38 @@ func functions(t *testing.T, db *sql.DB, query string, bounds ...any) (n int) {
 	}
 	return n
 }
+
+// TestRanges of plain ids are answered as FerretDB would, and what is not plain, or large, is FerretDB's to answer.
+func TestRanges(t *testing.T) {
+	db := start(t, ferret.Config{Dir: t.TempDir(), Plain: []string{"lines-"}})
+	c, other := connect(t, db.URI()).Database("test").Collection("lines-1"), connect(t, db.URI()).Database("test").Collection("documents")
+	behind := connect(t, db.Behind()).Database("test")
+	for _, id := range []string{"20261123T00.1/a-b/1", "20261123T00.1/a-b/2", "20261123T00.1/a-bc/1", "20261123T00.2/a-b/3", "2026", "20261124", "x"} {
+		for _, c := range []*mongo.Collection{c, other} {
+			if _, err := c.InsertOne(t.Context(), bson.M{"_id": id, "text": id}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sorted := options.Find().SetSort(bson.M{"_id": 1})
+	for name, bounds := range map[string]bson.D{
+		"from one on":        {{Key: "$gte", Value: "20261123T00.1/a-b/2"}},
+		"between two":        {{Key: "$gte", Value: "20261123T00.1/a-b"}, {Key: "$lt", Value: "20261123T00.2"}},
+		"up to one":          {{Key: "$lt", Value: "20261123T00.1/a-bc/1"}},
+		"of nothing":         {{Key: "$gte", Value: "y"}},
+		"of all":             {{Key: "$gte", Value: ""}},
+		"with what is quote": {{Key: "$gte", Value: `2026"`}},
+		"of another kind":    {{Key: "$gt", Value: "2026"}, {Key: "$lte", Value: "20261124"}},
+	} {
+		filter := bson.D{{Key: "_id", Value: bounds}}
+		want := mustFind(t, behind.Collection("lines-1"), filter, sorted)
+		for _, c := range []*mongo.Collection{c, other} {
+			if got := mustFind(t, c, filter, sorted); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s of %s: %v, not %v", name, c.Name(), got, want)
+			}
+		}
+		if got := mustFind(t, c, filter, sorted, options.Find().SetLimit(2)); !reflect.DeepEqual(got, want[:min(2, len(want))]) {
+			t.Errorf("%s, the first two: %v, not %v", name, got, want[:min(2, len(want))])
+		}
+	}
+}
