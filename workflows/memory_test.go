@@ -104,6 +104,17 @@ func (m *memory) Instance(_ context.Context, contextID string) (*domain.Instance
 	return &in, nil
 }
 
+func (m *memory) Standing(context.Context) (stand []domain.Standing, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(m.instances)) {
+		if i := m.instances[id]; !i.Status.Over() {
+			stand = append(stand, domain.Standing{ContextID: id, Owner: i.Owner, Namespace: i.Namespace, Plan: i.Plan})
+		}
+	}
+	return stand, nil
+}
+
 func (m *memory) InstancesOf(_ context.Context, owner domain.Key) (found []*domain.Instance, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
