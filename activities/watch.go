@@ -17,6 +17,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/observe"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/pause"
@@ -225,6 +226,7 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 	s := &shard{
 		Watch: w, log: activity.GetLogger(ctx), watcher: rand.Text(), turn: in.Turn(info.StartedTime, info.Attempt), replaced: cancel,
 		watches: map[domain.ClusterName]watched{}, left: map[domain.ClusterName]<-chan struct{}{},
+		apps: lru.New[domain.Digest, []string](knownPlans),
 	}
 	if err := w.Store.Pulse(ctx, s.watcher, w.Now()); err != nil {
 		return err
@@ -301,10 +303,11 @@ type shard struct {
 	watches  map[domain.ClusterName]watched         // of the clusters that are watched
 	left     map[domain.ClusterName]<-chan struct{} // closed with the end of the last watch of a cluster that was left
 	begun    bool
-	tenants  sync.Map // ids of contexts of tenants, of which none is ever anything else
-	ours     sync.Map // ids of contexts of this control plane that go on; in clusters there may be another's
-	unread   sync.Map // apps of which a record cannot be read: a domain.ObservedApp
-	refused  sync.Map // apps of which nothing can be stored: a domain.ObservedApp
+	tenants  sync.Map                            // ids of contexts of tenants, of which none is ever anything else
+	ours     sync.Map                            // ids of contexts of this control plane that go on; in clusters there may be another's
+	unread   sync.Map                            // apps of which a record cannot be read: a domain.ObservedApp
+	refused  sync.Map                            // apps of which nothing can be stored: a domain.ObservedApp
+	apps     *lru.Cache[domain.Digest, []string] // of plans
 	news     news
 	contacts contacts
 	outages  outages
@@ -522,6 +525,15 @@ func (s *shard) put(ctx context.Context, o *domain.Observation) (kept bool, err 
 	if _, ok := s.tenants.Load(o.ContextID); ok {
 		return s.putMatches(ctx, o)
 	}
+	if len(o.Resources) == 0 {
+		switch planned, err := s.planned(ctx, o.ObservedApp); {
+		case err != nil:
+			return false, err
+		case !planned:
+			s.news.forget(o.ObservedApp)
+			return false, s.own(s.Store.DeleteObservation(ctx, o.ObservedApp, s.turn))
+		}
+	}
 	if _, ok := s.ours.Load(o.ContextID); !ok {
 		i, err := s.Store.Instance(ctx, o.ContextID)
 		if fail.Is(err, fail.NotFound) {
@@ -550,6 +562,60 @@ func (s *shard) put(ctx context.Context, o *domain.Observation) (kept bool, err 
 	}
 	return true, s.store(ctx, o)
 }
+
+// planned says whether an app may be one of the context in whose name a cluster tells of it, or of one that has taken over from that. A
+// cluster may make up apps of a context that it knows, and have them go at once: what is said of them would be kept as long as the context
+// is. Where the plans do not say all, it is planned: records that cannot be read, and a label that lives on in another group.
+func (s *shard) planned(ctx context.Context, o domain.ObservedApp) (bool, error) {
+	known := func(err error) (bool, error) {
+		if ctx.Err() != nil || fail.IsUnanswered(err) && !errors.Is(err, version.ErrNewer) {
+			return false, err
+		}
+		return true, nil
+	}
+	i, err := s.Store.Instance(ctx, o.ContextID)
+	if err != nil {
+		return known(err)
+	}
+	all, err := s.Store.InstancesOf(ctx, i.Owner)
+	if err != nil {
+		return known(err)
+	}
+	here, id := false, plan.DeploymentID(o.ContextID, o.App)
+	for _, i := range all {
+		if i.LabelID() != o.ContextID {
+			continue
+		}
+		here = here || i.Status != domain.ContextUpdated
+		apps, err := s.appsOf(ctx, i.Plan)
+		if err != nil {
+			return known(err)
+		}
+		if slices.ContainsFunc(apps, func(app string) bool { return plan.DeploymentID(o.ContextID, app) == id }) {
+			return true, nil
+		}
+	}
+	return !here, nil
+}
+
+// appsOf are the names of the apps of a plan, those included that are leaving.
+func (s *shard) appsOf(ctx context.Context, digest domain.Digest) (names []string, err error) {
+	if names, ok := s.apps.Get(digest); ok {
+		return names, nil
+	}
+	p, err := stored.JSON[plan.Plan](ctx, s.Store, digest)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Apps {
+		names = append(names, p.Apps[i].Name)
+	}
+	s.apps.Add(digest, names)
+	return names, nil
+}
+
+// knownPlans is of how many plans a shard knows the apps by heart.
+const knownPlans = 1_000
 
 // putMatches takes what is said of a tenant's matches, and of nobody else's.
 func (s *shard) putMatches(ctx context.Context, o *domain.Observation) (kept bool, err error) {

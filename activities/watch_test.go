@@ -3,6 +3,7 @@ package activities_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -639,6 +640,56 @@ func TestForeignObservations(t *testing.T) {
 	require.Equal(t, []domain.ObservedApp{ours, ours}, s.stored)
 	require.NoError(t, sink.Delete(t.Context(), ours))
 	require.Empty(t, s.stored)
+	s.sets <- &activities.WatchSet{Generation: 2, Over: true}
+	require.NoError(t, <-ended)
+}
+
+// TestAppsThatAClusterMakesUp: of an app that no plan of the context has nothing is kept when it has gone again.
+func TestAppsThatAClusterMakesUp(t *testing.T) {
+	s := newSky(t)
+	planned := func(apps ...string) domain.Digest {
+		p := plan.Plan{}
+		for _, name := range apps {
+			p.Apps = append(p.Apps, plan.App{Name: name})
+		}
+		data, err := json.Marshal(p)
+		require.NoError(t, err)
+		digest, err := s.PutBlob(t.Context(), data)
+		require.NoError(t, err)
+		return digest
+	}
+	long := strings.Repeat("long", 20)
+	for _, i := range []domain.Instance{
+		{ContextID: "1", Status: domain.ContextUpdated, Plan: planned("first", "dropped")},
+		{ContextID: "2", Status: domain.ContextInstantiated, Label: "1", Plan: planned("first", "second", long)},
+		{ContextID: "3", Status: domain.ContextTerminated, Plan: planned("first")},
+		{ContextID: "4", Status: domain.ContextUpdated, Plan: planned("first")}, // it was migrated
+		{ContextID: "5", Status: domain.ContextInstantiated, Plan: "lost"},
+	} {
+		i.Owner = "owner"
+		s.instances[i.ContextID] = i
+	}
+	ended := s.run(worker.Options{})
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a")}
+	s.until(s.watching("a"))
+	sink := s.watchers[far("a")[0]].Sink
+	_, shortened, _ := strings.Cut(plan.DeploymentID("1", long), "-")
+	for _, x := range []struct {
+		id, app string
+		kept    bool
+	}{
+		{"1", "first", true}, {"1", "second", true}, {"1", "dropped", true}, {"1", shortened, true}, {"1", "made-up", false},
+		{"3", "first", true}, {"3", "made-up", false}, {"4", "unknown", true}, {"5", "unknown", true},
+	} {
+		app := domain.ObservedApp{ContextID: x.id, App: x.app, Cluster: far("a")[0]}
+		kept, err := sink.Put(t.Context(), &domain.Observation{ObservedApp: app, Resources: []domain.ObservedResource{{Kind: "ConfigMap", Name: "a"}}})
+		require.NoError(t, err)
+		require.True(t, kept, "it is there: %v", app)
+		kept, err = sink.Put(t.Context(), &domain.Observation{ObservedApp: app})
+		require.NoError(t, err)
+		require.Equal(t, x.kept, kept, "%v", app)
+		require.Equal(t, x.kept, slices.Contains(s.stored, app), "%v", app)
+	}
 	s.sets <- &activities.WatchSet{Generation: 2, Over: true}
 	require.NoError(t, <-ended)
 }

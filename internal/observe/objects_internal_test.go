@@ -84,6 +84,19 @@ func TestWhatIsDueOfAClusterIsBounded(t *testing.T) {
 	}
 }
 
+// TestWhatIsKnownLeavesRoomForWhatIsThere: a watch begins with all that is stored to be reported anew, which begins when the cluster has been
+// listed. However much that is, the list must come to its end.
+func TestWhatIsKnownLeavesRoomForWhatIsThere(t *testing.T) {
+	t.Parallel()
+	known := make([]domain.ObservedApp, limits.ClusterObjects)
+	for i := range known {
+		known[i] = domain.ObservedApp{ContextID: "1", App: fmt.Sprint("made-up-", i)}
+	}
+	w, err := New(Config{Report: domain.ReportAgentless, Known: known})
+	require.NoError(t, err)
+	require.NoError(t, w.queue.add("2-app"))
+}
+
 // holds is a source of which nothing else is asked.
 type holds struct {
 	source

@@ -150,9 +150,11 @@ func (w *Watcher) hearResources() *agentless {
 	return a
 }
 
-// begin asks for a report on all that the sink knows.
+// begin asks for a report on all that the sink knows. That comes out of the queue when the cluster has been listed, and must leave room for that.
 func (w *Watcher) begin() {
-	for _, id := range w.deployments() {
+	known := w.deployments()
+	w.queue.known = len(known)
+	for _, id := range known {
 		w.queue.again(id)
 	}
 }

@@ -14,6 +14,7 @@ import (
 // once an interval, but the first time at once.
 type queue struct {
 	interval time.Duration
+	known    int // deployments that were asked for before anything was added, which are in nobody's way
 
 	mu   sync.Mutex
 	due  map[string]time.Time // when it may be reported
@@ -36,7 +37,7 @@ func newQueue(interval time.Duration) *queue {
 func (q *queue) add(id string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, ok := q.due[id]; !ok && len(q.due) >= limits.ClusterObjects {
+	if _, ok := q.due[id]; !ok && len(q.due) >= limits.ClusterObjects+q.known {
 		return errMany
 	}
 	q.ask(id)
