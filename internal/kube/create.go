@@ -16,6 +16,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/fields"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
@@ -44,31 +45,26 @@ func (r rights) String() string {
 
 // unpatched is what the user of a client may not patch, and since when that is known.
 type unpatched struct {
-	mu    sync.Mutex
-	since map[rights]time.Time
+	once  sync.Once
+	since *lru.Cache[rights, time.Time]
+}
+
+// knownRights is how many it knows: a kind in a namespace each. Of one that is forgotten it is found out again.
+const knownRights = 1_000
+
+func (u *unpatched) lately() *lru.Cache[rights, time.Time] {
+	u.once.Do(func() { u.since = lru.New[rights, time.Time](knownRights) })
+	return u.since
 }
 
 func (u *unpatched) patchable(r rights) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	since, known := u.since[r]
+	since, known := u.lately().Get(r)
 	return !known || time.Since(since) > policy.PatchAgain
 }
 
-func (u *unpatched) unpatchable(r rights) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.since == nil {
-		u.since = map[rights]time.Time{}
-	}
-	u.since[r] = time.Now()
-}
+func (u *unpatched) unpatchable(r rights) { u.lately().Add(r, time.Now()) }
 
-func (u *unpatched) forget(r rights) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.since, r)
-}
+func (u *unpatched) forget(r rights) { u.lately().Remove(r) }
 
 // create makes the object, or updates the one that is there with our label. Any other one is a conflict: it is
 // somebody else's.
