@@ -113,7 +113,10 @@ func leaveUnread(c echo.Context) {
 // tooSlow says whether reading a body was given up.
 func tooSlow(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// steadyAnswer is an answer that is written as long as somebody takes it: no write may wait for longer than wait. Between two of them
+// piece is how much of an answer must be taken within one wait. A file is one write of its handler.
+const piece = 64 << 10
+
+// steadyAnswer is an answer that is written as long as somebody takes it: no piece may wait for longer than wait. Between two writes
 // any time may pass.
 type steadyAnswer struct {
 	http.ResponseWriter
@@ -125,18 +128,24 @@ type steadyAnswer struct {
 }
 
 // Write fails as Canceled: whatever is wrong, the client is gone.
-func (a *steadyAnswer) Write(p []byte) (int, error) {
-	err := a.deadline(time.Now().Add(a.wait))
-	if err == nil {
-		var n int
-		if n, err = a.ResponseWriter.Write(p); err == nil && a.timed && !a.over {
-			err = a.deadline(time.Time{})
+func (a *steadyAnswer) Write(p []byte) (written int, err error) {
+	for first := true; first || len(p) > 0; first = false {
+		n := min(len(p), piece)
+		if err = a.deadline(time.Now().Add(a.wait)); err == nil {
+			n, err = a.ResponseWriter.Write(p[:n])
+			written += n
 		}
-		if err == nil {
-			return n, nil
+		if err != nil {
+			return written, fmt.Errorf("%w: the answer is not taken: %w", context.Canceled, err)
+		}
+		p = p[n:]
+	}
+	if a.timed && !a.over {
+		if err := a.deadline(time.Time{}); err != nil {
+			return written, fmt.Errorf("%w: the answer is not taken: %w", context.Canceled, err)
 		}
 	}
-	return 0, fmt.Errorf("%w: the answer is not taken: %w", context.Canceled, err)
+	return written, nil
 }
 
 // end bounds what is written from now on, however long ago the last write was.
