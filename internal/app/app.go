@@ -185,7 +185,9 @@ func (p *Parts) Close() {
 	if p.sealer != nil {
 		p.sealer.Close()
 	}
-	if err := p.tracing.Stop(ctx); err != nil {
+	traced, done := context.WithTimeout(context.Background(), closeTimeout) // the store may have taken all of ctx
+	defer done()
+	if err := p.tracing.Stop(traced); err != nil {
 		p.log.Warn("stop tracing", "error", err)
 	}
 }

@@ -102,10 +102,18 @@ func (g *gatherer[T]) next() []gathered[T] {
 	return batch
 }
 
-// close refuses what comes and waits for what is there.
-func (g *gatherer[T]) close() {
+// close refuses what comes and waits for what is there, but no longer than until ctx ends.
+func (g *gatherer[T]) close(ctx context.Context) {
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
-	g.done.Wait()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		g.done.Wait()
+	}()
+	select {
+	case <-over:
+	case <-ctx.Done(): // the connections are closed next, which ends the call
+	}
 }

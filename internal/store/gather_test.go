@@ -127,11 +127,25 @@ func TestGathererCloses(t *testing.T) {
 	outcome, closed := make(chan error, 1), make(chan struct{})
 	go func() { outcome <- g.do(t.Context(), 2) }()
 	<-gate.begun
-	go func() { g.close(); close(closed) }()
+	go func() { g.close(t.Context()); close(closed) }()
 	gate.proceed <- struct{}{}
 	<-closed
 	require.NoError(t, <-outcome, "what was there is done")
 	require.True(t, fail.Is(g.do(t.Context(), 4), fail.Unavailable), "what comes later is refused")
+}
+
+// TestAGathererThatHangs does not hold up the end of the process.
+func TestAGathererThatHangs(t *testing.T) {
+	gate := newGate()
+	g := newGatherer(gate.call)
+	outcome := make(chan error, 1)
+	go func() { outcome <- g.do(t.Context(), 2) }()
+	<-gate.begun
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	g.close(ctx)
+	gate.proceed <- struct{}{}
+	require.NoError(t, <-outcome)
 }
 
 // TestACallThatPanics fails for all whose items are in it; the next one goes well.
@@ -146,5 +160,5 @@ func TestACallThatPanics(t *testing.T) {
 	require.ErrorContains(t, g.do(t.Context(), 1), "defect")
 	broken = false
 	require.NoError(t, g.do(t.Context(), 1))
-	g.close()
+	g.close(t.Context())
 }

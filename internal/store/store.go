@@ -147,16 +147,16 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Close waits for what is being written and closes the connections. Calls for leaves and observations are refused
+// Close waits until ctx ends for what is being written, and closes the connections. Calls for leaves and observations are refused
 // afterwards.
 func (s *Store) Close(ctx context.Context) error {
-	s.leafWrites.close()
-	s.leafLookups.close()
-	s.childReads.close()
-	s.versionWrites.close()
-	s.watchWrites.close()
-	s.workloads.adds.close()
-	s.matches.adds.close()
+	s.leafWrites.close(ctx)
+	s.leafLookups.close(ctx)
+	s.childReads.close(ctx)
+	s.versionWrites.close(ctx)
+	s.watchWrites.close(ctx)
+	s.workloads.adds.close(ctx)
+	s.matches.adds.close(ctx)
 	for _, end := range s.sizes {
 		end()
 	}
