@@ -86,10 +86,32 @@ func serve(ctx context.Context, l net.Listener, by asStreams, drain time.Duratio
 	case <-ctx.Done():
 	}
 	alive.Shutdown()
+	stop(server, drain)
+	return nil
+}
+
+// stoppable is a gRPC server.
+type stoppable interface {
+	GracefulStop()
+	Stop()
+}
+
+// stop lets calls end for as long as drain, and then ends their connections. Who has something to write does so in spite of that, and is given
+// policy.Handlers for it: the server itself would wait for as long as that takes.
+func stop(server stoppable, drain time.Duration) {
 	late := time.AfterFunc(drain, server.Stop)
 	defer late.Stop()
-	server.GracefulStop()
-	return nil
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		server.GracefulStop()
+	}()
+	over := time.NewTimer(drain + policy.Handlers)
+	defer over.Stop()
+	select {
+	case <-ended:
+	case <-over.C:
+	}
 }
 
 // streams turns the errors of streams into codes, and logs their ends: of strangers, who cost nobody anything, now and then.

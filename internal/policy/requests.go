@@ -41,8 +41,9 @@ const (
 	TablesLook  = 5 * time.Second
 	TablesRetry = time.Second
 	// Nodes is how long one cluster may take to say what nodes it has, when a plan is made. One that did not answer when it was last
-	// tried has NodesAgain, and all such clusters of a plan NodesAgainAll.
+	// tried has NodesAgain, and all such clusters of a plan NodesAgainAll. NodesAll is for all of a plan.
 	Nodes         = 10 * time.Second
+	NodesAll      = time.Minute
 	NodesAgain    = 5 * time.Second
 	NodesAgainAll = 15 * time.Second
 	// Unread is how long an answer waits for what is still to come of a body that nobody has asked for.
@@ -60,6 +61,8 @@ const (
 	SideWrite    = 30 * time.Second
 	ProfileWrite = 5 * time.Minute
 	SideDrain    = time.Second
+	// Handlers is how long gRPC calls may go on whose connections were ended as a process ends.
+	Handlers = 5 * time.Second
 	// Ready bounds the questions of one readiness check. What they came to is told for ReadyKept to all who ask.
 	Ready     = 3 * time.Second
 	ReadyKept = time.Second
