@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -43,9 +44,13 @@ func Measure(k *Kube, w *Watch) (end func()) {
 // openLeaves are those that this worker works on, or has made the last attempt at. Each is counted until the next attempt is due,
 // which another worker may make, so that the sum over all workers is right. The zero value is ready to use.
 type openLeaves struct {
-	mu sync.Mutex
-	of map[string]openLeaf // by run of its workflow
+	mu     sync.Mutex
+	of     map[string]openLeaf // by run of its workflow
+	sorted int                 // how many there were when those that are over were last forgotten
 }
+
+// fewOpen is of how many leaves nobody looks which are over, unless they are measured.
+const fewOpen = 1_000
 
 type openLeaf struct {
 	working bool
@@ -73,6 +78,15 @@ func (o *openLeaves) end(run, reason string, wait time.Duration) {
 		return
 	}
 	o.of[run] = openLeaf{reason: reason, since: o.of[run].since, until: time.Now().Add(wait)}
+	if len(o.of) > 2*max(o.sorted, fewOpen) { // nobody may gather metrics
+		o.forget(time.Now())
+	}
+}
+
+// forget leaves out those of which another attempt is due elsewhere. With the mutex.
+func (o *openLeaves) forget(now time.Time) {
+	maps.DeleteFunc(o.of, func(_ string, l openLeaf) bool { return !l.working && now.After(l.until) })
+	o.sorted = len(o.of)
 }
 
 // count is how many there are by reason, those that have none being forgotten; and how many of those that have failed are stuck, by the
@@ -82,14 +96,11 @@ func (o *openLeaves) count(now time.Time) (open, stuck map[string]int) {
 	defer o.mu.Unlock()
 	open = map[string]int{measure.Working: 0, measure.Unreachable: 0, measure.Refusing: 0, measure.Waiting: 0, measure.Broken: 0}
 	stuck = map[string]int{measure.Unreachable: 0, measure.Refusing: 0, measure.Waiting: 0, measure.Broken: 0}
-	for run, l := range o.of {
-		switch {
-		case l.working:
+	o.forget(now)
+	for _, l := range o.of {
+		if l.working {
 			open[measure.Working]++
-		case now.After(l.until):
-			delete(o.of, run)
-			continue
-		default:
+		} else {
 			open[l.reason]++
 		}
 		if l.reason != "" && now.Sub(l.since) > measure.StuckAfter {

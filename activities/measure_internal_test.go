@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -30,6 +31,20 @@ func TestLeavesAreCountedUntilTheirNextAttempt(t *testing.T) {
 	require.Equal(t, map[string]int{measure.Working: 1, measure.Unreachable: 1}, count(now))
 	require.Equal(t, map[string]int{measure.Working: 1}, count(now.Add(2*time.Minute)))
 	require.Len(t, o.of, 1, "what is past is forgotten")
+}
+
+// TestLeavesThatAreOverElsewhereAreForgotten where nobody gathers metrics, too.
+func TestLeavesThatAreOverElsewhereAreForgotten(t *testing.T) {
+	var o openLeaves
+	now := time.Now()
+	o.begin("works", now)
+	for i := range 10 * fewOpen {
+		run := fmt.Sprint(i)
+		o.begin(run, now)
+		o.end(run, measure.Unreachable, -time.Minute)
+	}
+	require.LessOrEqual(t, len(o.of), 2*fewOpen+1)
+	require.Contains(t, o.of, "works")
 }
 
 // some are those of which there are some.
