@@ -37,6 +37,12 @@ type answer struct {
 // Document implements notify.Answer.
 func (*answer) Document() []byte { return nil }
 
+// Size implements notify.Answer.
+func (a *answer) Size() int64 {
+	const inMemory = 4 // times what it has as a message
+	return inMemory * int64(proto.Size(a.StatusNotification))
+}
+
 // Since implements notify.Answer: any other notification is a change.
 func (*answer) Since(notify.Answer) ([]byte, error) { return []byte{}, nil }
 

@@ -143,7 +143,7 @@ var layers = []layer{
 			world: "context",
 		},
 		{pkg: "trail", ours: "audit authn policy lru panics fail", world: "context"},
-		{pkg: "notify", ours: "status domain policy panics fail", libs: "github.com/prometheus/client_golang", world: "context"},
+		{pkg: "notify", ours: "status domain policy limits panics fail", libs: "github.com/prometheus/client_golang", world: "context"},
 		{
 			pkg:  "engine",
 			ours: "workflows activities operations explain outcome domain measure span policy pause caller lru version panics fail",

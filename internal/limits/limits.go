@@ -226,6 +226,10 @@ type Fair struct {
 	Connections, AddressConnections int
 }
 
+// Streams bounds what an API keeps in memory for status streams, in bytes: the documents and tables that are streamed, each once for all who asked
+// for it, and their last changes. What nobody reads any more goes first; a stream for which there is no room is refused, or ends.
+const Streams = 512 << 20
+
 // RateBurst is how many seconds of a rate may come at once: a script that describes a composite app comes with hundreds of requests.
 const RateBurst = 4
 
@@ -276,6 +280,7 @@ func All(body, renderMemory int64) []Size {
 		{"headers", "the header of a request", Headers, true, "", "431"},
 		{"json", "a JSON document, alone or as the part `metadata` of a form", JSON, true, "", "422"},
 		{"body", "a whole request, such as a form with a chart", body, true, "max-body", "422"},
+		{"streams", "what an API keeps for status streams: documents and tables, each once for all who asked for it, with their last changes", Streams, true, "", "503, by gRPC UNAVAILABLE; a stream that has begun ends"},
 		{"gathers", "requests for metrics at a time; a caller of the API has half of them", Gathers, false, "", "503"},
 		{"grpc", "a gRPC request", GRPC, true, "", "RESOURCE_EXHAUSTED"},
 		{"grpcConnections", "connections to a gRPC server", GRPCConnections, false, "", "closed at once"},

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -20,6 +21,8 @@ type feed struct {
 	looking Look             // what the feed's own goroutine looks with
 	views   map[string]*view // by query; guarded by the hub's mutex
 	hasten  chan struct{}    // has one in it when somebody waits for a document
+	weight  int64            // what the hub has counted of looking; guarded by its mutex
+	gone    bool             // the hub has forgotten it; the same
 
 	// What the feed's own goroutine knows.
 	sign      string
@@ -98,6 +101,9 @@ func (f *feed) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !f.weigh(f.looking.Size()) {
+		return errFull
+	}
 	renderings := make([]rendering, 0, len(views))
 	for _, v := range views {
 		r := v.render(ctx, snapshot)
@@ -147,18 +153,42 @@ func (f *feed) publish(renderings []rendering) {
 			f.remove(r.view)
 			continue
 		}
+		weighs := r.view.weighs(r)
+		if !h.fits(weighs - r.view.weight) {
+			r.view.finish(last(Failed, errFull))
+			f.remove(r.view)
+			continue
+		}
 		if r.view.take(r, &h.options) {
 			h.metrics.changes.Inc()
+		}
+		if f.has(r.view) { // else it has made room for others, or for itself
+			h.weigh(&r.view.weight, r.view.weighs(rendering{}))
 		}
 	}
 }
 
+// weigh counts what is kept to look with, and says whether there is room for it.
+func (f *feed) weigh(size int64) bool {
+	f.hub.mu.Lock()
+	defer f.hub.mu.Unlock()
+	fits := f.hub.fits(size - f.weight)
+	if !f.gone {
+		f.hub.weigh(&f.weight, size)
+	}
+	return fits
+}
+
+// has says whether a view is there. With the mutex.
+func (f *feed) has(v *view) bool { return f.views[v.question.ID()] == v }
+
 // remove forgets a view, if it is there: it may have gone to make room while it was looked for its answer. Its subscribers still see how it ended.
 // With the mutex.
 func (f *feed) remove(v *view) {
-	if id := v.question.ID(); f.views[id] == v {
-		delete(f.views, id)
+	if f.has(v) {
+		delete(f.views, v.question.ID())
 		f.hub.views--
+		f.hub.weigh(&v.weight, 0)
 	}
 }
 
@@ -179,6 +209,8 @@ func (f *feed) verdict(err error) *Event {
 		return nil
 	case fail.Is(err, fail.NotFound):
 		return last(End, err, "there is nothing to tell of any more")
+	case errors.Is(err, errFull): // what it keeps goes with it
+		return last(Failed, err)
 	case !again(err), f.hub.options.Now().Sub(f.evaluated) > f.patience():
 		return last(Failed, err, "nobody knows the status any more")
 	}

@@ -24,6 +24,7 @@ type Hub struct {
 	feeds       map[feedKey]*feed
 	subscribers int
 	views       int
+	bytes       int64 // all weights of feeds and views
 	closed      bool
 }
 
@@ -120,6 +121,25 @@ func (h *Hub) join(owner domain.Key, q Question) (*view, error) {
 	return v, nil
 }
 
+// errFull is why what is too large is not streamed.
+var errFull = fail.New(fail.Unavailable, "what is being streamed takes as much memory as it may; try again later, or ask for less of the status")
+
+// fits makes room for more bytes, and says whether that went well. What becomes less always does. With the mutex.
+func (h *Hub) fits(more int64) bool {
+	for more > 0 && h.bytes+more > h.options.Bytes {
+		if !h.makeRoom() {
+			return false
+		}
+	}
+	return true
+}
+
+// weigh notes how many bytes something takes now. With the mutex.
+func (h *Hub) weigh(weight *int64, now int64) {
+	h.bytes += now - *weight
+	*weight = now
+}
+
 // makeRoom forgets the view that has been without a subscriber for the longest, and says whether there was one: what is kept for who may come
 // back keeps nobody out who is there. Its feed ends with its last view, else who asks for one group after the other would have more of them than
 // there are views. With the mutex.
@@ -149,6 +169,8 @@ func (h *Hub) forget(f *feed) {
 	if h.feeds[f.key] == f {
 		delete(h.feeds, f.key)
 	}
+	f.gone = true
+	h.weigh(&f.weight, 0)
 }
 
 // leave counts a subscriber out.

@@ -22,6 +22,7 @@ type counter struct {
 	mu                       sync.Mutex
 	number, evaluated, looks int
 	closed                   int
+	kept                     int64
 }
 
 func (c *counter) locked(do func()) {
@@ -40,6 +41,10 @@ func (c *counter) Snapshot(context.Context) (s notify.Snapshot, _ error) {
 	return s, nil
 }
 
+func (c *counter) Size() (kept int64) {
+	c.locked(func() { kept = c.kept })
+	return kept
+}
 func (c *counter) Reported() bool { return false }
 func (c *counter) Close()         { c.locked(func() { c.closed++ }) }
 
@@ -60,6 +65,7 @@ func (m multiple) Answer(_ context.Context, s notify.Snapshot, before notify.Ans
 type number int
 
 func (n number) Document() []byte { return []byte(strconv.Itoa(int(n))) }
+func (n number) Size() int64      { return 0 }
 func (n number) Since(before notify.Answer) ([]byte, error) {
 	return fmt.Appendf(nil, "%+d", n-before.(number)), nil
 }
@@ -155,4 +161,72 @@ func TestLooksHaveTheirTurn(t *testing.T) {
 	require.Zero(t, held)
 	require.GreaterOrEqual(t, signs, evaluations)
 	c.locked(func() { require.Equal(t, evaluations, c.evaluated) })
+}
+
+// heavy asks for an answer of a size, and of as many bytes more as the number says where it grows.
+type heavy struct {
+	name  string
+	size  int64
+	grows bool
+}
+
+func (h heavy) ID() string            { return h.name }
+func (h heavy) Extent() notify.Extent { return numberExtent{} }
+func (h heavy) Answer(_ context.Context, s notify.Snapshot, before notify.Answer) (notify.Answer, error) {
+	now := weighty{number(s.(int)), h.size}
+	if h.grows {
+		now.size += int64(s.(int))
+	} else if before != nil {
+		return nil, nil
+	}
+	return now, nil
+}
+
+type weighty struct {
+	number
+	size int64
+}
+
+func (w weighty) Size() int64 { return w.size }
+func (w weighty) Since(before notify.Answer) ([]byte, error) {
+	return w.number.Since(before.(weighty).number)
+}
+
+// TestStreamsTakeNoMoreMemoryThanTheyMay: what nobody reads any more makes room, and what does not fit is refused.
+func TestStreamsTakeNoMoreMemoryThanTheyMay(t *testing.T) {
+	c := &counter{}
+	hub, err := notify.New(func(domain.Key, notify.Extent) notify.Look { return c },
+		notify.Options{Interval: time.Millisecond, Bytes: 100}, prometheus.NewRegistry())
+	require.NoError(t, err)
+	defer hub.Close()
+	w := &world{T: t}
+	subscribe := func(h heavy) *notify.Subscription {
+		t.Helper()
+		s, err := hub.SubscribeTo(t.Context(), group, h, "")
+		require.NoError(t, err)
+		w.next(s, notify.Status)
+		return s
+	}
+	refused := func(h heavy) {
+		t.Helper()
+		_, err := hub.SubscribeTo(t.Context(), group, h, "")
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	}
+	first := subscribe(heavy{name: "first", size: 60})
+	refused(heavy{name: "second", size: 50})
+	first.Close()
+	second := subscribe(heavy{name: "second", size: 50})
+	defer second.Close()
+	refused(heavy{name: "first", size: 60})
+	grows := subscribe(heavy{name: "grows", size: 20, grows: true})
+	c.locked(func() { c.number = 10 })
+	w.next(grows, notify.Change)
+	c.locked(func() { c.number = 40 })
+	require.True(t, fail.Is(w.next(grows, notify.Failed).Cause, fail.Unavailable))
+	w.over(grows)
+	subscribe(heavy{name: "another", size: 50}).Close()
+	c.locked(func() { c.kept, c.number = 60, 50 })
+	require.True(t, fail.Is(w.next(second, notify.Failed).Cause, fail.Unavailable), "what it is looked with counts, too")
+	c.locked(func() { c.kept = 0 })
+	subscribe(heavy{name: "first", size: 100}).Close()
 }

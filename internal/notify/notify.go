@@ -19,6 +19,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -39,6 +40,8 @@ type Look interface {
 	Snapshot(ctx context.Context) (Snapshot, error)
 	// Reported says whether that is of what clusters report, which stands no longer than domain.PulseLife unconfirmed.
 	Reported() bool
+	// Size is how many bytes are kept, about. It is asked for after a snapshot.
+	Size() int64
 	// Close lets go what is kept.
 	Close()
 }
@@ -61,6 +64,8 @@ type Question interface {
 type Answer interface {
 	// Document is the whole, one line of JSON, for those who are told by events; nil where nobody is.
 	Document() []byte
+	// Size is how many bytes it takes, about; what its Look counts is left out.
+	Size() int64
 	// Since is what has changed since an earlier answer to the same question, one line of JSON, or empty where nobody is told
 	// by events. nil when nothing has that is worth an event.
 	Since(before Answer) ([]byte, error)
@@ -119,6 +124,9 @@ type Options struct {
 	// Views are the different queries at a time: DefaultViews. For one more, that goes which nobody is subscribed to for the longest; else it is
 	// refused.
 	Views int
+	// Bytes is what answers, their changes and what is looked with may take together: limits.Streams. What goes beyond makes room as one view too
+	// many does, or is refused, and a stream that has been begun ends.
+	Bytes int64
 	Now   func() time.Time
 	Log   *slog.Logger // of what cannot be evaluated; none when nil
 	// Turn waits until it is the owner's turn, so that those of one project leave others time; it asks when something is evaluated, and not when
@@ -158,6 +166,9 @@ func (o Options) withDefaults() Options {
 	orNumber(&o.Size, DefaultSize)
 	orNumber(&o.Subscribers, DefaultSubscribers)
 	orNumber(&o.Views, DefaultViews)
+	if o.Bytes == 0 {
+		o.Bytes = limits.Streams
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}

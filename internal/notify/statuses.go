@@ -48,6 +48,9 @@ func (l *statusLook) Snapshot(ctx context.Context) (Snapshot, error) {
 // Reported implements Look.
 func (l *statusLook) Reported() bool { return l.extent.Reported }
 
+// Size implements Look.
+func (l *statusLook) Size() int64 { return 0 }
+
 // Close implements Look.
 func (l *statusLook) Close() {}
 

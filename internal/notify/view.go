@@ -19,6 +19,7 @@ type view struct {
 	number  uint64  // of the last event
 	backlog []Event // the last changes, the last one's number is number
 	size    int     // bytes in it
+	weight  int64   // what the hub has counted of all that
 	end     *Event  // nil as long as there is none
 
 	changed     chan struct{} // closed, and replaced, with every event
@@ -79,6 +80,18 @@ func (v *view) take(r rendering, o *Options) bool {
 		v.tell()
 	}
 	return r.change != nil
+}
+
+// weighs is how many bytes it takes with a rendering.
+func (v *view) weighs(r rendering) int64 {
+	n := int64(v.size) + int64(len(r.change))
+	switch {
+	case r.answer != nil:
+		n += r.answer.Size()
+	case v.answer != nil:
+		n += v.answer.Size()
+	}
+	return n
 }
 
 // trim forgets the oldest changes, but not the last one.

@@ -122,6 +122,9 @@ func (a *tablesAnswer) document() *TablesDocument {
 	return d
 }
 
+// Size implements notify.Answer: the look counts it.
+func (a *tablesAnswer) Size() int64 { return 0 }
+
 // size is what the answer takes in memory, about.
 func (a *tablesAnswer) size() (n int64) {
 	if a == nil {
@@ -280,6 +283,9 @@ func (k *tablesLook) Snapshot(ctx context.Context) (notify.Snapshot, error) {
 
 // Reported implements notify.Look.
 func (k *tablesLook) Reported() bool { return true }
+
+// Size implements notify.Look.
+func (k *tablesLook) Size() int64 { return k.tables.keeper.sizeOf(k.kept) }
 
 // Close implements notify.Look.
 func (k *tablesLook) Close() { k.tables.keeper.release(k.kept) }

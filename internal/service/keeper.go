@@ -50,6 +50,13 @@ func (s *keeper) put(k *kept, size int64) {
 	s.tidy()
 }
 
+// sizeOf is what was noted last.
+func (s *keeper) sizeOf(k *kept) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return k.size
+}
+
 // release is when one of those who read them does not any more.
 func (s *keeper) release(k *kept) {
 	s.mu.Lock()

@@ -104,6 +104,16 @@ func ImageOf[K ~string, V any](values map[K]V) (*Image, error) {
 // Document is the document, without the newline at its end.
 func (i *Image) Document() []byte { return i.document }
 
+// Size is what the image takes in memory, about.
+func (i *Image) Size() int64 {
+	const perPlace, perResource = 128, 32
+	n := int64(len(i.document))
+	for p := range i.places {
+		n += perPlace + perResource*int64(len(i.places[p].resources))
+	}
+	return n
+}
+
 // Known is the source itself, as a snapshot of a status.
 func (s *Source) Known() *Source { return s }
 
