@@ -105,7 +105,7 @@ func (l *Control) readHPA(_ context.Context, w *wanted, _ string) ([]vary.Intent
 const nodesAtOnce = 32
 
 // loadNodes asks the clusters that may be taken for apps with hpa intents. One that does not answer is asked no longer than
-// policy.Nodes, and one that did not answer before no longer than policy.NodesAgain: its nodes are not known, which is no match.
+// policy.Nodes, and one that did not answer before no longer than policy.NodesAgain; all have policy.NodesAll together. Its nodes are not known then, which is no match.
 func (l *Control) loadNodes(ctx context.Context, w *wanted) error {
 	if !w.hpa.places || w.intents == nil {
 		return nil
@@ -170,7 +170,11 @@ func (l *Control) askNodes(ctx context.Context, w *wanted, amounts map[domain.Cl
 		return g.Wait()
 	}
 	g, asking := panics.WithContext(ctx)
-	g.Go(func() error { return each(asking, heard, policy.Nodes) })
+	g.Go(func() error {
+		all, cancel := context.WithTimeout(asking, policy.NodesAll)
+		defer cancel()
+		return each(all, heard, policy.Nodes)
+	})
 	g.Go(func() error {
 		again, cancel := context.WithTimeout(asking, policy.NodesAgainAll)
 		defer cancel()

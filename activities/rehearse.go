@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"sync"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -13,6 +14,15 @@ import (
 type Rehearsal struct {
 	lifecycle *Control
 	slots     chan struct{}
+
+	mu sync.Mutex
+	of map[domain.Key]*projectSlots // by project, of those that rehearse or wait
+}
+
+// projectSlots are those of a project.
+type projectSlots struct {
+	slots chan struct{}
+	users int
 }
 
 // AskNodes has it ask clusters for their nodes, as Prepare does. It is called before the first rehearsal.
@@ -27,6 +37,9 @@ func (r *Rehearsal) Bound(targets int) { r.lifecycle.MaxTargets = targets }
 // MaxRehearsals is how many go on at a time; others wait. Each has the bundle of one app in memory at a time, of
 // which the charts of one group may make 256 MiB.
 const MaxRehearsals = 4
+
+// MaxProjectRehearsals is how many of one project go on at a time: they ask clusters and hosts that may be slow, and others have rehearsals, too.
+const MaxProjectRehearsals = MaxRehearsals / 2
 
 // Looks tells of runs, and ends none.
 type Looks interface {
@@ -46,16 +59,49 @@ func (l looking) Close(ctx context.Context, s domain.Scope) (RunEnd, error) {
 
 // NewRehearsal makes one.
 func NewRehearsal(store Store, runs Looks, charts Charts) *Rehearsal {
-	return &Rehearsal{&Control{Store: store, Runs: looking{runs}, Charts: charts, dry: true}, make(chan struct{}, MaxRehearsals)}
+	return &Rehearsal{
+		lifecycle: &Control{Store: store, Runs: looking{runs}, Charts: charts, dry: true},
+		slots:     make(chan struct{}, MaxRehearsals), of: map[domain.Key]*projectSlots{},
+	}
 }
 
-// slot waits for one of those that there are.
-func (r *Rehearsal) slot(ctx context.Context) (release func(), err error) {
-	select {
-	case r.slots <- struct{}{}:
-		return func() { <-r.slots }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+// slot waits for one of the project of an owner, and for one of those that there are.
+func (r *Rehearsal) slot(ctx context.Context, owner domain.Key) (release func(), err error) {
+	own, leave := r.enter(domain.ScopeOf(owner))
+	for n, slots := range []chan struct{}{own, r.slots} {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			if n > 0 {
+				<-own
+			}
+			leave()
+			return nil, context.Cause(ctx)
+		}
+	}
+	return func() {
+		<-r.slots
+		<-own
+		leave()
+	}, nil
+}
+
+// enter finds the slots of a project.
+func (r *Rehearsal) enter(project domain.Key) (slots chan struct{}, leave func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.of[project]
+	if p == nil {
+		p = &projectSlots{slots: make(chan struct{}, MaxProjectRehearsals)}
+		r.of[project] = p
+	}
+	p.users++
+	return p.slots, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if p.users--; p.users == 0 {
+			delete(r.of, project)
+		}
 	}
 }
 
@@ -63,7 +109,7 @@ func (r *Rehearsal) slot(ctx context.Context) (release func(), err error) {
 // answers with. An update with a context to revert to is that which would follow the rollback to it. It is refused for the reasons of the operation, but that an instantiate need not be approved, and may lack what
 // Rehearse warns of.
 func (r *Rehearsal) Foresee(ctx context.Context, s domain.Scope, goal domain.Goal) (*plan.Way, error) {
-	release, err := r.slot(ctx)
+	release, err := r.slot(ctx, s.Owner)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +205,7 @@ func (r *Rehearsal) warnings(ctx context.Context, d *draft, p *plan.Plan, from s
 // come, the warnings tell: a logical cloud that is not instantiated, intents, apps. Apps of an instance that is there stay where
 // they are, as by an update.
 func (r *Rehearsal) Rehearse(ctx context.Context, group *domain.DeploymentIntentGroup) (p *plan.Plan, warnings []string, err error) {
-	release, err := r.slot(ctx)
+	release, err := r.slot(ctx, domain.KeyOf(group))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -275,16 +275,16 @@ func TestRehearsalsKeepNoBundles(t *testing.T) {
 			}
 		})
 	}
-	for range activities.MaxRehearsals {
+	for range activities.MaxProjectRehearsals {
 		<-c.busy
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _, err := rehearsal.Rehearse(ctx, d.group)
-	require.ErrorIs(t, err, context.Canceled, "all slots are taken")
+	require.ErrorIs(t, err, context.Canceled, "all slots of the project are taken")
 	close(c.goOn)
 	all.Wait()
-	require.LessOrEqual(t, c.mostAlive, activities.MaxRehearsals)
+	require.LessOrEqual(t, c.mostAlive, activities.MaxProjectRehearsals)
 	require.Equal(t, (activities.MaxRehearsals+3)*apps, len(c.given))
 }
 

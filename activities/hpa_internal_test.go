@@ -1,0 +1,50 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// slowNodes are those of clusters that answer just in time, or not at all.
+type slowNodes struct{ takes time.Duration }
+
+func (s slowNodes) Nodes(ctx context.Context, _ domain.ClusterName, _ bool, _ kube.LeftOut) ([]kube.Node, error) {
+	select {
+	case <-time.After(s.takes):
+		return nil, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// TestManySlowClustersHoldUpNoPlan: those that are not asked in time have nodes that nobody knows.
+func TestManySlowClustersHoldUpNoPlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &Control{Nodes: slowNodes{policy.Nodes - time.Second}, dry: true}
+		amounts := map[domain.ClusterName]bool{}
+		for i := range 100 * nodesAtOnce {
+			amounts[domain.ClusterName{Provider: "p", Name: fmt.Sprint(i)}] = true
+		}
+		w, begun := &wanted{}, time.Now()
+		require.NoError(t, l.askNodes(t.Context(), w, amounts, kube.LeftOut{}))
+		require.LessOrEqual(t, time.Since(begun), policy.NodesAll)
+		require.Len(t, w.hpa.room.Nodes, len(amounts))
+		known := 0
+		for _, n := range w.hpa.room.Nodes {
+			if n.Unknown == "" {
+				known++
+			}
+		}
+		require.Greater(t, known, nodesAtOnce)
+		require.Less(t, known, len(amounts))
+	})
+}
