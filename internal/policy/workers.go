@@ -46,6 +46,8 @@ const (
 	FirstLook       = 50 * time.Millisecond
 	LongestLook     = 500 * time.Millisecond
 	LongestHookLook = time.Second
+	// LongestHook is the longest time that a chart may give a hook: a leaf waits for it.
+	LongestHook = 24 * time.Hour
 	// FirstReadyLook and LongestReadyLook are between two looks at an app that is not Ready. An app that takes minutes need
 	// not be seen within a second.
 	FirstReadyLook   = 200 * time.Millisecond

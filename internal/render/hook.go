@@ -10,6 +10,7 @@ import (
 	release "helm.sh/helm/v4/pkg/release/v1"
 
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 const hookAnnotation = release.HookAnnotation
@@ -65,6 +66,9 @@ func hook(o *object, events string) (*plan.Hook, error) {
 		timeout, err := time.ParseDuration(text)
 		if err != nil || timeout <= 0 {
 			return nil, fmt.Errorf("%s: %s: annotation %s: %q is not a duration such as 10m", o.file, o, timeoutAnnotation, text)
+		}
+		if timeout > policy.LongestHook {
+			return nil, fmt.Errorf("%s: %s: annotation %s: %q is longer than %.0fh", o.file, o, timeoutAnnotation, text, policy.LongestHook.Hours())
 		}
 		h.Timeout = timeout
 	}
