@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/drover-io/drover/internal/config"
 )
@@ -99,9 +100,12 @@ func appendable(path string) error {
 	if path == "" {
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0) // #nosec G304 -- of a setting
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- of a setting
 	if err == nil {
 		return f.Close()
+	}
+	if errors.Is(err, syscall.ENXIO) { // a named pipe, see sink
+		return fmt.Errorf("%w: nobody reads from it", err)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err

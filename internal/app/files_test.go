@@ -1,8 +1,10 @@
 package app
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,4 +54,15 @@ func TestAllThatIsWrongWithFilesIsSaidAtOnce(t *testing.T) {
 	require.NoError(t, os.Mkdir(in("audit.log"), 0o700))
 	require.ErrorContains(t, CheckFiles(c), "--audit-file (DROVER_AUDIT_FILE): ")
 	require.NotContains(t, err.Error(), "test:short")
+
+	require.NoError(t, syscall.Mkfifo(in("pipe"), 0o600))
+	err = CheckFiles(&config.Config{AuditFile: in("pipe"), SecretKeysFile: in("pipe")})
+	require.ErrorContains(t, err, "--audit-file (DROVER_AUDIT_FILE): ")
+	require.ErrorContains(t, err, "--secret-keys-file (DROVER_SECRET_KEYS_FILE): ")
+	require.NoError(t, CheckFiles(&config.Config{AuditFile: os.DevNull}))
+	read, write, err := os.Pipe() // as stderr is in a container
+	require.NoError(t, err)
+	defer read.Close()
+	defer write.Close()
+	require.NoError(t, CheckFiles(&config.Config{AuditFile: fmt.Sprint("/dev/fd/", write.Fd())}))
 }

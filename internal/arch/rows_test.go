@@ -29,7 +29,7 @@ var layers = []layer{
 				"secret sink telemetry codec measure policy config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause caller limits token version panics fail",
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client " +
 				"google.golang.org/grpc",
-			world: "context net net/http os",
+			world: "context net net/http os syscall",
 		},
 		{
 			pkg:  "cli",
@@ -109,7 +109,7 @@ var layers = []layer{
 		{pkg: "client", ours: "service operations explain combined status combine audit authn domain policy version fail", world: "context net/http"},
 		{
 			pkg:  "monitor",
-			ours: "bundle readiness plan measure connections policy span pause limits fail",
+			ours: "bundle readiness plan measure connections policy span pause atomicfile limits fail",
 			libs: "github.com/go-logr/logr github.com/prometheus/client_golang k8s.io/api k8s.io/apimachinery " +
 				"k8s.io/client-go k8s.io/klog sigs.k8s.io/controller-runtime",
 			world: "context net/http os",
@@ -214,7 +214,7 @@ var layers = []layer{
 				"go.temporal.io/sdk/temporal go.temporal.io/sdk/workflow",
 			world: "context net/http net/http/pprof os",
 		},
-		{pkg: "sink", ours: "audit pause", world: "context net os"},
+		{pkg: "sink", ours: "audit pause", world: "context net os syscall"},
 		{pkg: "connections", ours: "authn hosts policy limits", world: "context net net/http"},
 		{pkg: "config", ours: "address hosts nearest limits", world: "net net/http os"},
 		{pkg: "fetch", ours: "address limits fail", world: "context net net/http"},

@@ -11,6 +11,23 @@ import (
 	"syscall"
 )
 
+// Read reads a regular file, see Regular.
+func Read(path string) ([]byte, error) {
+	if err := Regular(path); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path) // #nosec G304 -- of whoever calls
+}
+
+// Regular refuses what is no regular file: reading a named pipe waits for who writes to it, for ever where nobody does.
+func Regular(path string) error {
+	is, err := os.Stat(path)
+	if err == nil && !is.Mode().IsRegular() {
+		err = &fs.PathError{Op: "read", Path: path, Err: errors.New("it is no regular file")}
+	}
+	return err
+}
+
 // How says what is done about what stands there, and for whom the file is.
 type How struct {
 	// New refuses to replace: the error is fs.ErrExist when there is such a file, also one that has just come to be.

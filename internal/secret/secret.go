@@ -79,7 +79,7 @@ func Parse(text string) (*Sealer, error) {
 // ReadFile is Parse for a file, whose keys are read again when it has changed: within lookEvery before a key seals, and at once when
 // one is missing. A file that cannot be read then, or has no keys, changes nothing.
 func ReadFile(path string) (*Sealer, error) {
-	text, err := os.ReadFile(path)
+	text, err := atomicfile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("read secret keys: %w", err)
 	}
@@ -227,7 +227,7 @@ func (r *Ring) look(need bool) {
 	if !due {
 		return
 	}
-	text, err := os.ReadFile(r.file)
+	text, err := atomicfile.Read(r.file)
 	if err == nil && !bytes.Equal(text, before) {
 		if err = r.read(string(text)); err == nil {
 			before = text

@@ -2,9 +2,11 @@ package sink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"syscall"
 
 	"github.com/drover-io/drover/internal/audit"
 )
@@ -25,8 +27,12 @@ type file struct {
 	torn bool // the last line was not written to its end
 }
 
+// open does not wait for a reader of a named pipe: the start would hang. (/dev/stderr is a pipe in a container, and has one.)
 func (f *file) open() (err error) {
-	f.now, err = os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f.now, err = os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
+	if errors.Is(err, syscall.ENXIO) {
+		return fmt.Errorf("%w: nobody reads from it", err)
+	}
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -82,6 +83,27 @@ func TestFile(t *testing.T) {
 
 	_, err = sink.NewFile(filepath.Join(t.TempDir(), "none", "audit.log"), quiet)
 	require.Error(t, err)
+}
+
+// TestFileThatIsAPipe: one that nobody reads is refused, and holds up no start; one that somebody reads, as /dev/stderr of a container, takes lines.
+func TestFileThatIsAPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	_, err := sink.NewFile(path, quiet)
+	require.ErrorContains(t, err, "nobody reads from it")
+	reader, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer reader.Close()
+	s, err := sink.NewFile(path, quiet)
+	require.NoError(t, err)
+	defer s.Close()
+	s.Put(newLines(t).next(1))
+	line, err := bufio.NewReader(reader).ReadString('\n')
+	require.NoError(t, err)
+	require.NotEmpty(t, line)
+	null, err := sink.NewFile(os.DevNull, quiet)
+	require.NoError(t, err)
+	null.Close()
 }
 
 // messages are the next ones of a connection, without what is before the record.
