@@ -21,6 +21,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,6 +31,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -139,7 +141,15 @@ func newManager(c Config, h *health) (manager.Manager, error) {
 		},
 		Metrics:                 metricsserver.Options{BindAddress: "0"}, // the library's word for none: it would take any name, and any number of connections
 		GracefulShutdownTimeout: &drain,
+		MapperProvider:          mapper,
 	})
+}
+
+// mapper asks the cluster for its kinds, by requests that have a time of their own: controller-runtime gives them none, and no context.
+func mapper(c *rest.Config, client *http.Client) (meta.RESTMapper, error) {
+	timed := *client
+	timed.Timeout = policy.ClusterRequest
+	return apiutil.NewDynamicRESTMapper(c, &timed)
 }
 
 // answer has the manager answer who asks for health and metrics, before it does anything else.
