@@ -184,7 +184,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "kube",
-			ours: "access fields quantity plan domain measure span policy lease address pause lru limits panics fail",
+			ours: "access fields quantity plan domain measure span policy lease address pause atomicfile lru limits panics fail",
 			libs: "github.com/hashicorp/golang-lru golang.org/x/sync k8s.io/api k8s.io/apimachinery k8s.io/client-go " +
 				"sigs.k8s.io/yaml",
 			world: "context math/rand/v2 net net/http",

@@ -1,7 +1,9 @@
 package kube
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/netip"
 	"net/url"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/drover-io/drover/internal/address"
+	"github.com/drover-io/drover/internal/atomicfile"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -252,5 +255,7 @@ func (c Config) checkUser(p *fail.Problems, name string, u *clientcmdapi.AuthInf
 func (c Config) checkFile(p *fail.Problems, path, file string) {
 	if file != "" && !c.Allowed.Files {
 		p.Add(path, "names a file, which a server does not read; give its content instead"+unlessAllowed)
+	} else if err := atomicfile.Regular(file); file != "" && err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.Add(path, "cannot be read: %v", err)
 	}
 }

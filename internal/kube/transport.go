@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/span"
 )
@@ -82,11 +83,53 @@ func authorized(access *rest.Config, t http.RoundTripper) (*http.Client, error) 
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Invalid, "the kubeconfig's credentials cannot be used")
 	}
+	if access.ExecProvider != nil || access.AuthProvider != nil || access.BearerTokenFile != "" {
+		wrapped = &impatient{next: wrapped, going: make(chan struct{}, sharedStreams)}
+	}
 	return &http.Client{
 		Transport: wrapped,
 		// An API server does not redirect, and a redirected PATCH would become a GET.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
+}
+
+// impatient gives up when a request's context ends. What finds credentials by a program or a file minds no context, and does so under a lock.
+type impatient struct {
+	next  http.RoundTripper
+	going chan struct{} // has one in it for each that has not come back, given up or not
+}
+
+// RoundTrip implements http.RoundTripper.
+func (i *impatient) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx := r.Context()
+	select {
+	case i.going <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	type outcome struct {
+		answer *http.Response
+		err    error
+	}
+	came, left := make(chan outcome), make(chan struct{})
+	go func() {
+		defer func() { <-i.going }()
+		answer, err := panics.Value(ctx, func() (*http.Response, error) { return i.next.RoundTrip(r) })
+		select {
+		case came <- outcome{answer, err}:
+		case <-left:
+			if err == nil {
+				_ = answer.Body.Close()
+			}
+		}
+	}()
+	select {
+	case o := <-came:
+		return o.answer, o.err
+	case <-ctx.Done():
+		close(left)
+		return nil, context.Cause(ctx)
+	}
 }
 
 // transport makes one connection and sends everything through it, as HTTP/2 can. Without this bound, the
