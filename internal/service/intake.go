@@ -75,7 +75,7 @@ func (m *Matcher) Begin(ctx context.Context, tenant string) (*Intake, error) {
 	m.count(tenant, func(c *TenantCounts) { c.Streams, c.LeftOut = c.Streams+1, stream.LeftOutCount })
 	m.work.Go(in.stand)
 	if stream.Unsettled {
-		if err := in.inherit(ctx); err != nil {
+		if err := panics.Do(ctx, func() error { return in.inherit(ctx) }); err != nil {
 			return nil, errors.Join(err, in.End(ctx))
 		}
 	}
@@ -144,6 +144,7 @@ func (m *Matcher) handOver(ctx context.Context, tenant string) {
 func (in *Intake) inherit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Answer)
 	defer cancel()
+	in.broken = true // as long as it has not come to its end
 	err := in.matcher.look(ctx, in.stream.Tenant, scope{})
 	in.broken = err != nil
 	return err

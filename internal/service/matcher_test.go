@@ -693,6 +693,39 @@ func TestWhatFailsForATenantKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
+// panicking panics when it is asked for settings after a stream has begun.
+type panicking struct {
+	*store.Store
+	begun bool
+}
+
+func (p *panicking) BeginStream(ctx context.Context, tenant, process string) (*domain.Stream, error) {
+	p.begun = true
+	return p.Store.BeginStream(ctx, tenant, process)
+}
+
+func (p *panicking) SettingsVersion(ctx context.Context, tenant string) (string, bool, error) {
+	if p.begun {
+		panic("defect")
+	}
+	return p.Store.SettingsVersion(ctx, tenant)
+}
+
+// TestAStreamThatPanicsAsItBegins ends, and the next one sees to what it has not.
+func TestAStreamThatPanicsAsItBegins(t *testing.T) {
+	w := newTenancy(t, 1)
+	s := w.first().store
+	_, err := s.BeginStream(t.Context(), "t", "dead")
+	require.NoError(t, err)
+	m := service.NewMatcher(&panicking{Store: s}, nil, w.clock.Now, "unlucky")
+	_, err = m.Begin(t.Context(), "t")
+	require.ErrorContains(t, err, "defect")
+	m.Close() // waits for what goes on
+	next, err := s.BeginStream(t.Context(), "t", "replica-0")
+	require.NoError(t, err)
+	require.True(t, next.Unsettled)
+}
+
 // TestAnAgentThatConnectsAgainWritesNothing: it does so before the end of the connection that it lost has arrived. The older
 // stream ends in order first, so that nothing need be written to keep it out.
 func TestAnAgentThatConnectsAgainWritesNothing(t *testing.T) {
