@@ -17,12 +17,18 @@ type outages struct {
 	away map[domain.ClusterName]time.Time // since when
 }
 
+// mostAway is of how many clusters it is known that they are away. More are said again.
+const mostAway = 10_000
+
 // gone says that work on a cluster does not get through, and why, unless that was said.
 func (o *outages) gone(to log.Logger, what string, c domain.ClusterName, why error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, said := o.away[c]; said {
 		return
+	}
+	if len(o.away) >= mostAway { // those whose registrations were deleted meanwhile never come back
+		clear(o.away)
 	}
 	if o.away == nil {
 		o.away = map[domain.ClusterName]time.Time{}

@@ -27,6 +27,9 @@ type registrations struct {
 // credentials gives the kubeconfig of a cluster, opened.
 func (r *registrations) credentials(ctx context.Context, name domain.ClusterName) ([]byte, domain.Digest, error) {
 	o, err := r.parts.store.Get(ctx, domain.ClustersNoun, name.Key())
+	if fail.Is(err, fail.NotFound) {
+		r.reports.Delete(name)
+	}
 	if err != nil {
 		return nil, "", err
 	}
