@@ -184,7 +184,7 @@ func (s *session) replaceToken(ctx context.Context, o *kube.Owned, known bool, r
 		}
 		return nil, err
 	}
-	if err := o.Revoke(ctx, issued.Account); err != nil {
+	if err := o.Revoke(ctx, issued); err != nil {
 		return nil, err
 	}
 	s.sayf("the token of serviceaccount %s/%s is good until %s", o.Namespace, issued.Account, until(issued.Expires))

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -64,6 +65,7 @@ type Owned struct {
 	Force bool
 	Told  func(what string)
 
+	own    map[types.UID]bool // ServiceAccounts that There has seen and that Issue has made: those of others that come meanwhile are not this command's to end
 	told   []string
 	dry    []string // with what is written that is not to be done
 	raised *raise   // what Make has done and Issue has not gone on with
@@ -108,6 +110,9 @@ type Issued struct {
 	Kubeconfig []byte
 	Expires    time.Time // which the cluster may have sooner than asked for
 	Account    string    // the ServiceAccount, with which it ends
+
+	made   types.UID          // of the ServiceAccount
+	before map[types.UID]bool // the ServiceAccounts that were there before it
 }
 
 // Own opens the account in the cluster of an administrator's kubeconfig; nothing is asked yet.
@@ -133,10 +138,21 @@ func Own(admin []byte, a Account, holder Holder) (*Owned, error) {
 	return o, nil
 }
 
-// There says whether any of it is there. Conflict when what has its name is somebody else's.
+// There says whether any of it is there. Conflict when what has its name is somebody else's. Drop ends what this has seen, and nothing that comes later.
 func (o *Owned) There(ctx context.Context) (bool, error) {
 	f, err := o.find(ctx)
+	if err == nil {
+		o.owns(f.uids())
+	}
 	return err == nil && (f.role != nil || f.binding != nil || len(f.accounts) > 0), err
+}
+
+// owns notes ServiceAccounts that Drop may end.
+func (o *Owned) owns(accounts map[types.UID]bool) {
+	if o.own == nil {
+		o.own = map[types.UID]bool{}
+	}
+	maps.Copy(o.own, accounts)
 }
 
 // found is what is there of an account.
@@ -207,6 +223,25 @@ func (f *found) strange() string {
 		return ""
 	}
 	return fmt.Sprintf("ClusterRoleBinding %s of %s %s for %s", b.Name, b.RoleRef.Kind, b.RoleRef.Name, subjectsOf(b.Subjects))
+}
+
+// uids are those of the ServiceAccounts.
+func (f *found) uids() map[types.UID]bool {
+	uids := map[types.UID]bool{}
+	for i := range f.accounts {
+		uids[f.accounts[i].UID] = true
+	}
+	return uids
+}
+
+// boundBut are the ServiceAccounts that have the rights, without some.
+func (f *found) boundBut(uids map[types.UID]bool) (names []string) {
+	for _, name := range f.bound() {
+		if !slices.ContainsFunc(f.accounts, func(a corev1.ServiceAccount) bool { return a.Name == name && uids[a.UID] }) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // bound are the ServiceAccounts that have the rights.
@@ -342,7 +377,7 @@ func (o *Owned) settle(ctx context.Context, f *found) (bound []string, err error
 			return nil, err
 		}
 	}
-	return nil, o.end(ctx, f.accounts, func(string) bool { return true })
+	return nil, o.end(ctx, f.accounts, func(*corev1.ServiceAccount) bool { return true })
 }
 
 // finished says whether the role has the rights that each add gives it, and each since v0.1.0 has given it: with an account that was made in advance
@@ -511,7 +546,8 @@ func (o *Owned) whose() map[string]any {
 	return whose
 }
 
-// bind gives the rights to these ServiceAccounts, and to no other one, whoever had them.
+// bind gives the rights to these ServiceAccounts, and to no other one, whoever had them when it was looked. That somebody has written the binding since is
+// an error (isOvertaken): another command may have given them to its own ServiceAccount.
 func (o *Owned) bind(ctx context.Context, f *found, names ...string) error {
 	if strange := f.strange(); strange != "" { // which role a binding is of cannot be changed
 		if !o.Force {
@@ -525,15 +561,46 @@ func (o *Owned) bind(ctx context.Context, f *found, names ...string) error {
 	for _, name := range names {
 		subjects = append(subjects, map[string]any{"kind": rbacv1.ServiceAccountKind, "name": name, "namespace": o.Namespace})
 	}
-	_, err := o.apply(ctx, "clusterrolebindings", rbacGroup, map[string]any{
-		"apiVersion": rbacGroup + "/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": o.Name, "annotations": o.whose()},
+	metadata := map[string]any{"name": o.Name, "annotations": o.whose()}
+	binding := map[string]any{
+		"apiVersion": rbacGroup + "/v1", "kind": "ClusterRoleBinding", "metadata": metadata,
 		"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": "ClusterRole", "name": o.Name},
 		"subjects": subjects,
-	}, true)
+	}
+	var err error
+	if f.binding == nil || f.strange() != "" { // an apply would write over one that has come since
+		of := o.any.Resource(schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "clusterrolebindings"})
+		_, err = of.Create(ctx, &unstructured.Unstructured{Object: binding}, metav1.CreateOptions{FieldManager: FieldManager, DryRun: o.dry})
+	} else {
+		metadata["resourceVersion"] = f.binding.ResourceVersion
+		_, err = o.apply(ctx, "clusterrolebindings", rbacGroup, binding, true)
+	}
 	if err != nil {
 		return o.failed(err, "give the rights to the ServiceAccount %s", strings.Join(names, ", "))
 	}
 	return nil
+}
+
+// isOvertaken says of an error that somebody else has written what was to be written.
+func isOvertaken(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+}
+
+// bindTries is how often it is looked anew who has the rights when others give them to theirs at the same time.
+const bindTries = 5
+
+// rebind does what ends with a write of the binding, by a look of its own, and again when another command has written the binding meanwhile.
+func (o *Owned) rebind(ctx context.Context, do func(f *found) error) (err error) {
+	for range bindTries {
+		f, err := o.find(ctx)
+		if err != nil {
+			return err
+		}
+		if err = do(f); !isOvertaken(err) {
+			return err
+		}
+	}
+	return fail.New(fail.Conflict, "other commands change the account %s in the cluster all the time; run it again", o.Name)
 }
 
 // awaitNamespace looks for the namespace, and waits until one that is being deleted has gone: Drop comes to its end sooner than that.
@@ -579,6 +646,7 @@ func (o *Owned) Issue(ctx context.Context) (*Issued, error) {
 	if err != nil {
 		return nil, o.lowered(ctx, err)
 	}
+	o.owns(map[types.UID]bool{made.UID: true})
 	issued, err := o.issueFor(ctx, f, made)
 	if err != nil {
 		return nil, o.lowered(ctx, o.unmade(ctx, made, err))
@@ -589,14 +657,14 @@ func (o *Owned) Issue(ctx context.Context) (*Issued, error) {
 
 // issueFor gives a new ServiceAccount the rights, and has a token made of it.
 func (o *Owned) issueFor(ctx context.Context, f *found, made *corev1.ServiceAccount) (*Issued, error) {
-	if err := o.bind(ctx, f, append(f.bound(), made.Name)...); err != nil {
+	err := o.rebind(ctx, func(now *found) error { return o.bind(ctx, now, append(now.bound(), made.Name)...) })
+	if err != nil {
 		return nil, err
 	}
 	account := o.Account
 	account.Name = made.Name
-	issued := &Issued{Account: made.Name}
+	issued := &Issued{Account: made.Name, made: made.UID, before: f.uids()}
 	accounts := o.any.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).Namespace(o.Namespace)
-	var err error
 	if issued.Kubeconfig, issued.Expires, err = issue(ctx, accounts, tokenRequest(account), account, o.file); err != nil {
 		return nil, o.failed(err, "ask for a token of the ServiceAccount %s", made.Name)
 	}
@@ -607,11 +675,13 @@ func (o *Owned) issueFor(ctx context.Context, f *found, made *corev1.ServiceAcco
 func (o *Owned) unmade(ctx context.Context, made *corev1.ServiceAccount, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), accountCall)
 	defer cancel()
-	f, err := o.find(ctx)
-	if err == nil && f.names(made) {
-		err = o.bind(ctx, f, slices.DeleteFunc(f.bound(), func(name string) bool { return name == made.Name })...)
-	}
-	if err = errors.Join(err, o.end(ctx, []corev1.ServiceAccount{*made}, func(string) bool { return true })); err != nil {
+	err := o.rebind(ctx, func(f *found) error {
+		if !f.names(made) {
+			return nil
+		}
+		return o.bind(ctx, f, f.boundBut(map[types.UID]bool{made.UID: true})...)
+	})
+	if err = errors.Join(err, o.end(ctx, []corev1.ServiceAccount{*made}, func(*corev1.ServiceAccount) bool { return true })); err != nil {
 		return fail.Wrap(errors.Join(why, err), fail.KindOf(why), "%s; the ServiceAccount %s could not be taken away again: %s", fail.TextOf(why), made.Name, fail.TextOf(err))
 	}
 	return why
@@ -673,16 +743,23 @@ const (
 	accountCall   = 30 * time.Second // of one request: who runs this waits for it
 )
 
-// Revoke ends all tokens of the account but those of a ServiceAccount.
-func (o *Owned) Revoke(ctx context.Context, but string) error {
-	f, err := o.find(ctx)
+// Revoke ends the tokens of the account that were there before one was issued. Those of a ServiceAccount that another command has made since stay: they may
+// be registered by now. Conflict, with nothing ended, where another command has ended the one that was issued: then its own is registered, or it is to be
+// run again.
+func (o *Owned) Revoke(ctx context.Context, issued *Issued) error {
+	var ending *found
+	err := o.rebind(ctx, func(f *found) error {
+		if !slices.ContainsFunc(f.accounts, func(a corev1.ServiceAccount) bool { return a.UID == issued.made && f.names(&a) }) {
+			return fail.New(fail.Conflict, "another command has replaced the token of the account %s in the cluster meanwhile, and ended that of the ServiceAccount %s; "+
+				"nothing else is ended; unless the other one has registered its token, run it again", o.Name, issued.Account)
+		}
+		ending = f
+		return o.bind(ctx, f, f.boundBut(issued.before)...) // first: what cannot be deleted has no rights then
+	})
 	if err != nil {
 		return err
 	}
-	if err := o.bind(ctx, f, but); err != nil { // first: what cannot be deleted has no rights then
-		return err
-	}
-	return o.end(ctx, f.accounts, func(name string) bool { return name != but })
+	return o.end(ctx, ending.accounts, func(a *corev1.ServiceAccount) bool { return issued.before[a.UID] })
 }
 
 // End ends the tokens of one ServiceAccount.
@@ -691,14 +768,14 @@ func (o *Owned) End(ctx context.Context, account string) error {
 	if err != nil {
 		return err
 	}
-	return o.end(ctx, f.accounts, func(name string) bool { return name == account })
+	return o.end(ctx, f.accounts, func(a *corev1.ServiceAccount) bool { return a.Name == account })
 }
 
 // end deletes those of these accounts that are to end.
-func (o *Owned) end(ctx context.Context, accounts []corev1.ServiceAccount, ends func(name string) bool) error {
+func (o *Owned) end(ctx context.Context, accounts []corev1.ServiceAccount, ends func(a *corev1.ServiceAccount) bool) error {
 	for i := range accounts {
 		a := &accounts[i]
-		if !ends(a.Name) {
+		if !ends(a) {
 			continue
 		}
 		if err := o.client.CoreV1().ServiceAccounts(a.Namespace).Delete(ctx, a.Name, only(a)); err != nil && !apierrors.IsNotFound(err) {
@@ -714,32 +791,55 @@ func only(object metav1.Object) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
-// Drop takes away what Make and Issue have made, and the namespace when Make has made it and no other account is in it. Each says by itself
-// whose it is, so that it can be done again after any death. It says whether anything was there.
+// Drop takes away what There has seen and Issue has made, and the namespace when Make has made it and no other account is in it. Each says by itself
+// whose it is, so that it can be done again after any death. It says whether anything was there. Conflict where another command has made a ServiceAccount
+// of the account since: that one stays, and what gives it its rights.
 func (o *Owned) Drop(ctx context.Context) (bool, error) {
-	f, err := o.find(ctx)
-	if err != nil {
+	var last *found
+	err := o.rebind(ctx, func(f *found) error {
+		last = f
+		switch others := f.boundBut(o.own); {
+		case f.binding == nil:
+			return nil
+		case len(others) > 0:
+			return o.bind(ctx, f, others...)
+		}
+		as := only(f.binding)
+		as.Preconditions.ResourceVersion = &f.binding.ResourceVersion
+		if err := o.client.RbacV1().ClusterRoleBindings().Delete(ctx, o.Name, as); err != nil && !apierrors.IsNotFound(err) {
+			return o.failed(err, "delete the ClusterRoleBinding %s", o.Name)
+		}
+		return nil
+	})
+	if last == nil {
 		return false, err
 	}
-	if f.binding != nil {
-		err := o.client.RbacV1().ClusterRoleBindings().Delete(ctx, o.Name, only(f.binding))
-		if err != nil && !apierrors.IsNotFound(err) {
-			return true, o.failed(err, "delete the ClusterRoleBinding %s", o.Name)
-		}
-	}
-	if err := o.end(ctx, f.accounts, func(string) bool { return true }); err != nil {
+	if err != nil {
 		return true, err
+	}
+	if err := o.end(ctx, last.accounts, func(a *corev1.ServiceAccount) bool { return o.own[a.UID] }); err != nil {
+		return true, err
+	}
+	f, err := o.find(ctx)
+	if err != nil {
+		return true, err
+	}
+	for i := range f.accounts {
+		if a := &f.accounts[i]; !o.own[a.UID] {
+			return true, fail.New(fail.Conflict, "another command has made the ServiceAccount %s for the account %s meanwhile, which stays with its rights; "+
+				"if the cluster is not to be registered any more, run it again", a.Name, o.Name)
+		}
 	}
 	if err := o.dropNamespace(ctx); err != nil {
 		return true, err
 	}
-	if f.role != nil { // last: where none of it is left a second run has nothing to do
-		err := o.client.RbacV1().ClusterRoles().Delete(ctx, o.Name, only(f.role))
+	if last.role != nil { // at the end: where none of it is left a second run has nothing to do
+		err := o.client.RbacV1().ClusterRoles().Delete(ctx, o.Name, only(last.role))
 		if err != nil && !apierrors.IsNotFound(err) {
 			return true, o.failed(err, "delete the ClusterRole %s", o.Name)
 		}
 	}
-	return f.role != nil || f.binding != nil || len(f.accounts) > 0, nil
+	return last.role != nil || last.binding != nil || len(last.accounts) > 0, nil
 }
 
 // dropNamespace deletes the namespace that was made for accounts, when none is in it or about to be (see claimNamespace), and nothing else is. That it was
