@@ -175,7 +175,11 @@ func (s *Store) tryObservation(ctx context.Context, o *domain.Observation, diges
 		return false, false, err
 	case !missing && s.later(before.Turn, now.Turn):
 		return false, false, errLaterReport(now.ID)
-	case !missing && before.Digest == now.Digest && before.broken == nil:
+	case missing:
+		if err := s.notOvertaken(ctx, o); err != nil {
+			return false, false, err
+		}
+	case before.Digest == now.Digest && before.broken == nil:
 		done, err := s.raiseTurn(ctx, deployment, &before, now.Turn)
 		return done, done && s.chains.news(now.ID), err
 	}
@@ -188,7 +192,7 @@ func (s *Store) tryObservation(ctx context.Context, o *domain.Observation, diges
 		return false, false, fmt.Errorf("store observation %s: %w", now.ID, err)
 	}
 	if missing {
-		done, err = s.insertOnce(ctx, s.observations(deployment), now)
+		done, err = s.insertObservation(ctx, deployment, &now, o)
 	} else {
 		done, err = s.replaceObservation(ctx, deployment, &before, &now)
 	}
@@ -200,6 +204,37 @@ func (s *Store) tryObservation(ctx context.Context, o *domain.Observation, diges
 		gone = &now
 	}
 	return done, done, s.deleteObservedChunks(ctx, deployment, gone)
+}
+
+// insertObservation stores the first observation of an app; false when somebody else has done so meanwhile. One that a later watch of the cluster has come
+// before is taken back: that one may have found nothing there, and would not look again.
+func (s *Store) insertObservation(ctx context.Context, deployment string, now *observation, o *domain.Observation) (bool, error) {
+	inserted, err := s.insertOnce(ctx, s.observations(deployment), now)
+	if err != nil || !inserted {
+		return inserted, err
+	}
+	overtaken := s.notOvertaken(ctx, o)
+	if fail.Is(overtaken, fail.Aborted) {
+		_, err = s.takeObservation(ctx, deployment, now, o.Turn)
+	}
+	return true, errors.Join(overtaken, err)
+}
+
+// notOvertaken is Aborted when a watch of a later turn has said something of the cluster: where it has deleted an observation, no document tells of its turn.
+func (s *Store) notOvertaken(ctx context.Context, o *domain.Observation) error {
+	var said struct {
+		Turn domain.Turn `bson:"turn"`
+	}
+	err := s.findOne(ctx, s.watches(), o.Cluster.Key(), &said)
+	switch {
+	case fail.Is(err, fail.NotFound):
+		return nil
+	case err != nil:
+		return err
+	case s.later(said.Turn, o.Turn):
+		return errLaterReport(observationID(o.ObservedApp))
+	}
+	return nil
 }
 
 // packAfter is pack for what takes the place of an observation, which has no ID where there was none.
@@ -408,22 +443,33 @@ func (s *Store) DeleteObservation(ctx context.Context, o domain.ObservedApp, tur
 
 func (s *Store) deleteObservation(ctx context.Context, o domain.ObservedApp, turn domain.Turn) (changed bool, err error) {
 	deployment, id := plan.DeploymentID(o.ContextID, o.App), observationID(o)
-	var have observation
-	err = s.findOne(ctx, s.observations(deployment), id, &have)
-	if fail.Is(err, fail.NotFound) {
-		return false, nil
+	for range observationTries {
+		var have observation
+		err = s.findOne(ctx, s.observations(deployment), id, &have)
+		switch {
+		case fail.Is(err, fail.NotFound):
+			return false, nil
+		case err != nil:
+			return false, err
+		case s.later(have.Turn, turn):
+			return false, errLaterReport(id)
+		}
+		if changed, err = s.takeObservation(ctx, deployment, &have, turn); changed || err != nil {
+			return changed, err
+		}
 	}
-	switch {
-	case err != nil:
-		return false, err
-	case s.later(have.Turn, turn):
-		return false, errLaterReport(id)
+	return false, fail.New(fail.Unavailable, "observation %s is being changed by others; try again", id)
+}
+
+// takeObservation deletes an observation as it was read, with its chunks and no others: those of one that is stored anew since are below its
+// ID, too. False when it is not there any more, or was reported in a later turn.
+func (s *Store) takeObservation(ctx context.Context, deployment string, have *observation, turn domain.Turn) (bool, error) {
+	as := append(byID(have.ID), bson.E{Key: "upload", Value: have.Upload}, s.notLater(turn))
+	deleted, err := s.deleteOne(ctx, s.observations(deployment), as)
+	if err != nil || !deleted {
+		return deleted, err
 	}
-	changed, err = s.deleteOne(ctx, s.observations(deployment), append(byID(id), s.notLater(turn)))
-	if err != nil || !changed || have.Names.Chunks+have.Bodies.Chunks == 0 { // the chunks below it may be another one's by now
-		return changed, err
-	}
-	return changed, s.deleteRange(ctx, s.observedChunks(deployment), below(id))
+	return true, s.deleteObservedChunks(ctx, deployment, have)
 }
 
 // deleteObservations forgets all that is known of contexts.
@@ -686,7 +732,8 @@ func identityOf(r *domain.ObservedResource) plan.ResourceID {
 // reloads is how often an observation is read again that was replaced while its chunks were being read.
 const reloads = 5
 
-// current decodes a part of an observation, or of the one that has taken its place, which it returns too.
+// current decodes a part of an observation, or of the one that has taken its place, which it returns too. One that is there still and has lost its chunks
+// is damaged: who reports it puts another one in its place.
 func current[T any](ctx context.Context, s *Store, o *observation, part string) ([]T, *observation, error) {
 	for range reloads {
 		p := o.Names
@@ -702,6 +749,9 @@ func current[T any](ctx context.Context, s *Store, o *observation, part string) 
 		newer := &observation{}
 		if err := s.findOne(ctx, s.observations(deployment), o.ID, newer); err != nil {
 			return nil, nil, err
+		}
+		if newer.Upload == o.Upload {
+			return nil, nil, damagedObservation(o, err)
 		}
 		o = newer
 	}

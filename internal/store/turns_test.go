@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -110,5 +111,82 @@ func TestObservationsOfALaterTurnStay(t *testing.T) {
 			require.NoError(t, s.DeleteObservation(ctx, p.app, next))
 			require.Empty(t, p.said())
 		})
+	}
+}
+
+// slow is a Store whose writes meet faults.
+func (p *pair) slow() (*Store, *mongotest.Proxy) {
+	p.Helper()
+	proxy := mongotest.NewProxy(p, p.uri)
+	behind := *p
+	behind.uri = proxy.URI()
+	return newPairOn(&behind), proxy
+}
+
+// TestADeletionTakesNoChunksOfWhatIsStoredSince: who has deleted the document stalls before it deletes the chunks, or before it deletes the document.
+func TestADeletionTakesNoChunksOfWhatIsStoredSince(t *testing.T) {
+	for _, stalls := range []string{observedChunksName + "*", observationsName + "*"} {
+		t.Run(stalls, func(t *testing.T) {
+			p := newPair(t)
+			p.now = pairBegan.Add(24 * time.Hour)
+			frozen, next := p.turnAt(-time.Hour), p.turnAt(-time.Minute)
+			was, is := longText(200<<10), longText(200<<10)
+			put := func(status string, turn domain.Turn) {
+				o := p.observation(status)
+				o.Turn = turn
+				require.NoError(t, p.writer.PutObservation(t.Context(), o))
+			}
+			put(was, frozen)
+			late, proxy := p.slow()
+			proxy.Meet(stalls, 1, mongotest.Fault{Before: func() { put(is, next) }})
+			if err := late.DeleteObservation(t.Context(), p.app, frozen); err != nil {
+				require.True(t, fail.Is(err, fail.Aborted), err)
+			}
+			require.True(t, proxy.Met())
+			require.True(t, p.said() == is)
+		})
+	}
+}
+
+// TestAnObservationWithoutItsChunksIsDamaged, and the next report takes its place.
+func TestAnObservationWithoutItsChunksIsDamaged(t *testing.T) {
+	p := newPair(t)
+	require.NoError(t, p.writer.PutObservation(t.Context(), p.observation(longText(200<<10))))
+	require.NoError(t, p.writer.deleteRange(t.Context(), p.writer.observedChunks("1-app"), below(observationID(p.app))))
+	var o observation
+	require.NoError(t, p.reader.findOne(t.Context(), p.reader.observations("1-app"), observationID(p.app), &o))
+	require.NotZero(t, o.Names.Chunks)
+	_, _, err := p.reader.resourcesOf(t.Context(), &o)
+	require.ErrorIs(t, err, errDamaged)
+	next := longText(200 << 10)
+	require.NoError(t, p.writer.PutObservation(t.Context(), p.observation(next)))
+	require.True(t, p.said() == next)
+}
+
+// TestNothingIsStoredAfterALaterWatchHasFoundNothing: the later one has deleted the observation, or has found none, and an earlier report arrives.
+func TestNothingIsStoredAfterALaterWatchHasFoundNothing(t *testing.T) {
+	for _, status := range []string{"small", longText(200 << 10)} {
+		p := newPair(t)
+		p.now = pairBegan.Add(24 * time.Hour)
+		frozen, next := p.turnAt(-time.Hour), p.turnAt(-time.Minute)
+		o := p.observation(status)
+		o.Turn = frozen
+		later := func() {
+			require.NoError(t, p.writer.PutWatch(t.Context(), "next", domain.Watch{Cluster: p.app.Cluster, Connected: true, LastSeen: p.now, Turn: next}))
+			require.NoError(t, p.writer.DeleteObservation(t.Context(), p.app, next))
+		}
+		late, proxy := p.slow()
+		proxy.Meet(observationsName+"*", 1, mongotest.Fault{Before: later})
+		require.True(t, fail.Is(late.PutObservation(t.Context(), o), fail.Aborted), "it comes between the look and the insert")
+		require.True(t, proxy.Met())
+		require.Empty(t, p.said())
+		chunks, err := late.ids(t.Context(), late.observedChunks("1-app"), below(observationID(p.app)))
+		require.NoError(t, err)
+		require.Empty(t, chunks)
+		require.True(t, fail.Is(late.PutObservation(t.Context(), o), fail.Aborted), "it has come before the look")
+		require.Empty(t, p.said())
+		o.Turn = next
+		require.NoError(t, late.PutObservation(t.Context(), o))
+		require.True(t, p.said() == status)
 	}
 }
