@@ -12,6 +12,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -21,6 +22,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/outcome"
@@ -179,13 +181,19 @@ func (e *Engine) Running(ctx context.Context, s domain.Scope) (bool, error) {
 }
 
 func (e *Engine) status(ctx context.Context, id string) (enumspb.WorkflowExecutionStatus, error) {
+	run, err := e.described(ctx, id, "")
+	return run.GetStatus(), err
+}
+
+// described is what Temporal knows of a run; "" is the last one of the workflow.
+func (e *Engine) described(ctx context.Context, id, runID string) (*workflowpb.WorkflowExecutionInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, policy.Call)
 	defer cancel()
-	d, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
+	d, err := e.temporal.DescribeWorkflowExecution(ctx, id, runID)
 	if err != nil {
-		return 0, kindOf(err)
+		return nil, kindOf(err)
 	}
-	return d.GetWorkflowExecutionInfo().GetStatus(), nil
+	return d.GetWorkflowExecutionInfo(), nil
 }
 
 // Close implements activities.Runs. A workflow that does not end in policy.Close is terminated.
@@ -214,34 +222,62 @@ func endOf(status enumspb.WorkflowExecutionStatus) activities.RunEnd {
 	}
 }
 
-// shut cancels a workflow and waits until it is closed.
+// shut cancels a workflow and waits until it is closed. It is the run that is found first, with those that it goes on as: who was held up since ends no
+// other one that was begun meanwhile.
 func (e *Engine) shut(ctx context.Context, id string) (activities.RunEnd, error) {
-	if err := e.call(ctx, func(ctx context.Context) error { return e.temporal.CancelWorkflow(ctx, id, "") }); err != nil && !fail.Is(err, fail.NotFound) {
+	run, err := e.described(ctx, id, "")
+	for first := run.GetFirstRunId(); err == nil && run.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING; {
+		if run, err = e.shutRun(ctx, id, run.GetExecution().GetRunId()); err != nil || run.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
+			break
+		}
+		var next *workflowpb.WorkflowExecutionInfo
+		if next, err = e.described(ctx, id, ""); err == nil && next.GetFirstRunId() == first {
+			run = next
+		}
+	}
+	switch {
+	case fail.Is(err, fail.NotFound):
+		return activities.RunUnknown, nil
+	case err != nil:
 		return activities.RunUnknown, err
+	default:
+		return endOf(run.GetStatus()), nil
+	}
+}
+
+// shutRun cancels a run, terminates it when it does not end in policy.Close, and says what it is like when it has ended.
+func (e *Engine) shutRun(ctx context.Context, id, runID string) (*workflowpb.WorkflowExecutionInfo, error) {
+	end := func(how func(ctx context.Context) error) error {
+		if err := lease.Check(ctx); err != nil {
+			return err
+		}
+		if err := e.call(ctx, how); err != nil && !fail.Is(err, fail.NotFound) { // it may have ended meanwhile
+			return err
+		}
+		return nil
+	}
+	if err := end(func(ctx context.Context) error { return e.temporal.CancelWorkflow(ctx, id, runID) }); err != nil {
+		return nil, err
 	}
 	deadline := time.Now().Add(policy.Close)
 	for {
-		status, err := e.status(ctx, id)
-		switch {
-		case fail.Is(err, fail.NotFound):
-			return activities.RunUnknown, nil
-		case err != nil:
-			return activities.RunUnknown, err
-		case status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
-			return endOf(status), nil
-		case time.Now().After(deadline):
-			err := e.call(ctx, func(ctx context.Context) error {
-				return e.temporal.TerminateWorkflow(ctx, id, "", "did not end when cancelled")
+		run, err := e.described(ctx, id, runID)
+		if err != nil || run.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			return run, err
+		}
+		if time.Now().After(deadline) {
+			err := end(func(ctx context.Context) error {
+				return e.temporal.TerminateWorkflow(ctx, id, runID, "did not end when cancelled")
 			})
-			if err != nil && !fail.Is(err, fail.NotFound) {
-				return activities.RunUnknown, err
+			if err != nil {
+				return nil, err
 			}
 		}
 		wait, cancel := context.WithTimeout(ctx, min(policy.Poll, max(time.Until(deadline), policy.PollLeast)))
-		_ = e.temporal.GetWorkflow(wait, id, "").Get(wait, nil) // its result does not matter, its end does
+		_ = e.temporal.GetWorkflow(wait, id, runID).Get(wait, nil) // its result does not matter, its end does
 		cancel()
 		if ctx.Err() != nil {
-			return activities.RunUnknown, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
 }

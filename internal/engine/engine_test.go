@@ -1,9 +1,11 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
@@ -21,6 +23,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/engine"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/workflows"
 )
 
@@ -253,11 +256,83 @@ func TestClose(t *testing.T) {
 			ended, err := engine.New(s).Close(t.Context(), scope)
 			require.NoError(t, err)
 			require.Equal(t, c.want, ended)
-			require.Equal(t, []string{"cancel " + workflows.OperationID(scope)}, s.asked)
+			var asked []string
+			if len(c.statuses) > 0 && c.statuses[0] == running {
+				asked = []string{"cancel " + workflows.OperationID(scope)}
+			}
+			require.Equal(t, asked, s.asked)
 		})
 	}
 	_, err := engine.New(&server{err: serviceerror.NewUnavailable("x")}).Close(t.Context(), scope)
 	require.True(t, fail.Is(err, fail.Unavailable), "the terminate tries again")
+}
+
+// runs is a workflow that may be begun anew.
+type runs struct {
+	client.Client
+
+	ids    []string // of its runs, the last one goes on
+	closed map[string]enumspb.WorkflowExecutionStatus
+	firsts map[string]string // the run that one goes on from
+	looks  func()            // after each look
+	asked  []string
+}
+
+func (r *runs) DescribeWorkflowExecution(_ context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	defer r.looks()
+	run = cmp.Or(run, r.ids[len(r.ids)-1])
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: run}, FirstRunId: cmp.Or(r.firsts[run], run),
+		Status: cmp.Or(r.closed[run], enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
+	}}, nil
+}
+
+func (r *runs) CancelWorkflow(_ context.Context, _, run string) error {
+	r.asked = append(r.asked, run)
+	if r.closed[run] != 0 {
+		return serviceerror.NewNotFound("it has ended")
+	}
+	r.closed[run] = enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED
+	return nil
+}
+
+// TestCloseEndsNoOtherRun: who was held up behind its look at the workflow has another run before it.
+func TestCloseEndsNoOtherRun(t *testing.T) {
+	once := func(r *runs, then func()) *runs {
+		r.closed = map[string]enumspb.WorkflowExecutionStatus{}
+		r.looks = func() {
+			r.looks = func() {}
+			then()
+		}
+		return r
+	}
+	t.Run("begun since", func(t *testing.T) {
+		r := &runs{ids: []string{"one"}}
+		once(r, func() {
+			r.closed["one"], r.ids = enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, append(r.ids, "two")
+		})
+		ended, err := engine.New(r).Close(t.Context(), scope)
+		require.NoError(t, err)
+		require.Equal(t, activities.RunInOrder, ended)
+		require.Equal(t, []string{"one"}, r.asked)
+	})
+	t.Run("as which it goes on", func(t *testing.T) {
+		r := &runs{ids: []string{"one"}, firsts: map[string]string{"two": "one"}}
+		once(r, func() {
+			r.closed["one"], r.ids = enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW, append(r.ids, "two")
+		})
+		require.NoError(t, engine.New(r).Release(t.Context(), "projects/p/logical-clouds/c"))
+		require.Equal(t, []string{"one", "two"}, r.asked)
+	})
+	t.Run("when its work is another attempt's", func(t *testing.T) {
+		x := lease.New(lease.Now, lease.Now(), time.Hour)
+		t.Cleanup(x.Close)
+		r := &runs{ids: []string{"one"}}
+		once(r, x.Lose)
+		_, err := engine.New(r).Close(lease.With(t.Context(), x), scope)
+		require.ErrorIs(t, err, lease.ErrLost)
+		require.Empty(t, r.asked)
+	})
 }
 
 func TestContact(t *testing.T) {
