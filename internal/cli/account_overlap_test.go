@@ -9,6 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/access"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/kube"
 )
 
 // after has something done, once, when the API has done what a command has asked with a method of the cluster, and before that command hears of it.
@@ -93,7 +97,11 @@ func TestARotateTakesNoRightsFromOneMeanwhile(t *testing.T) {
 		} else {
 			require.Zero(t, r.code, r.err)
 		}
-		require.True(t, a.works(), "refused: %t", refused)
+		role, err := access.ClusterRole(a.name, domain.ReportAuto, false)
+		require.NoError(t, err)
+		seen, err := kube.See(t.Context(), a.sent, role)
+		require.NoError(t, err)
+		require.Empty(t, seen.Lacks, "refused: %t", refused)
 	}
 	a.done(rotate...)
 	require.True(t, a.works())

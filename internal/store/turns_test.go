@@ -123,9 +123,12 @@ func (p *pair) slow() (*Store, *mongotest.Proxy) {
 	return newPairOn(&behind), proxy
 }
 
-// TestADeletionTakesNoChunksOfWhatIsStoredSince: who has deleted the document stalls before it deletes the chunks, or before it deletes the document.
+// TestADeletionTakesNoChunksOfWhatIsStoredSince: who deletes the document stalls before that, or between that and the chunks.
 func TestADeletionTakesNoChunksOfWhatIsStoredSince(t *testing.T) {
-	for _, stalls := range []string{observedChunksName + "*", observationsName + "*"} {
+	for stalls, fault := range map[string]func(do func()) mongotest.Fault{
+		"before": func(do func()) mongotest.Fault { return mongotest.Fault{Before: do} },
+		"after":  func(do func()) mongotest.Fault { return mongotest.Fault{Done: do} },
+	} {
 		t.Run(stalls, func(t *testing.T) {
 			p := newPair(t)
 			p.now = pairBegan.Add(24 * time.Hour)
@@ -138,7 +141,7 @@ func TestADeletionTakesNoChunksOfWhatIsStoredSince(t *testing.T) {
 			}
 			put(was, frozen)
 			late, proxy := p.slow()
-			proxy.Meet(stalls, 1, mongotest.Fault{Before: func() { put(is, next) }})
+			proxy.Meet(observationsName+"*", 1, fault(func() { put(is, next) }))
 			if err := late.DeleteObservation(t.Context(), p.app, frozen); err != nil {
 				require.True(t, fail.Is(err, fail.Aborted), err)
 			}
