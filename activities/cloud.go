@@ -114,7 +114,8 @@ func (l *Control) beginWithin(ctx context.Context, owner domain.Owner, in Record
 	if err := lease.Check(ctx); err != nil {
 		return err
 	}
-	if err := l.Store.DeleteInstance(ctx, in.ContextID); err != nil {
+	begun := func(i *domain.Instance) bool { return i.Status == domain.ContextInstantiating } // as it is until something else is asked, such as a terminate
+	if retracted, err := l.Store.RetractInstance(ctx, in.ContextID, begun); err != nil || !retracted {
 		return err
 	}
 	h.Retract()

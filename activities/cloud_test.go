@@ -561,6 +561,42 @@ func TestRecordThatWasStoppedMeanwhile(t *testing.T) {
 	require.Contains(t, d.store.instances, "1")
 }
 
+// terminated is a membership of whose group a terminate begins while it is looked whether an instantiate may go on.
+type terminated struct {
+	*membership
+	begin func()
+}
+
+func (m *terminated) List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error) {
+	if noun == domain.ClusterReferences && m.begin != nil {
+		m.begin()
+		m.begin = nil
+	}
+	return m.membership.List(ctx, noun, parent)
+}
+
+// TestRecordThatIsRefusedLeavesTheRecordOfATerminate: without it the terminate would record nothing, and what it deletes would look as if it were there.
+func TestRecordThatIsRefusedLeavesTheRecordOfATerminate(t *testing.T) {
+	d := newDeployment(t)
+	in := d.instantiate()
+	in.Prepared.LogicalCloud = cloudKey
+	m := &terminated{membership: &membership{memory: d.store}}
+	m.begin = func() {
+		m.begin = nil
+		d.store.group.History.Append(domain.Terminated, "1", 1, begun)
+		d.store.group.Revision++
+		require.NoError(t, d.store.UpdateInstance(t.Context(), "1", func(i *domain.Instance) error {
+			i.Operation, i.Status = domain.OpTerminate, domain.ContextTerminating
+			return nil
+		}))
+	}
+	d.Store = m
+	require.NoError(t, d.Record(t.Context(), in), "something else was asked since")
+	require.NoError(t, d.Record(t.Context(), in), "done again")
+	require.Equal(t, after(domain.Instantiated, domain.Terminated), d.store.states())
+	require.Equal(t, domain.ContextTerminating, d.store.instances["1"].Status)
+}
+
 // TestRecordOfTwoThatAreAskedAtOnce and have the same resource: neither has seen the other while its plan was made. One that sees the other when its
 // own record is there is refused, and leaves nothing.
 func TestRecordOfTwoThatAreAskedAtOnce(t *testing.T) {

@@ -45,6 +45,8 @@ type Store interface {
 
 	PutInstance(ctx context.Context, in *domain.Instance) error
 	DeleteInstance(ctx context.Context, contextID string) error
+	// RetractInstance deletes a record if may says so of it as it is then; false when it does not. That there is none is no error.
+	RetractInstance(ctx context.Context, contextID string, may func(*domain.Instance) bool) (bool, error)
 	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
 	UpdateInstance(ctx context.Context, contextID string, change func(*domain.Instance) error) error
 	ActiveInstances(ctx context.Context) ([]*domain.Instance, error)

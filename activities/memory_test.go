@@ -105,6 +105,16 @@ func (m *memory) DeleteInstance(_ context.Context, contextID string) error {
 	return nil
 }
 
+func (m *memory) RetractInstance(_ context.Context, contextID string, may func(*domain.Instance) bool) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if in, there := m.instances[contextID]; there && !may(&in) {
+		return false, nil
+	}
+	delete(m.instances, contextID)
+	return true, nil
+}
+
 func (m *memory) Instance(_ context.Context, contextID string) (*domain.Instance, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -162,6 +162,17 @@ func (m *slowMemory) DeleteInstance(_ context.Context, contextID string) error {
 	return m.write("instances", func() error { delete(m.instances, contextID); return nil })
 }
 
+func (m *slowMemory) RetractInstance(_ context.Context, contextID string, may func(*domain.Instance) bool) (retracted bool, err error) {
+	err = m.write("instances", func() error {
+		record, there := m.instances[contextID]
+		if retracted = !there || may(&record.Instance); retracted {
+			delete(m.instances, contextID)
+		}
+		return nil
+	})
+	return retracted, err
+}
+
 func (m *slowMemory) Instance(_ context.Context, contextID string) (*domain.Instance, error) {
 	m.command()
 	i, ok := m.instances[contextID]

@@ -32,7 +32,10 @@ func (unwritable) Create(context.Context, domain.Object) error         { return 
 func (unwritable) Replace(context.Context, domain.Object) error        { return errWritten }
 func (unwritable) PutInstance(context.Context, *domain.Instance) error { return errWritten }
 func (unwritable) DeleteInstance(context.Context, string) error        { return errWritten }
-func (unwritable) PutLeaf(context.Context, domain.Leaf) error          { return errWritten }
+func (unwritable) RetractInstance(context.Context, string, func(*domain.Instance) bool) (bool, error) {
+	return false, errWritten
+}
+func (unwritable) PutLeaf(context.Context, domain.Leaf) error { return errWritten }
 
 // carriedOut records that an operation has done all that it was to do.
 func carriedOut(t *testing.T, p *Parts, group *domain.DeploymentIntentGroup, prepared *activities.Prepared, id string, revision int) {

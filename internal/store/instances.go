@@ -49,6 +49,26 @@ func (s *Store) DeleteInstance(ctx context.Context, contextID string) error {
 	return err
 }
 
+// RetractInstance removes the record of a context that did not come about, as long as may says so of what it reads; false, and nothing is removed, when it
+// does not. That there is none is no error. Who changes the record meanwhile has it looked at anew.
+func (s *Store) RetractInstance(ctx context.Context, contextID string, may func(*domain.Instance) bool) (bool, error) {
+	var done bool
+	err := cas.Do(ctx, func() error {
+		i, err := s.instance(ctx, contextID)
+		if done = fail.Is(err, fail.NotFound); done {
+			return nil
+		}
+		if err != nil || !may(&i.Instance) {
+			return err
+		}
+		if done, err = s.deleteOne(ctx, s.instances(), ofRevision(contextID, i.Revision)); err == nil && !done {
+			return cas.ErrOvertaken
+		}
+		return err
+	})
+	return done && err == nil, err
+}
+
 // Instance reads a record. NotFound names the context.
 func (s *Store) Instance(ctx context.Context, contextID string) (*domain.Instance, error) {
 	i, err := s.instance(ctx, contextID)

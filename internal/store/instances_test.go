@@ -11,6 +11,8 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/mongotest"
+	"github.com/drover-io/drover/internal/storetest"
 )
 
 func instanceOf(contextID string, owner domain.Key, status domain.ContextStatus) *domain.Instance {
@@ -103,6 +105,12 @@ func TestInstancesAreFoundAndForgotten(t *testing.T) {
 	for range 2 {
 		require.NoError(t, s.DeleteInstance(ctx, "5"))
 	}
+	retracted, err := s.RetractInstance(ctx, "4", func(i *domain.Instance) bool { return i.Owner != group })
+	require.NoError(t, err)
+	require.False(t, retracted)
+	retracted, err = s.RetractInstance(ctx, "5", func(*domain.Instance) bool { return false })
+	require.NoError(t, err)
+	require.True(t, retracted, "there is none")
 	require.Equal(t, []string{"1", "2", "3", "4"}, contexts(t)(s.InstancesOf(ctx, group)))
 
 	for range 2 {
@@ -150,5 +158,30 @@ func TestReachability(t *testing.T) {
 		down, err := s.Unreachable(ctx)
 		require.NoError(t, err, step.name)
 		require.Equal(t, step.down, down, step.name)
+	}
+}
+
+// TestARecordIsRetractedAsItWasRead: who changes it meanwhile has it looked at anew.
+func TestARecordIsRetractedAsItWasRead(t *testing.T) {
+	for _, still := range []bool{true, false} {
+		c := storetest.Config(t)
+		proxy, behind := mongotest.NewProxy(t, c.URI), c
+		behind.URI = proxy.URI()
+		late, s, ctx := storetest.Open(t, behind), storetest.Open(t, c), t.Context()
+		require.NoError(t, s.PutInstance(ctx, instanceOf("7", group, domain.ContextInstantiating)))
+		proxy.Meet("instances", 1, mongotest.Fault{Before: func() {
+			require.NoError(t, s.UpdateInstance(ctx, "7", func(i *domain.Instance) error {
+				if i.Namespace = "other"; !still {
+					i.Status = domain.ContextTerminating
+				}
+				return nil
+			}))
+		}})
+		retracted, err := late.RetractInstance(ctx, "7", func(i *domain.Instance) bool { return i.Status == domain.ContextInstantiating })
+		require.NoError(t, err)
+		require.True(t, proxy.Met())
+		require.Equal(t, still, retracted)
+		_, err = s.Instance(ctx, "7")
+		require.Equal(t, still, fail.Is(err, fail.NotFound), err)
 	}
 }
