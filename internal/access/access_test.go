@@ -130,7 +130,7 @@ func TestTheAccountOfARegistration(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, seen.Lacks, "patch example.com/*")
 
-	require.NoError(t, o.Revoke(ctx, second.Account))
+	require.NoError(t, o.Revoke(ctx, second))
 	refused := func(of *kube.Issued) {
 		t.Helper()
 		require.Eventually(t, func() bool { // API servers remember tokens for some seconds
