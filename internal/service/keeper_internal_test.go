@@ -22,6 +22,7 @@ func TestWhatIsReadNowStays(t *testing.T) {
 	large := tables.kept(group, extent("large"))
 	tables.keeper.put(large, keptBytes+1)
 	require.Same(t, large, tables.kept(group, extent("large")))
+	require.EqualValues(t, keptBytes+1, (&tablesLook{kept: large}).Size(), "it counts among what streams take")
 	tables.keeper.release(large)
 	require.Same(t, large, tables.keeper.kept[large.key], "one reads on")
 	tables.keeper.release(large)
