@@ -17,6 +17,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/observe"
 	"github.com/drover-io/drover/internal/panics"
@@ -193,7 +194,12 @@ func (w *Watch) tell(ctx context.Context, in WatchingInput, tell func(context.Co
 	g, ctx := panics.WithContext(ctx)
 	for n, clusters := range shards {
 		if concerned[n] {
-			g.Go(func() error { return tell(ctx, n, clusters) })
+			g.Go(func() error {
+				if err := lease.Check(ctx); err != nil { // a word that comes when the context has ended would claim clusters for good
+					return err
+				}
+				return tell(ctx, n, clusters)
+			})
 		}
 	}
 	return g.Wait()

@@ -22,6 +22,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/observe"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/store"
@@ -857,6 +858,20 @@ func TestStartAndStopWatching(t *testing.T) {
 	_, err = env.ExecuteActivity(w.StopWatching, in)
 	require.NoError(t, err)
 	require.Len(t, s.unwatched, len(s.signals))
+}
+
+// TestAFrozenWordClaimsNoCluster: the context may have ended since, and nobody would take the word back.
+func TestAFrozenWordClaimsNoCluster(t *testing.T) {
+	s := newSky(t)
+	in := activities.WatchingInput{ContextID: "1", Plan: s.put(t, plan.Plan{Apps: []plan.App{{Name: "x", Targets: []plan.Target{{ClusterName: far("a")[0]}}}}})}
+	frozen := lease.New(lease.Now, lease.Now(), time.Hour)
+	t.Cleanup(frozen.Close)
+	frozen.Lose()
+	env, w := s.environment(worker.Options{BackgroundActivityContext: lease.With(t.Context(), frozen)}), s.activity()
+	env.RegisterActivity(w)
+	_, err := env.ExecuteActivity(w.StartWatching, in)
+	require.ErrorContains(t, err, fail.TextOf(lease.ErrLost))
+	require.Empty(t, s.signals)
 }
 
 // TestNarrowWatching: every shard of the plan is told in which of its clusters something is left.
