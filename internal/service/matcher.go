@@ -23,6 +23,7 @@ import (
 // TenantStore keeps what tenants say, and what follows from it. store.Store has it, and says more of each method.
 type TenantStore interface {
 	Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error)
+	Exists(ctx context.Context, noun *domain.Noun, key domain.Key) (bool, error)
 	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
 	Children(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
 
@@ -487,8 +488,12 @@ func (m *Matcher) Fresh(ctx context.Context, tenant string) error {
 	return m.store.ForgetTenant(ctx, tenant)
 }
 
-// Forget removes what a tenant has said that is gone, and ends its stream.
+// Forget removes what a tenant has said that is gone, and ends its stream. Nothing is removed when there is a tenant of the name: it has begun with nothing
+// (Fresh), so that what there is is its own.
 func (m *Matcher) Forget(ctx context.Context, tenant string) error {
+	if there, err := m.store.Exists(ctx, domain.Tenants, domain.TenantKey(tenant)); err != nil || there {
+		return err
+	}
 	m.mu.Lock()
 	in := m.intakes[tenant]
 	delete(m.stats, tenant)

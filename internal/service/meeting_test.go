@@ -199,6 +199,18 @@ func TestAWorkloadThatCannotBeStored(t *testing.T) {
 	require.Contains(t, status.LeftOut[0].Reason, "character 0")
 }
 
+// TestATenantThatHasGotTheNameKeepsWhatItSays: the deletion of an earlier one was held up.
+func TestATenantThatHasGotTheNameKeepsWhatItSays(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	w.take(w.begin(r), syncs(labelled("a", "yes")))
+	require.NoError(t, r.Forget(t.Context(), "t"))
+	require.Equal(t, []string{"a"}, w.stored())
+	require.NoError(t, r.store.Delete(t.Context(), domain.Tenants, domain.TenantKey("t"), 0))
+	require.NoError(t, r.Forget(t.Context(), "t"))
+	require.Empty(t, w.stored())
+}
+
 // TestWhatTenantsHaveLeft in a cluster: those that are gone, and those that are in another one now.
 func TestWhatTenantsHaveLeft(t *testing.T) {
 	w := newTenancy(t, 1)
