@@ -101,14 +101,19 @@ func (s *Service) changeCluster(ctx context.Context, c change) error {
 		to.Kubeconfig, to.KubeconfigDigest, to.Expires = from.Kubeconfig, from.KubeconfigDigest, from.Expires
 	}
 	to.SameKubeconfig = to.KubeconfigDigest == from.KubeconfigDigest
-	if err := s.try(ctx, to); err != nil || to.KubeconfigDigest == from.KubeconfigDigest && to.Reporting() == from.Reporting() {
+	if err := s.try(ctx, to); err != nil || !renews(from, to) {
 		return err
 	}
 	if err := s.remarkAgent(ctx, from, to); err != nil {
 		return err
 	}
-	// Before the write: whoever dies between the two has told of what did not come, which costs a look.
+	// Before the write: whoever dies between the two has told of what did not come, which costs a look. changedCluster tells again.
 	return s.renewing(ctx, to.ClusterName())
+}
+
+// renews says whether clients of a cluster, and watches, are to be made anew.
+func renews(from, to *domain.Cluster) bool {
+	return to.KubeconfigDigest != from.KubeconfigDigest || to.Reporting() != from.Reporting()
 }
 
 // remarkAgent says that an agent alone is to be heard of a cluster where things run that it knows nothing of.
@@ -168,13 +173,19 @@ func unusable(c *domain.Cluster) string {
 	return fmt.Sprintf("cluster %q cannot be used with its kubeconfig at the moment: %s", c.Name, c.Tried.Error)
 }
 
-// changedCluster looks once more when a cluster is deleted. One that has answered with the kubeconfig that is stored now is not taken any
+// changedCluster looks once more when a cluster is deleted. That a registration was replaced is said again: workers look for a while after each word, and
+// the write may have come later than that. One that has answered with the kubeconfig that is stored now is not taken any
 // more for one that does not answer: where nothing is at work on it, nobody else would find out.
 func (s *Service) changedCluster(ctx context.Context, c change) error {
 	if c.to == nil {
 		return s.keepUsedCluster(ctx, c)
 	}
 	cluster := c.to.(*domain.Cluster)
+	if c.from != nil && renews(c.from.(*domain.Cluster), cluster) {
+		if err := s.renewing(ctx, cluster.ClusterName()); err != nil {
+			return err
+		}
+	}
 	if cluster.Tried.At.IsZero() || cluster.Tried.Error != "" {
 		return nil
 	}

@@ -69,3 +69,33 @@ func TestAClusterThatAnswersIsNotAway(t *testing.T) {
 		})
 	}
 }
+
+// TestThatAClusterIsReplacedIsSaidBeforeAndAfterTheWrite: the write may take longer than workers look after the first word.
+func TestThatAClusterIsReplacedIsSaidBeforeAndAfterTheWrite(t *testing.T) {
+	f := newFixture(t)
+	sealer, err := secret.Parse("test:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+	require.NoError(t, err)
+	var stored []domain.Digest // when it was said
+	s := service.New(service.Deps{
+		Store: f.store, Sealer: sealer, Instances: f.instances, Now: time.Now, Checks: service.Checks{Kubeconfig: func([]byte) error { return nil }},
+		Renewing: func(ctx context.Context, c domain.ClusterName) error {
+			o, err := f.store.Get(ctx, domain.ClustersNoun, c.Key())
+			stored = append(stored, o.(*domain.Cluster).KubeconfigDigest)
+			return err
+		},
+	})
+	cluster := func(kubeconfig string) *domain.Cluster {
+		made := &domain.Cluster{Identity: identity("cluster-providers/p"), Metadata: domain.Metadata{Name: "c"}}
+		require.NoError(t, s.Attach(t.Context(), made, []byte(kubeconfig)))
+		return made
+	}
+	require.NoError(t, s.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
+	old, next := cluster("old"), cluster("next")
+	require.NoError(t, s.Create(t.Context(), old))
+	_, err = s.Put(t.Context(), cluster("old"))
+	require.NoError(t, err)
+	require.Empty(t, stored)
+	_, err = s.Put(t.Context(), next)
+	require.NoError(t, err)
+	require.Equal(t, []domain.Digest{old.KubeconfigDigest, next.KubeconfigDigest}, stored)
+}
