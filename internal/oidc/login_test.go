@@ -24,8 +24,10 @@ import (
 
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/oidc"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
 )
@@ -448,6 +450,42 @@ func TestSessionsAreRenewed(t *testing.T) {
 	r.later(61 * time.Minute)
 	_, err = who(ctx, r.one, l.Secret)
 	require.True(t, fail.Is(err, fail.Unauthorized), "a session does not become another one's")
+}
+
+// held is a store in which somebody is held up when it has noted that a session is being renewed.
+type held struct {
+	*store.Store
+	meanwhile func()
+}
+
+func (h *held) ReplaceSession(ctx context.Context, x *domain.Session) (bool, error) {
+	done, err := h.Store.ReplaceSession(ctx, x)
+	if do := h.meanwhile; do != nil {
+		h.meanwhile = nil
+		do()
+	}
+	return done, err
+}
+
+// TestARefusalEndsNoSessionThatWasRenewed: who asks was held up, another process has renewed the session, and the token that is asked with was used by that.
+func TestARefusalEndsNoSessionThatWasRenewed(t *testing.T) {
+	r := newReplicas(t)
+	ctx := t.Context()
+	l := r.login(t)
+	slow := &held{Store: r.store}
+	r.one.Store = slow
+	r.later(61 * time.Minute)
+	slow.meanwhile = func() {
+		r.later(policy.Renew)
+		_, err := who(ctx, r.two, l.Secret)
+		require.NoError(t, err)
+		r.change(func() { r.withdrawn = true }) // what was used is good no more
+	}
+	_, err := who(ctx, r.one, l.Secret)
+	require.NoError(t, err)
+	require.Nil(t, slow.meanwhile)
+	_, err = who(ctx, r.two, l.Secret)
+	require.NoError(t, err)
 }
 
 // TestARefreshTokenIsKeptAtOnce: a provider gives another one with a token by a new key, and then does not say its keys. The other

@@ -40,6 +40,7 @@ type SessionStore interface {
 	Session(ctx context.Context, id string) (*domain.Session, error)
 	ReplaceSession(ctx context.Context, s *domain.Session) (bool, error)
 	DeleteSession(ctx context.Context, id string) error
+	EndSession(ctx context.Context, s *domain.Session) (bool, error)
 	EndedSessions(ctx context.Context, at time.Time, after string, most int) ([]*domain.Session, error)
 	DropSessions(ctx context.Context, at time.Time) error
 }
@@ -197,11 +198,14 @@ func (s *Sessions) refresh(ctx context.Context, x *domain.Session) (*domain.Sess
 	cancel()
 	if err != nil {
 		if fail.Is(err, fail.Unauthorized) {
-			err = authn.Ended()
-			if failed := s.Store.DeleteSession(ctx, x.ID); failed != nil {
-				err = failed
+			mine, failed := s.Store.EndSession(ctx, x)
+			switch {
+			case failed != nil:
+				return nil, failed
+			case !mine: // it took too long, and another process has asked meanwhile: what was used up by that is refused here
+				return s.renew(ctx, x.ID, x.Token)
 			}
-			return nil, err
+			return nil, authn.Ended()
 		}
 		x.Renewing = time.Time{}
 		_, _ = s.Store.ReplaceSession(ctx, x) // else others wait until its time is over

@@ -64,6 +64,11 @@ func (s *Store) DeleteSession(ctx context.Context, id string) error {
 	return err
 }
 
+// EndSession ends a session as it was read; false when another one is stored, or none.
+func (s *Store) EndSession(ctx context.Context, x *domain.Session) (bool, error) {
+	return s.deleteOne(ctx, s.sessions(), ofRevision(x.ID, x.Revision))
+}
+
 // EndedSessions are those that had ended by a time, by their ids, as many as there may be of those that come after one, "" for the first.
 func (s *Store) EndedSessions(ctx context.Context, at time.Time, after string, most int) ([]*domain.Session, error) {
 	ended := []*domain.Session{}
