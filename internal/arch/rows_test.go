@@ -146,7 +146,7 @@ var layers = []layer{
 		{pkg: "notify", ours: "status domain policy limits panics fail", libs: "github.com/prometheus/client_golang", world: "context"},
 		{
 			pkg:  "engine",
-			ours: "workflows activities operations explain outcome domain measure span policy pause caller lru version panics fail",
+			ours: "workflows activities operations explain outcome domain measure span policy pause caller lru version panics lease fail",
 			libs: "go.temporal.io/api/enums go.temporal.io/api/failure go.temporal.io/api/operatorservice " +
 				"go.temporal.io/api/serviceerror go.temporal.io/api/taskqueue go.temporal.io/api/workflow go.temporal.io/api/workflowservice " +
 				"go.temporal.io/sdk/client go.temporal.io/sdk/converter go.temporal.io/sdk/temporal " +
