@@ -314,6 +314,16 @@ func TestARoleWhoseAnswerIsLost(t *testing.T) {
 	}
 }
 
+// onceBound is true for the first write of the account's binding, which is made where there is none.
+func onceBound(a *account) func(r *http.Request) bool {
+	var met atomic.Bool
+	return func(r *http.Request) bool {
+		made := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/clusterrolebindings")
+		written := r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/clusterrolebindings/"+a.name)
+		return (made || written) && met.CompareAndSwap(false, true)
+	}
+}
+
 // TestATokenThatIsNotIssued leaves nothing behind: no ServiceAccount, and not the rights that the role has got for it.
 func TestATokenThatIsNotIssued(t *testing.T) {
 	for step, fails := range map[string]func(a *account) func(*http.Request) bool{
@@ -321,11 +331,11 @@ func TestATokenThatIsNotIssued(t *testing.T) {
 			return once(http.MethodPost, "/namespaces/"+a.name+"/serviceaccounts")
 		},
 		"the binding is refused": func(a *account) func(*http.Request) bool {
-			return once(http.MethodPatch, "/clusterrolebindings/"+a.name)
+			return onceBound(a)
 		},
 		"the token is refused": func(*account) func(*http.Request) bool { return once(http.MethodPost, "/token") },
 		"the binding's answer is lost": func(a *account) func(*http.Request) bool {
-			return once(http.MethodPatch, "/clusterrolebindings/"+a.name)
+			return onceBound(a)
 		},
 		"the token's answer is lost": func(*account) func(*http.Request) bool { return once(http.MethodPost, "/token") },
 	} {
