@@ -18,7 +18,7 @@ type stubborn struct {
 }
 
 func (s *stubborn) GracefulStop() {
-	time.Sleep(s.handler)
+	<-time.After(s.handler)
 	close(s.ended)
 }
 

@@ -81,7 +81,7 @@ func TestARotateTakesNoRightsFromOneMeanwhile(t *testing.T) {
 				good = a.sent
 				if refused {
 					pass := a.answer
-					a.answer = func(out http.ResponseWriter, r *http.Request, api http.Handler) {
+					a.answer = func(out http.ResponseWriter, _ *http.Request, _ http.Handler) {
 						a.answer = pass
 						http.Error(out, "no", http.StatusBadRequest)
 					}
