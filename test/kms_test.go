@@ -32,7 +32,7 @@ func TestAKMSHasTheKeys(t *testing.T) {
 	listens := make(chan struct{})
 	go func() { // once the worker has begun to wait
 		defer close(listens)
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		kms.Listen()
 	}()
 	s.StartWorker()
