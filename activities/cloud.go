@@ -54,15 +54,11 @@ func (l *Control) planCloud(ctx context.Context, owner domain.Owner, d *draft) e
 
 // stillMembers refuses a group's plan that goes to a cluster which has left the logical cloud since it was made. It comes after the record
 // of the context: who deletes a cluster reference looks for records before and after, so that one of the two sees the other.
-func (l *Control) stillMembers(ctx context.Context, owner domain.Owner, prepared *Prepared) error {
+func (l *Control) stillMembers(ctx context.Context, owner domain.Owner, prepared *Prepared, p *plan.Plan) error {
 	if _, ok := owner.(*domain.DeploymentIntentGroup); !ok || prepared.LogicalCloud == "" {
 		return nil
 	}
 	members, err := l.members(ctx, prepared.LogicalCloud)
-	if err != nil {
-		return err
-	}
-	p, err := l.plan(ctx, prepared.Plan)
 	if err != nil {
 		return err
 	}
@@ -76,10 +72,10 @@ func (l *Control) stillMembers(ctx context.Context, owner domain.Owner, prepared
 // stillMay is stillMembers, and whether nobody else's instance has the same resource: two that were prepared at the same time have not seen each
 // other. Each looks again when its record is there, so that one of them sees the other, or both do and both are refused.
 func (l *Control) stillMay(ctx context.Context, owner domain.Owner, prepared *Prepared) error {
-	if err := l.stillMembers(ctx, owner, prepared); err != nil {
-		return err
-	}
 	p, err := l.plan(ctx, prepared.Plan)
+	if err == nil {
+		err = l.stillMembers(ctx, owner, prepared, p)
+	}
 	if err == nil {
 		err = l.define(ctx, p, p) // a plan that is stored does not say which of its CRDs are deleted with it
 	}

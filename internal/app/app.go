@@ -87,15 +87,13 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 	if p.sealer, err = sealer(c); err != nil {
 		return nil, err
 	}
-	if ring, ok := p.sealer.Keeper().(*secret.Ring); ok {
-		ring.Tell(func(err error) {
-			if err != nil {
-				logger.Error("the secret keys cannot be had, those of before are used", "file", c.SecretKeysFile, "error", err)
-			} else {
-				logger.Info("the secret keys can be had again", "file", c.SecretKeysFile)
-			}
-		})
-	}
+	ringOf(p.sealer).Tell(func(err error) {
+		if err != nil {
+			logger.Error("the secret keys cannot be had, those of before are used", "file", c.SecretKeysFile, "error", err)
+		} else {
+			logger.Info("the secret keys can be had again", "file", c.SecretKeysFile)
+		}
+	})
 	if p.issuers, err = issuersOf(c); err != nil {
 		return nil, err
 	}
@@ -193,12 +191,7 @@ func (p *Parts) Close() {
 }
 
 // keysAtHand says whether services that have keys answer.
-func (p *Parts) keysAtHand(context.Context) error {
-	if ring, ok := p.sealer.Keeper().(*secret.Ring); ok {
-		return ring.Ready()
-	}
-	return nil
-}
+func (p *Parts) keysAtHand(context.Context) error { return ringOf(p.sealer).Ready() }
 
 const closeTimeout = 10 * time.Second
 

@@ -49,6 +49,21 @@ func TestGroupsWithTheSameDefinition(t *testing.T) {
 	)
 	const widget = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}"
 	cluster := strings.Replace(spec, "Namespaced", "Cluster", 1)
+	// change puts other files into the chart, if there are some.
+	change := func(t *testing.T, p *Parts, d *description, files, later map[string]string) {
+		t.Helper()
+		if later == nil {
+			return
+		}
+		for file := range files {
+			delete(d.chart, file)
+		}
+		maps.Copy(d.chart, later)
+		var err error
+		d.web.Chart, err = p.store.PutBlob(t.Context(), packed(t, d.chart))
+		require.NoError(t, err)
+		require.NoError(t, p.store.Replace(t.Context(), d.web))
+	}
 	for name, c := range map[string]struct {
 		files map[string]string
 		says  string
@@ -89,16 +104,7 @@ func TestGroupsWithTheSameDefinition(t *testing.T) {
 				return func() error { return worker.Record(ctx, in) }
 			}
 			first := begin(d.group, "2")
-			if c.later != nil {
-				for file := range c.files {
-					delete(d.chart, file)
-				}
-				maps.Copy(d.chart, c.later)
-				var err error
-				d.web.Chart, err = p.store.PutBlob(ctx, packed(t, d.chart))
-				require.NoError(t, err)
-				require.NoError(t, p.store.Replace(ctx, d.web))
-			}
+			change(t, p, d, c.files, c.later)
 			second := begin(other, "3")
 			require.NoError(t, first())
 			err := second()
@@ -125,15 +131,7 @@ func TestGroupsWithTheSameDefinition(t *testing.T) {
 			first, err := prepare(d.group, "2")
 			require.NoError(t, err)
 			carriedOut(t, p, d.group, first, "2", 1)
-			if c.later != nil {
-				for file := range c.files {
-					delete(d.chart, file)
-				}
-				maps.Copy(d.chart, c.later)
-				d.web.Chart, err = p.store.PutBlob(ctx, packed(t, d.chart))
-				require.NoError(t, err)
-				require.NoError(t, p.store.Replace(ctx, d.web))
-			}
+			change(t, p, d, c.files, c.later)
 			_, warnings, err := activities.NewRehearsal(p.store, ended{}, p.charts).Rehearse(ctx, other)
 			require.NoError(t, err)
 			_, err = prepare(other, "3")

@@ -8,10 +8,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"syscall"
 
 	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/sink"
 )
 
 // CheckFiles reads the files that settings name, and says all that is wrong with them at once, each by its setting: before anything is listened at or
@@ -46,7 +45,9 @@ func CheckFiles(c *config.Config) error {
 	}
 	_, err := temporal.TLS()
 	look("", err)
-	look("audit-file", appendable(c.AuditFile))
+	if c.AuditFile != "" {
+		look("audit-file", sink.CheckFile(c.AuditFile)) // it makes none: something else may be wrong, so that nothing starts
+	}
 	look("audit-syslog-ca", rooted(c.AuditSyslogCA))
 	look("server-ca", rooted(c.TenantAgent.CA))
 	look("client-cert", paired(c.TenantAgent.Cert, c.TenantAgent.Key))
@@ -93,25 +94,4 @@ func filled(file string) error {
 		err = fmt.Errorf("%s is empty", file)
 	}
 	return err
-}
-
-// appendable says why a file cannot be appended to, or made. It makes none: something else may be wrong, so that nothing starts.
-func appendable(path string) error {
-	if path == "" {
-		return nil
-	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- of a setting
-	if err == nil {
-		return f.Close()
-	}
-	if errors.Is(err, syscall.ENXIO) { // a named pipe, see sink
-		return fmt.Errorf("%w: nobody reads from it", err)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if in, err := os.Stat(filepath.Dir(path)); err != nil || !in.IsDir() {
-		return fmt.Errorf("%s is no folder to make %s in", filepath.Dir(path), filepath.Base(path))
-	}
-	return nil
 }

@@ -67,8 +67,10 @@ const othersWrite = 20 * time.Second
 
 func othersWritten(ctx context.Context) error { return pause.For(ctx, othersWrite) }
 
-// ring are the keys of this installation, which are in a file or in a setting.
-func (k *keyring) ring() *secret.Ring { return k.keys.Keeper().(*secret.Ring) }
+// ringOf are the keys of an installation, which are in a file or in a setting: see sealer.
+func ringOf(keys *secret.Sealer) *secret.Ring { return keys.Keeper().(*secret.Ring) }
+
+func (k *keyring) ring() *secret.Ring { return ringOf(k.keys) }
 
 func (k *keyring) list(ctx context.Context) error {
 	used, err := k.store.SealedBy(ctx, func(store.Resealing) {})
@@ -126,7 +128,7 @@ func (k *keyring) rotate(ctx context.Context) error {
 	if err := k.ring().Ready(); err != nil { // what seals then is not known, or not what others seal with
 		return err
 	}
-	now := k.ring().Sealing()
+	var now string
 	var damaged []error
 	for range passes {
 		now = k.ring().Sealing() // which a KMS may have changed
@@ -253,7 +255,7 @@ func (p *Parts) keysUnreadable() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "drover_secret_keys_unreadable", Help: "1 while the file of secret keys cannot be read again, and the keys of before are used, or while a KMS does not answer.",
 	}, func() float64 {
-		if ring, ok := p.sealer.Keeper().(*secret.Ring); ok && ring.Problem() != nil {
+		if ringOf(p.sealer).Problem() != nil {
 			return 1
 		}
 		return 0

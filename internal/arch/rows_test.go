@@ -29,7 +29,7 @@ var layers = []layer{
 				"secret sink telemetry codec measure policy config audit authn explain status view logicalcloud bundle readiness domain lease oidc pause caller limits token version panics fail",
 			libs: "github.com/prometheus/client_golang go.temporal.io/sdk/client " +
 				"google.golang.org/grpc",
-			world: "context net net/http os syscall",
+			world: "context net net/http os",
 		},
 		{
 			pkg:  "cli",

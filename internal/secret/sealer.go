@@ -126,7 +126,7 @@ func (s *Sealer) makeKey() (*dataKey, error) {
 		return nil, err
 	}
 	head := append([]byte{format, byte(len(keyID))}, keyID...)
-	head = append(binary.BigEndian.AppendUint16(head, uint16(len(wrapped))), wrapped...) //nolint:gosec // some dozens
+	head = append(binary.BigEndian.AppendUint16(head, uint16(len(wrapped))), wrapped...) //nolint:gosec // mostWrapped at most
 	k := &dataKey{aead: aead, keyID: keyID, head: head, made: time.Now()}
 	s.keep(string(head), k)
 	s.current.Store(k)

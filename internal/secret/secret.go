@@ -1,7 +1,7 @@
 // Package secret seals what must not be readable in the store, by AES-256-GCM with a random nonce. What is sealed is bound to the
 // place that holds it, so that it cannot be opened in another one.
 //
-// Sealing is in two steps (decision 0058): a data key, which is used for an hour, seals the data, and a Keeper's key seals the data
+// Sealing is in two steps (decision 0058): a data key, which is used for a day at most, seals the data, and a Keeper's key seals the data
 // key, which lies in front of what it has sealed. So the Keeper, which may be far away, is seldom asked, and what is sealed can be
 // opened by whoever can ask it. Keys are lines of a file (Ring): some are there themselves, of others a service (KMS) is there that has
 // them. They have names, so that others can come in their place.
@@ -237,10 +237,9 @@ func (r *Ring) look(need bool) {
 	r.text = before
 	same := fmt.Sprint(r.problem) == fmt.Sprint(err)
 	r.problem = err
-	tell := r.tell
 	r.mu.Unlock()
-	if !same && tell != nil {
-		tell(err)
+	if !same {
+		r.told(err)
 	}
 }
 

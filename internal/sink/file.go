@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/drover-io/drover/internal/audit"
@@ -27,13 +29,34 @@ type file struct {
 	torn bool // the last line was not written to its end
 }
 
-// open does not wait for a reader of a named pipe: the start would hang. (/dev/stderr is a pipe in a container, and has one.)
 func (f *file) open() (err error) {
-	f.now, err = os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
-	if errors.Is(err, syscall.ENXIO) {
-		return fmt.Errorf("%w: nobody reads from it", err)
-	}
+	f.now, err = appending(f.path, os.O_CREATE)
 	return err
+}
+
+// appending opens a file to append to it. It does not wait for a reader of a named pipe: the start would hang. (/dev/stderr is a pipe in a container,
+// and has one.)
+func appending(path string, more int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY|syscall.O_NONBLOCK|more, 0o600) // #nosec G304 -- of a setting
+	if errors.Is(err, syscall.ENXIO) {
+		err = fmt.Errorf("%w: nobody reads from it", err)
+	}
+	return f, err
+}
+
+// CheckFile says why NewFile cannot append to a file, or make it. It makes none.
+func CheckFile(path string) error {
+	f, err := appending(path, 0)
+	switch {
+	case err == nil:
+		return f.Close()
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if in, err := os.Stat(filepath.Dir(path)); err != nil || !in.IsDir() {
+		return fmt.Errorf("%s is no folder to make %s in", filepath.Dir(path), filepath.Base(path))
+	}
+	return nil
 }
 
 func (f *file) close() {

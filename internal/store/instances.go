@@ -137,22 +137,26 @@ func (s *Store) replaceInstance(ctx context.Context, i *instance) error {
 // ActiveInstances are the records of contexts that may have something in clusters: all but those that are
 // terminated, and those that others have taken over from.
 func (s *Store) ActiveInstances(ctx context.Context) ([]*domain.Instance, error) {
+	return s.findInstances(ctx, active())
+}
+
+// active selects the records of ActiveInstances.
+func active() bson.D {
 	over := bson.A{domain.ContextTerminated, domain.ContextUpdated}
-	return s.findInstances(ctx, bson.D{{Key: "status", Value: bson.D{{Key: "$nin", Value: over}}}})
+	return bson.D{{Key: "status", Value: bson.D{{Key: "$nin", Value: over}}}}
 }
 
 // Standing is ActiveInstances for who compares something with all of them: a record is read when it has changed since this Store read it. The
 // rest of a record, and whether it is there and active still, is to be read where that counts. They are gone through in the order of _id, which does not
 // change: in that of status, one that goes back in it meanwhile would be missed.
 func (s *Store) Standing(ctx context.Context) ([]domain.Standing, error) {
-	over := bson.A{domain.ContextTerminated, domain.ContextUpdated}
 	type head struct {
 		ID       string `bson:"_id"`
 		Revision int64  `bson:"revision"`
 	}
 	var stand []domain.Standing
 	var changed []string
-	err := each(ctx, s, s.instances(), bson.D{{Key: "status", Value: bson.D{{Key: "$nin", Value: over}}}}, func() *head { return &head{} }, func(h *head) {
+	err := each(ctx, s, s.instances(), active(), func() *head { return &head{} }, func(h *head) {
 		if known, ok := s.standing.Get(h.ID); ok && known.revision == h.Revision {
 			stand = append(stand, known.Standing)
 		} else {
