@@ -45,7 +45,7 @@ func (l *Control) prepareChange(ctx context.Context, in ChangeInput) (*Prepared,
 	change := t.diff(in.Operation)
 	if change.Empty() && in.Operation != domain.OpMigrate && from.Status == domain.ContextInstantiated {
 		return &Prepared{Unchanged: true, Revision: revision, Warnings: append([]string{
-			fmt.Sprintf("nothing to %s: what is wanted is what revision %d has", in.Operation, revision),
+			fmt.Sprintf("nothing to %s: what is wanted is what revision %d has", in.Operation, revision)+orReapply(in),
 		}, d.warnings...)}, nil
 	}
 	out, err := l.plannedChange(ctx, d, change, from)
@@ -58,6 +58,14 @@ func (l *Control) prepareChange(ctx context.Context, in ChangeInput) (*Prepared,
 	out.OwnerRevision = t.owner.Base().Revision
 	out.From = &From{ContextID: from.ContextID, Owner: from.Owner, OwnerRevision: t.source.Base().Revision}
 	return out, nil
+}
+
+// orReapply says what an update does not do unless it is asked to.
+func orReapply(in ChangeInput) string {
+	if in.Operation != domain.OpUpdate || in.Reapply {
+		return ""
+	}
+	return "; an update with reapply puts back what others have changed in clusters, or taken away"
 }
 
 // takeover is what an operation has before it that takes over from another context.
@@ -102,8 +110,11 @@ func (l *Control) takeoverOf(ctx context.Context, in ChangeInput) (*takeover, er
 			from.ContextID, from.LogicalCloud.Name(), from.Namespace, d.cloud.Name(), d.plan.Namespace)
 	}
 	t.from, t.wanted = from, d
-	t.installed, err = l.installed(ctx, from)
-	return t, err
+	if t.installed, err = l.installed(ctx, from); err != nil {
+		return nil, err
+	}
+	t.installed.Reapplied = in.Reapply
+	return t, nil
 }
 
 // mayTakeOver is the record of the source's context when the operation may take over from it. What runs is not ended for an

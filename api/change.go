@@ -16,7 +16,8 @@ import (
 // update answers with a body or, where that is nil, with the revision that the instance has then.
 func update(body any) handler {
 	return func(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-		revision, warnings, err := s.Update(c.Request().Context(), on.Key())
+		how := service.UpdateOptions{Reapply: c.QueryParam(reapplyQuery.name) == "true"}
+		revision, warnings, err := s.Update(c.Request().Context(), on.Key(), how)
 		warnAll(c, warnings)
 		return asJSON(http.StatusAccepted, cmp.Or(body, any(revision))), err
 	}

@@ -192,6 +192,7 @@ func operation(noun *domain.Noun, o domain.OwnerOperation) endpoint {
 		p.handle = operate(ok, door.Service.Stop)
 	case domain.OpUpdate:
 		p.handle, out = update(answered.body), cmp.Or(answered.body, any(0))
+		p.query = []parameter{reapplyQuery}
 	case domain.OpRollback:
 		p.handle, p.in = rollback, service.RollbackRequest{}
 	case domain.OpMigrate:
@@ -223,6 +224,7 @@ func oneQuery(name, title string) []parameter {
 
 // The query parameters.
 var (
+	reapplyQuery     = parameter{name: "reapply", about: "true: apply all that is wanted, also what is in clusters already by the records: what others have changed there, or taken away, is put back", enum: truths}
 	validationQuery  = parameter{name: fieldValidation, about: "what is done about members of a body, and parts of a form, that nobody knows: Strict refuses them, Warn, the default, names them in a Warning header, Ignore says nothing", enum: []string{validateStrict, validateWarn, validateIgnore}}
 	clusterListQuery = []parameter{
 		{name: "label", about: "answer with the names of the clusters that carry the label", filled: true},
@@ -289,6 +291,7 @@ var (
 	diffQuery = []parameter{
 		{name: "operation", about: "what would be asked for; the operation that is due when missing", enum: words([]domain.Operation{domain.OpInstantiate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate})},
 		{name: "revision", about: "of a rollback: the revision to go back to. Of an update: what it would do if this revision were there, as after a rollback to it, which may still go on"},
+		{name: "reapply", about: "of an update: true: what it would do with this parameter", enum: truths},
 		{name: "version", about: "of a migrate: the version of the composite app to migrate to"},
 		{name: "group", about: "of a migrate: the group there; one of the same name when missing"},
 		{name: "app", about: "only items of this app", repeats: true},

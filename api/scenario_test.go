@@ -182,7 +182,7 @@ func (o *operations) Instantiate(ctx context.Context, g domain.Key) ([]string, e
 	return o.warnings, o.ask("instantiate", g)
 }
 
-func (o *operations) Update(_ context.Context, g domain.Key) (int, []string, error) {
+func (o *operations) Update(_ context.Context, g domain.Key, _ service.UpdateOptions) (int, []string, error) {
 	return 2, o.warnings, o.ask("update", g)
 }
 

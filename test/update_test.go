@@ -12,10 +12,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/harness"
 	"github.com/drover-io/drover/workflows"
@@ -186,6 +189,50 @@ func (c *changing) revisions(ctx context.Context) string {
 		words = append(words, fmt.Sprintf("%s %d", a.State, a.Revision))
 	}
 	return strings.Join(words, ", ")
+}
+
+// What others have taken away or changed in clusters an update does not see by itself.
+func TestReapply(t *testing.T) {
+	t.Parallel()
+	ctx, s := within(t), harness.SharedStack(t)
+	c := instantiated(ctx, t, s, "web:a=1 b=1", "log:x=1")
+	one, two := c.clusters[0], c.clusters[1]
+	whole := []string{"log/x=1", "web/a=1", "web/b=1"}
+	maps := one.Client(t).CoreV1().ConfigMaps("default")
+	require.NoError(t, maps.Delete(ctx, c.Release+"-a", metav1.DeleteOptions{}))
+	_, err := maps.Patch(ctx, c.Release+"-b", types.MergePatchType, []byte(`{"data":{"says":"another","more":"yes"}}`), metav1.PatchOptions{FieldManager: "somebody"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"log/x=1", "web/b=another"}, c.holds(one))
+
+	accepted, err := c.API.Operate(ctx, c.Key(), domain.OpUpdate)
+	require.NoError(t, err)
+	require.Equal(t, 1, accepted.Revision)
+	require.Contains(t, strings.Join(accepted.Warnings, "\n"), "an update with reapply puts back")
+	require.Equal(t, []string{"log/x=1", "web/b=another"}, c.holds(one))
+
+	d, err := c.API.Diff(ctx, c.Key(), url.Values{"operation": {"update"}, "reapply": {"true"}})
+	require.NoError(t, err)
+	for _, item := range d.Items {
+		for _, r := range item.Resources {
+			require.Equal(t, plan.ActionAgain, r.Action, r.Resource)
+		}
+	}
+	require.Equal(t, service.DiffCounts{Again: 6}, d.Changes)
+
+	accepted, err = c.API.Reapply(ctx, c.Key())
+	require.NoError(t, err)
+	require.Equal(t, 2, accepted.Revision)
+	require.Equal(t, map[domain.ResourceState]int{"Applied": 6}, s.Await(ctx, c.Deployment, "Instantiated").Deployed)
+	require.Equal(t, whole, c.holds(one))
+	require.Equal(t, whole, c.holds(two))
+	more, err := maps.Get(ctx, c.Release+"-b", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "yes", more.Data["more"], "what we do not say is its own manager's")
+
+	answer := s.Send(ctx, http.MethodGet, s.At(c.Key())+"/diff?operation=rollback&revision=1&reapply=true", nil, "")
+	require.Equal(t, 400, answer.Code)
+	require.Contains(t, string(answer.Body), "reapply")
+	c.end(ctx)
 }
 
 func TestUpdate(t *testing.T) {

@@ -23,6 +23,7 @@ type diffFlags struct {
 	version, to    string
 	apps, clusters []string
 	objects        bool
+	reapply        bool
 	exitCode       bool
 	output         string
 }
@@ -35,7 +36,7 @@ func (s *session) diff() *cobra.Command {
 		Long: `Show what an operation would change in clusters, by app, by clusters on which the same would be done, by resource and field. Without
 flags it is the operation that is due: an update where there is an instance, else an instantiate; --to asks for a rollback,
 --version for a migrate. It is the plan that the operation would make, and nothing is done. What others have changed in clusters
-is not in it. Of Secrets it has digests.
+is not in it: --reapply shows all that 'update --reapply' would put back. Of Secrets it has digests.
 
   + created   ~ changed   = applied once more, as nobody knows whether it is there   > a hook that is run   - deleted`,
 		Example: `  drover diff web
@@ -47,6 +48,7 @@ is not in it. Of Secrets it has digests.
 	}
 	s.placed(c, &f.where)
 	c.Flags().IntVar(&f.revision, "to", 0, "the `revision` that a rollback would bring back")
+	c.Flags().BoolVar(&f.reapply, "reapply", false, "an update that applies all again")
 	c.Flags().StringVar(&f.version, "version", "", "the `version` of the composite app that a migrate would go to")
 	c.Flags().StringVar(&f.to, "group", "", "the `group` there (default: one of the same name)")
 	c.Flags().StringSliceVar(&f.apps, "app", nil, "only this `app`")
@@ -76,6 +78,11 @@ func (s *session) doDiff(ctx context.Context, f *diffFlags, args []string) error
 	}
 	query := url.Values{"limit": {mostAtOnce}, "app": f.apps, "cluster": f.clusters}
 	switch {
+	case f.reapply && (f.revision != 0 || f.version != ""):
+		return usage("--reapply is of an update: leave out --to and --version")
+	case f.reapply:
+		query.Set("operation", string(domain.OpUpdate))
+		query.Set("reapply", "true")
 	case f.revision != 0 && f.version != "":
 		return usage("--to and --version ask for different operations: use one of them")
 	case f.revision < 0:

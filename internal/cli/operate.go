@@ -43,6 +43,7 @@ type operateFlags struct {
 	where
 	wait        bool
 	dryRun      bool
+	reapply     bool
 	timeout     time.Duration
 	revision    int
 	version, to string
@@ -69,7 +70,7 @@ var shortOf = map[domain.Operation][2]string{
 	domain.OpInstantiate: {"Put what is described into clusters (of a cluster: apply its network intents)", "drover instantiate web --wait"},
 	domain.OpTerminate:   {"Take out of clusters what is there", "drover terminate web --wait --timeout 5m"},
 	domain.OpStop:        {"End the operation that goes on; what it has done stays", "drover stop web"},
-	domain.OpUpdate:      {"Bring clusters in line with what is described now", "drover diff web\n  drover update web --wait"},
+	domain.OpUpdate:      {"Bring clusters in line with what is described now", "drover diff web\n  drover update web --wait\n  drover update web --reapply   # puts back what others have taken away"},
 	domain.OpRollback:    {"Bring clusters back to a revision", "drover history web\n  drover rollback web --to 2 --wait"},
 	domain.OpMigrate:     {"Hand what is in clusters over to a group of another version of the composite app", "drover migrate v1/web --version v2 --to web"},
 }
@@ -93,6 +94,8 @@ func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
 		c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait; 0 for as long as it takes")
 	}
 	switch op {
+	case domain.OpUpdate:
+		c.Flags().BoolVar(&f.reapply, "reapply", false, "apply all again, also what is in clusters as it is described: what others have changed there, or taken away, is put back")
 	case domain.OpRollback:
 		c.Flags().IntVar(&f.revision, "to", 0, "the `revision`, as \"history\" shows it")
 		s.completeFlagBeside(c, "to", s.completeRevisions)
@@ -133,6 +136,10 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 	}
 	spec := map[string]any{}
 	switch op {
+	case domain.OpUpdate:
+		if f.reapply {
+			spec["reapply"] = true
+		}
 	case domain.OpRollback:
 		spec["revision"] = strconv.Itoa(f.revision)
 	case domain.OpMigrate:
@@ -155,7 +162,9 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 	if err != nil {
 		return err
 	}
-	if !s.saySame(key, op, accepted, before) {
+	if s.saySame(key, op, accepted, before) {
+		s.note("What others have changed in clusters, or taken away, is put back by '%s update %s --reapply'.", s.Program, key)
+	} else {
 		s.warn(accepted.Warnings)
 		s.sayf("%s %s", key, past(op, accepted))
 	}
@@ -196,7 +205,11 @@ func (s *session) rehearse(ctx context.Context, api *client.API, key domain.Key,
 	case domain.OpMigrate:
 		query.Set("version", f.version)
 		query.Set("group", or(f.to, key.Name()))
-	case domain.OpInstantiate, domain.OpUpdate:
+	case domain.OpInstantiate:
+	case domain.OpUpdate:
+		if f.reapply {
+			query.Set("reapply", "true")
+		}
 	default:
 		query = nil
 	}
@@ -351,7 +364,7 @@ func offered(noun *domain.Noun) string {
 	return strings.Join(all, ", ")
 }
 
-// ask asks for an operation; the spec is that of rollback and migrate.
+// ask asks for an operation; the spec is that of rollback and migrate, and says of an update whether all is applied again.
 func (s *session) ask(ctx context.Context, api *client.API, key domain.Key, op domain.Operation, spec map[string]any) (*client.Accepted, error) {
 	switch op {
 	case domain.OpRollback:
@@ -362,9 +375,13 @@ func (s *session) ask(ctx context.Context, api *client.API, key domain.Key, op d
 		return api.Rollback(ctx, key, revision)
 	case domain.OpMigrate:
 		return api.Migrate(ctx, key, said(spec, "targetCompositeAppVersion"), said(spec, "targetDeploymentIntentGroup"))
+	case domain.OpUpdate:
+		if spec["reapply"] == true {
+			return api.Reapply(ctx, key)
+		}
 	default:
-		return api.Operate(ctx, key, op)
 	}
+	return api.Operate(ctx, key, op)
 }
 
 // owner is the owner that arguments name: a group, or what a noun before the name says.

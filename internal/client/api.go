@@ -221,17 +221,22 @@ func (a *API) Operate(ctx context.Context, owner domain.Key, op domain.Operation
 	if n := domain.OwnerNoun(owner); n != nil {
 		word = n.Owner.Word(op)
 	}
-	return a.operate(ctx, At(owner)+"/"+word, nil)
+	return a.operate(ctx, At(owner)+"/"+word, nil, nil)
+}
+
+// Reapply is an update that applies all that is wanted, also what is in clusters by the records; otherwise as Operate.
+func (a *API) Reapply(ctx context.Context, owner domain.Key) (*Accepted, error) {
+	return a.operate(ctx, At(owner)+"/"+string(domain.OpUpdate), url.Values{"reapply": {"true"}}, nil)
 }
 
 // Rollback brings the instance of a group back to a revision; otherwise as Operate.
 func (a *API) Rollback(ctx context.Context, group domain.Key, revision int) (*Accepted, error) {
-	return a.operate(ctx, At(group)+"/rollback", service.RollbackRequest{Spec: service.RollbackSpec{Revision: strconv.Itoa(revision)}})
+	return a.operate(ctx, At(group)+"/rollback", nil, service.RollbackRequest{Spec: service.RollbackSpec{Revision: strconv.Itoa(revision)}})
 }
 
 // Migrate hands the instance of a group over to a group of another version of the composite app; otherwise as Operate.
 func (a *API) Migrate(ctx context.Context, group domain.Key, version, target string) (*Accepted, error) {
-	return a.operate(ctx, At(group)+"/migrate", service.MigrateRequest{Spec: service.MigrateSpec{
+	return a.operate(ctx, At(group)+"/migrate", nil, service.MigrateRequest{Spec: service.MigrateSpec{
 		TargetCompositeAppVersion: version, TargetDeploymentIntentGroup: target,
 	}})
 }
@@ -674,7 +679,7 @@ func form(metadata, file []byte, files []domain.Upload) (contentType string, bod
 	return w.FormDataContentType(), &b, nil
 }
 
-func (a *API) operate(ctx context.Context, path string, body any) (*Accepted, error) {
+func (a *API) operate(ctx context.Context, path string, query url.Values, body any) (*Accepted, error) {
 	var contentType string
 	var sent io.Reader
 	if body != nil {
@@ -684,7 +689,7 @@ func (a *API) operate(ctx context.Context, path string, body any) (*Accepted, er
 		}
 		contentType, sent = jsonType, bytes.NewReader(data)
 	}
-	answer, err := a.call(ctx, http.MethodPost, path, nil, jsonType, contentType, sent)
+	answer, err := a.call(ctx, http.MethodPost, path, query, jsonType, contentType, sent)
 	if err != nil {
 		return nil, err
 	}

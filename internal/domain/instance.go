@@ -204,6 +204,8 @@ type Seen struct {
 type Goal struct {
 	// Revert is, of a rollback, the context whose plan is wanted again.
 	Revert string `json:"revert,omitempty"`
+	// Reapply says, of an update, that what records know to be in clusters is applied again.
+	Reapply bool `json:"reapply,omitempty"`
 	// Source is, of a migrate, the group whose context is taken over.
 	Source Key `json:"source,omitempty"`
 	// SourceHistory is Sign of that group's history when it was asked for.

@@ -178,6 +178,11 @@ func (d *decision) advice(k Kind) string {
 		return "a sync that has them keeps them; POST /v2/tenants/{tenant}/release lets them go"
 	case TenantStale:
 		return "see that the agent in the tenant's cluster runs and may connect"
+	case ResourceMissing:
+		if said := d.ask("put it back by", domain.OpUpdate); said != "" {
+			return said + "?reapply=true"
+		}
+		return ""
 	case NotAsked:
 		return d.ask("ask for it by", domain.OpApprove, domain.OpInstantiate, domain.OpTerminate)
 	default:

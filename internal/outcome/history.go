@@ -38,10 +38,13 @@ type Verdict struct {
 	Refusal error
 }
 
-// Detail says of an operation what the state that it leads to does not: "update", "rollback to 3", "migrate from v1/web".
+// Detail says of an operation what the state that it leads to does not: "update", "update, all applied again", "rollback to 3", "migrate from v1/web".
 func Detail(op domain.Operation, goal domain.Goal, h *domain.History) string {
 	switch op {
 	case domain.OpUpdate:
+		if goal.Reapply {
+			return "update, all applied again"
+		}
 		return string(op)
 	case domain.OpRollback:
 		return fmt.Sprintf("rollback to %d", h.RevisionOf(goal.Revert))

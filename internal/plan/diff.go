@@ -24,6 +24,9 @@ type Installed struct {
 	Leaves map[string]domain.Leaf
 	// Incomplete says that the records may know less than was sent to the clusters.
 	Incomplete bool
+	// Reapplied says that what the records know to be there is applied again where it is wanted: somebody else may have changed
+	// it, or taken it away.
+	Reapplied bool
 	// Origin is the operation that made the context; "" stands for an instantiate.
 	Origin domain.Operation
 }
@@ -273,7 +276,8 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 				}
 				return had
 			},
-			hook: func(i int, was domain.Mark) domain.Mark { return d.hook(m.hooks[i], same[i], was, unfinished) },
+			hook:  func(i int, was domain.Mark) domain.Mark { return d.hook(m.hooks[i], same[i], was, unfinished) },
+			again: d.old.Reapplied,
 		})
 		if before != nil && !t.Leaving {
 			l.warnings = m.stay(d.warnings(old, before), l.marks)
@@ -502,6 +506,7 @@ type changing struct {
 	same   []bool                                   // matching.sameOn there
 	moves  func(id ResourceID) []domain.Mark        // those of other apps that may have given the resource their label
 	hook   func(i int, was domain.Mark) domain.Mark // the mark of a wanted hook
+	again  bool                                     // Installed.Reapplied
 }
 
 // marks are those with which a leaf begins that had the marks was: of the wanted resources, then of the old ones.
@@ -521,7 +526,9 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 			out = append(out, c.hook(i, had))
 		case len(given) > 0: // it has another app's label, if it is there
 			out = append(out, taken(append(given, had)))
-		case had.Stays() && c.same[i]:
+		case c.again && had.Ours():
+			out = append(out, domain.MarkSent) // nobody says that it is there
+		case had.Stays() && c.same[i] && !c.again:
 			out = append(out, had)
 		case had.Ours():
 			out = append(out, had.Renew())

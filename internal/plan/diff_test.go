@@ -88,6 +88,7 @@ func TestDiff(t *testing.T) {
 		old        string
 		leaves     string
 		incomplete bool
+		reapplied  bool
 		wanted     string
 		want       string
 		numbers    [4]int // added, changed, removed, unchanged
@@ -171,6 +172,15 @@ func TestDiff(t *testing.T) {
 			old: "web on a: svc=1 p=1 old=1", leaves: "web/a=1A2p", incomplete: true, wanted: "web on a: svc=1 p=1",
 			want: "web: svc p -old; a 2s1r\n", numbers: [4]int{0, 2, 1, 0},
 		},
+		"applied again": {
+			reason: "what is known to be there, what may be, and what was refused; a removal is as ever",
+			old:    "web on a b: svc=1 o=1 F=1 old=1", leaves: "web/a=1A1o1F1A web/b=4A", reapplied: true, wanted: "web on a b: svc=1 o=1 F=1",
+			want: "web: svc o F -old; a 2s1p1d; b 3s1d\n", numbers: [4]int{1, 5, 2, 0},
+		},
+		"applied again, and what was spared is not ours": {
+			old: "web on a: ns=1 dep=1", leaves: "web/a=1K1A", reapplied: true, wanted: "web on a: ns=1 dep=1",
+			want: "web: ns dep; a 1p1s\n", numbers: [4]int{1, 1, 0, 0},
+		},
 		"a cluster that is left and has nothing": {
 			old: "web on a b: svc=1", leaves: "web/a=1A web/b=1F", wanted: "web on a: svc=1",
 			want: "web: svc; a 1A\n", numbers: [4]int{0, 0, 0, 1},
@@ -179,7 +189,7 @@ func TestDiff(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old := plan.Installed{Side: sideOf("1", c.old), Leaves: leavesOf("1", c.leaves), Incomplete: c.incomplete}
+			old := plan.Installed{Side: sideOf("1", c.old), Leaves: leavesOf("1", c.leaves), Incomplete: c.incomplete, Reapplied: c.reapplied}
 			got := plan.Diff(old, sideOf("2", c.wanted), domain.OpUpdate)
 			require.Equal(t, c.want, show(got.Plan), c.reason)
 			require.Equal(t, c.numbers, [4]int{got.Added, got.Changed, got.Removed, got.Unchanged})

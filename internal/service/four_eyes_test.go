@@ -70,7 +70,7 @@ func TestFourEyesSeeUpdates(t *testing.T) {
 		require.NoError(t, err)
 	}
 	update := func(by context.Context) error {
-		_, _, err := lifecycle.Update(by, domain.KeyOf(g))
+		_, _, err := lifecycle.Update(by, domain.KeyOf(g), service.UpdateOptions{})
 		return err
 	}
 	refused := func(err error, says string) {

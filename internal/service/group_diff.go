@@ -82,6 +82,7 @@ type DiffField struct {
 type diffQuery struct {
 	operation domain.Operation // "" for the one that is due
 	revision  int
+	reapply   bool
 	version   string
 	group     string
 	apps      []string
@@ -105,6 +106,12 @@ func readDiffQuery(v url.Values) (q diffQuery, err error) {
 		}
 	case v.Has("revision"):
 		return q, fail.New(fail.Invalid, "Invalid query revision: only a rollback and an update have one (operation=rollback)")
+	}
+	if q.reapply = v.Get("reapply") == "true"; q.reapply && q.operation != domain.OpUpdate {
+		return q, fail.New(fail.Invalid, "Invalid query reapply: only an update has it (operation=update)")
+	}
+	if q.reapply && q.revision > 0 {
+		return q, fail.New(fail.Invalid, "Invalid query reapply: an update after a rollback to revision %d finds all that it has applied", q.revision)
 	}
 	if q.operation == domain.OpMigrate {
 		var p fail.Problems
@@ -219,7 +226,8 @@ func (l *Lifecycle) foreseen(ctx context.Context, out *GroupDiff, q *diffQuery) 
 			return goal, err
 		}
 		goal.Source, out.Source, out.Group = key, key, target
-	default: // an update needs no more
+	default:
+		goal.Reapply = q.reapply
 	}
 	out.From = owner.Track().Revision()
 	return goal, nil

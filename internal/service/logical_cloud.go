@@ -198,13 +198,13 @@ func (s clouds) Stop(ctx context.Context, key domain.Key) error {
 
 // Update brings the clusters of an instantiated cloud in line with its references, permissions and quotas. A cloud
 // that is not instantiated is left alone, as in EMCO: an instantiate takes what there is.
-func (s clouds) Update(ctx context.Context, key domain.Key) (revision int, warnings []string, err error) {
+func (s clouds) Update(ctx context.Context, key domain.Key, how UpdateOptions) (revision int, warnings []string, err error) {
 	cloud, err := s.cloud(ctx, key)
 	if err != nil {
 		return 0, nil, err
 	}
 	if !cloud.Admin() {
-		return s.operations.Update(ctx, key)
+		return s.operations.Update(ctx, key, how)
 	}
 	return 0, nil, s.operateAdmin(ctx, key, domain.OpUpdate, func(*domain.LogicalCloud) (string, error) { return newContextID() })
 }

@@ -11,7 +11,7 @@ type contextOperations interface {
 	Instantiate(ctx context.Context, owner domain.Key) (warnings []string, err error)
 	Terminate(ctx context.Context, owner domain.Key) error
 	Stop(ctx context.Context, owner domain.Key) error
-	Update(ctx context.Context, owner domain.Key) (revision int, warnings []string, err error)
+	Update(ctx context.Context, owner domain.Key, how UpdateOptions) (revision int, warnings []string, err error)
 }
 
 // operationsOf are the operations of an owner: those of its noun's rule, or of the app contexts alone.
@@ -43,8 +43,8 @@ func (s *Service) Stop(ctx context.Context, owner domain.Key) error {
 }
 
 // Update brings an instance in line with what is described now. The revision is that of the instance then.
-func (s *Service) Update(ctx context.Context, owner domain.Key) (revision int, warnings []string, err error) {
-	return s.operationsOf(owner).Update(ctx, owner)
+func (s *Service) Update(ctx context.Context, owner domain.Key, how UpdateOptions) (revision int, warnings []string, err error) {
+	return s.operationsOf(owner).Update(ctx, owner, how)
 }
 
 // Rollback brings the instance of a group back to a revision, which becomes a new one.

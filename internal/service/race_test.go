@@ -422,7 +422,7 @@ func TestAdminCloudKnowsItsOwnWrites(t *testing.T) {
 	f.store.twice = true
 	_, err := f.Instantiate(t.Context(), key)
 	require.NoError(t, err)
-	_, _, err = f.Update(t.Context(), key)
+	_, _, err = f.Update(t.Context(), key, service.UpdateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, f.Terminate(t.Context(), key))
 	require.NoError(t, f.Stop(t.Context(), key))

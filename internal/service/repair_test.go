@@ -241,7 +241,7 @@ func TestTakeoverOfWhichTheContextBeforeDoesNotKnow(t *testing.T) {
 			o := begin(t)
 			_, shown := o.status(t, c.owner, "")
 			require.Equal(t, "InstantiateFailed", shown)
-			_, _, err := o.Update(t.Context(), c.owner)
+			_, _, err := o.Update(t.Context(), c.owner, service.UpdateOptions{})
 			require.NoError(t, err)
 			require.Len(t, o.engine.changed, 1)
 			require.Equal(t, domain.ContextUpdated, o.instance(t, "1").Status)

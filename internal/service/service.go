@@ -91,7 +91,7 @@ type Operations interface {
 	Instantiate(ctx context.Context, owner domain.Key) (warnings []string, err error)
 	Terminate(ctx context.Context, owner domain.Key) error
 	Stop(ctx context.Context, owner domain.Key) error
-	Update(ctx context.Context, owner domain.Key) (revision int, warnings []string, err error)
+	Update(ctx context.Context, owner domain.Key, how UpdateOptions) (revision int, warnings []string, err error)
 	Rollback(ctx context.Context, group domain.Key, revision int) (warnings []string, err error)
 	Migrate(ctx context.Context, group domain.Key, version, target string) (warnings []string, err error)
 }

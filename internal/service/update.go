@@ -9,16 +9,23 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
+// UpdateOptions say how an update is made.
+type UpdateOptions struct {
+	// Reapply has all that is wanted applied, also what is there as it is wanted by the records: somebody else may have changed it in a
+	// cluster, or taken it away.
+	Reapply bool
+}
+
 // Update brings what an owner has in clusters in line with what is wanted now. It returns when the way there is
 // planned and recorded, with the revision that the instance has then: the one it had when there is no difference, of
-// which a warning tells.
-func (l *Lifecycle) Update(ctx context.Context, key domain.Key) (revision int, warnings []string, err error) {
+// which a warning tells. With Reapply what is there by the records is applied again, which is a difference.
+func (l *Lifecycle) Update(ctx context.Context, key domain.Key, how UpdateOptions) (revision int, warnings []string, err error) {
 	owner, t, observed, err := l.decide(ctx, key, domain.OpUpdate)
 	if err != nil || t.Same {
 		return 0, nil, err
 	}
 	err = l.takingIn(ctx, owner, domain.OpUpdate, func() error {
-		revision, warnings, err = l.change(ctx, key, domain.OpUpdate, seen(owner, observed), domain.Goal{})
+		revision, warnings, err = l.change(ctx, key, domain.OpUpdate, seen(owner, observed), domain.Goal{Reapply: how.Reapply})
 		return err
 	})
 	return revision, warnings, err

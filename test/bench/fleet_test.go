@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/test/fleet"
+	"github.com/drover-io/drover/test/harness"
 )
 
 // place measures a new app for 100 of 1,000 clusters that carry 100 groups already.
@@ -211,21 +212,23 @@ func (f *simulated) live(ctx context.Context, t testing.TB, d *client.Deployment
 	return l
 }
 
-// stopping measures stop and terminate when all of 100 clusters hang, beside the cancellation of as many bare children as are open then.
+// stopping measures stop and terminate when all of 100 clusters hang, beside the cancellation of as many bare children as are open then; and
+// the stop while another 100 clusters have other work.
 func stopping(ctx context.Context, t *trial) {
 	t.Helper()
-	const clusters, rounds = 100, 10
-	f := simulate(ctx, t, clusters, clusters)
+	const clusters, rounds, loadedRounds = 100, 10, 3
+	f := simulate(ctx, t, 2*clusters, clusters)
+	hanging, others := f.fleet.Names[:clusters], f.clusters[clusters:]
 	b := startBare(t, f.Stack)
 	d := f.deployment(ctx, t, "stopped", firstLabel(clusters), scaleApps, scaleResources)
-	var stopped, replaced, stoppedAgain, cancelled, cancelledAtWork []time.Duration
+	var stopped, replaced, stoppedAgain, loaded, cancelled, cancelledAtWork []time.Duration
 	what := fmt.Sprintf("%d apps on %d clusters that all hang", scaleApps, clusters)
 	t.finally(func() []figure {
 		all := append(slices.Clone(stopped), stoppedAgain...)
 		if len(all) == 0 {
 			return nil
 		}
-		return []figure{
+		figures := []figure{
 			overBare("stop_over_bare", what+": stop of an instantiate over the cancellation of as many bare children as are open, with an activity each that ends at once", stopped, cancelledAtWork, 1.5),
 			overBare("stop_over_bare_idle", what+": the same over that of bare children that only wait for it", stopped, cancelled, 0),
 			most("stop_p99_s", what+": p99 of POST stop until the operation is over and its end recorded", "s", percentile(all, 99).Seconds(), 2.5),
@@ -235,7 +238,22 @@ func stopping(ctx context.Context, t *trial) {
 			measured("bare_cancel_ms", "bare children with an activity: cancellation until the end of the tree", cancelledAtWork),
 			measured("bare_cancel_idle_ms", "bare children that wait: cancellation until the end of the tree", cancelled),
 		}
+		if len(loaded) > 0 {
+			over := percentile(loaded, 50).Seconds() / percentile(stopped, 50).Seconds()
+			figures = append(figures,
+				measured("stop_loaded_ms", what+": stop of an instantiate beside instantiates and terminates of 3 apps on 100 other clusters", loaded),
+				values("stop_loaded_over_quiet", what+": the stop beside other work over that without, of medians", "ratio", []float64{over}))
+		}
+		return figures
 	})
+	hang := func() { f.harm(t, hanging, fleet.Fault{Hang: true}) }
+	heal := func() { f.harm(t, hanging) }
+	stop := func() time.Duration {
+		hang()
+		require.NoError(t, d.Do(ctx, "instantiate"))
+		f.asked(ctx, t, hanging, 2*atOnce) // the first try of each and the second
+		return f.until(ctx, t, d, "stop", "InstantiateFailed")
+	}
 	for range t.rounds(ctx, rounds, 4) {
 		open := bareInput{Apps: scaleApps, Leaves: atOnce / scaleApps, Window: atOnce / scaleApps}
 		open.Leaf = "BareOpenLeaf"
@@ -243,32 +261,54 @@ func stopping(ctx context.Context, t *trial) {
 		open.Leaf = "BareWorkingLeaf"
 		cancelledAtWork = append(cancelledAtWork, b.cancelled(ctx, t, open))
 
-		f.fleet.Harm(t, fleet.All, fleet.Fault{Hang: true})
-		require.NoError(t, d.Do(ctx, "instantiate"))
-		f.asked(ctx, t, 2*atOnce) // the first try of each and the second
-		stopped = append(stopped, f.until(ctx, t, d, "stop", "InstantiateFailed"))
+		stopped = append(stopped, stop())
 
-		f.fleet.Harm(t, fleet.All)
+		heal()
 		f.operate(ctx, t, d, "terminate", clusters)
-		f.fleet.Harm(t, fleet.All, fleet.Fault{Hang: true})
+		hang()
 		require.NoError(t, d.Do(ctx, "instantiate"))
-		f.asked(ctx, t, 2*atOnce) // the first try of each and the second
+		f.asked(ctx, t, hanging, 2*atOnce) // the first try of each and the second
 		replaced = append(replaced, f.until(ctx, t, d, "terminate", "Terminating"))
-		f.asked(ctx, t, 2*atOnce) // the first try of each and the second
+		f.asked(ctx, t, hanging, 2*atOnce) // the first try of each and the second
 		stoppedAgain = append(stoppedAgain, f.until(ctx, t, d, "stop", "TerminateFailed"))
-		f.fleet.Harm(t, fleet.All)
+		heal()
 		f.operate(ctx, t, d, "terminate", clusters)
+	}
+	other := f.group(t, "load", firstLabel(clusters), scaleApps, scaleResources)
+	for i := range other.Apps {
+		other.Apps[i].Intent = harness.All(others...)
+	}
+	require.NoError(t, other.API.Run(ctx, other.GroupSteps(), nil))
+	require.NoError(t, other.Do(ctx, "approve"))
+	end := f.load(ctx, other)
+	defer end()
+	for range t.rounds(ctx, loadedRounds, 1) {
+		loaded = append(loaded, stop())
+		heal()
+		require.NoError(t, d.Do(ctx, "terminate"))
+		_, err := d.Wait(ctx, calm, func(s *status.Document) bool { return s.Status == domain.ContextTerminated })
+		require.NoError(t, err)
 	}
 }
 
-// asked waits until so many requests have reached the fleet since now: its clusters hang by then.
-func (f *simulated) asked(ctx context.Context, t testing.TB, requests int64) {
+// harm is fleet.Harm of some clusters.
+func (f *simulated) harm(t testing.TB, names []string, faults ...fleet.Fault) {
+	t.Helper()
+	for _, name := range names {
+		f.fleet.Harm(t, name, faults...)
+	}
+}
+
+// asked waits until so many requests have reached the clusters since now: they hang by then.
+func (f *simulated) asked(ctx context.Context, t testing.TB, names []string, requests int64) {
 	t.Helper()
 	total := func() (n int64) {
-		counts, err := f.fleet.Requests(ctx, fleet.All)
-		require.NoError(t, err)
-		for _, c := range counts {
-			n += c
+		for _, name := range names {
+			counts, err := f.fleet.Requests(ctx, name)
+			require.NoError(t, err)
+			for _, c := range counts {
+				n += c
+			}
 		}
 		return n
 	}

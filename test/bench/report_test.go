@@ -86,7 +86,7 @@ var parts = []part{
 	{"apply", sized(120, 80), apply, false},
 	{"scale", sized(330, 150), scale, false},
 	{"releases", sized(230, 75), releases, false},
-	{"stop", sized(130, 50), stopping, false},
+	{"stop", sized(170, 75), stopping, false},
 	{"restart", sized(190, 120), restart, false},
 	{"dead", sized(240, 100), dead, false},
 	{"noisy-project", sized(130, 50), noisyProject, false},

@@ -49,7 +49,7 @@ func restart(ctx context.Context, t *trial) {
 	f.carry(ctx, t, 1, groups)
 	many = append(many, round())
 	many = append(many, round())
-	end := f.load(ctx, t)
+	end := f.load(ctx, f.deployment(ctx, t, "load", firstLabel(100), scaleApps, scaleResources))
 	defer end()
 	loaded = append(loaded, round())
 }
@@ -131,10 +131,8 @@ func table(asked map[mongotest.Question]mongotest.Answers) (text string) {
 	return text
 }
 
-// load instantiates and terminates a group of the scale app again and again, whatever becomes of it, until end is called.
-func (f *simulated) load(ctx context.Context, t testing.TB) (end func()) {
-	t.Helper()
-	d := f.deployment(ctx, t, "load", firstLabel(100), scaleApps, scaleResources)
+// load instantiates and terminates a group again and again, whatever becomes of it, until end is called.
+func (f *simulated) load(ctx context.Context, d *client.Deployment) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {

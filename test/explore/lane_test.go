@@ -413,7 +413,7 @@ func (l *lane) compare(g *group, s step, outcome string, code int, err error, wa
 	nothing := strings.Contains(strings.Join(warnings, " "), "nothing to")
 	effect := map[string]domain.State{
 		"approve": domain.Approved, "instantiate": domain.Instantiated, "terminate": domain.Terminated,
-		"update": domain.Instantiated, "rollback": domain.Instantiated, "migrate": domain.Updated,
+		"update": domain.Instantiated, "reapply": domain.Instantiated, "rollback": domain.Instantiated, "migrate": domain.Updated,
 	}[s.Do]
 	if outcome == "accepted" && effect != "" && !nothing && after.States.State() != effect {
 		l.wrong("%s is accepted, and the state is %s: %s", s, after.States.State(), spell(is))
@@ -469,7 +469,7 @@ func (l *lane) learn(g *group, s step, outcome string, next description) {
 	case "migrate":
 		to = l.other(g)
 		fallthrough
-	case "instantiate", "update":
+	case "instantiate", "update", "reapply":
 		switch {
 		case outcome == "accepted" && alone && to.inFlight == 0 && !to.vague:
 			to.wanted = slices.Clone(to.possible)
@@ -490,6 +490,9 @@ func (l *lane) learn(g *group, s step, outcome string, next description) {
 func (l *lane) request(ctx context.Context, g *group, s step, next description) (warnings []string, err error) {
 	key := g.Key()
 	switch s.Do {
+	case "reapply":
+		a, err := l.api.Reapply(ctx, key)
+		return warned(a), err
 	case "rollback":
 		a, err := l.api.Rollback(ctx, key, s.number("to"))
 		return warned(a), err

@@ -39,7 +39,7 @@ func may(do string, state domain.State, at domain.ContextStatus, other domain.St
 			return "yes"
 		}
 		return is(domain.Instantiated, domain.InstantiateStopped)
-	case "update":
+	case "update", "reapply":
 		return is(domain.Instantiated, domain.InstantiateStopped)
 	case "stop":
 		return "no"

@@ -143,7 +143,7 @@ var moves = map[string][]string{
 	"on": {
 		"update", "change update", "change update await", "change update stop", "change update update", "change update await rollback", "await",
 		"stop", "stop await change update", "terminate", "terminate await", "terminate stop terminate", "stop terminate", "handover", "handover",
-		"handover await", "handover stop", "handover await rollback", "handover change update", "handover terminate", "change update await rollback stop",
+		"handover await", "handover stop", "handover await rollback", "handover change update", "handover terminate", "change update await rollback stop", "reapply", "reapply await", "reapply stop", "change reapply await", "reapply terminate",
 		"change update await change update await rollback rollback", "rollback change update", "rollback terminate", "cancel", "end", "end terminate", "end update", "change update end",
 	},
 	"off": {

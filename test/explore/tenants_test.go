@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -25,19 +27,22 @@ import (
 	"github.com/drover-io/drover/workflows"
 )
 
-// tenant is that of a sequence which has steps of one. A rule of its makes a Pod in the fourth cluster for each workload that runs. Its agent
-// is as the real one: what it has not surely said it says again.
+// tenant is that of a sequence which has steps of one. A rule of its makes a Pod in the fourth cluster for each workload that runs, or for each
+// that runs on one of its hosts; a rule of the operator makes another one. Its agent is as the real one: what it has not surely said it says again.
 type tenant struct {
 	key        domain.Key
 	address    string // of the API with which its agent speaks
 	connection *grpc.ClientConn
 
 	// Guarded by the lane.
-	running   int    // so many workloads run in the tenant's own cluster
-	image     string // of the rule, "" for no rule
-	abandoned bool   // it is to be gone, with what it has in the cluster
-	ended     bool   // it was abandoned once
-	unsure    bool   // of what was said last, the API may know something else
+	running   int               // so many workloads run in the tenant's own cluster
+	image     string            // of the rule, "" for no rule
+	same      bool              // the rule is for workloads on hosts, and their Pods are on the host's nodes
+	operators string            // the image of the operator's rule, "" for no rule
+	hosts     [nodesEach]string // the infrastructure node of the host of that node, "" for no host
+	abandoned bool              // it is to be gone, with what it has in the cluster
+	ended     bool              // it was abandoned once
+	unsure    bool              // of what was said last, the API may know something else
 	inFlight  int
 }
 
@@ -49,6 +54,10 @@ var (
 		"revoke run rotate", "revoke rule run", "rotate",
 		"hang abandon heal", "abandon create rule run", "abandon await create run rule", "hang run abandon remove rotate create", "abandon remove", "remove",
 		"create rule run",
+		"same", "same host run", "host same run", "host host same await nohost", "same host await host", "same await host await rule", "nohost host run",
+		"host run hang host heal", "host abandon create same host run",
+		"operators", "operators run", "operators await nooperators", "operators rule await operators", "nooperators operators", "operators hang run heal",
+		"operators abandon create run", "operators end", "norule operators run",
 	}
 	clusterWords = []string{"hang", "cut", "fail", "limit", "slow", "refuse", "heal", "revoke", "rotate", "remove"}
 )
@@ -61,6 +70,8 @@ func tenantOf(t *rapid.T) (q sequence) {
 			q = append(q, step{fmt.Sprint("cluster", clustersEach+1), do, ""})
 		case do == "run":
 			q = append(q, step{"tenant", do, with(fmt.Sprintf("n=%d", rapid.IntRange(0, mostWorkloads).Draw(t, "n")), how(t))})
+		case do == "host" || do == "nohost":
+			q = append(q, step{"tenant", do, with(fmt.Sprintf("n=%d", rapid.IntRange(0, nodesEach-1).Draw(t, "node")), how(t))})
 		case do == "await" || do == "end":
 			q = append(q, step{"tenant", do, ""})
 		default:
@@ -70,7 +81,13 @@ func tenantOf(t *rapid.T) (q sequence) {
 	return q
 }
 
-const mostWorkloads = 5
+// Of the workloads of a tenant every second one is on the second node of its cluster.
+const (
+	mostWorkloads = 5
+	nodesEach     = 2
+)
+
+func nodeOf(workload int) string { return fmt.Sprint("node-", workload%nodesEach) }
 
 func (t *tenant) space() string { return "tenant-" + t.key.Name() }
 
@@ -92,12 +109,35 @@ func (t *tenant) describe(ctx context.Context, l *lane) error {
 	return nil
 }
 
-// rule is that of all workloads, with an image.
-func (t *tenant) rule(image string) *domain.WorkloadRule {
+// operatorsRule is that of the operator for the workloads of the tenant. In a namespace of its own its Pods are told apart by their names.
+func (t *tenant) operatorsRule(image string) *domain.WorkloadRule {
+	rule := t.rule(image, false)
+	rule.Parent, rule.Name = "", t.key.Name()
+	term := &rule.Spec.WorkloadTerms[0]
+	term.MatchExpressions = append(term.MatchExpressions, domain.MatchExpression{
+		Key: "metadata.tenantId", Operation: domain.OperationIn, Values: []string{t.key.Name()},
+	})
+	rule.Spec.RuleTemplate = []byte(strings.Replace(string(rule.Spec.RuleTemplate), `"name":"side"`, fmt.Sprintf(`"name":%q`, rule.Name), 1))
+	return rule
+}
+
+// host is that of one of the nodes, with a node of the infrastructure cluster.
+func (t *tenant) host(n int, node string) *domain.Host {
+	return &domain.Host{
+		Identity: domain.Identity{Parent: t.key}, Metadata: domain.Metadata{Name: nodeOf(n)}, Spec: domain.HostSpec{Nodes: []string{node}},
+	}
+}
+
+// rule is that of all workloads, or of those on hosts, with an image.
+func (t *tenant) rule(image string, same bool) *domain.WorkloadRule {
+	policy := domain.AnyNode
+	if same {
+		policy = domain.SameNode
+	}
 	return &domain.WorkloadRule{
 		Identity: domain.Identity{Parent: t.key}, Metadata: domain.Metadata{Name: "side"},
 		Spec: domain.WorkloadRuleSpec{
-			OrchestratorType: domain.Kubernetes, ResourceType: domain.KindPod, DPUSelectionPolicy: domain.AnyNode,
+			OrchestratorType: domain.Kubernetes, ResourceType: domain.KindPod, DPUSelectionPolicy: policy,
 			WorkloadTerms: []domain.WorkloadTerm{{MatchExpressions: []domain.MatchExpression{{
 				Key: "metadata.resourceNamespace", Operation: domain.OperationIn, Values: []string{"default"},
 			}}}},
@@ -119,7 +159,7 @@ func (t *tenant) sync(ctx context.Context, n int) error {
 				Id: fmt.Sprint("w", i), Orchestrator: universe.OrchestratorType_ORCHESTRATOR_TYPE_KUBERNETES, ResourceType: domain.KindPod,
 				ResourceNamespace: "default", ResourceName: fmt.Sprint("pod-", i),
 			},
-			WorkloadState: &universe.WorkloadState{},
+			WorkloadState: &universe.WorkloadState{NodeName: nodeOf(i)},
 		})
 	}
 	stream, err := universe.NewWorkloadServiceClient(t.connection).WorkloadStream(harness.ForTenant(ctx, t.key.Name()), grpc.WaitForReady(true))
@@ -131,17 +171,45 @@ func (t *tenant) sync(ctx context.Context, n int) error {
 	return err
 }
 
-// unruled is a deletion of the rule; that it is gone is as good.
-func (t *tenant) unruled(ctx context.Context, l *lane) error {
-	if err := l.api.Delete(ctx, domain.KeyOf(t.rule(""))); err != nil && !fail.Is(err, fail.NotFound) {
+// without deletes an object; that it is gone is as good.
+func (t *tenant) without(ctx context.Context, l *lane, o domain.Object) error {
+	if err := l.api.Delete(ctx, domain.KeyOf(o)); err != nil && !fail.Is(err, fail.NotFound) {
 		return err
 	}
 	return nil
 }
 
+// empty deletes what is below the tenant.
+func (t *tenant) empty(ctx context.Context, l *lane) error {
+	err := t.without(ctx, l, t.rule("", false))
+	for n := range nodesEach {
+		err = errors.Join(err, t.without(ctx, l, t.host(n, "")))
+	}
+	return err
+}
+
+// say has the API know of the tenant's rule, the operator's one, and the hosts.
+func (t *tenant) say(ctx context.Context, l *lane, image string, same bool, operators string, hosts [nodesEach]string) (err error) {
+	put := func(is bool, o domain.Object) {
+		switch {
+		case err != nil:
+		case is:
+			_, err = l.api.Put(ctx, o, nil)
+		default:
+			err = t.without(ctx, l, o)
+		}
+	}
+	put(image != "", t.rule(image, same))
+	put(operators != "", t.operatorsRule(operators))
+	for n, node := range hosts {
+		put(node != "", t.host(n, node))
+	}
+	return err
+}
+
 // abandon deletes the tenant, as for a cluster that does not come back.
 func (t *tenant) abandon(ctx context.Context, l *lane) error {
-	if err := t.unruled(ctx, l); err != nil {
+	if err := t.empty(ctx, l); err != nil {
 		return err
 	}
 	left, err := l.api.Abandon(ctx, t.key)
@@ -195,28 +263,44 @@ func (l *lane) sendTenant(ctx context.Context, s step) {
 	defer cancel()
 	l.mu.Lock()
 	l.said++
-	image := fmt.Sprint("nginx:", l.said)
+	image, node := fmt.Sprint("nginx:", l.said), fmt.Sprint("dpu-", l.said)
 	alone := t.inFlight == 0
 	t.inFlight++
 	switch s.Do {
 	case "run":
 		t.running = s.number("n")
-	case "rule":
-		t.image = image
+	case "rule", "same":
+		t.image, t.same = image, s.Do == "same"
 	case "norule":
 		t.image = ""
+	case "operators":
+		t.operators = image
+	case "nooperators":
+		t.operators = ""
+	case "host":
+		t.hosts[s.number("n")] = node
+	case "nohost":
+		t.hosts[s.number("n")] = ""
 	case "abandon":
-		t.image, t.abandoned, t.ended = "", true, true
+		t.over()
 	}
 	l.mu.Unlock()
 	var err error
 	switch s.Do {
 	case "run":
 		err = t.sync(ctx, s.number("n"))
-	case "rule":
-		_, err = l.api.Put(ctx, t.rule(image), nil)
+	case "rule", "same":
+		_, err = l.api.Put(ctx, t.rule(image, s.Do == "same"), nil)
 	case "norule":
-		err = t.unruled(ctx, l)
+		err = t.without(ctx, l, t.rule("", false))
+	case "operators":
+		_, err = l.api.Put(ctx, t.operatorsRule(image), nil)
+	case "nooperators":
+		err = t.without(ctx, l, t.operatorsRule(""))
+	case "host":
+		_, err = l.api.Put(ctx, t.host(s.number("n"), node), nil)
+	case "nohost":
+		err = t.without(ctx, l, t.host(s.number("n"), ""))
 	case "abandon":
 		err = t.abandon(ctx, l)
 	case "create":
@@ -236,12 +320,18 @@ func (l *lane) sendTenant(ctx context.Context, s step) {
 	t.unsure = t.unsure || err != nil || !alone || t.inFlight > 0
 }
 
+// over notes that it is abandoned, with all that is below it.
+func (t *tenant) over() {
+	t.image, t.hosts, t.abandoned, t.ended = "", [nodesEach]string{}, true, true
+}
+
 // sayAgain has the API know what is so, where it may not.
 func (t *tenant) sayAgain(ctx context.Context, l *lane) {
 	var err error
 	again := func() bool {
 		l.mu.Lock()
-		running, image, abandoned, ended, unsure := t.running, t.image, t.abandoned, t.ended, t.unsure
+		running, image, same, operators, hosts := t.running, t.image, t.same, t.operators, t.hosts
+		abandoned, ended, unsure := t.abandoned, t.ended, t.unsure
 		l.mu.Unlock()
 		if !unsure {
 			return true
@@ -259,16 +349,11 @@ func (t *tenant) sayAgain(ctx context.Context, l *lane) {
 		}
 		if abandoned {
 			l.mu.Lock()
-			t.abandoned, t.ended, t.image = true, true, ""
+			t.over()
 			l.mu.Unlock()
 			return err == nil
 		}
-		if image == "" {
-			err = t.unruled(ctx, l)
-		} else {
-			_, err = l.api.Put(ctx, t.rule(image), nil)
-		}
-		if err == nil {
+		if err = t.say(ctx, l, image, same, operators, hosts); err == nil {
 			err = t.sync(ctx, running)
 		}
 		return err == nil
@@ -327,29 +412,60 @@ func (t *tenant) explain(ctx context.Context, l *lane) (text string) {
 	return text
 }
 
-// held are the images of the tenant's Pods in the cluster, by the names of their workloads; a second one of a workload has its own name.
-func (t *tenant) held(ctx context.Context, l *lane) (images map[string]string, err error) {
+// held is what is made of the tenant's Pods in the cluster, by the names of their workloads: the image, and the node if there is one. A second
+// Pod of a workload has its own name. Those of the operator's rule have its namespace before their name.
+func (t *tenant) held(ctx context.Context, l *lane) (made map[string]string, err error) {
 	list, err := l.w.fleet.Held(ctx, l.w.spare[l.place].Name, "")
 	if err != nil {
 		return nil, err
 	}
-	images = map[string]string{}
+	made = map[string]string{}
 	for _, o := range list {
-		if o.Kind == "Pod" && o.Namespace == t.space() {
-			name := workloadOf(o)
-			if _, twice := images[name]; twice {
-				name = o.Name
-			}
-			images[name] = imageOf(o)
+		if !t.has(o) || o.Kind != "Pod" {
+			continue
+		}
+		name := workloadOf(o)
+		if o.Namespace == domain.OperatorNamespace {
+			name = operatorsPod(name)
+		}
+		if _, twice := made[name]; twice {
+			name = o.Name
+		}
+		made[name] = imageOf(o)
+	}
+	return made, nil
+}
+
+// has says whether an object of the cluster is the tenant's.
+func (t *tenant) has(o fleet.Held) bool {
+	return o.Namespace == t.space() || o.Kind == "Namespace" && o.Name == t.space() ||
+		o.Namespace == domain.OperatorNamespace && strings.HasPrefix(o.Name, t.key.Name()+"-")
+}
+
+func operatorsPod(name string) string { return domain.OperatorNamespace + "/" + name }
+
+// wanted is what held is to be.
+func (t *tenant) wanted() map[string]string {
+	want := map[string]string{}
+	for i := range t.running {
+		name, node := fmt.Sprint("pod-", i), t.hosts[i%nodesEach]
+		switch {
+		case t.image != "" && !t.same:
+			want[name] = t.image
+		case t.image != "" && node != "":
+			want[name] = t.image + " on " + node
+		}
+		if t.operators != "" {
+			want[operatorsPod(name)] = t.operators
 		}
 	}
-	return images, nil
+	return want
 }
 
 // pod is of a Pod what rules say.
 type pod struct {
 	Metadata struct{ Annotations map[string]string }
-	Spec     struct{ Containers []struct{ Image string } }
+	Spec     corev1.PodSpec
 }
 
 func podOf(o fleet.Held) (p pod) {
@@ -358,10 +474,19 @@ func podOf(o fleet.Held) (p pod) {
 }
 
 func imageOf(o fleet.Held) string {
-	if p := podOf(o); len(p.Spec.Containers) == 1 {
-		return p.Spec.Containers[0].Image
+	p := podOf(o)
+	if len(p.Spec.Containers) != 1 {
+		return ""
 	}
-	return ""
+	image := p.Spec.Containers[0].Image
+	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+			for _, e := range term.MatchExpressions {
+				image += " on " + strings.Join(e.Values, ",")
+			}
+		}
+	}
+	return image
 }
 
 // workloadOf is the name of the workload for which a Pod is.
@@ -402,11 +527,7 @@ func (l *lane) judgeTenant(ctx context.Context, what string) {
 		return
 	default:
 		l.note("%s: the tenant has %d workloads, matches %v, and %v are there", what, got.Workloads, got.Matches, held)
-		if t.image != "" {
-			for i := range t.running {
-				want[fmt.Sprint("pod-", i)] = t.image
-			}
-		}
+		want = t.wanted()
 		if got.Workloads != t.running {
 			l.wrong("%s: %d workloads run, and %d are known", what, t.running, got.Workloads)
 		}
@@ -470,9 +591,13 @@ func (l *lane) endTenant(ctx context.Context) {
 	}) {
 		return
 	}
+	if err := t.without(ctx, l, t.operatorsRule("")); err != nil {
+		l.wrong("the operator's rule cannot be deleted: %v", err)
+		return
+	}
 	if !t.abandoned {
-		if err := t.unruled(ctx, l); err != nil {
-			l.wrong("the tenant's rule cannot be deleted: %v", err)
+		if err := t.empty(ctx, l); err != nil {
+			l.wrong("what is below the tenant cannot be deleted: %v", err)
 			return
 		}
 		if !comes("the matches of the tenant go", func(ctx context.Context) (bool, string) {
@@ -489,9 +614,7 @@ func (l *lane) endTenant(ctx context.Context) {
 	if !l.givenUp() {
 		comes("nothing of the tenant is left", func(ctx context.Context) (bool, string) {
 			list, err := l.w.fleet.Held(ctx, k.Name, "")
-			list = slices.DeleteFunc(list, func(o fleet.Held) bool {
-				return o.Namespace != t.space() && (o.Kind != "Namespace" || o.Name != t.space())
-			})
+			list = slices.DeleteFunc(list, func(o fleet.Held) bool { return !t.has(o) })
 			return err == nil && len(list) == 0, fmt.Sprintf("%d objects, %v", len(list), err)
 		})
 	}
