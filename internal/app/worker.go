@@ -99,7 +99,7 @@ func (p *Parts) tellBuild() (err error) {
 func (p *Parts) takeOver(ctx context.Context) error {
 	return await(ctx, p.log, dependency{
 		"Temporal Worker Deployment " + workflows.Deployment,
-		"look at `temporal worker deployment describe --name " + workflows.Deployment + "`, or start the worker with --worker-versioning off (DROVER_WORKER_VERSIONING)",
+		"look at `temporal worker deployment describe --namespace " + p.config.Temporal.Namespace + " --name " + workflows.Deployment + "`, or start the worker with --worker-versioning off (DROVER_WORKER_VERSIONING)",
 		func(ctx context.Context) error {
 			err := p.claim(ctx, p.config.WorkerVersioning == "force")
 			if p.build == "" && fail.Is(err, fail.Precondition) {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -12,9 +13,10 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// Create stores a new document and sets its revision to 1. Conflict when there is one with its key.
+// Create stores a new document and sets its revision: to one that no document of the key had before, so that who has read one that was deleted
+// since does not take the new one for it. Conflict when there is one with its key.
 func (s *Store) Create(ctx context.Context, o domain.Object) error {
-	o.Base().Revision = 1
+	o.Base().Revision = time.Now().UnixMicro()
 	document, err := s.sealed(o)
 	if err != nil {
 		return err

@@ -114,7 +114,7 @@ var parts = []part{
 	{"workload-outage", sized(60, 60), workloadOutage, false},
 	{"workload-restart", sized(60, 60), workloadRestart, false},
 	{"diff", sized(600, 600), returning(differing), true},
-	{"ten-thousand", sized(900, 900), returning(tenThousand), true},
+	{"ten-thousand", sized(960, 960), returning(tenThousand), true},
 	{"workers", sized(200, 200), returning(workers), true},
 	{"postgres", sized(200, 200), postgres, true},
 	{"memory", sized(600, 600), returning(remembering), true},

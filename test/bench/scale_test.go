@@ -352,17 +352,29 @@ func scale(ctx context.Context, t *trial) {
 	}
 }
 
-// tenThousand measures one app on 10,000 clusters.
+// tenThousand measures one app on 10,000 clusters, and the apps of scale on 100 of them right before and after it.
 func tenThousand(ctx context.Context, t testing.TB) []figure {
 	t.Helper()
-	const clusters = 10_000
-	f := simulate(ctx, t, clusters, clusters)
+	const hundred = 100
+	clusters := sizedDown(10_000, 300)
+	f := simulate(ctx, t, clusters, hundred, clusters)
 	d := f.deployment(ctx, t, "ten-thousand", firstLabel(clusters), 1, scaleResources)
+	small := f.deployment(ctx, t, "hundred", firstLabel(hundred), scaleApps, scaleResources)
+	at := func() float64 { // a leaf of the hundred, as it is now
+		r := f.operate(ctx, t, small, "instantiate", hundred)
+		f.operate(ctx, t, small, "terminate", hundred)
+		return r.leafMillis
+	}
+	at() // it warms up
+	before := at()
 	applied := f.operate(ctx, t, d, "instantiate", clusters)
+	after := at()
 	events, bytes := f.largest(ctx, t, d, applied.contextID, clusters)
 	removed := f.operate(ctx, t, d, "terminate", clusters)
 	figures := append(f.costs(1, clusters, "leaf_ms", "instantiate", []run{applied}), f.costs(1, clusters, "leaf_terminate_ms", "terminate", []run{removed})...)
 	return append(figures,
+		values("leaf_ms_100_beside_10000", "instantiate of 3 apps on 100 of 10,000 clusters, right before and after it: wall time per (app, cluster)", "ms", []float64{before, after}),
+		most("leaf_growth_10000", "wall time per (app, cluster) of one app on 10,000 clusters over that of 3 apps on 100 right before and after it", "ratio", applied.leafMillis/((before+after)/2), 1.5),
 		measured("ten_thousand_accepted_ms", "one app on 10,000 clusters: until the POST was answered", []time.Duration{applied.accepted}),
 		values("ten_thousand_history_events", "one app on 10,000 clusters: largest workflow's history", "events", []float64{float64(events)}),
 		values("ten_thousand_history_kib", "one app on 10,000 clusters: largest workflow's history", "KiB", []float64{float64(bytes) / 1024}),

@@ -444,6 +444,16 @@ func (t *tenant) has(o fleet.Held) bool {
 
 func operatorsPod(name string) string { return domain.OperatorNamespace + "/" + name }
 
+// homeless is how many matches wait for a host of their workload.
+func (t *tenant) homeless() (n int) {
+	for i := range t.running {
+		if t.image != "" && t.same && t.hosts[i%nodesEach] == "" {
+			n++
+		}
+	}
+	return n
+}
+
 // wanted is what held is to be.
 func (t *tenant) wanted() map[string]string {
 	want := map[string]string{}
@@ -531,9 +541,16 @@ func (l *lane) judgeTenant(ctx context.Context, what string) {
 		if got.Workloads != t.running {
 			l.wrong("%s: %d workloads run, and %d are known", what, t.running, got.Workloads)
 		}
-		taken := t.taken(ctx, l)
-		if applied := got.Matches[domain.ResourceApplied]; applied+taken != len(want) || taken == 0 && len(got.Matches) > 1 {
-			l.wrong("%s: %d matches are wanted, and there are %v", what, len(want), got.Matches)
+		wanted, taken := map[domain.ResourceState]int{}, t.taken(ctx, l)
+		for state, n := range map[domain.ResourceState]int{
+			domain.ResourceApplied: len(want) - taken, domain.ResourceFailed: taken, domain.ResourcePending: t.homeless(),
+		} {
+			if n > 0 {
+				wanted[state] = n
+			}
+		}
+		if !maps.Equal(got.Matches, wanted) {
+			l.wrong("%s: matches are wanted so: %v, and there are %v", what, wanted, got.Matches)
 		}
 	}
 	if !l.givenUp() && !maps.Equal(held, want) {
