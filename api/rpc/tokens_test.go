@@ -111,11 +111,13 @@ func newSecured(t *testing.T) *secured {
 // commands are those of documents.
 type commands struct{ *service.Service }
 
-func (commands) Approve(context.Context, domain.Key) ([]string, error)       { return nil, nil }
-func (commands) Instantiate(context.Context, domain.Key) ([]string, error)   { return nil, nil }
-func (commands) Terminate(context.Context, domain.Key) error                 { return nil }
-func (commands) Stop(context.Context, domain.Key) error                      { return nil }
-func (commands) Update(context.Context, domain.Key, service.UpdateOptions) (int, []string, error)   { return 0, nil, nil }
+func (commands) Approve(context.Context, domain.Key) ([]string, error)     { return nil, nil }
+func (commands) Instantiate(context.Context, domain.Key) ([]string, error) { return nil, nil }
+func (commands) Terminate(context.Context, domain.Key) error               { return nil }
+func (commands) Stop(context.Context, domain.Key) error                    { return nil }
+func (commands) Update(context.Context, domain.Key, service.UpdateOptions) (int, []string, error) {
+	return 0, nil, nil
+}
 func (commands) Rollback(context.Context, domain.Key, int) ([]string, error) { return nil, nil }
 func (commands) Migrate(context.Context, domain.Key, string, string) ([]string, error) {
 	return nil, nil
