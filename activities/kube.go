@@ -349,10 +349,14 @@ type progress struct {
 	Announced    string              `json:"announced,omitempty"`
 	Connectivity domain.Connectivity `json:"connectivity"`
 	Error        string              `json:"error,omitempty"` // what stands in the way while Retrying
-	// Lost is since when it has been Retrying, Told the error that the workflow was told last, and ToldAt when.
+	// Lost is since when something has stood in the way now and then, Told the error that the workflow was told last, and ToldAt when
+	// it was told one, or that it was past.
 	Lost   time.Time `json:"lost,omitzero"`
 	Told   string    `json:"told,omitempty"`
 	ToldAt time.Time `json:"toldAt,omitzero"`
+	// Said and SaidReason are the connectivity and the reason that the workflow was told last.
+	Said       domain.Connectivity `json:"said,omitempty"`
+	SaidReason string              `json:"saidReason,omitempty"`
 	// Reported says, of a terminate, that there may be a ResourceBundleState; Report is domain.Leaf's.
 	Reported bool   `json:"reported,omitempty"`
 	Report   string `json:"report,omitempty"`
@@ -371,6 +375,9 @@ func (a *attempt) resume(ctx context.Context) error {
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &a.state); err != nil {
 			return fail.Wrap(err, fail.Internal, "read heartbeat details")
+		}
+		if a.state.Said == "" && a.state.Told != "" { // of a release that did not note it
+			a.state.Said = domain.ConnectivityRetrying
 		}
 		a.all = a.state.marks()
 		return nil
@@ -474,23 +481,24 @@ func (a *attempt) try(stage []int) {
 // retry tells the workflow that the cluster does not let the work through, unless it knows all of it.
 func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 	p := a.snapshot()
-	lost, text := p.Connectivity != domain.ConnectivityRetrying, fail.TextOf(o.Retry)
+	lost, text, now := p.Said != domain.ConnectivityRetrying, fail.TextOf(o.Retry), time.Now()
 	a.kube.outages.gone(activity.GetLogger(ctx), "work", a.in.Cluster, o.Retry)
 	a.mu.Lock()
 	a.state.Connectivity, a.state.Error, a.state.Reason = domain.ConnectivityRetrying, text, ""
-	if lost {
-		a.state.Lost, a.state.Told = time.Now(), ""
+	if a.state.Lost.IsZero() {
+		a.state.Lost = now
 	}
 	a.mu.Unlock()
-	if lost || p.Marks != p.Announced || p.stale(text, time.Now()) {
+	news := p.Told == "" || (lost || p.Told != text) && p.due(now)
+	if news || p.Marks != p.Announced {
 		if err := a.tell(ctx, Contact{Connectivity: domain.ConnectivityRetrying, Marks: p.Marks, Error: text}); err != nil {
 			return err
 		}
 		a.mu.Lock()
-		a.state.Told, a.state.ToldAt = text, time.Now()
+		a.state.Told, a.state.ToldAt = text, now
 		a.mu.Unlock()
 	}
-	if lost && !o.Reached {
+	if lost && news && !o.Reached {
 		if err := a.kube.leaves.SetReachable(ctx, a.in.Cluster, false); err != nil {
 			activity.GetLogger(ctx).Warn("record reachability", "cluster", a.in.Cluster, "error", err)
 		}
@@ -499,10 +507,10 @@ func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 	return o.Retry
 }
 
-// stale says whether the workflow is to be told an error as it knows another one. That is told the less often the longer the
-// cluster has been away, so that one whose errors take turns for weeks does not fill histories.
-func (p progress) stale(text string, now time.Time) bool {
-	return p.Told != "" && p.Told != text && now.Sub(p.ToldAt) >= max(now.Sub(p.Lost)/4, policy.TellAgain)
+// due says whether the workflow is to be told that something else stands in the way than it knows, or nothing. That is told the less often the
+// longer it has gone on, so that a cluster which answers now and then for weeks does not fill histories.
+func (p progress) due(now time.Time) bool {
+	return now.Sub(p.ToldAt) >= max(now.Sub(p.Lost)/4, policy.TellAgain)
 }
 
 // toldNotes bounds how many notes the workflow is told: a history is no place for a thousand of the same kind.
@@ -511,13 +519,18 @@ const toldNotes = 10
 // await tells the workflow for which objects the leaf waits, unless it knows. What waits holds no slot anywhere: the error
 // has the attempt made again later.
 func (a *attempt) await(ctx context.Context, o kube.Outcome) error {
+	now := time.Now()
 	a.mu.Lock()
-	news := a.state.Reason != o.Waits || a.state.Connectivity != domain.ConnectivityAvailable
+	past := a.state.Said == domain.ConnectivityRetrying
+	news := (a.state.SaidReason != o.Waits || a.state.Said != domain.ConnectivityAvailable) && (!past || a.state.due(now))
 	a.state.Connectivity, a.state.Error, a.state.Reason = domain.ConnectivityAvailable, "", o.Waits
 	if a.state.Ending.IsZero() {
-		a.state.Ending = time.Now()
+		a.state.Ending = now
 	}
-	passed := time.Since(a.state.Ending)
+	passed := now.Sub(a.state.Ending)
+	if news && past {
+		a.state.ToldAt = now
+	}
 	a.mu.Unlock()
 	if p := a.snapshot(); news || p.Marks != p.Announced {
 		if err := a.tell(ctx, Contact{Connectivity: p.Connectivity, Marks: p.Marks, Reason: p.Reason, Notes: p.ending()}); err != nil {
@@ -557,7 +570,7 @@ func (a *attempt) tell(ctx context.Context, c Contact) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.state.Announced = c.Marks
+	a.state.Announced, a.state.Said, a.state.SaidReason = c.Marks, c.Connectivity, c.Reason
 	return nil
 }
 

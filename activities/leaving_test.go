@@ -81,6 +81,40 @@ func TestWhatOutlivesItsDeletion(t *testing.T) {
 	}
 }
 
+// TestAClusterThatAnswersInPart has the workflow told once, and not with each attempt: histories have an end.
+func TestAClusterThatAnswersInPart(t *testing.T) {
+	for name, fails := range map[string]func(attempt int, object string) bool{
+		"an object can never be deleted": func(_ int, object string) bool { return object == "a1" },
+		"now and then":                   func(attempt int, _ string) bool { return attempt%2 == 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLeaf(t, domain.OpTerminate, 0, 0)
+			require.NoError(t, l.store.PutLeaf(t.Context(), domain.Leaf{ID: l.in.LeafID(), Operation: domain.OpTerminate, Marks: "2L"}))
+			letGo, attempt := l.held(), 0
+			holds := l.handle
+			l.handle = func(w http.ResponseWriter, r *http.Request) {
+				if fails(attempt, path.Base(r.URL.Path)) {
+					refuse(w, http.StatusInternalServerError, "InternalError", "a webhook")
+					return
+				}
+				holds(w, r)
+			}
+			_, err := l.run()
+			for attempt = 1; attempt < 12; attempt++ {
+				require.Error(t, err)
+				_, err = l.again()
+			}
+			require.LessOrEqual(t, len(l.contacts), 3, "%v", l.contacts)
+
+			l.handle = holds
+			letGo()
+			out, err := l.again()
+			require.NoError(t, err)
+			require.Equal(t, "2D", out.Marks)
+		})
+	}
+}
+
 // TestWaitingForTheEndOfAnObjectGrowsRarer with the time that has passed, up to half a minute.
 func TestWaitingForTheEndOfAnObjectGrowsRarer(t *testing.T) {
 	l := newLeaf(t, domain.OpTerminate, 0)

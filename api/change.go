@@ -16,8 +16,11 @@ import (
 // update answers with a body or, where that is nil, with the revision that the instance has then.
 func update(body any) handler {
 	return func(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-		how := service.UpdateOptions{Reapply: c.QueryParam(reapplyQuery.name) == "true"}
-		revision, warnings, err := s.Update(c.Request().Context(), on.Key(), how)
+		again, err := truth(c, reapplyQuery.name)
+		if err != nil {
+			return nil, err
+		}
+		revision, warnings, err := s.Update(c.Request().Context(), on.Key(), service.UpdateOptions{Reapply: again})
 		warnAll(c, warnings)
 		return asJSON(http.StatusAccepted, cmp.Or(body, any(revision))), err
 	}

@@ -232,6 +232,11 @@ func TestReapply(t *testing.T) {
 	answer := s.Send(ctx, http.MethodGet, s.At(c.Key())+"/diff?operation=rollback&revision=1&reapply=true", nil, "")
 	require.Equal(t, 400, answer.Code)
 	require.Contains(t, string(answer.Body), "reapply")
+	for _, said := range []string{"again", "1", ""} {
+		answer = s.Send(ctx, http.MethodPost, s.At(c.Key())+"/update?reapply="+said, nil, "")
+		require.Equal(t, 400, answer.Code, said)
+		require.Contains(t, string(answer.Body), "reapply")
+	}
 	c.end(ctx)
 }
 

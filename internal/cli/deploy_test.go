@@ -50,7 +50,7 @@ func TestDeployAsksWhetherClustersHaveIt(t *testing.T) {
 	require.Equal(t, "Warning: mind the gap\n", r.err)
 	r = w.run("update", "web") // the command of that name says it as well
 	require.Equal(t, group+" unchanged\n", r.out, r.err)
-	require.Equal(t, "Warning: mind the gap\n", r.err)
+	require.Equal(t, "Warning: mind the gap\nWhat others have changed in clusters, or taken away, is put back by 'drover update "+group+" --reapply'.\n", r.err)
 
 	w.stand(group, domain.Instantiated, domain.ContextInstantiating, 2)
 	r = w.run(args...)
