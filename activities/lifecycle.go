@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -427,18 +428,33 @@ func (l *Control) end(ctx context.Context, i *domain.Instance, op domain.Operati
 	return inOrder, err
 }
 
-// fewTargets is up to how many clusters an app's targets come with its sizes: a payload of some KB.
-const fewTargets = 30
+// fewTargets is up to how many clusters an app's targets come with its sizes, which is a payload of some KB, and allTargets how many of all
+// apps do: Temporal takes payloads of 2 MiB, and a target may have 400 bytes. The others are asked for.
+const (
+	fewTargets = 30
+	allTargets = 1_000
+)
+
+// toldWarnings is how many warnings of a plan are told. There may be one for each pair of apps, or for each app and cluster.
+const toldWarnings = 16
+
+// toldOf are the warnings that are told, the last of which says how many there are more.
+func toldOf(warnings []string) []string {
+	if more := len(warnings) - toldWarnings; more > 0 {
+		return append(slices.Clone(warnings[:toldWarnings-1]), fmt.Sprintf("there are %d more warnings", more+1))
+	}
+	return warnings
+}
 
 // sizes is what workflows need of a plan.
 func sizes(p *plan.Plan, digest domain.Digest, unreachable map[domain.ClusterName]bool) Prepared {
-	out := Prepared{Plan: digest, Namespace: p.Namespace, Release: p.Release, User: p.User}
+	out, told := Prepared{Plan: digest, Namespace: p.Namespace, Release: p.Release, User: p.User}, 0
 	for _, a := range p.Apps {
 		app := PreparedApp{
 			Name: a.Name, Bundle: a.Bundle, Resources: len(a.Resources), Clusters: len(a.Targets),
 			Needs: a.Needs, Events: a.Events,
 		}
-		if app.Clusters <= fewTargets {
+		if told += app.Clusters; app.Clusters <= fewTargets && told <= allTargets {
 			app.Targets = targets(&a, 0, len(a.Targets), unreachable)
 		}
 		out.Apps = append(out.Apps, app)

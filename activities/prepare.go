@@ -85,7 +85,7 @@ func (l *Control) planned(ctx context.Context, d *draft, p *plan.Plan, from stri
 		return nil, err
 	}
 	out := sizes(p, digest, d.unreachable)
-	out.Warnings = append(d.warnings, sharedWithin(&d.plan)...)
+	out.Warnings = toldOf(append(d.warnings, sharedWithin(&d.plan)...))
 	out.Profile, out.LogicalCloud, out.Label = d.profile, d.cloud, p.Label
 	return &out, nil
 }

@@ -1,10 +1,14 @@
 package activities
 
 import (
+	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -16,4 +20,30 @@ func TestTooMany(t *testing.T) {
 	err := tooMany(targets, 4)
 	require.True(t, fail.Is(err, fail.Malformed), "%v", err)
 	require.ErrorContains(t, err, "the 2 apps of the group would go to 5 clusters in all, and may go to 4 (--group-targets)")
+}
+
+// TestWhatIsPreparedStaysSmall: Temporal takes payloads of 2 MiB, however many apps a group has.
+func TestWhatIsPreparedStaysSmall(t *testing.T) {
+	t.Parallel()
+	p := &plan.Plan{}
+	for i := range 1_000 {
+		a := plan.App{Name: fmt.Sprint(i, strings.Repeat("a", 120)), Resources: make([]plan.ResourceID, 4)}
+		for j := range fewTargets {
+			a.Targets = append(a.Targets, plan.Target{ClusterName: domain.ClusterName{
+				Provider: strings.Repeat("p", 128), Name: fmt.Sprint(j, strings.Repeat("c", 120)),
+			}})
+		}
+		p.Apps = append(p.Apps, a)
+	}
+	out := sizes(p, "sha256:0", nil)
+	require.NotNil(t, out.Apps[0].Targets)
+	require.Nil(t, out.Apps[999].Targets)
+	for i := range 5_000 {
+		out.Warnings = append(out.Warnings, fmt.Sprint(i))
+	}
+	out.Warnings = toldOf(out.Warnings)
+	require.Equal(t, []string{"14", "there are 4985 more warnings"}, out.Warnings[14:])
+	data, err := json.Marshal(out)
+	require.NoError(t, err)
+	require.Less(t, len(data), 1<<20)
 }

@@ -44,9 +44,9 @@ func (l *Control) prepareChange(ctx context.Context, in ChangeInput) (*Prepared,
 	revision := t.source.Track().Revision()
 	change := t.diff(in.Operation)
 	if change.Empty() && in.Operation != domain.OpMigrate && from.Status == domain.ContextInstantiated {
-		return &Prepared{Unchanged: true, Revision: revision, Warnings: append([]string{
+		return &Prepared{Unchanged: true, Revision: revision, Warnings: toldOf(append([]string{
 			fmt.Sprintf("nothing to %s: what is wanted is what revision %d has", in.Operation, revision) + orReapply(in),
-		}, d.warnings...)}, nil
+		}, d.warnings...))}, nil
 	}
 	out, err := l.plannedChange(ctx, d, change, from)
 	if err != nil {
