@@ -1,13 +1,17 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/measure"
 )
 
 // expiring has the clusters whose credentials expire soon as a metric.
@@ -54,8 +58,11 @@ func (e *expiring) Collect(to chan<- prometheus.Metric) {
 	if now.Sub(e.read) > expiringKept {
 		return
 	}
-	for c, at := range e.found {
-		if left := at.Sub(now); left <= domain.ExpiryNotice {
+	soon := slices.SortedFunc(maps.Keys(e.found), func(a, b domain.ClusterName) int {
+		return cmp.Or(e.found[a].Compare(e.found[b]), a.Compare(b))
+	})
+	for _, c := range soon[:min(len(soon), measure.MostClusters)] {
+		if left := e.found[c].Sub(now); left <= domain.ExpiryNotice {
 			to <- prometheus.MustNewConstMetric(credentialsExpire, prometheus.GaugeValue, left.Seconds(), c.Provider, c.Name)
 		}
 	}

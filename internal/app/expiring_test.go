@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/measure"
 )
 
 // TestCredentialsThatExpireAreMeasured: 14 days before, and from then on.
@@ -50,6 +52,14 @@ func TestCredentialsThatExpireAreMeasured(t *testing.T) {
 	away = &domain.Unreadable{IDs: []string{"cluster-providers/p/clusters/damaged"}, Cause: errors.New("damaged")}
 	now = now.Add(expiringEvery)
 	require.Len(t, seconds(), 2, "one that cannot be read says nothing of the others")
-	away, all, now = nil, nil, now.Add(expiringEvery)
+	away, now = nil, now.Add(expiringEvery)
+	for i := range measure.MostClusters {
+		all = append(all, cluster(fmt.Sprint("week", i), 7*24*time.Hour+time.Duration(i)*time.Second))
+	}
+	most := seconds()
+	require.Len(t, most, measure.MostClusters)
+	require.Contains(t, most, "gone")
+	require.NotContains(t, most, fmt.Sprint("week", measure.MostClusters-1), "those that expire first are told")
+	all, now = nil, now.Add(expiringEvery)
 	require.Empty(t, seconds())
 }

@@ -175,7 +175,7 @@ func observing(ctx context.Context, c observe.Config) error {
 // WorkerHealth serves the worker's health and metrics until ctx ends.
 func (p *Parts) WorkerHealth(ctx context.Context) error {
 	mux, own := http.NewServeMux(), prometheus.NewRegistry()
-	own.MustRegister(p.audit, p.metrics)
+	own.MustRegister(p.audit, p.metrics, p.keysUnreadable())
 	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{prometheus.DefaultGatherer, own}, promhttp.HandlerOpts{MaxRequestsInFlight: limits.Gathers}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	questions := p.ready()

@@ -288,7 +288,7 @@ func init() {
 	}
 	client(GaugeKind, Instrument{Name: "drover_status_subscribers", From: ofAPI, Across: Sum, Help: "Readers of status streams that are connected now."})
 	client(GaugeKind, Instrument{
-		Name: "drover_secret_keys_unreadable", From: ofAPI, Across: Sum,
+		Name: "drover_secret_keys_unreadable", From: ofServers, Across: Sum,
 		Help: "1 while the file of secret keys cannot be read again, and the keys of before are used, or while a KMS does not answer.",
 	})
 	client(GaugeKind, Instrument{
