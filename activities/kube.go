@@ -376,8 +376,8 @@ func (a *attempt) resume(ctx context.Context) error {
 		if err := activity.GetHeartbeatDetails(ctx, &a.state); err != nil {
 			return fail.Wrap(err, fail.Internal, "read heartbeat details")
 		}
-		if a.state.Said == "" && a.state.Told != "" { // of a release that did not note it
-			a.state.Said = domain.ConnectivityRetrying
+		if a.state.Said == "" && a.state.Announced != "" { // of a release that did not note it
+			a.state.Said, a.state.SaidReason = a.state.Connectivity, a.state.Reason
 		}
 		a.all = a.state.marks()
 		return nil
@@ -489,7 +489,7 @@ func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 		a.state.Lost = now
 	}
 	a.mu.Unlock()
-	news := p.Told == "" || (lost || p.Told != text) && p.due(now)
+	news := lost && p.Told == "" || (lost || p.Told != "" && p.Told != text) && p.due(now)
 	if news || p.Marks != p.Announced {
 		if err := a.tell(ctx, Contact{Connectivity: domain.ConnectivityRetrying, Marks: p.Marks, Error: text}); err != nil {
 			return err
