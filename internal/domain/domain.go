@@ -53,7 +53,7 @@ type Object interface {
 // Identity is embedded in every noun and kept out of the JSON of the API.
 type Identity struct {
 	Parent   Key       `json:"-" bson:"parent"`   // key of the parent, "" at the top
-	Revision int64     `json:"-" bson:"revision"` // counts writes; for compare-and-set
+	Revision int64     `json:"-" bson:"revision"` // grows with each write, from another beginning in each life; for compare-and-set
 	Made     time.Time `json:"-" bson:"made"`     // when it was created
 	Uploaded int64     `json:"-" bson:"uploaded"` // bytes of the files that came with it
 }
