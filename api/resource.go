@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
 )
 
 // resource is one noun's HTTP surface: POST and GET on the path of all of them, GET, PUT and DELETE on that of one.
@@ -292,14 +293,7 @@ func remove(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 
 // truth reads a parameter that is true or false, false when missing.
 func truth(c echo.Context, name string) (bool, error) {
-	switch said := c.QueryParam(name); said {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	default:
-		return false, fail.New(fail.Invalid, "Invalid query %s: %q; use true or false", name, said)
-	}
+	return service.Truth(name, c.QueryParam(name))
 }
 
 // removeAll deletes one after the other, in the order of their names, and stops at the first that cannot be deleted: those

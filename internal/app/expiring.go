@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,7 +21,13 @@ type expiring struct {
 	mu    sync.Mutex
 	asked time.Time // whether there was an answer or not
 	read  time.Time
-	found map[domain.ClusterName]time.Time
+	first []expiry // those that expire first, measure.MostClusters at the most
+}
+
+// expiry is when the first credential of a cluster expires.
+type expiry struct {
+	domain.ClusterName
+	at time.Time
 }
 
 // How often clusters are read for the metric, how long that may take, and for how long what was read is told while the store does not
@@ -58,11 +63,8 @@ func (e *expiring) Collect(to chan<- prometheus.Metric) {
 	if now.Sub(e.read) > expiringKept {
 		return
 	}
-	soon := slices.SortedFunc(maps.Keys(e.found), func(a, b domain.ClusterName) int {
-		return cmp.Or(e.found[a].Compare(e.found[b]), a.Compare(b))
-	})
-	for _, c := range soon[:min(len(soon), measure.MostClusters)] {
-		if left := e.found[c].Sub(now); left <= domain.ExpiryNotice {
+	for _, c := range e.first {
+		if left := c.at.Sub(now); left <= domain.ExpiryNotice {
 			to <- prometheus.MustNewConstMetric(credentialsExpire, prometheus.GaugeValue, left.Seconds(), c.Provider, c.Name)
 		}
 	}
@@ -75,10 +77,12 @@ func (e *expiring) look(now time.Time) {
 	if _, err = domain.UnreadableOf(err); err != nil { // one that somebody has damaged says nothing of the others
 		return
 	}
-	e.read, e.found = now, map[domain.ClusterName]time.Time{}
+	var all []expiry
 	for _, o := range clusters {
 		if c := o.(*domain.Cluster); !c.Expires.IsZero() {
-			e.found[c.ClusterName()] = c.Expires
+			all = append(all, expiry{c.ClusterName(), c.Expires})
 		}
 	}
+	slices.SortFunc(all, func(a, b expiry) int { return cmp.Or(a.at.Compare(b.at), a.Compare(b.ClusterName)) })
+	e.read, e.first = now, all[:min(len(all), measure.MostClusters)]
 }

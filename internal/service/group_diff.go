@@ -107,12 +107,8 @@ func readDiffQuery(v url.Values) (q diffQuery, err error) {
 	case v.Has("revision"):
 		return q, fail.New(fail.Invalid, "Invalid query revision: only a rollback and an update have one (operation=rollback)")
 	}
-	switch said := v.Get("reapply"); said {
-	case "", "false":
-	case "true":
-		q.reapply = true
-	default:
-		return q, fail.New(fail.Invalid, "Invalid query reapply: %q; use true or false", said)
+	if q.reapply, err = Truth("reapply", v.Get("reapply")); err != nil {
+		return q, err
 	}
 	if q.reapply && q.operation != domain.OpUpdate {
 		return q, fail.New(fail.Invalid, "Invalid query reapply: only an update has it (operation=update)")

@@ -28,6 +28,18 @@ func limitOf(v url.Values) (int, error) {
 	return n, nil
 }
 
+// Truth reads a parameter that is true or false, false when missing.
+func Truth(name, said string) (bool, error) {
+	switch said {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, fail.New(fail.Invalid, "Invalid query %s: %q; use true or false", name, said)
+	}
+}
+
 // pageAsked is the page that the parameters ask for: so many at most, from behind a place on; "" is before all.
 func pageAsked(v url.Values) (limit int, after string, err error) {
 	if limit, err = limitOf(v); err != nil {

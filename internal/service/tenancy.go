@@ -177,8 +177,8 @@ func (m *Matcher) Workloads(ctx context.Context, tenant string, parameters url.V
 		return nil, err
 	}
 	held := parameters.Get("held")
-	if held != "" && held != "true" && held != "false" {
-		return nil, fail.New(fail.Invalid, "Invalid query held: %q; use true or false", held)
+	if _, err := Truth("held", held); err != nil {
+		return nil, err
 	}
 	all, _, err := m.store.WorkloadsAt(ctx, tenant)
 	if err != nil {

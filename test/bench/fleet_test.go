@@ -218,7 +218,7 @@ func stopping(ctx context.Context, t *trial) {
 	t.Helper()
 	const clusters, rounds, loadedRounds = 100, 10, 3
 	f := simulate(ctx, t, 2*clusters, clusters)
-	hanging, others := f.fleet.Names[:clusters], f.clusters[clusters:]
+	hanging, others, everywhere := f.fleet.Names[:clusters], f.clusters[clusters:], []string{fleet.All}
 	b := startBare(t, f.Stack)
 	d := f.deployment(ctx, t, "stopped", firstLabel(clusters), scaleApps, scaleResources)
 	var stopped, replaced, stoppedAgain, loaded, cancelled, cancelledAtWork []time.Duration
@@ -246,13 +246,11 @@ func stopping(ctx context.Context, t *trial) {
 		}
 		return figures
 	})
-	hang := func() { f.harm(t, hanging, fleet.Fault{Hang: true}) }
-	heal := func() { f.harm(t, hanging) }
-	stop := func() time.Duration {
-		hang()
+	tried := func(where []string) { f.asked(ctx, t, where, 2*atOnce) } // the first try of each and the second
+	begin := func(where []string) {
+		f.harm(t, where, fleet.Fault{Hang: true})
 		require.NoError(t, d.Do(ctx, "instantiate"))
-		f.asked(ctx, t, hanging, 2*atOnce) // the first try of each and the second
-		return f.until(ctx, t, d, "stop", "InstantiateFailed")
+		tried(where)
 	}
 	for range t.rounds(ctx, rounds, 4) {
 		open := bareInput{Apps: scaleApps, Leaves: atOnce / scaleApps, Window: atOnce / scaleApps}
@@ -261,37 +259,35 @@ func stopping(ctx context.Context, t *trial) {
 		open.Leaf = "BareWorkingLeaf"
 		cancelledAtWork = append(cancelledAtWork, b.cancelled(ctx, t, open))
 
-		stopped = append(stopped, stop())
+		begin(everywhere)
+		stopped = append(stopped, f.until(ctx, t, d, "stop", "InstantiateFailed"))
 
-		heal()
+		f.harm(t, everywhere)
 		f.operate(ctx, t, d, "terminate", clusters)
-		hang()
-		require.NoError(t, d.Do(ctx, "instantiate"))
-		f.asked(ctx, t, hanging, 2*atOnce) // the first try of each and the second
+		begin(everywhere)
 		replaced = append(replaced, f.until(ctx, t, d, "terminate", "Terminating"))
-		f.asked(ctx, t, hanging, 2*atOnce) // the first try of each and the second
+		tried(everywhere)
 		stoppedAgain = append(stoppedAgain, f.until(ctx, t, d, "stop", "TerminateFailed"))
-		heal()
+		f.harm(t, everywhere)
 		f.operate(ctx, t, d, "terminate", clusters)
 	}
 	other := f.group(t, "load", firstLabel(clusters), scaleApps, scaleResources)
 	for i := range other.Apps {
 		other.Apps[i].Intent = harness.All(others...)
 	}
-	require.NoError(t, other.API.Run(ctx, other.GroupSteps(), nil))
-	require.NoError(t, other.Do(ctx, "approve"))
-	end := f.load(ctx, other)
+	end := f.load(ctx, f.approved(ctx, t, other))
 	defer end()
 	for range t.rounds(ctx, loadedRounds, 1) {
-		loaded = append(loaded, stop())
-		heal()
+		begin(hanging)
+		loaded = append(loaded, f.until(ctx, t, d, "stop", "InstantiateFailed"))
+		f.harm(t, hanging)
 		require.NoError(t, d.Do(ctx, "terminate"))
 		_, err := d.Wait(ctx, calm, func(s *status.Document) bool { return s.Status == domain.ContextTerminated })
 		require.NoError(t, err)
 	}
 }
 
-// harm is fleet.Harm of some clusters.
+// harm is fleet.Harm of some clusters, or of fleet.All.
 func (f *simulated) harm(t testing.TB, names []string, faults ...fleet.Fault) {
 	t.Helper()
 	for _, name := range names {
@@ -299,7 +295,7 @@ func (f *simulated) harm(t testing.TB, names []string, faults ...fleet.Fault) {
 	}
 }
 
-// asked waits until so many requests have reached the clusters since now: they hang by then.
+// asked waits until so many requests have reached the clusters, or fleet.All, since now: they hang by then.
 func (f *simulated) asked(ctx context.Context, t testing.TB, names []string, requests int64) {
 	t.Helper()
 	total := func() (n int64) {

@@ -156,7 +156,5 @@ func (f *simulated) single(ctx context.Context, t testing.TB, name string, c dom
 		Name: "app0", Chart: harness.Chart(t, "app0", harness.ConfigMaps("app0", 1)), Profile: harness.Profile(t),
 		Intent: harness.All(c),
 	}}
-	require.NoError(t, d.API.Run(ctx, d.GroupSteps(), nil))
-	require.NoError(t, d.Do(ctx, "approve"))
-	return &d
+	return f.approved(ctx, t, &d)
 }

@@ -100,7 +100,12 @@ func (f *simulated) labelled(label string) domain.Placement {
 // deployment is apps of ConfigMaps on the clusters with a label, approved.
 func (f *simulated) deployment(ctx context.Context, t testing.TB, name, label string, apps, resources int) *client.Deployment {
 	t.Helper()
-	d := f.group(t, name, label, apps, resources)
+	return f.approved(ctx, t, f.group(t, name, label, apps, resources))
+}
+
+// approved describes a group and approves it.
+func (f *simulated) approved(ctx context.Context, t testing.TB, d *client.Deployment) *client.Deployment {
+	t.Helper()
 	require.NoError(t, d.API.Run(ctx, d.GroupSteps(), nil))
 	require.NoError(t, d.Do(ctx, "approve"))
 	return d

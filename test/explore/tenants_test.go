@@ -35,15 +35,20 @@ type tenant struct {
 	connection *grpc.ClientConn
 
 	// Guarded by the lane.
+	said
+	abandoned bool // it is to be gone, with what it has in the cluster
+	ended     bool // it was abandoned once
+	unsure    bool // of what was said last, the API may know something else
+	inFlight  int
+}
+
+// said is what was said of a tenant last.
+type said struct {
 	running   int               // so many workloads run in the tenant's own cluster
 	image     string            // of the rule, "" for no rule
 	same      bool              // the rule is for workloads on hosts, and their Pods are on the host's nodes
 	operators string            // the image of the operator's rule, "" for no rule
 	hosts     [nodesEach]string // the infrastructure node of the host of that node, "" for no host
-	abandoned bool              // it is to be gone, with what it has in the cluster
-	ended     bool              // it was abandoned once
-	unsure    bool              // of what was said last, the API may know something else
-	inFlight  int
 }
 
 // tenantMoves are what is drawn for a tenant. A word of clusterWords is done to its cluster, in which nothing else is.
@@ -188,8 +193,8 @@ func (t *tenant) empty(ctx context.Context, l *lane) error {
 	return err
 }
 
-// say has the API know of the tenant's rule, the operator's one, and the hosts.
-func (t *tenant) say(ctx context.Context, l *lane, image string, same bool, operators string, hosts [nodesEach]string) (err error) {
+// say has the API know what is so: the tenant's rule, the operator's one, the hosts, and then the workloads.
+func (t *tenant) say(ctx context.Context, l *lane, what said) (err error) {
 	put := func(is bool, o domain.Object) {
 		switch {
 		case err != nil:
@@ -199,12 +204,15 @@ func (t *tenant) say(ctx context.Context, l *lane, image string, same bool, oper
 			err = t.without(ctx, l, o)
 		}
 	}
-	put(image != "", t.rule(image, same))
-	put(operators != "", t.operatorsRule(operators))
-	for n, node := range hosts {
+	put(what.image != "", t.rule(what.image, what.same))
+	put(what.operators != "", t.operatorsRule(what.operators))
+	for n, node := range what.hosts {
 		put(node != "", t.host(n, node))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return t.sync(ctx, what.running)
 }
 
 // abandon deletes the tenant, as for a cluster that does not come back.
@@ -330,8 +338,7 @@ func (t *tenant) sayAgain(ctx context.Context, l *lane) {
 	var err error
 	again := func() bool {
 		l.mu.Lock()
-		running, image, same, operators, hosts := t.running, t.image, t.same, t.operators, t.hosts
-		abandoned, ended, unsure := t.abandoned, t.ended, t.unsure
+		what, abandoned, ended, unsure := t.said, t.abandoned, t.ended, t.unsure
 		l.mu.Unlock()
 		if !unsure {
 			return true
@@ -353,9 +360,7 @@ func (t *tenant) sayAgain(ctx context.Context, l *lane) {
 			l.mu.Unlock()
 			return err == nil
 		}
-		if err = t.say(ctx, l, image, same, operators, hosts); err == nil {
-			err = t.sync(ctx, running)
-		}
+		err = t.say(ctx, l, what)
 		return err == nil
 	}
 	if harness.LookSeldom(ctx, again) != nil {
