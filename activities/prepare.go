@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/placement"
 	"github.com/drover-io/drover/internal/plan"
@@ -134,6 +135,9 @@ func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, vari
 		app.Resources = append(app.Resources, bundle.Resources[i].ResourceID)
 		if bundle.Resources[i].Hook != nil {
 			app.Hooks++
+		}
+		if varied.Expires(i) {
+			app.Expires = append(app.Expires, i)
 		}
 	}
 	if l.dry {
@@ -323,6 +327,9 @@ func (l *Control) loadApps(ctx context.Context, w *wanted) (err error) {
 	if len(w.apps) == 0 {
 		_, name := domain.Cut(domain.CompositeApps, w.group.Parent)
 		return w.absent(fail.New(fail.Conflict, "composite app %q has no apps", strings.ReplaceAll(name, "/", " ")))
+	}
+	if n := len(w.apps); n > limits.Apps {
+		return fail.New(fail.Malformed, "the group has %d apps, and may have %d: make several composite apps of it", n, limits.Apps)
 	}
 	slices.SortStableFunc(w.apps, func(a, b *domain.App) int {
 		return cmp.Or(a.Made.Compare(b.Made), cmp.Compare(a.Name, b.Name))

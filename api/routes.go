@@ -224,7 +224,7 @@ func oneQuery(name, title string) []parameter {
 
 // The query parameters.
 var (
-	reapplyQuery     = parameter{name: "reapply", about: "true: apply all that is wanted, also what is in clusters already by the records: what others have changed there, or taken away, is put back", enum: truths}
+	reapplyQuery     = parameter{name: "reapply", about: "true: apply all that is wanted, also what is in clusters already by the records: what others have changed there, or taken away, is put back; each such call makes a revision, and runs the hooks of an update on each cluster", enum: truths}
 	validationQuery  = parameter{name: fieldValidation, about: "what is done about members of a body, and parts of a form, that nobody knows: Strict refuses them, Warn, the default, names them in a Warning header, Ignore says nothing", enum: []string{validateStrict, validateWarn, validateIgnore}}
 	clusterListQuery = []parameter{
 		{name: "label", about: "answer with the names of the clusters that carry the label", filled: true},

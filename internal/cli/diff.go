@@ -48,7 +48,7 @@ is not in it: --reapply shows all that 'update --reapply' would put back. Of Sec
 	}
 	s.placed(c, &f.where)
 	c.Flags().IntVar(&f.revision, "to", 0, "the `revision` that a rollback would bring back")
-	c.Flags().BoolVar(&f.reapply, "reapply", false, "an update that applies all again")
+	c.Flags().BoolVar(&f.reapply, "reapply", false, "an update that applies all again, and runs the hooks of an update on each cluster")
 	c.Flags().StringVar(&f.version, "version", "", "the `version` of the composite app that a migrate would go to")
 	c.Flags().StringVar(&f.to, "group", "", "the `group` there (default: one of the same name)")
 	c.Flags().StringSliceVar(&f.apps, "app", nil, "only this `app`")

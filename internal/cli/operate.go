@@ -95,7 +95,7 @@ func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
 	}
 	switch op {
 	case domain.OpUpdate:
-		c.Flags().BoolVar(&f.reapply, "reapply", false, "apply all again, also what is in clusters as it is described: what others have changed there, or taken away, is put back")
+		c.Flags().BoolVar(&f.reapply, "reapply", false, "apply all again, also what is in clusters as it is described: what others have changed there, or taken away, is put back, and the hooks of an update are run on each cluster")
 	case domain.OpRollback:
 		c.Flags().IntVar(&f.revision, "to", 0, "the `revision`, as \"history\" shows it")
 		s.completeFlagBeside(c, "to", s.completeRevisions)
@@ -162,9 +162,9 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 	if err != nil {
 		return err
 	}
-	if s.saySame(key, op, accepted, before) {
+	if same := s.saySame(key, op, accepted, before); same && !f.reapply {
 		s.note("What others have changed in clusters, or taken away, is put back by '%s update %s --reapply'.", s.Program, key)
-	} else {
+	} else if !same {
 		s.warn(accepted.Warnings)
 		s.sayf("%s %s", key, past(op, accepted))
 	}
@@ -376,8 +376,12 @@ func (s *session) ask(ctx context.Context, api *client.API, key domain.Key, op d
 	case domain.OpMigrate:
 		return api.Migrate(ctx, key, said(spec, "targetCompositeAppVersion"), said(spec, "targetDeploymentIntentGroup"))
 	case domain.OpUpdate:
-		if spec["reapply"] == true {
+		switch again := said(spec, "reapply"); again {
+		case "", "false":
+		case "true":
 			return api.Reapply(ctx, key)
+		default:
+			return nil, usage("spec.reapply: %q; use true or false", again)
 		}
 	default:
 	}

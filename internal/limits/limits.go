@@ -118,6 +118,10 @@ const (
 	RatioFrom = 1 << 20
 )
 
+// Apps bounds the apps of a group. An operation has a child workflow for each, and an update for those that leave, too: Temporal lets a
+// workflow have 2,000 at a time.
+const Apps = 500
+
 // What rendering takes, in bytes. More is 400, and names the app, the file and the limit.
 const (
 	// Parsed bounds a template or a schema, of which parsers make many times as much; the largest files are CRDs, of less than
@@ -317,6 +321,7 @@ func All(body, renderMemory int64) []Size {
 		{"parsed", "a template or a schema", Parsed, true, "", "400, with the file"},
 		{"written", "the text that the templates of a chart write", Written, true, "", "400, with the file"},
 		{"bundle", "what a chart is rendered to, as JSON", Bundle, true, "", "400, with the file"},
+		{"apps", "apps of a group", Apps, false, "", "422, with how many there are"},
 		{"varied", "what intents make of the apps of a group, for all clusters, each manifest once", Varied, true, "", "422, with the app"},
 		{"values", "the values that patches of a group have from elsewhere, together", Varied, true, "", "422, with the intent"},
 		{"externalValues", "values that patches of a group have from other hosts", ExternalValues, false, "", "422, with the intent"},

@@ -147,9 +147,13 @@ func (c *comparing) differences(waited func() error, pass func(app string, clust
 	return out, nil
 }
 
-// changes are what is to be done on a target, of which was says what the app had there, nil for nothing.
+// changes are what is to be done on a target, of which was says what the app had there, nil for nothing. Where there is anything
+// to be applied, the operation's hooks are run, too, whatever came of them the last time.
 func (c *comparing) changes(t, was *Target, marks domain.Marks) (changes []ResourceChange) {
 	bundle := c.way.Change.Bundles[c.app.Name]
+	if !t.Installs && marks.Has(domain.Mark.ToApply) {
+		marks = Due(bundle.Resources, c.way.Change.op, marks)
+	}
 	for i, m := range marks {
 		if i >= len(bundle.Resources) || m.Settled() {
 			continue
@@ -167,7 +171,7 @@ func (c *comparing) changes(t, was *Target, marks domain.Marks) (changes []Resou
 		one.After = cmp.Or(c.pair.overlays[0](t.Variant).At(i), r).Manifest
 		switch {
 		case r.Hook != nil:
-			one.Action = ActionRun
+			one.Action, one.Before = ActionRun, nil // whatever its last run has left
 		case m.MayBeThere() && one.Before != nil && !sameManifest(one.Before, one.After):
 			one.Action = ActionChange
 		case m.MayBeThere():

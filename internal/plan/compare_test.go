@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	gocmp "cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -49,6 +50,42 @@ func spelled(differences []plan.Difference) string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// Where there is anything to be applied, the operation's hooks are run, whatever came of them the last time.
+func TestDifferencesHaveHooksThatAreRun(t *testing.T) {
+	t.Parallel()
+	hooked := func(contextID, text string) plan.Side {
+		s := sideOf(contextID, text)
+		app := &s.Plan.Apps[0]
+		app.Hooks = 2
+		for i, events := range [][]string{{"pre-install"}, {"post-install", "pre-upgrade"}} {
+			s.Bundles[app.Name].Resources[1+i].Hook = &plan.Hook{Events: events}
+		}
+		return s
+	}
+	for name, c := range map[string]struct {
+		wanted, leaves string
+		again          bool
+		op             domain.Operation
+		want           string
+	}{
+		"nothing":                {wanted: "web on a b: svc=1 first=1 each=1", leaves: "web/a=3A web/b=3A", want: ""},
+		"one that changes":       {wanted: "web on a b: svc=2 first=1 each=1", leaves: "web/a=3A web/b=2A1D", want: "web a b; change svc data.says:1>2; run each\n"},
+		"one cluster":            {wanted: "web on a b: svc=1 first=1 each=1", leaves: "web/a=3A web/b=1F2A", want: "web b; create svc; run each\n"},
+		"one that differs":       {wanted: "web on a b: svc=1 first=2 each=2", leaves: "web/a=3A web/b=3A", want: ""},
+		"applied again":          {wanted: "web on a b: svc=1 first=1 each=1", leaves: "web/a=3A web/b=3A", again: true, want: "web a b; again svc; run each\n"},
+		"a rollback that prunes": {wanted: "web on a: svc=1 first=1 each=1", leaves: "web/a=3A web/b=3A", op: domain.OpRollback, want: "web b leaves; delete svc; delete first; delete each\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := plan.Installed{Side: hooked("1", "web on a b: svc=1 first=1 each=1"), Leaves: leavesOf("1", c.leaves), Reapplied: c.again}
+			way := plan.Way{From: old, Change: plan.Diff(old, hooked("2", c.wanted), gocmp.Or(c.op, domain.OpUpdate))}
+			all, err := way.Differences(awaited, everywhere)
+			require.NoError(t, err)
+			require.Equal(t, c.want, spelled(all))
+		})
+	}
 }
 
 // What is done is told by clusters on which it is the same, from the marks that the operation itself begins with.

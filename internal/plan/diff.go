@@ -25,7 +25,7 @@ type Installed struct {
 	// Incomplete says that the records may know less than was sent to the clusters.
 	Incomplete bool
 	// Reapplied says that what the records know to be there is applied again where it is wanted: somebody else may have changed
-	// it, or taken it away.
+	// it, or taken it away. What Resource.Expires is not, as long as it stays as it is: it would do its work once more.
 	Reapplied bool
 	// Origin is the operation that made the context; "" stands for an instantiate.
 	Origin domain.Operation
@@ -37,6 +37,7 @@ type Change struct {
 	// Numbers of resources, each counted once a cluster.
 	Added, Changed, Removed, Unchanged int
 
+	op    domain.Operation    // which goes it
 	pairs map[string]*pairing // by app, for Way.Differences
 }
 
@@ -62,7 +63,7 @@ func (c *Change) Empty() bool { return c.Added+c.Changed+c.Removed == 0 }
 // to the caller. Both plans must have the same namespace.
 func Diff(old Installed, wanted Side, op domain.Operation) *Change {
 	d := &differ{old: old, wanted: wanted, op: op}
-	d.change.Bundles, d.change.pairs = make(map[string]*Bundle, len(wanted.Bundles)), map[string]*pairing{}
+	d.change.op, d.change.Bundles, d.change.pairs = op, make(map[string]*Bundle, len(wanted.Bundles)), map[string]*pairing{}
 	p := *wanted.Plan
 	p.Apps = nil
 	d.change.Plan = &p
@@ -191,7 +192,7 @@ func (d *differ) app(next, old *App) {
 	}
 	app := App{
 		Name: next.Name, Needs: next.Needs, Events: next.Events, Bundle: next.Bundle, Hooks: next.Hooks, Pruned: len(pruned),
-		Variants: next.Variants, Effects: next.Effects, Lacks: next.Lacks, Prefers: next.Prefers, Definitions: DefinitionsOf(bundle.Resources),
+		Variants: next.Variants, Effects: next.Effects, Lacks: next.Lacks, Prefers: next.Prefers, Expires: next.Expires, Definitions: DefinitionsOf(bundle.Resources),
 	}
 	if len(pruned) > 0 || next.Bundle == "" {
 		app.Bundle = ""
@@ -277,7 +278,7 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 				return had
 			},
 			hook:  func(i int, was domain.Mark) domain.Mark { return d.hook(m.hooks[i], same[i], was, unfinished) },
-			again: d.old.Reapplied,
+			again: func(i int) bool { return d.old.Reapplied && !m.at(i, t.Variant).Expires() },
 		})
 		if before != nil && !t.Leaving {
 			l.warnings = m.stay(d.warnings(old, before), l.marks)
@@ -432,6 +433,11 @@ func (m *matching) sameOn(wanted, old int) []bool {
 	return same
 }
 
+// at is a wanted resource as clusters of a variant get it.
+func (m *matching) at(i, variant int) *Resource {
+	return cmp.Or(m.overlays[0](variant).At(i), &m.next[i])
+}
+
 // spare is the object of an old resource of which there are fewer now: a hook with fewer runs, say.
 type spare struct{ old, heir int } // heir is another old one that is the same object, and is wanted
 
@@ -506,7 +512,7 @@ type changing struct {
 	same   []bool                                   // matching.sameOn there
 	moves  func(id ResourceID) []domain.Mark        // those of other apps that may have given the resource their label
 	hook   func(i int, was domain.Mark) domain.Mark // the mark of a wanted hook
-	again  bool                                     // Installed.Reapplied
+	again  func(i int) bool                         // a wanted resource is applied again though it is there as it is wanted
 }
 
 // marks are those with which a leaf begins that had the marks was: of the wanted resources, then of the old ones.
@@ -526,10 +532,10 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 			out = append(out, c.hook(i, had))
 		case len(given) > 0: // it has another app's label, if it is there
 			out = append(out, taken(append(given, had)))
-		case c.again && had.Ours():
-			out = append(out, domain.MarkSent) // nobody says that it is there
-		case had.Stays() && c.same[i] && !c.again:
+		case had.Stays() && c.same[i] && !c.again(i):
 			out = append(out, had)
+		case had.Ours() && c.again(i) && m.next[i].Keep:
+			out = append(out, domain.MarkSent) // a terminate looks for it: nobody says that it is there to be kept
 		case had.Ours():
 			out = append(out, had.Renew())
 		default:

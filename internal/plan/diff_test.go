@@ -14,7 +14,7 @@ import (
 )
 
 // sideOf reads lines such as "web on a b: svc=1 dep=2 crd=1!": app, clusters, and resources with what their manifests
-// say; the mark ! keeps one.
+// say; the mark ! keeps one, and ~ makes it a Job with a time to live.
 func sideOf(contextID, text string) plan.Side {
 	s := plan.Side{Plan: &plan.Plan{ContextID: contextID, Namespace: "default"}, Bundles: map[string]*plan.Bundle{}}
 	for line := range strings.Lines(text) {
@@ -34,6 +34,10 @@ func sideOf(contextID, text string) plan.Side {
 			r := plan.Resource{
 				ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: name}, Keep: keep,
 				Manifest: json.RawMessage(fmt.Sprintf(`{"data":{"says":%q}}`, says)),
+			}
+			if says, expires := strings.CutSuffix(says, "~"); expires {
+				r.Group, r.Kind = "batch", "Job"
+				r.Manifest = json.RawMessage(fmt.Sprintf(`{"spec":{"ttlSecondsAfterFinished":60},"data":{"says":%q}}`, says))
 			}
 			bundle.Resources = append(bundle.Resources, r)
 			app.Resources = append(app.Resources, r.ResourceID)
@@ -175,11 +179,20 @@ func TestDiff(t *testing.T) {
 		"applied again": {
 			reason: "what is known to be there, what may be, and what was refused; a removal is as ever",
 			old:    "web on a b: svc=1 o=1 F=1 old=1", leaves: "web/a=1A1o1F1A web/b=4A", reapplied: true, wanted: "web on a b: svc=1 o=1 F=1",
-			want: "web: svc o F -old; a 2s1p1d; b 3s1d\n", numbers: [4]int{1, 5, 2, 0},
+			want: "web: svc o F -old; a 2o1p1d; b 3o1d\n", numbers: [4]int{1, 5, 2, 0},
 		},
 		"applied again, and what was spared is not ours": {
 			old: "web on a: ns=1 dep=1", leaves: "web/a=1K1A", reapplied: true, wanted: "web on a: ns=1 dep=1",
-			want: "web: ns dep; a 1p1s\n", numbers: [4]int{1, 1, 0, 0},
+			want: "web: ns dep; a 1p1o\n", numbers: [4]int{1, 1, 0, 0},
+		},
+		"applied again, and a terminate is to look for what is to be kept": {
+			old: "web on a: crd=1! svc=1", leaves: "web/a=2A", reapplied: true, wanted: "web on a: crd=1! svc=1",
+			want: "web: crd svc; a 1s1o\n", numbers: [4]int{0, 2, 0, 0},
+		},
+		"applied again, but for Jobs that have gone by themselves": {
+			reason: "one that says something else is another Job",
+			old:    "web on a b: job=1~ more=1~ svc=1", leaves: "web/a=3A web/b=1A1s1A", reapplied: true, wanted: "web on a b: job=1~ more=2~ svc=1",
+			want: "web: job more svc; a 1A2o; b 1A1s1o\n", numbers: [4]int{0, 4, 0, 2},
 		},
 		"a cluster that is left and has nothing": {
 			old: "web on a b: svc=1", leaves: "web/a=1A web/b=1F", wanted: "web on a: svc=1",

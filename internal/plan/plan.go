@@ -111,6 +111,8 @@ type App struct {
 	// Pruned is how many of the resources, the last ones, are not wanted any more: they are to go from wherever
 	// an earlier context applied them.
 	Pruned int `json:"pruned,omitempty"`
+	// Expires are the indices of the wanted resources that Resource.Expires, on one of the clusters at least.
+	Expires []int `json:"expires,omitempty"`
 	// Prefers is a word for what hpa intents preferred among its clusters: placement.Prefers.
 	Prefers string   `json:"prefers,omitempty"`
 	Targets []Target `json:"targets"` // sorted by provider, name

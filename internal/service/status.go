@@ -195,6 +195,9 @@ func (l *Lifecycle) gatherReports(
 	ctx context.Context, s *view.Source, i *domain.Instance, records *view.Records, clusters []domain.ClusterName,
 ) error {
 	s.Apps, s.Namespace = records.Apps(), i.Namespace
+	if !records.Running {
+		s.Ended = i.Ended
+	}
 	return l.hear(ctx, s, i.LabelID(), clusters, records.Words())
 }
 

@@ -18,17 +18,32 @@ type UpdateOptions struct {
 
 // Update brings what an owner has in clusters in line with what is wanted now. It returns when the way there is
 // planned and recorded, with the revision that the instance has then: the one it had when there is no difference, of
-// which a warning tells. With Reapply what is there by the records is applied again, which is a difference.
+// which a warning tells. With Reapply what is there by the records is applied again, which is a difference; where nothing is, a warning
+// tells that, too.
 func (l *Lifecycle) Update(ctx context.Context, key domain.Key, how UpdateOptions) (revision int, warnings []string, err error) {
 	owner, t, observed, err := l.decide(ctx, key, domain.OpUpdate)
-	if err != nil || t.Same {
+	if err != nil {
 		return 0, nil, err
+	}
+	if t.Same {
+		return 0, how.nothing(owner), nil
 	}
 	err = l.takingIn(ctx, owner, domain.OpUpdate, func() error {
 		revision, warnings, err = l.change(ctx, key, domain.OpUpdate, seen(owner, observed), domain.Goal{Reapply: how.Reapply})
 		return err
 	})
+	if err == nil && revision == owner.Track().Revision() {
+		warnings = append(warnings, how.nothing(owner)...)
+	}
 	return revision, warnings, err
+}
+
+// nothing are the warnings of an update that has applied nothing.
+func (how UpdateOptions) nothing(owner domain.Owner) []string {
+	if !how.Reapply {
+		return nil
+	}
+	return []string{fmt.Sprintf("nothing of %s was applied again: it has nothing in clusters that could be", describe(owner.Noun(), domain.KeyOf(owner)))}
 }
 
 // Rollback brings what an owner has in clusters back to what it was at a revision since the last instantiate; what

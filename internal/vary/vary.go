@@ -71,6 +71,14 @@ type Varied struct {
 	Bytes    int // what is kept of all that clusters get otherwise than it was rendered
 }
 
+// Expires says of a resource, by its index, whether it is one that plan.Resource.Expires, on one of the clusters at least.
+func (v *Varied) Expires(i int) bool {
+	return v.Bundle.Resources[i].Expires() || slices.ContainsFunc(v.Variants, func(v Variant) bool {
+		r := v.Overlay.At(i)
+		return r != nil && r.Expires()
+	})
+}
+
 // Variant is what some clusters get otherwise.
 type Variant struct {
 	Overlay *plan.Overlay

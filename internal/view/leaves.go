@@ -54,7 +54,7 @@ func (r *Records) Apps() []App {
 	words, earlier := r.words()
 	apps := make([]App, 0, len(r.Plan.Apps))
 	for _, a := range r.Plan.Apps {
-		app := App{Name: a.Name, Resources: a.Resources, Hook: a.Hook, Clusters: make([]Cluster, 0, len(a.Targets))}
+		app := App{Name: a.Name, Resources: a.Resources, Hook: a.Hook, Expires: a.Expires, Clusters: make([]Cluster, 0, len(a.Targets))}
 		for _, t := range a.Targets {
 			c := r.cluster(&t, domain.LeafID(r.ContextID, a.Name, t.ClusterName), words, earlier)
 			c.Reason = cmp.Or(r.NotStarted[a.Name], c.Reason)

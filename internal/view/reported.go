@@ -194,7 +194,7 @@ func (r *Row) gone(o *Observation, identities ...uint64) {
 // matters says whether it counts that a row is not Ready, by the mark of a resource that it stands for.
 func (r *reporter) matters(row *Row, i int) bool {
 	m := row.Place.Cluster.mark(i)
-	return !r.s.over(r.sec.app, i, m) && (row.Observed || !r.s.absent(m))
+	return !r.s.over(r.sec.app, i, m) && (row.Observed || !r.s.absent(m) && !r.s.expired(r.sec.app, i, m))
 }
 
 // weigh takes back from a row what nobody vouches for.

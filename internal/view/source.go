@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/readiness"
 )
 
@@ -22,6 +23,8 @@ type Source struct {
 	// ContextID is the app context's, "" when there never was one: then there are no rows.
 	ContextID string
 	Status    domain.ContextStatus
+	// Ended is when the last operation has ended; zero while one goes on, and where that is not known.
+	Ended time.Time
 
 	// Now is the time at which it is decided what holds: what was heard of a cluster before may be too old. Hear needs it.
 	Now time.Time
@@ -55,6 +58,7 @@ type App struct {
 	Name      string
 	Resources []plan.ResourceID // in the order of the bundle
 	Hook      func(i int) bool  // says of a resource, by its index, whether it is a hook; nil for none
+	Expires   []int             // the indices of those that their cluster takes away when they have done their work: plan.App's
 	Clusters  []Cluster         // sorted as plan.SortTargets does
 }
 
@@ -178,6 +182,12 @@ func (s *Source) manifest(app string, variant, index int) json.RawMessage {
 
 // absent says whether a resource with the mark is not to be in its cluster, as long as the context is to be there.
 func (s *Source) absent(m domain.Mark) bool { return !s.Status.Deleting() && !m.Expected() }
+
+// expired says of a resource of an app that is missing, with the mark, whether nobody expects anything else: it goes by itself when it has
+// done its work, and had the time to be reported once.
+func (s *Source) expired(app *App, i int, m domain.Mark) bool {
+	return m == domain.MarkApplied && slices.Contains(app.Expires, i) && !s.Ended.IsZero() && s.Now.Sub(s.Ended) >= policy.Reporting
+}
 
 // over says whether a resource with the mark is a hook that has done its work, or that is not run, as long as the
 // context is to be there: what is left of it, and in which state, says nothing of the app.

@@ -239,6 +239,44 @@ func TestRows(t *testing.T) {
 	require.Equal(t, []string{"web"}, source().On(cluster0("b")).Names())
 }
 
+// A Job that goes by itself when it has done its work says nothing by being missing, once it had the time to be reported.
+func TestWhatHasGoneByItselfIsNotMissed(t *testing.T) {
+	made := func(change func(*view.Source)) *view.Source {
+		s := source()
+		s.Now, s.Ended = seen.Add(time.Minute), seen
+		s.Apps = s.Apps[:1]
+		a := &s.Apps[0]
+		a.Hook, a.Expires = nil, []int{0}
+		a.Resources = []plan.ResourceID{{Group: "batch", Version: "v1", Kind: "Job", Name: "migrate"}, id("Deployment", "web"), id("Job", "stays")}
+		a.Clusters = a.Clusters[:1]
+		a.Clusters[0].Marks = domain.DecodeMarks("3A")
+		s.Observations = func(string, []domain.ClusterName) iter.Seq2[*view.Observation, error] {
+			return func(yield func(*view.Observation, error) bool) {
+				yield(&view.Observation{ClusterName: cluster0("a"), Seen: true, Connected: true, Kinds: []schema.GroupKind{{Group: "batch", Kind: "Job"}}}, nil)
+			}
+		}
+		change(s)
+		return s
+	}
+	judged := view.Ask{Reported: true, Judged: true, Order: view.AsPlanned, Resources: []string{"migrate", "stays"}}
+	for name, c := range map[string]struct {
+		change func(*view.Source)
+		want   []string
+	}{
+		"it has gone":              {func(*view.Source) {}, []string{"web/a/Job/migrate Applied Missing ", "web/a/Job/stays Applied Missing NotThere"}},
+		"it had no time to report": {func(s *view.Source) { s.Ended = s.Now.Add(-time.Second) }, []string{"web/a/Job/migrate Applied Missing NotThere", "web/a/Job/stays Applied Missing NotThere"}},
+		"an operation goes on":     {func(s *view.Source) { s.Ended = time.Time{} }, []string{"web/a/Job/migrate Applied Missing NotThere", "web/a/Job/stays Applied Missing NotThere"}},
+		"it was not applied": {
+			func(s *view.Source) { s.Apps[0].Clusters[0].Marks = domain.DecodeMarks("1s2A") },
+			[]string{"web/a/Job/migrate Failed Missing NotThere", "web/a/Job/stays Applied Missing NotThere"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, lines(t, made(c.change), judged))
+		})
+	}
+}
+
 // TestAReaderMayLeave after any row, and objects are read on demand.
 func TestAReaderMayLeave(t *testing.T) {
 	for _, a := range []view.Ask{{}, {Reported: true}, {Reported: true, Judged: true, Order: view.ByKind}} {
