@@ -428,11 +428,11 @@ func (l *Control) end(ctx context.Context, i *domain.Instance, op domain.Operati
 	return inOrder, err
 }
 
-// fewTargets is up to how many clusters an app's targets come with its sizes, which is a payload of some KB, and allTargets how many of all
-// apps do: Temporal takes payloads of 2 MiB, and a target may have 400 bytes. The others are asked for.
+// fewTargets is up to how many clusters an app's targets come with its sizes, and targetBytes how many bytes those of all apps have: Temporal
+// takes payloads of 2 MiB. The others are asked for.
 const (
-	fewTargets = 30
-	allTargets = 1_000
+	fewTargets  = 30
+	targetBytes = 512 << 10
 )
 
 // toldWarnings is how many warnings of a plan are told. There may be one for each pair of apps, or for each app and cluster.
@@ -454,8 +454,12 @@ func sizes(p *plan.Plan, digest domain.Digest, unreachable map[domain.ClusterNam
 			Name: a.Name, Bundle: a.Bundle, Resources: len(a.Resources), Clusters: len(a.Targets),
 			Needs: a.Needs, Events: a.Events,
 		}
-		if told += app.Clusters; app.Clusters <= fewTargets && told <= allTargets {
-			app.Targets = targets(&a, 0, len(a.Targets), unreachable)
+		if app.Clusters <= fewTargets {
+			of := targets(&a, 0, len(a.Targets), unreachable)
+			data, err := json.Marshal(of)
+			if told += len(data); err == nil && told <= targetBytes {
+				app.Targets = of
+			}
 		}
 		out.Apps = append(out.Apps, app)
 	}
@@ -476,7 +480,7 @@ func (l *Control) Finish(ctx context.Context, in FinishInput) (*Outcome, error) 
 		return nil, err
 	}
 	left := outcome.LeftBy(in.ContextID, leaves)
-	out := &Outcome{}
+	out := &Outcome{Stopped: in.Stopped}
 	out.Status, out.Counts = outcome.Of(p, left, outcome.Ended{Operation: in.Operation, Stopped: in.Stopped, Left: in.Left})
 	digest := in.Plan
 	if in.Operation != domain.OpTerminate && p.Label != "" { // it has taken over from another context

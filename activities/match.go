@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -150,13 +151,23 @@ func (m *Match) names(ctx context.Context, tenant string, of []domain.Match) (ma
 	}
 	names := make(map[string]string, len(workloads))
 	for _, w := range workloads {
-		names[w.ID] = short(w.ResourceNamespace, 63) + "." + short(w.ResourceName, domain.MaxSubdomain)
+		names[w.ID] = plain(short(w.ResourceNamespace, 63) + "." + short(w.ResourceName, domain.MaxSubdomain))
 	}
 	return names, nil
 }
 
 // short is the beginning of a text. A tenant's cluster may have named a workload with half a megabyte, which no history takes.
 func short(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
+
+// plain is a text without what is six times as long in JSON.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || strings.ContainsRune("<>&\u2028\u2029", r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
 
 func workloadsOf(matches []domain.Match) (ids []string) {
 	for i := range matches {
@@ -166,7 +177,8 @@ func workloadsOf(matches []domain.Match) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// SettleBehind starts what settles matches for each tenant that is behind, and returns how many.
+// SettleBehind starts what settles matches for each tenant that is behind, and returns how many. One for which that fails does not keep
+// the others from it.
 func (m *Match) SettleBehind(ctx context.Context) (int, error) {
 	stop := beat(ctx)
 	defer stop()
@@ -184,12 +196,17 @@ func (m *Match) SettleBehind(ctx context.Context) (int, error) {
 	for _, h := range left {
 		behind[h.Tenant] = ""
 	}
+	var failed error
 	for tenant := range behind {
-		if err := m.Settler.Settle(ctx, tenant); err != nil {
-			return 0, err
+		err := m.Settler.Settle(ctx, tenant)
+		if fail.IsUnanswered(err) || ctx.Err() != nil {
+			return 0, cmp.Or(err, ctx.Err())
+		}
+		if err != nil {
+			failed = errors.Join(failed, fail.Wrap(err, fail.KindOf(err), "tenant %q: %s", tenant, fail.TextOf(err)))
 		}
 	}
-	return len(behind), nil
+	return len(behind), failed
 }
 
 // AwaitCluster waits until the infrastructure cluster of a tenant answers. All that is due there waits for this one. Of the tenants

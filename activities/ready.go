@@ -151,6 +151,9 @@ func (r *readying) talk(ctx context.Context) {
 	}
 }
 
+// longestLack is how much is told of what a resource lacks, in bytes: a rule of a user may say a lot.
+const longestLack = 500
+
 // summary names the first cluster that is not Ready, what it lacks, and how many there are.
 func (r *readying) summary() string {
 	r.mu.Lock()
@@ -163,7 +166,7 @@ func (r *readying) summary() string {
 		return ""
 	}
 	first := slices.MinFunc(clusters, domain.ClusterName.Compare)
-	text := fmt.Sprintf("on %s: %s", first, r.lacks[first])
+	text := fmt.Sprintf("on %s: %s", first, short(r.lacks[first], longestLack))
 	if more := len(clusters) - 1; more > 0 {
 		text += fmt.Sprintf(" (and %d clusters more)", more)
 	}

@@ -115,14 +115,14 @@ func (k *Kube) RemoveRemnants(ctx context.Context, in RemnantsInput) (*RemnantsR
 	}
 	out := &RemnantsResult{Reach: digest, Silent: len(to.Clusters) - len(clusters)}
 	var left []string
-	now.Going = map[string]string{}
+	now.Going, now.bytes = map[string]string{}, 0
 	for i, f := range found {
 		c := clusters[i].String()
 		out.Deleted += len(f.deleted)
 		for _, r := range f.left {
 			text := r.Kind + " " + r.Name + " on " + c + ": " + r.Why
 			if left = append(left, text); r.Going {
-				now.Going[c] = text
+				now.remember(c, text)
 			}
 		}
 		if f.err == nil {
@@ -130,7 +130,7 @@ func (k *Kube) RemoveRemnants(ctx context.Context, in RemnantsInput) (*RemnantsR
 		}
 		out.Silent++
 		if was := before.Going[c]; was != "" && len(f.left) == 0 { // it has had something, and may have it still
-			now.Going[c] = was
+			now.remember(c, was)
 			left = append(left, was+" (now the cluster does not answer: "+fail.TextOf(f.err)+")")
 		}
 	}
@@ -154,6 +154,26 @@ func (k *Kube) RemoveRemnants(ctx context.Context, in RemnantsInput) (*RemnantsR
 type remnantsWait struct {
 	Since time.Time         `json:"since,omitzero"`  // when the wait began
 	Going map[string]string `json:"going,omitempty"` // by cluster: something that is being deleted, and since when
+	bytes int
+}
+
+const (
+	// goingTexts is how many bytes of a heartbeat say of clusters what is being deleted there, and goingMost how many it may have: Temporal
+	// takes 2 MiB.
+	goingTexts = 512 << 10
+	goingMost  = 1536 << 10
+)
+
+// remember notes that something is being deleted in a cluster, and what it is as long as there is room for that.
+func (w *remnantsWait) remember(cluster, text string) {
+	if _, known := w.Going[cluster]; known || w.bytes > goingMost {
+		return
+	}
+	if w.bytes > goingTexts {
+		text = "something on " + cluster
+	}
+	w.Going[cluster] = text
+	w.bytes += len(cluster) + len(text) + len(`"":"",`)
 }
 
 // awaitGone has the look done again as long as something is being deleted. What is there is said in the context's record.

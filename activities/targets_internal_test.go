@@ -47,3 +47,27 @@ func TestWhatIsPreparedStaysSmall(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, len(data), 1<<20)
 }
+
+// TestWhatIsGoingFitsAHeartbeat, however many clusters have something that is being deleted.
+func TestWhatIsGoingFitsAHeartbeat(t *testing.T) {
+	t.Parallel()
+	w := remnantsWait{Going: map[string]string{}}
+	for i := range 20_000 {
+		c := fmt.Sprint(i, strings.Repeat("c", 250))
+		w.remember(c, "ConfigMap x on "+c+": it waits for a finalizer")
+		w.remember(c, "")
+	}
+	require.Contains(t, w.Going["7"+strings.Repeat("c", 250)], "finalizer")
+	require.Contains(t, w.Going["2000"+strings.Repeat("c", 250)], "something on 2000c")
+	data, err := json.Marshal(w)
+	require.NoError(t, err)
+	require.Greater(t, len(data), 1<<20)
+	require.Less(t, len(data), 2<<20)
+}
+
+func TestNamesOfTenantsStaySmallInJSON(t *testing.T) {
+	t.Parallel()
+	data, err := json.Marshal(plain("a" + strings.Repeat("\x00<&>\u2028", 50) + "é"))
+	require.NoError(t, err)
+	require.Len(t, data, 1+250+2+2)
+}

@@ -232,6 +232,8 @@ type Outcome struct {
 	Plan domain.Digest `json:"plan,omitempty"`
 	// Refused is why the operation was not begun; nothing else is set then.
 	Refused string `json:"refused,omitempty"`
+	// Stopped says that somebody has stopped it.
+	Stopped bool `json:"stopped,omitempty"`
 }
 
 // deploymentID is the value of the label that ties the resources of an app to its context.

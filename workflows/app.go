@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"fmt"
-	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -23,7 +22,12 @@ type AppInput struct {
 	Prune      bool                   `json:"prune,omitempty"`
 	From       int                    `json:"from,omitempty"`
 	To         int                    `json:"to"`
+	// Beside is how many apps the operation has.
+	Beside int `json:"beside,omitempty"`
 }
+
+// batch says whether it is a part of the app's clusters.
+func (in AppInput) batch() bool { return in.To-in.From < in.App.Clusters }
 
 // deletes says whether the work is to delete.
 func (in AppInput) deletes() bool { return in.Operation == domain.OpTerminate || in.Prune }
@@ -187,19 +191,22 @@ func (a *app) listen(ctx workflow.Context) {
 	}
 }
 
-// report tells the parent how far the app is, at most once an interval; the end is told by the result.
+// report tells the parent how far the app is, as its pace has it; the end is told by the result.
 func (a *app) report(ctx workflow.Context) {
-	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
-	for last := time.Duration(0); parent != nil; {
+	p := &pace{beside: a.in.Beside}
+	if a.in.batch() {
+		p = &pace{most: longestReport}
+	}
+	for parent := workflow.GetInfo(ctx).ParentWorkflowExecution; parent != nil; {
 		idle := workflow.Now(ctx)
 		if err := workflow.Await(ctx, func() bool { return a.changed }); err != nil {
 			return
 		}
-		if workflow.Now(ctx).Sub(idle) > last { // nobody waits long for the first news
-			last = 0
+		wait, ok := p.wait(age(ctx), workflow.Now(ctx).Sub(idle))
+		if !ok {
+			return
 		}
-		last = reports.After(last)
-		if err := workflow.Sleep(ctx, last); err != nil || a.ended {
+		if err := workflow.Sleep(ctx, wait); err != nil || a.ended {
 			return
 		}
 		a.changed = false

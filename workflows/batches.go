@@ -16,7 +16,7 @@ type batches struct {
 	progress []AppProgress // in the order of ids
 	started  int           // so many of them, in that order
 	over     []bool        // those that have ended
-	still    []bool        // those in which nothing came to an end for patience, the last time that others waited so long
+	still    []bool        // those in which nothing came to an end for stillAfter, the last time that others waited so long
 	waits    bool          // a batch waits for a place
 }
 
@@ -78,7 +78,7 @@ func (a *app) split(ctx workflow.Context) error {
 	return workflow.Await(a.whole, func() bool { return !slices.Contains(b.over[:b.started], false) })
 }
 
-// passOver gives the places of batches to others in which nothing has come to an end for patience: all of their clusters are slow, or do
+// passOver gives the places of batches to others in which nothing has come to an end for stillAfter: all of their clusters are slow, or do
 // not answer, and none waits for them. One in which something comes to an end again has its place again: no other begins beside it.
 func (a *app) passOver(ctx workflow.Context) {
 	b := &a.batches
@@ -87,7 +87,7 @@ func (a *app) passOver(ctx workflow.Context) {
 			return
 		}
 		done := b.done()
-		if err := workflow.Sleep(ctx, patience); err != nil || a.ended {
+		if err := workflow.Sleep(ctx, stillAfter(age(ctx))); err != nil || a.ended {
 			return
 		}
 		for i, now := range b.done() {

@@ -117,7 +117,7 @@ func (l *leaf) record(cause error) error {
 			Operation: l.in.Operation, Prune: l.in.Prune, Hooked: l.in.Hooked, Whole: l.in.Step == 0 && !l.contacted,
 		}.Believed(domain.DecodeMarks(l.state.Marks)).Encode()
 	}
-	if gaveUp {
+	if l.state.GaveUp = gaveUp; gaveUp {
 		l.state.Error = cause.Error()
 		if known, ok := FromTemporal(cause); ok && known.Kind != fail.Internal {
 			l.state.Error = fail.TextOf(known)

@@ -22,10 +22,14 @@ func ToTemporal(err error, attempt int32) error {
 	if kind.Retryable() {
 		delay = fail.RetryAfterOf(err)
 	}
-	return temporal.NewApplicationErrorWithOptions(err.Error(), string(kind), temporal.ApplicationErrorOptions{
+	cause, message := err.Error(), fail.MessageOf(err)
+	if kind.Retryable() {
+		cause, message = clip(cause), clip(message)
+	}
+	return temporal.NewApplicationErrorWithOptions(cause, string(kind), temporal.ApplicationErrorOptions{
 		NonRetryable:   !kind.Retryable() || (kind == fail.Internal && attempt >= policy.MaxInternal),
 		NextRetryDelay: delay,
-		Details:        []any{fail.MessageOf(err), fail.FieldsOf(err)},
+		Details:        []any{message, fail.FieldsOf(err)},
 	})
 }
 

@@ -3,11 +3,13 @@ package workflows_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/workflows"
@@ -46,6 +48,19 @@ func TestToTemporal(t *testing.T) {
 	for _, err := range []error{temporal.NewCanceledError(), temporal.NewApplicationError("a", "b")} {
 		require.Equal(t, err, workflows.ToTemporal(err, 1))
 	}
+}
+
+// TestAFailureKeepsItsDetails: of one after which an activity is tried again Temporal keeps 4 KiB, and of a longer one only how it begins.
+func TestAFailureKeepsItsDetails(t *testing.T) {
+	long := strings.Repeat("ä", 50_000)
+	failure := temporal.GetDefaultFailureConverter().ErrorToFailure(workflows.ToTemporal(fail.Wrap(errors.New(long), fail.Unavailable, "%s", long), 1))
+	require.Less(t, proto.Size(failure), 4<<10)
+	e, ok := workflows.FromTemporal(temporal.GetDefaultFailureConverter().FailureToError(failure))
+	require.True(t, ok)
+	require.Equal(t, fail.Unavailable, e.Kind)
+	require.Contains(t, e.Message, "ää…")
+	e, _ = workflows.FromTemporal(workflows.ToTemporal(fail.New(fail.Invalid, "%s", long), 1))
+	require.Equal(t, long, e.Message, "what is not tried again is told whole")
 }
 
 func TestFromTemporal(t *testing.T) {

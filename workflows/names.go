@@ -109,14 +109,15 @@ const (
 // RefusedMemo is the memo of a root that did nothing: why it was refused. Lists of runs have it, unlike results.
 const RefusedMemo = "refused"
 
-// longestRefusal is how much of it is kept, in bytes: memos are small.
-const longestRefusal = 1000
+// longestText is how much is kept of such a text, in bytes: memos are small. Of a failure after which an activity is tried again Temporal
+// keeps 4 KiB, and of a longer one only how it begins.
+const longestText = 1000
 
 func clip(text string) string {
-	if len(text) <= longestRefusal {
+	if len(text) <= longestText {
 		return text
 	}
-	return strings.ToValidUTF8(text[:longestRefusal], "") + "…"
+	return strings.ToValidUTF8(text[:longestText], "") + "…"
 }
 
 // Search attributes: a run can be found by any of them.

@@ -41,6 +41,14 @@ const (
 	// patience is how long all slots may be taken by leaves none of which comes to an end, before others get them: well
 	// below the 15 s after which a request to a cluster that hangs is given up.
 	patience = 2 * time.Second
+	// reportPart is which part of its age an app waits between two reports, with up to reportingApps beside it, and longestReport the
+	// longest that a batch does; batches are looked at for longestStill then before one counts as still. An app of 40 batches that are at work for a quarter of an hour each has some 30,000 events so. Of its apps
+	// together an operation takes mostReports in each of its two rounds.
+	reportPart    = 60
+	reportingApps = 5
+	longestReport = 10 * time.Second
+	longestStill  = 20 * time.Second
+	mostReports   = 4500
 	// batchSize is the number of clusters from which an app's work is split, which keeps every history
 	// far below 10,000 events.
 	batchSize = 250
@@ -94,6 +102,11 @@ const (
 	rewatchInterval = 10 * time.Second
 )
 
+// age is for how long a run has been going on.
+func age(ctx workflow.Context) time.Duration {
+	return workflow.Now(ctx).Sub(workflow.GetInfo(ctx).WorkflowStartTime)
+}
+
 // briefly is for calls to the store, without which there is no truth to go on from. They are tried once in
 // the workflow's own task, which saves two rounds through Temporal, and if that does not get through they
 // are tried as an activity until they do: a database that is away for hours costs no history.
@@ -106,7 +119,7 @@ func briefly(ctx workflow.Context, activity, in, out any) error {
 }
 
 // reports are the least times between two reports of an app to its operation: longer as long as there is always more. A report is five of
-// Temporal's transactions, and a task of the operation's.
+// Temporal's transactions, and a task of the operation's. See pace.
 var reports = policy.Doubling{First: 500 * time.Millisecond, Most: time.Second}
 
 // soon is the retry policy of all that depends on nothing but the store and Temporal. Temporal has no jitter: what begins together, as

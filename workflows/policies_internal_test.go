@@ -24,6 +24,7 @@ func TestTimesHoldTogether(t *testing.T) {
 		"gathering keeps nobody waiting":       {gatherMost, gatherLongest},
 		"also not where leaves take long":      {gatherLongest, atOnceTimeout},
 		"a batch is not still between reports": {reports.Most, patience},
+		"an old one neither":                   {longestReport, longestStill},
 		"a remnant is looked for when a frozen worker has been replaced": {
 			policy.Heartbeat, firstSweep,
 		},

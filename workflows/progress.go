@@ -118,18 +118,35 @@ type ClusterProgress struct {
 	Error        string              `json:"error,omitempty"`
 	Reason       string              `json:"reason,omitempty"` // what is waited for in the cluster
 	Notes        []domain.Note       `json:"notes,omitempty"`  // on what outlives its deletion
+	GaveUp       bool                `json:"gaveUp,omitempty"` // its activity has failed, and is not tried again
 }
 
 // Succeeded says whether all came to be on the cluster as the work was to make it.
 func (p *ClusterProgress) Succeeded(in activities.LeafInput) bool {
-	marks := domain.DecodeMarks(p.Marks)
+	marks := p.round(in)
 	if in.Prune {
 		return !marks.Has(domain.Mark.ToDelete) && !marks.Failed()
 	}
-	if tookOver(in.Operation, in.Label) {
-		marks = ofFirstRound(marks)
-	}
 	return outcome.Succeeded(in.Operation, marks)
+}
+
+// Stopped says of work that has come to an end whether it was ended before its own: nothing has failed, and something is left to be done.
+func (p *ClusterProgress) Stopped(in activities.LeafInput) bool {
+	marks := p.round(in)
+	left := !marks.Settled()
+	if in.Prune {
+		left = !marks.Pruned()
+	}
+	return left && !p.GaveUp && !marks.Failed()
+}
+
+// round are the marks of what the work's round is about.
+func (p *ClusterProgress) round(in activities.LeafInput) domain.Marks {
+	marks := domain.DecodeMarks(p.Marks)
+	if !in.Prune && tookOver(in.Operation, in.Label) {
+		return ofFirstRound(marks)
+	}
+	return marks
 }
 
 // table shows progress in the Web UI. (Fprintf to a builder would do, but workflowcheck holds every Fprintf

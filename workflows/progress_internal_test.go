@@ -59,3 +59,30 @@ func TestWhatARoundIsJudgedBy(t *testing.T) {
 		require.Equal(t, c.failed, p.Failed, "%s of %+v", c.marks, c.in)
 	}
 }
+
+// TestWhatWasStoppedHasNotFailed: work that was halted comes to its end by itself, as work does that has failed.
+func TestWhatWasStoppedHasNotFailed(t *testing.T) {
+	apply := domain.Scope{Operation: domain.OpInstantiate}
+	for name, c := range map[string]struct {
+		in      activities.LeafInput
+		end     ClusterProgress
+		stopped bool
+	}{
+		"all was applied":              {activities.LeafInput{Scope: apply}, ClusterProgress{Marks: "2A"}, false},
+		"something was never sent":     {activities.LeafInput{Scope: apply}, ClusterProgress{Marks: "1A1p"}, true},
+		"something got no answer":      {activities.LeafInput{Scope: apply}, ClusterProgress{Marks: "1A1s", Error: "away"}, true},
+		"its activity gave up":         {activities.LeafInput{Scope: apply}, ClusterProgress{Marks: "1A1s", GaveUp: true}, false},
+		"something was refused before": {activities.LeafInput{Scope: apply}, ClusterProgress{Marks: "1F1p"}, false},
+		"what an update prunes comes later": {
+			activities.LeafInput{Scope: domain.Scope{Operation: domain.OpUpdate}, Label: "1"}, ClusterProgress{Marks: "1A1d"}, false,
+		},
+		"a round that prunes": {
+			activities.LeafInput{Scope: domain.Scope{Operation: domain.OpUpdate}, Label: "1", Prune: true}, ClusterProgress{Marks: "1p1d"}, true,
+		},
+		"a round that has pruned": {
+			activities.LeafInput{Scope: domain.Scope{Operation: domain.OpUpdate}, Label: "1", Prune: true}, ClusterProgress{Marks: "1p1G"}, false,
+		},
+	} {
+		require.Equal(t, c.stopped, c.end.Stopped(c.in), name)
+	}
+}

@@ -65,6 +65,7 @@ func (o *operation) appInput(app activities.PreparedApp, r round) AppInput {
 	return AppInput{
 		Scope: o.in.Scope, App: app, Plan: r.prepared.Plan, Namespace: r.prepared.Namespace, User: r.prepared.User,
 		Incomplete: r.prepared.Incomplete, To: app.Clusters, Label: r.prepared.Label, Prune: r.prune,
+		Beside: len(r.prepared.Apps),
 	}
 }
 
