@@ -214,11 +214,11 @@ func sameName(r resource, o domain.Object, inURL string) error {
 	case inURL == inBody:
 		return nil
 	case strings.Trim(inBody, "/") == "":
-		return fail.New(fail.Invalid, "Missing name in PUT request")
+		return fail.New(fail.Invalid, "Missing name in PUT request: the body does not name %s %q", r.noun.Title, inURL)
 	case r.mismatch != "":
 		return fail.New(r.mismatch, "%s name mismatch: %q in the body, %q in the URL", r.noun.Title, inBody, inURL)
 	default:
-		return fail.New(fail.Invalid, "Mismatched name in PUT request: %q in the body, %q in the URL", inBody, inURL)
+		return fail.New(fail.Invalid, "Mismatched name in PUT request: %s %q in the body, %q in the URL", r.noun.Title, inBody, inURL)
 	}
 }
 

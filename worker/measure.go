@@ -123,7 +123,7 @@ func (m *measuredLeaf) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Exe
 	switch {
 	case err == nil && end.Succeeded(leaf):
 		outcome = measure.Done
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, err == nil && end != nil && end.Stopped(leaf):
 		outcome = measure.Stopped
 	}
 	measure.LeafDuration.Record(workflow.Now(ctx).Sub(workflow.GetInfo(ctx).WorkflowStartTime).Seconds(), work, outcome)

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"math/bits"
 	"sync"
 
@@ -81,7 +82,7 @@ func (t *tracedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	ctx, end := span.Begin(ctx, info.ActivityType.Name, span.Consumer, attributes...)
 	out, err := t.Next.ExecuteActivity(span.Limited(ctx), in)
 	outcome := attempted(err)
-	if ctx.Err() != nil && outcome != measure.HandedOver {
+	if errors.Is(ctx.Err(), context.Canceled) && outcome != measure.HandedOver {
 		outcome = measure.Canceled
 	}
 	end(outcome, err != nil && outcome != measure.Canceled && outcome != measure.HandedOver)
@@ -187,16 +188,26 @@ func outcomeOf(ctx workflow.Context, args []any, out any, err error) (outcome st
 		if o.Refused != "" {
 			return "refused", false
 		}
+		if o.Stopped && !o.Status.Succeeded() {
+			return measure.Stopped, false
+		}
 		return string(o.Status), !o.Status.Succeeded()
 	}
 	switch {
 	case err == nil && done(args, out):
 		return measure.Done, false
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, err == nil && stopped(args, out):
 		return measure.Stopped, false
 	default:
 		return measure.Failed, true
 	}
+}
+
+// stopped says of a workflow that came to its end whether it was ended before its own.
+func stopped(args []any, out any) bool {
+	end, _ := out.(*workflows.ClusterProgress)
+	in, ok := args[0].(activities.LeafInput)
+	return ok && end != nil && end.Stopped(in)
 }
 
 // done says whether a workflow that came to its end did all that it was to do.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/telemetry"
 	"github.com/drover-io/drover/workflows"
@@ -168,9 +169,9 @@ type kindsInbound struct {
 	interceptor.ActivityInboundInterceptorBase
 }
 
-// ExecuteActivity runs the activity and turns its error.
+// ExecuteActivity runs the activity and turns its error. A panic is a failure that is tried again, as one that nobody has foreseen.
 func (k *kindsInbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	out, err := k.Next.ExecuteActivity(ctx, in)
+	out, err := panics.Value(ctx, func() (any, error) { return k.Next.ExecuteActivity(ctx, in) })
 	ended := err
 	if ctx.Err() != nil && err != nil {
 		err = ctx.Err()

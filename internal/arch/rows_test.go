@@ -123,7 +123,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "worker",
-			ours: "workflows activities telemetry domain measure span policy lease lru",
+			ours: "workflows activities telemetry domain measure span policy lease lru panics",
 			libs: "go.opentelemetry.io/otel go.temporal.io/api/workflowservice go.temporal.io/sdk/activity go.temporal.io/sdk/client " +
 				"go.temporal.io/sdk/interceptor go.temporal.io/sdk/worker go.temporal.io/sdk/workflow google.golang.org/grpc",
 			world: "context",
@@ -236,7 +236,7 @@ var layers = []layer{
 		{pkg: "status", ours: "view plan domain fail"},
 		{pkg: "outcome", ours: "plan domain measure fail"},
 		{pkg: "repair", ours: "domain"},
-		{pkg: "view", ours: "bundle readiness plan domain fail", libs: "k8s.io/apimachinery"},
+		{pkg: "view", ours: "bundle readiness plan domain policy fail", libs: "k8s.io/apimachinery"},
 		{pkg: "placement", ours: "plan domain quantity fail"},
 		{
 			pkg: "rights", ours: "domain caller fail",

@@ -219,7 +219,7 @@ var (
 	})
 	StoreDuration = newHistogram(Instrument{
 		Name: "drover_store_duration_seconds", Unit: "s", From: ofServers, Across: Sum, Bounds: calls,
-		Help: "Time of a command to the database.",
+		Help: "Time of a command to the database. While it is away no command is sent, and those that fail are `hello`, by which it is looked for.",
 		Labels: []Label{
 			{Name: "command", About: "MongoDB's name of it", Values: []string{
 				"find", "getMore", "insert", "update", "delete", "findAndModify", "aggregate", "count", "distinct", "createIndexes", "listIndexes",

@@ -141,7 +141,8 @@ func (s *Sessions) renewed(ctx context.Context, x *domain.Session) (*authn.Proof
 		}
 		return s.proofOf(ctx, r.Val.(*domain.Session))
 	case <-ctx.Done():
-		return nil, fail.Wrap(ctx.Err(), fail.Unavailable, "the issuer does not answer; try again later")
+		issuer, _ := issuerOf(x.Token)
+		return nil, fail.Wrap(ctx.Err(), fail.Unavailable, "the issuer %s does not answer; try again later", issuer)
 	}
 }
 

@@ -38,6 +38,13 @@ func monitor() *event.CommandMonitor {
 	}
 }
 
+// serverMonitor counts looks at the database that fail: while it is away no command is sent, and none could be seen to fail.
+func serverMonitor() *event.ServerMonitor {
+	return &event.ServerMonitor{ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) {
+		measure.StoreDuration.Record(e.Duration.Seconds(), "hello", measure.Failed)
+	}}
+}
+
 // commandID names a command that goes on.
 type commandID struct {
 	connection string

@@ -122,7 +122,8 @@ func Open(c Config) (*Store, error) {
 		SetServerSelectionTimeout(c.Timeout).
 		SetBSONOptions(&options.BSONOptions{UseJSONStructTags: true}).
 		SetRegistry(registry).
-		SetMonitor(monitor()))
+		SetMonitor(monitor()).
+		SetServerMonitor(serverMonitor()))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", kindOf(err))
 	}
