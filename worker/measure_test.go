@@ -77,7 +77,7 @@ func TestLeavesAreMeasured(t *testing.T) {
 		"applied": {in: activities.LeafInput{Scope: domain.Scope{Operation: domain.OpInstantiate}}, marks: applied, work: "apply", of: "done"},
 		"refused": {in: activities.LeafInput{Scope: domain.Scope{Operation: domain.OpInstantiate}}, marks: failed, work: "apply", of: "failed"},
 		"pruned":  {in: activities.LeafInput{Scope: domain.Scope{Operation: domain.OpUpdate}, Prune: true}, marks: applied, work: "delete", of: "done"},
-		"halted": {in: activities.LeafInput{Scope: domain.Scope{Operation: domain.OpInstantiate}}, marks: "1A1s", work: "apply", of: "stopped"},
+		"halted":  {in: activities.LeafInput{Scope: domain.Scope{Operation: domain.OpInstantiate}}, marks: "1A1s", work: "apply", of: "stopped"},
 		"stopped": {
 			in: activities.LeafInput{Scope: domain.Scope{Operation: domain.OpTerminate}}, marks: applied, cancel: true, work: "delete", of: "stopped",
 		},
