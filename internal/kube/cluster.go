@@ -31,9 +31,10 @@ type Cluster struct {
 	unpatched               // by the client's user
 	checked   atomic.Int64  // when the credentials were last known to be current, in ns since 1970
 	life      context.Context
-	end       context.CancelFunc // of life: others have come in place of the credentials
-	users     atomic.Int64       // what goes on with it, see While
-	unused    func()             // is called when nothing does any more
+	end       context.CancelFunc    // of life: others have come in place of the credentials
+	users     atomic.Int64          // what goes on with it, see While
+	unused    func()                // is called when nothing does any more
+	again     func(context.Context) // asks for the credentials, and ends life where others have come; nil for a client that is nobody's
 }
 
 // ErrReplaced ends what goes on with credentials, or is begun with them, when others have come in their place. It is not
@@ -87,6 +88,20 @@ func (c *Cluster) fresh() bool {
 
 // Answers counts what has answered requests in the cluster's place.
 func (c *Cluster) Answers() int64 { return c.answers.Load() }
+
+// replaced says whether others have come in place of the credentials. That is asked for again unless it was a moment ago.
+func (c *Cluster) replaced(ctx context.Context) bool {
+	if age := time.Since(time.Unix(0, c.checked.Load())); c.again != nil && (age < 0 || age >= c.config.Fresh/doubted) {
+		ctx, cancel := context.WithTimeout(ctx, policy.Credentials)
+		defer cancel()
+		c.recheck()
+		c.again(ctx)
+	}
+	return c.life.Err() != nil
+}
+
+// doubted is for which part of Config.Fresh credentials are good in any case.
+const doubted = 10
 
 // recheck makes the next Get ask for the credentials.
 func (c *Cluster) recheck() { c.checked.Store(0) }

@@ -164,10 +164,15 @@ func (k *Clients[K]) load(ctx context.Context, name K) (*Cluster, error) {
 	}
 	asked := time.Now()
 	kubeconfig, digest, err := k.source(ctx, name)
+	old, _ := k.find(name)
+	if fail.Is(err, fail.NotFound) && old != nil { // another one that comes in its name is another cluster
+		k.clients.Remove(name)
+		k.drop(name, old)
+		old.end()
+	}
 	if err != nil {
 		return nil, err
 	}
-	old, _ := k.find(name)
 	if old != nil && old.digest == digest {
 		old.checked.Store(asked.UnixNano())
 		return old, nil
@@ -178,6 +183,7 @@ func (k *Clients[K]) load(ctx context.Context, name K) (*Cluster, error) {
 	}
 	c.checked.Store(asked.UnixNano())
 	c.unused = func() { k.drop(name, c) }
+	c.again = func(ctx context.Context) { _, _ = k.Get(ctx, name) }
 	k.clients.Remove(name) // closes the one with the old credentials
 	if old != nil {
 		k.drop(name, old)

@@ -277,6 +277,62 @@ func TestReplacedCredentials(t *testing.T) {
 	}
 }
 
+// TestARegistrationThatIsGoneEndsItsClient: another one that comes in its name is another cluster.
+func TestARegistrationThatIsGoneEndsItsClient(t *testing.T) {
+	t.Parallel()
+	s := serve(t, http2, hang)
+	from := newSource(s.kubeconfig(t))
+	var gone atomic.Bool
+	clusters := newClusters(t, kube.Config{Fresh: time.Hour}, func(ctx context.Context, name domain.ClusterName) ([]byte, domain.Digest, error) {
+		if gone.Load() {
+			return nil, "", fail.New(fail.NotFound, "no")
+		}
+		return from.get(ctx, name)
+	})
+	first, err := clusters.Get(t.Context(), named("a"))
+	require.NoError(t, err)
+	gone.Store(true)
+	all := func(domain.ClusterName) bool { return true }
+	require.True(t, fail.Is(clusters.Renew(t.Context(), all), fail.NotFound))
+	require.ErrorIs(t, first.Ping(t.Context()), kube.ErrReplaced)
+	gone.Store(false)
+	second, err := clusters.Get(t.Context(), named("a"))
+	require.NoError(t, err)
+	require.NotSame(t, first, second, "also with the same credentials")
+}
+
+// TestWhatIsForbiddenToAnEarlierUserIsNoRefusal: others have come in place of his credentials, and the work goes on with those.
+func TestWhatIsForbiddenToAnEarlierUserIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	s := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusForbidden, status(403, metav1.StatusReasonForbidden, "no", nil))
+	})
+	from := newSource(s.kubeconfig(t))
+	clusters := newClusters(t, kube.Config{Fresh: time.Hour}, from.get)
+	c, err := clusters.Get(t.Context(), named("a"))
+	require.NoError(t, err)
+	apply := func(c *kube.Cluster) (kube.Outcome, domain.Marks) {
+		j, seen := job(configMaps(3, 0), domain.MarkPending)
+		return c.Apply(t.Context(), j), seen.Marks
+	}
+	out, marks := apply(c)
+	require.NoError(t, out.Retry)
+	require.Equal(t, "3F", marks.Encode())
+	require.EqualValues(t, 1, from.asked.Load(), "the credentials are as of a moment ago")
+
+	c.Age(time.Hour)
+	out, marks = apply(c)
+	require.NoError(t, out.Retry)
+	require.Equal(t, "3F", marks.Encode())
+	require.EqualValues(t, 2, from.asked.Load(), "once for all that is forbidden in a moment")
+
+	c.Age(time.Hour)
+	from.digest.Store(domain.Digest("2"))
+	out, marks = apply(c)
+	require.ErrorIs(t, out.Retry, kube.ErrReplaced)
+	require.False(t, marks.Failed(), marks.Encode())
+}
+
 func TestReach(t *testing.T) {
 	t.Parallel()
 	said := "v1.34.1"

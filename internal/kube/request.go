@@ -95,15 +95,16 @@ func (c *Cluster) open(ctx context.Context, client *http.Client, r request) (*ht
 	if r.warnings != nil {
 		*r.warnings = answer.Header.Values("Warning")
 	}
-	if err := c.check(r, answer); err != nil {
+	if err := c.check(ctx, r, answer); err != nil {
 		answer.Body.Close()
 		return nil, err
 	}
 	return answer, nil
 }
 
-// check makes an error of an answer that is not a success, or not an API server's.
-func (c *Cluster) check(r request, answer *http.Response) error {
+// check makes an error of an answer that is not a success, or not an API server's. Who may not do something may be one whose credentials others
+// have come in place of, in a cloud or a registration that was made anew: that is ErrReplaced, and no word of the cluster on what was asked.
+func (c *Cluster) check(ctx context.Context, r request, answer *http.Response) error {
 	if answer.StatusCode >= http.StatusOK && answer.StatusCode < http.StatusMultipleChoices {
 		if t := answer.Header.Get("Content-Type"); !strings.HasPrefix(t, contentJSON) {
 			return notAnAPIServer(fmt.Errorf("the answer is of type %q", t))
@@ -114,8 +115,13 @@ func (c *Cluster) check(r request, answer *http.Response) error {
 	if err != nil {
 		return err
 	}
-	if answer.StatusCode == http.StatusUnauthorized {
+	switch answer.StatusCode {
+	case http.StatusUnauthorized:
 		c.recheck()
+	case http.StatusForbidden:
+		if c.replaced(ctx) {
+			return ErrReplaced
+		}
 	}
 	return statusError(r.method, answer, body)
 }

@@ -19,6 +19,8 @@ const (
 	// place of others.
 	Fresh    = 10 * time.Second
 	Replaced = 50 * time.Millisecond
+	// Credentials is how long it is waited for the answer whether there are others, when a cluster has said that something is forbidden.
+	Credentials = 2 * time.Second
 	// StageWait is how long a new CRD, or a deletion, is waited for. FirstGone and LongestGone are between two looks at an object that is
 	// being deleted, and RemoveLooks is how long there are looks where one is removed for itself.
 	StageWait   = 10 * time.Second

@@ -79,7 +79,10 @@ func (s *Service) Value(ctx context.Context, noun *domain.Noun, pairs domain.Key
 // something: nobody could clean it up.
 func (s *Service) changeCluster(ctx context.Context, c change) error {
 	if c.to == nil {
-		return s.keepUsedCluster(ctx, c)
+		if err := s.keepUsedCluster(ctx, c); err != nil {
+			return err
+		}
+		return s.renewing(ctx, c.from.(*domain.Cluster).ClusterName()) // as for one that is replaced
 	}
 	to := c.to.(*domain.Cluster)
 	if c.from == nil {
@@ -192,10 +195,15 @@ func (s *Service) changedCluster(ctx context.Context, c change) error {
 	return s.store.SetReachable(ctx, cluster.ClusterName(), true)
 }
 
-// forgetCluster forgets what is recorded of a cluster that is gone. That it did not answer says nothing of another one of its name.
+// forgetCluster forgets what is recorded of a cluster that is gone, and has clients of it ended: another one that comes in its name may be
+// another cluster. That this one did not answer says nothing of that.
 func (s *Service) forgetCluster(ctx context.Context, key domain.Key) error {
 	provider, local := domain.Cut(domain.ClustersNoun, key)
-	if err := s.store.SetReachable(ctx, domain.ClusterName{Provider: provider.Name(), Name: local}, true); err != nil {
+	name := domain.ClusterName{Provider: provider.Name(), Name: local}
+	if err := s.renewing(ctx, name); err != nil {
+		return err
+	}
+	if err := s.store.SetReachable(ctx, name, true); err != nil {
 		return err
 	}
 	return s.forgetInstances(ctx, key)

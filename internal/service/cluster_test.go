@@ -80,6 +80,10 @@ func TestThatAClusterIsReplacedIsSaidBeforeAndAfterTheWrite(t *testing.T) {
 		Store: f.store, Sealer: sealer, Instances: f.instances, Now: time.Now, Checks: service.Checks{Kubeconfig: func([]byte) error { return nil }},
 		Renewing: func(ctx context.Context, c domain.ClusterName) error {
 			o, err := f.store.Get(ctx, domain.ClustersNoun, c.Key())
+			if fail.Is(err, fail.NotFound) {
+				stored = append(stored, "")
+				return nil
+			}
 			stored = append(stored, o.(*domain.Cluster).KubeconfigDigest)
 			return err
 		},
@@ -98,4 +102,6 @@ func TestThatAClusterIsReplacedIsSaidBeforeAndAfterTheWrite(t *testing.T) {
 	_, err = s.Put(t.Context(), next)
 	require.NoError(t, err)
 	require.Equal(t, []domain.Digest{old.KubeconfigDigest, next.KubeconfigDigest}, stored)
+	require.NoError(t, s.Delete(t.Context(), domain.ClustersNoun, domain.KeyOf(next)))
+	require.Equal(t, []domain.Digest{next.KubeconfigDigest, ""}, stored[2:], "one that is deleted may come again as another one")
 }

@@ -123,7 +123,7 @@ type Deps struct {
 	Checks     Checks
 	// UserKubeconfig makes the kubeconfig of a logical cloud's user for a reference that has a certificate.
 	UserKubeconfig func(ctx context.Context, reference *domain.ClusterReference) ([]byte, error)
-	// Renewing tells those who work with the registration of a cluster that it is about to be replaced.
+	// Renewing tells those who work with the registration of a cluster that it is about to be replaced, or deleted; nil where nobody does.
 	Renewing func(ctx context.Context, c domain.ClusterName) error
 	Now      Clock
 	// Matching is told of rules, hosts and tenants; nil for a service that nobody tells of workloads.
@@ -148,6 +148,9 @@ type Service struct {
 func New(d Deps) *Service {
 	if d.Matching == nil {
 		d.Matching = noMatching{}
+	}
+	if d.Renewing == nil {
+		d.Renewing = func(context.Context, domain.ClusterName) error { return nil }
 	}
 	return &Service{
 		store: d.Store, sealer: d.Sealer, instances: d.Instances, operations: d.Operations, checks: d.Checks,

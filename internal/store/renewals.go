@@ -21,7 +21,7 @@ type renewal struct {
 
 func (s *Store) renewals() *mongo.Collection { return s.db.Collection(renewals) }
 
-// Renewing notes that the registration of a cluster is about to be replaced.
+// Renewing notes that the registration of a cluster is about to be replaced, or deleted.
 func (s *Store) Renewing(ctx context.Context, c domain.ClusterName) error {
 	_, err := s.put(ctx, s.renewals(), c.Key(), renewal{ID: c.Key(), ClusterName: c, Token: bson.NewObjectIDFromTimestamp(s.now())})
 	return err

@@ -153,6 +153,10 @@ func (f *simulated) operateOn(ctx context.Context, t testing.TB, d *client.Deplo
 	got, err := d.Wait(ctx, calm*4, func(s *status.Document) bool { return s.Status != under })
 	r.took = time.Since(begun)
 	require.NoError(t, err)
+	if got.Status != ended {
+		why, err := d.API.ExplainText(ctx, d.Key())
+		t.Logf("%s %v", why, err)
+	}
 	require.Equal(t, ended, got.Status)
 	resources := len(d.Apps) * perApp * clusters
 	require.Equal(t, map[domain.ResourceState]int{state: resources}, got.Deployed)
