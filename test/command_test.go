@@ -81,42 +81,107 @@ func (c *command) file(name string, data []byte) string {
 	return path
 }
 
+// exampleFolder is an example of deploy/examples as the command applies it: EMCO's files, with charts and kubeconfigs beside them.
+type exampleFolder struct {
+	name      string
+	group     string            // below the project
+	archives  map[string][]byte // by their names
+	said      string            // of one of its apps, at the end
+	clusters  int               // where something of it is
+	resources int               // on all of them
+	replaced  []string          // what its files say, and what they say in its place
+}
+
+// archivesOf are the charts and profiles of the apps of an example.
+func archivesOf(t *testing.T, chart, profile func(app string) ([]byte, error), apps ...string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for _, app := range apps {
+		var err error
+		all[app+".tgz"], err = chart(app)
+		require.NoError(t, err)
+		all[app+"-profile.tgz"], err = profile(app)
+		require.NoError(t, err)
+	}
+	return all
+}
+
 // TestExamplesAreAppliedByTheCommand: the folder of EMCO's files is applied whatever the order, and deployed; applied again it is
 // unchanged; and it is deleted clean, with what is in the clusters terminated first.
 func TestExamplesAreAppliedByTheCommand(t *testing.T) {
 	t.Parallel()
-	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
-	c := newCommand(ctx, t, s)
+	hardware := "drover.io/" + strings.ToLower(rand.Text()[:8])
+	for _, x := range []exampleFolder{
+		{
+			name: "vfw", group: "composite-apps/compositevfw/v1/deployment-intent-groups/vfw_deployment_intent_group",
+			archives: archivesOf(t, examples.Chart, examples.Profile, examples.Apps...),
+			said:     "6 of 6 Applied on 2 clusters", clusters: 2, resources: 12,
+		},
+		{
+			name: "dtc", group: "composite-apps/dtc-composite-app/v1/deployment-intent-groups/dtc_deployment_intent_group",
+			archives: archivesOf(t, examples.TrafficChart, examples.TrafficProfile, examples.TrafficApps...),
+			said:     "3 of 3 Applied on 1 cluster", clusters: 2, resources: 4,
+		},
+		{
+			name: "hpa", group: "composite-apps/hpa-composite-app/v1/deployment-intent-groups/hpa_deployment_intent_group",
+			archives: archivesOf(t, func(string) ([]byte, error) { return examples.HardwareChart() },
+				func(string) ([]byte, error) { return examples.HardwareProfile() }, examples.HardwareApp),
+			said: "1 of 1 Applied on 1 cluster", clusters: 1, resources: 1,
+			replaced: []string{
+				qat, hardware, "overrideValues: []", `overrideValues: [{app: http-client, values: {"tolerations[0].key": ` + reserved + `, "tolerations[0].operator": Exists}}]`,
+			},
+		},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, clusters := within(t), twoClusters(t)
+			if x.name == "hpa" {
+				ownNode(ctx, t, clusters[1], hardware, "16")
+			}
+			x.applied(ctx, t, clusters)
+		})
+	}
+}
+
+// applied applies the folder, twice, and deletes it.
+func (x *exampleFolder) applied(ctx context.Context, t *testing.T, clusters []*harness.Cluster) {
+	c := newCommand(ctx, t, harness.SharedStack(t))
 	id := strings.ToLower(rand.Text()[:8])
-	sources, err := filepath.Glob("../deploy/examples/vfw/emcoctl/[2-5]*.yaml")
+	sources, err := filepath.Glob("../deploy/examples/" + x.name + "/emcoctl/[2-5]*.yaml")
 	require.NoError(t, err)
-	for _, name := range append(sources, "../deploy/examples/vfw/emcoctl/1-clusters.yaml", "../deploy/examples/vfw/emcoctl/values.yaml") {
+	for _, name := range append(sources, "../deploy/examples/"+x.name+"/emcoctl/1-clusters.yaml", "../deploy/examples/"+x.name+"/emcoctl/values.yaml") {
 		data, err := os.ReadFile(name)
 		require.NoError(t, err)
-		text := strings.NewReplacer("testvfw", "p-"+id, "vfw-cluster-provider", "cp-"+id, "name: rsync", "name: rsync-"+id).Replace(string(data))
-		c.file(filepath.Join("vfw", filepath.Base(name)), []byte(text))
+		replaced := []string{"test" + x.name, "p-" + id, x.name + "-cluster-provider", "cp-" + id}
+		for _, controller := range []string{"rsync", "dtc", "nps", "hpa-placement-controller-1", "hpa-action-controller-1"} {
+			replaced = append(replaced, "name: "+controller+"\n", "name: "+controller+"-"+id+"\n", controller+": hpa-", controller+"-"+id+": hpa-")
+		}
+		text := strings.NewReplacer(append(replaced, x.replaced...)...).Replace(string(data))
+		c.file(filepath.Join(x.name, filepath.Base(name)), []byte(text))
 	}
 	for i, name := range []string{"edge01", "edge02"} {
-		c.file("vfw/"+name+".kubeconfig", clusters[i].Kubeconfig(t))
+		c.file(x.name+"/"+name+".kubeconfig", clusters[i].Kubeconfig(t))
 	}
-	for _, app := range examples.Apps {
-		chart, err := examples.Chart(app)
-		require.NoError(t, err)
-		profile, err := examples.Profile(app)
-		require.NoError(t, err)
-		c.file("vfw/"+app+".tgz", chart)
-		c.file("vfw/"+app+"-profile.tgz", profile)
+	for name, data := range x.archives {
+		c.file(x.name+"/"+name, data)
 	}
-	folder := []string{"-f", "vfw", "-v", "vfw/values.yaml"}
+	folder := []string{"-f", x.name, "-v", x.name + "/values.yaml"}
 	first := c.done(append([]string{"apply", "--wait"}, folder...)...)
 	require.NotContains(t, first, "unchanged")
-	require.Contains(t, first, "6 of 6 Applied on 2 clusters")
+	require.Contains(t, first, x.said)
 	project := domain.Join(domain.Projects.Collection, "p-"+id)
-	group := string(project) + "/composite-apps/compositevfw/v1/deployment-intent-groups/vfw_deployment_intent_group"
+	group := string(project) + "/" + x.group
 	contextID := strings.TrimSpace(c.done("get", group, "-o", "jsonpath={.status.instance}"))
-	for _, cluster := range clusters {
-		require.Len(t, cluster.Labelled(t, contextID), 6, "on %s", cluster.Name)
+	labelled := func() (resources, on int) {
+		for _, cluster := range clusters {
+			if n := len(cluster.Labelled(t, contextID)); n > 0 {
+				resources, on = resources+n, on+1
+			}
+		}
+		return resources, on
 	}
+	resources, on := labelled()
+	require.Equal(t, []int{x.resources, x.clusters}, []int{resources, on})
 	again := c.done(append([]string{"apply"}, folder...)...)
 	for line := range strings.Lines(again) {
 		require.Contains(t, line, " unchanged", again)
@@ -126,9 +191,8 @@ func TestExamplesAreAppliedByTheCommand(t *testing.T) {
 	require.Equal(t, 1, code, out)
 	require.Contains(t, stderr, group)
 	c.done(append([]string{"delete", "--terminate"}, folder...)...)
-	for _, cluster := range clusters {
-		require.Empty(t, cluster.Labelled(t, contextID), "on %s", cluster.Name)
-	}
+	resources, _ = labelled()
+	require.Zero(t, resources)
 	_, _, code = c.run("get", string(project))
 	require.Equal(t, 3, code)
 	_, _, code = c.run("get", "cluster-providers/cp-"+id)

@@ -28,8 +28,8 @@ const (
 	qat, reserved = "feature.node.kubernetes.io/intel_qat", "drover.io/test-hpa"
 )
 
-// ownNode makes a node with the label in a cluster, until the test ends, and waits until it takes pods.
-func ownNode(ctx context.Context, t *testing.T, c *harness.Cluster, cpu string) (name string) {
+// ownNode makes a node with a label in a cluster, until the test ends, and waits until it takes pods.
+func ownNode(ctx context.Context, t *testing.T, c *harness.Cluster, label, cpu string) (name string) {
 	t.Helper()
 	name = kubetest.Name("hpa")
 	nodes := c.Client(t).CoreV1().Nodes()
@@ -37,7 +37,7 @@ func ownNode(ctx context.Context, t *testing.T, c *harness.Cluster, cpu string) 
 		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110"),
 	}
 	_, err := nodes.Create(ctx, &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{qat: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: "true"}},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: reserved, Effect: corev1.TaintEffectNoSchedule}}},
 		Status:     corev1.NodeStatus{Capacity: has, Allocatable: has},
 	}, metav1.CreateOptions{})
@@ -71,7 +71,7 @@ func TestHardwareChoosesClusters(t *testing.T) {
 	t.Parallel()
 	ctx, s, clusters := within(t), harness.SharedStack(t), twoClusters(t)
 	first, second := s.Register(ctx, clusters[0].Name, clusters[0].Kubeconfig(t)), s.Register(ctx, clusters[1].Name, clusters[1].Kubeconfig(t))
-	nodes := [2]string{ownNode(ctx, t, clusters[0], "2"), ownNode(ctx, t, clusters[1], "2")}
+	nodes := [2]string{ownNode(ctx, t, clusters[0], qat, "2"), ownNode(ctx, t, clusters[1], qat, "2")}
 	chart, err := examples.HardwareChart()
 	require.NoError(t, err)
 	profile, err := examples.HardwareProfile()
