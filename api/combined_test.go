@@ -510,7 +510,7 @@ func TestBadCollectorsAreRefused(t *testing.T) {
 		"a filter that is no bool":  {`{"filter":"'a'","select":[{"name":"a","def":"1"}]}`, []string{"spec.filter: "}},
 		"a key that is a list":      {`{"groupBy":[{"name":"b","def":"[1]"}],"combinedFields":[{"name":"n","type":"COUNT"}]}`, []string{"spec.groupBy[0].def: "}},
 		"a subject that is a bool":  {`{"combinedFields":[{"name":"n","type":"SUM","subject":"true"}]}`, []string{"spec.combinedFields[0].subject: "}},
-		"a limit of 0":              {`{"select":[{"name":"a","def":"1"}],"limit":0}`, []string{"spec.limit: "}},
+		"a limit of -1":             {`{"select":[{"name":"a","def":"1"}],"limit":-1}`, []string{"spec.limit: "}},
 		"a limit of 1001":           {`{"select":[{"name":"a","def":"1"}],"limit":1001}`, []string{"spec.limit: "}},
 		"orderBy of no column":      {`{"select":[{"name":"a","def":"1"}],"orderBy":[{"column":"b"}]}`, []string{"spec.orderBy[0].column: \"b\""}},
 		"an unknown member":         {`{"select":[{"name":"a","def":"returned.data.x"},{"name":"b","def":"propagation.cpu"},{"name":"c","def":"obj.status"}]}`, []string{"spec.select[0].def: ", "spec.select[1].def: ", "spec.select[2].def: "}},

@@ -292,7 +292,7 @@ func TestRefused(t *testing.T) {
 			spec(t, `{"groupBy":[{"name":"","def":"1"},{"name":"a","def":"1"}],"combinedFields":[{"name":"a","type":"COUNT"},{"name":" ","type":"COUNT"}]}`),
 			[]string{"spec.groupBy[0].name: is required", `spec.combinedFields[0].name: a column "a" is there already`, "spec.combinedFields[1].name: is required"},
 		},
-		"limits":    {spec(t, `{"select":[{"name":"a","def":"1"}],"limit":0}`), []string{"spec.limit: is 0; it must be from 1 to 1000"}},
+		"limits":    {spec(t, `{"select":[{"name":"a","def":"1"}],"limit":-1}`), []string{"spec.limit: is -1; it must be from 1 to 1000"}},
 		"too many":  {spec(t, `{"select":[{"name":"a","def":"1"}],"limit":1001}`), []string{"spec.limit: is 1001"}},
 		"no column": {spec(t, `{"select":[{"name":"a","def":"1"}],"orderBy":[{"column":"b"},{"column":"a"},{"column":"a","descending":true}]}`), []string{`spec.orderBy[0].column: "b" is no column`, `spec.orderBy[2].column: column "a" is there already`}},
 		"too wide":  {&domain.StatusCollectorSpec{Select: wide}, []string{"spec: has 51 columns; a table has at most 50"}},

@@ -113,7 +113,7 @@ type StatusCollectorSpec struct {
 	GroupBy        []NamedExpression `json:"groupBy,omitempty"`        // GROUP BY, and the first columns
 	CombinedFields []NamedAggregator `json:"combinedFields,omitempty"` // the aggregates, the columns after those of groupBy
 	Select         []NamedExpression `json:"select,omitempty"`         // the columns of a table without aggregation
-	Limit          *int              `json:"limit,omitempty"`          // LIMIT: 1 to 1000 rows; 20 where it is missing
+	Limit          *int              `json:"limit,omitempty"`          // LIMIT: 1 to 1000 rows; 20 where it is missing, or 0 as KubeStellar's clients write what is missing
 	OrderBy        []ColumnOrder     `json:"orderBy,omitempty"`        // ORDER BY: columns of the table
 }
 
@@ -160,7 +160,7 @@ const (
 
 // Rows is how many rows the table has at the most.
 func (s *StatusCollectorSpec) Rows() int {
-	if s.Limit == nil {
+	if s.Limit == nil || *s.Limit == 0 {
 		return DefaultCollectorLimit
 	}
 	return *s.Limit

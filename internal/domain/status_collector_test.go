@@ -11,7 +11,7 @@ import (
 
 // The rules of a spec are in internal/combine's TestRefused, which has those of expressions too.
 func TestStatusCollectorSpec(t *testing.T) {
-	limit := 0
+	limit := -1
 	s := domain.StatusCollectorSpec{
 		GroupBy:        []domain.NamedExpression{{Name: "g", Def: "1"}},
 		CombinedFields: []domain.NamedAggregator{{Name: "n", Type: domain.AggregatorCount, Subject: "1"}, {Name: "m", Type: domain.AggregatorMax}},
@@ -30,4 +30,7 @@ func TestStatusCollectorSpec(t *testing.T) {
 	}, paths)
 	s.Limit = nil
 	require.Equal(t, domain.DefaultCollectorLimit, s.Rows())
+	limit = 0
+	s.Limit = &limit
+	require.Equal(t, domain.DefaultCollectorLimit, s.Rows(), "clients of KubeStellar write it so where it is missing")
 }
