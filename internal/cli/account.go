@@ -277,7 +277,7 @@ func (s *session) clusterRotate() *cobra.Command {
 		Use: "rotate NAME", Short: "Replace the credential of a cluster that 'cluster add' has made, at once",
 		Long: `Replace the credential of a cluster that 'cluster add' has made. With the rights of a context of your kubeconfig a new ServiceAccount with
 a token is made and given to the API, which has running operations go on with it; then the ServiceAccount before is deleted, which ends all
-tokens of it. What dies in between is gone on with by a second run: until the API has the new token the one before is good. The API
+tokens of it. When it dies in between, run it again: until the API has the new token the one before is good. The API
 refuses one with which it cannot reach the cluster; the one before stays then.
 
 Who has stolen the token may have changed what the account says of itself, so that it seems to be another's, or may have bound somebody to its

@@ -301,8 +301,8 @@ it is the only one there is, or else "default".
 
 Nothing is made when others would have the rights of the account: a binding of its ClusterRole that Drover has not made is named, for you to delete.
 
-What dies in between is gone on with by a second run, which replaces the token of one that is registered. What it does not say stays as it is
-registered, and the ClusterRole keeps the rights that it has, unless --narrow takes away what is not asked for now. 'cluster rotate' replaces the
+When it dies in between, run it again: it goes on, and replaces the token of a cluster that is registered. A second run keeps what its flags do
+not say: the registration, and the rights of the ClusterRole, unless --narrow takes away those that are not asked for now. 'cluster rotate' replaces the
 token before it expires, 'cluster remove --context' takes the account away again.
 
 --use-own-credentials makes nothing in the cluster: the user of the context is sent, with the files that it names. What works in the
