@@ -24,6 +24,10 @@ type Said struct {
 	Delete []string
 	// TooLarge are the ids of those of Put that have more bytes than a workload may have.
 	TooLarge map[string]bool
+
+	// unfit is what the last words of messages that are taken together have said and is left out, by id. Of Put and Delete it has what was
+	// said before, which counts.
+	unfit map[string]domain.LeftOut
 }
 
 // Intake takes what a stream of a tenant says. Its methods are called one after another, but for Context.
@@ -364,19 +368,8 @@ func (s *Said) write(t *domain.Tenant) (w *domain.WorkloadWrite, left map[string
 	left = map[string]domain.LeftOut{}
 	taken := map[string]int{}
 	for _, one := range s.Put {
-		reason := ""
-		switch {
-		case !one.Supported():
-			reason = "its type is not " + domain.KindPod + " of Kubernetes"
-		case len(one.ID) > limits.WorkloadID:
-			reason = "its id is too long"
-		case s.TooLarge[one.ID]:
-			reason = "it is too large"
-		case unstorable(one):
-			reason = "a name in its labels, annotations or other data has the character 0"
-		}
 		delete(left, one.ID)
-		if reason != "" {
+		if reason := s.unfitFor(one); reason != "" {
 			left[one.ID] = leftOut(one, reason)
 			w.Keep = append(w.Keep, one.ID)
 			continue
@@ -396,7 +389,24 @@ func (s *Said) write(t *domain.Tenant) (w *domain.WorkloadWrite, left map[string
 		}
 	}
 	w.Put = slices.DeleteFunc(w.Put, func(one *domain.Workload) bool { return one == nil })
+	maps.Copy(left, s.unfit)
 	return w, left
+}
+
+// unfitFor is why a workload that is said is left out; "" where it is not.
+func (s *Said) unfitFor(one *domain.Workload) string {
+	switch {
+	case !one.Supported():
+		return "its type is not " + domain.KindPod + " of Kubernetes"
+	case len(one.ID) > limits.WorkloadID:
+		return "its id is too long"
+	case s.TooLarge[one.ID]:
+		return "it is too large"
+	case unstorable(one):
+		return "a name in its labels, annotations or other data has the character 0"
+	default:
+		return ""
+	}
 }
 
 // unstorable says whether a workload has a name that the store has not: no label of Kubernetes is so.
@@ -432,7 +442,7 @@ func leftKey(id string) string {
 	return string(sum[:])
 }
 
-// merge makes one of messages that follow each other: of each workload the last word counts. A sync begins anew.
+// merge makes one of messages that follow each other: of each workload the last word counts that is not left out. A sync begins anew.
 func merge(messages []*Said) []*Said {
 	var merged []*Said
 	for begin := 0; begin < len(messages); {
@@ -451,7 +461,7 @@ func together(messages []*Said) *Said {
 	if len(messages) == 1 {
 		return messages[0]
 	}
-	one, later := &Said{TooLarge: map[string]bool{}}, map[string]bool{}
+	one, later := &Said{unfit: map[string]domain.LeftOut{}}, map[string]bool{}
 	for _, said := range slices.Backward(messages) {
 		for _, id := range said.Delete {
 			if !later[id] {
@@ -459,8 +469,15 @@ func together(messages []*Said) *Said {
 			}
 		}
 		for _, w := range slices.Backward(said.Put) {
-			if !later[w.ID] {
-				later[w.ID], one.Put, one.TooLarge[w.ID] = true, append(one.Put, w), said.TooLarge[w.ID]
+			if later[w.ID] {
+				continue
+			}
+			reason := said.unfitFor(w)
+			if _, known := one.unfit[w.ID]; reason != "" && !known {
+				one.unfit[w.ID] = leftOut(w, reason)
+			}
+			if reason == "" {
+				later[w.ID], one.Put = true, append(one.Put, w)
 			}
 		}
 	}

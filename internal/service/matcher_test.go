@@ -286,6 +286,39 @@ func TestMessagesThatAreTakenTogether(t *testing.T) {
 	require.Equal(t, "3", got.Extra[domain.ExtraLabels]["is"])
 }
 
+// TestWhatIsLeftOutTakesNoWordBack: what was said before of a workload counts as it does where the messages come one by one.
+func TestWhatIsLeftOutTakesNoWordBack(t *testing.T) {
+	bad := func(id string) []*service.Said {
+		return []*service.Said{{Put: []*domain.Workload{labelled(id, "bad")}, TooLarge: map[string]bool{id: true}}}
+	}
+	said := slices.Concat([]*service.Said{{Delete: []string{"goes"}}}, bad("goes"), updates(labelled("comes", "1")), bad("comes"), bad("better"),
+		updates(labelled("better", "2")), bad("stays"), updates(labelled("leaves", "2")), []*service.Said{{Delete: []string{"leaves"}}}, bad("leaves"))
+	for name, take := range map[string]func(in *service.Intake) error{
+		"together": func(in *service.Intake) error { return in.Take(t.Context(), said) },
+		"one by one": func(in *service.Intake) error {
+			for _, one := range said {
+				if err := in.Take(t.Context(), []*service.Said{one}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		w := newTenancy(t, 1)
+		in := w.begin(w.first())
+		w.take(in, syncs(labelled("goes", "1"), labelled("stays", "1"), labelled("better", "1"), labelled("leaves", "1")))
+		require.NoError(t, take(in), name)
+		require.Equal(t, []string{"better", "comes", "stays"}, w.stored(), name)
+		s, err := w.first().store.TenantStream(t.Context(), "t")
+		require.NoError(t, err)
+		var left []string
+		for _, one := range s.LeftOut {
+			left = append(left, one.ID)
+		}
+		require.Equal(t, []string{"comes", "goes", "leaves", "stays"}, left, name)
+	}
+}
+
 // TestAPodThatTakesAnothersPlace is taken though a tenant has as many workloads as it may have, when it is told of together with the end of the
 // other one: a Deployment that is rolled out says so first of the new one.
 func TestAPodThatTakesAnothersPlace(t *testing.T) {
