@@ -47,14 +47,19 @@ func (r *rules) Create(ctx context.Context, in *universe.CreateRequest) (*univer
 	})
 }
 
-// Update implements universe.WorkloadRuleServiceServer.
+// Update implements universe.WorkloadRuleServiceServer. What the protocol has no member for, as a description that came by REST, stays.
 func (r *rules) Update(ctx context.Context, in *universe.UpdateRequest) (*universe.UpdateResponse, error) {
 	return &universe.UpdateResponse{}, r.pass(ctx, door.Put, in.GetRule().GetId(), func(ctx context.Context, s door.Service, tenant domain.Key) error {
 		rule, err := convey.RuleOf(in.GetRule(), tenant)
-		if err == nil {
-			err = s.Replace(ctx, rule)
+		if err != nil {
+			return inProto(err)
 		}
-		return inProto(err)
+		if o, err := s.Get(ctx, domain.WorkloadRules, domain.KeyOf(rule)); err == nil { // else Replace says why not
+			name := rule.Metadata.Name
+			rule.Metadata = o.(*domain.WorkloadRule).Metadata
+			rule.Metadata.Name = name
+		}
+		return inProto(s.Replace(ctx, rule))
 	})
 }
 
