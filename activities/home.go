@@ -147,6 +147,7 @@ func (s *settling) settleIn(ctx context.Context, work []one) (blocked map[int]st
 			if !s.inherited(have, h.Namespace) {
 				s.moved.note(h)
 			}
+			h.Began = have[h.ID()].Began
 			s.report(ctx, &h)
 		}
 	}
@@ -211,30 +212,36 @@ func (s *settling) reportAgain(ctx context.Context, work []one) {
 		}
 		if h := domain.ReportHome(s.tenant, work[i].Rule, work[i].Made.Namespace); !done[h.ID()] {
 			done[h.ID()] = true
-			s.forget(ctx, &h)
+			h.Began = s.forget(ctx, &h)
 			s.report(ctx, &h)
 		}
 	}
 }
 
-// forget has a report made again.
-func (s *settling) forget(ctx context.Context, h *domain.Home) {
+// forget has a report made again. It returns when the home began for which it was made, as far as this process knows.
+func (s *settling) forget(ctx context.Context, h *domain.Home) (began time.Time) {
 	if cluster, err := s.Work.clusters.Get(ctx, h.Cluster); err == nil {
-		s.Work.matches.Remove(matchReport{cluster, h.ID()})
+		key := matchReport{cluster, h.ID()}
+		began, _ = s.Work.matches.Get(key)
+		s.Work.matches.Remove(key)
 	}
+	return began
 }
 
-// report makes the report that an agent is to fill, once as far as this process knows. What the cluster refuses of it is no
-// failure of matches.
+// report makes the report that an agent is to fill, once for a home that began at a time, as far as this process knows: another
+// process may have removed the home since, with the report. What the cluster refuses of it is no failure of matches.
 func (s *settling) report(ctx context.Context, h *domain.Home) {
 	if h.App == "" || s.away.Load() {
 		return
 	}
 	r := s.Work.reporting
 	cluster, err := s.Work.clusters.Get(ctx, h.Cluster)
-	if key := (matchReport{cluster, h.ID()}); err == nil && !r.matches.Contains(key) {
-		if err = s.makeReport(ctx, cluster, h); err == nil {
-			r.matches.Add(key, struct{}{})
+	if err == nil {
+		key := matchReport{cluster, h.ID()}
+		if began, made := r.matches.Get(key); !made || !began.Equal(h.Began) {
+			if err = s.makeReport(ctx, cluster, h); err == nil {
+				r.matches.Add(key, h.Began)
+			}
 		}
 	}
 	switch kind := fail.KindOf(err); {

@@ -83,15 +83,7 @@ func TestMatchesAreReportedByAgents(t *testing.T) {
 	t.Cleanup(func() { kubetest.Undefine(t, m.client, states) })
 	m = newMatchesThatReport(t, byAgent{})
 	m.match.Settler = &settler{}
-	reports := func() (labels []string) {
-		t.Helper()
-		list, err := m.client.Resource(states).Namespace(m.tenant.Namespace()).List(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err)
-		for _, o := range list.Items {
-			labels = append(labels, o.GetLabels()[plan.DeploymentLabel])
-		}
-		return labels
-	}
+	reports := m.reports
 	for range 2 { // the second time it is made again
 		m.run("w1", nil)
 		m.run("w2", nil)
@@ -117,6 +109,50 @@ func TestMatchesAreReportedByAgents(t *testing.T) {
 		m.leave()
 		require.Empty(t, reports())
 		require.False(t, m.leaves())
+	}
+}
+
+// reports are the labels of the ResourceBundleStates in the tenant's namespace.
+func (m *matches) reports() (labels []string) {
+	m.Helper()
+	list, err := m.client.Resource(states).Namespace(m.tenant.Namespace()).List(m.Context(), metav1.ListOptions{})
+	require.NoError(m, err)
+	for _, o := range list.Items {
+		labels = append(labels, o.GetLabels()[plan.DeploymentLabel])
+	}
+	return labels
+}
+
+// TestAReportThatAnotherWorkerHasRemoved is made again by the one that has made it: the rule has matches again.
+func TestAReportThatAnotherWorkerHasRemoved(t *testing.T) {
+	m := newMatchesThatReport(t, byAgent{})
+	kubetest.Define(t, m.client, crd.ResourceBundleStates().Manifest)
+	t.Cleanup(func() { kubetest.Undefine(t, m.client, states) })
+	one, another := m.match, m.worker(byAgent{})
+	settle := func() {
+		t.Helper()
+		m.evaluate()
+		for range 2 { // what is in the way at first is tried again
+			m.mustSettle()
+			m.now = m.now.Add(time.Hour)
+		}
+	}
+	for _, noted := range []bool{false, false, true} { // by somebody who has died before the report was made
+		m.match = one
+		m.run("w1", nil)
+		if noted {
+			home := domain.ReportHome(m.tenant, domain.KeyOf(m.rule), m.tenant.Namespace())
+			home.Began = m.now
+			require.NoError(t, m.store.PutHome(t.Context(), home))
+		}
+		settle()
+		require.Equal(t, domain.MarkApplied, m.record().Mark)
+		require.Len(t, m.reports(), 1)
+		m.end("w1")
+		settle()
+		m.match = another
+		m.leave()
+		require.Empty(t, m.reports())
 	}
 }
 

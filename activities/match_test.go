@@ -76,18 +76,7 @@ func newMatchesThatReport(t *testing.T, reports activities.Reports) *matches {
 	s := storetest.Open(t, store.Config{})
 	m := &matches{T: t, store: s, now: time.Now(), workloads: map[string]*domain.Workload{}, context: t.Context(), kubeconfig: kubetest.Kubeconfig(t)}
 	m.client = kubetest.Dynamic(t, m.kubeconfig)
-	fresh := kubetest.Patient(kube.Config{Fresh: 1})
-	clusters, err := kube.NewClusters(fresh, func(_ context.Context, name domain.ClusterName) ([]byte, domain.Digest, error) {
-		if m.kubeconfig == nil {
-			return nil, "", fail.New(fail.NotFound, "cluster %q not found", name)
-		}
-		return m.kubeconfig, m.digest, nil
-	})
-	require.NoError(t, err)
-	t.Cleanup(clusters.Close)
-	m.match = &activities.Match{
-		Work: activities.NewKube(clusters, nil, nil, reports, nil), Store: s, Now: func() time.Time { return m.now },
-	}
+	m.match = m.worker(reports)
 	m.tenant = &domain.Tenant{
 		Metadata: domain.Metadata{Name: kubetest.Name("t")}, ContextID: "2621114006130701074",
 		Spec: domain.TenantSpec{Cluster: "p+c", Nodes: domain.NodesAll},
@@ -112,6 +101,23 @@ func newMatchesThatReport(t *testing.T, reports activities.Reports) *matches {
 	m.image("nginx:1")
 	require.NoError(t, s.Create(t.Context(), m.rule))
 	return m
+}
+
+// worker is what a worker settles the matches with.
+func (m *matches) worker(reports activities.Reports) *activities.Match {
+	m.Helper()
+	fresh := kubetest.Patient(kube.Config{Fresh: 1})
+	clusters, err := kube.NewClusters(fresh, func(_ context.Context, name domain.ClusterName) ([]byte, domain.Digest, error) {
+		if m.kubeconfig == nil {
+			return nil, "", fail.New(fail.NotFound, "cluster %q not found", name)
+		}
+		return m.kubeconfig, m.digest, nil
+	})
+	require.NoError(m, err)
+	m.Cleanup(clusters.Close)
+	return &activities.Match{
+		Work: activities.NewKube(clusters, nil, nil, reports, nil), Store: m.store, Now: func() time.Time { return m.now },
+	}
 }
 
 // register has the cluster registered with another kubeconfig.

@@ -46,7 +46,7 @@ type reporting struct {
 	// By client: a cluster that is registered anew is another one.
 	installed *lru.Cache[*kube.Cluster, struct{}]
 	lacking   *lru.Cache[*kube.Cluster, time.Time] // when it was without the CRD
-	matches   *lru.Cache[matchReport, struct{}]    // the reports on matches that were made
+	matches   *lru.Cache[matchReport, time.Time]   // the reports on matches that were made, with when their homes began
 }
 
 // matchReport is a report on the matches of a rule, by the id of its domain.Home.
@@ -64,7 +64,7 @@ func newReporting(reports Reports, agent []plan.Resource) *reporting {
 	return &reporting{
 		reports: reports, agent: agent,
 		installed: lru.New[*kube.Cluster, struct{}](knownClients), lacking: lru.New[*kube.Cluster, time.Time](knownClients),
-		matches: lru.New[matchReport, struct{}](knownReports),
+		matches: lru.New[matchReport, time.Time](knownReports),
 	}
 }
 
