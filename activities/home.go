@@ -271,7 +271,7 @@ func (s *settling) makeReport(ctx context.Context, cluster *kube.Cluster, h *dom
 			_, err = cluster.Create(ctx, resource.ResourceID, resource.Manifest)
 		}
 	}
-	if fail.Is(err, fail.Conflict) {
+	if r.doubt(cluster, err); fail.Is(err, fail.Conflict) {
 		return nil
 	}
 	return err

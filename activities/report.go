@@ -43,7 +43,7 @@ const knownReports = 20_000
 type reporting struct {
 	reports Reports
 	agent   []plan.Resource // what installs the agent
-	// By client: a cluster that is registered anew is another one.
+	// By client: a cluster that is registered with another kubeconfig is another one. One that is registered anew with the same is not.
 	installed *lru.Cache[*kube.Cluster, struct{}]
 	lacking   *lru.Cache[*kube.Cluster, time.Time] // when it was without the CRD
 	matches   *lru.Cache[matchReport, time.Time]   // the reports on matches that were made, with when their homes began
@@ -144,7 +144,15 @@ func (a *attempt) applyState(ctx context.Context, cluster *kube.Cluster) error {
 	if refusal != "" {
 		a.say("the ResourceBundleState was refused: " + refusal)
 	}
+	r.doubt(cluster, outcome.Retry)
 	return outcome.Retry
+}
+
+// doubt has the agent installed again where a cluster said that it does not have the agent's kind: somebody has deleted the definition.
+func (r *reporting) doubt(cluster *kube.Cluster, err error) {
+	if kube.LacksKind(err) {
+		r.installed.Remove(cluster)
+	}
 }
 
 // tolerate keeps what the cluster said for good of its ResourceBundleStates; what may pass is returned.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // reports answers as a cluster that takes everything. What becomes of the ResourceBundleState is up to the test.
@@ -196,6 +198,35 @@ func TestInstall(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{definition, "agent", "a0", "app-1"}, l.patched())
 	})
+}
+
+// TestTheAgentComesBack where somebody has deleted its definition, be it with the cluster: who finds that out has it installed again.
+func TestTheAgentComesBack(t *testing.T) {
+	const definition = "resourcebundlestates.k8splugin.io"
+	l := newLeaf(t, domain.OpInstantiate, 0)
+	l.connect(kube.Config{StageWait: 2 * policy.DiscoverAgain})
+	r := newReports(l)
+	l.how = domain.ReportInstall
+	_, err := l.run()
+	require.NoError(t, err)
+	deleted := true
+	l.handle = func(w http.ResponseWriter, q *http.Request) {
+		if q.Method == http.MethodPatch && path.Base(q.URL.Path) == definition {
+			deleted = false
+		}
+		if deleted && strings.HasPrefix(q.URL.Path, "/apis/k8splugin.io/v1alpha1") {
+			http.NotFound(w, q)
+			return
+		}
+		r.serve(w, q)
+	}
+	_, err = l.run()
+	require.ErrorContains(t, err, "does not serve the kind")
+	l.forget()
+	_, err = l.run()
+	require.NoError(t, err)
+	require.Empty(t, l.recorded().Report)
+	require.Subset(t, l.patched(), []string{definition, "agent", "app-1"})
 }
 
 // TestApplyReportOfNothing: what holds nothing need not report, and a terminate will not ask the cluster.

@@ -26,6 +26,9 @@ const (
 	maxRetryAfter = 300
 )
 
+// LacksKind says of an error that it came of a kind that the cluster does not have.
+func LacksKind(err error) bool { return meta.IsNoMatchError(err) }
+
 // kindOf turns what a cluster, or the way to it, said into the product's errors. Retryable is what may pass
 // by itself: no connection, no answer in time, 429, 5xx, a conflict of versions, a namespace that is being
 // terminated, and credentials that are refused (they can be replaced). The rest is about the resource, and
