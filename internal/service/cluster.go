@@ -196,7 +196,7 @@ func (s *Service) changedCluster(ctx context.Context, c change) error {
 }
 
 // forgetCluster forgets what is recorded of a cluster that is gone, and has clients of it ended: another one that comes in its name may be
-// another cluster. That this one did not answer says nothing of that.
+// another cluster. That this one did not answer, or was heard, says nothing of that.
 func (s *Service) forgetCluster(ctx context.Context, key domain.Key) error {
 	provider, local := domain.Cut(domain.ClustersNoun, key)
 	name := domain.ClusterName{Provider: provider.Name(), Name: local}
@@ -204,6 +204,9 @@ func (s *Service) forgetCluster(ctx context.Context, key domain.Key) error {
 		return err
 	}
 	if err := s.store.SetReachable(ctx, name, true); err != nil {
+		return err
+	}
+	if err := s.store.ForgetWatch(ctx, name); err != nil {
 		return err
 	}
 	return s.forgetInstances(ctx, key)

@@ -14,7 +14,7 @@ import (
 )
 
 // TestAClusterThatAnswersIsNotAway: that a cluster did not answer is forgotten when it is tried with what a PUT brings and answers, and when
-// its registration goes. Nothing may ever be at work there again to find it out.
+// its registration goes, with what was heard of it. Nothing may ever be at work there again to find it out.
 func TestAClusterThatAnswersIsNotAway(t *testing.T) {
 	const key = domain.Key("cluster-providers/p/clusters/c")
 	name := domain.ClusterName{Provider: "p", Name: "c"}
@@ -22,12 +22,13 @@ func TestAClusterThatAnswersIsNotAway(t *testing.T) {
 		do      func(s *service.Service, c *domain.Cluster) error
 		answers bool
 		away    bool
+		heard   bool // what was heard of it is known still
 	}{
-		"a PUT, and it answers": {answers: true, do: func(s *service.Service, c *domain.Cluster) error {
+		"a PUT, and it answers": {answers: true, heard: true, do: func(s *service.Service, c *domain.Cluster) error {
 			_, err := s.Put(t.Context(), c)
 			return err
 		}},
-		"a PUT, and it does not answer": {away: true, do: func(s *service.Service, c *domain.Cluster) error {
+		"a PUT, and it does not answer": {away: true, heard: true, do: func(s *service.Service, c *domain.Cluster) error {
 			_, err := s.Put(t.Context(), c)
 			return err
 		}},
@@ -62,7 +63,12 @@ func TestAClusterThatAnswersIsNotAway(t *testing.T) {
 			require.NoError(t, s.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
 			require.NoError(t, s.Create(t.Context(), cluster()))
 			require.NoError(t, f.store.SetReachable(t.Context(), name, false))
+			require.NoError(t, f.store.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: name, LastSeen: time.Now(), Reason: "it does not answer"}))
 			require.NoError(t, c.do(s, cluster()))
+			watches, err := f.store.Watches(t.Context(), nil)
+			require.NoError(t, err)
+			_, heard := watches[name]
+			require.Equal(t, c.heard, heard)
 			down, err := f.store.Unreachable(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, c.away, down[name])

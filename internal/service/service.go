@@ -52,6 +52,8 @@ type Store interface {
 	LabelsVersion(ctx context.Context, provider string) (string, error)
 	// SetReachable notes whether a cluster answered.
 	SetReachable(ctx context.Context, c domain.ClusterName, reachable bool) error
+	// ForgetWatch forgets what was heard of a cluster, and why it was not heard.
+	ForgetWatch(ctx context.Context, c domain.ClusterName) error
 	// Form is a document as it is stored, in bytes.
 	Form(o domain.Object) ([]byte, error)
 	PutBlob(ctx context.Context, data []byte) (domain.Digest, error)

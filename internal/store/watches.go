@@ -105,6 +105,16 @@ func (s *Store) DeleteWatch(ctx context.Context, watcher string, cluster domain.
 	return s.watched(ctx, err)
 }
 
+// ForgetWatch forgets what anybody said of a cluster whose registration is gone. A watcher that has not been told yet that it is not to
+// watch it says it once more, and takes that back when it is (DeleteWatch).
+func (s *Store) ForgetWatch(ctx context.Context, cluster domain.ClusterName) error {
+	gone, err := s.deleteOne(ctx, s.watches(), byID(cluster.Key()))
+	if err == nil && !gone {
+		return nil
+	}
+	return s.watched(ctx, err)
+}
+
 // watchesVersion is the _id of the version of what watchers say. It is written after what has changed and before whoever changed it
 // is answered, so that what is kept under a version has all that was answered before that was read.
 const watchesVersion = "watches"
