@@ -104,10 +104,11 @@ type Lifecycle struct {
 	Masks bundle.Masker
 }
 
-// told are warnings, and when they were read.
+// told are warnings, when they were read, and of which context of the group: another group may have the name.
 type told struct {
-	at       time.Time
-	warnings []string
+	at        time.Time
+	contextID string
+	warnings  []string
 }
 
 // toldMost is of how many groups warnings are kept.

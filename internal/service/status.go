@@ -61,13 +61,16 @@ func (l *Lifecycle) document(ctx context.Context, key domain.Key, ask func() (st
 	if err != nil {
 		return nil, err
 	}
-	switch goesOn := d.source.Status.InProgress(); {
-	case goesOn && !known:
-		l.told.Add(key, last)
-	case known && !goesOn: // nothing is kept of who is not waited for
+	goesOn, contextID := d.source.Status.InProgress(), owner.Track().ContextID()
+	if known && (!goesOn || last.contextID != contextID) { // nothing is kept of who is not waited for
 		if last.warnings, err = l.unenforced(ctx, key); err != nil {
 			return nil, err
 		}
+		known, last.at = false, l.now()
+	}
+	if goesOn && !known {
+		last.contextID = contextID
+		l.told.Add(key, last)
 	}
 	d.source.Warnings = last.warnings
 	return d, nil

@@ -63,6 +63,12 @@ func TestWarningsAreReadOnceASecondWhileAnOperationGoesOn(t *testing.T) {
 	require.Equal(t, 0, ask())
 	now = now.Add(time.Second)
 	require.Equal(t, 1, ask())
+	s.group.History = domain.NewHistory(now)
+	s.group.History.Append(domain.Approved, "", 0, now)
+	s.group.History.Append(domain.Instantiated, "2", 1, now)
+	records.instance.ContextID = "2"
+	require.Equal(t, 1, ask(), "another group has the name")
+	require.Equal(t, 0, ask())
 
 	records.instance.Status, records.instance.Counts = domain.ContextInstantiated, map[domain.ResourceState]int{domain.ResourceApplied: 1}
 	for range 2 {
