@@ -218,10 +218,20 @@ func TestRulesAreCarriedOver(t *testing.T) {
 	wanted := w.rule("one")
 	require.Contains(t, string(wanted.GetData().GetRuleTemplate()), "nginx:2")
 
-	// What somebody does to it at the server is made good.
+	// What somebody does to it at the server is made good. The protocol has no description, and one that came by REST stays.
+	stored := func() *domain.WorkloadRule {
+		all, err := w.store.List(t.Context(), domain.WorkloadRules, domain.TenantKey("tenant1"))
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		return all[0].(*domain.WorkloadRule)
+	}
+	described := stored()
+	described.Metadata.Description = "by REST"
+	require.NoError(t, w.store.Replace(t.Context(), described))
 	_, err := w.rules.Update(forTenant(t.Context()), &universe.UpdateRequest{Rule: made})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return proto.Equal(wanted, w.rule("one")) }, deadline, tick)
+	require.Equal(t, "by REST", stored().Metadata.Description)
 	_, err = w.rules.Delete(forTenant(t.Context()), &universe.DeleteRequest{Id: wanted.GetId()})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return proto.Equal(wanted, w.rule("one")) }, deadline, tick)
