@@ -61,7 +61,7 @@ func (d *distance) carry(from, to net.Conn, count func(n int)) {
 	go func() {
 		defer to.Close()
 		for p := range parcels {
-			time.Sleep(time.Until(p.due))
+			<-time.After(time.Until(p.due))
 			count(-len(p.data))
 			if _, err := to.Write(p.data); err != nil {
 				return

@@ -55,9 +55,9 @@ func (r *rules) Update(ctx context.Context, in *universe.UpdateRequest) (*univer
 			return inProto(err)
 		}
 		if o, err := s.Get(ctx, domain.WorkloadRules, domain.KeyOf(rule)); err == nil { // else Replace says why not
-			name := rule.Metadata.Name
+			name := rule.Name
 			rule.Metadata = o.(*domain.WorkloadRule).Metadata
-			rule.Metadata.Name = name
+			rule.Name = name
 		}
 		return inProto(s.Replace(ctx, rule))
 	})

@@ -226,12 +226,12 @@ func TestRulesAreCarriedOver(t *testing.T) {
 		return all[0].(*domain.WorkloadRule)
 	}
 	described := stored()
-	described.Metadata.Description = "by REST"
+	described.Description = "by REST"
 	require.NoError(t, w.store.Replace(t.Context(), described))
 	_, err := w.rules.Update(forTenant(t.Context()), &universe.UpdateRequest{Rule: made})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return proto.Equal(wanted, w.rule("one")) }, deadline, tick)
-	require.Equal(t, "by REST", stored().Metadata.Description)
+	require.Equal(t, "by REST", stored().Description)
 	_, err = w.rules.Delete(forTenant(t.Context()), &universe.DeleteRequest{Id: wanted.GetId()})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return proto.Equal(wanted, w.rule("one")) }, deadline, tick)
