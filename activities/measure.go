@@ -56,6 +56,7 @@ type openLeaf struct {
 	working bool
 	reason  string    // of the last attempt's failure, which stays while the next one goes on; "" before there is one
 	since   time.Time // when the first attempt was due
+	begun   time.Time // when the attempt did that goes on
 	until   time.Time
 }
 
@@ -66,7 +67,7 @@ func (o *openLeaves) begin(run string, due time.Time) {
 	if o.of == nil {
 		o.of = map[string]openLeaf{}
 	}
-	o.of[run] = openLeaf{working: true, reason: o.of[run].reason, since: due}
+	o.of[run] = openLeaf{working: true, reason: o.of[run].reason, since: due, begun: time.Now()}
 }
 
 // end says that it has ended, and that another one is due after a wait; there is none without a reason.
@@ -103,7 +104,8 @@ func (o *openLeaves) count(now time.Time) (open, stuck map[string]int) {
 		} else {
 			open[l.reason]++
 		}
-		if l.reason != "" && now.Sub(l.since) > measure.StuckAfter {
+		overcome := l.working && now.Sub(l.begun) > measure.Overcome // as where a hook is waited for: what the last attempt failed with is over
+		if l.reason != "" && !overcome && now.Sub(l.since) > measure.StuckAfter {
 			stuck[l.reason]++
 		}
 	}

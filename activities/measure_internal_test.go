@@ -75,6 +75,9 @@ func TestLeavesAreStuckThroughTheirAttempts(t *testing.T) {
 	o.end("old", measure.Broken, time.Minute)
 	require.Equal(t, map[string]int{measure.Broken: 1}, stuck())
 	o.begin("old", old)
+	require.Equal(t, map[string]int{measure.Broken: 1}, stuck())
+	now = now.Add(2 * measure.Overcome)
+	require.Empty(t, stuck(), "it goes on for so long, as with a hook, that what was before is over")
 	o.end("old", "", 0)
 	require.Empty(t, stuck())
 }

@@ -53,6 +53,9 @@ const (
 // StuckAfter is how long a leaf is open until it counts as stuck.
 const StuckAfter = time.Hour
 
+// Overcome is how long an attempt goes on until what the one before has failed with is over.
+const Overcome = 5 * time.Minute
+
 // What becomes of clusters of which reports are wanted.
 const (
 	Heard      = "heard"
