@@ -21,7 +21,7 @@ build: build-product ## the drover binary, the simulated fleet, and an OpenID pr
 	@cd deploy/tools/idp && go build -o ../../../$(BIN)/idp .
 
 build-product:
-	@cd deploy/local && go run ./compile -name drover -dir ../../cmd/drover -o $(CURDIR)/$(BIN)/drover
+	@cd deploy/local && go run ./compile -name drover -dir ../../cmd/drover -o "$(CURDIR)/$(BIN)/drover"
 
 servers: ## the local servers and clusters (minutes the first time, then cached)
 	@deploy/local/build.sh

@@ -6,7 +6,7 @@ import "time"
 // always has something to tell does it the rarer the longer it goes on. An example, of a run that has told something all the time: after
 // a minute it does so once a second, after an hour once a minute. Who had nothing to tell for a while is heard at once.
 type pace struct {
-	beside int           // how many apps tell the same parent, 0 for one
+	beside int           // how many apps tell the same parent, 0 in a run of before, which may have told more than is told now
 	most   time.Duration // the longest wait, 0 for any
 
 	told int
@@ -18,7 +18,7 @@ type pace struct {
 // may be told.
 func (p *pace) wait(age, idle time.Duration) (wait time.Duration, ok bool) {
 	beside := max(p.beside, 1)
-	if p.most == 0 && p.told*beside > mostReports {
+	if p.most == 0 && p.told*p.beside > mostReports {
 		return 0, false
 	}
 	p.told++

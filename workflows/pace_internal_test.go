@@ -32,6 +32,8 @@ func TestPaceIsBounded(t *testing.T) {
 	n, longest := told(&pace{most: longestReport}, day)
 	require.Equal(t, longestReport, longest)
 	require.Less(t, n, 10_000)
+	n, _ = told(&pace{due: -12 * time.Hour}, 12*time.Hour) // as a run of before has told
+	require.Greater(t, n, mostReports, "a run of before goes on as it did")
 	n, _ = told(&pace{}, time.Minute)
 	require.Greater(t, n, 55, "in the first minute it is once a second")
 }

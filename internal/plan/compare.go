@@ -123,7 +123,7 @@ func (c *comparing) differences(waited func() error, pass func(app string, clust
 		if was != nil {
 			variant = was.Variant
 		}
-		sort := fmt.Sprintf("%s %d %d %t", marks.Encode(), t.Variant, variant, t.Leaving)
+		sort := fmt.Sprintf("%s %d %d %t %t", marks.Encode(), t.Variant, variant, t.Leaving, t.Installs)
 		does, found := known[sort]
 		if !found {
 			does = c.alike(c.changes(t, was, marks), was == nil, t.Leaving)
