@@ -17,7 +17,6 @@ type pace struct {
 // wait is how long what is to be told has to wait, in a run of an age that had nothing to tell for so long. It is false when nothing more
 // may be told.
 func (p *pace) wait(age, idle time.Duration) (wait time.Duration, ok bool) {
-	beside := max(p.beside, 1)
 	if p.most == 0 && p.told*p.beside > mostReports {
 		return 0, false
 	}
@@ -30,7 +29,7 @@ func (p *pace) wait(age, idle time.Duration) (wait time.Duration, ok bool) {
 		p.due = min(p.due, age+p.most)
 	}
 	wait = max(p.last, p.due-age)
-	p.due += max(reports.Most, p.due/reportPart*time.Duration(max(beside, reportingApps))/reportingApps)
+	p.due += max(reports.Most, p.due/reportPart*time.Duration(max(p.beside, reportingApps))/reportingApps)
 	return wait, true
 }
 

@@ -41,9 +41,10 @@ const (
 	// patience is how long all slots may be taken by leaves none of which comes to an end, before others get them: well
 	// below the 15 s after which a request to a cluster that hangs is given up.
 	patience = 2 * time.Second
-	// reportPart is which part of its age an app waits between two reports, with up to reportingApps beside it, and longestReport the
-	// longest that a batch does; batches are looked at for longestStill then before one counts as still. An app of 40 batches that are at work for a quarter of an hour each has some 30,000 events so. Of its apps
-	// together an operation takes mostReports in each of its two rounds.
+	// reportPart is which part of its age an app waits between two reports, in an operation of up to reportingApps, and longestReport the
+	// longest that a batch does; batches are looked at for longestStill then before one counts as still. An app of 40 batches that are at
+	// work for a quarter of an hour each has some 30,000 events so. Of its apps together an operation takes mostReports in each of its two
+	// rounds.
 	reportPart    = 60
 	reportingApps = 5
 	longestReport = 10 * time.Second

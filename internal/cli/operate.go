@@ -162,11 +162,12 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 	if err != nil {
 		return err
 	}
-	if same := s.saySame(key, op, accepted, before); same && !f.reapply {
-		s.note("What others have changed in clusters, or taken away, is put back by '%s update %s --reapply'.", s.Program, key)
-	} else if !same {
+	switch same := s.saySame(key, op, accepted, before); {
+	case !same:
 		s.warn(accepted.Warnings)
 		s.sayf("%s %s", key, past(op, accepted))
+	case !f.reapply:
+		s.note("What others have changed in clusters, or taken away, is put back by '%s update %s --reapply'.", s.Program, key)
 	}
 	if op == domain.OpRollback {
 		s.sayNext(ctx, api, key, f.revision)

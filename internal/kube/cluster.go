@@ -80,10 +80,14 @@ func newCluster(kubeconfig []byte, digest domain.Digest, config Config) (*Cluste
 	return c, nil
 }
 
-// fresh says whether the credentials need not be asked for again yet. A clock that was set back says nothing of how old they are.
-func (c *Cluster) fresh() bool {
+// fresh says whether the credentials need not be asked for again yet.
+func (c *Cluster) fresh() bool { return c.checkedWithin(c.config.Fresh) }
+
+// checkedWithin says whether the credentials were known to be current so long ago, or later. A clock that was set back says nothing of how old
+// they are.
+func (c *Cluster) checkedWithin(d time.Duration) bool {
 	age := time.Since(time.Unix(0, c.checked.Load()))
-	return age >= 0 && age < c.config.Fresh
+	return age >= 0 && age < d
 }
 
 // Answers counts what has answered requests in the cluster's place.
@@ -91,7 +95,7 @@ func (c *Cluster) Answers() int64 { return c.answers.Load() }
 
 // replaced says whether others have come in place of the credentials. That is asked for again unless it was a moment ago.
 func (c *Cluster) replaced(ctx context.Context) bool {
-	if age := time.Since(time.Unix(0, c.checked.Load())); c.again != nil && (age < 0 || age >= c.config.Fresh/doubted) {
+	if c.again != nil && !c.checkedWithin(c.config.Fresh/doubted) {
 		ctx, cancel := context.WithTimeout(ctx, policy.Credentials)
 		defer cancel()
 		c.recheck()

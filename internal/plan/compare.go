@@ -168,7 +168,7 @@ func (c *comparing) changes(t, was *Target, marks domain.Marks) (changes []Resou
 			changes = append(changes, one)
 			continue
 		}
-		one.After = cmp.Or(c.pair.overlays[0](t.Variant).At(i), r).Manifest
+		one.After = c.pair.at(i, t.Variant).Manifest
 		switch {
 		case r.Hook != nil:
 			one.Action, one.Before = ActionRun, nil // whatever its last run has left

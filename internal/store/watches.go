@@ -98,17 +98,17 @@ func (s *Store) latestTurn() int64 { return s.now().Add(policy.ClockSkew).UnixNa
 
 // DeleteWatch forgets what a watcher said of a cluster, which it does not watch any more; what another one said stays.
 func (s *Store) DeleteWatch(ctx context.Context, watcher string, cluster domain.ClusterName) error {
-	gone, err := s.deleteOne(ctx, s.watches(), append(byID(cluster.Key()), bson.E{Key: "watcher", Value: watcher}))
-	if err == nil && !gone {
-		return nil
-	}
-	return s.watched(ctx, err)
+	return s.deleteWatch(ctx, append(byID(cluster.Key()), bson.E{Key: "watcher", Value: watcher}))
 }
 
 // ForgetWatch forgets what anybody said of a cluster whose registration is gone. A watcher that has not been told yet that it is not to
 // watch it says it once more, and takes that back when it is (DeleteWatch).
 func (s *Store) ForgetWatch(ctx context.Context, cluster domain.ClusterName) error {
-	gone, err := s.deleteOne(ctx, s.watches(), byID(cluster.Key()))
+	return s.deleteWatch(ctx, byID(cluster.Key()))
+}
+
+func (s *Store) deleteWatch(ctx context.Context, which bson.D) error {
+	gone, err := s.deleteOne(ctx, s.watches(), which)
 	if err == nil && !gone {
 		return nil
 	}
