@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -200,16 +201,7 @@ func (s *Service) changedCluster(ctx context.Context, c change) error {
 func (s *Service) forgetCluster(ctx context.Context, key domain.Key) error {
 	provider, local := domain.Cut(domain.ClustersNoun, key)
 	name := domain.ClusterName{Provider: provider.Name(), Name: local}
-	if err := s.renewing(ctx, name); err != nil {
-		return err
-	}
-	if err := s.store.SetReachable(ctx, name, true); err != nil {
-		return err
-	}
-	if err := s.store.ForgetWatch(ctx, name); err != nil {
-		return err
-	}
-	return s.forgetInstances(ctx, key)
+	return errors.Join(s.renewing(ctx, name), s.store.SetReachable(ctx, name, true), s.store.ForgetWatch(ctx, name), s.forgetInstances(ctx, key))
 }
 
 func (s *Service) keepUsedCluster(ctx context.Context, c change) error {

@@ -25,8 +25,7 @@ type Said struct {
 	// TooLarge are the ids of those of Put that have more bytes than a workload may have.
 	TooLarge map[string]bool
 
-	// unfit is what the last words of messages that are taken together have said and is left out, by id. Of Put and Delete it has what was
-	// said before, which counts.
+	// unfit is what merge has left out, by id. A word of the same id that was said before it counts, and is in Put or Delete.
 	unfit map[string]domain.LeftOut
 }
 
@@ -360,37 +359,18 @@ func (in *Intake) End(ctx context.Context) error {
 	return err
 }
 
-// write is what is to be stored of a message, and what is left out of it.
+// write is what is to be stored of what merge has made, and what is left out of it.
 func (s *Said) write(t *domain.Tenant) (w *domain.WorkloadWrite, left map[string]domain.LeftOut) {
 	w = &domain.WorkloadWrite{
 		Delete: s.Delete, Whole: s.Sync, Guard: t.Spec.DeleteGuard, Count: limits.TenantWorkloads, Bytes: limits.Tenants,
 	}
-	left = map[string]domain.LeftOut{}
-	taken := map[string]int{}
 	for _, one := range s.Put {
-		delete(left, one.ID)
-		if reason := s.unfitFor(one); reason != "" {
-			left[one.ID] = leftOut(one, reason)
-			w.Keep = append(w.Keep, one.ID)
-			continue
-		}
 		of := *one
 		of.Tenant = t.Name
-		if at, twice := taken[one.ID]; twice {
-			w.Put[at] = &of
-			continue
-		}
-		taken[one.ID] = len(w.Put)
 		w.Put = append(w.Put, &of)
 	}
-	for id := range left { // said twice, and the last one is left out
-		if at, twice := taken[id]; twice {
-			w.Put[at] = nil
-		}
-	}
-	w.Put = slices.DeleteFunc(w.Put, func(one *domain.Workload) bool { return one == nil })
-	maps.Copy(left, s.unfit)
-	return w, left
+	w.Keep = slices.Sorted(maps.Keys(s.unfit))
+	return w, maps.Clone(s.unfit)
 }
 
 // unfitFor is why a workload that is said is left out; "" where it is not.
@@ -442,7 +422,8 @@ func leftKey(id string) string {
 	return string(sum[:])
 }
 
-// merge makes one of messages that follow each other: of each workload the last word counts that is not left out. A sync begins anew.
+// merge makes one of messages that follow each other: of each workload the last word counts that is not left out, also where a message has
+// several. A sync begins anew.
 func merge(messages []*Said) []*Said {
 	var merged []*Said
 	for begin := 0; begin < len(messages); {
@@ -458,10 +439,7 @@ func merge(messages []*Said) []*Said {
 
 // together is one message of several of which none is a sync, or of one.
 func together(messages []*Said) *Said {
-	if len(messages) == 1 {
-		return messages[0]
-	}
-	one, later := &Said{unfit: map[string]domain.LeftOut{}}, map[string]bool{}
+	one, later := &Said{Sync: messages[0].Sync, unfit: map[string]domain.LeftOut{}}, map[string]bool{}
 	for _, said := range slices.Backward(messages) {
 		for _, id := range said.Delete {
 			if !later[id] {

@@ -197,6 +197,21 @@ func TestAWorkloadThatCannotBeStored(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, status.LeftOut, 2)
 	require.Contains(t, status.LeftOut[0].Reason, "character 0")
+
+	// Twice in one message, of which the last word is left out: it is as if they had come one after another.
+	again, unfit := labelled("again", "yes"), labelled("again", "no")
+	unfit.ResourceType = "v1/Service"
+	for _, said := range [][]*service.Said{{{Put: []*domain.Workload{again, unfit}}}, syncs(again, unfit)} {
+		require.NoError(t, in.End(t.Context()))
+		in = w.begin(w.first())
+		w.take(in, syncs())
+		w.take(in, said)
+		require.Equal(t, []string{"again"}, w.stored())
+		status, err = w.first().TenantStatus(t.Context(), "t")
+		require.NoError(t, err)
+		require.Len(t, status.LeftOut, 1)
+		require.Equal(t, "again", status.LeftOut[0].ID)
+	}
 }
 
 // TestATenantThatHasGotTheNameKeepsWhatItSays: the deletion of an earlier one was held up.

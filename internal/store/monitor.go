@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"go.mongodb.org/mongo-driver/v2/event"
 
@@ -38,11 +41,25 @@ func monitor() *event.CommandMonitor {
 	}
 }
 
-// serverMonitor counts looks at the database that fail: while it is away no command is sent, and none could be seen to fail.
+// serverMonitor counts looks at the database that fail: while it is away no command is sent, and none could be seen to fail. One
+// member of several that does not answer is not that: as long as one is known that takes commands, nothing is counted.
 func serverMonitor() *event.ServerMonitor {
-	return &event.ServerMonitor{ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) {
-		measure.StoreDuration.Record(e.Duration.Seconds(), "hello", measure.Failed)
-	}}
+	var there atomic.Bool
+	return &event.ServerMonitor{
+		TopologyDescriptionChanged: func(e *event.TopologyDescriptionChangedEvent) {
+			there.Store(slices.ContainsFunc(e.NewDescription.Servers, takesCommands))
+		},
+		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) {
+			if !there.Load() && !errors.Is(e.Failure, context.Canceled) {
+				measure.StoreDuration.Record(e.Duration.Seconds(), "hello", measure.Failed)
+			}
+		},
+	}
+}
+
+// takesCommands is whether a member is known to take what Drover asks and writes. A secondary does not: all goes to the primary.
+func takesCommands(member event.ServerDescription) bool {
+	return slices.Contains([]string{"Standalone", "RSPrimary", "Mongos", "LoadBalancer"}, member.Kind)
 }
 
 // commandID names a command that goes on.
