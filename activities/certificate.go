@@ -20,7 +20,7 @@ import (
 
 // Users are the clients of clusters with the rights of logical clouds' users.
 type Users interface {
-	Get(ctx context.Context, user kube.User) (*kube.Cluster, error)
+	Since(ctx context.Context, user kube.User, at time.Time) (*kube.Cluster, error)
 }
 
 // References are the cluster references of logical clouds, which keep the certificates of their users.
@@ -217,7 +217,7 @@ func (k *Kube) RenewCertificate(ctx context.Context, in LeafInput) error {
 	if i < 0 {
 		return fail.New(fail.Invalid, "bundle %s has no certificate request", in.Bundle)
 	}
-	cluster, err := k.clusters.Get(ctx, in.Cluster)
+	cluster, err := k.clusters.Since(ctx, in.Cluster, time.Now())
 	if err != nil {
 		return err
 	}

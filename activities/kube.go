@@ -25,6 +25,7 @@ import (
 // Clusters does the work on clusters.
 type Clusters interface {
 	Get(ctx context.Context, name domain.ClusterName) (*kube.Cluster, error)
+	Since(ctx context.Context, name domain.ClusterName, at time.Time) (*kube.Cluster, error)
 }
 
 // Leaves keeps the ends of leaves, and which clusters answer.
@@ -174,12 +175,13 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 }
 
 // clients are those of the leaf's cluster: one for its resources, and the administrator's for what makes the cluster
-// report. They are the same but in a logical cloud of level 1.
+// report. They are the same but in a logical cloud of level 1. Their credentials are those of now: another cluster may have been registered
+// in this name a moment ago, and what is applied to the one before is lost.
 func (k *Kube) clients(ctx context.Context, in LeafInput) (cluster, admin *kube.Cluster, err error) {
-	if admin, err = k.clusters.Get(ctx, in.Cluster); err != nil || in.User == "" {
+	if admin, err = k.clusters.Since(ctx, in.Cluster, time.Now()); err != nil || in.User == "" {
 		return admin, admin, err
 	}
-	cluster, err = k.Users.Get(ctx, kube.User{Cloud: in.User, ClusterName: in.Cluster})
+	cluster, err = k.Users.Since(ctx, kube.User{Cloud: in.User, ClusterName: in.Cluster}, admin.Made())
 	return cluster, admin, err
 }
 

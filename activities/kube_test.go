@@ -578,3 +578,23 @@ func TestRegistrationReplacedInMidWork(t *testing.T) {
 		})
 	}
 }
+
+// TestARegistrationOfAMomentAgo: a leaf works on the cluster that is registered now, though the client of the one before it in this name
+// is not to be renewed for long.
+func TestARegistrationOfAMomentAgo(t *testing.T) {
+	l, other := newLeaf(t, domain.OpInstantiate, 0), newLeaf(t, domain.OpInstantiate, 0)
+	l.connect(kube.Config{Request: time.Minute, Fresh: time.Hour})
+	_, err := l.run()
+	require.NoError(t, err)
+	require.NotEmpty(t, l.seen())
+	l.forget()
+	l.mu.Lock()
+	l.server, l.url = other.server, other.url
+	l.replaced++
+	l.mu.Unlock()
+	l.in.ContextID = "2"
+	_, err = l.run()
+	require.NoError(t, err)
+	require.Empty(t, l.seen())
+	require.NotEmpty(t, other.seen())
+}

@@ -499,7 +499,7 @@ func (s *settling) ask(ctx context.Context, work []one) (*question, error) {
 	if len(work) == 0 {
 		return &question{hearsay: &s.hearsay}, nil
 	}
-	cluster, err := s.Work.clusters.Get(ctx, work[0].Made.Cluster)
+	cluster, err := s.Work.clusters.Since(ctx, work[0].Made.Cluster, s.Now())
 	if err != nil { // who acts finds out why
 		return &question{hearsay: &s.hearsay}, nil //nolint:nilerr // see above
 	}

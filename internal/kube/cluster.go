@@ -29,7 +29,8 @@ type Cluster struct {
 	most      int64         // that is read of an answer
 	answers   atomic.Int64  // counts answers to requests
 	unpatched               // by the client's user
-	checked   atomic.Int64  // when the credentials were last known to be current, in ns since 1970
+	made      time.Time     // when the credentials were asked for the first time
+	checked   atomic.Int64  // when they were last known to be current, in ns since 1970
 	life      context.Context
 	end       context.CancelFunc    // of life: others have come in place of the credentials
 	users     atomic.Int64          // what goes on with it, see While
@@ -89,6 +90,12 @@ func (c *Cluster) checkedWithin(d time.Duration) bool {
 	age := time.Since(time.Unix(0, c.checked.Load()))
 	return age >= 0 && age < d
 }
+
+// checkedSince says whether the credentials were known to be current at a time, or later.
+func (c *Cluster) checkedSince(at time.Time) bool { return c.checked.Load() >= at.UnixNano() }
+
+// Made is when the client's credentials were asked for the first time.
+func (c *Cluster) Made() time.Time { return c.made }
 
 // Answers counts what has answered requests in the cluster's place.
 func (c *Cluster) Answers() int64 { return c.answers.Load() }

@@ -140,6 +140,24 @@ func (k *Clients[K]) Get(ctx context.Context, name K) (*Cluster, error) {
 	if ok && c.fresh() {
 		return c, nil
 	}
+	return k.ask(ctx, name)
+}
+
+// Since is Get for credentials that are asked for at a time or later: what was registered before it counts, though the word that a
+// registration was replaced has not come to this process yet.
+func (k *Clients[K]) Since(ctx context.Context, name K, at time.Time) (*Cluster, error) {
+	c, err := k.Get(ctx, name)
+	for range 2 { // who is joined in the first may have begun to ask before that
+		if err != nil || c.checkedSince(at) {
+			break
+		}
+		c, err = k.ask(ctx, name)
+	}
+	return c, err
+}
+
+// ask is load, or joins who is at it.
+func (k *Clients[K]) ask(ctx context.Context, name K) (*Cluster, error) {
 	flight := k.flights.DoChan(name.String(), func() (any, error) {
 		// Whoever began this may leave; others wait for it.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.config.Request)
@@ -182,6 +200,7 @@ func (k *Clients[K]) load(ctx context.Context, name K) (*Cluster, error) {
 		return nil, err
 	}
 	c.checked.Store(asked.UnixNano())
+	c.made = asked
 	c.unused = func() { k.drop(name, c) }
 	c.again = func(ctx context.Context) { _, _ = k.Get(ctx, name) }
 	k.clients.Remove(name) // closes the one with the old credentials

@@ -277,6 +277,54 @@ func TestReplacedCredentials(t *testing.T) {
 	}
 }
 
+// TestSince: what was registered before somebody asks is what he gets, also where others have begun to ask before that.
+func TestSince(t *testing.T) {
+	t.Parallel()
+	s := serve(t, http2, hang)
+	from := newSource(s.kubeconfig(t))
+	hold := make(chan chan struct{}, 1)
+	clusters := newClusters(t, kube.Config{Fresh: time.Hour}, func(ctx context.Context, name domain.ClusterName) ([]byte, domain.Digest, error) {
+		data, digest, err := from.get(ctx, name)
+		select {
+		case held := <-hold:
+			<-held
+		default:
+		}
+		return data, digest, err
+	})
+	held, first := make(chan struct{}), make(chan *kube.Cluster, 1)
+	hold <- held
+	go func() {
+		c, _ := clusters.Get(context.WithoutCancel(t.Context()), named("a"))
+		first <- c
+	}()
+	require.Eventually(t, func() bool { return from.asked.Load() == 1 }, time.Minute, time.Millisecond)
+	from.digest.Store(domain.Digest("2"))
+	second := make(chan *kube.Cluster, 1)
+	at := time.Now()
+	go func() {
+		c, _ := clusters.Since(context.WithoutCancel(t.Context()), named("a"), at)
+		second <- c
+	}()
+	close(held)
+	old, now := <-first, <-second
+	require.NotNil(t, old)
+	require.NotNil(t, now)
+	require.NotSame(t, old, now)
+	require.EqualValues(t, 2, from.asked.Load())
+
+	again, err := clusters.Since(t.Context(), named("a"), at)
+	require.NoError(t, err)
+	require.Same(t, now, again, "it was asked for since")
+	require.EqualValues(t, 2, from.asked.Load())
+	again, err = clusters.Since(t.Context(), named("a"), time.Now())
+	require.NoError(t, err)
+	require.Same(t, now, again, "nothing has come in their place")
+	require.EqualValues(t, 3, from.asked.Load())
+	_, err = clusters.Since(t.Context(), named("a"), time.Now().Add(time.Hour))
+	require.NoError(t, err, "a clock that was set back holds up nobody")
+}
+
 // TestARegistrationThatIsGoneEndsItsClient: another one that comes in its name is another cluster.
 func TestARegistrationThatIsGoneEndsItsClient(t *testing.T) {
 	t.Parallel()
