@@ -172,12 +172,12 @@ func process(
 }
 
 func serveAPI(ctx context.Context, c *config.Config, log *slog.Logger, stdout io.Writer) error {
-	l, err := app.Listen(ctx, c.Listen)
+	front, err := app.OpenAPI(ctx, c, log)
 	if err != nil {
 		return err
 	}
-	defer l.Close()
-	parts, err := app.Connect(ctx, c, log)
+	defer front.Close()
+	parts, err := app.Connect(ctx, c, log, front)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func serveAPI(ctx context.Context, c *config.Config, log *slog.Logger, stdout io
 	if err := parts.EnsureAdmin(ctx); err != nil {
 		return err
 	}
-	return parts.ServeAPI(ctx, l, func() { fmt.Fprintf(stdout, "ready api url=http://%s/v2\n", l.Addr()) })
+	return parts.ServeAPI(ctx, front, func() { fmt.Fprintf(stdout, "ready api url=http://%s/v2\n", front.Address) })
 }
 
 // resetAdmin says where the token is, and never what it is.
@@ -198,13 +198,18 @@ func resetAdmin(ctx context.Context, c *config.Config, log *slog.Logger, stdout 
 }
 
 func work(ctx context.Context, c *config.Config, log *slog.Logger, stdout io.Writer) error {
-	parts, err := app.Connect(ctx, c, log)
+	front, err := app.OpenHealth(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	defer front.Close()
+	parts, err := app.Connect(ctx, c, log, front)
 	if err != nil {
 		return err
 	}
 	defer parts.Close()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return parts.WorkerHealth(ctx) })
+	g.Go(func() error { return parts.WorkerHealth(ctx, front) })
 	g.Go(func() error {
 		return parts.Work(ctx, func() { fmt.Fprintln(stdout, "ready worker") })
 	})

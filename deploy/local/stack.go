@@ -231,17 +231,17 @@ func (k *stack) startProduct(ctx context.Context, log *slog.Logger, failed chan<
 	if err != nil {
 		return err
 	}
-	l, err := app.Listen(ctx, c.Listen)
+	front, err := app.OpenAPI(context.WithoutCancel(ctx), c, log)
 	if err != nil {
 		return err
 	}
-	parts, err := app.Connect(ctx, c, log)
+	parts, err := app.Connect(ctx, c, log, front)
 	if err != nil {
-		l.Close()
+		front.Close()
 		return err
 	}
 	if err := parts.EnsureAdmin(ctx); err != nil {
-		l.Close()
+		front.Close()
 		parts.Close()
 		return err
 	}
@@ -249,7 +249,7 @@ func (k *stack) startProduct(ctx context.Context, log *slog.Logger, failed chan<
 	working, run := errgroup.WithContext(asked) // neither goes on without the other
 	started := make(chan struct{}, 2)           // API and worker
 	begun := func() { started <- struct{}{} }
-	working.Go(func() error { return parts.ServeAPI(run, l, begun) })
+	working.Go(func() error { return parts.ServeAPI(run, front, begun) })
 	working.Go(func() error { return parts.Work(run, begun) })
 	ended := make(chan error, 1)
 	go func() {
@@ -262,6 +262,7 @@ func (k *stack) startProduct(ctx context.Context, log *slog.Logger, failed chan<
 	k.stops = append(k.stops, func() error {
 		cancel()
 		defer parts.Close()
+		defer front.Close()
 		return <-ended
 	})
 	for range cap(started) {

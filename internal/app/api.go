@@ -30,14 +30,9 @@ import (
 	"github.com/drover-io/drover/internal/status"
 )
 
-// Listen takes the API's address, so that one in use is an error before anything is waited for.
-func Listen(ctx context.Context, address string) (net.Listener, error) {
-	return connections.Listen(ctx, address, "the REST API (--listen)")
-}
-
-// ServeAPI answers REST requests on the listener, and calls on the addresses of gRPC and of tenants, until ctx ends, then drains. It calls ready
-// once all of them take connections.
-func (p *Parts) ServeAPI(ctx context.Context, l net.Listener, ready func()) error {
+// ServeAPI answers REST requests behind the front, and calls on the addresses of gRPC and of tenants, until ctx ends, then drains. It calls ready
+// once all of them are answered.
+func (p *Parts) ServeAPI(ctx context.Context, f *Front, ready func()) error {
 	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
 	registered := &registrations{parts: p}
 	clusters, err := kube.NewClusters(kubeConfig(p.config, rehearsedClusters), registered.credentials)
@@ -119,10 +114,6 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener, ready func()) erro
 	if err != nil {
 		return err
 	}
-	certificates, err := p.config.TLS.Config(p.log, "h2", "http/1.1")
-	if err != nil {
-		return err
-	}
 	calls, err := p.listenRPC(ctx, prove, entrance)
 	if err != nil {
 		return err
@@ -133,12 +124,12 @@ func (p *Parts) ServeAPI(ctx context.Context, l net.Listener, ready func()) erro
 		return err
 	}
 	defer ofTenants.Close()
-	secured := connections.Secured(connections.New(l, p.log, p.config.Fair.Connections, p.config.Fair.AddressConnections), certificates)
 	g, ctx := panics.WithContext(ctx)
 	defer context.AfterFunc(ctx, hub.Close)() // streams would not end by themselves
-	g.Go(func() error { return api.Serve(ctx, secured, handler, p.log, p.config.Drain) })
+	g.Go(func() error { return f.until(ctx) })
 	g.Go(func() error { return calls.serve(ctx) })
 	g.Go(func() error { return ofTenants.serve(ctx) })
+	f.open(handler)
 	ready()
 	g.Go(func() error { // a panic of which is no end of what is served
 		_ = panics.Do(ctx, func() error { p.settleBehind(ctx); return nil })

@@ -64,8 +64,8 @@ type Parts struct {
 }
 
 // Connect makes the parts and waits, until ctx ends, for the dependencies to answer, saying which one it
-// waits for.
-func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts, error) {
+// waits for, also at the front; nil for none.
+func Connect(ctx context.Context, c *config.Config, logger *slog.Logger, f *Front) (*Parts, error) {
 	p := &Parts{config: c, log: logger, leases: worker.NewLeases(lease.Now), newer: new(atomic.Pointer[string])}
 	ok := false
 	defer func() {
@@ -140,10 +140,12 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger) (*Parts
 		},
 		{"Temporal schedules", "look at Temporal's log", p.engine.EnsureSchedules},
 	} {
+		f.waitFor(d.name)
 		if err := await(ctx, logger, d); err != nil {
 			return nil, err
 		}
 	}
+	f.waitFor("the end of its start")
 	p.audit.run()
 	ok = true
 	return p, nil

@@ -11,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"math/big"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -102,15 +101,33 @@ func TestConnectSaysWhatItWaitsFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c, log := configured(t), &said{}
+	c.Listen = freeport.Address()
+	front, err := OpenAPI(ctx, c, Logger(c, log))
+	require.NoError(t, err)
+	defer front.Close()
 	failed := `dependency="Temporal at ` + nobody + `" error`
 	ended := make(chan error, 1)
 	go func() {
-		_, err := Connect(ctx, c, Logger(c, log))
+		_, err := Connect(ctx, c, Logger(c, log), front)
 		ended <- err
 	}()
 	require.Eventually(t, func() bool { return log.has(failed) }, time.Minute, 10*time.Millisecond)
+	for path, says := range map[string]string{
+		"/healthz": "200 ok\n", "/readyz": "503 not ready: this process waits for Temporal at " + nobody + "\n",
+		"/v2/projects": "503 not ready: this process waits for Temporal at " + nobody + "\n",
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+c.Listen+path, nil)
+		require.NoError(t, err)
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, says, fmt.Sprint(answer.StatusCode, " ", string(text)), path)
+		require.Equal(t, answer.StatusCode == http.StatusServiceUnavailable, answer.Header.Get("Retry-After") == "1", path)
+	}
 	cancel()
-	err := <-ended
+	err = <-ended
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "wait for Temporal at "+nobody)
 	require.False(t, log.has(`dependency=database error`), "the database was there")
@@ -127,7 +144,7 @@ func TestConnectSaysThatThereIsNoDatabase(t *testing.T) {
 	c.MongoURI = "mongodb://" + nobody
 	ended := make(chan error, 1)
 	go func() {
-		_, err := Connect(ctx, c, Logger(c, log))
+		_, err := Connect(ctx, c, Logger(c, log), nil)
 		ended <- err
 	}()
 	require.Eventually(t, func() bool { return log.has(`dependency=database error`) }, time.Minute, 10*time.Millisecond)
@@ -149,7 +166,7 @@ func TestConnectRefusesWhatCannotWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			broken := configured(t)
 			c.change(broken)
-			_, err := Connect(t.Context(), broken, slog.New(slog.DiscardHandler))
+			_, err := Connect(t.Context(), broken, slog.New(slog.DiscardHandler), nil)
 			require.ErrorContains(t, err, c.text)
 		})
 	}
@@ -173,7 +190,7 @@ func TestConnectRefusesKeysOfAnotherInstallation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := *c
 			c.SecretKeys = keys
-			_, err := Connect(t.Context(), &c, slog.New(slog.DiscardHandler))
+			_, err := Connect(t.Context(), &c, slog.New(slog.DiscardHandler), nil)
 			require.True(t, fail.Is(err, fail.Precondition), "%v", err)
 			require.ErrorContains(t, err, "--secret-keys-file")
 		})
@@ -187,7 +204,7 @@ func TestConnectRefusesADatabaseOfAnotherLayout(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(context.WithoutCancel(t.Context()))) })
 	require.NoError(t, s.Create(t.Context(), &domain.Project{Metadata: domain.Metadata{Name: "of-before"}}))
-	_, err = Connect(t.Context(), c, slog.New(slog.DiscardHandler))
+	_, err = Connect(t.Context(), c, slog.New(slog.DiscardHandler), nil)
 	require.ErrorContains(t, err, "database layout: the database has documents and no layout")
 }
 
@@ -366,15 +383,12 @@ func TestHeard(t *testing.T) {
 func TestWorkerHealth(t *testing.T) {
 	p := partial(t)
 	address := freeport.Address()
-	l, err := Listen(t.Context(), address)
-	require.NoError(t, err)
-	_, err = Listen(t.Context(), address)
-	require.ErrorContains(t, err, "--listen")
-	require.NoError(t, l.Close())
 	p.config.MetricsListen = address
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- p.WorkerHealth(ctx) }()
+	front, err := OpenHealth(ctx, p.config, p.log)
+	require.NoError(t, err)
+	_, err = OpenHealth(ctx, p.config, p.log)
+	require.ErrorContains(t, err, "--metrics-listen")
 	get := func(path string) (int, string) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://%s/%s", address, path), nil)
 		require.NoError(t, err)
@@ -387,21 +401,22 @@ func TestWorkerHealth(t *testing.T) {
 		require.NoError(t, err)
 		return answer.StatusCode, string(text)
 	}
-	require.Eventually(t, func() bool {
-		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
-		if err == nil {
-			err = c.Close()
-		}
-		return err == nil
-	}, time.Minute, 10*time.Millisecond)
 	code, _ := get("healthz")
-	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, http.StatusOK, code, "it lives before there is anything else")
 	code, text := get("readyz")
 	require.Equal(t, http.StatusServiceUnavailable, code)
-	require.Equal(t, "temporal (the workflow engine is not available)\n", text)
+	require.Equal(t, "not ready: this process waits for its start\n", text)
+
+	ended := make(chan error, 1)
+	go func() { ended <- p.WorkerHealth(ctx, front) }()
 	code, text = get("metrics")
-	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, http.StatusOK, code, "who asks for something waits for a moment")
 	require.Contains(t, text, "go_goroutines")
+	code, _ = get("healthz")
+	require.Equal(t, http.StatusOK, code)
+	code, text = get("readyz")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Equal(t, "temporal (the workflow engine is not available)\n", text)
 
 	// Each asks for all figures: what comes beyond a few at a time is refused.
 	end := make(chan struct{})

@@ -22,6 +22,7 @@ import (
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
@@ -55,10 +56,10 @@ func TestClientCertificatesSayWhoCalls(t *testing.T) {
 	p.config.Drain, p.config.Operations, p.config.Listen = time.Minute, 1, freeport.Address()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	l, err := Listen(ctx, p.config.Listen)
+	front, err := OpenAPI(ctx, p.config, p.log)
 	require.NoError(t, err)
 	served := make(chan error, 1)
-	go func() { served <- p.ServeAPI(ctx, l, func() {}) }()
+	go func() { served <- p.ServeAPI(ctx, front, func() {}) }()
 
 	pem, err := os.ReadFile(filepath.Join(folder, "ca.crt"))
 	require.NoError(t, err)
@@ -117,7 +118,7 @@ func TestAConfigOfIssuersIsReadAtTheStart(t *testing.T) {
 	c := configured(t)
 	c.Auth, c.AuthConfig = "on", filepath.Join(t.TempDir(), "auth.yaml")
 	require.NoError(t, os.WriteFile(c.AuthConfig, []byte("issuers: [{url: dex}]"), 0o600))
-	_, err := Connect(t.Context(), c, slog.New(slog.DiscardHandler))
+	_, err := Connect(t.Context(), c, slog.New(slog.DiscardHandler), nil)
 	require.ErrorContains(t, err, `issuers[0].url: "dex" is not a URL`)
 	require.ErrorContains(t, err, "issuers[0].audiences")
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -125,7 +126,7 @@ func TestAConfigOfIssuersIsReadAtTheStart(t *testing.T) {
 	}))
 	defer other.Close()
 	require.NoError(t, os.WriteFile(c.AuthConfig, fmt.Appendf(nil, "issuers: [{url: %q, audiences: [drover]}]", other.URL), 0o600))
-	_, err = Connect(t.Context(), c, slog.New(slog.DiscardHandler))
+	_, err = Connect(t.Context(), c, slog.New(slog.DiscardHandler), nil)
 	require.ErrorContains(t, err, "--auth-config: issuers[0]: the issuer "+other.URL+" is none")
 	require.ErrorContains(t, err, "https://other.example")
 	require.NoError(t, os.WriteFile(c.AuthConfig, []byte(`issuers: [{url: "https://127.0.0.1:1", audiences: [drover]}]`), 0o600))
@@ -148,7 +149,7 @@ func TestAConfigOfIssuersIsReadAtTheStart(t *testing.T) {
 
 // TestTokensOfStrangersDoNotPileUp: while the store says nothing, more tokens of one address than may wait are refused at once.
 func TestTokensOfStrangersDoNotPileUp(t *testing.T) {
-	l, err := Listen(t.Context(), freeport.Address())
+	l, err := connections.Listen(t.Context(), freeport.Address(), "nobody")
 	require.NoError(t, err)
 	defer l.Close() // until then connections are made, and nobody takes them
 	silent, err := store.Open(store.Config{URI: "mongodb://" + l.Addr().String(), Database: "d", Keys: storetest.Keys})

@@ -13,7 +13,6 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/deploy/helm/monitor"
-	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/fetch"
@@ -172,8 +171,8 @@ func observing(ctx context.Context, c observe.Config) error {
 	return w.Run(ctx)
 }
 
-// WorkerHealth serves the worker's health and metrics until ctx ends.
-func (p *Parts) WorkerHealth(ctx context.Context) error {
+// WorkerHealth serves the worker's health and metrics behind the front until ctx ends.
+func (p *Parts) WorkerHealth(ctx context.Context, f *Front) error {
 	mux, own := http.NewServeMux(), prometheus.NewRegistry()
 	own.MustRegister(p.audit, p.metrics, p.keysUnreadable())
 	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{prometheus.DefaultGatherer, own}, promhttp.HandlerOpts{MaxRequestsInFlight: limits.Gathers}))
@@ -188,17 +187,8 @@ func (p *Parts) WorkerHealth(ctx context.Context) error {
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	secured, err := p.config.TLS.Config(p.log, "http/1.1")
-	if err != nil {
-		return err
-	}
-	wait, err := connections.Side{
-		Address: p.config.MetricsListen, Purpose: "metrics (--metrics-listen)", TLS: secured, Names: p.config.AllowedHosts, Handler: mux, Log: p.log,
-	}.Serve(ctx)
-	if err != nil {
-		return err
-	}
-	return wait()
+	f.open(mux)
+	return f.until(ctx)
 }
 
 // ready asks the dependencies, for /readyz.

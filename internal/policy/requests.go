@@ -63,6 +63,9 @@ const (
 	SideDrain    = time.Second
 	// Handlers is how long gRPC calls may go on whose connections were ended as a process ends.
 	Handlers = 5 * time.Second
+	// Start is how long a request waits for a process that has begun and is not ready; StartRetry is what one is told to wait who was refused.
+	Start      = 5 * time.Second
+	StartRetry = time.Second
 	// Ready bounds the questions of one readiness check. What they came to is told for ReadyKept to all who ask.
 	Ready     = 3 * time.Second
 	ReadyKept = time.Second
