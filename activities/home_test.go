@@ -345,7 +345,7 @@ func TestClustersOfTenantsAreWatched(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, m.store.Pulse(t.Context(), "watcher", m.now))
-	require.NoError(t, m.store.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: m.tenant.ClusterName(), Reason: "it does not answer"}))
+	require.NoError(t, m.store.PutWatch(t.Context(), "watcher", &domain.Watch{Cluster: m.tenant.ClusterName(), Reason: "it does not answer"}))
 	behind()
 	require.Len(t, shards.said, 1, "it is watched, if not heard")
 	m.now = m.now.Add(domain.PulseLife + time.Second)

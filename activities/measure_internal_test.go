@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"testing"
@@ -133,4 +134,32 @@ func TestClustersAreMeasured(t *testing.T) {
 	})
 	require.Equal(t, map[string]float64{measure.Heard: 1, measure.Unheard: 2, measure.Unreported: 1}, found)
 	require.Equal(t, []string{"silent", "never"}, unheard)
+}
+
+// earlier is a store that knows when another watch heard a cluster.
+type earlier struct {
+	Observations
+	at time.Time
+}
+
+func (e earlier) PutWatch(_ context.Context, _ string, w *domain.Watch) error {
+	w.LastSeen = e.at
+	return nil
+}
+
+// TestASilenceDoesNotBeginAnew with another attempt at a watch: a cluster that is gone for an hour would never be said to be.
+func TestASilenceDoesNotBeginAnew(t *testing.T) {
+	now := time.Now()
+	w := &Watch{Now: func() time.Time { return now }}
+	w.Store = earlier{at: now.Add(-time.Hour)}
+	s := &shard{Watch: w}
+	w.going.Store(s, nil)
+	require.NoError(t, s.Contact(t.Context(), domain.Watch{Cluster: domain.ClusterName{Provider: "p", Name: "gone"}, Reason: "away"}))
+	var silent float64
+	w.measure(func(g *measure.Gauge, value float64, _ ...string) {
+		if g == measure.ClusterUnheard {
+			silent = value
+		}
+	})
+	require.InDelta(t, 3600, silent, 0)
 }

@@ -110,7 +110,7 @@ type Observations interface {
 	Observed(ctx context.Context, contextIDs []string) ([]domain.ObservedApp, error)
 	PutObservation(ctx context.Context, o *domain.Observation) error
 	DeleteObservation(ctx context.Context, o domain.ObservedApp, turn domain.Turn) error
-	PutWatch(ctx context.Context, watcher string, w domain.Watch) error
+	PutWatch(ctx context.Context, watcher string, w *domain.Watch) error
 	WatchesOf(ctx context.Context, watcher string) (map[domain.ClusterName]bool, error)
 	DeleteWatch(ctx context.Context, watcher string, c domain.ClusterName) error
 	Pulse(ctx context.Context, watcher string, at time.Time) error
@@ -440,7 +440,7 @@ func (s *shard) sayAgain(ctx context.Context) error {
 	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(sayers)
 	for _, w := range lost {
-		g.Go(func() error { return s.say(ctx, w) })
+		g.Go(func() error { return s.say(ctx, &w) })
 	}
 	return g.Wait()
 }
@@ -702,11 +702,15 @@ func (s *shard) Contact(ctx context.Context, w domain.Watch) error {
 	if w.Connected {
 		s.outages.back(s.log, "watching", w.Cluster)
 	}
-	return s.say(ctx, w)
+	err := s.say(ctx, &w)
+	if err == nil {
+		s.contacts.put(w) // when another watch heard it last
+	}
+	return err
 }
 
 // say stores whether a cluster is heard. The lock is held, or shared.
-func (s *shard) say(ctx context.Context, w domain.Watch) error {
+func (s *shard) say(ctx context.Context, w *domain.Watch) error {
 	w.Turn = s.turn
 	return s.own(s.Store.PutWatch(ctx, s.watcher, w))
 }

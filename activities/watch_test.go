@@ -203,10 +203,10 @@ func (s *sky) DeleteObservation(_ context.Context, o domain.ObservedApp, turn do
 	return s.inTurn(turn, func() { s.stored = slices.DeleteFunc(s.stored, func(x domain.ObservedApp) bool { return x == o }) })
 }
 
-func (s *sky) PutWatch(_ context.Context, watcher string, w domain.Watch) error {
-	turn := w.Turn
-	w.Turn = domain.Turn{}
-	return s.inTurn(turn, func() { s.watches[w.Cluster], s.by[w.Cluster] = w, watcher })
+func (s *sky) PutWatch(_ context.Context, watcher string, w *domain.Watch) error {
+	said := *w
+	said.Turn = domain.Turn{}
+	return s.inTurn(w.Turn, func() { s.watches[w.Cluster], s.by[w.Cluster] = said, watcher })
 }
 
 func (s *sky) WatchesOf(_ context.Context, watcher string) (map[domain.ClusterName]bool, error) {
@@ -413,7 +413,7 @@ func (k keeping) DeleteObservation(ctx context.Context, o domain.ObservedApp, tu
 	return k.in.DeleteObservation(ctx, o, turn)
 }
 
-func (k keeping) PutWatch(ctx context.Context, watcher string, w domain.Watch) error {
+func (k keeping) PutWatch(ctx context.Context, watcher string, w *domain.Watch) error {
 	return k.in.PutWatch(ctx, watcher, w)
 }
 

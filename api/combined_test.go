@@ -111,7 +111,7 @@ func (d deployment) deploy(t *testing.T, w *world) domain.Key {
 			on.marks = domain.NewMarks(len(d.manifests), domain.MarkApplied).Encode()
 		}
 		require.NoError(t, w.store.PutLeaf(ctx, domain.Leaf{ContextID: id, App: "web", Cluster: on.cluster, Operation: domain.OpInstantiate, Marks: on.marks}))
-		require.NoError(t, w.store.PutWatch(ctx, "watcher", domain.Watch{Cluster: on.cluster, Connected: !on.stale, LastSeen: on.since}))
+		require.NoError(t, w.store.PutWatch(ctx, "watcher", &domain.Watch{Cluster: on.cluster, Connected: !on.stale, LastSeen: on.since}))
 		if !on.silent {
 			on.report(t, w, id)
 		}

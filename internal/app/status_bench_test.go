@@ -99,7 +99,7 @@ func reported(b *testing.B, p *Parts, apps []string, clusters, resources int) do
 				ContextID: contextID, App: name, Cluster: cluster, Operation: domain.OpInstantiate, Connectivity: domain.ConnectivityAvailable,
 				Marks: domain.NewMarks(resources, domain.MarkApplied).Encode(),
 			}))
-			require.NoError(b, p.store.PutWatch(ctx, "watcher", domain.Watch{Cluster: cluster, Connected: true, LastSeen: now}))
+			require.NoError(b, p.store.PutWatch(ctx, "watcher", &domain.Watch{Cluster: cluster, Connected: true, LastSeen: now}))
 		}
 		whole.Apps = append(whole.Apps, a)
 	}

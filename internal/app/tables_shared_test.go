@@ -69,10 +69,10 @@ func TestWhoAsksAfterAWriteSeesIt(t *testing.T) {
 		},
 		"update": func(n int) { w.replicas(n); w.updated() },
 		"not heard": func(n int) {
-			require.NoError(t, store.PutWatch(ctx, "watcher", domain.Watch{Cluster: tablesCluster(n % 5), Reason: fmt.Sprint("refused ", n)}))
+			require.NoError(t, store.PutWatch(ctx, "watcher", &domain.Watch{Cluster: tablesCluster(n % 5), Reason: fmt.Sprint("refused ", n)}))
 		},
 		"heard": func(n int) {
-			require.NoError(t, store.PutWatch(ctx, "watcher", domain.Watch{Cluster: tablesCluster(n % 5), Connected: true, LastSeen: time.Now()}))
+			require.NoError(t, store.PutWatch(ctx, "watcher", &domain.Watch{Cluster: tablesCluster(n % 5), Connected: true, LastSeen: time.Now()}))
 		},
 		"label": func(int) {
 			l := &domain.ClusterLabel{Identity: domain.Identity{Parent: tablesCluster(1).Key()}, Label: "x"}

@@ -69,7 +69,7 @@ func newTablesWorld(t testing.TB, clusters int) *tablesWorld {
 			ContextID: w.label, App: "web", Cluster: name, Operation: domain.OpInstantiate, Connectivity: domain.ConnectivityAvailable,
 			Marks: domain.NewMarks(1, domain.MarkApplied).Encode(),
 		}))
-		require.NoError(t, w.p.store.PutWatch(ctx, "watcher", domain.Watch{Cluster: name, Connected: true, LastSeen: now}))
+		require.NoError(t, w.p.store.PutWatch(ctx, "watcher", &domain.Watch{Cluster: name, Connected: true, LastSeen: now}))
 	}
 	plan.SortTargets(w.plan.Apps[0].Targets)
 	require.NoError(t, w.p.store.Pulse(ctx, "watcher", now.Add(time.Hour))) // which no test outlasts
@@ -342,11 +342,11 @@ func TestTablesAreStreamed(t *testing.T) {
 		require.Equal(t, combined.Inputs{Clusters: 1, Reported: 1}, item.Inputs)
 	})
 	t.Run("cut-off", func(t *testing.T) {
-		require.NoError(t, w.p.store.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: tablesCluster(1), Reason: "refused"}))
+		require.NoError(t, w.p.store.PutWatch(t.Context(), "watcher", &domain.Watch{Cluster: tablesCluster(1), Reason: "refused"}))
 		rows, item := table(t, s.next(notify.Change))
 		require.Equal(t, []string{"wec,available", "c1 1"}, rows, "values stay")
 		require.Equal(t, 1, item.Inputs.Stale)
-		require.NoError(t, w.p.store.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: tablesCluster(1), Connected: true, LastSeen: time.Now()}))
+		require.NoError(t, w.p.store.PutWatch(t.Context(), "watcher", &domain.Watch{Cluster: tablesCluster(1), Connected: true, LastSeen: time.Now()}))
 		_, item = table(t, s.next(notify.Change))
 		require.Zero(t, item.Inputs.Stale)
 	})

@@ -126,7 +126,7 @@ func (w *world) Contact(ctx context.Context, c domain.Watch) error {
 	w.mu.Lock()
 	w.contacts = append(w.contacts, c)
 	w.mu.Unlock()
-	return w.store.PutWatch(ctx, owner, c)
+	return w.store.PutWatch(ctx, owner, &c)
 }
 
 func (w *world) putsOf(app string) []domain.Observation {

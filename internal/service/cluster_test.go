@@ -63,7 +63,7 @@ func TestAClusterThatAnswersIsNotAway(t *testing.T) {
 			require.NoError(t, s.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
 			require.NoError(t, s.Create(t.Context(), cluster()))
 			require.NoError(t, f.store.SetReachable(t.Context(), name, false))
-			require.NoError(t, f.store.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: name, LastSeen: time.Now(), Reason: "it does not answer"}))
+			require.NoError(t, f.store.PutWatch(t.Context(), "watcher", &domain.Watch{Cluster: name, LastSeen: time.Now(), Reason: "it does not answer"}))
 			require.NoError(t, c.do(s, cluster()))
 			watches, err := f.store.Watches(t.Context(), nil)
 			require.NoError(t, err)

@@ -169,7 +169,7 @@ func TestFleetOfClusters(t *testing.T) {
 	}
 	require.NoError(t, db.SetReachable(t.Context(), names["away"], false))
 	require.NoError(t, db.Pulse(t.Context(), "worker", time.Now()))
-	require.NoError(t, db.PutWatch(t.Context(), "worker", domain.Watch{Cluster: names["heard"], Connected: true, LastSeen: time.Now()}))
+	require.NoError(t, db.PutWatch(t.Context(), "worker", &domain.Watch{Cluster: names["heard"], Connected: true, LastSeen: time.Now()}))
 	p, err := json.Marshal(plan.Plan{Apps: []plan.App{
 		{Name: "a", Targets: []plan.Target{{ClusterName: names["away"]}, {ClusterName: names["heard"]}}}, {Name: "b", Targets: []plan.Target{{ClusterName: names["heard"]}}},
 	}})

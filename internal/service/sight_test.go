@@ -80,7 +80,7 @@ func TestWhatClustersSayOfMatches(t *testing.T) {
 		Resources: []domain.ObservedResource{pod("nginx-ready", readiness.Ready, ""), pod("nginx-not", readiness.NotReady, "it is not scheduled")},
 	}))
 	require.NoError(t, r.store.Pulse(t.Context(), "watcher", w.clock.Now()))
-	require.NoError(t, r.store.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: cluster, Connected: true}))
+	require.NoError(t, r.store.PutWatch(t.Context(), "watcher", &domain.Watch{Cluster: cluster, Connected: true}))
 	reported, counts = look()
 	require.Equal(t, &service.MatchReport{State: "Ready"}, reported["ready"])
 	require.Equal(t, &service.MatchReport{State: "NotReady", Message: "it is not scheduled"}, reported["not"])

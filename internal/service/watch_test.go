@@ -120,8 +120,8 @@ func TestSign(t *testing.T) {
 		require.NoError(t, db.Pulse(t.Context(), "watcher", now))
 	}
 	beat()
-	require.NoError(t, db.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: cluster, Connected: true, LastSeen: now}))
-	require.NoError(t, db.PutWatch(t.Context(), "watcher", domain.Watch{Cluster: domain.ClusterName{Provider: "p", Name: "another"}, Connected: true}))
+	require.NoError(t, db.PutWatch(t.Context(), "watcher", &domain.Watch{Cluster: cluster, Connected: true, LastSeen: now}))
+	require.NoError(t, db.PutWatch(t.Context(), "watcher", &domain.Watch{Cluster: domain.ClusterName{Provider: "p", Name: "another"}, Connected: true}))
 	now = now.Add(time.Second)
 	after("a watch", reported)
 	beat()

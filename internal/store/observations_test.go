@@ -201,8 +201,8 @@ func TestWatchesComeWithPulses(t *testing.T) {
 		return found[c]
 	}
 	began, lost := now, now.Add(-time.Hour)
-	require.NoError(t, s.PutWatch(ctx, "one", domain.Watch{Cluster: a, Connected: true, LastSeen: began}))
-	require.NoError(t, s.PutWatch(ctx, "one", domain.Watch{Cluster: b, LastSeen: lost, Reason: "dead"}))
+	require.NoError(t, s.PutWatch(ctx, "one", &domain.Watch{Cluster: a, Connected: true, LastSeen: began}))
+	require.NoError(t, s.PutWatch(ctx, "one", &domain.Watch{Cluster: b, LastSeen: lost, Reason: "dead"}))
 	require.Equal(t, domain.Watch{Cluster: a, Connected: true, LastSeen: began}, watch(a), "no pulse yet")
 	require.NoError(t, s.Pulse(ctx, "one", now))
 	require.Equal(t, domain.Watch{Cluster: a, Connected: true, LastSeen: now, Pulse: now}, watch(a))
@@ -214,11 +214,13 @@ func TestWatchesComeWithPulses(t *testing.T) {
 	require.Equal(t, domain.Watch{Cluster: b, LastSeen: lost, Reason: "dead", Pulse: now}, watch(b), "a pulse is none of the cluster's")
 
 	last := now
-	require.NoError(t, s.PutWatch(ctx, "two", domain.Watch{Cluster: a, Reason: "cannot be reached"}))
+	never := domain.Watch{Cluster: a, Reason: "cannot be reached"}
+	require.NoError(t, s.PutWatch(ctx, "two", &never))
+	require.Equal(t, last, never.LastSeen, "the watch learns when another one heard it")
 	require.Equal(t, domain.Watch{Cluster: a, LastSeen: last, Reason: "cannot be reached"}, watch(a), "when it was seen is not forgotten")
 	now = now.Add(domain.PulseLife)
 	require.NoError(t, s.Pulse(ctx, "two", now))
-	require.NoError(t, s.PutWatch(ctx, "two", domain.Watch{Cluster: a, Connected: true, LastSeen: now}))
+	require.NoError(t, s.PutWatch(ctx, "two", &domain.Watch{Cluster: a, Connected: true, LastSeen: now}))
 	require.NoError(t, s.DeleteWatch(ctx, "one", a))
 	require.Equal(t, domain.Watch{Cluster: a, Connected: true, LastSeen: now, Pulse: now}, watch(a), "it is another watcher's")
 	require.NoError(t, s.EndPulse(ctx, "two"))

@@ -152,10 +152,10 @@ func TestWatchesOfAnotherProcess(t *testing.T) {
 	require.Zero(t, seen())
 	for range 3 {
 		for _, s := range []*Store{p.writer, p.reader} {
-			require.NoError(t, s.PutWatch(ctx, "watcher", domain.Watch{Cluster: cluster, Connected: true}))
+			require.NoError(t, s.PutWatch(ctx, "watcher", &domain.Watch{Cluster: cluster, Connected: true}))
 			require.True(t, seen().Connected)
 			require.True(t, of(p.writer).Connected)
-			require.NoError(t, s.PutWatch(ctx, "watcher", domain.Watch{Cluster: cluster, Reason: "dead"}))
+			require.NoError(t, s.PutWatch(ctx, "watcher", &domain.Watch{Cluster: cluster, Reason: "dead"}))
 			require.Equal(t, "dead", seen().Reason)
 			require.Equal(t, "dead", of(p.writer).Reason)
 		}
@@ -199,7 +199,7 @@ func TestAWatchThatWasPerhapsWritten(t *testing.T) {
 	before = version()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.Error(t, p.writer.PutWatch(ctx, "watcher", domain.Watch{Cluster: p.app.Cluster, Connected: true}))
+	require.Error(t, p.writer.PutWatch(ctx, "watcher", &domain.Watch{Cluster: p.app.Cluster, Connected: true}))
 	require.Eventually(t, func() bool { return version() != before }, waitTime, time.Millisecond)
 }
 

@@ -96,7 +96,7 @@ func fillWith(t testing.TB, s *store.Store, large int) *everything {
 	e.observation.Unheard = []domain.UnheardKind{{Kind: "Secret", Reason: marked}}
 	require.NoError(t, s.PutObservation(ctx, e.observation))
 	e.watch = domain.Watch{Cluster: clusterAt("p", "c"), Reason: marked}
-	require.NoError(t, s.PutWatch(ctx, "watcher", e.watch))
+	require.NoError(t, s.PutWatch(ctx, "watcher", &e.watch))
 	e.workload.Extra = map[string]map[string]string{domain.ExtraLabels: {"x": marked}}
 	stream := begin(t, s)
 	_, err := s.WriteWorkloads(ctx, "t", &domain.WorkloadWrite{Begun: stream.Begun, Put: []*domain.Workload{e.workload}})

@@ -24,7 +24,7 @@ func TestWatchesOfALaterTurnStay(t *testing.T) {
 	p.now = pairBegan.Add(24 * time.Hour)
 	s, ctx, c := p.writer, t.Context(), p.app.Cluster
 	says := func(watcher string, turn domain.Turn) error {
-		return s.PutWatch(ctx, watcher, domain.Watch{Cluster: c, Connected: true, LastSeen: p.now, Turn: turn})
+		return s.PutWatch(ctx, watcher, &domain.Watch{Cluster: c, Connected: true, LastSeen: p.now, Turn: turn})
 	}
 	last := func(watcher string) {
 		t.Helper()
@@ -175,7 +175,7 @@ func TestNothingIsStoredAfterALaterWatchHasFoundNothing(t *testing.T) {
 		o := p.observation(status)
 		o.Turn = frozen
 		later := func() {
-			require.NoError(t, p.writer.PutWatch(t.Context(), "next", domain.Watch{Cluster: p.app.Cluster, Connected: true, LastSeen: p.now, Turn: next}))
+			require.NoError(t, p.writer.PutWatch(t.Context(), "next", &domain.Watch{Cluster: p.app.Cluster, Connected: true, LastSeen: p.now, Turn: next}))
 			require.NoError(t, p.writer.DeleteObservation(t.Context(), p.app, next))
 		}
 		late, proxy := p.slow()

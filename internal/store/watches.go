@@ -41,8 +41,9 @@ func (s *Store) pulses() *mongo.Collection  { return s.db.Collection(pulses) }
 // PutWatch notes whether a cluster is heard, in the name of who watches it. That holds as long as the watcher gives
 // pulses, or until another one says something of the cluster. A watch that never heard the cluster does not make
 // forget when another one did. Aborted when a watcher of a later turn has said something: a process that was frozen does
-// not know that another one has taken its place, and it takes its pulse away in the end.
-func (s *Store) PutWatch(ctx context.Context, watcher string, w domain.Watch) error {
+// not know that another one has taken its place, and it takes its pulse away in the end. LastSeen of a watch that never heard the cluster
+// becomes what is stored.
+func (s *Store) PutWatch(ctx context.Context, watcher string, w *domain.Watch) error {
 	if !w.Connected && w.LastSeen.IsZero() {
 		before, err := s.watch(ctx, w.Cluster)
 		if err != nil {

@@ -82,7 +82,7 @@ func reported(ctx context.Context, t testing.TB, s *store.Store, name, contextID
 			if err := r.says(ctx, c, 3); err != nil {
 				return err
 			}
-			if err := s.PutWatch(ctx, "bench", domain.Watch{Cluster: on, Connected: true, LastSeen: now}); err != nil {
+			if err := s.PutWatch(ctx, "bench", &domain.Watch{Cluster: on, Connected: true, LastSeen: now}); err != nil {
 				return err
 			}
 			return s.PutLeaf(ctx, domain.Leaf{
