@@ -377,17 +377,14 @@ func TestConformance(t *testing.T) {
 		require.NoError(t, w.store.Replace(t.Context(), o))
 		check(t, w.router, []call{{method: "GET", url: one + "/cluster-references/ref/kubeconfig", status: 200, contains: []string{"issued"}}})
 	})
-	t.Run("what is below a group that is being terminated is frozen", func(t *testing.T) {
-		put(t, w, theGroupKey, stands[7])
+	t.Run("what is below a group that is being terminated can be deleted, as emcoctl does right after it has asked for that", func(t *testing.T) {
 		for _, noun := range domain.Nouns {
-			if noun == domain.StatusIntents { // nothing that runs depends on them
-				continue
-			}
 			if row := nouns(t)[noun.Title]; strings.HasPrefix(row.path, theGroup+"/") {
-				check(t, w.router, []call{{
-					name: noun.Title, method: "POST", url: row.path, body: strings.ReplaceAll(row.body, "NAME", "x"), file: row.file, status: 409,
-					contains: []string{`deployment intent group "dig" cannot change in state Terminated (Terminating)`},
-				}})
+				put(t, w, theGroupKey, stands[7])
+				check(t, w.router, []call{
+					{name: noun.Title, method: "POST", url: row.path, body: strings.ReplaceAll(row.body, "NAME", "gone"), file: row.file, status: 201},
+					{name: noun.Title, method: "DELETE", url: row.path + "/gone", status: 204},
+				})
 			}
 		}
 	})

@@ -440,7 +440,7 @@ func (a *applier) stands(ctx context.Context, p *paper) (string, error) {
 		if state == domain.Terminated && d.Status == domain.ContextTerminated {
 			return unchanged, nil
 		}
-		if state == domain.Terminated && d.Status == domain.ContextTerminating {
+		if d.Status == domain.ContextTerminating && state != domain.TerminateStopped {
 			return goesOn, nil
 		}
 	}
@@ -607,15 +607,16 @@ func (s *session) takeOut(ctx context.Context, api *client.API, f *deleteFlags, 
 		return "", err
 	}
 	state := d.States.State()
+	terminating := d.Status == domain.ContextTerminating && state != domain.TerminateStopped
 	out := state == domain.Created || state == domain.Approved || state == domain.Updated && domain.OwnerNoun(key) == domain.DeploymentIntentGroups ||
 		state == domain.Terminated && (d.Status == domain.ContextTerminated || d.Status == domain.ContextNone)
 	switch {
-	case out:
+	case out && !terminating:
 		return "", nil
 	case f.dryRun:
 		return "would be terminated (dry run)", nil
 	}
-	if state != domain.Terminated || d.Status != domain.ContextTerminating {
+	if !terminating {
 		accepted, err := s.ask(ctx, api, key, domain.OpTerminate, nil)
 		if err != nil {
 			return "", err

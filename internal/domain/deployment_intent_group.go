@@ -243,11 +243,12 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		default:
 			return refuse("it is not instantiating or terminating")
 		}
-	case OpChange:
+	case OpChange, OpChangeBelow:
 		switch {
 		case s == Instantiated, s == InstantiateStopped: // the instance has its own plan; an update takes it over
 			return Transition{To: s, Same: true}, nil
-		case busy:
+		// A terminate goes by the instance's plan, too: only what the group itself says is held, such as its logical cloud.
+		case busy && (op == OpChange || s == Updated):
 			return refuse("wait until it is terminated, or stop it")
 		case s == Created:
 			return Transition{To: Created, Same: true}, nil

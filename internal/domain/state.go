@@ -217,7 +217,7 @@ func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 // Operation is what a user asks of a resource with a lifecycle.
 type Operation string
 
-// The operations. Change stands for a write to the resource or to what hangs below it.
+// The operations. OpChange stands for a write to the resource, OpChangeBelow for one to what hangs below it.
 const (
 	OpApprove     Operation = "approve"
 	OpInstantiate Operation = "instantiate"
@@ -227,6 +227,7 @@ const (
 	OpRollback    Operation = "rollback"
 	OpMigrate     Operation = "migrate"
 	OpChange      Operation = "change"
+	OpChangeBelow Operation = "change with what is below it"
 	OpDelete      Operation = "delete"
 	// OpReceive is OpMigrate from the side of the group that is migrated to.
 	OpReceive Operation = "be migrated to"

@@ -58,6 +58,11 @@ func TestDecide(t *testing.T) {
 			// the instance has its own plan
 			instantiated: {any8, instantiated}, iStopped: {any8, iStopped},
 		},
+		domain.OpChangeBelow: {
+			created: {any8, created}, approved: {any8, created}, terminated: {any8, created}, terStopped: {any8, created},
+			updated:      {ended, created},
+			instantiated: {any8, instantiated}, iStopped: {any8, iStopped},
+		},
 		domain.OpUpdate:   {instantiated: {ended, instantiated}, iStopped: {ended, instantiated}},
 		domain.OpRollback: {instantiated: {ended, instantiated}, iStopped: {ended, instantiated}},
 		domain.OpMigrate:  {instantiated: {ended, updated}, iStopped: {ended, updated}},

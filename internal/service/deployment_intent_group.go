@@ -69,7 +69,7 @@ func (s *Service) unapprove(ctx context.Context, c change) error {
 			return err
 		}
 		group := o.(*domain.DeploymentIntentGroup)
-		t, err := s.decide(ctx, group, domain.OpChange)
+		t, err := s.decide(ctx, group, domain.OpChangeBelow)
 		if err != nil {
 			return err
 		}
