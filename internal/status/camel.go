@@ -29,7 +29,7 @@ var camel = form{
 			Counts: camelCounts(t), Unconfirmed: t.Unconfirmed(), warned: warned{s.Warnings},
 		}
 		if s.ContextID != "" {
-			o.Ready = camelReady(t.Ready())
+			o.Ready = camelReady(s.Ready(t))
 		}
 		return o
 	},

@@ -89,7 +89,7 @@ func camelNetworksOf(s *Source, counts map[domain.ResourceState]int) any {
 func camelNetworksReportOf(s *Source, t *view.Tally) any {
 	var ready clusterState
 	if s.ContextID != "" {
-		ready = camelReady(t.Ready())
+		ready = camelReady(s.Ready(t))
 	}
 	return struct {
 		camelNetworksHead

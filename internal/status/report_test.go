@@ -110,8 +110,9 @@ func TestWhenEverythingIsReady(t *testing.T) {
 		"a cluster without reports that is filtered out does not count": {
 			"?status=ready&cluster=vfw-cluster-provider%2Bedge01", "vfw-cut-off", status.ClusterReady,
 		},
-		"nothing that the filter leaves": {"?status=ready&resource=nothing", "vfw-reported", status.ClusterNotReady},
-		"no report at all":               {"?status=ready", "vfw-no-report", status.ClusterNotReady},
+		"nothing that the filter leaves":         {"?status=ready&resource=nothing", "vfw-reported", status.ClusterNotReady},
+		"what nobody judges, and a filter names": {"?status=ready&resource=r1-sec", "web-emco", status.ClusterReady},
+		"no report at all":                       {"?status=ready", "vfw-no-report", status.ClusterNotReady},
 		"a report, but the cluster cannot be heard": {
 			"?status=ready&output=summary", "vfw-cut-off", status.ClusterNotReady,
 		},

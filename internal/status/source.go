@@ -40,13 +40,14 @@ func (s Source) shown() *Source {
 	return &s
 }
 
-// Ready says whether everything together is, by a tally of rows that were made with view.Ask.Judged. A logical cloud of
-// level 0, which has nothing in its clusters, is as soon as it is instantiated.
+// Ready says whether everything together is, by a tally of rows that were made with view.Ask.Judged. What has nothing that is judged, such
+// as a group of CRDs alone, or a logical cloud of level 0, is as soon as it is instantiated; in EMCO it is from the beginning (reference 4.3).
+// What a filter leaves is not where it leaves nothing: it may name what nobody has.
 func (s *Source) Ready(t *view.Tally) bool {
-	if s.Subject == SubjectCloud && s.Bare() {
-		return s.ContextID != "" && s.Status == domain.ContextInstantiated
+	if t.Judged() {
+		return t.Ready()
 	}
-	return t.Ready()
+	return s.ContextID != "" && s.Stands() && (t.Rows() > 0 || s.Bare())
 }
 
 // check refuses a filter that names an app which the context does not have. An unknown cluster or resource leaves

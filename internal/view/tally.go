@@ -74,6 +74,14 @@ func (t *Tally) States() map[domain.ResourceState]int {
 	return states
 }
 
+// Rows is how many resources there are.
+func (t *Tally) Rows() (n int) {
+	for _, of := range t.presences {
+		n += of
+	}
+	return n
+}
+
 // Presences is how many resources have the presence.
 func (t *Tally) Presences(p Presence) int { return t.presences[p] }
 
@@ -84,7 +92,10 @@ func (t *Tally) Readinesses(r Readiness) int { return t.readinesses[r] }
 func (t *Tally) Unconfirmed() int { return len(t.unconfirmed) }
 
 // Ready says whether everything together is: when something is, nothing is not, and every cluster is heard.
-func (t *Tally) Ready() bool {
-	short := t.readinesses[NotReady] + t.readinesses[NotThere] + len(t.unconfirmed)
-	return t.readinesses[Ready] > 0 && short == 0
-}
+func (t *Tally) Ready() bool { return t.readinesses[Ready] > 0 && t.short() == 0 }
+
+// Judged says whether there is anything of which Ready says something: where it is false nothing is short either.
+func (t *Tally) Judged() bool { return t.readinesses[Ready]+t.short() > 0 }
+
+// short is how much keeps the whole from being Ready.
+func (t *Tally) short() int { return t.readinesses[NotReady] + t.readinesses[NotThere] + len(t.unconfirmed) }
