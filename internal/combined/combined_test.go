@@ -323,6 +323,25 @@ func TestARowHasWhatItsClusterGets(t *testing.T) {
 	require.Equal(t, []string{`[{"replicas":3},"default"]`, `[{"replicas":1},"default"]`}, rows)
 }
 
+// TestClustersThatLackAnObject have no row of it, and its status is that of the one that has it.
+func TestClustersThatLackAnObject(t *testing.T) {
+	g := group(resource("apps", "Deployment", "web", `"spec":{}`), resource("apps", "Deployment", "one", `"spec":{"replicas":1}`))
+	g.Plan.Apps[0].Lacks = domain.Marks{domain.MarkPending, domain.MarkGone}.Encode() // what b has not
+	g.Plan.Apps[0].Variants, g.Plan.Apps[0].Targets[0].Variant = []plan.Variant{{}}, 1
+	g.Overlays = map[string][]*plan.Overlay{"web": {{}}}
+	g.Plan.Apps[0].Begin()
+	p, err := combine.Compile("all", &domain.StatusCollectorSpec{CombinedFields: []domain.NamedAggregator{{Name: "n", Type: domain.AggregatorCount}}})
+	require.NoError(t, err)
+	set, err := combined.NewSet(g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: p}})
+	require.NoError(t, err)
+	require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", nil)))
+	counts := map[string]string{}
+	for _, d := range set.CombinedStatuses().Items {
+		counts[d.Metadata.Labels["status.kubestellar.io/name"]] = fmt.Sprint(*d.Results[0].Rows[0].Columns[0].Float, " of ", d.Inputs.Clusters)
+	}
+	require.Equal(t, map[string]string{"web": "2 of 2", "one": "1 of 1"}, counts)
+}
+
 // TestASetKeepsNoManifests but the objects that it is about, which count for what it takes.
 func TestASetKeepsNoManifests(t *testing.T) {
 	large := `"data":{"a":"` + strings.Repeat("x", 1<<20) + `"}`

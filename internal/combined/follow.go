@@ -234,7 +234,7 @@ func (p *pass) followSilent(ctx context.Context, e *entry) (changed bool) {
 		clusters = e.Targets
 	}
 	for _, c := range clusters {
-		if seen[c] || !goes[c] {
+		if seen[c] || !goes[c] || e.lacking[c] {
 			continue
 		}
 		if p.group.Status.Deleting() { // it is gone

@@ -53,8 +53,9 @@ type Object struct {
 	Index   int            // in the bundle of its app
 	Content map[string]any // the variable obj, on clusters that varied has nothing for
 	varied  map[domain.ClusterName]map[string]any
-	// Targets are the clusters that it goes to: those of its app that are not leaving.
+	// Targets are the clusters that it goes to: those of its app that are not leaving, but for those that lack it.
 	Targets []domain.ClusterName
+	lacking map[domain.ClusterName]bool
 	Wants   domain.StatusWanted
 	size    int64 // of the manifests, in bytes
 }
@@ -118,7 +119,8 @@ func (g *Group) objects(f *Filter) ([]*Object, error) {
 			if err := g.vary(o, a, definitions); err != nil {
 				return nil, err
 			}
-			o.Targets, o.Wants = targets, domain.StatusWantedOf(g.Intents, &o.Tested)
+			o.Targets, o.lacking = targets.of(n)
+			o.Wants = domain.StatusWantedOf(g.Intents, &o.Tested)
 			objects = append(objects, o)
 		}
 	}
@@ -162,14 +164,44 @@ func (o *Object) on(c domain.ClusterName) map[string]any {
 	return o.Content
 }
 
-func targetsOf(a *plan.App) []domain.ClusterName {
-	names := make([]domain.ClusterName, 0, len(a.Targets))
-	for _, t := range a.Targets {
-		if !t.Leaving {
-			names = append(names, t.ClusterName)
+// targets are the clusters of an app that are not leaving, and what each of them does not get of the app: intents add objects on some clusters.
+type targets struct {
+	all   []domain.ClusterName
+	lacks []domain.Marks // of each
+}
+
+func targetsOf(a *plan.App) (t targets) {
+	known := map[string]domain.Marks{} // there are few
+	for i := range a.Targets {
+		if a.Targets[i].Leaving {
+			continue
+		}
+		lacks := a.LacksOn(&a.Targets[i])
+		marks, ok := known[lacks]
+		if !ok {
+			marks = domain.DecodeMarks(lacks)
+			known[lacks] = marks
+		}
+		t.all, t.lacks = append(t.all, a.Targets[i].ClusterName), append(t.lacks, marks)
+	}
+	return t
+}
+
+// of are the clusters that get the resource with an index, and those that do not, nil for none.
+func (t targets) of(index int) (get []domain.ClusterName, lacking map[domain.ClusterName]bool) {
+	lacks := func(marks domain.Marks) bool { return index < len(marks) && marks[index] == domain.MarkGone }
+	if !slices.ContainsFunc(t.lacks, lacks) {
+		return t.all, nil
+	}
+	lacking = map[domain.ClusterName]bool{}
+	for i, c := range t.all {
+		if lacks(t.lacks[i]) {
+			lacking[c] = true
+		} else {
+			get = append(get, c)
 		}
 	}
-	return names
+	return get, lacking
 }
 
 func (g *Group) object(app string, index int, r *plan.Resource, definitions scopes) (*Object, error) {

@@ -62,10 +62,10 @@ func NewSet(g *Group, f Filter, collectors map[string]Collector) (*Set, error) {
 		a := s.apps[o.App]
 		if a == nil {
 			a = &app{goes: map[domain.ClusterName]bool{}, entries: map[int]*entry{}}
-			for _, c := range o.Targets {
-				a.goes[c] = true
-			}
 			s.apps[o.App] = a
+		}
+		for _, c := range o.Targets {
+			a.goes[c] = true
 		}
 		a.entries[o.Index] = e
 		s.objects = append(s.objects, e)
@@ -189,7 +189,7 @@ func (s *Set) entryOf(r *view.Row) *entry {
 	if a == nil || r.Index < 0 || !a.goes[r.Place.Cluster.ClusterName] {
 		return nil
 	}
-	if e := a.entries[r.Index]; e != nil && e.rows() {
+	if e := a.entries[r.Index]; e != nil && e.rows() && !e.lacking[r.Place.Cluster.ClusterName] {
 		return e
 	}
 	return nil

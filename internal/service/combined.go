@@ -287,6 +287,9 @@ func (t *Tables) source(ctx context.Context, in *standing, records *view.Records
 	}
 	in.records = records
 	s := &view.Source{ContextID: i.ContextID, Status: now, Namespace: i.Namespace, Apps: records.Apps()}
+	if !records.Running {
+		s.Ended = i.Ended
+	}
 	t.lifecycle.hearAs(ctx, s, i.LabelID(), in.hearing, records.Words())
 	return s, nil
 }

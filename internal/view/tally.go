@@ -98,4 +98,6 @@ func (t *Tally) Ready() bool { return t.readinesses[Ready] > 0 && t.short() == 0
 func (t *Tally) Judged() bool { return t.readinesses[Ready]+t.short() > 0 }
 
 // short is how much keeps the whole from being Ready.
-func (t *Tally) short() int { return t.readinesses[NotReady] + t.readinesses[NotThere] + len(t.unconfirmed) }
+func (t *Tally) short() int {
+	return t.readinesses[NotReady] + t.readinesses[NotThere] + len(t.unconfirmed)
+}
