@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -139,8 +140,18 @@ func (k *Kube) keep(ctx context.Context, in LeafInput, certificate []byte) error
 // Renewals says which certificates of a logical cloud are to be replaced, and when.
 type Renewals struct {
 	// Over says that nothing of the cloud is in clusters any more, or is to be.
-	Over bool      `json:"over,omitempty"`
-	Due  []Renewal `json:"due,omitempty"`
+	Over bool `json:"over,omitempty"`
+	// Due has all clusters. Only a worker of v0.1.0 is given it, and its histories have it: of more than 6,000 clusters
+	// Temporal does not take it.
+	Due []Renewal `json:"due,omitempty"`
+	// Leaf is the input of each of Clusters but for the cluster itself. These are the ones of the part that are due, those
+	// first that have come due last.
+	Leaf     LeafInput            `json:"leaf,omitzero"`
+	Clusters []domain.ClusterName `json:"clusters,omitempty"`
+	// Next is when the first of the others comes due, zero for never.
+	Next time.Time `json:"next,omitzero"`
+	// Last is where the next part begins, nil when there is none.
+	Last *RenewalPlace `json:"last,omitempty"`
 }
 
 // Renewal is one cluster's.
@@ -149,9 +160,31 @@ type Renewal struct {
 	Leaf LeafInput `json:"leaf"`
 }
 
+// RenewalsPart asks for a part of the certificates that are to be replaced.
+type RenewalsPart struct {
+	By    time.Time     `json:"by"`              // what is due then
+	All   bool          `json:"all,omitempty"`   // all are, whatever their age
+	After *RenewalPlace `json:"after,omitempty"` // Renewals.Last of the part before
+	Most  int           `json:"most"`            // clusters
+}
+
+// RenewalPlace is a cluster's place among those that are due. One whose certificate was replaced moves to a place before.
+type RenewalPlace struct {
+	At      time.Time          `json:"at"`
+	Cluster domain.ClusterName `json:"cluster"`
+}
+
+// compare is negative when p comes before o. What has long been due has been tried before: it comes last, so that nothing
+// waits for clusters that do not answer.
+func (p RenewalPlace) compare(o RenewalPlace) int {
+	return cmp.Or(o.At.Compare(p.At), p.Cluster.Compare(o.Cluster))
+}
+
 // Renewals reads when the certificates of a cloud are to be replaced. A cluster that has none yet is due at once. An
-// update that goes on, or has failed, is no reason to let the others expire.
-func (l *Control) Renewals(ctx context.Context, cloudKey domain.Key) (*Renewals, error) {
+// update that goes on, or has failed, is no reason to let the others expire. A worker of v0.1.0 asks for no part.
+func (l *Control) Renewals(ctx context.Context, cloudKey domain.Key, part *RenewalsPart) (*Renewals, error) {
+	stop := beat(ctx)
+	defer stop()
 	owner, err := l.owner(ctx, cloudKey)
 	if fail.Is(err, fail.NotFound) {
 		return &Renewals{Over: true}, nil
@@ -177,19 +210,67 @@ func (l *Control) Renewals(ctx context.Context, cloudKey domain.Key) (*Renewals,
 	if err != nil {
 		return nil, err
 	}
-	out := &Renewals{}
 	app := p.App(logicalcloud.App)
-	for _, t := range app.Targets {
-		at := slices.IndexFunc(references, func(r *domain.ClusterReference) bool { return r.ClusterName() == t.ClusterName })
-		if at < 0 {
-			continue // until the cloud is updated
-		}
-		out.Due = append(out.Due, Renewal{At: renewal(references[at], cloud.Request), Leaf: LeafInput{
-			Scope: domain.Scope{Owner: cloudKey, ContextID: i.ContextID, Operation: i.Working()}, Label: i.Label,
-			App: app.Name, Cluster: t.ClusterName, Bundle: app.Bundle, Resources: len(app.Resources), Namespace: p.Namespace,
-		}})
+	leaf := LeafInput{
+		Scope: domain.Scope{Owner: cloudKey, ContextID: i.ContextID, Operation: i.Working()}, Label: i.Label,
+		App: app.Name, Bundle: app.Bundle, Resources: len(app.Resources), Namespace: p.Namespace,
 	}
-	return out, nil
+	places := renewalPlaces(app.Targets, references, cloud.Request)
+	if part == nil {
+		return everyRenewal(leaf, places), nil
+	}
+	return part.Of(leaf, places), nil
+}
+
+// renewalPlaces are those of a cloud's clusters. One without a reference is left out, until the cloud is updated.
+func renewalPlaces(targets []plan.Target, references []*domain.ClusterReference, request []byte) (places []RenewalPlace) {
+	of := make(map[domain.ClusterName]*domain.ClusterReference, len(references))
+	for _, r := range references {
+		if of[r.ClusterName()] == nil {
+			of[r.ClusterName()] = r
+		}
+	}
+	for _, t := range targets {
+		if r := of[t.ClusterName]; r != nil {
+			places = append(places, RenewalPlace{At: renewal(r, request), Cluster: t.ClusterName})
+		}
+	}
+	return places
+}
+
+// everyRenewal is what a worker of v0.1.0 is given.
+func everyRenewal(leaf LeafInput, places []RenewalPlace) *Renewals {
+	out := &Renewals{}
+	for _, p := range places {
+		leaf.Cluster = p.Cluster
+		out.Due = append(out.Due, Renewal{At: p.At, Leaf: leaf})
+	}
+	return out
+}
+
+// Of is the part of a cloud's clusters, of which each has the leaf but for its name.
+func (part *RenewalsPart) Of(leaf LeafInput, places []RenewalPlace) *Renewals {
+	out := &Renewals{Leaf: leaf}
+	var due []RenewalPlace
+	for _, p := range places {
+		switch {
+		case !part.All && p.At.After(part.By):
+			if out.Next.IsZero() || p.At.Before(out.Next) {
+				out.Next = p.At
+			}
+		case part.After == nil || part.After.compare(p) < 0:
+			due = append(due, p)
+		}
+	}
+	slices.SortFunc(due, RenewalPlace.compare)
+	if most := max(part.Most, 1); len(due) > most {
+		due = due[:most]
+		out.Last = &due[most-1]
+	}
+	for _, p := range due {
+		out.Clusters = append(out.Clusters, p.Cluster)
+	}
+	return out
 }
 
 // renewal is when the certificate of a reference is to be replaced; at once when there is none that is good.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"path"
@@ -222,11 +223,17 @@ func TestRenewals(t *testing.T) {
 		}}},
 	})}
 	l := &activities.Control{Store: store}
-	got, err := l.Renewals(t.Context(), cloudKey)
+	leaf, a := activities.LeafInput{
+		Scope: domain.Scope{Owner: cloudKey, ContextID: "1", Operation: domain.OpInstantiate}, Label: "0", App: logicalcloud.App, Bundle: "digest", Resources: 4, Namespace: "default",
+	}, domain.ClusterName{Provider: "p", Name: "a"}
+	part := &activities.RenewalsPart{By: begun, Most: 10}
+	got, err := l.Renewals(t.Context(), cloudKey, part)
 	require.NoError(t, err)
-	require.Equal(t, &activities.Renewals{Due: []activities.Renewal{{Leaf: activities.LeafInput{
-		Scope: domain.Scope{Owner: cloudKey, ContextID: "1", Operation: domain.OpInstantiate}, Label: "0", App: logicalcloud.App, Cluster: domain.ClusterName{Provider: "p", Name: "a"}, Bundle: "digest", Resources: 4, Namespace: "default",
-	}}}}, got, "what has no certificate is due; what has no reference waits for an update")
+	require.Equal(t, &activities.Renewals{Leaf: leaf, Clusters: []domain.ClusterName{a}}, got, "what has no certificate is due; what has no reference waits for an update")
+	leaf.Cluster = a
+	got, err = l.Renewals(t.Context(), cloudKey, nil)
+	require.NoError(t, err)
+	require.Equal(t, &activities.Renewals{Due: []activities.Renewal{{Leaf: leaf}}}, got, "a worker of v0.1.0 is given what it knows")
 
 	for name, change := range map[string]func(){
 		"one that is terminated":          func() { store.instances["1"] = domain.Instance{Status: domain.ContextTerminating} },
@@ -234,9 +241,62 @@ func TestRenewals(t *testing.T) {
 		"one that is gone":                func() { delete(store.byKey, cloudKey) },
 	} {
 		change()
-		got, err := l.Renewals(t.Context(), cloudKey)
+		got, err := l.Renewals(t.Context(), cloudKey, part)
 		require.NoError(t, err, name)
 		require.Equal(t, &activities.Renewals{Over: true}, got, name)
+	}
+}
+
+// TestRenewalsInParts: each part is short however many clusters there are, and all parts together have each cluster that is due once, though those of
+// the parts before have other certificates by then.
+func TestRenewalsInParts(t *testing.T) {
+	const clusters, most, days = 20_000, 500, 40
+	leaf := activities.LeafInput{Scope: domain.Scope{Owner: cloudKey, ContextID: "1"}, App: logicalcloud.App}
+	places, at := []activities.RenewalPlace{}, map[domain.ClusterName]int{}
+	for i := range clusters {
+		name := domain.ClusterName{Provider: strings.Repeat("p", 128), Name: fmt.Sprintf("%0128d", i)}
+		at[name] = i
+		places = append(places, activities.RenewalPlace{At: begun.Add(time.Duration(i%days-days/2) * 24 * time.Hour), Cluster: name})
+	}
+	for name, c := range map[string]struct {
+		all  bool
+		want int
+		next time.Time
+	}{
+		"those that are due": {false, clusters/2 + clusters/days, begun.Add(24 * time.Hour)},
+		"all":                {true, clusters, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			places := slices.Clone(places)
+			part, seen := &activities.RenewalsPart{By: begun, All: c.all, Most: most}, map[domain.ClusterName]bool{}
+			last, count := begun.Add(days*24*time.Hour), 0
+			for {
+				got := part.Of(leaf, places)
+				data, err := json.Marshal(got)
+				require.NoError(t, err)
+				require.Less(t, len(data), 256<<10, "Temporal takes 2 MiB")
+				require.Equal(t, leaf, got.Leaf)
+				require.Equal(t, c.next, got.Next)
+				for _, cluster := range got.Clusters {
+					require.False(t, places[at[cluster]].At.After(last), "what came due last comes first")
+					last = places[at[cluster]].At
+					require.False(t, seen[cluster], "%v again", cluster)
+					seen[cluster] = true
+					count++
+					if at[cluster]%7 > 0 { // the others fail
+						places[at[cluster]].At = begun.Add(2 * days * 24 * time.Hour)
+					}
+				}
+				if got.Last == nil {
+					break
+				}
+				data, err = json.Marshal(got.Last) // as Temporal hands it on
+				require.NoError(t, err)
+				part.After = nil
+				require.NoError(t, json.Unmarshal(data, &part.After))
+			}
+			require.Equal(t, c.want, count)
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package test
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -317,6 +319,7 @@ func (r *recorder) recordCloud(ctx context.Context, t *testing.T, s *harness.Sta
 	before := c.certificate(0)
 	c.signal(ctx, workflows.RenewSignal)
 	harness.Until(ctx, t, "renewed", func() bool { return c.certificate(0).SerialNumber.Cmp(before.SerialNumber) != 0 })
+	goesOn := r.goOnInARound(ctx, t, c)
 
 	c.create(c.permission("public", domain.UserPermissionSpec{
 		Namespace: "kube-public", APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"},
@@ -327,6 +330,26 @@ func (r *recorder) recordCloud(ctx context.Context, t *testing.T, s *harness.Sta
 
 	r.recordApp(ctx, t, c.key, app, ask("terminate", "Terminated"), "terminate", situation)
 	r.write(t, r.history(ctx, t, c.keeper()), "renewed-then-terminated")
+	require.NoError(t, r.temporal.SignalWorkflow(ctx, goesOn.GetID(), "", workflows.KeepSignal, nil))
+	require.NoError(t, goesOn.Get(ctx, nil))
+	r.write(t, r.history(ctx, t, goesOn.GetID()), "goes-on-in-a-round")
+}
+
+// goOnInARound has certificates renewed by a run as one with many clusters hands it on. It ends when the cloud is terminated.
+func (r *recorder) goOnInARound(ctx context.Context, t *testing.T, c *level1) temporalclient.WorkflowRun {
+	t.Helper()
+	id, before := c.keeper()+"-of-many", []*x509.Certificate{c.certificate(0), c.certificate(1)}
+	now := time.Now().UTC()
+	run, err := r.temporal.ExecuteWorkflow(ctx, temporalclient.StartWorkflowOptions{
+		ID: id, TaskQueue: workflows.LifecycleQueue, TypedSearchAttributes: workflows.CloudAttributes(c.key),
+	}, workflows.KeepCertificatesName, c.key, workflows.KeepRun{Round: &workflows.KeepRound{
+		All: true, Began: now, After: &activities.RenewalPlace{At: now.AddDate(100, 0, 0)}, // before all
+	}})
+	require.NoError(t, err)
+	harness.Until(ctx, t, "renewed", func() bool {
+		return c.certificate(0).SerialNumber.Cmp(before[0].SerialNumber) != 0 && c.certificate(1).SerialNumber.Cmp(before[1].SerialNumber) != 0
+	})
+	return run
 }
 
 // recordMatches writes what settles the matches of a tenant: one, many, and those of a cluster that is away for a time.

@@ -79,10 +79,13 @@ const (
 	// SweepInterval is the time from one Sweep to the next.
 	SweepInterval = 24 * time.Hour
 	// keepAgain is the wait after certificates were renewed, or could not be, before they are looked at, longestKeep that
-	// before certificates are looked at in any case, and keepEvents the length of a history that goes on as a new one.
+	// before certificates are looked at in any case, and keepEvents the length of a history that goes on as a new one. keepPart
+	// is how many clusters' names, 300 bytes each at the most, are taken from the store at a time: a renewal costs some six events, and
+	// between two parts the length is looked at.
 	keepAgain   = time.Minute
 	longestKeep = 30 * 24 * time.Hour
 	keepEvents  = 4000
+	keepPart    = 500
 	// dueMatches is how many matches of a tenant are taken from the store at a time. Up to matchesAtOnce are tried at once. What that
 	// leaves has a child, and of more each matchBatch have one, which costs Temporal as much as one match by itself does; up to
 	// openMatches children may be at work.
@@ -112,11 +115,16 @@ func age(ctx workflow.Context) time.Duration {
 // the workflow's own task, which saves two rounds through Temporal, and if that does not get through they
 // are tried as an activity until they do: a database that is away for hours costs no history.
 func briefly(ctx workflow.Context, activity, in, out any) error {
-	err := workflow.ExecuteLocalActivity(once(ctx, briefTimeout), activity, in).Get(ctx, out)
+	return brieflyWith(ctx, activity, out, in)
+}
+
+// brieflyWith is briefly for a call with several inputs.
+func brieflyWith(ctx workflow.Context, activity, out any, in ...any) error {
+	err := workflow.ExecuteLocalActivity(once(ctx, briefTimeout), activity, in...).Get(ctx, out)
 	if err == nil || !retryable(err) {
 		return err
 	}
-	return workflow.ExecuteActivity(waiting(ctx), activity, in).Get(ctx, out)
+	return workflow.ExecuteActivity(waiting(ctx), activity, in...).Get(ctx, out)
 }
 
 // reports are the least times between two reports of an app to its operation: longer as long as there is always more. A report is five of
