@@ -47,6 +47,7 @@ func TestOperations(t *testing.T) {
 	// All is deployed, and nothing is reported.
 	w.stand(v1, domain.Instantiated, domain.ContextInstantiated, 1)
 	w.done("wait", "v1/web", "--for=deployed")
+	w.leaves(v1, domain.MarkApplied)
 	require.Equal(t, 6, w.run("wait", "v1/web", "--timeout", "30ms").code)
 	require.Equal(t, 2, w.run("wait", "v1/web", "--for=ever").code)
 	require.Equal(t, 3, w.run("wait", "none").code)

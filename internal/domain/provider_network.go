@@ -33,16 +33,16 @@ type VLAN struct {
 	LogicalInterfaceName string `json:"logicalInterfaceName"`
 	// any node, or specific ones: those with the labels; in any case of letters
 	NodeSelector  string   `json:"vlanNodeSelector" api:"required,enum=any;specific"`
-	NodeLabelList []string `json:"nodeLabelList"` // labels of nodes as key=value; required for specific ones
+	NodeLabelList []string `json:"nodeLabelList,omitempty"` // labels of nodes as key=value; required for specific ones
 }
 
 // MarshalJSON has a list of no labels as [], since EMCO's schema requires the member.
 func (v VLAN) MarshalJSON() ([]byte, error) {
 	type plain VLAN
-	if v.NodeLabelList == nil {
-		v.NodeLabelList = []string{}
-	}
-	return json.Marshal(plain(v))
+	return json.Marshal(struct {
+		plain
+		NodeLabelList []string `json:"nodeLabelList"`
+	}{plain(v), append([]string{}, v.NodeLabelList...)})
 }
 
 // ProviderNetworks is the noun.
