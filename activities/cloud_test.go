@@ -712,6 +712,58 @@ func TestRecordOfTwoThatAreAskedAtOnce(t *testing.T) {
 	}
 }
 
+// TestNamesOutsideANamespaceAreNotTaken by a group of another project whose chart the cluster refuses: neither does it keep a project from what is its own, nor
+// is it told what others have. What a permission of its cloud gives it counts.
+func TestNamesOutsideANamespaceAreNotTaken(t *testing.T) {
+	group := func(project string) *domain.DeploymentIntentGroup {
+		g := &domain.DeploymentIntentGroup{
+			Identity: domain.Identity{Parent: domain.Join("projects", project, "composite-apps/ca/v1"), Revision: 1}, Metadata: domain.Metadata{Name: "group"}, History: domain.NewHistory(begun),
+		}
+		g.History.Append(domain.Approved, "", 0, begun)
+		return g
+	}
+	for name, c := range map[string]struct {
+		first, second string
+		permitted     bool
+	}{
+		"q is first":                         {"q", "p", false},
+		"p is first":                         {"p", "q", false},
+		"q is first, and has a permission":   {"q", "p", true},
+		"p is first, and q has a permission": {"p", "q", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDocuments(group("p"), group("q"))
+			if c.permitted {
+				p := permission("p-ns")
+				p.Identity, p.Name = domain.Identity{Parent: "projects/q/logical-clouds/lc"}, "more"
+				d.byKey[domain.KeyOf(p)] = p
+			}
+			l := &activities.Control{Store: d, Runs: going{}, Now: func() time.Time { return begun }}
+			record := func(project string) error {
+				g := group(project)
+				s := domain.Scope{Owner: domain.KeyOf(g), ContextID: project, Operation: domain.OpInstantiate}
+				digest := d.put(t, plan.Plan{
+					ContextID: project, Owner: s.Owner, Namespace: project + "-ns", User: domain.Join("projects", project, "logical-clouds/lc"), Apps: []plan.App{{
+						Name: "app", Resources: []plan.ResourceID{{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "p-ns", Name: "web"}},
+						Targets: []plan.Target{{ClusterName: domain.ClusterName{Provider: "p", Name: "edge01"}}},
+					}},
+				})
+				return l.Record(t.Context(), activities.RecordInput{
+					Scope: s, Prepared: &activities.Prepared{Plan: digest, Namespace: project + "-ns", OwnerRevision: g.Revision},
+				})
+			}
+			require.NoError(t, record(c.first))
+			if !c.permitted {
+				require.NoError(t, record(c.second))
+				return
+			}
+			err := record(c.second)
+			require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+			require.ErrorContains(t, err, `Deployment "web" on cluster p+edge01 belongs to a deployment outside of projects/`+c.second+" already")
+		})
+	}
+}
+
 // lateReplace sends the first write of an owner, whose answer is late: what comes of it is seen when the test has it arrive.
 type lateReplace struct {
 	*documents

@@ -515,7 +515,7 @@ func (l *Control) render(ctx context.Context, w *wanted, app *domain.App) (*plan
 
 // checkCollisions refuses a plan that would put a resource where another group's instance has the same
 // one: the second apply would take it over and the first terminate would delete it. The plan may take over
-// from the context from, whosever it is.
+// from the context from, whosever it is. Of groups of two projects each has what it may have (plan.CollideNow).
 func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string) error {
 	stand, err := l.Store.Standing(ctx)
 	if err != nil {
@@ -564,7 +564,11 @@ func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string
 		if err != nil {
 			return err
 		}
-		c, ok := plan.CollideNow(p, other, records)
+		permissions, err := l.permissions(ctx, p, other)
+		if err != nil {
+			return err
+		}
+		c, ok := plan.CollideNow(p, other, records, permissions)
 		if ok {
 			whose := fmt.Sprintf("%s already (app %q)", i.Owner, c.OtherApp)
 			if ours := domain.ScopeOf(p.Owner); domain.ScopeOf(i.Owner) != ours { // which is theirs to know
@@ -578,6 +582,25 @@ func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string
 		}
 	}
 	return nil
+}
+
+// permissions are those of the users with whose rights two plans are applied, where it counts what they may do.
+func (l *Control) permissions(ctx context.Context, a, b *plan.Plan) (map[domain.Key][]*domain.UserPermission, error) {
+	of := map[domain.Key][]*domain.UserPermission{}
+	if !plan.Apart(a, b) {
+		return of, nil
+	}
+	for _, p := range []*plan.Plan{a, b} {
+		if p.User == "" {
+			continue
+		}
+		permissions, err := list[*domain.UserPermission](l.Store.List(ctx, domain.UserPermissions, p.User))
+		if err != nil {
+			return nil, fmt.Errorf("read what the user of logical cloud %s may do: %w", p.User, err)
+		}
+		of[p.User] = permissions
+	}
+	return of, nil
 }
 
 // footprints bounds what is remembered of other plans, and of their bundles: of a plan it is eight bytes a resource, whereas reading the

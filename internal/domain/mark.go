@@ -43,6 +43,16 @@ func (m Mark) MayBeThere() bool {
 	}
 }
 
+// There says whether the cluster is known to have the resource, as this context or an earlier one has it: nobody says so of what may be there.
+func (m Mark) There() bool {
+	switch m {
+	case MarkApplied, MarkOutdated, MarkDoomed, MarkEnding, MarkKept:
+		return true
+	default:
+		return false
+	}
+}
+
 // Ours says whether the cluster may hold the resource, and it is for us to delete it.
 func (m Mark) Ours() bool { return m.MayBeThere() && m != MarkKept && m != MarkKeeping }
 
@@ -165,12 +175,10 @@ func (m Mark) Prune() Mark {
 
 // Renew is the mark when a later context applies anew what this one has, or may have, in the cluster. Nobody says of what may be there that it is.
 func (m Mark) Renew() Mark {
-	switch m {
-	case MarkApplied, MarkOutdated, MarkDoomed, MarkEnding, MarkKept:
+	if m.There() {
 		return MarkOutdated
-	default:
-		return MarkSent
 	}
+	return MarkSent
 }
 
 // Unsure is the mark when nobody knows what was sent.

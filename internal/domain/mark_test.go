@@ -36,6 +36,7 @@ type fact struct {
 // truth is what each mark means: every predicate of domain.Mark has its place, once, in every row.
 var truth = map[domain.Mark][]fact{
 	domain.MarkPending: {
+		{false, "There", "nothing was sent"},
 		{true, "ToApply", "it is what the work begins with"},
 		{true, "Absent", "nothing was sent"},
 		{true, "Missed", "a hook that nobody came to"},
@@ -47,6 +48,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkOutdated: {
+		{true, "There", "an earlier context applied it"},
 		{true, "ToApply", "it is to become what is wanted now"},
 		{true, "MayBeThere Ours", "an earlier context applied it"},
 		{false, "Absent ToDelete", "it is there, and is to stay"},
@@ -59,6 +61,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkSent: {
+		{false, "There", "there is no answer"},
 		{true, "ToApply", "without an answer it is sent again"},
 		{true, "MayBeThere Ours", "the request may have got through"},
 		{true, "Missed", "a hook that is not known to have completed is run again"},
@@ -71,6 +74,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkApplied: {
+		{true, "There", "the cluster said so"},
 		{true, "MayBeThere Ours Stays Answered", "the cluster said so"},
 		{true, "Settled", "all that was to be done is done"},
 		{true, "Succeeded Completed", "a hook is not applied before it has completed"},
@@ -80,6 +84,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkRefused: {
+		{false, "There", "it is not there"},
 		{true, "Absent", "it was new, and the cluster did not take it; or it was a failed hook, and its object was deleted"},
 		{true, "Settled", "the cluster's word is final, until somebody asks for it again"},
 		{true, "Failed Answered", "the cluster said so"},
@@ -93,6 +98,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkDoomed: {
+		{true, "There", "it was not asked for yet"},
 		{true, "ToDelete", "it is what a terminate begins with, and what an update prunes"},
 		{true, "MayBeThere Ours", "it was not asked for yet"},
 		{true, "Completed", "the hooks of a terminate are marked so, to be deleted, when all of them have completed"},
@@ -105,6 +111,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkDeleting: {
+		{false, "There", "it may have gone, or never been there"},
 		{true, "ToDelete", "without an answer it is sent again"},
 		{true, "MayBeThere Ours", "the request may not have got through"},
 		{true, "Completed", "as MarkDoomed"},
@@ -118,6 +125,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkEnding: {
+		{true, "There", "it was seen, after its deletion was accepted"},
 		{true, "ToDelete", "whether it has gone has to be looked at"},
 		{true, "MayBeThere Ours", "it was seen, after its deletion was accepted"},
 		{true, "Answered", "the cluster said so"},
@@ -132,6 +140,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkUndeleted: {
+		{false, "There", "what was refused may never have been there"},
 		{true, "MayBeThere Ours", "a refused delete leaves it; a refused apply leaves what was there; a failed hook has an object"},
 		{true, "Settled", "the cluster's word is final, until somebody asks for it again"},
 		{true, "Failed Answered", "the cluster said so"},
@@ -145,6 +154,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkDeleted: {
+		{false, "There", "it is not there"},
 		{true, "Absent Answered", "the cluster said so"},
 		{true, "Settled", "all that was to be done is done"},
 		{true, "Succeeded Completed", "a hook's object is deleted by its policy, or by a terminate, when it has completed"},
@@ -156,6 +166,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkKept: {
+		{true, "There", "it is left there on purpose"},
 		{true, "MayBeThere Stays", "it is left there on purpose"},
 		{true, "Settled", "nothing is done on it"},
 		{true, "Completed", "a hook of a terminate that is to be kept is marked so when all of them have completed"},
@@ -169,6 +180,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToLookFor", "it was there when it was last heard of"},
 	},
 	domain.MarkKeeping: {
+		{false, "There", "whether it is there is not known"},
 		{true, "MayBeThere", "a request that applies it may have got through"},
 		{true, "ToLookFor", "it says so"},
 		{true, "Completed", "as MarkKept"},
@@ -181,6 +193,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "Expected", "it is a terminate's: nothing is to be there"},
 	},
 	domain.MarkIdle: {
+		{false, "There", "nothing was sent"},
 		{true, "Absent", "nothing was sent"},
 		{true, "Idle", "it says so"},
 		{true, "Settled", "the operation has nothing to do with it"},
@@ -193,6 +206,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkLeft: {
+		{false, "There", "a run of it may have left nothing"},
 		{true, "MayBeThere Ours", "a run of it may have left an object"},
 		{true, "Idle", "it says so"},
 		{true, "Settled", "the operation has nothing to do with it"},
@@ -207,6 +221,7 @@ var truth = map[domain.Mark][]fact{
 		{false, "ToLookFor", "it is not one to be kept, of which nobody knows"},
 	},
 	domain.MarkGone: {
+		{false, "There", "it is not the context's"},
 		{true, "Settled", "there is nothing to do"},
 		{false, "MayBeThere Ours", "it was pruned, or this cluster never had it"},
 		{false, "Absent", "it is not the context's: nothing is said of it"},

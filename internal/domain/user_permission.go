@@ -2,6 +2,8 @@ package domain
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -20,6 +22,18 @@ type UserPermissionSpec struct {
 	APIGroups []string `json:"apiGroups" api:"required"` // API groups; the empty word is the core group
 	Resources []string `json:"resources" api:"required"` // resources in the plural, such as pods
 	Verbs     []string `json:"verbs" api:"required"`     // such as get, list, watch, create, update, patch, delete
+}
+
+// Writes says whether it lets its user make or change objects of a kind. It has the plurals of kinds, which begin as these do but for a last y, as
+// in networkpolicies.
+func (p *UserPermissionSpec) Writes(group, kind string) bool {
+	stem := strings.TrimSuffix(strings.ToLower(kind), "y")
+	has := func(words []string, is func(string) bool) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return w == "*" || is(w) })
+	}
+	return has(p.Verbs, func(verb string) bool { return verb == "create" || verb == "update" || verb == "patch" }) &&
+		has(p.APIGroups, func(g string) bool { return g == group }) &&
+		has(p.Resources, func(plural string) bool { return strings.HasPrefix(plural, stem) && !strings.Contains(plural, "/") })
 }
 
 // UserPermissions is the noun.

@@ -39,27 +39,50 @@ func ClusterScoped(group, kind string) bool { return slices.Contains(clusterScop
 // group name the same resource. A CRD may be shared as long as no terminate deletes it, so that every user of one may have its own copy in
 // its chart. One that is deleted may not: with it go the objects that others have of its kind. Nor do two have an object
 // of one name of a kind to which a CRD of theirs gives no namespace. What a has of either on the cluster already, since earlier builds
-// let it in, is no reason to refuse it the update that mends that.
-func Collide(a, b *Plan) (Collision, bool) { return CollideNow(a, b, nil) }
+// let it in, is no reason to refuse it the update that mends that. It goes by what the plans say alone: of what it finds CollideNow says whether
+// it counts.
+func Collide(a, b *Plan) (Collision, bool) {
+	return (&collisions{a: a, b: b, scopes: scopesOf(a, b)}).find()
+}
 
-// CollideNow is Collide when records of b's context are known: what was to be pruned and is gone does not collide any more.
-func CollideNow(a, b *Plan, records []domain.Leaf) (Collision, bool) {
-	byID := make(map[string]domain.Leaf, len(records))
+// CollideNow is Collide when records of b's context are known: what was to be pruned and is gone does not collide any more. Of plans of
+// different scopes each has what it may have alone, by the permissions of the cloud with whose user's rights it is applied, and what the cluster is
+// known to have of it: else who may have one namespace would keep a name anywhere in the cluster from all others, by a chart that the cluster refuses.
+func CollideNow(a, b *Plan, records []domain.Leaf, permissions map[domain.Key][]*domain.UserPermission) (Collision, bool) {
+	c := &collisions{a: a, b: b, scopes: scopesOf(a, b), records: make(map[string]domain.Leaf, len(records)), permissions: permissions}
+	c.apart = Apart(a, b)
 	for _, leaf := range records {
-		byID[domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)] = leaf
+		c.records[domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)] = leaf
 	}
-	s := scopesOf(a, b)
-	for i := range a.Apps {
-		for j := range b.Apps {
-			if c, ok := collide(a, b, &a.Apps[i], &b.Apps[j], s, byID); ok {
-				return c, true
+	return c.find()
+}
+
+// Apart says whether two plans are of different scopes, so that nobody has to know of both.
+func Apart(a, b *Plan) bool { return domain.ScopeOf(a.Owner) != domain.ScopeOf(b.Owner) }
+
+// collisions are looked for between two plans.
+type collisions struct {
+	a, b        *Plan
+	scopes      scopes
+	records     map[string]domain.Leaf                  // of b, by their ids
+	permissions map[domain.Key][]*domain.UserPermission // by logical cloud; for plans that are apart
+	apart       bool
+}
+
+func (c *collisions) find() (Collision, bool) {
+	for i := range c.a.Apps {
+		for j := range c.b.Apps {
+			if found, ok := c.between(&c.a.Apps[i], &c.b.Apps[j]); ok {
+				return found, true
 			}
 		}
 	}
 	return Collision{}, false
 }
 
-func collide(a, b *Plan, x, y *App, s scopes, records map[string]domain.Leaf) (Collision, bool) {
+// between finds what an app of a and one of b both have.
+func (c *collisions) between(x, y *App) (Collision, bool) {
+	a, b, s := c.a, c.b, c.scopes
 	clusters := shared(x.Targets, y.Targets)
 	if len(clusters) == 0 {
 		return Collision{}, false
@@ -80,7 +103,7 @@ func collide(a, b *Plan, x, y *App, s scopes, records map[string]domain.Leaf) (C
 	known := map[string]domain.Marks{}
 	for _, on := range clusters {
 		mine, others, now := x.begins(on[0], known), y.begins(on[1], known), domain.Marks(nil)
-		if leaf, found := records[domain.LeafID(b.ContextID, y.Name, on[1].ClusterName)]; found {
+		if leaf, found := c.records[domain.LeafID(b.ContextID, y.Name, on[1].ClusterName)]; found {
 			now = domain.DecodeMarks(leaf.Marks)
 		}
 		for _, r := range both {
@@ -88,12 +111,38 @@ func collide(a, b *Plan, x, y *App, s scopes, records map[string]domain.Leaf) (C
 			pruned := n < len(now) && n < len(others) && others[n].ToDelete() && !now[n].MayBeThere()
 			id := x.Resources[r[0]]
 			had := (id.IsDefinition() || s.has(id)) && r[0] < len(mine) && mine[r[0]].MayBeThere()
-			if !(lacking{mine}).lacks(r[0]) && !(lacking{others}).lacks(n) && !pruned && !had {
+			has := c.has(a, id, there(r[0], mine, nil)) && c.has(b, y.Resources[n], there(n, others, now))
+			if !(lacking{mine}).lacks(r[0]) && !(lacking{others}).lacks(n) && !pruned && !had && has {
 				return Collision{x.Name, y.Name, id, on[0].ClusterName}, true
 			}
 		}
 	}
 	return Collision{}, false
+}
+
+// has says whether a plan has a resource, so that one of another scope may not. What it says of a resource that its user may write counts, and
+// of one that is applied with the rights of a cluster's registration. Of any other one it says nothing but a wish, until the cluster is known to have it.
+func (c *collisions) has(p *Plan, r ResourceID, there bool) bool {
+	return !c.apart || there || p.User == "" || c.mayHave(p, r)
+}
+
+// there says whether a cluster is known to have the resource with an index, by the marks with which its target began and those of its record, nil for
+// none. What was there and may be so still counts.
+func there(i int, begun, now domain.Marks) bool {
+	was := i < len(begun) && begun[i].There()
+	if i < len(now) {
+		return now[i].There() || was && now[i].MayBeThere()
+	}
+	return was
+}
+
+// mayHave says whether the user with whose rights a plan is applied may write a resource, as far as its permissions say: in the plan's own
+// namespace, and where one of them lets it.
+func (c *collisions) mayHave(p *Plan, r ResourceID) bool {
+	in := c.scopes.place(r, p.Namespace).Namespace
+	return in != "" && in == p.Namespace || slices.ContainsFunc(c.permissions[p.User], func(by *domain.UserPermission) bool {
+		return (by.Spec.Namespace == "" || by.Spec.Namespace == in) && by.Spec.Writes(r.Group, r.Kind)
+	})
 }
 
 // begins are the marks with which a target begins, nil for one of which nothing is known. What it does not get may be there yet,
