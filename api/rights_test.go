@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,10 +21,13 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	ops "github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/rights/rightstest"
 	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/service/servicetest"
 )
 
 // asksNobody are the routes at which nobody is asked who they are: what is no secret, and where one logs in.
@@ -223,6 +227,57 @@ func TestEveryoneSeesHisOwn(t *testing.T) {
 	w.as(t, "anna",
 		call{name: "a right that is withdrawn", method: "DELETE", url: theProject + "/role-bindings/v", status: 204})
 	w.as(t, "vera", call{method: "GET", url: theProject, status: 404})
+}
+
+// going has operations of a group of theirs, and one of the group before the last of them.
+type going struct{ servicetest.Willing }
+
+func (g going) Executions(_ context.Context, f ops.Filter, limit int, after []byte) (found []ops.Execution, next []byte, err error) {
+	const all = 40
+	from, _ := strconv.Atoi(string(after))
+	for i := from; i < all; i++ {
+		owner := domain.Key(strings.TrimPrefix(theirComposite, "/v2/")) + "/deployment-intent-groups/theirgroup"
+		if i == all-2 {
+			owner = g.Group
+		}
+		scope := domain.ScopeOf(owner)
+		switch {
+		case f.Owner != "" && f.Owner != owner, f.Project != "" && f.Project != scope.Name():
+		case f.Within != nil && !slices.Contains(f.Within, scope) && !slices.Contains(f.Within, "projects"):
+		case len(found) == limit:
+			return found, []byte(strconv.Itoa(i)), nil
+		default:
+			found = append(found, ops.Execution{
+				Scope: domain.Scope{Owner: owner, ContextID: strconv.Itoa(100 + i), Operation: domain.OpUpdate},
+				Run:   explain.Run{ID: "x", RunID: strconv.Itoa(i), Status: explain.Running, Started: now},
+			})
+		}
+	}
+	return found, nil, nil
+}
+
+// TestEveryoneSeesHisOwnOperations, and is not told that there are more, which he may not see, of a project, a group or a cluster or at all.
+func TestEveryoneSeesHisOwnOperations(t *testing.T) {
+	w := newCallersWith(t, func(d *deps) {
+		d.Journal = service.NewJournal(d.lifecycle.(*service.Lifecycle), going{willing()}, explain.WebUI{})
+	})
+	furnish(t, w.world)
+	furnishTheirs(t, w.world)
+	w.as(t, "", bind(theProject, "v", "viewer", "vera"), bind("/v2", "c", "cluster-admin", "carl"), bind("/v2", "ops", "viewer", "otto"))
+	asked := func(query string, c call) call {
+		c.name, c.method, c.url, c.status = "operations "+query, "GET", "/v2/operations?limit=1"+query, 200
+		return c
+	}
+	theirGroup := "&owner=" + strings.TrimPrefix(theirComposite, "/v2/") + "/deployment-intent-groups/theirgroup"
+	nothing, own := call{is: `{"items":[]}`}, call{contains: []string{`/dig"`}, lacks: []string{"theirs", "continue"}}
+	for _, query := range []string{"", "&project=theirs", "&project=none", theirGroup, "&cluster=p2%2Bc2", "&state=Failed"} {
+		w.as(t, "nobody", asked(query, nothing))
+		w.as(t, "carl", asked(query, nothing))
+	}
+	w.as(t, "vera", asked("", own), asked("&project=proj", own), asked("&project=theirs", nothing), asked("&project=none", nothing), asked(theirGroup, nothing),
+		asked("&cluster=p2%2Bc2&state=Failed", nothing))
+	w.as(t, "otto", asked("", call{contains: []string{"theirgroup", `"continue"`}}), asked("&project=theirs", call{contains: []string{"theirgroup", `"continue"`}}),
+		asked("&project=proj", own))
 }
 
 // TestNobodyGivesWhatHeHasNot: roles and bindings.

@@ -14,6 +14,7 @@ import (
 type Wanted struct {
 	Project      string
 	Owner        domain.Key
+	Within       []domain.Key // scopes, or the collections of all scopes of a sort; nil for everywhere
 	Cluster      domain.ClusterName
 	ContextID    string
 	Operation    domain.Operation
@@ -57,6 +58,9 @@ func (w Wanted) identity() (terms []string) {
 			terms = append(terms, is(temporal.NewSearchAttributeKeyKeyword(a.Name), a.Value))
 		}
 	}
+	if len(w.Within) > 0 {
+		terms = append(terms, within(w.Within))
+	}
 	if w.ContextID != "" {
 		terms = append(terms, is(contextAttribute, w.ContextID))
 	}
@@ -64,6 +68,29 @@ func (w Wanted) identity() (terms []string) {
 		terms = append(terms, is(operationAttribute, string(w.Operation)))
 	}
 	return terms
+}
+
+// within selects what lies in scopes. Only operations of projects have a project; an operation without one is a cluster's own, whose provider begins the
+// name of the cluster. Names that fit cuts are longer than those of all scopes.
+func within(scopes []domain.Key) string {
+	projects, providers := domain.Key(domain.Projects.Collection), domain.Key(domain.ClusterProviders.Collection)
+	var names, any []string
+	for _, s := range scopes {
+		switch {
+		case s == projects:
+			any = append(any, projectAttribute.GetName()+" IS NOT NULL")
+		case s == providers:
+			any = append(any, projectAttribute.GetName()+" IS NULL")
+		case s.Under(projects):
+			names = append(names, s.Name())
+		case s.Under(providers):
+			any = append(any, fmt.Sprintf("(%s IS NULL AND %s STARTS_WITH '%s+')", projectAttribute.GetName(), clusterAttribute.GetName(), s.Name()))
+		}
+	}
+	if len(names) > 0 {
+		any = append(any, oneOf(projectAttribute.GetName(), names))
+	}
+	return "(" + strings.Join(any, " OR ") + ")"
 }
 
 func rootNames() []string {

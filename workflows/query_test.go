@@ -19,7 +19,12 @@ func TestQueries(t *testing.T) {
 		roots + " AND DroverProject = 'p' AND DroverOperation = 'update' AND ExecutionStatus = 'Running'":             {Project: "p", Operation: domain.OpUpdate, Open: true},
 		roots + " AND DroverContext = '1' AND WorkflowId IN ('a', 'b') AND ExecutionStatus != 'Running'":              {ContextID: "1", IDs: []string{"a", "b"}, Closed: true},
 		roots + " AND DroverCluster = 'p+c' AND (ExecutionStatus = 'Running' OR CloseTime >= '2026-11-21T05:29:07Z')": {Owner: cluster.Key(), Since: time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC)},
-		roots + " AND DroverProject = 'p' AND DroverLogicalCloud = 'lc'":                                              {Owner: "projects/p/logical-clouds/lc"},
+		roots + " AND (DroverProject IN ('p', 'q'))":                                                                  {Within: []domain.Key{"projects/p", "projects/q"}},
+		roots + " AND (DroverProject IS NULL OR (DroverProject IS NULL AND DroverCluster STARTS_WITH 'x+') OR DroverProject IN ('p'))": {
+			Within: []domain.Key{"cluster-providers", "cluster-providers/x", "projects/p"},
+		},
+		roots + " AND (DroverProject IS NOT NULL)":                       {Within: []domain.Key{"projects"}},
+		roots + " AND DroverProject = 'p' AND DroverLogicalCloud = 'lc'": {Owner: "projects/p/logical-clouds/lc"},
 	} {
 		require.Equal(t, want, workflows.OperationsQuery(w))
 	}

@@ -86,7 +86,7 @@ func (e *Engine) executionsOn(ctx context.Context, f operations.Filter, limit in
 }
 
 func of(f operations.Filter) workflows.Wanted {
-	w := workflows.Wanted{Project: f.Project, Owner: f.Owner, Cluster: f.Cluster, Operation: f.Kind, Since: f.Since}
+	w := workflows.Wanted{Project: f.Project, Owner: f.Owner, Within: f.Within, Cluster: f.Cluster, Operation: f.Kind, Since: f.Since}
 	switch {
 	case f.State == operations.Running:
 		w.Open = true

@@ -183,6 +183,8 @@ type Filter struct {
 	Cluster domain.ClusterName
 	Kind    domain.Operation
 	State   State
+	// Within are the scopes to whose operations it is narrowed, or the collections of all scopes of a sort; nil for everywhere.
+	Within []domain.Key
 	// Ended leaves out what goes on.
 	Ended bool
 	// Since leaves out what had ended before.

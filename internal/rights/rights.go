@@ -176,6 +176,30 @@ func (h *Granted) Shows(n *domain.Noun, key domain.Key) bool {
 	return h.May("list", n, key) || h.Sees(n, key)
 }
 
+// Where says where the documents of nouns lie that may be in lists which the caller gets: in scopes, or in all scopes of a sort, by the name of their
+// collection. Each of the nouns lies in scopes.
+func (h *Granted) Where(nouns ...*domain.Noun) []domain.Key {
+	var found []domain.Key
+	for _, n := range nouns {
+		every := domain.Key(n.Lineage()[0].Collection)
+		if h.Everything() {
+			found = append(found, every)
+			continue
+		}
+		for _, g := range h.grants {
+			switch at := below(n); {
+			case g.powers[at][n]&(maskOf("list")|maskOf("get")) == 0:
+			case g.scope == "":
+				found = append(found, every)
+			case placeOf(g.scope) == at:
+				found = append(found, g.scope)
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
 // Decide says what becomes of a request.
 func (h *Granted) Decide(r Request) Decision {
 	if r.Noun == domain.Operations && r.Verb == "watch" {

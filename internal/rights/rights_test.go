@@ -1,6 +1,7 @@
 package rights_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -105,6 +106,39 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhere: where somebody's lists may have something is where they show something.
+func TestWhere(t *testing.T) {
+	own := &domain.Role{Metadata: domain.Metadata{Name: "clouds"}, Spec: domain.RoleSpec{Rules: []domain.RoleRule{{Verbs: []string{"get"}, Nouns: []string{"logical-clouds"}}}}}
+	writer := &domain.Role{Metadata: domain.Metadata{Name: "writer"}, Spec: domain.RoleSpec{Rules: []domain.RoleRule{{Verbs: []string{"put"}, Nouns: []string{"*"}}}}}
+	documents := []domain.Key{group, theirs + "/logical-clouds/lc", cp + "/clusters/c"}
+	for name, c := range map[string]struct {
+		bound []*domain.RoleBinding
+		want  []domain.Key
+	}{
+		"nothing is bound":       {nil, nil},
+		"in two projects":        {[]*domain.RoleBinding{bind(theirs, "viewer"), bind(ours, "operator"), bind(ours, "viewer")}, []domain.Key{ours, theirs}},
+		"in a provider":          {[]*domain.RoleBinding{bind(cp, "cluster-user")}, []domain.Key{cp}},
+		"in all providers":       {[]*domain.RoleBinding{bind("", "cluster-user")}, []domain.Key{"cluster-providers"}},
+		"everywhere":             {[]*domain.RoleBinding{bind("", "viewer"), bind(ours, "viewer")}, []domain.Key{"cluster-providers", "projects", ours}},
+		"one noun":               {[]*domain.RoleBinding{bind(theirs, "clouds")}, []domain.Key{theirs}},
+		"to write alone":         {[]*domain.RoleBinding{bind("", "writer")}, nil},
+		"nouns that lie nowhere": {[]*domain.RoleBinding{bind(cp, "clouds")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := rights.NewBook([]*domain.Role{own, writer}, c.bound).Of(alice)
+			where := held.Where(domain.Owners...)
+			require.Equal(t, c.want, where)
+			for _, key := range documents {
+				if held.Shows(domain.OwnerNoun(key), key) {
+					scope := domain.ScopeOf(key)
+					require.True(t, slices.Contains(where, scope) || slices.Contains(where, domain.Key(scope.Segments()[0])), key)
+				}
+			}
+		})
+	}
+	require.Equal(t, []domain.Key{"cluster-providers", "projects"}, (*rights.Granted)(nil).Where(domain.Owners...))
 }
 
 // TestWhoIsAsked: what kind of caller somebody is decides which bindings are his.

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"net/url"
+	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
@@ -55,6 +56,9 @@ func (j *Journal) list(ctx context.Context, parameters url.Values, ended bool) (
 	token := []byte(after)
 	list := &operations.List{Items: []operations.Operation{}}
 	granted, seen := rights.Of(ctx), map[string]bool{}
+	if !narrow(&f, granted) {
+		return list, nil
+	}
 	for range maxPages {
 		found, next, err := j.executions.Executions(ctx, f, limit-len(list.Items), token)
 		if err != nil {
@@ -77,6 +81,24 @@ func (j *Journal) list(ctx context.Context, parameters url.Values, ended bool) (
 	}
 	list.Continue = goOn(string(token))
 	return list, nil
+}
+
+// narrow has the engine look for nothing but what may be shown, and says whether anything may: that there is more tells as much as what there is.
+func narrow(f *operations.Filter, granted *rights.Granted) bool {
+	if f.Owner != "" {
+		return granted.Shows(domain.OwnerNoun(f.Owner), f.Owner)
+	}
+	where := granted.Where(domain.Owners...)
+	shown := func(scope domain.Key, every *domain.Noun) bool {
+		return slices.Contains(where, scope) || slices.Contains(where, domain.Key(every.Collection))
+	}
+	switch everywhere := shown("", domain.Projects) && shown("", domain.ClusterProviders); {
+	case f.Project != "":
+		return shown(domain.Join(domain.Projects.Collection, f.Project), domain.Projects)
+	case !everywhere:
+		f.Within = where
+	}
+	return len(where) > 0
 }
 
 // shows says whether a caller may see an operation: who may see its owner, and of an owner that nobody knows any more, who may
