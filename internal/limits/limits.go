@@ -231,8 +231,12 @@ type Fair struct {
 }
 
 // Streams bounds what an API keeps in memory for status streams, in bytes: the documents and tables that are streamed, each once for all who asked
-// for it, and their last changes. What nobody reads any more goes first; a stream for which there is no room is refused, or ends.
+// for it, and their last changes. What nobody reads any more goes first, then what the scope that has the most got last, for scopes that have less; a stream
+// for which there is no room is refused, or ends.
 const Streams = 512 << 20
+
+// StreamQueries are the different queries that an API streams at a time, shared in the same way.
+const StreamQueries = 1_000
 
 // RateBurst is how many seconds of a rate may come at once: a script that describes a composite app comes with hundreds of requests.
 const RateBurst = 4
@@ -278,13 +282,17 @@ type Size struct {
 // beyond is what becomes of a workload that is too much.
 const beyond = "it is left out, and the tenant's status names it"
 
+// streamsEnd is what one gets for streams that are too much.
+const streamsEnd = "503, by gRPC UNAVAILABLE; a stream that has begun ends, as does the newest one of who has the most for who has less"
+
 // All are the limits that users meet, in the order in which an upload meets them, with what flags have set them to.
 func All(body, renderMemory int64) []Size {
 	return []Size{
 		{"headers", "the header of a request", Headers, true, "", "431"},
 		{"json", "a JSON document, alone or as the part `metadata` of a form", JSON, true, "", "422"},
 		{"body", "a whole request, such as a form with a chart", body, true, "max-body", "422"},
-		{"streams", "what an API keeps for status streams: documents and tables, each once for all who asked for it, with their last changes", Streams, true, "", "503, by gRPC UNAVAILABLE; a stream that has begun ends"},
+		{"streams", "what an API keeps for status streams: documents and tables, each once for all who asked for it, with their last changes", Streams, true, "", streamsEnd},
+		{"streamQueries", "different queries that an API streams at a time", StreamQueries, false, "", streamsEnd},
 		{"gathers", "requests for metrics at a time; a caller of the API has half of them", Gathers, false, "", "503"},
 		{"grpc", "a gRPC request", GRPC, true, "", "RESOURCE_EXHAUSTED"},
 		{"grpcConnections", "connections to a gRPC server", GRPCConnections, false, "", "closed at once"},

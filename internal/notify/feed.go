@@ -147,14 +147,18 @@ func (f *feed) publish(renderings []rendering) {
 	h := f.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	scope := domain.ScopeOf(f.key.owner)
 	for _, r := range renderings {
+		if r.view.end != nil { // for others, while it was looked
+			continue
+		}
 		if r.err != nil { // of this query alone
 			r.view.finish(last(Failed, r.err))
 			f.remove(r.view)
 			continue
 		}
 		weighs := r.view.weighs(r)
-		if !h.fits(weighs - r.view.weight) {
+		if !h.fits(scope, weighs-r.view.weight) {
 			r.view.finish(last(Failed, errFull))
 			f.remove(r.view)
 			continue
@@ -172,7 +176,7 @@ func (f *feed) publish(renderings []rendering) {
 func (f *feed) weigh(size int64) bool {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
-	fits := f.hub.fits(size - f.weight)
+	fits := f.hub.fits(domain.ScopeOf(f.key.owner), size-f.weight)
 	if !f.gone {
 		f.hub.weigh(&f.weight, size)
 	}

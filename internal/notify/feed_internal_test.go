@@ -43,3 +43,30 @@ func TestAViewThatHasMadeRoomIsNotCountedTwice(t *testing.T) {
 	require.Zero(t, h.views)
 	require.Same(t, other, h.feeds[f.key])
 }
+
+// TestAViewThatWasEndedForOthersHasNoAnswer: its feed may be looking for the first one meanwhile.
+func TestAViewThatWasEndedForOthersHasNoAnswer(t *testing.T) {
+	h, err := New(func(domain.Key, Extent) Look { return nil }, Options{}, prometheus.NewRegistry())
+	require.NoError(t, err)
+	f := newFeed(h, feedKey{"projects/q/logical-clouds/lc", nil})
+	for n, name := range []string{"old", "new"} {
+		v := newView(asking(name))
+		v.made, v.subscribers = uint64(n), 1
+		f.views[name] = v
+	}
+	h.feeds[f.key], h.views = f, 2
+	ended := f.views["new"]
+	require.False(t, h.take("projects/q", 1, numbers), "nobody takes from himself")
+	require.True(t, h.take("projects/p", 1, numbers))
+	require.NotContains(t, f.views, "new")
+	f.publish([]rendering{{view: ended, answer: &answered{}}})
+	require.Nil(t, ended.answer)
+	require.Equal(t, 1, h.views)
+	require.Zero(t, h.bytes)
+	require.False(t, h.take("projects/p", 1, numbers), "it has as many now")
+}
+
+// answered is an answer.
+type answered struct{ Answer }
+
+func (*answered) Size() int64 { return 200 }

@@ -24,7 +24,8 @@ type Hub struct {
 	feeds       map[feedKey]*feed
 	subscribers int
 	views       int
-	bytes       int64 // all weights of feeds and views
+	bytes       int64  // all weights of feeds and views
+	made        uint64 // the number of the last view
 	closed      bool
 }
 
@@ -100,7 +101,7 @@ func (h *Hub) join(owner domain.Key, q Question) (*view, error) {
 	if f := h.feeds[key]; f != nil {
 		v = f.views[id]
 	}
-	if v == nil && h.views >= h.options.Views && !h.makeRoom() {
+	if v == nil && h.views >= h.options.Views && !h.makeRoom() && !h.take(domain.ScopeOf(owner), 1, numbers) {
 		return nil, fail.New(fail.Unavailable, "%d different queries are being streamed, which is as many as can be; try again later", h.views)
 	}
 	f := h.feeds[key] // not before there is room: it may have gone for that
@@ -113,6 +114,8 @@ func (h *Hub) join(owner domain.Key, q Question) (*view, error) {
 		v = newView(q)
 		f.views[id] = v
 		h.views++
+		h.made++
+		v.made = h.made
 		f.hurry()
 	}
 	v.subscribers++
@@ -124,13 +127,81 @@ func (h *Hub) join(owner domain.Key, q Question) (*view, error) {
 // errFull is why what is too large is not streamed.
 var errFull = fail.New(fail.Unavailable, "what is being streamed takes as much memory as it may; try again later, or ask for less of the status")
 
-// fits makes room for more bytes, and says whether that went well. What becomes less always does. With the mutex.
-func (h *Hub) fits(more int64) bool {
+// errShared is why a stream ends for those of others.
+var errShared = fail.New(fail.Unavailable,
+	"others ask for streams, too, and have less room for theirs than what is streamed here takes; try again later, or ask for fewer different queries")
+
+// fits makes room for more bytes of a scope, and says whether that went well. What becomes less always does. With the mutex.
+func (h *Hub) fits(scope domain.Key, more int64) bool {
 	for more > 0 && h.bytes+more > h.options.Bytes {
-		if !h.makeRoom() {
+		if !h.makeRoom() && !h.take(scope, more, weights) {
 			return false
 		}
 	}
+	return true
+}
+
+// measure is what there is only so much of: of says how much a feed has, and frees how much of that goes with one of its views.
+type measure struct {
+	of    func(*feed) int64
+	frees func(*feed, *view) int64
+}
+
+var (
+	numbers = measure{
+		of:    func(f *feed) int64 { return int64(len(f.views)) },
+		frees: func(*feed, *view) int64 { return 1 },
+	}
+	weights = measure{
+		of: func(f *feed) int64 {
+			n := f.weight
+			for _, v := range f.views {
+				n += v.weight
+			}
+			return n
+		},
+		frees: func(f *feed, v *view) int64 {
+			if len(f.views) == 1 {
+				return v.weight + f.weight
+			}
+			return v.weight
+		},
+	}
+)
+
+// take makes room for more of a scope by ending a view of the scope that has the most, the newest one, and says whether there was one: all of it is
+// not for who has asked first. What is left there is no less than what the other scope has then. So nobody loses anything to who has as much, and who has lost a view does not
+// take it back. With the mutex.
+func (h *Hub) take(scope domain.Key, more int64, m measure) bool {
+	has := map[domain.Key]int64{}
+	for key, f := range h.feeds {
+		has[domain.ScopeOf(key.owner)] += m.of(f)
+	}
+	var most domain.Key
+	found := false
+	for of, n := range has {
+		if of != scope && (!found || n > has[most]) {
+			most, found = of, true
+		}
+	}
+	var of *feed
+	var newest *view
+	for key, f := range h.feeds {
+		if !found || domain.ScopeOf(key.owner) != most {
+			continue
+		}
+		for _, v := range f.views {
+			frees := m.frees(f, v)
+			if frees > 0 && has[most]-frees >= has[scope]+more && (newest == nil || v.made > newest.made) {
+				of, newest = f, v
+			}
+		}
+	}
+	if newest == nil {
+		return false
+	}
+	newest.finish(last(Failed, errShared))
+	h.drop(of, newest)
 	return true
 }
 
@@ -156,12 +227,17 @@ func (h *Hub) makeRoom() bool {
 	if oldest == nil {
 		return false
 	}
-	of.remove(oldest)
-	if len(of.views) == 0 {
-		h.forget(of)
-		of.stop()
-	}
+	h.drop(of, oldest)
 	return true
+}
+
+// drop forgets a view to make room, and its feed with its last one. With the mutex.
+func (h *Hub) drop(f *feed, v *view) {
+	f.remove(v)
+	if len(f.views) == 0 {
+		h.forget(f)
+		f.stop()
+	}
 }
 
 // forget makes room for another feed of the same key, if there is none yet. With the mutex.

@@ -230,3 +230,97 @@ func TestStreamsTakeNoMoreMemoryThanTheyMay(t *testing.T) {
 	c.locked(func() { c.kept = 0 })
 	subscribe(heavy{name: "first", size: 100}).Close()
 }
+
+// shared is a hub whose looks take nothing, and what subscribes to questions of projects there.
+type shared struct {
+	*world
+	hub *notify.Hub
+	n   int
+}
+
+func newSharedHub(t *testing.T, o notify.Options) *shared {
+	t.Helper()
+	o.Interval = time.Millisecond
+	c := &counter{}
+	hub, err := notify.New(func(domain.Key, notify.Extent) notify.Look { return c }, o, prometheus.NewRegistry())
+	require.NoError(t, err)
+	t.Cleanup(hub.Close)
+	return &shared{world: &world{T: t}, hub: hub}
+}
+
+// ask asks what nobody has asked before, of a group of a project.
+func (s *shared) ask(project string, size int64) (*notify.Subscription, error) {
+	s.n++
+	owner := domain.Join("projects", project, "composite-apps/ca/v1/deployment-intent-groups", fmt.Sprint("g", s.n%3))
+	return s.hub.SubscribeTo(s.Context(), owner, heavy{name: fmt.Sprint(s.n), size: size}, "")
+}
+
+func (s *shared) subscribe(project string, size int64) *notify.Subscription {
+	s.Helper()
+	subscribed, err := s.ask(project, size)
+	require.NoError(s, err)
+	s.Cleanup(subscribed.Close)
+	s.next(subscribed, notify.Status)
+	return subscribed
+}
+
+func (s *shared) refused(project string, size int64) {
+	s.Helper()
+	_, err := s.ask(project, size)
+	require.True(s, fail.Is(err, fail.Unavailable), "%v", err)
+}
+
+// ended is a subscription whose view was taken for others.
+func (s *shared) ended(subscribed *notify.Subscription) {
+	s.Helper()
+	e := s.next(subscribed, notify.Failed)
+	require.True(s, fail.Is(e.Cause, fail.Unavailable))
+	require.Contains(s, string(e.Data), "others ask for streams, too")
+	s.over(subscribed)
+}
+
+// TestNoProjectHasAllStreams: who has asked for all there are gives others of them until these have as many. Those that are alone have all.
+func TestNoProjectHasAllStreams(t *testing.T) {
+	s := newSharedHub(t, notify.Options{Views: 6})
+	var flood []*notify.Subscription
+	for range 6 {
+		flood = append(flood, s.subscribe("q", 1))
+	}
+	s.refused("q", 1)
+	s.subscribe("p", 1)
+	s.ended(flood[5])
+	s.refused("q", 1)
+	s.subscribe("p", 1)
+	s.ended(flood[4])
+	s.subscribe("p", 1)
+	s.ended(flood[3])
+	s.refused("p", 1)
+	s.refused("q", 1)
+	s.subscribe("third", 1) // of one of the two
+	s.refused("p", 1)
+	s.refused("q", 1)
+	flood[0].Close()
+	s.subscribe("q", 1) // what nobody reads goes first
+}
+
+// TestNoProjectHasAllMemoryOfStreams is the same of the bytes; what is one's only stream, and large, is not ended for others.
+func TestNoProjectHasAllMemoryOfStreams(t *testing.T) {
+	s := newSharedHub(t, notify.Options{Bytes: 100})
+	var flood []*notify.Subscription
+	for range 10 {
+		flood = append(flood, s.subscribe("q", 10))
+	}
+	s.refused("q", 10)
+	s.subscribe("p", 25)
+	for _, subscribed := range flood[7:] {
+		s.ended(subscribed)
+	}
+	s.refused("p", 50)
+	s.refused("q", 10)
+
+	s = newSharedHub(t, notify.Options{Bytes: 100})
+	s.subscribe("large", 60)
+	s.subscribe("q", 30)
+	s.refused("q", 20)
+	s.refused("third", 20)
+}

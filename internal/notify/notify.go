@@ -121,8 +121,8 @@ type Options struct {
 	Backlog     int // changes that are kept of a query: DefaultBacklog
 	Size        int // bytes of changes that are kept of a query: DefaultSize
 	Subscribers int // at a time; more are refused: DefaultSubscribers
-	// Views are the different queries at a time: DefaultViews. For one more, that goes which nobody is subscribed to for the longest; else it is
-	// refused.
+	// Views are the different queries at a time: DefaultViews. For one more, that goes which nobody is subscribed to for the longest; else the newest
+	// one of the scope that has the most of them, where that has more than the scope of the one more; else it is refused.
 	Views int
 	// Bytes is what answers, their changes and what is looked with may take together: limits.Streams. What goes beyond makes room as one view too
 	// many does, or is refused, and a stream that has been begun ends.
@@ -140,7 +140,7 @@ const (
 	DefaultBacklog     = 256
 	DefaultSize        = 1 << 20
 	DefaultSubscribers = 10_000
-	DefaultViews       = 1_000
+	DefaultViews       = limits.StreamQueries
 )
 
 // A look that takes long is followed by a wait that is share times as long, up to policy.LongestStreamLook: a feed takes a fifth of a

@@ -23,6 +23,7 @@ type view struct {
 	end     *Event  // nil as long as there is none
 
 	changed     chan struct{} // closed, and replaced, with every event
+	made        uint64        // counts the views of the hub
 	subscribers int
 	left        time.Time // when the last subscriber left
 }
