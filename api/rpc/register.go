@@ -41,7 +41,7 @@ type registered struct{ end context.CancelCauseFunc }
 
 // clientOf is the caller's client with an id.
 func clientOf(ctx context.Context, id string) client {
-	who, _ := called.IdentityOf(ctx) // the door has asked
+	who, _ := called.IdentityOf(ctx) // which is proven before a call is read
 	return client{who: who.String(), id: id}
 }
 
@@ -127,10 +127,20 @@ func send(ctx context.Context, stream grpc.ServerStreamingServer[statusnotify.St
 }
 
 // StatusDeregister ends the stream of a client that the caller has registered with this process. Its id is free at once. Of others'
-// clients it says and does nothing, as of those that there are not.
+// clients it says and does nothing, as of those that there are not: that is no command, else anybody who is known could fill the audit log with names
+// of his own.
 func (r *register) StatusDeregister(ctx context.Context, in *statusnotify.StatusDeregistration) (*statusnotify.StatusDeregistrationResponse, error) {
-	asked := &door.Request{Verb: door.Delete, Noun: domain.Registrations, Name: in.GetClientId()}
+	if err := checkClientID(in.GetClientId()); err != nil {
+		return nil, err
+	}
+	asked := &door.Request{Verb: door.Get, Noun: domain.Registrations, Name: in.GetClientId()}
+	if r.has(clientOf(ctx, in.GetClientId())) {
+		asked.Verb = door.Delete
+	}
 	return &statusnotify.StatusDeregistrationResponse{}, r.door.Pass(ctx, asked, func(ctx context.Context, _ door.Service) error {
+		if !asked.Verb.Command() {
+			return nil
+		}
 		c := clientOf(ctx, in.GetClientId())
 		r.mu.Lock()
 		there := r.clients[c]
@@ -143,10 +153,25 @@ func (r *register) StatusDeregister(ctx context.Context, in *statusnotify.Status
 	})
 }
 
+// has says whether a client is registered.
+func (r *register) has(c client) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.clients[c] != nil
+}
+
+// checkClientID refuses an id that no client has.
+func checkClientID(id string) error {
+	if id == "" || len(id) > maxClientID {
+		return fail.New(fail.Invalid, "Invalid client ID: it needs 1 to %d bytes", maxClientID)
+	}
+	return nil
+}
+
 // enter takes a client of the caller in under its id, until leave is called. The context ends when it deregisters.
 func (r *register) enter(ctx context.Context, id string) (entered context.Context, leave func(), err error) {
-	if id == "" || len(id) > maxClientID {
-		return nil, nil, fail.New(fail.Invalid, "Invalid client ID: it needs 1 to %d bytes", maxClientID)
+	if err := checkClientID(id); err != nil {
+		return nil, nil, err
 	}
 	c := clientOf(ctx, id)
 	r.mu.Lock()
