@@ -134,7 +134,7 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger, f *Fron
 		},
 		{
 			"Temporal namespace " + c.Temporal.Namespace,
-			fmt.Sprintf("make it by `temporal operator namespace create --namespace %s --retention 72h --address %s`, or name another one by --temporal-namespace (DROVER_TEMPORAL_NAMESPACE)",
+			fmt.Sprintf("make it by `temporal operator namespace create --namespace %s --retention 72h --address %s`, or name another one by --temporal-namespace (DROVER_TEMPORAL_NAMESPACE), and give the client the right to add search attributes there (admin of the namespace)",
 				c.Temporal.Namespace, c.Temporal.Address),
 			func(ctx context.Context) error { return p.engine.EnsureSearchAttributes(ctx, c.Temporal.Namespace) },
 		},

@@ -97,7 +97,7 @@ func TestAWorkerClaimsTheWorkAgain(t *testing.T) {
 				require.NoError(t, err)
 				r := &routing{current: newer}
 				p, log := claiming(t, versioning, r)
-				require.NoError(t, p.hasWork(t.Context()))
+				require.ErrorContains(t, p.hasWork(t.Context()), "has not found out yet", "it was only started")
 				require.NoError(t, p.takeOver(t.Context()))
 				if versioning == "force" {
 					require.Equal(t, own, r.is())
@@ -150,7 +150,10 @@ func TestWorkersWithoutABuild(t *testing.T) {
 		require.Equal(t, "0.0.1", r.is())
 
 		r.err = serviceerror.NewPermissionDenied("not you", "")
+		p, log = claiming(t, "off", r)
+		require.Error(t, p.hasWork(t.Context()), "it was only started")
 		require.NoError(t, p.takeOver(t.Context()), "it works as before")
+		require.NoError(t, p.hasWork(t.Context()), "as far as it can know")
 		require.Contains(t, log.String(), "set-current-version --deployment-name drover --unversioned")
 		p, _ = claiming(t, "on", r)
 		require.ErrorContains(t, p.takeOver(t.Context()), "not you")

@@ -104,6 +104,7 @@ func (p *Parts) takeOver(ctx context.Context) error {
 			if p.build == "" && fail.Is(err, fail.Precondition) {
 				p.log.Warn("this worker cannot see whether Temporal gives the work to a build that is switched off, and would then get none itself",
 					"error", err, "remedy", "temporal worker deployment set-current-version --deployment-name "+workflows.Deployment+" --unversioned")
+				p.newer.Store(new(string)) // as far as it can know
 				return nil
 			}
 			return err
@@ -151,12 +152,18 @@ func (p *Parts) claim(ctx context.Context, force bool) error {
 	return nil
 }
 
-// hasWork is an error while a newer build does the work, for /readyz.
+// hasWork is an error until it is known which build does the work, and while a newer one does, for /readyz: a worker that was only started has
+// taken nothing over, and whoever waits for it to stop the old ones would stop them too early.
 func (p *Parts) hasWork(context.Context) error {
-	if newer := p.newer.Load(); newer != nil && *newer != "" {
+	newer := p.newer.Load()
+	switch {
+	case newer == nil:
+		return fail.New(fail.Unavailable, "this worker has not found out yet which build does the work of this namespace")
+	case *newer != "":
 		return fail.New(fail.Unavailable, "the newer build %s does the work of this namespace, and this worker, of build %s, gets none", *newer, p.build)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // waits is how many activities may wait for something in a cluster at a time: each costs three goroutines.
