@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -121,4 +122,20 @@ replace (
 	problems := differing(map[string]map[string]string{".": {"a.org/one": "v1.0.0"}, "kube": {"a.org/one": "v1.1.0"}})
 	require.Len(t, problems, 1)
 	require.Contains(t, problems[0], "a.org/one is v1.0.0 in ./go.mod and v1.1.0 in kube/go.mod")
+}
+
+// TestOneGo: the image is built by the Go that the documents ask for, which is the newest one that a module of ours needs.
+func TestOneGo(t *testing.T) {
+	said := func(file, pattern string) string {
+		data, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		found := regexp.MustCompile(pattern).FindStringSubmatch(string(data))
+		require.Len(t, found, 2, "%s names no version of Go", file)
+		return found[1]
+	}
+	needed := said("deploy/local/go.mod", `(?m)^go (\S+)$`)
+	require.Equal(t, needed, said("deploy/Dockerfile", `FROM golang:(\S+) `))
+	for _, file := range []string{"README.md", "docs/develop.md", "docs/tutorial.md"} {
+		require.Equal(t, needed, said(file, `Go (\S+) or later`), file)
+	}
 }
