@@ -288,7 +288,7 @@ Exit codes:
 	s.flags.changed = f.Changed
 	f.StringVar(&s.flags.config, "config", "", "the `file` of contexts (DROVER_CONFIG; default drover/config.yaml in the user's config folder)")
 	f.StringVar(&s.flags.context, "context", "", "the context to use (DROVER_CONTEXT)")
-	f.StringVar(&s.flags.server, "server", "", "the `URL` of the API (DROVER_SERVER)")
+	f.StringVar(&s.flags.server, "server", "", "the `URL` of the API (DROVER_SERVER, which is host:port for the tenant-agent)")
 	f.StringVar(&s.flags.token, "token", "", "the bearer token; others on this machine can see it, so rather DROVER_TOKEN or --token-file")
 	f.StringVar(&s.flags.tokenFile, "token-file", "", "a `file` with the bearer token, - for the standard input (DROVER_TOKEN_FILE)")
 	f.StringVar(&s.flags.ca, "ca", "", "a `file` with the certificates that the API's is checked by (DROVER_CA; default those of this machine)")

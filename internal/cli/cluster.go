@@ -77,7 +77,7 @@ cluster. 5: the API does not answer.`,
 		Example: "  drover cluster check edge01\n  drover cluster check edge01 --context edge01\n  drover cluster check edge01 -o json",
 	}, &checking{}
 	check.Flags().StringVarP(&looked.output, "output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
-	check.Flags().StringSliceVar(&looked.needs.Groups, "groups", nil, "further API `groups` whose kinds charts have; * for any")
+	check.Flags().StringSliceVar(&looked.needs.Groups, "groups", nil, "further `API-GROUPS` whose kinds charts have; * for any")
 	check.Flags().BoolVar(&looked.needs.Users, "logical-cloud-users", false, "for logical clouds of level 1, too")
 	looked.account.addCluster(check)
 	check.PreRunE = func(c *cobra.Command, _ []string) error { return looked.account.meant(c) }
@@ -326,7 +326,7 @@ cluster has that user's rights then. A user that runs a program for its credenti
 	labels := c.Flags().StringSlice("label", nil, "a `label` for placements to select it by")
 	report := c.Flags().String("report", "", "how the cluster reports: auto (when missing), agent, install, agentless or none")
 	s.completeFlag(c, "report", func(context.Context) []string { return wordsOf(domain.Reports) })
-	groups := c.Flags().StringSlice("groups", nil, "further API `groups` whose kinds charts have; * for any")
+	groups := c.Flags().StringSlice("groups", nil, "further `API-GROUPS` whose kinds charts have; * for any")
 	users := c.Flags().Bool("logical-cloud-users", false, "for logical clouds of level 1, too: certificates of their users are signed, and who may have that done may be any user of the cluster")
 	narrow := c.Flags().Bool("narrow", false, "take away rights that the account has from before and that are not asked for now; what runs there may need them")
 	own := c.Flags().Bool("use-own-credentials", false, "send the user of the context, and make nothing in the cluster")

@@ -382,7 +382,7 @@ func (s *session) history() *cobra.Command {
 		if !p.people() {
 			return p.value(s.Out, map[string]any{"items": d.States.Actions})
 		}
-		t := newTable(s.Out, "TIME", "STATE", "OPERATION", "REVISION", "INSTANCE", "BY")
+		t := newTable(s.Out, "TIME", "STATE", "OPERATION", "REVISION", "CONTEXT", "BY")
 		for _, a := range d.States.Actions {
 			revision := "-"
 			if a.Revision > 0 {
