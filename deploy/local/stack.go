@@ -47,7 +47,7 @@ func (s *settings) declare(fs *flag.FlagSet) {
 	fs.IntVar(&s.uiPort, "ui-port", 8233, "`port` of Temporal's Web UI")
 	fs.IntVar(&s.mongoPort, "mongo-port", 27017, "`port` of the document store")
 	fs.IntVar(&s.kubePorts, "kube-ports", 16443, "first `port` of the clusters; each takes a block of ten")
-	fs.StringVar(&s.auth, "auth", "on", "whether callers of the API have to prove who they are: on or `off`, for clients that know no tokens")
+	fs.StringVar(&s.auth, "auth", "on", "whether callers of the API have to prove who they are: on or `off`, for clients that show no token")
 	fs.StringVar(&s.clusters, "clusters", "edge01,edge02", "`names` of the local clusters, comma-separated; none when empty")
 }
 
