@@ -26,7 +26,7 @@ type Issuer struct {
 	URL         string   `json:"url"`         // as tokens have it; https, or http on this machine
 	Audiences   []string `json:"audiences"`   // a token is for one of them
 	CA          string   `json:"ca"`          // PEM file of those who vouch for the provider; the system's when missing
-	UserClaim   string   `json:"userClaim"`   // which says who the user is; sub when missing, email only when it was verified
+	UserClaim   string   `json:"userClaim"`   // which says who the user is; sub when missing; an email that the provider calls unverified is refused
 	GroupsClaim string   `json:"groupsClaim"` // which lists the user's groups; groups when missing
 	Prefix      string   `json:"prefix"`      // before the names of users and groups; none begins that of another issuer
 	ClockSkew   string   `json:"clockSkew"`   // by how much clocks may differ; 30s when missing, 5m at the most
