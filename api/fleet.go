@@ -56,12 +56,15 @@ func clustersOfFleet(c echo.Context, s door.Service, on *door.Request) (reply, e
 	return asJSON(http.StatusOK, list), err
 }
 
+// standing asks where groups or clusters stand: what clusters report is part of that, and no longer stands than other reports do.
+var standing = status.Query{Type: status.TypeReady}
+
 // watchClusters is clustersOfFleet as a stream.
 func (e *edge) watchClusters(c echo.Context, s door.Service, _ *door.Request) (reply, error) {
-	return sent, e.stream(c, ofStatus(s, service.FleetClusters, status.Query{}))
+	return sent, e.stream(c, ofStatus(s, service.FleetClusters, standing))
 }
 
 // watchGroups is groupsBelow as a stream.
 func (e *edge) watchGroups(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-	return sent, e.stream(c, ofStatus(s, on.Parent, status.Query{}))
+	return sent, e.stream(c, ofStatus(s, on.Parent, standing))
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +18,11 @@ import (
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/readiness"
+	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -200,4 +204,32 @@ func TestWatchDropsWhoDoesNotRead(t *testing.T) {
 	require.Contains(t, last.Data, "too slow")
 	require.Less(t, seen, changes)
 	expect(t, watch(t, url, "watch=true&status=deployed", ""), "status")
+}
+
+// asks notes what streams are of.
+type asks struct {
+	door.Streams
+	of map[domain.Key]status.Query
+}
+
+func (a asks) Subscribe(_ context.Context, owner domain.Key, q status.Query, _ string) (*notify.Subscription, error) {
+	a.of[owner] = q
+	return nil, fail.New(fail.Unavailable, "not now")
+}
+
+// TestListsStandAsLongAsReports: where groups and clusters stand is what clusters report, too, and does not stand for longer than that once
+// nobody can confirm it.
+func TestListsStandAsLongAsReports(t *testing.T) {
+	streams := asks{of: map[domain.Key]status.Query{}}
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) { d.Streams = streams })
+	furnish(t, w)
+	for _, path := range []string{"/v2/clusters", "/v2/deployment-intent-groups", theProject + "/deployment-intent-groups"} {
+		clear(streams.of)
+		r := httptest.NewRecorder()
+		w.router.ServeHTTP(r, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+path+"?watch=true", nil))
+		require.Len(t, streams.of, 1, "%s: %s", path, r.Body)
+		for owner, q := range streams.of {
+			require.True(t, notify.Of(nil)(owner, q.Extent()).Reported(), path)
+		}
+	}
 }
