@@ -76,7 +76,7 @@ export class Matrix {
         const at = this.apps.indexOf(a.name);
         row.cells[at] = is;
         row.stamp++;
-        row.worst = Math.min(...row.cells.map((x) => (x ? rank[x.state] : stateNames.length)));
+        row.worst = Math.min(...Array.from(row.cells, (x) => (x ? rank[x.state] : stateNames.length))) /* an app may have none there: a hole */;
         this.#map.one(at, row);
       }
     }
