@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { fill, h, icon } from './dom.js';
-import { stateOfCell, states, when, yaml } from './words.js';
+import { states, when, yaml } from './words.js';
 
 const shownAs = { Applied: 'applied', Pending: 'working', Retrying: 'retrying', Failed: 'failed', Deleted: 'gone' };
 const readyAs = { Ready: 'ready', NotReady: 'notready', NotPresent: 'notready' };
@@ -17,6 +17,9 @@ export function showCell(box, life, { key, app, cluster, back, matrix }) {
   heading.focus({ preventScroll: true });
   let last = '';
 
+  /** headline is where the cell stands: as the matrix has it, '' as long as that has read nothing. */
+  const headline = () => matrix.get(app, cluster)?.state ?? (matrix.known ? 'gone' : '');
+
   const again = life.poll(5000, async (signal) => {
     if (over) return null;
     const query = { app, cluster, output: 'detail' };
@@ -24,18 +27,19 @@ export function showCell(box, life, { key, app, cluster, back, matrix }) {
     return { done, ready };
   }, (answer) => {
     if (over || !answer) return;
-    const said = JSON.stringify(answer);
+    const said = JSON.stringify([answer, headline()]); // the matrix may have heard of it since
     if (said === last) return;
     last = said;
     draw(answer);
-  }, (p) => { if (!over) fill(body, h('p', { class: 'wrong' }, p.message)); });
+  }, (p) => { last = ''; if (!over) fill(body, h('p', { class: 'wrong' }, p.message)); });
 
   function draw({ done, ready }) {
     const a = done.apps?.[0]?.clusters?.[0] ?? {};
     const b = ready.apps?.[0]?.clusters?.[0] ?? {};
-    const cellState = matrix.get(app, cluster)?.state ?? (b.deployedCounts ? stateOfCell(b) : 'gone');
+    const cellState = headline();
+    state.hidden = !cellState;
     state.className = `state is-${cellState}`;
-    fill(state, icon(cellState), h('span', {}, states[cellState]));
+    fill(state, cellState ? [icon(cellState), h('span', {}, states[cellState])] : null);
     const open = new Set([...body.querySelectorAll('details[open]')].map((d) => d.dataset.key));
     const all = new Map(); // by what a document tells resources apart by; several namespaces may have one of a name
     const idOf = (r) => `${r.GVK.Group}/${r.GVK.Kind}/${r.name}`;

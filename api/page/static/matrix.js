@@ -12,6 +12,7 @@ const mapFrom = 40; // clusters
 /** Matrix keeps the cells of a group, and shows them. open is called with (app, cluster) of a cell that is to be looked at. */
 export class Matrix {
   apps = [];
+  known = false; // whether it has been told anything
   #cells = new Map(); // by app: by cluster: the cell
   #clusters = new Map(); // by name: { name, cells: [by app], worst, stamp }
   #counts = Object.fromEntries(stateNames.map((s) => [s, 0]));
@@ -40,6 +41,7 @@ export class Matrix {
   /** take has the matrix show a whole document. */
   take(doc) {
     const before = this.apps;
+    this.known = true;
     this.#cells = new Map();
     for (const a of doc.apps ?? []) this.#cells.set(a.name, new Map(a.clusters.map((c) => [`${c.clusterProvider}+${c.cluster}`, this.#cell(c)])));
     this.apps = [...this.#cells.keys()].sort();
