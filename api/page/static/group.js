@@ -71,22 +71,26 @@ export function show(main, at, life) {
   }
 
   const only = (d, names) => Object.fromEntries(names.filter((n) => n in d).map((n) => [n, d[n]]));
+  /** standing is what was asked for and what came of it: as long as that is the same, tabs that were read once hold. */
+  const standing = () => JSON.stringify([doc.states, doc.deployedStatus]);
+  const again = () => { if (['history', 'changes', 'placement'].includes(tab)) showTab(); };
   const members = ['states', 'deployedStatus', 'readyStatus', 'readyCounts', 'unconfirmedClusters', 'warnings'];
   life.watch(`${key}/status`, { status: 'ready', output: 'counts' }, {
     status: (d) => {
+      const before = doc && standing();
       doc = only(d, members);
       matrix.take(d);
       head();
       changed();
-      if (tab === 'history') showTab();
+      if (before !== standing() && (before || tab === 'history')) again();
       cell?.changed();
     },
     change: (d) => {
-      const before = doc.states;
+      const before = standing();
       for (const m of members) if (m in d) doc[m] = d[m] === null ? undefined : d[m];
       const touched = matrix.change(d);
       if (members.some((m) => m in d)) head();
-      if (doc.states !== before && tab === 'history') showTab();
+      if (before !== standing()) again();
       changed();
       if (cell && touched.includes(cell.of)) cell.changed();
     },
