@@ -10,7 +10,7 @@ import { Matrix } from './matrix.js';
 import { deniedOn } from './rights.js';
 import { operationsTable } from './operations.js';
 import { showTables } from './tables.js';
-import { count, pageOf, stateOfContext, when } from './words.js';
+import { count, pageOf, stateOfContext, sum, when } from './words.js';
 
 const tabs = { matrix: 'Matrix', tables: 'Tables', history: 'History', changes: 'What would change', placement: 'Where it would go' };
 
@@ -44,7 +44,7 @@ export function show(main, at, life) {
   };
 
   // Why it is not as it was asked to be, anew when something has changed.
-  const explainAgain = life.poll(10_000, (signal) => Promise.all([get(`${key}/explain`, { output: 'json' }, signal), deniedOn(key, signal)]), ([e, d]) => explain(e, d), (p) => { why.hidden = false; fill(why, h('p', { class: 'wrong' }, p.message)); });
+  const explainAgain = life.poll(10_000, (signal) => Promise.all([get(`${key}/explain`, { output: 'json' }, signal), deniedOn(key, signal)]), ([e, d]) => explain(e, d), (p) => { last = null; why.hidden = false; fill(why, h('p', { class: 'wrong' }, p.message)); });
   let soon = 0;
   const changed = () => { if (!soon) soon = setTimeout(() => { soon = 0; if (!life.over) explainAgain(); }, 400); };
 
@@ -66,7 +66,8 @@ export function show(main, at, life) {
     const now = actionsOf[actionsOf.length - 1];
     const shown = stateOfContext(status);
     state.className = `state is-${shown}`;
-    fill(state, icon(shown), h('span', {}, status || now?.state || ''), doc.readyStatus ? h('span', { class: 'dim' }, doc.readyStatus === 'Ready' ? ' and ready' : ' and not ready') : null);
+    const ready = readyWords(doc, shown);
+    fill(state, icon(shown), h('span', {}, status || now?.state || ''), ready ? h('span', { class: 'dim' }, ` and ${ready}`) : null);
     fill(facts, now?.revision ? `revision ${now.revision} · ` : '', now ? when(now.time) : null);
   }
 
@@ -147,6 +148,13 @@ export function show(main, at, life) {
   life.listen(document, 'keydown', (e) => { if (e.key === 'Escape' && cell && !document.querySelector('dialog[open]')) location.hash = here; });
   moved(at);
   return { moved };
+}
+
+/** readyWords say whether what a group has in clusters is ready; nothing where it has nothing there. */
+function readyWords(doc, shown) {
+  if (!doc.readyStatus || shown === 'gone') return '';
+  if (doc.readyStatus === 'Ready') return 'ready';
+  return doc.unconfirmedClusters && (doc.readyCounts?.Ready ?? 0) === sum(doc.readyCounts) ? 'not confirmed' : 'not ready';
 }
 
 /** revisionsOf are those that a rollback can go to, the last first; now is the one that there is. */
