@@ -72,6 +72,7 @@ function told({ lost, since, why, live: streamed, read, how }) {
     Object.assign(loss, { now: true, how: '' });
     text(wentOn, '');
   }
+  if (how && loss.now) anybodyElse(); // a loss is all that a page hears of a login that has ended
   const went = how && (loss.now || wentOn.textContent); // that all is told anew shows after it has gone on, too
   if (went && loss.how !== 'anew') loss.how = how;
   if (lost) return;
@@ -152,19 +153,46 @@ function login(why) {
 let asking = false;
 
 let known = false; // the API has known who asks
+let self = ''; // who that is
+let looking = false;
+
+const signOf = (me) => JSON.stringify([me.kind, me.name, me.by, me.groups]);
 
 /** enter finds out who the API takes us for, and shows where we are. */
 async function enter() {
   asking = true;
   forget();
   try {
-    who.show(await whoami());
+    const me = await whoami();
+    who.show(me);
+    self = signOf(me);
     known = true;
   } finally {
     asking = false;
   }
   nav.hidden = false;
   route();
+}
+
+/**
+ * anybodyElse finds out whether the API takes us for somebody else by now: all tabs have one cookie, and in another tab somebody may have
+ * logged in. What is shown then is what that one may see, and what was to be confirmed goes, as by a way to another part of the page.
+ */
+async function anybodyElse() {
+  if (nav.hidden || asking || looking) return;
+  looking = true;
+  try {
+    const me = await whoami();
+    if (nav.hidden || asking || signOf(me) === self) return;
+    self = signOf(me);
+    forget();
+    who.show(me);
+    life?.end();
+    dispatchEvent(new Event('hashchange'));
+  } catch { // whatever is shown says so, too
+  } finally {
+    looking = false;
+  }
 }
 
 /** ended is why there is nobody any more, as far as there was somebody. */
@@ -183,6 +211,7 @@ async function start() {
     // After others were told, too: behind a box that is open the form cannot be got to. Of several answers the first one says it.
     queueMicrotask(() => { if (!nav.hidden) login(ended()); });
   });
+  document.addEventListener('visibilitychange', () => { if (!document.hidden) anybodyElse(); });
   setInterval(() => tick(main), 1000);
   nav.hidden = true;
   for (let wait = 500; ; wait = Math.min(8000, wait * 2)) {
