@@ -23,6 +23,21 @@ export class Problem extends Error {
 /** refused is told when the API wants to know who asks. */
 export const refused = new EventTarget();
 
+let ahead = 0; // by how much the API's clock is ahead of this machine's, where that is more than a few seconds
+const few = 5_000;
+
+/** now is what the API's clock says, by which the times in its answers are. */
+export const now = () => Date.now() + ahead;
+
+/** heed compares the clocks by an answer, which was made between when it was asked for and now, and says so in whole seconds. */
+function heed(date, asked) {
+  const made = Date.parse(date ?? '');
+  if (Number.isNaN(made)) return;
+  const [least, most] = [made - Date.now(), made + 1000 - asked];
+  const may = (difference) => difference > least - few && difference < most + few;
+  if (!may(ahead)) ahead = may(0) ? 0 : (least + most) / 2;
+}
+
 const patience = 30_000; // for an answer
 const longest = 90_000; // for one that something is done, or rendered, for: the API has 80 s
 
@@ -41,10 +56,12 @@ function urlOf(path, query) {
 /** send asks, and answers with what is said if that is no problem; body is a document, or text is that of another type. */
 async function send(method, path, { query, body, text, type, signal, headers, wait }) {
   const h = { Accept: 'application/json', ...headers };
-  if (token()) h.Authorization = `Bearer ${token()}`;
+  const sent = token();
+  if (sent) h.Authorization = `Bearer ${sent}`;
   if (body !== undefined || text !== undefined) h['Content-Type'] = type ?? 'application/json';
   const signals = [signal, wait && AbortSignal.timeout(wait)].filter(Boolean);
   const url = urlOf(path, query);
+  const asked = Date.now();
   let answer;
   try {
     answer = await fetch(url, {
@@ -55,6 +72,7 @@ async function send(method, path, { query, body, text, type, signal, headers, wa
     if (signal?.aborted) throw e;
     throw new Problem(0, e.name === 'TimeoutError' ? 'the API does not answer' : 'the API cannot be reached');
   }
+  heed(answer.headers.get('Date'), asked);
   if (answer.ok) return answer;
   let said = {};
   const words = await answer.text().catch(() => '');

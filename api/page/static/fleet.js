@@ -1,6 +1,6 @@
 // The fleet: a tile for each cluster, and what runs on one.
 
-import { get, pages, pathOf } from './api.js';
+import { get, now, pages, pathOf } from './api.js';
 import { Chips } from './chips.js';
 import { fill, h, icon, scroll, text } from './dom.js';
 import { showExplanation } from './explain.js';
@@ -31,7 +31,7 @@ const soon = 14 * 86_400_000; // that a credential expires in: ExpiryNotice of t
 /** expiring says when a cluster's credentials expire, '' as long as nobody needs to do anything. */
 function expiring(s) {
   if (!s.credentialsExpire) return '';
-  const left = new Date(s.credentialsExpire).getTime() - Date.now();
+  const left = new Date(s.credentialsExpire).getTime() - now();
   if (left > soon) return '';
   return left <= 0 ? 'credentials have expired' : `credentials expire in ${span(Math.round(left / 1000))}`;
 }

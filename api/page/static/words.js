@@ -1,10 +1,11 @@
 // How what the API answers is said and shown: times, states of cells, owners, documents as YAML.
 
+import { now } from './api.js';
 import { h } from './dom.js';
 
 /** age is how long ago a time is, in one unit or two. */
-export function age(time, now = Date.now()) {
-  const s = Math.max(0, Math.round((now - new Date(time).getTime()) / 1000));
+export function age(time, at = now()) {
+  const s = Math.max(0, Math.round((at - new Date(time).getTime()) / 1000));
   return span(s);
 }
 
@@ -31,9 +32,9 @@ export function when(time) {
 
 /** tick brings all times of a part of the page up to date. */
 export function tick(root) {
-  const now = Date.now();
+  const at = now();
   for (const e of root.querySelectorAll('time[datetime]')) {
-    const words = `${age(e.getAttribute('datetime'), now)} ago`;
+    const words = `${age(e.getAttribute('datetime'), at)} ago`;
     if (e.textContent !== words) e.textContent = words;
   }
 }
