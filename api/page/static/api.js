@@ -77,7 +77,7 @@ async function send(method, path, { query, body, text, type, signal, headers, wa
   let said = {};
   const words = await answer.text().catch(() => '');
   try { said = JSON.parse(words); } catch { said = { detail: words.slice(0, 500) }; }
-  if (answer.status === 401) refused.dispatchEvent(new Event('refused'));
+  if (answer.status === 401 && sent === token()) refused.dispatchEvent(new Event('refused'));
   throw new Problem(answer.status, said.detail || answer.statusText || `status ${answer.status}`, said);
 }
 
