@@ -194,12 +194,13 @@ function showCluster(main, provider, name, life) {
   main.append(h('p', { class: 'crumbs' }, h('a', { href: '#/fleet' }, 'Fleet'), ` / ${provider}`), h('div', { class: 'title' }, h('h1', {}, name), state), why, body);
   let last = '';
   life.poll(4000, async (signal) => {
+    const unread = (e) => ({ unread: `could not be read: ${e.message}` });
     const [explanation, full, operations, labels] = await Promise.all([
       get(`${key}/explain`, { output: 'json' }, signal), get(`${key}/status`, { view: 'full' }, signal),
-      get('operations', { cluster: `${provider}+${name}`, limit: 20 }, signal).catch(() => ({ items: [] })),
-      get(`${key}/labels`, {}, signal).catch(() => []),
+      get('operations', { cluster: `${provider}+${name}`, limit: 20 }, signal).then((list) => list.items ?? [], unread),
+      get(`${key}/labels`, {}, signal).then((list) => (list ?? []).map((l) => l.clusterLabel ?? l.metadata?.name), unread),
     ]);
-    return { explanation, full, operations: operations.items ?? [], labels: (labels ?? []).map((l) => l.clusterLabel ?? l.metadata?.name) };
+    return { explanation, full, operations, labels };
   }, (answer) => {
     const said = JSON.stringify(answer);
     if (said === last) return;
@@ -210,7 +211,7 @@ function showCluster(main, provider, name, life) {
     fill(state, icon(shown), h('span', {}, { retrying: 'Does not answer', unknown: 'Not heard of', ready: 'Heard', applied: 'Idle', gone: 'Never seen' }[shown]));
     showExplanation(why, explanation);
     fill(body,
-      h('p', { class: 'dim facts' }, labels.length ? `Labels: ${labels.join(', ')} \u00b7 ` : '', `Reports: ${full.report}`, full.lastHeard && !full.heard ? [' \u00b7 last heard ', when(full.lastHeard)] : null, full.unheard ? ` \u00b7 ${full.unheard}` : '',
+      h('p', { class: 'dim facts' }, labels.unread ? `Labels ${labels.unread} \u00b7 ` : labels.length ? `Labels: ${labels.join(', ')} \u00b7 ` : '', `Reports: ${full.report}`, full.lastHeard && !full.heard ? [' \u00b7 last heard ', when(full.lastHeard)] : null, full.unheard ? ` \u00b7 ${full.unheard}` : '',
         full.tried ? [` \u00b7 registration tried `, when(full.tried.at), full.tried.error ? `: ${full.tried.error}` : full.tried.version ? ` (Kubernetes ${full.tried.version})` : ''] : null),
       full.credentialsExpire ? h('p', { class: expiring(full) ? 'warn' : 'dim' }, `Its credentials expire at ${new Date(full.credentialsExpire).toLocaleString()}${expiring(full) ? `. Replace them: drover cluster rotate ${name}; or, where cluster add has not made them, PUT a kubeconfig with the same rights.` : '.'}`) : null,
       h('h2', {}, 'What runs there'),
@@ -220,6 +221,6 @@ function showCluster(main, provider, name, life) {
           h('td', {}, i ? '' : [pageOf(d.resource) && d.resource !== key ? h('a', { class: 'strong', href: pageOf(d.resource) }, d.resource.split('/').pop()) : h('span', { class: 'strong' }, d.resource.split('/').pop()), h('span', { class: 'dim' }, ` ${d.kind}`)]),
           h('td', {}, i ? '' : h('span', { class: `state is-${d.asWished ? 'ready' : 'notready'}` }, icon(d.asWished ? 'ready' : 'notready'), h('span', {}, d.status || d.state))),
           h('td', {}, a?.app ?? ''), h('td', {}, a ? bar(a.resources) : ''), h('td', { class: 'long' }, a?.error || a?.reason || (i ? '' : d.asWished ? '' : d.summary)))))))) : h('p', { class: 'empty' }, 'Nothing runs here.'),
-      h('h2', {}, 'Operations'), operations.length ? operationsTable(operations, true) : h('p', { class: 'empty' }, 'None that Temporal still knows of.'));
+      h('h2', {}, 'Operations'), operations.unread ? h('p', { class: 'wrong' }, `They ${operations.unread}`) : operations.length ? operationsTable(operations, true) : h('p', { class: 'empty' }, 'None that Temporal still knows of.'));
   }, (p) => fill(main, h('p', { class: 'crumbs' }, h('a', { href: '#/fleet' }, 'Fleet')), h('h1', {}, name), h('p', { class: 'wrong' }, p.status === 404 ? 'There is no such cluster, or you may not see it.' : p.message)));
 }
