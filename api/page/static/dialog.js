@@ -7,9 +7,10 @@ import { count, groupOf, nameOf, placeOf } from './words.js';
 
 /**
  * dialog opens one; about fills what it says, done is called when that is confirmed. Without confirm it only says something. It goes when
- * the page shows something else: what it asks is of what was shown before.
+ * the page shows something else: what it asks is of what was shown before. Where of names a resource, about gets a promise of its
+ * explanation, null where there is none, and nothing is done once that tells of another instance or operation.
  */
-export function dialog({ title, about, confirm, danger, wide, done }) {
+export function dialog({ title, about, confirm, danger, wide, done, of }) {
   const said = h('div', { class: 'said' }, h('p', { class: 'dim' }, 'Finding out what it will touch…'));
   const result = h('div', { class: 'said', role: 'alert' });
   const go = h('button', { type: 'button', class: danger ? 'danger' : 'primary', disabled: true, hidden: !confirm }, confirm);
@@ -36,7 +37,12 @@ export function dialog({ title, about, confirm, danger, wide, done }) {
     go.remove();
   };
   let body;
-  Promise.resolve().then(() => about(control.signal)).then((a) => {
+  let seen = null;
+  const explain = () => get(`${of}/explain`, { output: 'json' }, control.signal);
+  Promise.resolve().then(async () => {
+    const explained = of ? explain().catch(() => null) : null;
+    const a = await about(control.signal, explained);
+    seen = await explained;
     if (control.signal.aborted) return;
     fill(said, a.what);
     body = a.body;
@@ -45,7 +51,13 @@ export function dialog({ title, about, confirm, danger, wide, done }) {
   go.addEventListener('click', async () => {
     go.disabled = no.disabled = asking = true;
     fill(result, h('p', { class: 'dim' }, 'Asked; waiting for the answer…'));
+    let gone = false; // what it asks about
     try {
+      const now = seen && await explain();
+      if (seen && isOther(seen, now)) {
+        gone = true;
+        throw new Error(`Something else was asked for since this has opened, and nothing is done. Now: ${now.summary}`);
+      }
       const answer = await done(body?.());
       asking = false;
       if (answer.warnings.length) {
@@ -57,12 +69,19 @@ export function dialog({ title, about, confirm, danger, wide, done }) {
     } catch (e) {
       asking = false;
       fill(result, h('p', { class: 'wrong' }, e.message), e.fields?.length ? h('ul', {}, e.fields.map((f) => h('li', {}, `${f.field}: ${f.message}`))) : null);
-      if (left) answered();
+      if (left || gone) answered();
       else go.disabled = no.disabled = false;
     }
   });
   box.showModal();
   no.focus();
+}
+
+/** isOther says whether an explanation tells of another instance or operation than one before; of a run that is not known nothing is said. */
+function isOther(before, now) {
+  const [a, b] = [before, now].map((e) => e.operation?.workflow ?? {});
+  const differ = (x, y) => x && y && x !== y;
+  return ['instance', 'state', 'since'].some((m) => before[m] !== now[m]) || differ(a.id, b.id) || differ(a.runID, b.runID);
 }
 
 const titles = {
@@ -100,6 +119,17 @@ async function byPreview(key, words, verb, signal) {
       p.warnings?.length ? [h('p', {}, 'What does not hold, or is missing:'), h('ul', { class: 'tight warn' }, p.warnings.map((w) => h('li', {}, w)))] : null,
     ],
   };
+}
+
+/** byDiff says what an operation would change in clusters; words say it where that cannot be found out. */
+async function byDiff(key, operation, words, signal) {
+  let d;
+  try {
+    d = await read(key, { operation }, signal);
+  } catch (e) {
+    return unknown(e, words, 'What that changes');
+  }
+  return { what: [h('p', {}, words), h('p', { class: 'lead' }, summary(d)), showDiff(key, { operation }, d, signal)] };
 }
 
 /** there says what of a group may be in clusters, as the API knows it now. */
@@ -162,47 +192,40 @@ async function otherVersions(key, signal) {
 export function operate(op, group, changed, revision) {
   const { key } = group;
   const post = (body) => act('POST', `${key}/${op}`, body).finally(changed);
+  const box = (how) => dialog({ ...how, done: post, of: key });
   const total = (n) => `${count(n.resources, 'resource')} of ${count(n.apps, 'app')} on ${count(n.clusters, 'cluster')}`;
   const path = key.split('/').map(decodeURIComponent).join('/');
   const name = nameOf(path);
   const titled = (words) => [words, h('span', { class: 'dim' }, ` ${placeOf(path)}`)]; // there are others of its name
   switch (op) {
     case 'approve':
-      return dialog({ title: titled(`Approve ${name}`), confirm: 'Approve', done: post, about: (s) => byPreview(key, 'Renders and places the group, and applies nothing yet.', (n) => `Nothing is applied yet. An instantiate will then put ${total(n)}.`, s) });
+      return box({ title: titled(`Approve ${name}`), confirm: 'Approve', about: (s) => byPreview(key, 'Renders and places the group, and applies nothing yet.', (n) => `Nothing is applied yet. An instantiate will then put ${total(n)}.`, s) });
     case 'instantiate':
-      return dialog({ title: titled(`Instantiate ${name}`), confirm: 'Instantiate', done: post, about: (s) => byPreview(key, 'Puts into clusters what is described now.', (n) => `Puts ${total(n)}.`, s) });
+      return box({ title: titled(`Instantiate ${name}`), confirm: 'Instantiate', about: (s) => byPreview(key, 'Puts into clusters what is described now.', (n) => `Puts ${total(n)}.`, s) });
     case 'update':
-      return dialog({
-        title: titled(`Update ${name}`), confirm: 'Update', wide: true, done: post,
-        about: async (signal) => {
-          let d;
-          try {
-            d = await read(key, { operation: 'update' }, signal);
-          } catch (e) {
-            return unknown(e, 'Brings clusters in line with what is described now.', 'What that changes');
-          }
-          return { what: [h('p', {}, 'Brings clusters in line with what is described now: applies what is new or differs, then deletes what is not wanted any more.'), h('p', { class: 'lead' }, summary(d)), showDiff(key, { operation: 'update' }, d, signal)] };
-        },
+      return box({
+        title: titled(`Update ${name}`), confirm: 'Update', wide: true,
+        about: (s) => byDiff(key, op, 'Brings clusters in line with what is described now: applies what is new or differs, then deletes what is not wanted any more.', s),
       });
     case 'terminate':
-      return dialog({
-        title: titled(`Terminate ${name}`), confirm: 'Terminate', danger: true, done: post,
+      return box({
+        title: titled(`Terminate ${name}`), confirm: 'Terminate', danger: true,
         about: async (signal) => {
           const n = await there(key, signal);
           return { what: h('p', { class: 'lead' }, n.resources ? `Deletes up to ${count(n.resources, 'resource')} on ${count(n.clusters, 'cluster')}.` : 'Nothing is known to be in any cluster; they are asked all the same.') };
         },
       });
     case 'stop':
-      return dialog({
-        title: titled(`Stop what ${name} is at`), confirm: 'Stop it', danger: true, done: post,
+      return box({
+        title: titled(`Stop what ${name} is at`), confirm: 'Stop it', danger: true,
         about: async (signal) => ({ what: h('p', { class: 'lead' }, `Breaks off the operation that goes on. What is done stays as it is: ${count((await there(key, signal)).clusters, 'cluster')} may have something. Nothing is taken back.`) }),
       });
     case 'rollback': {
       const revisions = group.revisions();
       const choice = h('select', { id: 'revision' }, revisions.map((r) => h('option', { value: String(r.revision) }, `${r.revision}: ${r.operation ?? 'instantiate'}, ${new Date(r.time).toLocaleString()}`)));
       if (revision) choice.value = String(revision);
-      return dialog({
-        title: titled(`Roll back ${name}`), confirm: 'Roll back', danger: true, wide: true, done: post,
+      return box({
+        title: titled(`Roll back ${name}`), confirm: 'Roll back', danger: true, wide: true,
         about: (signal) => (revisions.length
           ? { what: [h('p', {}, h('label', { for: 'revision' }, 'To revision '), choice), h('p', { class: 'dim' }, 'Applies in all clusters what that revision had, and deletes what it did not have. What describes the group stays as it is, so that the next update brings it back to that.'), changing(key, choice, () => ({ operation: 'rollback', revision: choice.value }), signal)], body: () => ({ metadata: { description: 'from the page' }, spec: { revision: choice.value } }) }
           : { never: true, what: h('p', {}, 'There is no earlier revision.') }),
@@ -211,8 +234,8 @@ export function operate(op, group, changed, revision) {
     case 'migrate': {
       const choice = h('select', { id: 'to-group' });
       const chosen = () => ({ version: choice.value.split('/')[0], group: choice.value.split('/')[1] });
-      return dialog({
-        title: titled(`Migrate ${name}`), confirm: 'Migrate', danger: true, wide: true, done: post,
+      return box({
+        title: titled(`Migrate ${name}`), confirm: 'Migrate', danger: true, wide: true,
         about: async (signal) => {
           const others = await otherVersions(key, signal);
           if (!others.length) return { never: true, what: h('p', {}, 'There is no group of another version of the composite app that it could be migrated to.') };

@@ -123,9 +123,12 @@ export function show(main, _at, life) {
 
 function stop(o, again) {
   dialog({
-    title: [`Stop the ${o.operation} of ${nameOf(o.resource)}`, h('span', { class: 'dim' }, ` ${placeOf(o.resource)}`)], confirm: 'Stop it', danger: true,
-    about: async (signal) => {
-      const e = await get(`${o.resource}/explain`, { output: 'json' }, signal);
+    title: [`Stop the ${o.operation} of ${nameOf(o.resource)}`, h('span', { class: 'dim' }, ` ${placeOf(o.resource)}`)], confirm: 'Stop it', danger: true, of: o.resource,
+    about: async (_signal, explained) => {
+      const e = await explained;
+      if (!e) return { what: h('p', { class: 'lead' }, 'Breaks off what goes on. What is done stays as it is; nothing is taken back. Where it stands could not be found out.') };
+      const run = e.operation?.workflow?.runID;
+      if (e.operation?.ended || (run && o.workflow?.runID && run !== o.workflow.runID)) return { never: true, what: h('p', {}, `It has ended. Now: ${e.summary}`) };
       return { what: [h('p', { class: 'lead' }, 'Breaks it off where it is. What is done stays as it is; nothing is taken back.'), h('p', {}, `Now: ${e.summary}`)] };
     },
     done: () => act('POST', `${o.resource}/stop`).finally(again),
