@@ -132,6 +132,9 @@ async function byDiff(key, operation, words, signal) {
   return { what: [h('p', {}, words), h('p', { class: 'lead' }, summary(d)), showDiff(key, { operation }, d, signal)] };
 }
 
+/** leaves says whether an instance that there was before may have left something in clusters, which an instantiate takes over. */
+const leaves = (e) => Boolean(e?.instance && e.status && e.status !== 'Terminated' && e.status !== 'Updated');
+
 /** there says what of a group may be in clusters, as the API knows it now. */
 async function there(key, signal) {
   const status = await get(`${key}/status`, { status: 'deployed', output: 'counts' }, signal);
@@ -201,7 +204,9 @@ export function operate(op, group, changed, revision) {
     case 'approve':
       return box({ title: titled(`Approve ${name}`), confirm: 'Approve', about: (s) => byPreview(key, 'Renders and places the group, and applies nothing yet.', (n) => `Nothing is applied yet. An instantiate will then put ${total(n)}.`, s) });
     case 'instantiate':
-      return box({ title: titled(`Instantiate ${name}`), confirm: 'Instantiate', about: (s) => byPreview(key, 'Puts into clusters what is described now.', (n) => `Puts ${total(n)}.`, s) });
+      return box({ title: titled(`Instantiate ${name}`), confirm: 'Instantiate', wide: true, about: async (s, explained) => (leaves(await explained)
+        ? byDiff(key, op, 'What an earlier terminate has left in clusters is taken over: applies what is new or differs, then deletes what is not wanted any more.', s)
+        : byPreview(key, 'Puts into clusters what is described now.', (n) => `Puts ${total(n)}.`, s)) });
     case 'update':
       return box({
         title: titled(`Update ${name}`), confirm: 'Update', wide: true,
