@@ -308,7 +308,7 @@ func TestPreviewsOfGroups(t *testing.T) {
 		return all
 	}
 	want := &service.GroupPreview{Group: domain.KeyOf(d.group), Apps: []service.PreviewedApp{{
-		App: "web", Resources: 3, Clusters: on("cp+c", "cp+c1", "cp+c2", "cp+c3", "cp+c4"), Effects: site,
+		App: "web", Resources: 3, Total: 5*2 + 1, Clusters: on("cp+c", "cp+c1", "cp+c2", "cp+c3", "cp+c4"), Effects: site,
 		Differences: []service.PreviewedDifference{
 			{Clusters: []string{"cp+c1"}, Variants: 1, Resources: append([]service.PreviewedResource{{Resource: "Secret/token", Effects: []string{
 				"object by gac intent own, resource secret", "key token by gac intent own, resource secret, customization c1",

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -274,7 +275,7 @@ func (s *session) rehearseByState(ctx context.Context, api *client.API, key doma
 func (s *session) sayPreview(p *service.GroupPreview) {
 	resources, clusters := 0, map[string]bool{}
 	for _, a := range p.Apps {
-		resources += a.Resources * len(a.Clusters)
+		resources += cmp.Or(a.Total, a.Resources*len(a.Clusters)) // an older API does not say the total
 		for _, c := range a.Clusters {
 			clusters[c.Cluster] = true
 		}

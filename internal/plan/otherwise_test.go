@@ -38,5 +38,6 @@ func TestOtherwise(t *testing.T) {
 		}},
 		{Clusters: []domain.ClusterName{name("e")}, Variants: 1, Resources: []plan.OtherResource{{Index: 0, Absent: true, Elsewhere: []plan.Effect{annotated}}}},
 	}, app.Otherwise())
+	require.Equal(t, 2+2+3+2+1+2+2, app.Total(), "three resources, of which clusters get one, two or all")
 	require.Empty(t, (&plan.App{Targets: app.Targets[:1]}).Otherwise())
 }

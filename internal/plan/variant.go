@@ -53,6 +53,29 @@ func (a *App) lacksOn(t *Target) lacking {
 	return lacking{domain.DecodeMarks(a.LacksOn(t))}
 }
 
+// Total is how many of the wanted resources there are to be on all targets together: some may not get all of them.
+func (a *App) Total() (all int) {
+	each := map[int]int{} // by variant
+	for i := range a.Targets {
+		t := &a.Targets[i]
+		if t.Leaving {
+			continue
+		}
+		n, known := each[t.Variant]
+		if !known {
+			without := a.lacksOn(t)
+			for r := range a.Wanted() {
+				if !without.lacks(r) {
+					n++
+				}
+			}
+			each[t.Variant] = n
+		}
+		all += n
+	}
+	return all
+}
+
 // Begin has the targets that do not get all of the app begin so.
 func (a *App) Begin() {
 	for i := range a.Targets {

@@ -24,6 +24,7 @@ type GroupPreview struct {
 type PreviewedApp struct {
 	App       string             `json:"app"`       // its name
 	Resources int                `json:"resources"` // how many there are, with those that only some clusters get
+	Total     int                `json:"total"`     // how many there are on all clusters together: some may not get all of them
 	Clusters  []PreviewedCluster `json:"clusters"`  // sorted by provider and name
 	// Effects are what intents make of resources on most clusters: on those that Differences does not name.
 	Effects []PreviewedResource `json:"effects,omitempty"`
@@ -77,7 +78,7 @@ func (l *Lifecycle) PreviewGroup(ctx context.Context, key domain.Key) (*GroupPre
 }
 
 func previewOf(a *plan.App) PreviewedApp {
-	out := PreviewedApp{App: a.Name, Resources: a.Wanted(), Clusters: make([]PreviewedCluster, len(a.Targets))}
+	out := PreviewedApp{App: a.Name, Resources: a.Wanted(), Total: a.Total(), Clusters: make([]PreviewedCluster, len(a.Targets))}
 	for i, t := range a.Targets {
 		out.Clusters[i] = PreviewedCluster{Cluster: t.String(), Placement: t.Reason, Passed: t.Passed}
 	}

@@ -93,7 +93,7 @@ const dangerous = new Set(['stop', 'terminate']);
 /** what a preview says that would be put where. */
 function putWhere(p) {
   const clusters = new Set(p.apps.flatMap((a) => a.clusters.map((c) => c.cluster)));
-  const resources = p.apps.reduce((n, a) => n + a.resources * a.clusters.length, 0);
+  const resources = p.apps.reduce((n, a) => n + (a.total ?? a.resources * a.clusters.length), 0); // an older API does not say the total
   return { clusters: clusters.size, resources, apps: p.apps.length };
 }
 
