@@ -12,44 +12,48 @@ const drawn = 200; // running operations that are shown at a time, and those tha
 const explained = 5000; // how often it is asked what they wait for
 const apart = 2000; // between two rounds of that at the least, however often other ones begin
 const streamed = 2000; // running operations that the stream has at the most
+const ends = 100; // as many of those that have ended the stream has at the most, and the list with others
 const listed = 1000; // and the list, from where no further page is asked for
 
 export function show(main, _at, life) {
   let all = new Map(); // by run
   let known = false;
   let most = streamed;
+  let older = false; // whether the list says that more have ended
   let words = '';
   const going = h('div', {}, h('p', { class: 'dim' }, 'Reading\u2026'));
   const ended = h('div', {});
   const summary = h('span', { class: 'dim' });
   const search = h('input', { type: 'search', class: 'search', placeholder: 'Find operations', 'aria-label': 'Find operations by what they are of, their kind or who asked', on: { input: () => { words = search.value.trim().toLowerCase(); draw(); } } });
-  const said = new Map(); // by resource: what explain says
+  const said = new Map(); // by run: what explain says
   const denied = new Map(); // by resource: what who looks may not do
-  const wanted = new Set(); // resources of which somebody wants to know what they wait for
+  const wanted = new Set(); // runs of which somebody wants to know what they wait for
   main.append(h('div', { class: 'title' }, h('h1', {}, 'Operations'), summary, h('span', { class: 'grow' }), search), h('h2', {}, 'Going on'), going, h('h2', {}, 'Ended within a day'), ended);
 
   const found = (o) => !words || `${o.resource} ${o.detail ?? ''} ${o.operation} ${o.requestedBy ?? ''} ${o.state}`.toLowerCase().includes(words);
   const running = () => [...all.values()].filter((o) => o.state === 'Running' && found(o)).sort((a, b) => (a.started < b.started ? 1 : -1)).slice(0, drawn);
-  const over = () => [...all.values()].filter((o) => o.state !== 'Running' && found(o)).sort((a, b) => ((a.ended ?? a.started) < (b.ended ?? b.started) ? 1 : -1)).slice(0, drawn);
+  const finished = () => [...all.values()].filter((o) => o.state !== 'Running' && found(o)).sort((a, b) => ((a.ended ?? a.started) < (b.ended ?? b.started) ? 1 : -1)).slice(0, drawn);
 
   function draw() {
     if (!known) return;
-    const [now, lately] = [running(), over()];
+    const [now, lately] = [running(), finished()];
     const goOn = [...all.values()].filter((o) => o.state === 'Running').length;
     const many = goOn.toLocaleString('en');
     const cut = goOn >= most; // more may go on
     text(summary, `${many}${cut ? ' or more' : ''} going on`);
-    fill(going, now.length ? table(now, said, denied, (o) => stop(o, again), (o) => { wanted.add(o.resource); again(); })
+    fill(going, now.length ? table(now, said, denied, (o) => stop(o, again), (o) => { wanted.add(runOf(o)); again(); })
       : h('p', { class: 'empty' }, cut ? `None of these ${many} is like that now.` : goOn ? 'No operation is like that now.' : 'Nothing goes on.'),
     now.length === drawn && goOn > drawn ? h('p', { class: 'dim' }, cut ? `${drawn} of these ${many}; find others of them by their names` : `the last ${drawn} of them; find others by their names`) : null);
-    fill(ended, lately.length ? operationsTable(lately, true) : h('p', { class: 'empty' }, all.size > goOn ? 'No operation is like that.' : 'Nothing has ended.'));
+    const over = all.size - goOn;
+    fill(ended, lately.length ? operationsTable(lately, true) : h('p', { class: 'empty' }, over ? 'No operation is like that.' : 'Nothing has ended.'),
+      older || over >= ends ? h('p', { class: 'dim' }, `of the last ${over.toLocaleString('en')} that have ended; others are found by \u201cdrover get operations\u201d`) : null);
   }
 
   const drawSoon = life.each(draw); // of many changes in a frame all are shown at once
 
   // What they wait for, of those that are shown first.
-  const first = () => running().filter((o, i) => i < asked || wanted.has(o.resource)).slice(0, 4 * asked);
-  const firstIDs = () => first().map((o) => o.workflow?.runID ?? o.id).join();
+  const first = () => running().filter((o, i) => i < asked || wanted.has(runOf(o))).slice(0, 4 * asked);
+  const firstIDs = () => first().map(runOf).join();
   let round = 0; // when the last round has ended, Infinity while one goes on
   let soon = 0;
   const again = life.poll(explained, async (signal) => {
@@ -63,7 +67,7 @@ export function show(main, _at, life) {
     try {
       await Promise.all(of.map(async (o) => {
         const [e, d] = await Promise.all([get(`${o.resource}/explain`, { output: 'json' }, signal).catch(() => null), deniedOn(o.resource, signal)]);
-        if (e) now.set(o.resource, e);
+        if (e) now.set(runOf(o), e);
         may.set(o.resource, d);
       }));
     } finally {
@@ -114,12 +118,16 @@ export function show(main, _at, life) {
           list.push(...page);
           if (list.length >= listed) break;
         }
-        list.push(...(await get('operations', { since: '24h', limit: 100 }, signal)).items ?? []);
+        const lately = await get('operations', { since: '24h', limit: ends }, signal);
+        older = Boolean(lately.continue);
+        list.push(...lately.items ?? []);
         return list;
-      }, (list) => taken(Object.fromEntries(list.map((o) => [o.workflow?.runID ?? o.id, o])), true), (p) => fill(main, h('h1', {}, 'Operations'), h('p', { class: 'wrong' }, p.message)));
+      }, (list) => taken(Object.fromEntries(list.map((o) => [runOf(o), o])), true), (p) => fill(main, h('h1', {}, 'Operations'), h('p', { class: 'wrong' }, p.message)));
     },
   });
 }
+
+const runOf = (o) => o.workflow?.runID ?? o.id;
 
 function stop(o, again) {
   dialog({
@@ -147,7 +155,7 @@ function table(list, said, denied, stopIt, look) {
   return scroll(h('table', {},
     h('thead', {}, h('tr', {}, ['Of', 'Operation', 'For', 'Waits for', 'Stuck since', 'By', ''].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))),
     h('tbody', {}, list.map((o) => {
-      const e = said.get(o.resource);
+      const e = said.get(runOf(o));
       return h('tr', {},
         h('td', {}, what(o)),
         h('td', {}, h('span', { class: 'state is-working' }, icon('working'), h('span', {}, o.detail || o.operation))),
