@@ -30,10 +30,11 @@ export function put(e, ...children) {
 
 /**
  * alike are the elements within e that the keyboard gets to and that say the same as one of them, of the same thing where their data tell
- * of which; what a box holds is not what it says.
+ * of which; what a box holds is not what it says. What is opened is the same thing by its key, whatever is said of it now.
  */
 function alike(e, one) {
-  const sign = (x) => [x.tagName, x.getAttribute('href'), x.getAttribute('aria-label'), ...Object.values(x.dataset), x.tagName === 'DIV' || x.tagName === 'PRE' ? '' : x.textContent].join('\n');
+  const key = (x) => (x.tagName === 'SUMMARY' ? x.parentElement.dataset.key : undefined);
+  const sign = (x) => [x.tagName, x.getAttribute('href'), x.getAttribute('aria-label'), ...Object.values(x.dataset), key(x) ?? (x.tagName === 'DIV' || x.tagName === 'PRE' ? '' : x.textContent)].join('\n');
   const says = sign(one);
   return [...e.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]')].filter((x) => sign(x) === says);
 }
@@ -44,7 +45,7 @@ export function fill(e, ...children) {
   const at = had !== e && e.contains(had) ? alike(e, had).indexOf(had) : -1;
   e.replaceChildren();
   put(e, ...children);
-  if (at >= 0 && !had.isConnected) alike(e, had)[at]?.focus({ preventScroll: true });
+  if (at >= 0 && document.activeElement !== had) (had.isConnected ? had : alike(e, had)[at])?.focus({ preventScroll: true }); // one that was put back has lost it, too
   return e;
 }
 

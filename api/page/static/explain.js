@@ -9,13 +9,14 @@ export const link = (url, words) => (/^https?:\/\//.test(url ?? '') ? h('a', { h
 /** showExplanation fills box; hrefOf is the address of a cell, by app and cluster, where there are cells. */
 export function showExplanation(box, e, hrefOf) {
   const open = new Set([...box.querySelectorAll('details[open]')].map((d) => d.dataset.key));
+  const before = new Map(); // how many reasons of a kind and an error were before this one
   const working = e.operation && !e.operation.ended;
   const state = e.asWished ? 'ready' : working ? 'working' : 'notready';
   box.hidden = false;
   box.className = `why is-${state}`;
   fill(box,
     h('p', { class: 'lead' }, icon(state), h('span', {}, e.summary)),
-    e.reasons?.map((r) => reason(r, open, hrefOf)),
+    e.reasons?.map((r) => reason(r, open, hrefOf, before)),
     e.moreReasons ? h('p', { class: 'dim' }, `and ${count(e.moreReasons, 'reason')} more`) : null,
     e.warnings?.length ? h('details', { dataset: { key: 'warnings' }, open: open.has('warnings') }, h('summary', {}, count(e.warnings.length, 'warning')), h('ul', { class: 'tight' }, e.warnings.map((w) => h('li', {}, w)))) : null,
     e.unknown?.map((u) => h('p', { class: 'dim' }, `Not known: ${u}`)),
@@ -24,13 +25,15 @@ export function showExplanation(box, e, hrefOf) {
 
 const most = 160; // characters of an error in the line of its reason; below it the whole is to be seen
 
-function reason(r, open, hrefOf) {
+function reason(r, open, hrefOf, before) {
   const places = r.examples?.map((x) => h('li', {},
     hrefOf && x.app && x.cluster ? h('a', { href: hrefOf(x.app, x.cluster) }, `${x.app} on ${x.cluster}`) : [x.app, x.cluster].filter(Boolean).join(' on '),
     x.resource ? ` ${x.resource}` : '', x.error ? `: ${x.error}` : '',
     x.attempt ? h('span', { class: 'dim' }, ` attempt ${x.attempt}${x.nextAttempt ? `, the next at ${new Date(x.nextAttempt).toLocaleTimeString()}` : ''}`) : null,
     ' ', link(x.workflow?.link, 'run')));
-  const key = `${r.text} ${r.error ?? ''}`; // several may have the same text
+  const which = `${r.kind} ${r.error ?? ''}`; // its text counts, and says how long ago
+  const key = `${which} ${before.get(which) ?? 0}`;
+  before.set(which, (before.get(which) ?? 0) + 1);
   return h('details', { dataset: { key }, open: open.has(key) },
     h('summary', {}, r.text, r.error ? h('span', { class: 'dim' }, `: ${r.error.length > most ? `${r.error.slice(0, most)}\u2026` : r.error}`) : null),
     r.error ? h('p', { class: 'error' }, r.error) : null,
