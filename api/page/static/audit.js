@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { fill, h, scroll } from './dom.js';
-import { clock, yaml } from './words.js';
+import { yaml } from './words.js';
 
 const filters = { who: 'Who', verb: 'Verb', noun: 'Noun', outcome: 'Outcome', resource: 'Resource', from: 'Since, such as 2h', to: 'Until, such as 30m' };
 
@@ -98,7 +98,7 @@ const table = (rows) => scroll(h('table', {}, h('thead', {}, h('tr', {}, ['When'
 
 function record(r) {
   return h('tr', {},
-    h('td', { class: 'nowrap', title: r.time }, clock(r.time)),
+    h('td', { class: 'nowrap', title: r.time }, new Date(r.time).toLocaleString()), // with its day: the row may be there tomorrow
     h('td', {}, r.who ? [r.who.name || r.who.kind, h('span', { class: 'dim' }, r.who.name ? ` ${r.who.kind}` : '')] : ''),
     h('td', { class: 'long' }, h('span', { class: 'strong' }, `${r.verb ?? r.event} `), h('span', {}, r.key || r.noun || '')),
     h('td', { class: r.outcome === 'done' ? 'is-ready' : 'wrong' }, r.outcome ?? r.event),

@@ -112,7 +112,11 @@ function showOne(main, { one, project }, life, name, noun) {
       answer.matches ? [h('h2', {}, 'Matches'), matchesTable(answer.matches)] : null,
       (noun.below ?? []).map(([path, title], i) => (answer.parts[i]?.length ? [h('h2', {}, title), answer.parts[i].map((o) => part(pathOf(path, o.metadata.name), o, open))] : null)),
       h('h2', {}, 'As it is described'), h('pre', { tabIndex: 0, 'aria-label': one }, yaml(answer.document)));
-  }, (p) => fill(body, h('p', { class: 'wrong' }, p.status === 404 ? 'There is no such thing, or you may not see it.' : p.message)));
+  }, (p) => {
+    last = '';
+    why.hidden = true;
+    fill(body, h('p', { class: 'wrong' }, p.status === 404 ? 'There is no such thing, or you may not see it.' : p.message));
+  });
   return null;
 }
 
