@@ -23,6 +23,7 @@ type answersHost struct {
 	mu      sync.Mutex
 	answers map[string]http.HandlerFunc // by method and path
 	refuses bool                        // it does not know who asks
+	ahead   time.Duration               // of its clock
 }
 
 func newAnswersHost(t *testing.T) *answersHost {
@@ -37,8 +38,11 @@ func newAnswersHost(t *testing.T) *answersHost {
 
 func (h *answersHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
-	answer, refuses := h.answers[r.Method+" "+r.URL.Path], h.refuses && strings.HasPrefix(r.URL.Path, "/v2/")
+	answer, refuses, ahead := h.answers[r.Method+" "+r.URL.Path], h.refuses && strings.HasPrefix(r.URL.Path, "/v2/"), h.ahead
 	h.mu.Unlock()
+	if ahead != 0 {
+		w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
+	}
 	switch {
 	case refuses:
 		w.WriteHeader(http.StatusUnauthorized)
@@ -243,7 +247,7 @@ func TestThePageOfACellGoesOn(t *testing.T) {
 	const key = "/v2/projects/demo/composite-apps/shop/v1/deployment-intent-groups/web"
 	ctx := within(t)
 	browser, h := harness.NewBrowser(ctx, t), newAnswersHost(t)
-	apps := fmt.Sprintf(`"apps":[{"name":"site","clusters":[{"clusterProvider":"p","cluster":"c","readyCounts":{"Ready":1},"deployedCounts":{"Applied":1},"resources":[`+
+	apps := fmt.Sprintf(`"apps":[{"name":"site","clusters":[{"clusterProvider":"p","cluster":"c","resources":[`+
 		`{"GVK":{"Version":"v1","Kind":"ConfigMap"},"name":"page","readyStatus":"Ready","detail":{"metadata":{"creationTimestamp":%q}}}]}]}]`, time.Now().Format(time.RFC3339))
 	h.answer("GET "+key+"/status", func(w http.ResponseWriter, r *http.Request) {
 		document := `{"name":"web","states":{"actions":[]},"deployedStatus":"Instantiated",` + apps + "}"
