@@ -416,7 +416,7 @@ func TestWorkerHealth(t *testing.T) {
 	require.Equal(t, http.StatusOK, code)
 	code, text = get("readyz")
 	require.Equal(t, http.StatusServiceUnavailable, code)
-	require.Equal(t, "temporal (the workflow engine is not available), work (this worker has not found out yet which build does the work of this namespace)\n", text)
+	require.Equal(t, "temporal (the workflow engine is not available; try again later), work (this worker has not found out yet which build does the work of this namespace)\n", text)
 
 	// Each asks for all figures: what comes beyond a few at a time is refused.
 	end := make(chan struct{})

@@ -2,6 +2,8 @@ package domain
 
 import (
 	"cmp"
+	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -70,6 +72,22 @@ func (k *OwnerKind) Word(op Operation) string {
 		}
 	}
 	return string(op)
+}
+
+// NameOwner names an owner for people, as one among all of its noun: `deployment intent group "p/ca/v1/web"`.
+func NameOwner(owner Key) string {
+	n, names := OwnerNoun(owner), []string(nil)
+	if n == nil {
+		return strconv.Quote(string(owner))
+	}
+	rest := owner.Segments()
+	for _, level := range n.Lineage() {
+		if len(rest) < 1+len(level.Names) {
+			return fmt.Sprintf("%s %q", n.Title, owner)
+		}
+		names, rest = append(names, rest[1:1+len(level.Names)]...), rest[1+len(level.Names):]
+	}
+	return fmt.Sprintf("%s %q", n.Title, strings.Join(names, "/"))
 }
 
 // Fill puts the names of a key of the noun into a text; false when it is no such key.

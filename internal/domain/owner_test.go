@@ -48,6 +48,15 @@ func TestOwners(t *testing.T) {
 		}
 	}
 	require.Empty(t, domain.OwnerOf(func(string) string { return "" }))
+	for key, name := range map[domain.Key]string{
+		"projects/p/composite-apps/ca/v1/deployment-intent-groups/g": `deployment intent group "p/ca/v1/g"`,
+		"projects/p/logical-clouds/lc":                               `logical cloud "p/lc"`,
+		"cluster-providers/cp/clusters/c":                            `cluster "cp/c"`,
+		"clusters/c":                                                 `cluster "clusters/c"`,
+		"projects/p":                                                 `"projects/p"`,
+	} {
+		require.Equal(t, name, domain.NameOwner(key))
+	}
 	// The work of a group on a cluster is the group's.
 	all := map[string]string{"DroverProject": "p", "DroverCompositeApp": "ca/v1", "DroverGroup": "g", "DroverCluster": "cp+c"}
 	require.Equal(t, domain.Key("projects/p/composite-apps/ca/v1/deployment-intent-groups/g"), domain.OwnerOf(func(name string) string { return all[name] }))

@@ -11,7 +11,7 @@ import (
 
 // Keep implements activities.Keepers.
 func (e *Engine) Keep(ctx context.Context, cloud domain.Key) error {
-	return e.sent(ctx, func(ctx context.Context) error {
+	return e.sent(ctx, workflow(workflows.CertificatesID(cloud)), func(ctx context.Context) error {
 		id := workflows.CertificatesID(cloud)
 		_, err := e.temporal.SignalWithStartWorkflow(ctx, id, workflows.KeepSignal, nil, client.StartWorkflowOptions{
 			ID: id, TaskQueue: workflows.LifecycleQueue, TypedSearchAttributes: workflows.CloudAttributes(cloud),

@@ -99,6 +99,6 @@ func deploymentKindOf(err error) error {
 	case errors.As(err, &changed):
 		return fail.Wrap(err, fail.Unavailable, "the Worker Deployment was changed meanwhile, or lacks a queue: %s", changed.Message)
 	default:
-		return kindOf(err)
+		return kindOf(err, "the Worker Deployment")
 	}
 }

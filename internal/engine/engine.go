@@ -66,7 +66,7 @@ func (e *Engine) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, policy.Call)
 	defer cancel()
 	_, err := e.temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
-	return kindOf(err)
+	return kindOf(err, "")
 }
 
 // Start begins an operation and waits until it is accepted: rendered, planned and recorded in its owner's
@@ -122,9 +122,9 @@ func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accept
 	if err != nil {
 		var gone *serviceerror.NotFound // as the server has it: what the workflow has not found is an application's error
 		if errors.As(err, &gone) {
-			err = unanswered(err)
+			err = unanswered(err, named(s))
 		}
-		err = kindOf(err)
+		err = kindOf(err, named(s))
 		if fail.Is(err, fail.Timeout) {
 			err = e.undecided(ctx, id, err)
 		}
@@ -133,10 +133,22 @@ func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accept
 	return accepted, nil
 }
 
+// named names an operation for people: `the instantiate of deployment intent group "p/ca/v1/web"`.
+func named(s domain.Scope) string {
+	word := string(s.Operation)
+	if n := domain.OwnerNoun(s.Owner); n != nil {
+		word = n.Owner.Word(s.Operation)
+	}
+	return fmt.Sprintf("the %s of %s", word, domain.NameOwner(s.Owner))
+}
+
+// workflow names one for people. Its id has the names of what it is about.
+func workflow(id string) string { return "workflow " + id }
+
 // unanswered is the answer of a workflow that has ended before it gave one, as a person has ended it. It may have recorded what it was
 // asked for, so that this is no refusal.
-func unanswered(cause error) error {
-	e := fail.Wrap(cause, fail.Unavailable, "the workflow of the operation was ended before it answered; ask for the status before you ask for it again")
+func unanswered(cause error, about string) error {
+	e := fail.Wrap(cause, fail.Unavailable, "the workflow of %s was ended before it answered; ask for the status before you ask for it again", about)
 	e.RetryAfter = policy.AskAgain
 	return e
 }
@@ -168,7 +180,7 @@ func (e *Engine) Stop(ctx context.Context, s domain.Scope) error {
 	if err == nil {
 		err = handle.Get(ctx, nil)
 	}
-	return kindOf(err)
+	return kindOf(err, named(s))
 }
 
 // Running says whether the operation's workflow is open.
@@ -191,7 +203,7 @@ func (e *Engine) described(ctx context.Context, id, runID string) (*workflowpb.W
 	defer cancel()
 	d, err := e.temporal.DescribeWorkflowExecution(ctx, id, runID)
 	if err != nil {
-		return nil, kindOf(err)
+		return nil, kindOf(err, workflow(id))
 	}
 	return d.GetWorkflowExecutionInfo(), nil
 }
@@ -251,7 +263,7 @@ func (e *Engine) shutRun(ctx context.Context, id, runID string) (*workflowpb.Wor
 		if err := lease.Check(ctx); err != nil {
 			return err
 		}
-		if err := e.call(ctx, how); err != nil && !fail.Is(err, fail.NotFound) { // it may have ended meanwhile
+		if err := e.call(ctx, workflow(id), how); err != nil && !fail.Is(err, fail.NotFound) { // it may have ended meanwhile
 			return err
 		}
 		return nil
@@ -284,14 +296,14 @@ func (e *Engine) shutRun(ctx context.Context, id, runID string) (*workflowpb.Wor
 
 // Contact implements activities.Reporter.
 func (e *Engine) Contact(ctx context.Context, workflowID, runID string, c activities.Contact) error {
-	return e.call(ctx, func(ctx context.Context) error {
+	return e.call(ctx, workflow(workflowID), func(ctx context.Context) error {
 		return e.temporal.SignalWorkflow(ctx, workflowID, runID, workflows.ContactSignal, c)
 	})
 }
 
 // Lacking implements activities.Reporter.
 func (e *Engine) Lacking(ctx context.Context, workflowID, runID string, l activities.Lacking) error {
-	return e.call(ctx, func(ctx context.Context) error {
+	return e.call(ctx, workflow(workflowID), func(ctx context.Context) error {
 		return e.temporal.SignalWorkflow(ctx, workflowID, runID, workflows.LackingSignal, l)
 	})
 }
@@ -360,7 +372,7 @@ func leaves(s domain.Scope, app string, open []workflows.ClusterProgress) []doma
 }
 
 func (e *Engine) query(ctx context.Context, id string, answer any) error {
-	return e.call(ctx, func(ctx context.Context) error {
+	return e.call(ctx, workflow(id), func(ctx context.Context) error {
 		r, err := e.temporal.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{
 			WorkflowID: id, QueryType: workflows.ProgressQuery,
 			QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_OPEN,
@@ -369,7 +381,7 @@ func (e *Engine) query(ctx context.Context, id string, answer any) error {
 		case err != nil:
 			return err
 		case r.QueryRejected != nil:
-			return fail.New(fail.NotFound, "%s is over", id)
+			return fail.New(fail.NotFound, "%s is not running", workflow(id))
 		default:
 			return r.QueryResult.Get(answer)
 		}
@@ -378,29 +390,29 @@ func (e *Engine) query(ctx context.Context, id string, answer any) error {
 
 // sent is call for what signals: who does not wait any more leaves it on its way. Temporal cannot know what became of a write that is
 // cut off in its store, and then acquires the shard anew, for which all else on it waits.
-func (e *Engine) sent(ctx context.Context, f func(context.Context) error) error {
+func (e *Engine) sent(ctx context.Context, about string, f func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() {
 		ctx := context.WithoutCancel(ctx)
-		done <- panics.Do(ctx, func() error { return e.call(ctx, f) })
+		done <- panics.Do(ctx, func() error { return e.call(ctx, about, f) })
 	}()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return kindOf(context.Cause(ctx))
+		return kindOf(context.Cause(ctx), about)
 	}
 }
 
-func (e *Engine) call(ctx context.Context, f func(context.Context) error) error {
+func (e *Engine) call(ctx context.Context, about string, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, policy.Call)
 	defer cancel()
-	return kindOf(f(ctx))
+	return kindOf(f(ctx), about)
 }
 
 // EnsureSearchAttributes adds the product's search attributes to the namespace where they are missing.
 func (e *Engine) EnsureSearchAttributes(ctx context.Context, namespace string) error {
-	return e.call(ctx, func(ctx context.Context) error { return ensureSearchAttributes(ctx, e.temporal, namespace) })
+	return e.call(ctx, "search attributes of namespace "+namespace, func(ctx context.Context) error { return ensureSearchAttributes(ctx, e.temporal, namespace) })
 }
 
 func ensureSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
@@ -442,12 +454,17 @@ func knowsSearchAttributes(ctx context.Context, c client.Client) error {
 	return err
 }
 
+// alreadyRuns is that what was asked for runs, as it was asked for before.
+func alreadyRuns(cause error, about string) error {
+	return fail.Wrap(cause, fail.Conflict, "%s is running already; wait until it has ended, or stop it", about)
+}
+
 // updateOutlived is the type of the server's failure of an update that was under way when its workflow ended.
 const updateOutlived = "AcceptedUpdateCompletedWorkflow"
 
 // kindOf turns Temporal's errors into the product's. What our own workflows and activities failed with
-// comes back as it was.
-func kindOf(err error) error {
+// comes back as it was. about is what was asked for or after, which the message names; "" when there is nothing but the engine.
+func kindOf(err error, about string) error {
 	var known *fail.Error
 	if err == nil || errors.Is(err, context.Canceled) || errors.As(err, &known) {
 		return err
@@ -457,7 +474,7 @@ func kindOf(err error) error {
 	}
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) && app.Type() == updateOutlived {
-		return unanswered(err)
+		return unanswered(err, about)
 	}
 	var (
 		running     *serviceerror.WorkflowExecutionAlreadyStarted
@@ -473,29 +490,33 @@ func kindOf(err error) error {
 		timeout     *temporal.TimeoutError
 		cancelled   *temporal.CanceledError
 	)
+	first := ""
+	if about != "" {
+		first = about + ": "
+	}
 	switch {
 	case errors.As(err, &multi):
 		for _, e := range multi.OperationErrors() {
 			if errors.As(e, &running) {
-				return fail.Wrap(err, fail.Conflict, "the same operation is already running")
+				return alreadyRuns(err, about)
 			}
 		}
-		return fail.Wrap(err, fail.Unavailable, "the workflow engine refused the operation")
+		return fail.Wrap(err, fail.Unavailable, "%sthe workflow engine refused it; try again later", first)
 	case errors.As(err, &running):
-		return fail.Wrap(err, fail.Conflict, "the same operation is already running")
+		return alreadyRuns(err, about)
 	case errors.As(err, &nsNotFound):
-		return fail.Wrap(err, fail.Unavailable, "the workflow engine does not have the namespace")
+		return fail.Wrap(err, fail.Unavailable, "%sthe workflow engine does not have the namespace %q (--temporal-namespace)", first, nsNotFound.Namespace)
 	case errors.As(err, &notFound):
-		return fail.Wrap(err, fail.NotFound, "the operation is not running")
+		return fail.Wrap(err, fail.NotFound, "%s is not running", about)
 	case errors.As(err, &denied):
-		return fail.Wrap(err, fail.Unavailable, "the workflow engine denies access")
+		return fail.Wrap(err, fail.Unavailable, "%sthe workflow engine denies Drover access", first)
 	case errors.As(err, &updateLate), errors.As(err, &deadline), errors.As(err, &timeout), errors.Is(err, context.DeadlineExceeded):
-		return fail.Wrap(err, fail.Timeout, "the workflow engine did not answer in time; the operation may go on: ask for its status")
+		return fail.Wrap(err, fail.Timeout, "%sthe workflow engine did not answer in time; ask for the status before you try again", first)
 	case errors.As(err, &unavailable), errors.As(err, &exhausted), errors.As(err, &notReady):
-		return fail.Wrap(err, fail.Unavailable, "the workflow engine is not available")
+		return fail.Wrap(err, fail.Unavailable, "%sthe workflow engine is not available; try again later", first)
 	case errors.As(err, &cancelled):
-		return fail.Wrap(err, fail.Conflict, "the operation was cancelled")
+		return fail.Wrap(err, fail.Conflict, "%s was cancelled", about)
 	default:
-		return fail.Wrap(err, fail.Internal, "the workflow engine failed")
+		return fail.Wrap(err, fail.Internal, "%sthe workflow engine failed", first)
 	}
 }

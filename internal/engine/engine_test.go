@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,29 +146,53 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
+// TestErrors: whoever has the one line knows which operation of which owner it is about.
 func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		kind fail.Kind
+		text string
 	}{
-		"no server":        {serviceerror.NewUnavailable("x"), fail.Unavailable},
-		"too much":         {serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "x"), fail.Unavailable},
-		"no namespace":     {serviceerror.NewNamespaceNotFound("x"), fail.Unavailable},
-		"no access":        {serviceerror.NewPermissionDenied("x", "y"), fail.Unavailable},
-		"no workflow":      {serviceerror.NewNotFound("x"), fail.NotFound},
-		"runs already":     {serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), fail.Conflict},
-		"too late":         {serviceerror.NewDeadlineExceeded("x"), fail.Timeout},
-		"our own deadline": {context.DeadlineExceeded, fail.Timeout},
-		"cancelled":        {temporal.NewCanceledError(), fail.Conflict},
-		"a refusal of an activity": {
-			workflows.ToTemporal(fail.New(fail.Invalid, "chart is broken"), 1), fail.Invalid,
+		"no server":    {serviceerror.NewUnavailable("x"), fail.Unavailable, "WHAT: the workflow engine is not available; try again later"},
+		"too much":     {serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "x"), fail.Unavailable, "WHAT: the workflow engine is not available; try again later"},
+		"no namespace": {serviceerror.NewNamespaceNotFound("x"), fail.Unavailable, `WHAT: the workflow engine does not have the namespace "x" (--temporal-namespace)`},
+		"no access":    {serviceerror.NewPermissionDenied("x", "y"), fail.Unavailable, "WHAT: the workflow engine denies Drover access"},
+		"no workflow":  {serviceerror.NewNotFound("x"), fail.NotFound, "WHAT is not running"},
+		"runs already": {serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), fail.Conflict, "WHAT is running already; wait until it has ended, or stop it"},
+		"runs already, of two calls": {
+			serviceerror.NewMultiOperationExecution("x", []error{
+				serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), serviceerror.NewMultiOperationAborted("x"),
+			}), fail.Conflict, "WHAT is running already; wait until it has ended, or stop it",
 		},
-		"anything else": {errors.New("x"), fail.Internal},
+		"refused, of two calls": {
+			serviceerror.NewMultiOperationExecution("x", []error{serviceerror.NewMultiOperationAborted("x")}), fail.Unavailable,
+			"WHAT: the workflow engine refused it; try again later",
+		},
+		"too late":         {serviceerror.NewDeadlineExceeded("x"), fail.Timeout, "WHAT: the workflow engine did not answer in time; ask for the status before you try again"},
+		"our own deadline": {context.DeadlineExceeded, fail.Timeout, "WHAT: the workflow engine did not answer in time; ask for the status before you try again"},
+		"cancelled":        {temporal.NewCanceledError(), fail.Conflict, "WHAT was cancelled"},
+		"ended": {
+			temporal.NewNonRetryableApplicationError("ended", "AcceptedUpdateCompletedWorkflow", nil), fail.Unavailable,
+			"the workflow of WHAT was ended before it answered; ask for the status before you ask for it again",
+		},
+		"a refusal of an activity": {
+			workflows.ToTemporal(fail.New(fail.Invalid, "chart is broken"), 1), fail.Invalid, "chart is broken",
+		},
+		"anything else": {errors.New("x"), fail.Internal, "WHAT: the workflow engine failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			err := engine.New(&server{err: c.err}).Stop(t.Context(), scope)
+			require.Equal(t, c.kind, fail.KindOf(err))
+			require.Equal(t, strings.ReplaceAll(c.text, "WHAT", `the instantiate of deployment intent group "p/ca/v1/d"`), fail.TextOf(err))
 			require.Equal(t, c.kind, fail.KindOf(engine.New(&server{err: c.err}).Ping(t.Context())))
 		})
 	}
+	down := engine.New(&server{err: serviceerror.NewUnavailable("x")})
+	_, err := down.Running(t.Context(), scope)
+	require.Equal(t, "workflow p/ca/v1/d/1/instantiate: the workflow engine is not available; try again later", fail.TextOf(err))
+	_, err = down.Start(t.Context(), domain.Scope{Owner: "cluster-providers/cp/clusters/c", ContextID: "1", Operation: domain.OpInstantiate}, domain.Seen{})
+	require.Equal(t, `the apply of cluster "cp/c": the workflow engine is not available; try again later`, fail.TextOf(err))
+	require.Equal(t, "the workflow engine is not available; try again later", fail.TextOf(down.Ping(t.Context())))
 	require.NoError(t, engine.New(&server{}).Ping(t.Context()))
 	require.ErrorIs(t, engine.New(&server{err: context.Canceled}).Ping(t.Context()), context.Canceled)
 }
@@ -205,14 +230,6 @@ func TestEndedByHandBeforeItAnswers(t *testing.T) {
 	refused := &server{update: workflows.ToTemporal(fail.New(fail.NotFound, "there is no revision 7"), 1)}
 	_, err := engine.New(refused).Start(t.Context(), scope, domain.Seen{})
 	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
-}
-
-func TestStartTwice(t *testing.T) {
-	s := &server{err: serviceerror.NewMultiOperationExecution("x", []error{
-		serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), serviceerror.NewMultiOperationAborted("x"),
-	})}
-	_, err := engine.New(s).Start(t.Context(), scope, domain.Seen{})
-	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
 }
 
 func TestStop(t *testing.T) {

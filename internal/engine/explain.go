@@ -62,7 +62,7 @@ func (e *Engine) Run(ctx context.Context, s domain.Scope) (explain.Run, error) {
 	defer cancel()
 	d, err := e.temporal.DescribeWorkflowExecution(ctx, run.ID, "")
 	if err != nil {
-		return run, kindOf(err)
+		return run, kindOf(err, workflow(run.ID))
 	}
 	return e.run(ctx, run, d)
 }
@@ -76,7 +76,7 @@ func (e *Engine) Starting(ctx context.Context, owner domain.Key, beside string) 
 		PageSize: 2, Query: workflows.OperationsQuery(workflows.Wanted{Owner: owner, Open: true}),
 	})
 	if err != nil {
-		return nil, kindOf(err)
+		return nil, kindOf(err, "operations of "+domain.NameOwner(owner))
 	}
 	for _, x := range found.GetExecutions() {
 		id := x.GetExecution().GetWorkflowId()
@@ -85,7 +85,7 @@ func (e *Engine) Starting(ctx context.Context, owner domain.Key, beside string) 
 		}
 		d, err := e.temporal.DescribeWorkflowExecution(ctx, id, x.GetExecution().GetRunId())
 		if err != nil {
-			return nil, kindOf(err)
+			return nil, kindOf(err, workflow(id))
 		}
 		run, err := e.run(ctx, explain.Run{Operation: workflows.OperationOf(x.GetType().GetName()), ID: id}, d)
 		return &run, err
@@ -120,7 +120,7 @@ func (e *Engine) end(ctx context.Context, run *explain.Run) error {
 	for events.HasNext() {
 		event, err := events.Next()
 		if err != nil {
-			return kindOf(err)
+			return kindOf(err, workflow(run.ID))
 		}
 		if a := event.GetWorkflowExecutionTerminatedEventAttributes(); a != nil {
 			run.End = strings.TrimPrefix(a.GetReason()+", by "+a.GetIdentity(), ", ")
@@ -173,7 +173,7 @@ func (e *Engine) Attempts(ctx context.Context, s domain.Scope, places []explain.
 func (e *Engine) attempt(ctx context.Context, id string) (explain.Attempt, error) {
 	d, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
-		return explain.Attempt{}, kindOf(err)
+		return explain.Attempt{}, kindOf(err, workflow(id))
 	}
 	var a explain.Attempt
 	if pending := d.GetPendingActivities(); len(pending) > 0 {

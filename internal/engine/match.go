@@ -15,7 +15,7 @@ import (
 // Settle has the matches of a tenant settled that are due. Whoever marks them calls it afterwards; a call that does not get
 // through is made up for within workflows.BehindInterval.
 func (e *Engine) Settle(ctx context.Context, tenant string) error {
-	return e.sent(ctx, func(ctx context.Context) error {
+	return e.sent(ctx, workflow(workflows.TenantID(tenant)), func(ctx context.Context) error {
 		id := workflows.TenantID(tenant)
 		_, err := e.temporal.SignalWithStartWorkflow(ctx, id, workflows.SettleSignal, nil, client.StartWorkflowOptions{
 			ID: id, TaskQueue: workflows.LifecycleQueue, WorkflowTaskTimeout: policy.Task,
@@ -32,7 +32,7 @@ func (e *Engine) Settling(ctx context.Context, tenant string) (explain.Run, erro
 	defer cancel()
 	d, err := e.temporal.DescribeWorkflowExecution(ctx, run.ID, "")
 	if err != nil {
-		if err = kindOf(err); fail.Is(err, fail.NotFound) {
+		if err = kindOf(err, workflow(run.ID)); fail.Is(err, fail.NotFound) {
 			return run, nil
 		}
 		return run, err

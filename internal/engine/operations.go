@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"go.temporal.io/api/serviceerror"
@@ -44,7 +45,7 @@ func (e *Engine) CountRunning(ctx context.Context, project string) (int, error) 
 		Query: workflows.OperationsQuery(workflows.Wanted{Project: project, Open: true}),
 	})
 	if err != nil {
-		return 0, kindOf(err)
+		return 0, kindOf(err, fmt.Sprintf("operations of project %q", project))
 	}
 	return int(r.GetCount()), nil
 }
@@ -105,7 +106,7 @@ func (e *Engine) visible(ctx context.Context, query string, limit int, after []b
 		return nil, nil, fail.Wrap(err, fail.Invalid, "Invalid query continue: the workflow engine does not take it; begin with the first page")
 	}
 	if err != nil {
-		return nil, nil, kindOf(err)
+		return nil, nil, kindOf(err, "the list of operations")
 	}
 	return r.GetExecutions(), r.GetNextPageToken(), nil
 }

@@ -42,7 +42,7 @@ func (e *Engine) Backlogs(ctx context.Context, namespace string) ([]Backlog, err
 			Namespace: namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: q.name}, TaskQueueType: q.kind, ReportStats: true,
 		})
 		if err != nil {
-			return nil, kindOf(err)
+			return nil, kindOf(err, "task queue "+q.name)
 		}
 		s := r.GetStats()
 		found = append(found, Backlog{q.name, q.task, s.GetApproximateBacklogCount(), s.GetApproximateBacklogAge().AsDuration()})
@@ -60,7 +60,7 @@ func (e *Engine) RunningByOperation(ctx context.Context) (map[domain.Operation]i
 			Query: workflows.OperationsQuery(workflows.Wanted{Operation: op, Open: true}),
 		})
 		if err != nil {
-			return nil, kindOf(err)
+			return nil, kindOf(err, "the number of operations")
 		}
 		found[op] = r.GetCount()
 	}

@@ -11,7 +11,7 @@ import (
 
 // Seen implements activities.Sweeps.
 func (e *Engine) Seen(ctx context.Context, in activities.RemnantsInput) error {
-	return e.sent(ctx, func(ctx context.Context) error {
+	return e.sent(ctx, workflow(workflows.RemnantsID(in)), func(ctx context.Context) error {
 		id := workflows.RemnantsID(in)
 		_, err := e.temporal.SignalWithStartWorkflow(ctx, id, workflows.RemnantSignal, nil, client.StartWorkflowOptions{
 			ID: id, TaskQueue: workflows.LifecycleQueue,

@@ -23,7 +23,7 @@ func (e *Engine) EnsureSchedules(ctx context.Context) error {
 		{workflows.SweepSchedule, workflows.SweepName, "removes what nothing refers to any more", workflows.SweepInterval},
 		{workflows.BehindSchedule, workflows.SettleTenantsName, "starts what is behind with the matches of tenants", workflows.BehindInterval},
 	} {
-		err := e.call(ctx, func(ctx context.Context) error {
+		err := e.call(ctx, "schedule "+s.id, func(ctx context.Context) error {
 			_, err := e.temporal.ScheduleClient().Create(ctx, client.ScheduleOptions{
 				ID:      s.id,
 				Spec:    client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: s.every}}},

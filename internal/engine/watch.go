@@ -17,7 +17,7 @@ func (e *Engine) Watch(ctx context.Context, shard int, w activities.Watching) er
 	if len(w.Clusters) == 0 {
 		return e.signalWatch(ctx, shard, workflows.WatchSignal, w)
 	}
-	return e.sent(ctx, func(ctx context.Context) error {
+	return e.sent(ctx, workflow(workflows.WatchID(shard)), func(ctx context.Context) error {
 		id := workflows.WatchID(shard)
 		_, err := e.temporal.SignalWithStartWorkflow(ctx, id, workflows.WatchSignal, w, client.StartWorkflowOptions{
 			ID: id, TaskQueue: workflows.LifecycleQueue,
@@ -48,7 +48,7 @@ func (e *Engine) Heard(ctx context.Context, shard int, h activities.Heard) error
 
 // signalWatch signals a shard; one that does not run need not know.
 func (e *Engine) signalWatch(ctx context.Context, shard int, signal string, arg any) error {
-	err := e.call(ctx, func(ctx context.Context) error {
+	err := e.call(ctx, workflow(workflows.WatchID(shard)), func(ctx context.Context) error {
 		return e.temporal.SignalWorkflow(ctx, workflows.WatchID(shard), "", signal, arg)
 	})
 	if fail.Is(err, fail.NotFound) {
@@ -66,11 +66,11 @@ func (e *Engine) Changes(ctx context.Context, shard int, in activities.ChangesIn
 		WaitForStage: client.WorkflowUpdateStageAccepted,
 	})
 	if err != nil {
-		return nil, kindOf(err)
+		return nil, kindOf(err, workflow(workflows.WatchID(shard)))
 	}
 	var set activities.WatchSet
 	if err := handle.Get(ctx, &set); err != nil {
-		return nil, kindOf(err)
+		return nil, kindOf(err, workflow(workflows.WatchID(shard)))
 	}
 	return &set, nil
 }
