@@ -139,7 +139,7 @@ func TestAWorkerClaimsTheWorkAgain(t *testing.T) {
 func TestWorkersWithoutABuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &routing{current: "0.0.1"}
-		p, log := claiming(t, "off", r)
+		p, _ := claiming(t, "off", r)
 		require.NoError(t, p.takeOver(t.Context()))
 		require.Empty(t, r.is())
 		require.NoError(t, p.hasWork(t.Context()))
@@ -150,7 +150,7 @@ func TestWorkersWithoutABuild(t *testing.T) {
 		require.Equal(t, "0.0.1", r.is())
 
 		r.err = serviceerror.NewPermissionDenied("not you", "")
-		p, log = claiming(t, "off", r)
+		p, log := claiming(t, "off", r)
 		require.Error(t, p.hasWork(t.Context()), "it was only started")
 		require.NoError(t, p.takeOver(t.Context()), "it works as before")
 		require.NoError(t, p.hasWork(t.Context()), "as far as it can know")
