@@ -129,7 +129,7 @@ func allowed(ctx context.Context, tenant string, trust authn.Trust) (until time.
 	}
 	chain := authn.Lasting(secured.State.VerifiedChains)
 	if len(chain) == 0 {
-		return until, nil, fail.New(fail.Unauthorized, "a client certificate or a bearer token is required")
+		return until, nil, fail.New(fail.Unauthorized, "credentials are required: a bearer token or a client certificate")
 	}
 	until = authn.Expires(chain)
 	name := chain[0].Subject.CommonName
@@ -151,7 +151,7 @@ func allowed(ctx context.Context, tenant string, trust authn.Trust) (until time.
 func known(ctx context.Context, s door.Service, tenant domain.Key) error {
 	_, err := s.Get(ctx, domain.Tenants, tenant)
 	if fail.Is(err, fail.NotFound) {
-		return fail.New(fail.Precondition, "%s: tenant %q does not exist", tenantHeader, tenant.Name())
+		return fail.New(fail.Precondition, "%s: tenant %q not found", tenantHeader, tenant.Name())
 	}
 	return err
 }

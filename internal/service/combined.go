@@ -201,7 +201,7 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*c
 		return nil, err
 	}
 	if !set.Whole() {
-		return nil, errTooMuch
+		return nil, errTooMuch(group)
 	}
 	return set.CombinedStatuses(), nil
 }

@@ -74,7 +74,10 @@ const keptShare = 10
 var retries = policy.Doubling{First: policy.FirstTables, Most: policy.LongestTables}
 
 // errTooMuch is that of a group whose rows cannot be looked at in time.
-var errTooMuch = fail.New(fail.Timeout, "the clusters of the group report more than can be looked at in %s; it goes on when you ask again", policy.Tables)
+func errTooMuch(group domain.Key) error {
+	return fail.New(fail.Timeout, "the clusters of %s report more than can be looked at in %s; it goes on when you ask again",
+		domain.NameOwner(group), policy.Tables)
+}
 
 // read is the answer as it is now.
 func (k *kept) read(ctx context.Context) (*tablesAnswer, error) {
@@ -89,7 +92,7 @@ func (k *kept) read(ctx context.Context) (*tablesAnswer, error) {
 			return err
 		})
 		if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) { // and not one of the database
-			err = errTooMuch
+			err = errTooMuch(k.key.group)
 		}
 		return a, err
 	})

@@ -44,7 +44,9 @@ type Intake struct {
 }
 
 // errGone ends the stream of a tenant that was deleted.
-func errGone(tenant string) error { return fail.New(fail.Precondition, "tenant %q is gone", tenant) }
+func errGone(tenant string) error {
+	return fail.New(fail.Precondition, "tenant %q not found: it was deleted", tenant)
+}
 
 // errDisplaced ends a stream.
 func errDisplaced(tenant string) error {

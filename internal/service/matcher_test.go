@@ -366,6 +366,7 @@ func TestTheSecondStreamDisplacesTheFirst(t *testing.T) {
 	require.Equal(t, []string{"b", "d"}, w.stored())
 	_, err = w.first().Begin(t.Context(), "nobody")
 	require.True(t, fail.Is(err, fail.Precondition), "%v", err)
+	require.EqualError(t, err, `tenant "nobody" not found`)
 }
 
 // TestWhatIsLeftOutIsNamed, and what was taken before stays.

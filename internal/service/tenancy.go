@@ -166,7 +166,7 @@ func (m *Matcher) Workload(ctx context.Context, tenant, id string) (*domain.Work
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, fail.New(fail.NotFound, "workload %q not found", id)
+		return nil, fail.New(fail.NotFound, "workload %q of tenant %q not found", id, tenant)
 	}
 	return found[0], nil
 }

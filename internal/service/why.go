@@ -208,7 +208,7 @@ func (m *Matcher) whyWorkload(ctx context.Context, s *explain.MatchSituation, te
 	}
 	at := slices.IndexFunc(k.workloads, func(w *domain.Workload) bool { return w.ID == id })
 	if at < 0 {
-		return fail.New(fail.NotFound, "workload %q not found", id)
+		return fail.New(fail.NotFound, "workload %q of tenant %q not found", id, tenant)
 	}
 	w := k.workloads[at]
 	switch {

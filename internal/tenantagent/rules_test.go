@@ -371,7 +371,7 @@ func TestARuleGoesWithItsTenant(t *testing.T) {
 	stop = agent("nobody")
 	w.delete("one")
 	s := w.await("one", hasReason("Refused"))
-	require.Contains(t, s.Error, `the rule cannot be deleted: tenant-id: tenant "nobody" does not exist`)
+	require.Contains(t, s.Error, `the rule cannot be deleted: tenant-id: tenant "nobody" not found`)
 	stop()
 	require.NotNil(t, w.rule("one"))
 
