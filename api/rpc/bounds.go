@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -102,13 +103,13 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 	if info.FullMethod == universe.WorkloadService_WorkloadStream_FullMethodName {
 		who, s.most = c.tenant.Name(), limits.Tenants
 	}
-	leave, err := b.admit(who)
+	leave, err := b.admit(who, c.tenant.Name())
 	if err != nil {
 		return err
 	}
 	defer leave()
 	if !pause(b.paces.spend(who, callCosts), ctx.Done(), b.stopping) {
-		return fail.New(fail.Unavailable, "the server stops, or the call has ended, before the call was read")
+		return fail.New(fail.Unavailable, "the server stops, or the call has ended, before the message of %s was read; connect again", s.method)
 	}
 	ctx = called.WithIdentity(requested(ctx), called.Identity{Kind: called.Tenant, Name: c.tenant.Name(), By: c.by()}, nil) // its end is seen to with the stream's
 	c.memory = newMemory(b.wire.lease(c.tenant.Name()), b.read.lease(c.tenant.Name()))
@@ -202,7 +203,7 @@ func (l *lobby) enter(address string) (leave func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all >= limits.NamelessCalls || l.of[address] >= limits.NamelessAddressCalls {
-		return nil, fail.New(fail.Unavailable, "too many calls of nobody who is known at a time: try again later")
+		return nil, fail.New(fail.Unavailable, "too many calls without credentials, from %s or in all; try again later", cmp.Or(address, "an address that is not known"))
 	}
 	l.all++
 	l.of[address]++
@@ -217,11 +218,11 @@ func (l *lobby) enter(address string) (leave func(), err error) {
 }
 
 // admit counts a call of a tenant: those that wait to be read would else all be read at once. Unavailable when there are too many.
-func (b *bounds) admit(who string) (leave func(), err error) {
+func (b *bounds) admit(who, tenant string) (leave func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.named[who] >= limits.TenantCalls {
-		return nil, fail.New(fail.Unavailable, "the tenant has %d calls at a time: try again later", limits.TenantCalls)
+		return nil, fail.New(fail.Unavailable, "tenant %q has %d calls at a time, which is as many as may be; try again later", tenant, limits.TenantCalls)
 	}
 	b.named[who]++
 	return func() {
@@ -245,6 +246,7 @@ type rawStream interface {
 type bounded struct {
 	grpc.ServerStream
 	ctx    context.Context
+	method string // what is called, for people
 	raw    rawStream
 	most   int // bytes of a message
 	single bool
@@ -259,7 +261,7 @@ func boundedOf(stream grpc.ServerStream, info *grpc.StreamServerInfo, stopping <
 	if !ok {
 		return nil, fmt.Errorf("messages of %s cannot be read one by one", info.FullMethod)
 	}
-	return &bounded{ServerStream: stream, raw: raw, single: !info.IsClientStream, stopping: stopping}, nil
+	return &bounded{ServerStream: stream, method: strings.TrimPrefix(info.FullMethod, "/"), raw: raw, single: !info.IsClientStream, stopping: stopping}, nil
 }
 
 // Context implements grpc.ServerStream.
@@ -284,9 +286,9 @@ func (s *bounded) RecvMsg(m any) error {
 	case err := <-arrived:
 		return err
 	case <-late:
-		return fail.New(fail.Timeout, "the call has not arrived in time")
+		return fail.New(fail.Timeout, "the message of %s has not arrived in time; try again", s.method)
 	case <-ends:
-		return fail.New(fail.Unavailable, "the server stops, and the call has not arrived")
+		return fail.New(fail.Unavailable, "the server stops, and the message of %s has not arrived; connect again", s.method)
 	}
 }
 
@@ -326,7 +328,7 @@ func (s *bounded) header() (length int, compressed bool, err error) {
 	}
 	n := int64(binary.BigEndian.Uint32(header[1:]))
 	if n > int64(s.most) {
-		return 0, false, fail.New(fail.Exhausted, "a message of this call may have %d bytes, and this one has %d", s.most, n)
+		return 0, false, fail.New(fail.Exhausted, "a message of %s may have %d bytes, and this one has %d", s.method, s.most, n)
 	}
 	return int(n), header[0] == 1, nil
 }
@@ -361,7 +363,7 @@ func (s *bounded) receive(m any) error {
 		return err
 	}
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, into); err != nil {
-		return fail.New(fail.Invalid, "the message cannot be read: it is not as the protocol has it")
+		return fail.New(fail.Invalid, "the message of %s cannot be read: it is no %s", s.method, into.ProtoReflect().Descriptor().FullName())
 	}
 	if s.memory != nil {
 		s.memory.wire.give(weightOf(length)) // what has been read has texts of its own
@@ -397,7 +399,7 @@ func (s *bounded) arrive(length int) ([]byte, error) {
 	case r := <-arrived:
 		return r.data, r.err
 	case <-late.C:
-		return nil, fail.New(fail.Timeout, "a message of %d bytes has not arrived in time", length)
+		return nil, fail.New(fail.Timeout, "a message of %s, with %d bytes, has not arrived in time; try again", s.method, length)
 	}
 }
 
@@ -444,7 +446,7 @@ func (s *bounded) read(length int) ([]byte, error) {
 func (s *bounded) expand(data []byte) ([]byte, error) {
 	by := encoding.GetCompressor(s.raw.RecvCompress())
 	if by == nil {
-		return nil, fail.New(fail.Invalid, "the message is compressed in a way that is not known")
+		return nil, fail.New(fail.Invalid, "the message of %s is compressed by %q, which is not known here; use gzip, or send it as it is", s.method, cut(s.raw.RecvCompress(), maxEcho))
 	}
 	if s.memory != nil {
 		if err := s.memory.read.take(s.ctx, flightBytes); err != nil {
@@ -453,13 +455,13 @@ func (s *bounded) expand(data []byte) ([]byte, error) {
 	}
 	plain, err := by.Decompress(bytes.NewReader(data))
 	if err != nil {
-		return nil, fail.New(fail.Invalid, "the message cannot be expanded")
+		return nil, fail.New(fail.Invalid, "the message of %s cannot be expanded: it is not %s, as its header has it", s.method, by.Name())
 	}
 	if data, err = io.ReadAll(io.LimitReader(plain, int64(s.most)+1)); err != nil {
-		return nil, fail.New(fail.Invalid, "the message cannot be expanded")
+		return nil, fail.New(fail.Invalid, "the message of %s cannot be expanded: it is not %s, as its header has it", s.method, by.Name())
 	}
 	if len(data) > s.most {
-		return nil, fail.New(fail.Exhausted, "a message of this call may have %d bytes, and this one has more when it is expanded", s.most)
+		return nil, fail.New(fail.Exhausted, "a message of %s may have %d bytes, and this one has more when it is expanded", s.method, s.most)
 	}
 	return data, nil
 }

@@ -117,7 +117,7 @@ func TestMemoryIsTheCallsUntilNobodyUsesIt(t *testing.T) {
 	require.Empty(t, read.of)
 }
 
-// TestCallsWithoutCredentialsAreCounted by address.
+// TestCallsWithoutCredentialsAreCounted by address, and those of a tenant by tenant.
 func TestCallsWithoutCredentialsAreCounted(t *testing.T) {
 	b := newBounds(nil, newPaces(0, nil), nil)
 	var leave []func()
@@ -127,13 +127,19 @@ func TestCallsWithoutCredentialsAreCounted(t *testing.T) {
 		leave = append(leave, l)
 	}
 	_, err := b.waiting.enter("here")
-	require.ErrorContains(t, err, "too many")
+	require.EqualError(t, err, "too many calls without credentials, from here or in all; try again later")
 	for _, l := range leave {
 		l()
 	}
 	_, err = b.waiting.enter("here")
 	require.NoError(t, err)
 	require.Equal(t, 1, b.waiting.all)
+	for range limits.TenantCalls {
+		_, err = b.admit("tenants/t", "t")
+		require.NoError(t, err)
+	}
+	_, err = b.admit("tenants/t", "t")
+	require.EqualError(t, err, `tenant "t" has 64 calls at a time, which is as many as may be; try again later`)
 }
 
 // TestALeaseThatEndsWhileItIsTaken gives all back, whoever is first.

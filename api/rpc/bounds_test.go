@@ -97,11 +97,11 @@ func TestLittleIsReadOfWhatMayNotBe(t *testing.T) {
 			_, err := rules.Create(ctx, large)
 			return err
 		}, codes.Unauthenticated, "Bearer"},
-		"a large rule": {good, func(ctx context.Context) error { _, err := rules.Create(ctx, large); return err }, codes.ResourceExhausted, "2097152"},
+		"a large rule": {good, func(ctx context.Context) error { _, err := rules.Create(ctx, large); return err }, codes.ResourceExhausted, "WorkloadRuleService/Create may have 2097152 bytes"},
 		"a large question for health": {nil, func(ctx context.Context) error {
 			_, err := grpc_health_v1.NewHealthClient(connection).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: strings.Repeat("x", 32<<20)})
 			return err
-		}, codes.ResourceExhausted, "65536"},
+		}, codes.ResourceExhausted, "a message of grpc.health.v1.Health/Check may have 65536 bytes"},
 		"a stream without a tenant": {nil, func(ctx context.Context) error {
 			s, err := pods.WorkloadStream(ctx)
 			require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestLittleIsReadOfWhatMayNotBe(t *testing.T) {
 	require.NoError(t, err, "compressed, and in order")
 	_, err = rules.Create(metadata.AppendToOutgoingContext(t.Context(), good...), large, grpc.UseCompressor(gzip.Name))
 	require.Equal(t, codes.ResourceExhausted, grpcstatus.Code(err), "%v", err)
-	require.ErrorContains(t, err, "expanded")
+	require.ErrorContains(t, err, "WorkloadRuleService/Create may have 2097152 bytes, and this one has more when it is expanded")
 	large.Rule.Data.RuleTemplate = bytes.Repeat([]byte("x"), limits.Template)
 	_, err = rules.Create(metadata.AppendToOutgoingContext(t.Context(), good...), large)
 	require.NoError(t, err, "the largest template")

@@ -1,7 +1,9 @@
 package authn
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
 	"sync"
 
@@ -71,7 +73,7 @@ func (t *Turns) enter(host string) (*turn, error) {
 	if t.waiting >= mostWaiting || one != nil && one.waiting >= mostWaitingOfOne {
 		return nil, &fail.Error{
 			Kind: fail.Unavailable, RetryAfter: policy.TokensRetry,
-			Message: "too many calls of nobody who is known at a time: try again later",
+			Message: fmt.Sprintf("too many calls whose credentials are still looked at, from %s or in all; try again later", cmp.Or(host, "an address that is not known")),
 		}
 	}
 	if one == nil {
