@@ -105,7 +105,7 @@ func (p *Providers) proofOf(ctx context.Context, text string) (*authn.Proof, err
 	}
 	of := p.by[issuer]
 	if of == nil {
-		return nil, fail.New(fail.Unauthorized, "the bearer token is of an issuer that is not known here")
+		return nil, fail.New(fail.Unauthorized, "the bearer token is of the issuer %q, which is not known here (--auth-config)", spoken(issuer))
 	}
 	turn := of.keys.turn() // before they are looked at: others that come meanwhile have it looked at again
 	proof, t, err := of.prove(ctx, text, now)

@@ -202,7 +202,7 @@ func TestTokens(t *testing.T) {
 		"no name":                  {i.sign(t, map[string]any{"name": 7}), `its claim "name" names no user`},
 		"groups that are none":     {i.sign(t, map[string]any{"groups": []any{"ops", 7}}), `its claim "groups" lists what is no name`},
 		"a group that is no text":  {i.sign(t, map[string]any{"groups": map[string]any{}}), `its claim "groups" is no list`},
-		"of a stranger":            {other.sign(t, nil), "of an issuer that is not known here"},
+		"of a stranger":            {other.sign(t, nil), fmt.Sprintf("is of the issuer %q, which is not known here (--auth-config)", other.URL)},
 		"by a stranger's key":      {sign(t, jose.RS256, other.key().Key, "first", i.claims(nil)), "none of its issuer's keys"},
 		"by a key of another sort": {sign(t, jose.ES256, curve, "first", i.claims(nil)), "none of its issuer's keys"},
 		"by a key nobody has":      {sign(t, jose.RS256, other.key().Key, "another", i.claims(nil)), "none of its issuer's keys"},

@@ -182,7 +182,8 @@ func (s *Sessions) renew(ctx context.Context, id, instead string) (*domain.Sessi
 		case <-next.C:
 		case <-ctx.Done():
 			next.Stop()
-			return nil, fail.Wrap(ctx.Err(), fail.Unavailable, "the session cannot be renewed at the moment; try again later")
+			issuer, _ := issuerOf(x.Token)
+			return nil, fail.Wrap(ctx.Err(), fail.Unavailable, "the session cannot be renewed: the issuer %s has not answered another process yet; try again later", issuer)
 		}
 	}
 }
