@@ -180,7 +180,7 @@ func (c Config) restConfig(data []byte) (*rest.Config, error) {
 	}
 	access, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
 	if err != nil {
-		return nil, fail.Wrap(err, fail.Invalid, "the kubeconfig cannot be used")
+		return nil, fail.Wrap(err, fail.Invalid, "the kubeconfig cannot be used: %s", clip(err.Error()))
 	}
 	return access, nil
 }

@@ -26,6 +26,7 @@ func TestCheckKubeconfig(t *testing.T) {
 		kubeconfig []byte
 		wantKind   fail.Kind
 		wantFields []string
+		wantText   string // where no field is named by its path
 	}{
 		"is accepted with a token and a CA": {kubeconfig: ca},
 		"is accepted without credentials":   {kubeconfig: kubeconfig(t, good, clientcmdapi.AuthInfo{})},
@@ -123,11 +124,11 @@ func TestCheckKubeconfig(t *testing.T) {
 		},
 		"has a CA that is none": {
 			kubeconfig: kubeconfig(t, clientcmdapi.Cluster{Server: good.Server, CertificateAuthorityData: []byte("no")}, clientcmdapi.AuthInfo{}),
-			wantKind:   fail.Invalid,
+			wantKind:   fail.Invalid, wantText: "certificate-authority-data of its cluster",
 		},
 		"has half a certificate": {
 			kubeconfig: kubeconfig(t, good, clientcmdapi.AuthInfo{ClientCertificateData: []byte("no")}),
-			wantKind:   fail.Invalid,
+			wantKind:   fail.Invalid, wantText: "client-key",
 		},
 	}
 	for name, tc := range cases {
@@ -145,6 +146,7 @@ func TestCheckKubeconfig(t *testing.T) {
 				paths = append(paths, f.Path)
 			}
 			require.Empty(t, cmp.Diff(tc.wantFields, paths))
+			require.Contains(t, fail.TextOf(err), tc.wantText)
 			require.NotContains(t, fail.TextOf(err), "/etc/passwd", "what is shown repeats nothing of the credentials")
 		})
 	}

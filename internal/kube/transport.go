@@ -34,11 +34,11 @@ const resumed = 2
 func (c *Cluster) connect(access *rest.Config) error {
 	base, _, err := rest.DefaultServerUrlFor(access)
 	if err != nil {
-		return fail.Wrap(err, fail.Invalid, "the kubeconfig's server is not a URL")
+		return fail.Wrap(err, fail.Invalid, "the kubeconfig cannot be used: clusters[].cluster.server is not a URL")
 	}
 	secure, err := rest.TLSConfigFor(access)
 	if err != nil {
-		return fail.Wrap(err, fail.Invalid, "the kubeconfig's certificates cannot be used")
+		return fail.Wrap(err, fail.Invalid, "the kubeconfig cannot be used: certificate-authority-data of its cluster, or client-certificate-data and client-key-data of its user, is no PEM in base64, or the key is not the certificate's")
 	}
 	if secure != nil {
 		secure.ClientSessionCache = tls.NewLRUClientSessionCache(resumed)
@@ -81,7 +81,7 @@ func (c *Cluster) connect(access *rest.Config) error {
 func authorized(access *rest.Config, t http.RoundTripper) (*http.Client, error) {
 	wrapped, err := rest.HTTPWrappersForConfig(access, t)
 	if err != nil {
-		return nil, fail.Wrap(err, fail.Invalid, "the kubeconfig's credentials cannot be used")
+		return nil, fail.Wrap(err, fail.Invalid, "the kubeconfig cannot be used: the credentials in users[].user cannot be made use of; use a token or a certificate")
 	}
 	if access.ExecProvider != nil || access.AuthProvider != nil || access.BearerTokenFile != "" {
 		wrapped = &impatient{next: wrapped, going: make(chan struct{}, sharedStreams)}
