@@ -145,10 +145,10 @@ type Plan struct {
 const Known = 0
 
 // Versions say which version a plan has, and which ones are known.
-func (p *Plan) Versions() (has, known int64) { return p.Version, Known }
+func (p *Plan) Versions() (what string, has, known int64) { return "plan", p.Version, Known }
 
 // Versions are those of Plan.Versions.
-func (b *Bundle) Versions() (has, known int64) { return b.Version, Known }
+func (b *Bundle) Versions() (what string, has, known int64) { return "bundle", b.Version, Known }
 
 // App finds an app by name; nil when there is none.
 func (p *Plan) App(name string) *App {

@@ -46,9 +46,11 @@ func JSON[T any](ctx context.Context, from Blobs, digest domain.Digest) (*T, err
 	if err := json.Unmarshal(data, v); err != nil {
 		return nil, fmt.Errorf("decode blob %s: %w", digest, err)
 	}
-	if x, ok := any(v).(interface{ Versions() (has, known int64) }); ok {
-		has, known := x.Versions()
-		if err := version.Refuse(fmt.Sprintf("%T %s", *v, digest), has, known); err != nil {
+	if x, ok := any(v).(interface {
+		Versions() (what string, has, known int64)
+	}); ok {
+		what, has, known := x.Versions()
+		if err := version.Refuse(fmt.Sprintf("%s %s", what, digest), has, known); err != nil {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package stored_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/stored"
 )
 
@@ -30,6 +32,12 @@ func TestJSON(t *testing.T) {
 	require.ErrorContains(t, err, "decode blob bad")
 	_, err = stored.JSON[map[string]int](t.Context(), from, "none")
 	require.True(t, fail.Is(err, fail.NotFound))
+	from["newer"] = fmt.Sprintf(`{"v":%d}`, plan.Known+1)
+	_, err = stored.JSON[plan.Plan](t.Context(), from, "newer")
+	require.True(t, fail.Is(err, fail.Unavailable))
+	require.ErrorContains(t, err, "plan newer has version 1, as a newer Drover has written it")
+	_, err = stored.JSON[plan.Bundle](t.Context(), from, "newer")
+	require.ErrorContains(t, err, "bundle newer has version 1, as a newer Drover has written it")
 }
 
 // reading counts reads.
