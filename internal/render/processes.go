@@ -169,9 +169,9 @@ func (p *Processes) refuse(app string, err error) error {
 	case errors.As(err, &death):
 		return fail.Wrap(err, fail.Invalid, "%s", fail.TextOf(classify(app, errors.New(p.epitaph(death)))))
 	case errors.Is(err, sandbox.ErrTooLarge):
-		return fail.Wrap(err, fail.Invalid, "app %s: chart and profile are too large", app)
+		return classify(app, fail.Wrap(err, fail.Invalid, "chart and profile are too large"))
 	default:
-		return fail.Wrap(err, fail.Unavailable, "there is no process to render in")
+		return classify(app, fail.Wrap(err, fail.Unavailable, "there is no process to render charts in; try again later"))
 	}
 }
 

@@ -216,4 +216,7 @@ func TestCancelledRendering(t *testing.T) {
 	p.Close()
 	err = p.CheckProfile(t.Context(), pack(t, map[string]string{"manifest.yaml": ""}))
 	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.Equal(t, "there is no process to render charts in; try again later", fail.TextOf(err))
+	_, err = p.Render(t.Context(), Input{App: "web", Release: "r1", Chart: pack(t, map[string]string{"web/Chart.yaml": chartYAML})})
+	require.Equal(t, "app web: there is no process to render charts in; try again later", fail.TextOf(err))
 }
