@@ -190,7 +190,7 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 		w.targets[app.Name] = targets
 		w.took(app.Name, targets)
 	}
-	if err := tooMany(w.targets, l.MaxTargets); err != nil {
+	if err := tooMany(w.group.Name, w.targets, l.MaxTargets); err != nil {
 		return err
 	}
 	for _, app := range w.apps {
@@ -217,7 +217,7 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 }
 
 // tooMany refuses a group whose apps go to more clusters than it may have in all, before anything is rendered for them.
-func tooMany(targets map[string][]plan.Target, most int) error {
+func tooMany(group string, targets map[string][]plan.Target, most int) error {
 	n := 0
 	for _, t := range targets {
 		n += len(t)
@@ -225,7 +225,7 @@ func tooMany(targets map[string][]plan.Target, most int) error {
 	if most == 0 || n <= most {
 		return nil
 	}
-	return fail.New(fail.Malformed, "the %d apps of the group would go to %d clusters in all, and may go to %d (--group-targets): make several groups of it", len(targets), n, most)
+	return fail.New(fail.Malformed, "the %d apps of deployment intent group %q would go to %d clusters in all, and may go to %d (--group-targets): make several groups of it", len(targets), group, n, most)
 }
 
 // wanted is all that the user said about a deployment, as it was in the store.
@@ -324,12 +324,12 @@ func (l *Control) loadApps(ctx context.Context, w *wanted) (err error) {
 	if w.apps, err = list[*domain.App](l.Store.List(ctx, domain.Apps, w.group.Parent)); err != nil {
 		return err
 	}
+	_, name := domain.Cut(domain.CompositeApps, w.group.Parent)
 	if len(w.apps) == 0 {
-		_, name := domain.Cut(domain.CompositeApps, w.group.Parent)
-		return w.absent(fail.New(fail.Conflict, "composite app %q has no apps", strings.ReplaceAll(name, "/", " ")))
+		return w.absent(fail.New(fail.Conflict, "composite app %q has no apps; add one first", name))
 	}
 	if n := len(w.apps); n > limits.Apps {
-		return fail.New(fail.Malformed, "the group has %d apps, and may have %d: make several composite apps of it", n, limits.Apps)
+		return fail.New(fail.Malformed, "composite app %q has %d apps, and may have %d: make several composite apps of it", name, n, limits.Apps)
 	}
 	slices.SortStableFunc(w.apps, func(a, b *domain.App) int {
 		return cmp.Or(a.Made.Compare(b.Made), cmp.Compare(a.Name, b.Name))

@@ -15,11 +15,11 @@ import (
 
 func TestTooMany(t *testing.T) {
 	targets := map[string][]plan.Target{"a": make([]plan.Target, 3), "b": make([]plan.Target, 2)}
-	require.NoError(t, tooMany(targets, 0))
-	require.NoError(t, tooMany(targets, 5))
-	err := tooMany(targets, 4)
+	require.NoError(t, tooMany("g", targets, 0))
+	require.NoError(t, tooMany("g", targets, 5))
+	err := tooMany("g", targets, 4)
 	require.True(t, fail.Is(err, fail.Malformed), "%v", err)
-	require.ErrorContains(t, err, "the 2 apps of the group would go to 5 clusters in all, and may go to 4 (--group-targets)")
+	require.ErrorContains(t, err, "the 2 apps of deployment intent group \"g\" would go to 5 clusters in all, and may go to 4 (--group-targets)")
 }
 
 // TestWhatIsPreparedStaysSmall: Temporal takes payloads of 2 MiB, however many apps a group has.

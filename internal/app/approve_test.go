@@ -207,7 +207,7 @@ func TestApproveRehearses(t *testing.T) {
 		},
 		"no apps": {
 			change:   func(d *description) { d.web, d.profile, d.apps = nil, nil, nil },
-			warnings: notThere(`composite app "ca v1" has no apps`),
+			warnings: notThere(`composite app "ca/v1" has no apps; add one first`),
 		},
 		"no composite profile": {
 			change:   func(d *description) { d.profiles, d.profile = nil, nil },
