@@ -6,6 +6,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
 )
@@ -31,7 +32,7 @@ func (o *operation) handle() error {
 			o.stoppedBy = by
 		}
 		if !o.stop() {
-			return toTemporal(fail.New(fail.Conflict, "%s is not %s", o.in.Owner.Name(), o.progress.Status))
+			return toTemporal(fail.New(fail.Conflict, "%s is not instantiating or terminating: its operation has just ended", domain.NameOwner(o.in.Owner)))
 		}
 		return workflow.Await(ctx, func() bool { return o.stopRecorded })
 	}); err != nil {
@@ -56,7 +57,7 @@ func (o *operation) awaited() error {
 		}
 	}
 	if !o.stopping && (!o.asked || left <= 0) {
-		return toTemporal(fail.New(fail.Timeout, "nobody waits for it any more: %s was asked for more than %s ago", o.in.Operation, policy.Accept))
+		return toTemporal(fail.New(fail.Timeout, "nobody waits for it any more: the %s of %s was asked for more than %s ago", o.in.Operation, domain.NameOwner(o.in.Owner), policy.Accept))
 	}
 	return nil
 }

@@ -443,7 +443,7 @@ func TestNobodyWaits(t *testing.T) {
 			}
 			_, err := w.run()
 			require.Equal(t, fail.Timeout, kindOf(t, err))
-			require.ErrorContains(t, err, "nobody waits for it any more")
+			require.ErrorContains(t, err, "nobody waits for it any more: the "+string(c.op)+" of "+domain.NameOwner(w.scope.Owner)+" was asked for more than 1m0s ago")
 			require.Equal(t, before, w.store.states())
 			require.Empty(t, w.clusters.asked)
 		})
