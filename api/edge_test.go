@@ -312,6 +312,7 @@ func TestQueries(t *testing.T) {
 			{"metadata":{"name":"ai"},"spec":{"app":"sink","intent":{"allOf":[{"clusterProvider":"p1","cluster":"c1"}]}}}]`},
 		{method: "GET", url: clusters + "?label=edge&withLabels=true", status: 400, contains: []string{"use one of them"}},
 		{method: "GET", url: clusters + "?label=edge&withLabels=false", status: 200, is: `["c1"]`},
+		{method: "GET", url: clusters + "?withLabels=maybe", status: 400, contains: []string{`Invalid query withLabels: "maybe"; use true or false`}},
 		{method: "GET", url: clusters + "?view=full&withLabels=true", status: 400, contains: []string{"use one of them"}},
 		{method: "GET", url: clusters + "?view=full&label=edge", status: 400, contains: []string{"use one of them"}},
 		{method: "GET", url: appIntents + "/?app=none&app-name=none", status: 404, contains: []string{"AppIntent not found"}},
@@ -357,7 +358,7 @@ func TestErrorsByKind(t *testing.T) {
 		"internal, known":  {fail.New(fail.Internal, "m"), 500, "m\n"},
 		"wrapped":          {fmt.Errorf("read: %w", fail.Wrap(errors.New("secret"), fail.NotFound, "m")), 404, "m\n"},
 		"unknown":          {errors.New("secret"), 500, "The server encountered an internal error and was unable to complete your request.\n"},
-		"deadline":         {fmt.Errorf("read: %w", context.DeadlineExceeded), 504, "the operation took too long\n"},
+		"deadline":         {fmt.Errorf("read: %w", context.DeadlineExceeded), 504, "POST " + theGroup + "/approve took too long; look whether it was done before you try again\n"},
 		"the client left":  {fmt.Errorf("read: %w", context.Canceled), 499, "the client closed the request\n"},
 		"fields are named": {&fail.Error{Kind: fail.Invalid, Message: "m:", Fields: []fail.Field{{Path: "a", Message: "b"}}}, 400, "m:\na: b\n"},
 	} {

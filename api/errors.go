@@ -102,11 +102,20 @@ func (e *edge) hint(c echo.Context, p *fail.Problem) {
 	}
 }
 
+// isOurs says whether an error has words of its own.
+func isOurs(err error) bool {
+	var known *fail.Error
+	return errors.As(err, &known)
+}
+
 // writeError is the only place that answers with an error.
 func (e *edge) writeError(err error, c echo.Context) {
 	p := problemOf(err)
 	e.hint(c, &p)
 	ctx, r, w := c.Request().Context(), c.Request(), c.Response()
+	if p.Kind == fail.Timeout && !isOurs(err) {
+		p.Detail = fmt.Sprintf("%s %s took too long; look whether it was done before you try again", r.Method, r.URL.Path)
+	}
 	p.RequestID, p.TraceID = w.Header().Get(echo.HeaderXRequestID), span.TraceOf(ctx)
 	if p.Status >= http.StatusInternalServerError || w.Committed && p.Status != statusClientClosedRequest {
 		e.log.With(door.IDs(ctx)...).ErrorContext(ctx, "request failed", slog.String("method", r.Method),

@@ -138,7 +138,7 @@ func MessageOf(err error) string {
 	case errors.As(err, &e):
 		return e.Message
 	case errors.Is(err, context.DeadlineExceeded):
-		return "the operation took too long"
+		return "it took too long"
 	default:
 		return "internal error"
 	}
