@@ -205,7 +205,7 @@ func nouns(t *testing.T) map[string]walk {
 			want:  `{"metadata":` + full + `,"spec":{"interface":"eth1","name":"net-a","defaultGateway":"false","macAddress":"02:42:ac:11:00:02"}}`,
 			wrong: `{"metadata":{"name":"NAME"},"spec":{"interface":"eth1","name":"net-a","defaultGateway":1}}`, wrongText: "spec.defaultGateway: cannot be number, must be string",
 			invalid: `{"metadata":{"name":"x"},"spec":{"interface":"eth1","name":"` + strings.Repeat("n", 64) + `","defaultGateway":"yes","ipAddress":"10.0.0.1/24","macAddress":"02"}}`,
-			names:   "spec.name: String length must be less than or equal to 63\nspec.defaultGateway: Invalid default interface: \"yes\"; use \"true\" or \"false\"\nspec.ipAddress: Invalid IP address: \"10.0.0.1/24\"; use one of IPv4 or IPv6, without a prefix\nspec.macAddress: Invalid MAC address: \"02\"",
+			names:   "spec.name: String length must be less than or equal to 63\nspec.defaultGateway: Invalid default interface: \"yes\"; use \"true\" or \"false\"\nspec.ipAddress: Invalid IP address: \"10.0.0.1/24\"; use one of IPv4 or IPv6, without a prefix\nspec.macAddress: Invalid MAC address: \"02\"; use one such as 02:42:ac:11:00:02",
 			orphan:  theNetControllerIntent + "/workload-intents/none/interfaces", orphanStatus: 409, orphans: `workload intent "none"`,
 		},
 		"traffic group intent": {

@@ -23,7 +23,7 @@ func listClusters(c echo.Context, s door.Service, on *door.Request) (reply, erro
 	with := false
 	if text := c.QueryParam("withLabels"); text != "" {
 		if with, err = strconv.ParseBool(text); err != nil {
-			return nil, fail.New(fail.Invalid, "Invalid query withLabels: %q is neither true nor false", text)
+			return nil, fail.New(fail.Invalid, "Invalid query withLabels: %q; use true or false", text)
 		}
 	}
 	label := c.QueryParam("label")

@@ -137,6 +137,6 @@ func (o *InterfaceIntent) Validate(p *fail.Problems) {
 		p.Add("spec.ipAddress", "Invalid IP address: %q; use one of IPv4 or IPv6, without a prefix", o.Spec.IPAddress)
 	}
 	if o.Spec.MACAddress != "" && !macPattern.MatchString(o.Spec.MACAddress) {
-		p.Add("spec.macAddress", "Invalid MAC address: %q", o.Spec.MACAddress)
+		p.Add("spec.macAddress", "Invalid MAC address: %q; use one such as 02:42:ac:11:00:02", o.Spec.MACAddress)
 	}
 }

@@ -200,7 +200,7 @@ func TestValidate(t *testing.T) {
 		}}, want: []fail.Field{
 			{Path: "spec.defaultGateway", Message: `Invalid default interface: "no"; use "true" or "false"`},
 			{Path: "spec.ipAddress", Message: `Invalid IP address: "fe80::1%eth0"; use one of IPv4 or IPv6, without a prefix`},
-			{Path: "spec.macAddress", Message: `Invalid MAC address: "02:42-ac:11:00:02"`},
+			{Path: "spec.macAddress", Message: `Invalid MAC address: "02:42-ac:11:00:02"; use one such as 02:42:ac:11:00:02`},
 		}},
 		"an inbound intent": {o: &domain.InboundServerIntent{Metadata: meta("a"), Spec: domain.InboundServerIntentSpec{
 			App: "web", AppLabel: "app.kubernetes.io/name=web", ServiceName: "web", Port: 65535, Protocol: "grpc", ServiceMesh: "linkerd",
