@@ -236,6 +236,7 @@ metadata: {name: t}
 `, "apply", "-q", "-f", "-")
 	require.Zero(t, r.code, r.err)
 	require.Regexp(t, `^service-accounts/ci/tokens/t created; its token, which is shown this once: \S+\n$`, r.out)
+	require.Equal(t, "service-accounts/ci/tokens/t deleted\n", w.done("delete", "service-account-token", "ci/t"), "as docs/security.md has it")
 }
 
 // TestUnknownMembers are all named and left out, as the API does it, or refused where that is asked for: then nothing was made.

@@ -14,10 +14,10 @@ import (
 // shown are the nouns that can be listed: the documents, and what is computed and has a list.
 var shown = append(slices.Clone(domain.Nouns), domain.Operations, domain.Workloads, domain.Matches)
 
-// words are what a noun is called by in full: its kind, its place in paths, its title and the title of many.
+// words are what a noun is called by in full: its kind, also of one, its place in paths, its title and the title of many.
 func words(n *domain.Noun) []string {
 	title := slug(n.Title)
-	return []string{n.Kind, n.Collection, title, many(title), kebab(n.Names[0]), many(kebab(n.Names[0]))}
+	return []string{n.Kind, one(n.Kind), n.Collection, title, many(title), kebab(n.Names[0]), many(kebab(n.Names[0]))}
 }
 
 // slug is a title as one word.
@@ -32,6 +32,20 @@ func many(word string) string {
 		return word + "es"
 	default:
 		return word + "s"
+	}
+}
+
+// one is the opposite of many.
+func one(word string) string {
+	switch {
+	case strings.HasSuffix(word, "ies"):
+		return strings.TrimSuffix(word, "ies") + "y"
+	case strings.HasSuffix(word, "ches"):
+		return strings.TrimSuffix(word, "es")
+	case strings.HasSuffix(word, "ss"):
+		return word
+	default:
+		return strings.TrimSuffix(word, "s")
 	}
 }
 
