@@ -77,6 +77,9 @@ type DueInput struct {
 	// AtOnce is how many matches are tried at once, after which there is another look: of so few nothing is said but that they
 	// are due.
 	AtOnce int `json:"atOnce,omitempty"`
+	// Now is the time by the clock of the workflow, by which DueMatches.Next is then: a worker's own may be another one. A workflow of before
+	// v0.2.0 does not say it.
+	Now time.Time `json:"now,omitzero"`
 }
 
 // DueMatches are matches that are due.
@@ -116,7 +119,11 @@ func (m *Match) DueMatches(ctx context.Context, in DueInput) (*DueMatches, error
 	if err != nil {
 		return nil, err
 	}
-	due, next := match.Due(all, m.Now())
+	now := m.Now()
+	due, next := match.Due(all, now)
+	if !next.IsZero() && !in.Now.IsZero() {
+		next = in.Now.Add(next.Sub(now))
+	}
 	if len(due) > 0 && len(due) <= in.AtOnce {
 		out := &DueMatches{Next: next}
 		for _, d := range due {
@@ -351,7 +358,7 @@ type settling struct {
 	after      map[string]domain.Match // the records as they are by now, as far as this round knows
 	away       atomic.Bool
 	silent     bool     // others have heard that: nothing was sent
-	namespaces sync.Map // *sync.Once by name: those that were found to be missing, and made
+	namespaces sync.Map // func() error by name: makes one that was found to be missing, once
 }
 
 // one is a match in a round: what is stored of it, what is to be done, and with what.
@@ -818,15 +825,15 @@ func resourceOf(m *domain.Made) plan.ResourceID {
 	return plan.ResourceID{Group: m.Group, Version: m.Version, Kind: m.Kind, Namespace: m.Namespace, Name: m.Name}
 }
 
-// makeNamespace makes the namespace in which the tenant's matches are.
+// makeNamespace makes the namespace in which the tenant's matches are. All who need it get what came of that.
 func (s *settling) makeNamespace(ctx context.Context, cluster *kube.Cluster, name string) error {
-	var err error
-	once, _ := s.namespaces.LoadOrStore(name, &sync.Once{})
-	once.(*sync.Once).Do(func() {
+	once, _ := s.namespaces.LoadOrStore(name, sync.OnceValue(func() error {
 		r := match.Namespace(s.tenant, name)
-		if _, err = cluster.Create(ctx, r.ID, r.Manifest); fail.Is(err, fail.Conflict) { // somebody else was faster
-			err = nil
+		_, err := cluster.Create(ctx, r.ID, r.Manifest)
+		if fail.Is(err, fail.Conflict) { // somebody else was faster
+			return nil
 		}
-	})
-	return err
+		return err
+	}))
+	return once.(func() error)()
 }

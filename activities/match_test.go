@@ -435,33 +435,89 @@ func TestACreateIsSentSoonOrNotAtAll(t *testing.T) {
 // holding has the cluster behind a server that holds up the creates in which a text is until the test lets go of them, or ends.
 func (m *matches) holding(text string) (letGo func()) {
 	m.Helper()
+	held := make(chan struct{})
+	letGo = sync.OnceFunc(func() { close(held) })
+	m.Cleanup(letGo)
+	m.behind(func(_ http.ResponseWriter, r *http.Request, body []byte) (answered bool) {
+		if r.Method == http.MethodPost && bytes.Contains(body, []byte(text)) {
+			select {
+			case <-held:
+			case <-r.Context().Done():
+				return true
+			}
+		}
+		return false
+	})
+	return letGo
+}
+
+// behind has the cluster behind a server that may answer requests in its place.
+func (m *matches) behind(answers func(w http.ResponseWriter, r *http.Request, body []byte) (answered bool)) {
+	m.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(m.kubeconfig)
 	require.NoError(m, err)
 	through, err := rest.TransportFor(config)
 	require.NoError(m, err)
 	to, err := url.Parse(config.Host)
 	require.NoError(m, err)
-	held := make(chan struct{})
 	proxy := &httputil.ReverseProxy{Transport: through, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
 		r.Out.Header.Del("Authorization") // the server's own clients have theirs
 	}}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err == nil && r.Method == http.MethodPost && bytes.Contains(body, []byte(text)) {
-			select {
-			case <-held:
-			case <-r.Context().Done():
-				return
-			}
+		if err == nil && answers(w, r, body) {
+			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		proxy.ServeHTTP(w, r)
 	}))
-	letGo = sync.OnceFunc(func() { close(held) })
-	m.Cleanup(func() { letGo(); server.Close() })
+	m.Cleanup(server.Close)
 	m.register((&deaf{server: server}).kubeconfig(m.T))
-	return letGo
+}
+
+// TestANamespaceThatCouldNotBeMade is made later, and nothing that needs it is refused for good meanwhile.
+func TestANamespaceThatCouldNotBeMade(t *testing.T) {
+	m := newMatches(t)
+	var failed atomic.Int64
+	m.behind(func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/namespaces") || failed.Add(1) > 1 {
+			return false
+		}
+		http.Error(w, "etcd has no leader", http.StatusInternalServerError)
+		return true
+	})
+	const n = 5
+	for i := range n {
+		m.run(fmt.Sprint("w", i), nil)
+	}
+	m.evaluate()
+	m.mustSettle()
+	for workload, mark := range m.marks() {
+		require.NotEqual(t, domain.MarkRefused, mark, workload)
+	}
+	for range 3 {
+		m.now = m.now.Add(10 * time.Minute)
+		m.evaluate()
+		m.mustSettle()
+	}
+	m.agrees(n)
+}
+
+// TestWhenTheNextOneIsDueByTheClockOfTheWorkflow, which waits for it: a worker whose own is behind would be asked again and again.
+func TestWhenTheNextOneIsDueByTheClockOfTheWorkflow(t *testing.T) {
+	m := newMatches(t)
+	m.run("w", nil)
+	m.evaluate()
+	records := m.records()
+	records[0].Next = m.now.Add(time.Minute)
+	require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, records, nil))
+	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} {
+		due, err := m.match.DueMatches(t.Context(), activities.DueInput{Tenant: m.tenant.Name, Limit: 10, Now: m.now.Add(ahead)})
+		require.NoError(t, err)
+		require.Empty(t, due.Matches)
+		require.WithinDuration(t, m.now.Add(ahead+time.Minute), due.Next, time.Millisecond)
+	}
 }
 
 // several has so many workloads run, and one more whose create is held up.

@@ -346,7 +346,7 @@ func TestConformance(t *testing.T) {
 	check(t, w.router, []call{{name: "who asks", method: "GET", url: "/v2/whoami", status: 200, contains: []string{`"kind"`}}})
 	t.Run("a preview says what differs", func(t *testing.T) {
 		check(t, w.router, []call{
-			{method: "GET", url: theGroup + "/preview", status: 200, is: `{"group":"` + string(theGroupKey) + `","apps":[{"app":"sink","resources":2,` +
+			{method: "GET", url: theGroup + "/preview", status: 200, is: `{"group":"` + string(theGroupKey) + `","apps":[{"app":"sink","resources":2,"total":3,` +
 				`"clusters":[{"cluster":"p1+c1","placement":"allOf"},{"cluster":"p1+c2","placement":"anyOf: first of 1 that fit of 2","passed":["p1+c3: 0 nodes"]}],` +
 				`"effects":[{"resource":"Service/sink","effects":["add /x by gac intent g","add /y by gac intent g"]}],` +
 				`"differences":[{"clusters":["p1+c2"],"variants":1,"resources":[{"resource":"Service/sink","absent":true,"elsewhere":["add /x by gac intent g","add /y by gac intent g"]},` +

@@ -158,7 +158,7 @@ var examples = map[string]string{
 			"object":{"apiVersion":"v1","kind":"Pod","namespace":"tenant-tenant1","name":"nginx-1c2d3e4f5a"},
 			"manifest":{"apiVersion":"v1","kind":"Pod"}}],"continue":"dGVuYW50MQ"}`,
 	"service.GroupPreview": `{"group":"projects/testvfw/composite-apps/compositevfw/v1/deployment-intent-groups/vfw_deployment_intent_group","apps":[{
-		"app":"sink","resources":3,"clusters":[{"cluster":"vfw-cluster-provider+edge01","placement":"allOf"},{"cluster":"vfw-cluster-provider+edge02","placement":"anyOf: first of 1 that fit of 2",
+		"app":"sink","resources":3,"total":6,"clusters":[{"cluster":"vfw-cluster-provider+edge01","placement":"allOf"},{"cluster":"vfw-cluster-provider+edge02","placement":"anyOf: first of 1 that fit of 2",
 			"passed":["vfw-cluster-provider+edge03: 2 nodes, none with 4 free cpu (hpa intent h)"]}],
 		"effects":[{"resource":"Deployment/fw0-sink","effects":["annotation k8s.v1.cni.cncf.io/networks by ovnaction intent vfw"]}],
 		"differences":[{"clusters":["vfw-cluster-provider+edge02"],"variants":1,"resources":[{"resource":"Deployment/fw0-sink","absent":false,

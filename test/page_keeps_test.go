@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -302,9 +303,12 @@ func TestThePageDoesWhatItHasSaid(t *testing.T) {
 
 	// Another run on the same resource waits for something else, and of those that have ended there may be more.
 	p.Says("td", "an update goes on")
-	h.answer(now, away("not now"))
-	h.tell(s, "change", `{"r2":null,`+going("r4")+`}`)
-	p.Click("[data-look]", "Find out")
+	h.answer(now, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	h.tell(s, "change", `{"r2":null,`+strings.ReplaceAll(going("r4"), "Z", `Z","requestedBy":"another`)+`}`)
+	p.Says("td", "another")
+	var says string
+	p.Ask("document.querySelector('td.long').innerText", &says)
+	require.Equal(t, "Find out", says)
 	ended := `"x":null`
 	for n := range 100 {
 		ended += fmt.Sprintf(`,"e%d":{"id":"i","instance":"i","resource":"r","operation":"update","state":"Succeeded","started":"2026-01-01T00:00:00Z","workflow":{"id":"w","runID":"e%d"}}`, n, n)

@@ -80,7 +80,7 @@ func (t *tenant) round(ctx workflow.Context) error {
 	}
 	t.listed, t.ended, t.wake = false, 0, time.Time{}
 	var due activities.DueMatches
-	in := activities.DueInput{Tenant: t.Tenant, Limit: dueMatches + len(t.open), AtOnce: matchesAtOnce}
+	in := activities.DueInput{Tenant: t.Tenant, Limit: dueMatches + len(t.open), AtOnce: matchesAtOnce, Now: workflow.Now(ctx)}
 	if t.tried {
 		in.AtOnce = 0
 	}

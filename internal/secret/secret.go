@@ -51,6 +51,8 @@ type Keeper interface {
 type Ring struct {
 	file string // that the keys are read from again when it has changed; "" for none
 
+	looking sync.Mutex // held to read the file
+
 	mu      sync.RWMutex
 	text    []byte // as read last
 	looked  time.Time
@@ -222,11 +224,15 @@ func (r *Ring) look(need bool) {
 	if due {
 		r.looked = time.Now()
 	}
-	before := r.text
 	r.mu.Unlock()
 	if !due {
 		return
 	}
+	r.looking.Lock() // of two looks the later one has the last word
+	defer r.looking.Unlock()
+	r.mu.RLock()
+	before := r.text
+	r.mu.RUnlock()
 	text, err := atomicfile.Read(r.file)
 	if err == nil && !bytes.Equal(text, before) {
 		if err = r.read(string(text)); err == nil {

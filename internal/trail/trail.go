@@ -160,16 +160,16 @@ func (t *Trail) add(e entry) bool {
 	e.record = e.record.Bounded()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e.refusal() && !t.closed {
-		if t.refused.waiting == mostRefused {
-			t.refused.more(e.record)
-			return false
-		}
-		t.refused.waiting++
+	if e.refusal() && !t.closed && t.refused.waiting == mostRefused {
+		t.refused.more(e.record)
+		return false
 	}
 	if t.closed || e.outcome == nil && len(t.kept)+len(t.waiting) >= mostKept {
 		t.lost++
 		return false
+	}
+	if e.refusal() {
+		t.refused.waiting++
 	}
 	t.waiting = append(t.waiting, e)
 	t.start()
