@@ -157,7 +157,8 @@ func stops(err error) bool {
 	if errors.As(err, &answered) && answered.Code/100 == 3 {
 		return true
 	}
-	return errors.Is(err, context.Canceled) || fail.Is(err, fail.Unavailable) || fail.Is(err, fail.Unauthorized)
+	var unanswered *client.Unanswered
+	return errors.Is(err, context.Canceled) || fail.Is(err, fail.Unavailable) || fail.Is(err, fail.Unauthorized) || errors.As(err, &unanswered)
 }
 
 // What becomes of a document.
@@ -193,6 +194,10 @@ func (a *applier) put(ctx context.Context, o domain.Object, file []byte, files [
 	if _, secret := o.(domain.Bearer); secret {
 		return unchanged, nil // it cannot be changed, and what it is for is shown once
 	}
+	if reference, ok := o.(*domain.ClusterReference); ok && reference.Spec.Certificate == "" { // which the cluster fills in
+		reference.Spec.Certificate = old.(*domain.ClusterReference).Spec.Certificate
+		wanted = mustJSON(reference)
+	}
 	same := bytes.Equal(wanted, mustJSON(old))
 	hidden := false
 	if same && (file != nil || len(files) > 0) {
@@ -214,6 +219,7 @@ func (a *applier) put(ctx context.Context, o domain.Object, file []byte, files [
 			return "", err
 		}
 		a.warn(warnings)
+		a.stored(o)
 		return a.outcome(key, old, o, kept), nil
 	}
 	warnings, err := a.api.Put(ctx, o, file, files...)
@@ -228,6 +234,7 @@ func (a *applier) put(ctx context.Context, o domain.Object, file []byte, files [
 		return "", err
 	}
 	a.warn(warnings)
+	a.stored(o)
 	// What the API fills in is in the answer as it was before.
 	return a.outcome(key, old, o, file == nil && len(files) == 0), nil
 }
@@ -347,6 +354,13 @@ func (a *applier) before(ctx context.Context, o domain.Object) (domain.Object, e
 	return nil, nil
 }
 
+// stored notes what is there from now on: another document of the same name may come.
+func (a *applier) stored(o domain.Object) {
+	if list := a.lists[o.Base().Parent.Child(o.Noun().Collection)]; list != nil {
+		list[domain.KeyOf(o)] = o
+	}
+}
+
 // sameFiles compares what comes with a document with what is stored; hidden when that may not be read.
 func (a *applier) sameFiles(ctx context.Context, key domain.Key, file []byte, files []domain.Upload) (same, hidden bool, err error) {
 	if file != nil {
@@ -437,7 +451,7 @@ func (a *applier) stands(ctx context.Context, p *paper) (string, error) {
 			return goesOn, nil
 		}
 	default:
-		if state == domain.Terminated && d.Status == domain.ContextTerminated {
+		if state != domain.Instantiated && d.Status == domain.ContextTerminated {
 			return unchanged, nil
 		}
 		if d.Status == domain.ContextTerminating && state != domain.TerminateStopped {
@@ -521,7 +535,7 @@ func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 	plain := *f // what is in clusters has been terminated then
 	plain.terminate = false
 	for _, part := range deletions(papers) {
-		out := map[domain.Key]bool{}
+		out, before := map[domain.Key]bool{}, failed
 		for _, p := range part {
 			asked := p.object == nil && p.operation.Operation == domain.OpInstantiate
 			if out[p.key] || !asked && (!f.terminate || p.object == nil || p.noun.Owner == nil) {
@@ -531,6 +545,9 @@ func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 			if err := each(p, func() (string, error) { return s.takeOut(ctx, api, f, p.key) }); err != nil {
 				return err
 			}
+		}
+		if failed > before { // what is below is what it is to be terminated, or updated, by
+			return errSaid{exitFailed}
 		}
 		for _, p := range part {
 			if p.object == nil {
@@ -608,10 +625,11 @@ func (s *session) takeOut(ctx context.Context, api *client.API, f *deleteFlags, 
 	}
 	state := d.States.State()
 	terminating := d.Status == domain.ContextTerminating && state != domain.TerminateStopped
-	out := state == domain.Created || state == domain.Approved || state == domain.Updated && domain.OwnerNoun(key) == domain.DeploymentIntentGroups ||
-		state == domain.Terminated && (d.Status == domain.ContextTerminated || d.Status == domain.ContextNone)
+	gone := d.Status == domain.ContextTerminated || d.Status == domain.ContextNone // what is below it may have been changed since
+	out := (state == domain.Created || state == domain.Approved || state == domain.Terminated) && gone ||
+		state == domain.Updated && domain.OwnerNoun(key) == domain.DeploymentIntentGroups
 	switch {
-	case out && !terminating:
+	case out:
 		return "", nil
 	case f.dryRun:
 		return "would be terminated (dry run)", nil

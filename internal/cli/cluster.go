@@ -595,7 +595,7 @@ func (s *session) kubeconfig(file, name string, sent bool) ([]byte, error) {
 			if err != nil {
 				return nil, errUsage{err}
 			}
-			user.Token, user.TokenFile = string(data), ""
+			user.Token, user.TokenFile = strings.TrimSpace(string(data)), "" // as who reads the file himself does
 		}
 		if sent && (user.Exec != nil || user.AuthProvider != nil) {
 			return nil, usage("user %q of the kubeconfig gets its credentials by a program, which Drover does not run: leave --use-own-credentials out, "+

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -122,7 +123,10 @@ func (s *session) open(c *Context) (*client.Client, error) {
 		}
 	}
 	shown := client.WithToken(token)
-	if c.RefreshToken != "" {
+	switch {
+	case c.Token == "" && c.TokenFile != "" && c.TokenFile != "-": // another one may be put there meanwhile, as Kubernetes does each hour
+		shown = client.WithTokens(func(context.Context) (string, error) { return s.tokenOf(c) })
+	case c.RefreshToken != "":
 		shown = client.WithTokens((&tokens{session: s, context: *c}).get)
 	}
 	secured := &tls.Config{MinVersion: tls.VersionTLS12}

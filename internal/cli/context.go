@@ -130,6 +130,8 @@ func (s *session) setContext(ctx context.Context, name string, use bool) error {
 		case s.flags.tokenFile != "":
 			x.forget()
 			x.TokenFile = s.flags.tokenFile
+		case s.flags.changed("token"), s.flags.changed("token-file"): // to nothing
+			x.forget()
 		}
 		if s.flags.changed("plaintext") {
 			x.Plaintext = s.flags.plaintext

@@ -26,6 +26,7 @@ type diffFlags struct {
 	reapply        bool
 	exitCode       bool
 	output         string
+	rollback       func() bool // says that a revision is given, if only 0
 }
 
 // diff is the command diff.
@@ -47,6 +48,7 @@ is not in it: --reapply shows all that 'update --reapply' would put back. Of Sec
 		Args: numbered(1, 2, "the name of a group"), ValidArgsFunction: s.completeOwners(domain.DeploymentIntentGroups),
 	}
 	s.placed(c, &f.where)
+	f.rollback = func() bool { return c.Flags().Changed("to") }
 	c.Flags().IntVar(&f.revision, "to", 0, "the `revision` that a rollback would bring back")
 	c.Flags().BoolVar(&f.reapply, "reapply", false, "an update that applies all again, and runs the hooks of an update on each cluster")
 	c.Flags().StringVar(&f.version, "version", "", "the `version` of the composite app that a migrate would go to")
@@ -85,7 +87,7 @@ func (s *session) doDiff(ctx context.Context, f *diffFlags, args []string) error
 		query.Set("reapply", "true")
 	case f.revision != 0 && f.version != "":
 		return usage("--to and --version ask for different operations: use one of them")
-	case f.revision < 0:
+	case f.rollback() && f.revision < 1:
 		return usage("--to %d is no revision: 'drover history' shows them", f.revision)
 	case f.revision > 0:
 		query.Set("operation", string(domain.OpRollback))

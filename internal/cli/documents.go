@@ -314,13 +314,22 @@ func (s *session) paperOf(from, folder string, m map[string]any) (*paper, error)
 		return nil, usage("%s: resourceContext.anchor is missing: the path below /v2 to which the document goes, such as projects", from)
 	}
 	p := &paper{from: from, folder: folder}
-	if file, ok := m["file"].(string); ok {
-		p.file = &file
+	switch file := m["file"].(type) {
+	case nil:
+	case string:
+		if p.file = &file; file == "" {
+			return nil, usage("%s: file is empty: it is to be a path", from)
+		}
+	default:
+		return nil, usage("%s: file is to be one path", from)
 	}
-	files, _ := m["files"].([]any)
+	files, list := m["files"].([]any)
+	if m["files"] != nil && !list {
+		return nil, usage("%s: files are to be a list of paths", from)
+	}
 	for _, f := range files {
 		name, ok := f.(string)
-		if !ok {
+		if !ok || name == "" {
 			return nil, usage("%s: files are to be paths", from)
 		}
 		p.files = append(p.files, name)
@@ -398,6 +407,7 @@ func (s *session) collectorAnchor() string {
 
 // specOf are the members that the spec of an operation has.
 var specOf = map[domain.Operation][]string{
+	domain.OpUpdate:   {"reapply"},
 	domain.OpRollback: {"revision"}, domain.OpMigrate: {"targetCompositeAppVersion", "targetDeploymentIntentGroup"},
 }
 

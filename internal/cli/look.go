@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -170,6 +171,13 @@ func (s *session) tell(known map[string]string, e client.Event, p *printer) erro
 		return err
 	}
 	now := time.Now().UTC().Format(time.RFC3339)
+	if e.Kind == "status" { // all there is: what else was known has gone, while nobody heard of it
+		for path := range known {
+			if _, there := groups[path]; !there {
+				groups[path] = client.GroupEvent{JSON: json.RawMessage("null")}
+			}
+		}
+	}
 	for _, path := range sortedKeys(groups) {
 		g := groups[path]
 		if known[path] == string(g.JSON) {

@@ -87,7 +87,7 @@ func (p *printer) value(out io.Writer, v any) error {
 			return fmt.Errorf("decode: %w", err)
 		}
 		var b bytes.Buffer
-		if err := p.path.Execute(&b, plain); err != nil {
+		if err := p.path.Execute(&b, numbers(plain)); err != nil {
 			return usage("jsonpath: %w", err)
 		}
 		if b.Len() > 0 && b.Bytes()[b.Len()-1] != '\n' {
@@ -104,4 +104,26 @@ func (p *printer) value(out io.Writer, v any) error {
 		_, err := out.Write(b.Bytes())
 		return err
 	}
+}
+
+// numbers is a value with its numbers as such, since an expression of jsonpath compares numbers with nothing else. Those that are whole stay so.
+func numbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, of := range v {
+			v[name] = numbers(of)
+		}
+	case []any:
+		for i, of := range v {
+			v[i] = numbers(of)
+		}
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		if n, err := v.Float64(); err == nil {
+			return n
+		}
+	}
+	return v
 }

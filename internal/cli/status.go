@@ -265,11 +265,13 @@ func (s *session) watchStatus(ctx context.Context, api *client.API, key domain.K
 	return s.follow(ctx, func(after string) (string, error) {
 		for e, err := range api.StreamStatus(ctx, key, summary, after) {
 			if err == nil && e.Tells() {
-				after = e.ID
 				err = show()
 			}
-			if err != nil {
+			if err != nil { // what it told of is not shown: it is told again
 				return after, err
+			}
+			if e.Tells() {
+				after = e.ID
 			}
 		}
 		return after, nil

@@ -135,5 +135,8 @@ func (c *Client) do(ctx context.Context, method, path, accept, contentType strin
 	if res.StatusCode/100 != 2 {
 		return nil, refused(res, data, method, path)
 	}
+	if kind := res.Header.Get("Content-Type"); strings.HasPrefix(kind, "text/html") {
+		return nil, notOurs(kind, method, path)
+	}
 	return &answer{header: res.Header, body: data}, nil
 }

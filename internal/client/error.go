@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,6 +93,11 @@ func (e *Unanswered) Error() string { return e.problem.Error() }
 
 // Unwrap is the fail error.
 func (e *Unanswered) Unwrap() error { return e.problem }
+
+// notOurs is the error of an answer that no API of Drover gives, such as the page of a proxy that wants a login: nothing was done.
+func notOurs(kind, method, path string) error {
+	return &Unanswered{fail.New(fail.Unavailable, "%s %s: what answers is not the API, as it sends %s: look at the URL, and at the proxies on the way", method, path, cmp.Or(kind, "nothing that has a type"))}
+}
 
 // unanswered gives the error of a request that had no answer its kind: that it was cancelled stays as it is.
 func unanswered(ctx context.Context, err error) error {

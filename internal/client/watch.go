@@ -146,6 +146,10 @@ func (w *stream) open(c *Client, path, after string) error {
 		}
 		return refused(res, data, http.MethodGet, path)
 	}
+	if kind := res.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
+		res.Body.Close()
+		return notOurs(kind, http.MethodGet, path)
+	}
 	w.body = res.Body
 	w.reader = bufio.NewReader(hearing{w})
 	return nil

@@ -162,11 +162,11 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		switch {
 		case s == Approved:
 			return Transition{To: Approved, Same: true}, nil
-		case s == Created, s == Terminated && !busy:
+		case s == Created && c != ContextTerminating, s == Terminated && !busy:
 			return Transition{To: Approved}, nil
 		case s == Updated:
 			return Transition{To: Approved}, nil
-		case s == Terminated:
+		case s == Created, s == Terminated:
 			return refuse("wait until it is terminated, or stop it")
 		case s == Instantiated:
 			return refuse("it has already been instantiated; update it, or terminate it first")
@@ -196,7 +196,7 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		// Nor to end an instantiate that goes on after its terminate was ended by hand. What is wanted next does not matter.
 		case c == ContextTerminateFailed, c == ContextInstantiating:
 			return Transition{To: Terminated}, nil
-		case s == Terminated && busy:
+		case s == Terminated && busy, c == ContextTerminating && s != TerminateStopped:
 			return refuse("it is already being terminated")
 		case s == Terminated:
 			return refuse("it is already terminated")

@@ -36,7 +36,7 @@ func TestDecide(t *testing.T) {
 	left := []string{"TF", "i"}
 	allowed := map[domain.Operation]map[domain.State]cell{
 		domain.OpApprove: {
-			created: {any8, approved}, approved: {any8, approved}, terminated: {ended, approved}, updated: {any8, approved},
+			created: {[]string{"-", "i", "I", "IF", "T", "TF", "U"}, approved}, approved: {any8, approved}, terminated: {ended, approved}, updated: {any8, approved},
 		},
 		domain.OpInstantiate: {
 			approved: {ended, instantiated}, terminated: {ended, instantiated}, terStopped: {ended, instantiated},

@@ -383,6 +383,10 @@ func (d *decision) asked() {
 	since := d.ago(s.History.Last().Time)
 	switch state := s.History.State(); {
 	case s.Starting != nil:
+	case s.Status == domain.ContextTerminating && (state == domain.Created || state == domain.Approved): // changed since that was asked for
+		if len(d.groups) == 0 && d.running() {
+			d.finishing()
+		}
 	case state == domain.Created && slices.Contains(s.May, domain.OpApprove):
 		d.say(NotAsked, "nobody has approved it: it was created or changed %s", since)
 	case state == domain.Created:
@@ -399,10 +403,14 @@ func (d *decision) asked() {
 		d.say(Stopped, "its %s was stopped %s%s", d.verb(domain.OpTerminate), since, d.ending())
 	case len(d.groups) > 0:
 	case d.running():
-		d.say(Finishing, "what there is to do on clusters is done, or has not begun; the operation goes on")
+		d.finishing()
 	case s.Status == domain.ContextInstantiateFailed, s.Status == domain.ContextTerminateFailed:
 		d.say(WorkGaveUp, "the last operation failed, and no work on a cluster says why")
 	}
+}
+
+func (d *decision) finishing() {
+	d.say(Finishing, "what there is to do on clusters is done, or has not begun; the operation goes on")
 }
 
 // ending says of what was stopped that it has not ended yet.

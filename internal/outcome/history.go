@@ -74,15 +74,16 @@ func Recorded(h *domain.History, s domain.Scope) bool {
 // the operation was. The last is the record of the owner's last context, nil when there is none.
 func Accept(owner domain.Owner, last *domain.Instance, a Asked, now time.Time) Verdict {
 	h, status := owner.Track(), a.Status
+	// What is below a group may be changed while it is terminated, and a repeated request is no other one by that.
+	if last != nil && last.ContextID == a.ContextID && last.Has(a.Scope) {
+		return Verdict{} // recorded, and stopped since
+	}
 	if a.History != "" && h.Sign() != a.History {
 		return Verdict{Refusal: ChangedMeanwhile(owner)}
 	}
 	if last != nil {
-		same := last.ContextID == a.ContextID
 		switch {
-		case same && last.Has(a.Scope):
-			return Verdict{} // recorded, and stopped since
-		case same && last.Overtaken(a.Scope):
+		case last.ContextID == a.ContextID && last.Overtaken(a.Scope):
 			return Verdict{Refusal: Later(a.Scope)}
 		case !last.Status.InProgress() || status == domain.ContextNone:
 			status = last.Status

@@ -80,8 +80,12 @@ func (s *Service) mayChangeMembers(ctx context.Context, c change) error {
 	if err := cloud.MayRefer(status, c.to == nil); err != nil {
 		return err
 	}
-	if c.to != nil { // the cluster fills it in
-		c.to.(*domain.ClusterReference).Spec.Certificate = ""
+	if c.to != nil {
+		to := c.to.(*domain.ClusterReference)
+		to.Spec.Certificate = "" // the cluster fills it in
+		if from, ok := c.from.(*domain.ClusterReference); ok && from.ClusterName() == to.ClusterName() {
+			to.Spec.Certificate = from.Spec.Certificate
+		}
 		return s.changeReach(ctx, cloud, c)
 	}
 	if cloud.Admin() {

@@ -47,7 +47,7 @@ func (s *Source) Ready(t *view.Tally) bool {
 	if t.Judged() {
 		return t.Ready()
 	}
-	return s.ContextID != "" && s.Stands() && (t.Rows() > 0 || s.Bare())
+	return s.ContextID != "" && s.Status == domain.ContextInstantiated && (t.Rows() > 0 || s.Bare())
 }
 
 // check refuses a filter that names an app which the context does not have. An unknown cluster or resource leaves

@@ -53,8 +53,8 @@ export function dialog({ title, about, confirm, danger, wide, done, of }) {
     fill(result, h('p', { class: 'dim' }, 'Asked; waiting for the answer…'));
     let gone = false; // what it asks about
     try {
-      const now = seen && await explain();
-      if (seen && isOther(seen, now)) {
+      const now = seen && await explain().catch(() => null); // in trouble a stop must get through
+      if (now && isOther(seen, now)) {
         gone = true;
         throw new Error(`Something else was asked for since this has opened, and nothing is done. Now: ${now.summary}`);
       }

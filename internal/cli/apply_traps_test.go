@@ -1,0 +1,146 @@
+package cli_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+)
+
+// TestApplyOfWhatIsThereChangesNothing, though the file leaves out what the API fills in: an approved group stays so.
+func TestApplyOfWhatIsThereChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const group = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	w.stand(group, domain.Approved, domain.ContextNone, 0)
+	document := w.done("get", "group", "web", "-o", "yaml")
+	var lean []string
+	for _, line := range strings.Split(document, "\n") {
+		if !strings.Contains(line, "overrideValues") {
+			lean = append(lean, line)
+		}
+	}
+	require.NotEqual(t, document, strings.Join(lean, "\n"))
+	require.Equal(t, group+" unchanged\n", w.feed(strings.Join(lean, "\n"), "apply", "-f", "-").out)
+	o, err := w.db.Get(t.Context(), domain.DeploymentIntentGroups, group)
+	require.NoError(t, err)
+	require.Equal(t, domain.Approved, o.(*domain.DeploymentIntentGroup).History.State())
+}
+
+// TestTheLaterOfTwoDocumentsStays, whatever was there before.
+func TestTheLaterOfTwoDocumentsStays(t *testing.T) {
+	w := newWorld(t)
+	const two = "resourceContext: {anchor: projects}\nmetadata: {name: p, description: one}\n---\nresourceContext: {anchor: projects}\nmetadata: {name: p, description: two}\n"
+	for range 3 {
+		r := w.feed(two, "apply", "-f", "-")
+		require.Zero(t, r.code, r.err)
+		require.Equal(t, "two\n", w.done("get", "project", "p", "-o", "jsonpath={.metadata.description}"))
+	}
+}
+
+// TestFilesThatAreNoPaths are refused: a document without its file would be another one.
+func TestFilesThatAreNoPaths(t *testing.T) {
+	w := newWorld(t)
+	for members, says := range map[string]string{
+		"file: [a.tgz]": "file is to be one path", "file: 7": "file is to be one path", `file: ""`: "file is empty",
+		"files: a.yaml": "files are to be a list of paths", "files: [1]": "files are to be paths", `files: [""]`: "files are to be paths",
+	} {
+		r := w.feed("resourceContext: {anchor: projects}\nmetadata: {name: p}\n"+members+"\n", "apply", "-f", "-")
+		require.Equal(t, 2, r.code, members)
+		require.Contains(t, r.err, says, members)
+	}
+	require.Equal(t, 3, w.run("get", "project", "p").code)
+}
+
+// TestAReapplyOfAFileIsKnown: a warning said that it is left out, and it was carried out.
+func TestAReapplyOfAFileIsKnown(t *testing.T) {
+	w := newWorld(t)
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1)
+		return 1, nil, nil
+	}
+	w.done("deploy", w.chart(), "--name", "web", "--clusters", "edge01")
+	r := w.feed("resourceContext: {anchor: projects/default/composite-apps/web/v1/deployment-intent-groups/web/update}\nspec: {reapply: true}\n", "apply", "-f", "-", "--validate", "strict")
+	require.Zero(t, r.code, r.err)
+	require.NotContains(t, r.err, "reapply")
+}
+
+// TestDeleteStopsWhereATerminateDoes: what a group that is in clusters is made of stays.
+func TestDeleteStopsWhereATerminateDoes(t *testing.T) {
+	w := newWorld(t)
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1)
+		return 1, nil, nil
+	}
+	w.done("deploy", w.chart(), "--name", "web", "--clusters", "edge01")
+	const app = "projects/default/composite-apps/web/v1"
+	w.stand(app+"/deployment-intent-groups/web", domain.Terminated, domain.ContextTerminating, 1)
+	documents := fmt.Sprintf("resourceContext: {anchor: %s/deployment-intent-groups}\nmetadata: {name: web}\n---\nresourceContext: {anchor: %s/deployment-intent-groups/web/intents}\nmetadata: {name: web}\n", app, app)
+	names := w.done("get", "intents", "-o", "name", "-A")
+	r := w.feed(documents, "delete", "-f", "-", "--terminate", "--timeout", "1ms")
+	require.NotZero(t, r.code)
+	require.NotContains(t, r.out, "deleted")
+	require.Equal(t, names, w.done("get", "intents", "-o", "name", "-A"))
+
+	// What is below it was changed meanwhile, and the terminate has failed: it is asked for again, as there is something in clusters.
+	asked := 0
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		require.Equal(t, domain.OpTerminate, s.Operation)
+		asked++
+		return 0, nil, fail.New(fail.Conflict, "not yet")
+	}
+	w.stand(app+"/deployment-intent-groups/web", domain.Created, domain.ContextTerminateFailed, 0)
+	require.NotZero(t, w.feed(documents, "delete", "-f", "-", "--terminate").code)
+	require.Equal(t, 1, asked)
+	require.Equal(t, names, w.done("get", "intents", "-o", "name", "-A"))
+}
+
+// TestAPageIsNoAnswer: a proxy that wants a login says 200, and nothing was done.
+func TestAPageIsNoAnswer(t *testing.T) {
+	w := newWorld(t)
+	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(rw, "<html>log in</html>")
+	}))
+	t.Cleanup(proxy.Close)
+	for _, args := range [][]string{{"delete", "project", "p"}, {"get", "projects"}, {"stop", "web", "-p", "p"}, {"events"}} {
+		r := w.run(append(args, "--server", proxy.URL)...)
+		require.Equal(t, 5, r.code, "%v: %s%s", args, r.out, r.err)
+		require.Contains(t, r.err, "what answers is not the API")
+	}
+}
+
+// TestNumbersInExpressions are numbers.
+func TestNumbersInExpressions(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	require.Equal(t, "web\n", w.done("get", "groups", "-A", "-o", `jsonpath={.items[?(@.status.revision<1)].metadata.name}`))
+	require.Equal(t, 2, w.run("diff", "web", "--to", "0").code)
+}
+
+// TestATokenIsTakenAway by an empty flag.
+func TestATokenIsTakenAway(t *testing.T) {
+	w := newWorld(t)
+	file := w.file("token", "good")
+	kept := func() string {
+		data, err := os.ReadFile(filepath.Join(w.env["XDG_CONFIG_HOME"], "drover", "config.yaml"))
+		require.NoError(t, err)
+		return string(data)
+	}
+	for _, flag := range []string{"--token", "--token-file"} {
+		w.done("context", "set", "c", "--server", "http://127.0.0.1:1", "--token-file", file)
+		require.Contains(t, kept(), file)
+		w.done("context", "set", "c", flag, "")
+		require.NotContains(t, kept(), file)
+	}
+}
