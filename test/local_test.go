@@ -177,7 +177,7 @@ func TestReadinessSaysWhatIsMissing(t *testing.T) {
 
 	// A process that starts now waits, and says for what.
 	waiting := exec.CommandContext(ctx, built.Binary(t, "drover"), "worker")
-	waiting.Env = append(waiting.Environ(), s.Env()...)
+	waiting.Env = append(append(waiting.Environ(), s.Env()...), "DROVER_METRICS_LISTEN="+freeport.Address())
 	said, err := waiting.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, waiting.Start())
@@ -194,7 +194,7 @@ func TestReadinessSaysWhatIsMissing(t *testing.T) {
 
 	// So does one whose namespace nobody has made, with the command that does.
 	unmade := exec.CommandContext(ctx, built.Binary(t, "drover"), "worker")
-	unmade.Env = append(append(unmade.Environ(), s.Env()...), "DROVER_TEMPORAL_NAMESPACE=unmade")
+	unmade.Env = append(append(unmade.Environ(), s.Env()...), "DROVER_TEMPORAL_NAMESPACE=unmade", "DROVER_METRICS_LISTEN="+freeport.Address())
 	said, err = unmade.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, unmade.Start())

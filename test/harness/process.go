@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/tether"
 )
 
@@ -82,7 +83,7 @@ func (s *Stack) Refused(ctx context.Context, t testing.TB, process string) (code
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.program(), process)
-	cmd.Env = append(os.Environ(), s.Env()...)
+	cmd.Env = append(append(os.Environ(), s.Env()...), "DROVER_METRICS_LISTEN="+freeport.Address()) // the stack's worker has its own
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit, "%s", out)
