@@ -181,15 +181,16 @@ func (x *exampleFolder) applied(ctx context.Context, t *testing.T, clusters []*h
 		return resources, on
 	}
 	resources, on := labelled()
-	require.Equal(t, []int{x.resources, x.clusters}, []int{resources, on})
+	require.Equal(t, []int{x.resources, x.clusters}, []int{resources, on}, "of context %q, after\n%s", contextID, first)
 	again := c.done(append([]string{"apply"}, folder...)...)
 	for line := range strings.Lines(again) {
 		require.Contains(t, line, " unchanged", again)
 	}
 
+	// Without --terminate nothing waits: the group stays where its terminate has not ended by the time when it is the group's turn.
 	out, stderr, code := c.run(append([]string{"delete"}, folder...)...)
-	require.Equal(t, 1, code, out)
-	require.Contains(t, stderr, group)
+	require.Contains(t, []int{0, 1}, code, out)
+	require.Equal(t, code == 1, strings.Contains(stderr, group), stderr)
 	c.done(append([]string{"delete", "--terminate"}, folder...)...)
 	resources, _ = labelled()
 	require.Zero(t, resources)
