@@ -194,9 +194,8 @@ func (a *applier) put(ctx context.Context, o domain.Object, file []byte, files [
 	if _, secret := o.(domain.Bearer); secret {
 		return unchanged, nil // it cannot be changed, and what it is for is shown once
 	}
-	if reference, ok := o.(*domain.ClusterReference); ok && reference.Spec.Certificate == "" { // which the cluster fills in
-		reference.Spec.Certificate = old.(*domain.ClusterReference).Spec.Certificate
-		wanted = mustJSON(reference)
+	if completed(o, old) {
+		wanted = mustJSON(o)
 	}
 	same := bytes.Equal(wanted, mustJSON(old))
 	hidden := false
@@ -237,6 +236,26 @@ func (a *applier) put(ctx context.Context, o domain.Object, file []byte, files [
 	a.stored(o)
 	// What the API fills in is in the answer as it was before.
 	return a.outcome(key, old, o, file == nil && len(files) == 0), nil
+}
+
+// completed has a document say what the API makes of it where its file does not: written once more as it is, an approved group would be approved no
+// more, and its writer be one of those who have changed it.
+func completed(o, old domain.Object) (filled bool) {
+	switch o := o.(type) {
+	case *domain.DeploymentIntentGroup:
+		if filled = o.Spec.OverrideValues == nil; filled {
+			o.Spec.OverrideValues = []domain.OverrideValues{}
+		}
+	case *domain.InterfaceIntent:
+		if filled = o.Spec.DefaultGateway == ""; filled {
+			o.Spec.DefaultGateway = domain.False
+		}
+	case *domain.ClusterReference: // what the cluster has signed
+		if filled = o.Spec.Certificate == ""; filled {
+			o.Spec.Certificate = old.(*domain.ClusterReference).Spec.Certificate
+		}
+	}
+	return filled
 }
 
 // says whether a value has all that is asked for; what is empty asks for nothing.

@@ -30,11 +30,8 @@ func (s *Service) changeGroup(ctx context.Context, c change) error {
 		return err
 	}
 	old, group := c.from.(*domain.DeploymentIntentGroup), c.to.(*domain.DeploymentIntentGroup)
-	group.History, group.ChangedBy, group.Reviewing = old.History, old.ChangedBy, old.Reviewing
-	if c.saysNothing() {
-		return nil
-	}
 	t, err := s.decide(ctx, old, domain.OpChange)
+	group.History, group.ChangedBy, group.Reviewing = old.History, old.ChangedBy, old.Reviewing
 	group.NoteChange(proven(ctx))
 	if err == nil && t.To != domain.Created && !old.SameInstance(group) {
 		return fail.New(fail.Conflict, "deployment intent group %q cannot change its spec.version or spec.logicalCloud in state %s; terminate it first",
@@ -65,9 +62,6 @@ func (s *Service) forgetNamesake(ctx context.Context, key domain.Key) error {
 // what was approved is not what is there any more; an instantiated one keeps its instance as it is until it is
 // updated. It runs before the write and again after it, for an approval that came in between.
 func (s *Service) unapprove(ctx context.Context, c change) error {
-	if c.saysNothing() {
-		return nil
-	}
 	key, _ := domain.DeploymentIntentGroups.Above(c.object().Base().Parent)
 	return cas.Do(ctx, func() error {
 		o, err := s.store.Get(ctx, domain.DeploymentIntentGroups, key)

@@ -1,9 +1,7 @@
 package service
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -26,32 +24,6 @@ func (c change) object() domain.Object {
 		return c.to
 	}
 	return c.from
-}
-
-// saysNothing says whether a document is written as it is already, as who applies his files once more does: nothing that was approved is
-// another thing by that, nor is its writer one of those who have changed it.
-func (c change) saysNothing() bool {
-	if c.from == nil || c.to == nil {
-		return false
-	}
-	from, to := c.from, c.to
-	switch o := to.(type) {
-	case *domain.GenericResource, *domain.Customization: // what comes in files is not in their JSON
-		return false
-	case *domain.InboundServerIntent:
-		was, is := *from.(*domain.InboundServerIntent), *o
-		if !bytes.Equal(was.PrivateKey.Data, is.PrivateKey.Data) {
-			return false
-		}
-		was.Spec.External.Certificates.ServicePrivateKey, is.Spec.External.Certificates.ServicePrivateKey = "", ""
-		from, to = &was, &is
-	}
-	before, err := json.Marshal(from)
-	if err != nil {
-		return false
-	}
-	after, err := json.Marshal(to)
-	return err == nil && bytes.Equal(before, after)
 }
 
 // rule is what a noun has beyond the plain verbs; every member may be missing.

@@ -10,15 +10,9 @@ import (
 
 // changeInbound seals the private key of an inbound intent: the store never sees it open.
 func (s *Service) changeInbound(ctx context.Context, c change) error {
-	if c.to != nil {
-		if err := s.sealInbound(c); err != nil {
-			return err
-		}
+	if err := s.unapprove(ctx, c); err != nil || c.to == nil {
+		return err
 	}
-	return s.unapprove(ctx, c)
-}
-
-func (s *Service) sealInbound(c change) error {
 	to := c.to.(*domain.InboundServerIntent)
 	var was domain.Sealed
 	if c.from != nil {
