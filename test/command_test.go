@@ -128,6 +128,7 @@ func TestExamplesAreAppliedByTheCommand(t *testing.T) {
 				func(string) ([]byte, error) { return examples.HardwareProfile() }, examples.HardwareApp),
 			said: "1 of 1 Applied on 1 cluster", clusters: 1, resources: 1,
 			replaced: []string{
+				"version: r1", "version: h1", "name: r1-", "name: h1-", // dtc has a Deployment of that name, and the folders are applied to the same clusters at the same time
 				qat, hardware, "overrideValues: []", `overrideValues: [{app: http-client, values: {"tolerations[0].key": ` + reserved + `, "tolerations[0].operator": Exists}}]`,
 			},
 		},
