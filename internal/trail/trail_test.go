@@ -696,24 +696,6 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	require.False(t, from("alice", "192.0.2.1:4711"), "it is known that she has had hers")
 }
 
-// TestRefusalsThatFindNoRoom count no more when there is room again.
-func TestRefusalsThatFindNoRoom(t *testing.T) {
-	w := open(t)
-	tr := begin(t, w, newClock())
-	w.down.Store(true)
-	for range 10_000 {
-		tr.Later(command("kept"))
-	}
-	refusal := audit.Record{Event: audit.Answered, Verb: "get", From: "192.0.2.1:4711", Who: &audit.Who{Kind: "user", Name: "alice"}, Result: "Forbidden"}
-	for range 5_000 {
-		tr.Later(refusal)
-	}
-	_, lost := tr.Unwritten()
-	require.Greater(t, lost, 2_000, "those that find no room are lost, and none of them is taken for one that waits")
-	w.down.Store(false)
-	_ = tr.Close(t.Context()) // a commit that has begun before the store was back may still be answered
-}
-
 // TestRefusalsThatComeTooFast: they are counted for each address, for each identity and in all, and one record says how many have
 // none; what came of commands has room beside those that wait for the store.
 func TestRefusalsThatComeTooFast(t *testing.T) {
