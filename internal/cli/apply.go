@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -183,7 +184,7 @@ func (a *applier) do(ctx context.Context, p *paper) (string, error) {
 
 // put makes a document or replaces it, unless it is as it is wanted already.
 func (a *applier) put(ctx context.Context, o domain.Object, file []byte, files []domain.Upload) (string, error) {
-	key, wanted, asked := domain.KeyOf(o), mustJSON(o), members(o)
+	key, asked := domain.KeyOf(o), members(o)
 	old, err := a.before(ctx, o)
 	if err != nil {
 		return "", err
@@ -194,10 +195,8 @@ func (a *applier) put(ctx context.Context, o domain.Object, file []byte, files [
 	if _, secret := o.(domain.Bearer); secret {
 		return unchanged, nil // it cannot be changed, and what it is for is shown once
 	}
-	if completed(o, old) {
-		wanted = mustJSON(o)
-	}
-	same := bytes.Equal(wanted, mustJSON(old))
+	complete(o, old)
+	same := bytes.Equal(mustJSON(o), mustJSON(old))
 	hidden := false
 	if same && (file != nil || len(files) > 0) {
 		same, hidden, err = a.sameFiles(ctx, key, file, files)
@@ -238,24 +237,17 @@ func (a *applier) put(ctx context.Context, o domain.Object, file []byte, files [
 	return a.outcome(key, old, o, file == nil && len(files) == 0), nil
 }
 
-// completed has a document say what the API makes of it where its file does not: written once more as it is, an approved group would be approved no
+// complete has a document say what the API makes of it where its file does not: written once more as it is, an approved group would be approved no
 // more, and its writer be one of those who have changed it.
-func completed(o, old domain.Object) (filled bool) {
+func complete(o, old domain.Object) {
 	switch o := o.(type) {
 	case *domain.DeploymentIntentGroup:
-		if filled = o.Spec.OverrideValues == nil; filled {
-			o.Spec.OverrideValues = []domain.OverrideValues{}
-		}
+		o.Fill()
 	case *domain.InterfaceIntent:
-		if filled = o.Spec.DefaultGateway == ""; filled {
-			o.Spec.DefaultGateway = domain.False
-		}
+		o.Fill()
 	case *domain.ClusterReference: // what the cluster has signed
-		if filled = o.Spec.Certificate == ""; filled {
-			o.Spec.Certificate = old.(*domain.ClusterReference).Spec.Certificate
-		}
+		o.Spec.Certificate = cmp.Or(o.Spec.Certificate, old.(*domain.ClusterReference).Spec.Certificate)
 	}
-	return filled
 }
 
 // says whether a value has all that is asked for; what is empty asks for nothing.

@@ -149,6 +149,13 @@ func (d *DeploymentIntentGroup) SameInstance(next *DeploymentIntentGroup) bool {
 	return d.Spec.Version == next.Spec.Version && d.Spec.LogicalCloud == next.Spec.LogicalCloud
 }
 
+// Fill has a group that says nothing of override values have none.
+func (d *DeploymentIntentGroup) Fill() {
+	if d.Spec.OverrideValues == nil {
+		d.Spec.OverrideValues = []OverrideValues{}
+	}
+}
+
 // Decide is the table of reference 2.3 (seeds: a change of an approved group sets it back to Created).
 func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transition, error) {
 	name, s := d.Name, d.History.State()

@@ -125,6 +125,13 @@ var macPattern = func() *regexp.Regexp {
 	return regexp.MustCompile("^(" + strings.Join(forms, "|") + ")$")
 }()
 
+// Fill says of an interface that it is not the default gateway, unless the user says it is.
+func (o *InterfaceIntent) Fill() {
+	if o.Spec.DefaultGateway == "" {
+		o.Spec.DefaultGateway = False
+	}
+}
+
 // Validate checks the body.
 func (o *InterfaceIntent) Validate(p *fail.Problems) {
 	o.Metadata.Validate(p)

@@ -10,12 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/stored"
 )
 
-// fillGroup has a group that says nothing of override values have none.
-func fillGroup(o domain.Object) {
-	if g := o.(*domain.DeploymentIntentGroup); g.Spec.OverrideValues == nil {
-		g.Spec.OverrideValues = []domain.OverrideValues{}
-	}
-}
+func fillGroup(o domain.Object) { o.(*domain.DeploymentIntentGroup).Fill() }
 
 // changeGroup guards a deployment intent group itself and carries its history from write to write.
 func (s *Service) changeGroup(ctx context.Context, c change) error {

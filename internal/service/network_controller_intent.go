@@ -7,12 +7,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 )
 
-// fillInterface says of an interface that it is not the default gateway, unless the user says it is.
-func fillInterface(o domain.Object) {
-	if i := o.(*domain.InterfaceIntent); i.Spec.DefaultGateway == "" {
-		i.Spec.DefaultGateway = domain.False
-	}
-}
+func fillInterface(o domain.Object) { o.(*domain.InterfaceIntent).Fill() }
 
 // unknownApp says that the composite app does not have the app of a workload intent. That is no mistake where it is yet to
 // come.
