@@ -20,10 +20,11 @@ import (
 // spans are those that a test has seen, to be asked for.
 type spans []harness.Span
 
-// of are those of a trace with a name.
+// of gives the spans of a trace with a name, each once: Temporal gives a task again whose answer came too late, and the worker tells the span of
+// its run again then, with the same id.
 func (all spans) of(trace, name string) (found spans) {
 	for _, s := range all {
-		if s.Trace == trace && s.Name == name {
+		if s.Trace == trace && s.Name == name && !slices.ContainsFunc(found, func(x harness.Span) bool { return x.ID == s.ID }) {
 			found = append(found, s)
 		}
 	}

@@ -26,7 +26,7 @@ const demoTimeout = 5 * time.Minute
 var tryNext = []string{
 	"make run             the same servers and clusters, until Ctrl-C, to send requests to",
 	"make demo-workloads  a Pod of a tenant's cluster, and what is made of it in another one",
-	"With make build run in another terminal, a chart of your own on a cluster, with any folder of a chart in place of this one:",
+	"With make run in another terminal, a chart of your own on a cluster, with any folder of a chart in place of this one:",
 }
 
 // runDemo tells the story of the vFW composite app, through the REST API only: two clusters are onboarded,

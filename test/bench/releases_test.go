@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -71,6 +73,13 @@ func releases(ctx context.Context, t *trial) {
 	}
 	bare, loop := roots(), a.byLoop(ctx, t, n*scaleResources, "releases")
 
+	spent := map[string]time.Duration{}
+	of := map[string]*harness.Process{"worker": a.Worker, "temporal": a.Temporal, "database": a.Database, "api": a.API}
+	for name, p := range of {
+		spent[name] = -p.Spent(t)
+	}
+	profiled := make(chan error, 1)
+	go func() { profiled <- profileWhile(ctx, a.Stack, 8*time.Second) }()
 	began := time.Now()
 	inTurns(ctx, t, n, func(ctx context.Context, i int) error { return groups[i].Do(ctx, "instantiate") })
 	accepted := time.Since(began)
@@ -80,6 +89,10 @@ func releases(ctx context.Context, t *trial) {
 		require.Equal(t, domain.ContextInstantiated, got.Status)
 	}
 	took := time.Since(began)
+	for name, p := range of {
+		spent[name] += p.Spent(t)
+	}
+	require.NoError(t, <-profiled)
 	require.Equal(t, n*scaleResources, a.count(ctx, t, "emco/deployment-id"))
 	require.NoError(t, a.api.Resource(configMaps).Namespace("default").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "emco/deployment-id"}))
 	what := fmt.Sprintf("%d groups of one app of %d resources on one real cluster, from the first POST to the last Instantiated", n, scaleResources)
@@ -89,6 +102,9 @@ func releases(ctx context.Context, t *trial) {
 		values("releases_1000_accepted_s", what+": until the last POST is answered", "s", []float64{accepted.Seconds()}),
 		values("releases_1000_bare_s", "as many bare root workflows with a local activity", "s", []float64{bare.Seconds()}),
 		values("releases_1000_clientgo_s", "as many resources by a bare client-go loop", "s", []float64{loop.Seconds()}))
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		t.add(values("releases_1000_cpu_"+name, what+": CPU time of "+name+" for each", "ms", []float64{millis(spent[name]) / float64(n)}))
+	}
 }
 
 // inTurns does something for each of n, some at a time.
