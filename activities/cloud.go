@@ -104,7 +104,8 @@ func (l *Control) beginWithin(ctx context.Context, owner domain.Owner, in Record
 		return refusal
 	}
 	h := owner.Track()
-	if last := h.Last(); last.State != domain.Instantiated || last.ContextID != in.ContextID { // something else was asked since
+	// A cluster's networks are Applied. Any other state was asked for since.
+	if last := h.Last(); last.State != domain.Instantiated && last.State != domain.Applied || last.ContextID != in.ContextID {
 		return nil
 	}
 	if err := lease.Check(ctx); err != nil {

@@ -55,8 +55,19 @@ func (s *Service) forgetNamesake(ctx context.Context, key domain.Key) error {
 
 // unapprove guards what hangs below a deployment intent group: an approved group falls back to Created, since
 // what was approved is not what is there any more; an instantiated one keeps its instance as it is until it is
-// updated. It runs before the write and again after it, for an approval that came in between.
+// updated. It runs before the write, and unapproved after it, for an approval that came in between.
 func (s *Service) unapprove(ctx context.Context, c change) error {
+	return s.changeBelow(ctx, c, func(t domain.Transition) bool { return !t.Same })
+}
+
+// unapproved is unapprove after the write. It writes a group that is not approved, too, as it is: whoever rehearses it at the moment may not
+// have seen the write, and his approval is overtaken then.
+func (s *Service) unapproved(ctx context.Context, c change) error {
+	return s.changeBelow(ctx, c, func(t domain.Transition) bool { return !t.Same || t.To == domain.Created })
+}
+
+// changeBelow writes the group above a document when writes says so of what the document's change means for it, or who changes it is new.
+func (s *Service) changeBelow(ctx context.Context, c change, writes func(domain.Transition) bool) error {
 	key, _ := domain.DeploymentIntentGroups.Above(c.object().Base().Parent)
 	return cas.Do(ctx, func() error {
 		o, err := s.store.Get(ctx, domain.DeploymentIntentGroups, key)
@@ -68,7 +79,7 @@ func (s *Service) unapprove(ctx context.Context, c change) error {
 		if err != nil {
 			return err
 		}
-		if noted := group.NoteChange(proven(ctx)); t.Same && !noted {
+		if noted := group.NoteChange(proven(ctx)); !noted && !writes(t) {
 			return nil
 		}
 		if !t.Same {

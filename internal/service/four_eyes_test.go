@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
@@ -133,4 +134,42 @@ func get(t *testing.T, db *store.Store, g *domain.DeploymentIntentGroup) *domain
 	o, err := db.Get(t.Context(), domain.DeploymentIntentGroups, domain.KeyOf(g))
 	require.NoError(t, err)
 	return o.(*domain.DeploymentIntentGroup)
+}
+
+// TestAnApprovalHasSeenWhatItApproves: what is written while a group is rehearsed is rehearsed, too, whoever has written it.
+func TestAnApprovalHasSeenWhatItApproves(t *testing.T) {
+	as := func(name string) context.Context {
+		return caller.WithIdentity(t.Context(), caller.Identity{Kind: caller.User, Name: name}, nil)
+	}
+	for name, by := range map[string]context.Context{"known as a changer": as("alice"), "of nobody": t.Context()} {
+		t.Run(name, func(t *testing.T) {
+			db := storetest.Open(t, store.Config{})
+			lifecycle := service.NewLifecycle(db, db, &heard{store: db}, &begins{}, time.Now)
+			documents := service.New(service.Deps{Store: db, Instances: lifecycle, Operations: lifecycle, Now: time.Now})
+			require.NoError(t, db.Create(t.Context(), &domain.Project{Metadata: domain.Metadata{Name: "p"}}))
+			g := group("g")
+			g.Parent = "projects/p/composite-apps/ca/v1"
+			g.History = domain.NewHistory(time.Unix(0, 0))
+			require.NoError(t, db.Create(t.Context(), g))
+			change := func(name string) {
+				t.Helper()
+				_, err := documents.Put(by, &domain.PlacementIntent{Identity: domain.Identity{Parent: domain.KeyOf(g)}, Metadata: domain.Metadata{Name: name}})
+				require.NoError(t, err)
+			}
+			change("before")
+			var seen []int
+			lifecycle.Rehearse = func(ctx context.Context, of *domain.DeploymentIntentGroup) (*plan.Plan, []string, error) {
+				intents, err := db.List(ctx, domain.PlacementIntents, domain.KeyOf(of))
+				require.NoError(t, err)
+				if seen = append(seen, len(intents)); len(seen) == 1 {
+					change("meanwhile")
+				}
+				return &plan.Plan{}, nil, nil
+			}
+			_, err := lifecycle.Approve(as("bob"), domain.KeyOf(g))
+			require.NoError(t, err)
+			require.Equal(t, []int{1, 2}, seen)
+			require.Equal(t, domain.Approved, get(t, db, g).History.State())
+		})
+	}
 }

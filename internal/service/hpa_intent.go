@@ -21,7 +21,7 @@ func (s *Service) changeConsumer(ctx context.Context, c change) error {
 			}
 		}
 	}
-	return s.unapprove(ctx, c)
+	return s.unapproved(ctx, c)
 }
 
 // changeRequirement refuses an allocatable resource of a consumer that does not say whose it is.
@@ -35,7 +35,7 @@ func (s *Service) changeRequirement(ctx context.Context, c change) error {
 			return needsContainer("spec.allocatable", domain.KeyOf(consumer), domain.KeyOf(c.to))
 		}
 	}
-	return s.unapprove(ctx, c)
+	return s.unapproved(ctx, c)
 }
 
 func needsContainer(field string, consumer, resource domain.Key) error {

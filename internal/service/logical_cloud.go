@@ -47,11 +47,18 @@ func (s *Service) mayChangeCloud(ctx context.Context, c change) error {
 	old, cloud := c.from.(*domain.LogicalCloud), c.to.(*domain.LogicalCloud)
 	cloud.History, cloud.Key, cloud.Request = old.History, old.Key, old.Request
 	if !samePlace(old, cloud) {
-		// What may be deleted has nothing in clusters.
-		if _, err := s.decideCloud(ctx, old, domain.OpDelete); err != nil {
-			return fail.New(fail.Conflict, "logical cloud %q cannot change its level, namespace or user in state %s; terminate it first",
-				old.Name, old.History.State())
+		status, err := s.cloudStatus(ctx, old)
+		if err != nil {
+			return err
 		}
+		// A terminate that has failed may have left something in clusters, though the cloud may be deleted then.
+		if status != domain.ContextNone && status != domain.ContextTerminated {
+			return fail.New(fail.Conflict, "logical cloud %q cannot change its level, namespace or user in state %s (%s); terminate it first",
+				old.Name, old.History.State(), status)
+		}
+	}
+	if old.Admin() != cloud.Admin() {
+		cloud.History = domain.NewHistory(s.now()) // the contexts of one level are none of the other
 	}
 	return s.changeCloud(ctx, old, cloud)
 }

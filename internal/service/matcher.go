@@ -488,8 +488,8 @@ func (m *Matcher) Fresh(ctx context.Context, tenant string) error {
 	return m.store.ForgetTenant(ctx, tenant)
 }
 
-// Forget removes what a tenant has said that is gone, and ends its stream. Nothing is removed when there is a tenant of the name: it has begun with nothing
-// (Fresh), so that what there is is its own.
+// Forget removes what a tenant has said that is gone, and ends its stream. Nothing is removed when there is a tenant of the name, now or at the
+// moment of a write (store.ForgetTenant): it has begun with nothing (Fresh), so that what there is is its own.
 func (m *Matcher) Forget(ctx context.Context, tenant string) error {
 	if there, err := m.store.Exists(ctx, domain.Tenants, domain.TenantKey(tenant)); err != nil || there {
 		return err

@@ -456,3 +456,38 @@ func TestADeletedReferenceMeetsARecord(t *testing.T) {
 	require.ErrorContains(t, err, string(theGroup)+" has something in cluster p+edge01")
 	require.True(t, o.exists(t, reference))
 }
+
+// TestACloudChangesItsLevel: only where nothing of it can be in clusters, and what the other level has done is not of the new one.
+func TestACloudChangesItsLevel(t *testing.T) {
+	f := newFixture(t)
+	put := func(level string) (*domain.LogicalCloud, error) {
+		c := cloud("moves")
+		c.Spec.Level, c.Spec.Namespace, c.Spec.User.UserName = level, "ns", "user"
+		_, err := f.Put(t.Context(), c)
+		o, failed := f.Get(t.Context(), domain.LogicalClouds, domain.KeyOf(c))
+		require.NoError(t, failed)
+		return o.(*domain.LogicalCloud), err
+	}
+	stored, err := put(domain.LevelStandard)
+	require.NoError(t, err)
+	at := time.Unix(0, 0)
+	stored.History.Append(domain.Instantiated, "1", 1, at)
+	stored.History.Append(domain.Terminated, "1", 2, at)
+	require.NoError(t, f.store.Store.Replace(t.Context(), stored))
+	f.instances.status = domain.ContextTerminateFailed
+	_, err = put(domain.LevelAdmin)
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.ErrorContains(t, err, "in state Terminated (TerminateFailed); terminate it first")
+
+	f.instances.status = domain.ContextTerminated
+	stored, err = put(domain.LevelAdmin)
+	require.NoError(t, err)
+	require.Equal(t, domain.Created, stored.History.State())
+	stored.History.Append(domain.Instantiated, "2", 1, at)
+	stored.History.Append(domain.Terminated, "2", 2, at)
+	require.NoError(t, f.store.Store.Replace(t.Context(), stored))
+	f.instances.status = domain.ContextInstantiateFailed // as of a context of which there is no record
+	stored, err = put(domain.LevelStandard)
+	require.NoError(t, err)
+	require.Empty(t, stored.History.ContextID())
+}

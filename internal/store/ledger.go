@@ -329,19 +329,20 @@ func (l *ledgers) replaceHead(ctx context.Context, to ledgerHead) (bool, error) 
 	return l.store.replaceIf(ctx, l.collection(to.Tenant), earlier, to)
 }
 
-// clear removes all values, and ends the stream there is. The numbers go on: who knows earlier entries finds this one.
-func (l *ledgers) clear(ctx context.Context, tenant string) error {
+// clear removes all values, and ends the stream there is, when may says so of what is there at the moment of the write. It says whether there is
+// nothing now. The numbers go on: who knows earlier entries finds this one.
+func (l *ledgers) clear(ctx context.Context, tenant string, may func(*book) (bool, error)) (cleared bool, err error) {
 	b, leave, err := l.enter(ctx, tenant)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer leave()
-	return cas.Do(ctx, func() error {
+	err = cas.Do(ctx, func() error {
 		if _, err := l.advance(ctx, tenant, b); err != nil {
 			return err
 		}
-		if b.seq == 0 {
-			return nil
+		if cleared, err = may(b); err != nil || !cleared || b.seq == 0 {
+			return err
 		}
 		err := l.add(ctx, tenant, b, edit{begins: true, whole: true})
 		if err == nil {
@@ -349,6 +350,7 @@ func (l *ledgers) clear(ctx context.Context, tenant string) error {
 		}
 		return err
 	})
+	return cleared && err == nil, err
 }
 
 // advance brings a book up to what is stored, and says whether that was more.

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -388,6 +389,39 @@ func TestALedgerIsRewritten(t *testing.T) {
 	_, err = b.WriteWorkloads(t.Context(), "t", &domain.WorkloadWrite{Begun: again.Begun, Put: workloads(7, 8)})
 	require.NoError(t, err)
 	require.Equal(t, []string{"w-00007"}, storedIDs(t, a))
+}
+
+// TestANamesakeIsNotForgotten: a process that cleans up after a tenant sleeps between its look and its write. What another tenant of the name
+// has said and made meanwhile stays.
+func TestANamesakeIsNotForgotten(t *testing.T) {
+	for name, collection := range map[string]string{"its workloads": "workloads-*", "its matches": "matches-*"} {
+		t.Run(name, func(t *testing.T) {
+			c := storetest.Config(t)
+			proxy, slow := mongotest.NewProxy(t, c.URI), c
+			slow.URI = proxy.URI()
+			sleeper, awake := storetest.Open(t, slow), storetest.Open(t, c)
+			_, err := awake.WriteWorkloads(t.Context(), "t", begunBy(begin(t, awake), domain.WorkloadWrite{Put: workloads(1, 2)}))
+			require.NoError(t, err)
+			require.NoError(t, awake.WriteMatches(t.Context(), "t", []domain.Match{match(1)}, nil))
+			made := match(7)
+			made.Made = &domain.Made{}
+			proxy.Meet(collection, 1, mongotest.Fault{Before: func() {
+				require.NoError(t, awake.Create(t.Context(), &domain.Tenant{Metadata: domain.Metadata{Name: "t"}}))
+				_, err := awake.WriteWorkloads(t.Context(), "t", begunBy(begin(t, awake), domain.WorkloadWrite{Put: workloads(7, 8)}))
+				require.NoError(t, err)
+				require.NoError(t, awake.WriteMatches(t.Context(), "t", []domain.Match{made}, nil))
+			}})
+			require.NoError(t, sleeper.ForgetTenant(t.Context(), "t"))
+			require.True(t, proxy.Met())
+			require.Contains(t, storedIDs(t, awake), "w-00007")
+			matches, err := awake.Matches(t.Context(), "t")
+			require.NoError(t, err)
+			require.True(t, slices.ContainsFunc(matches, func(m domain.Match) bool { return m.Workload == made.Workload && m.Made != nil }), "%+v", matches)
+			streams, err := awake.StandingStreams(t.Context())
+			require.NoError(t, err)
+			require.Contains(t, streams, "t")
+		})
+	}
 }
 
 // noisy are so many workloads with so many bytes each, which compression hardly makes less.

@@ -272,20 +272,32 @@ func (s *Store) removeWorkloads(ctx context.Context, tenant string, which func([
 }
 
 // ForgetTenant removes the workloads and matches of a tenant that is gone, and ends its stream. As long as something of a match may be
-// in a cluster the matches stay.
+// in a cluster the matches stay. Whether the tenant is gone is asked at each write: who has slept since he looked finds what another one of
+// its name has said, and leaves it.
 func (s *Store) ForgetTenant(ctx context.Context, tenant string) error {
-	if err := s.workloads.clear(ctx, tenant); err != nil {
+	gone := func() (bool, error) {
+		there, err := s.Exists(ctx, domain.Tenants, domain.TenantKey(tenant))
+		return !there, err
+	}
+	cleared, err := s.workloads.clear(ctx, tenant, func(*book) (bool, error) { return gone() })
+	if err != nil || !cleared {
 		return err
 	}
-	matches, err := s.Matches(ctx, tenant)
-	if err != nil {
+	made := false
+	cleared, err = s.matches.clear(ctx, tenant, func(b *book) (bool, error) {
+		made = false
+		if is, err := gone(); err != nil || !is {
+			return false, err
+		}
+		matches, err := decodeMatches(slices.Collect(maps.Values(b.values)))
+		made = slices.ContainsFunc(matches, func(m domain.Match) bool { return m.Made != nil })
+		return !made, err
+	})
+	if err != nil || !cleared && !made {
 		return err
 	}
 	forgotten := []string{streams}
-	if !slices.ContainsFunc(matches, func(m domain.Match) bool { return m.Made != nil }) {
-		if err := s.matches.clear(ctx, tenant); err != nil {
-			return err
-		}
+	if !made {
 		forgotten = append(forgotten, behind)
 	}
 	for _, c := range forgotten {
