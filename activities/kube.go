@@ -501,6 +501,9 @@ func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 		a.mu.Unlock()
 	}
 	if lost && news && !o.Reached {
+		if err := lease.Check(ctx); err != nil { // another worker may have come through meanwhile
+			return err
+		}
 		if err := a.kube.leaves.SetReachable(ctx, a.in.Cluster, false); err != nil {
 			activity.GetLogger(ctx).Warn("record reachability", "cluster", a.in.Cluster, "error", err)
 		}

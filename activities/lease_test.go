@@ -87,6 +87,14 @@ func TestFrozenAttempt(t *testing.T) {
 		_, err := l.run()
 		l.leftAlone(err, 1, 0)
 	})
+	t.Run("once the workflow has heard that the cluster does not answer", func(t *testing.T) {
+		l := newLeaf(t, domain.OpInstantiate, 0)
+		freeze := l.freezing()
+		l.handle = func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }
+		l.onContact = func(activities.Contact) { freeze() }
+		_, err := l.run()
+		l.leftAlone(err, l.asked(), 1) // nothing is recorded: another worker may have found the cluster again
+	})
 	t.Run("which waits for a hook", func(t *testing.T) {
 		l, o := hooked(t, domain.OpInstantiate, jobHook("job", on("pre-install")))
 		o.ends["job"] = ""
