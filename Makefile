@@ -64,10 +64,10 @@ test-race: servers prometheus released-if-had ## all tests of the product with t
 		cat build/race/* 2>/dev/null && failed=1; \
 		test -z "$${failed:-}" # a process that a test kills has reported, too
 
-explore: build servers ## N sequences of commands and faults against the product (those of SEED, 0 is any), those that fail into build/explore; ARGS="-explore.replay=file"
+explore: build servers ## N sequences of commands and faults against the product (those of SEED, 0 is any), those that fail into build/explore, as short as can be found in 10 minutes; ARGS="-explore.replay=file"
 	@mkdir -p build/explore
 	@cd test && DROVER_TEST_REQUIRE=1 DROVER_EXPLORE=$(CURDIR)/build/explore go test -count=1 -timeout 24h -v -run 'TestExplore$$' ./explore \
-		-explore.n=$(N) -explore.seed=$(SEED) $(ARGS)
+		-explore.n=$(N) -explore.seed=$(SEED) -explore.shrink=10m $(ARGS)
 
 bench: build servers ## the figures, into build/bench/report.md and report.json
 	@cd test && DROVER_TEST_REQUIRE=1 DROVER_BENCH=$(CURDIR)/build/bench go test -count=1 -timeout 120m -run TestReport ./bench

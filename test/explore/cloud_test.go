@@ -178,6 +178,9 @@ func (l *lane) judgeCloud(ctx context.Context, what string) {
 		return
 	}
 	l.note("%s: the cloud is %s (%s): %s", what, got.States.State(), got.Status, spell(got.States.Actions))
+	if bad := illegal(got.States.Actions, cloudFollows); bad != "" {
+		l.wrong("%s: the history of the cloud: %s: %s", what, bad, spell(got.States.Actions))
+	}
 	want := map[domain.State][]domain.ContextStatus{
 		domain.Created:            {domain.ContextNone},
 		domain.Instantiated:       {domain.ContextInstantiated},

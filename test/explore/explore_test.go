@@ -136,7 +136,7 @@ func (w *world) search(t *testing.T, n, seed int, most time.Duration, folder str
 		found += len(bad)
 		took := time.Since(began)
 		longest = max(longest, time.Since(started))
-		fmt.Printf("%d sequences of seed %d in %s, %.1f a minute; %d of them failed. %s\n", ran, seed, took.Round(time.Second),
+		fmt.Printf("%d sequences of seed %d in %s, explore_sequences_per_min %.1f; %d of them failed. %s\n", ran, seed, took.Round(time.Second),
 			float64(ran)/took.Minutes(), found, w.costs(ran))
 		if len(bad) == 0 {
 			continue

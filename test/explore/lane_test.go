@@ -702,7 +702,7 @@ func (l *lane) judge(ctx context.Context, what string) {
 			continue
 		}
 		l.note("%s: %s is %s (%s): %s", what, name, got.States.State(), got.Status, spell(got.States.Actions))
-		if bad := illegal(got.States.Actions); bad != "" {
+		if bad := illegal(got.States.Actions, follows); bad != "" {
 			l.wrong("%s: the history of %s: %s: %s", what, name, bad, spell(got.States.Actions))
 		}
 		l.judgeState(ctx, g, what, got)
@@ -734,6 +734,7 @@ func (l *lane) judge(ctx context.Context, what string) {
 		}
 		if got.Status == domain.ContextInstantiated && got.States.State() == domain.Instantiated {
 			l.judgeContents(g, what, has, rows)
+			l.judgeReported(ctx, g, what, rows)
 		}
 	}
 	for _, at := range slices.Sorted(maps.Keys(labels)) {
@@ -786,6 +787,42 @@ func (l *lane) judgeContents(g *group, what string, has, rows contents) {
 		differences = append(differences, fmt.Sprintf("%+v: %s", d, difference))
 	}
 	l.wrong("%s: %s is not as it was described: %s", what, g.name, strings.Join(differences, " | "))
+}
+
+// judgeReported says whether what has been applied in the first cluster, which is watched, is reported as being there.
+func (l *lane) judgeReported(ctx context.Context, g *group, what string, rows contents) {
+	if l.disturbed(nil) || l.refused() { // whoever ends an operation by hand may leave clusters unwatched, and others may not be let in
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, quietTime)
+	defer cancel()
+	missing := []string{}
+	is := func() bool {
+		got, err := g.Status(ctx, url.Values{"status": {"ready"}, "output": {"all"}})
+		if err != nil {
+			missing = []string{err.Error()}
+			return false
+		}
+		there := map[string]bool{}
+		for _, a := range got.Apps {
+			for _, c := range a.Clusters {
+				for _, r := range c.Resources {
+					there[r.Name] = there[r.Name] || c.Name == g.Clusters[0].Name && !c.Stale && !r.Stale && r.Ready != "NotPresent"
+				}
+			}
+		}
+		missing = nil
+		for at, s := range rows {
+			if name, first := strings.CutPrefix(at, "0/"); first && s == string(domain.ResourceApplied) && !isHook(at) && !there[name] {
+				missing = append(missing, at)
+			}
+		}
+		return len(missing) == 0
+	}
+	if harness.LookSeldom(ctx, is) != nil {
+		slices.Sort(missing)
+		l.wrong("%s: %s has applied what is never reported: %s", what, g.name, strings.Join(missing, ", "))
+	}
 }
 
 // end terminates and deletes everything.

@@ -21,6 +21,25 @@ var follows = map[domain.State][]domain.State{
 	domain.Updated:            {domain.Instantiated, domain.Approved, domain.Created},
 }
 
+// cloudFollows is follows for logical clouds of level 1.
+var cloudFollows = map[domain.State][]domain.State{
+	domain.Created:            {domain.Instantiated},
+	domain.Instantiated:       {domain.Updated, domain.InstantiateStopped, domain.Terminated},
+	domain.Updated:            {domain.Updated, domain.InstantiateStopped, domain.Terminated},
+	domain.InstantiateStopped: {domain.Updated, domain.Terminated},
+	domain.Terminated:         {domain.TerminateStopped, domain.Instantiated, domain.Terminated},
+	domain.TerminateStopped:   {domain.Terminated, domain.Instantiated},
+}
+
+// networkFollows is follows for the network intents of a cluster.
+var networkFollows = map[domain.State][]domain.State{
+	domain.Created:            {domain.Applied},
+	domain.Applied:            {domain.InstantiateStopped, domain.Terminated},
+	domain.InstantiateStopped: {domain.Terminated},
+	domain.Terminated:         {domain.TerminateStopped, domain.Applied, domain.Terminated},
+	domain.TerminateStopped:   {domain.Terminated, domain.Applied},
+}
+
 // may says whether an operation is to be accepted of a group that nothing goes on with: "yes", "no", or "" where it depends on more.
 func may(do string, state domain.State, at domain.ContextStatus, other domain.State) string {
 	is := func(states ...domain.State) string {
@@ -150,8 +169,8 @@ func (c contents) differs(want contents) string {
 	return strings.Join(words, "; ")
 }
 
-// illegal says what is wrong with a history, "" for nothing.
-func illegal(actions []domain.Action) string {
+// illegal says what is wrong with a history where it is said what may follow each state, "" for nothing.
+func illegal(actions []domain.Action, follows map[domain.State][]domain.State) string {
 	for i, a := range actions {
 		switch {
 		case i == 0 && a.State != domain.Created:

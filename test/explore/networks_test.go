@@ -107,6 +107,9 @@ func (l *lane) judgeNetworks(ctx context.Context, what string) {
 		return
 	}
 	l.note("%s: the networks are %s (%s), %d described, %d there: %s", what, got.States.State(), got.Status, len(stored), held, spell(got.States.Actions))
+	if bad := illegal(got.States.Actions, networkFollows); bad != "" {
+		l.wrong("%s: the history of the networks: %s: %s", what, bad, spell(got.States.Actions))
+	}
 	if !l.nets.vague && len(stored) != l.nets.made {
 		l.wrong("%s: %d networks were made, and there are %d", what, l.nets.made, len(stored))
 	}

@@ -251,8 +251,11 @@ func faults() *rapid.Generator[step] {
 		}
 		who := rapid.SampledFrom([]string{"worker", "worker", "worker2", "api", "api2", "store", "temporal"}).Draw(t, "process")
 		do := rapid.SampledFrom([]string{"kill", "kill", "freeze"}).Draw(t, "fault")
-		if who == "store" {
+		switch who {
+		case "store":
 			do = rapid.SampledFrom([]string{"kill", "freeze", "late", "lose"}).Draw(t, "fault of the store")
+		case "temporal":
+			do = rapid.SampledFrom([]string{"kill", "freeze", "slow", "lose"}).Draw(t, "fault of Temporal")
 		}
 		long := []int{0, 0, 300, 1500, 4000}
 		if do == "freeze" && strings.HasPrefix(who, "worker") {

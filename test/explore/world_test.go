@@ -70,7 +70,7 @@ type credential struct {
 func newWorld(t testing.TB, places int) *world {
 	t.Helper()
 	w := &world{
-		t: t, stack: harness.NewStackOn(t, harness.Servers{SlowDatabase: true}), fleet: harness.StartFleet(t, places*(clustersEach+1)),
+		t: t, stack: harness.NewStackOn(t, harness.Servers{SlowDatabase: true, WireToTemporal: true}), fleet: harness.StartFleet(t, places*(clustersEach+1)),
 		charts: map[string][]byte{}, creds: map[string]*credential{}, spent: map[string]time.Duration{}, phases: map[string]time.Duration{},
 		places: places,
 	}
@@ -330,6 +330,10 @@ func (w *world) strike(s step) (heal func()) {
 		return start[s.Who]
 	case ok && s.Do == "freeze":
 		return p.Freeze(w.t)
+	case s.Who == "temporal" && s.Do == "lose":
+		return w.stack.Wire.Lose()
+	case s.Who == "temporal" && s.Do == "slow":
+		return w.stack.Wire.Delay(100 * time.Millisecond)
 	default:
 		return func() {}
 	}

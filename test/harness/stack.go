@@ -49,6 +49,7 @@ type Stack struct {
 	Client             *client.Client
 	// Slow lets the writes of API and worker take their time when a test says so; nil for nothing between.
 	Slow *mongotest.Proxy
+	Wire *Wire // to Temporal; nil without Servers.WireToTemporal
 }
 
 // Servers are what a Stack uses of what is there; the zero value is nothing.
@@ -57,6 +58,8 @@ type Servers struct {
 	Postgres string
 	// SlowDatabase has API and worker reach the database by Stack.Slow.
 	SlowDatabase bool
+	// WireToTemporal has API and worker reach Temporal by Stack.Wire.
+	WireToTemporal bool
 	// Traces is the URL that API and worker send traces to; "" for none.
 	Traces string
 	// Keys are lines of the file of secret keys; "" for one that is made.
@@ -83,6 +86,9 @@ func NewStackOn(t testing.TB, servers Servers) *Stack {
 	require.NoError(t, tenantcert.Make(s.Certificates()))
 	s.StartTemporal()
 	s.StartDatabase()
+	if servers.WireToTemporal {
+		s.Wire = NewWire(t, s.temporalAddress())
+	}
 	if servers.SlowDatabase {
 		s.Slow = mongotest.NewProxy(t, s.DatabaseURI())
 	}
@@ -326,14 +332,20 @@ func (r *Replica) Start(t testing.TB, env ...string) {
 	r.Process = Start(t, "another api", "ready", r.env, r.program, "api")
 }
 
+func (s *Stack) temporalAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.ports[0]) }
+
 // Env is the configuration of API and worker.
 func (s *Stack) Env() []string {
 	database := s.DatabaseURI()
 	if s.Slow != nil {
 		database = s.Slow.URI()
 	}
+	temporal := s.temporalAddress()
+	if s.Wire != nil {
+		temporal = s.Wire.Address()
+	}
 	env := []string{
-		fmt.Sprintf("DROVER_TEMPORAL_ADDRESS=127.0.0.1:%d", s.ports[0]),
+		"DROVER_TEMPORAL_ADDRESS=" + temporal,
 		"DROVER_MONGO_URI=" + database,
 		fmt.Sprintf("DROVER_LISTEN=127.0.0.1:%d", s.ports[3]),
 		"DROVER_GRPC_LISTEN=" + s.RPC(),
@@ -378,7 +390,7 @@ func (s *Stack) TemporalClient() temporalclient.Client {
 func (s *Stack) DialTemporal(options temporalclient.ConnectionOptions) temporalclient.Client {
 	s.t.Helper()
 	c, err := temporalclient.Dial(temporalclient.Options{
-		HostPort: fmt.Sprintf("127.0.0.1:%d", s.ports[0]), Namespace: "drover", Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)), ConnectionOptions: options,
+		HostPort: s.temporalAddress(), Namespace: "drover", Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)), ConnectionOptions: options,
 	})
 	require.NoError(s.t, err)
 	s.t.Cleanup(c.Close)

@@ -1,0 +1,139 @@
+package harness
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Wire stands between the product and a server, and does harm to what they say to each other. It ends with the test.
+type Wire struct {
+	listener net.Listener
+	to       string
+	mute     atomic.Bool
+	delay    atomic.Int64 // nanoseconds
+	open     sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{} // of both sides
+	ended bool
+}
+
+// NewWire makes one to a server at an address.
+func NewWire(t testing.TB, to string) *Wire {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	w := &Wire{listener: listener, to: to, conns: map[net.Conn]struct{}{}}
+	w.open.Go(w.accept)
+	t.Cleanup(func() {
+		w.mu.Lock()
+		w.ended = true
+		w.mu.Unlock()
+		_ = listener.Close()
+		w.cut()
+		w.open.Wait()
+	})
+	return w
+}
+
+// Address is where the server is reached by it.
+func (w *Wire) Address() string { return w.listener.Addr().String() }
+
+// Lose loses what the server says from now on. What it is asked it does. heal ends the connections of that time, so that who has asked
+// does not learn what has become of it.
+func (w *Wire) Lose() (heal func()) {
+	w.mute.Store(true)
+	return func() {
+		w.mute.Store(false)
+		w.cut()
+	}
+}
+
+// Delay has each piece of what is said take longer, in both directions.
+func (w *Wire) Delay(by time.Duration) (heal func()) {
+	w.delay.Store(int64(by))
+	return func() { w.delay.Store(0) }
+}
+
+func (w *Wire) accept() {
+	for {
+		from, err := w.listener.Accept()
+		if err != nil {
+			return
+		}
+		w.open.Go(func() { w.serve(from) })
+	}
+}
+
+func (w *Wire) serve(from net.Conn) {
+	defer w.forget(from)
+	if !w.keep(from) {
+		return
+	}
+	dialer := net.Dialer{Timeout: time.Second}
+	to, err := dialer.DialContext(context.Background(), "tcp", w.to)
+	if err != nil {
+		return
+	}
+	defer w.forget(to)
+	if !w.keep(to) {
+		return
+	}
+	w.open.Go(func() { // who asks
+		w.pass(to, from, func() bool { return true })
+		_ = to.Close()
+	})
+	w.pass(from, to, func() bool { return !w.mute.Load() })
+}
+
+// pass hands on what is said from one to the other, if it is to be heard.
+func (w *Wire) pass(to io.Writer, from io.Reader, heard func() bool) {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if by := time.Duration(w.delay.Load()); by > 0 && n > 0 {
+			time.Sleep(by)
+		}
+		if n > 0 && heard() {
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// keep notes a connection, unless the test has ended.
+func (w *Wire) keep(c net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.ended {
+		w.conns[c] = struct{}{}
+	}
+	return !w.ended
+}
+
+func (w *Wire) forget(c net.Conn) {
+	_ = c.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.conns, c)
+}
+
+// cut ends all connections.
+func (w *Wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.conns {
+		_ = c.Close()
+	}
+}
