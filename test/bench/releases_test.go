@@ -71,10 +71,36 @@ func releases(ctx context.Context, t *trial) {
 		}
 		return time.Since(began)
 	}
-	bare, loop := roots(), a.byLoop(ctx, t, n*scaleResources, "releases")
-
+	what := fmt.Sprintf("%d groups of one app of %d resources on one real cluster, from the first POST to the last Instantiated", n, scaleResources)
+	var bare, loop, accepted, took time.Duration
 	spent := map[string]time.Duration{}
 	of := map[string]*harness.Process{"worker": a.Worker, "temporal": a.Temporal, "database": a.Database, "api": a.API}
+	t.finally(func() (figures []figure) {
+		if took > 0 {
+			figures = append(figures,
+				most("releases_1000_s_over_bare", what+", over as many bare root workflows and the bare client-go loop of the same applies", "ratio", took.Seconds()/(bare+loop).Seconds(), 2))
+			for _, name := range slices.Sorted(maps.Keys(of)) {
+				figures = append(figures, values("releases_1000_cpu_"+name, what+": CPU time of "+name+" for each", "ms", []float64{millis(spent[name]) / float64(n)}))
+			}
+		}
+		for _, f := range []struct {
+			key, what string
+			took      time.Duration
+		}{
+			{"releases_1000_s", what, took},
+			{"releases_1000_accepted_s", what + ": until the last POST is answered", accepted},
+			{"releases_1000_bare_s", "as many bare root workflows with a local activity", bare},
+			{"releases_1000_clientgo_s", "as many resources by a bare client-go loop", loop},
+		} {
+			if f.took > 0 {
+				figures = append(figures, values(f.key, f.what, "s", []float64{f.took.Seconds()}))
+			}
+		}
+		return figures
+	})
+	bare = roots()
+	loop = a.byLoop(ctx, t, n*scaleResources, "releases")
+
 	for name, p := range of {
 		spent[name] = -p.Spent(t)
 	}
@@ -82,29 +108,20 @@ func releases(ctx context.Context, t *trial) {
 	go func() { profiled <- profileWhile(ctx, a.Stack, 8*time.Second) }()
 	began := time.Now()
 	inTurns(ctx, t, n, func(ctx context.Context, i int) error { return groups[i].Do(ctx, "instantiate") })
-	accepted := time.Since(began)
+	accepted = time.Since(began)
 	for _, d := range groups {
 		got, err := d.Wait(ctx, 4*calm, func(s *status.Document) bool { return s.Status != domain.ContextInstantiating })
 		require.NoError(t, err)
 		require.Equal(t, domain.ContextInstantiated, got.Status)
 	}
-	took := time.Since(began)
+	all := time.Since(began)
 	for name, p := range of {
 		spent[name] += p.Spent(t)
 	}
+	took = all
 	require.NoError(t, <-profiled)
 	require.Equal(t, n*scaleResources, a.count(ctx, t, "emco/deployment-id"))
 	require.NoError(t, a.api.Resource(configMaps).Namespace("default").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "emco/deployment-id"}))
-	what := fmt.Sprintf("%d groups of one app of %d resources on one real cluster, from the first POST to the last Instantiated", n, scaleResources)
-	t.add(
-		most("releases_1000_s_over_bare", what+", over as many bare root workflows and the bare client-go loop of the same applies", "ratio", took.Seconds()/(bare+loop).Seconds(), 2),
-		values("releases_1000_s", what, "s", []float64{took.Seconds()}),
-		values("releases_1000_accepted_s", what+": until the last POST is answered", "s", []float64{accepted.Seconds()}),
-		values("releases_1000_bare_s", "as many bare root workflows with a local activity", "s", []float64{bare.Seconds()}),
-		values("releases_1000_clientgo_s", "as many resources by a bare client-go loop", "s", []float64{loop.Seconds()}))
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		t.add(values("releases_1000_cpu_"+name, what+": CPU time of "+name+" for each", "ms", []float64{millis(spent[name]) / float64(n)}))
-	}
 }
 
 // inTurns does something for each of n, some at a time.

@@ -206,6 +206,11 @@ func millis(d time.Duration) float64 { return d.Seconds() * 1000 }
 
 // take takes what a part has measured.
 func (r *report) take(name string, m *measures) {
+	for i := range m.figures {
+		if quick() { // sizes and rounds are not those that the goals are for
+			m.figures[i].Goal, m.figures[i].Met = "", nil
+		}
+	}
 	r.Figures, r.Shorter = append(r.Figures, m.figures...), append(r.Shorter, m.left...)
 	if len(m.why) > 0 {
 		r.Failed = append(r.Failed, name+": "+strings.Join(m.why, "; "))
@@ -241,6 +246,9 @@ func (r *report) text() string {
 	}
 	fmt.Fprintf(&b, "- calibration: an apply of a bare client-go loop %.2f ms, a bare child workflow %.2f ms, an fsync %.2f ms; %.2f times slower than the machine of reference. "+
 		"Figures of two machines are never compared without it.\n", r.Calibration["clientgo_ms"], r.Calibration["child_ms"], r.Calibration["fsync_ms"], r.Calibration["slowness"])
+	if quick() {
+		b.WriteString("\n**Quick**, by DROVER_BENCH_QUICK: does each part run? No figures to keep, and no goals.\n")
+	}
 	for _, why := range r.Failed {
 		fmt.Fprintf(&b, "\n**Failed**, with figures up to there: %s\n", why)
 	}
