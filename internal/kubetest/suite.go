@@ -34,6 +34,7 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"applies every common kind":                               appliesEveryKind,
 		"applies again without changing anything":                 appliesAgain,
 		"takes over fields of other managers":                     takesOver,
+		"takes keys out of a Secret":                              takesKeysOut,
 		"labels objects and pods":                                 labels,
 		"drops the fields that a kind does not know":              dropsUnknown,
 		"refuses by resource and goes on":                         refuses,
@@ -112,6 +113,23 @@ func appliesEveryKind(w *world) {
 
 func (w *world) everyKind() []plan.Resource {
 	return Resources(w, true, strings.NewReplacer("NAME", w.name, "IN", w.namespace).Replace(kindsManifests))
+}
+
+// takesKeysOut: a key is in data whichever member of the manifest has it, and goes with the manifest that has it no more.
+func takesKeysOut(w *world) {
+	secret := func(members string) []plan.Resource {
+		return Resources(w, true, "apiVersion: v1\nkind: Secret\nmetadata: {name: keys, namespace: "+w.namespace+"}\n"+members)
+	}
+	held := func() map[string]any {
+		data, _, err := unstructured.NestedMap(w.findIn(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, w.namespace, "keys").Object, "data")
+		require.NoError(w, err)
+		return data
+	}
+	w.mustApply(secret(`stringData: {user: admin, password: first}`))
+	require.Equal(w, map[string]any{"user": "YWRtaW4=", "password": "Zmlyc3Q="}, held())
+	w.mustApply(secret(`data: {user: b3RoZXI=, kept: a2VwdA==}
+stringData: {user: admin, token: second}`))
+	require.Equal(w, map[string]any{"user": "YWRtaW4=", "token": "c2Vjb25k", "kept": "a2VwdA=="}, held())
 }
 
 func appliesAgain(w *world) {

@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 
@@ -31,7 +32,8 @@ func DeploymentID(contextID, app string) string {
 
 // Stamp returns the manifest as it is applied: with the labels on the object, on the template of its pods
 // (spec.template) and, for a CronJob, on its jobs and their pods; what the manifest says of those labels
-// itself is overwritten. A namespace that is not "" is set where the manifest names none.
+// itself is overwritten. A namespace that is not "" is set where the manifest names none. A Secret's stringData is in its data: a cluster knows
+// the owners of data alone, so that a key which a later manifest does not have would stay in it for ever (kubernetes/kubernetes#108008).
 // Numbers are kept to the digit. An error is Invalid: the manifest is not an object, or a member that has
 // to carry labels is not one.
 func Stamp(manifest []byte, namespace string, labels map[string]string) ([]byte, error) {
@@ -60,7 +62,32 @@ func Stamp(manifest []byte, namespace string, labels map[string]string) ([]byte,
 			return nil, err
 		}
 	}
+	if object["apiVersion"] == "v1" && object["kind"] == "Secret" {
+		encodeStrings(object)
+	}
 	return json.Marshal(object)
+}
+
+// encodeStrings does with a Secret's stringData what a cluster does with it. What is no text stays where it is: the cluster refuses it.
+func encodeStrings(secret map[string]any) {
+	texts, _ := secret["stringData"].(map[string]any)
+	data, ok := secret["data"].(map[string]any)
+	if !ok && secret["data"] != nil {
+		return
+	}
+	for key, value := range texts {
+		if text, ok := value.(string); ok {
+			if data == nil {
+				data = map[string]any{}
+				secret["data"] = data
+			}
+			data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+			delete(texts, key)
+		}
+	}
+	if len(texts) == 0 {
+		delete(secret, "stringData")
+	}
 }
 
 // Stampable is the error of Stamp for an object as JSON decodes it, which it leaves as it is.

@@ -35,6 +35,15 @@ func TestStamp(t *testing.T) {
 			manifest: `{"kind":"ConfigMap","metadata":{"labels":null,"name":"a"}}`,
 			want:     `{"kind":"ConfigMap","metadata":{"labels":{"id":"7-sink"},"name":"a"}}`,
 		},
+		"has a Secret's texts in its data": {
+			reason:   "a key of stringData that a later manifest lacks would stay in the cluster",
+			manifest: `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"p":"eA==","q":"eA=="},"stringData":{"p":"other"}}`,
+			want:     `{"apiVersion":"v1","data":{"p":"b3RoZXI=","q":"eA=="},"kind":"Secret","metadata":{"labels":{"id":"7-sink"},"name":"a"}}`,
+		},
+		"leaves what is no text in a Secret to the cluster": {
+			manifest: `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":null,"stringData":{"p":"x","n":5}}`,
+			want:     `{"apiVersion":"v1","data":{"p":"eA=="},"kind":"Secret","metadata":{"labels":{"id":"7-sink"},"name":"a"},"stringData":{"n":5}}`,
+		},
 		"labels the pods of a workload": {
 			reason:   "the agent reports pods by the label",
 			manifest: `{"kind":"Deployment","metadata":{"name":"a"},"spec":{"template":{"metadata":{"labels":{"app":"a"}},"spec":{}}}}`,
