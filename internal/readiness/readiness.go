@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	k8sjson "k8s.io/apimachinery/pkg/util/json"
@@ -33,13 +35,17 @@ type State struct {
 // Of judges an object of a kind by the rules of kstatus; a nil one is NotPresent. The object need not
 // carry apiVersion and kind itself: objects in a ResourceBundleState mostly do not. It is not changed.
 //
-// In four cases kstatus is content with less than users mean by ready, and strict has the last word.
+// What a CronJob has run is Ready, whatever came of it: its own CronJob is what is to be there, and the next run may succeed. In some cases
+// kstatus is content with less than users mean by ready, and strict has the last word.
 func Of(gvk schema.GroupVersionKind, object map[string]any) State {
 	if object == nil {
 		return State{Status: NotPresent}
 	}
 	u := typed(gvk, object)
-	result, err := compute(u)
+	if ofCronJob(gvk.GroupKind(), u) {
+		return State{Status: Ready}
+	}
+	result, err := compute(replaced(gvk.GroupKind(), u))
 	if err != nil {
 		return notReady("status cannot be read: " + err.Error())
 	}
@@ -91,23 +97,80 @@ func typed(gvk schema.GroupVersionKind, object map[string]any) *unstructured.Uns
 
 // strict says of what is Current what it still lacks to be ready, "" for nothing.
 var strict = map[schema.GroupKind]func(map[string]any) string{
-	{Kind: "Pod"}:                        podLacks,
+	podKind:                              podLacks,
 	{Kind: "Service"}:                    serviceLacks,
-	{Group: "batch", Kind: "Job"}:        jobLacks,
+	jobKind:                              jobLacks,
 	{Group: "apps", Kind: "StatefulSet"}: statefulSetLacks,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}: apiServiceLacks,
 }
 
-// podLacks: to kstatus a Pod that failed has come to its end. One of a Job is that Job's affair: another
-// Pod may have succeeded in its place.
+var (
+	podKind       = schema.GroupKind{Kind: "Pod"}
+	jobKind       = schema.GroupKind{Group: "batch", Kind: "Job"}
+	daemonSetKind = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
+)
+
+// ofCronJob says whether an object is a Job that a CronJob has made, or the Pod of one. A Pod names its Job alone: such a Job is called after the
+// minute for which it was due, since 1970 (getJobName of Kubernetes' cronjob controller).
+func ofCronJob(kind schema.GroupKind, u *unstructured.Unstructured) bool {
+	if kind != jobKind && kind != podKind {
+		return false
+	}
+	controller := metav1.GetControllerOfNoCopy(u)
+	switch {
+	case controller == nil:
+		return false
+	case kind == jobKind:
+		return controller.Kind == "CronJob"
+	default:
+		return controller.Kind == "Job" && minute.MatchString(controller.Name)
+	}
+}
+
+var minute = regexp.MustCompile(`-\d{8}$`)
+
+// replaced is an object as kstatus is to see it. Of a DaemonSet whose Pods people replace themselves it would ask that they have, which it does not
+// of a StatefulSet.
+func replaced(kind schema.GroupKind, u *unstructured.Unstructured) *unstructured.Unstructured {
+	if strategy, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type"); kind != daemonSetKind || strategy != "OnDelete" {
+		return u
+	}
+	status, _, _ := unstructured.NestedMap(u.Object, "status") // a copy
+	if desired, ok := status["desiredNumberScheduled"]; ok {
+		status["updatedNumberScheduled"] = desired
+		u = &unstructured.Unstructured{Object: maps.Clone(u.Object)}
+		u.Object["status"] = status
+	}
+	return u
+}
+
+// podLacks: to kstatus a Pod that failed has come to its end. Where a controller has made it that is the controller's affair: another
+// Pod may have succeeded, or run, in its place.
 func podLacks(pod map[string]any) string {
 	phase, _, _ := unstructured.NestedString(pod, "status", "phase")
 	labels, _, _ := unstructured.NestedMap(pod, "metadata", "labels")
 	_, ofJob := labels["job-name"]
 	_, ofBatchJob := labels["batch.kubernetes.io/job-name"]
-	if phase == "Failed" && !ofJob && !ofBatchJob {
+	if phase == "Failed" && !ofJob && !ofBatchJob && metav1.GetControllerOfNoCopy(&unstructured.Unstructured{Object: pod}) == nil {
 		return "Pod has failed"
 	}
 	return ""
+}
+
+// apiServiceLacks: kstatus does not know the condition by which an API server says that it reaches what serves the API.
+func apiServiceLacks(service map[string]any) string {
+	conditions, _, _ := unstructured.NestedSlice(service, "status", "conditions")
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		if condition["type"] != "Available" {
+			continue
+		}
+		if condition["status"] == "True" {
+			return ""
+		}
+		return fmt.Sprintf("API is not available: %v", condition["message"])
+	}
+	return "API is not available yet"
 }
 
 // serviceLacks: to kstatus a load balancer's Service needs no address to be reached at.

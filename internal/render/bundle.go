@@ -60,9 +60,8 @@ type parts struct {
 // add takes one object of a template.
 func (p *parts) add(o *object) error {
 	events, hooked := o.annotations[hookAnnotation]
-	keep := strings.EqualFold(strings.TrimSpace(o.annotations[policyAnnotation]), policyKeep)
 	if !hooked {
-		return p.release(o, keep)
+		return p.release(o, kept(o))
 	}
 	if o.IsDefinition() && slices.Equal(words(events), []string{crdInstall}) {
 		return p.release(o, true)
@@ -72,11 +71,16 @@ func (p *parts) add(o *object) error {
 		return err
 	}
 	for _, run := range h.Runs() {
-		r := resource(o, keep || o.IsDefinition())
+		r := resource(o, kept(o) || o.IsDefinition())
 		r.Hook = run
 		p.hooks = append(p.hooks, r)
 	}
 	return nil
+}
+
+// kept says whether an object is annotated to stay in its cluster.
+func kept(o *object) bool {
+	return strings.EqualFold(strings.TrimSpace(o.annotations[policyAnnotation]), policyKeep)
 }
 
 // release takes what is applied as it is.
@@ -102,7 +106,8 @@ func (p *parts) define(definitions []object) (warnings []string, err error) {
 		switch {
 		case first == nil:
 			taken[id] = o
-			if err := p.release(o, true); err != nil {
+			// What is no definition goes with its context, as nothing tells it from what has been left behind.
+			if err := p.release(o, o.IsDefinition() || kept(o)); err != nil {
 				return nil, err
 			}
 		case !bytes.Equal(first.manifest, o.manifest):

@@ -232,6 +232,25 @@ func TestRenderRefusesAProfileForAnotherChart(t *testing.T) {
 	requireText(t, err, fail.Invalid, `app web: profile: chartpath "sink/templates/a.yaml" is not in the chart's directory "web"`, "")
 }
 
+// What a terminate leaves in a cluster is what the look after it spares: definitions, and what is annotated.
+func TestOnlyDefinitionsOfCRDsAreKept(t *testing.T) {
+	t.Parallel()
+	bundle, err := Render(Input{App: "web", Release: "r1", Namespace: "default", Chart: pack(t, map[string]string{
+		"web/Chart.yaml": chartYAML,
+		"web/crds/a.yaml": `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: crd}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: plain}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: annotated, annotations: {helm.sh/resource-policy: keep}}}`,
+	})})
+	require.NoError(t, err)
+	keep := map[string]bool{}
+	for _, r := range bundle.Resources {
+		keep[r.Name] = r.Keep
+	}
+	require.Equal(t, map[string]bool{"crd": true, "plain": false, "annotated": true}, keep)
+}
+
 // The loader's maps are random; bundles are stored by digest and must not be.
 func TestRenderIsRepeatable(t *testing.T) {
 	t.Parallel()
