@@ -175,6 +175,10 @@ func (r *run) request(ctx context.Context, i int) (still *object, note string, e
 			}
 			return found, "", nil
 		}
+		wanted, err := r.isWanted(ctx, i, found)
+		if err != nil || wanted {
+			return nil, "", err
+		}
 		gone, err := r.remove(ctx, i, found)
 		a := answerOf(err)
 		switch {
@@ -189,6 +193,41 @@ func (r *run) request(ctx context.Context, i int) (still *object, note string, e
 		}
 	}
 	return nil, "", fail.New(fail.Unavailable, "the object is replaced again and again while it is deleted")
+}
+
+// isWanted says whether what was found of resource i is the same object as another resource of the job that has been applied. A kind without
+// namespaces takes any namespace of a manifest for none, and one object may be served in two groups: a plan has two resources of it then.
+func (r *run) isWanted(ctx context.Context, i int, found *object) (bool, error) {
+	id := r.Resources[i].ResourceID
+	for _, j := range r.applied()[nameOfKind{id.Kind, id.Name}] {
+		if j == i {
+			continue
+		}
+		switch o, err := r.find(ctx, j); {
+		case isAbsent(err), meta.IsNoMatchError(err), errors.Is(err, errNowhere):
+		case err != nil:
+			return false, err
+		case o.UID == found.UID:
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// nameOfKind is what two resources have in common that may be one object.
+type nameOfKind struct{ kind, name string }
+
+// applied are the resources of the job that are in the cluster and stay there.
+func (r *run) applied() map[nameOfKind][]int {
+	r.staying.Do(func() {
+		r.stays = map[nameOfKind][]int{}
+		for j := range r.Resources {
+			if id := r.Resources[j].ResourceID; r.marked(j) == domain.MarkApplied {
+				r.stays[nameOfKind{id.Kind, id.Name}] = append(r.stays[nameOfKind{id.Kind, id.Name}], j)
+			}
+		}
+	})
+	return r.stays
 }
 
 // ours finds resource i, nil if somebody else has it now, which the note says. Its errors are those of find.

@@ -74,6 +74,9 @@ type run struct {
 	Job
 	heard int64      // Cluster.answers at the beginning
 	mu    sync.Mutex // guards Job.Marks
+
+	staying sync.Once
+	stays   map[nameOfKind][]int // see applied
 }
 
 func (c *Cluster) begin(j Job) *run {

@@ -51,6 +51,7 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"counts what is absent as deleted":                        deletesAbsent,
 		"leaves what belongs to another deployment":               leavesForeign,
 		"leaves what is kept or settled":                          leavesKept,
+		"leaves what it wants in another namespace of none":       leavesWanted,
 		"looks for what is to be kept":                            looksForKept,
 		"deletes by another version when the one wanted is gone":  deletesOtherVersion,
 		"says which finalizers a deletion waits for":              saysFinalizers,
@@ -529,6 +530,21 @@ func leavesForeign(w *world) {
 	require.Contains(w, watcher.Notes[1], "no longer carries the label")
 	require.NotNil(w, w.find("a"))
 	require.NotNil(w, w.find("b"))
+}
+
+// leavesWanted: a kind without namespaces has one object, whatever namespace manifests say, so that an update which changes that alone
+// has applied what it then prunes.
+func leavesWanted(w *world) {
+	crd, object, group := w.customManifests()
+	in := func(namespace string) string {
+		return "---" + strings.Replace(object, "{name: a}", "{name: a, namespace: "+namespace+"}", 1)
+	}
+	resources := Resources(w, true, strings.Replace(crd, "Namespaced", "Cluster", 1)+in("new")+in("old"))
+	w.mustApply(resources[:2])
+	j, watcher := w.job(resources, domain.Marks{domain.MarkApplied, domain.MarkApplied, domain.MarkDoomed})
+	require.NoError(w, w.cluster.Delete(w.Context(), j).Retry)
+	require.Equal(w, domain.Marks{domain.MarkApplied, domain.MarkApplied, domain.MarkDeleted}, watcher.Marks)
+	require.NotNil(w, w.findIn(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "widgets"}, "", "a"))
 }
 
 func leavesKept(w *world) {
