@@ -94,7 +94,11 @@ func (r *run) applyAt(ctx context.Context, i int, gvk schema.GroupVersionKind, m
 		run: r, custom: !builtIn, index: i, path: path, collection: m.collection(gvk.GroupVersion(), namespace), body: body,
 		rights: rights{group: gvk.Group, resource: m.resource, namespace: namespace},
 	}
-	switch err := w.do(ctx); {
+	err = w.do(ctx)
+	if a := answerOf(err); gvk.GroupKind() == jobKind && a != nil && a.ErrStatus.Code == http.StatusUnprocessableEntity {
+		err = w.asLabelled(ctx, err)
+	}
+	switch {
 	case gvk.GroupKind() == secretKind && answerOf(err) != nil && isSchemaError(answerOf(err)):
 		return fail.New(fail.Invalid, "%s", clip(gotten.ReplaceAllString(answerOf(err).ErrStatus.Message, "")))
 	case isPinned(err, manifest):
@@ -110,6 +114,9 @@ var (
 	secretKind = schema.GroupKind{Kind: "Secret"}
 	gotten     = regexp.MustCompile(`, got [^\n]*`)
 )
+
+// jobKind is the kind whose template can never be changed.
+var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
 
 // isPinned says whether err is a conflict that the manifest brings on itself, by naming the version or the
 // identity that the object must have.

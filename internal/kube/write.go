@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/fields"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // write is one resource on its way into the cluster.
@@ -45,6 +46,43 @@ func (w *write) do(ctx context.Context) error {
 	}
 	w.told()
 	return created
+}
+
+// asLabelled sends a Job once more that the cluster has refused, with the label that the template of the one there has: no template of a Job can be
+// changed. So it is with one that another app has had, or that was kept and whose context is another one now. Its Pods keep that label.
+func (w *write) asLabelled(ctx context.Context, refused error) error {
+	data, err := w.send(ctx, request{method: http.MethodGet, path: w.path, accept: contentJSON}, nil)
+	switch {
+	case answerOf(err) != nil && !isOfCluster(err):
+		return refused
+	case err != nil:
+		return err
+	}
+	var live struct {
+		Spec struct {
+			Template struct {
+				Metadata struct{ Labels map[string]string }
+			}
+		}
+	}
+	if json.Unmarshal(data, &live) != nil {
+		return refused
+	}
+	label := live.Spec.Template.Metadata.Labels[plan.DeploymentLabel]
+	if label == "" || label == w.DeploymentID {
+		return refused
+	}
+	decoder := json.NewDecoder(bytes.NewReader(w.body))
+	decoder.UseNumber()
+	var object map[string]any
+	if decoder.Decode(&object) != nil {
+		return refused
+	}
+	members(members(members(members(object, "spec"), "template"), "metadata"), "labels")[plan.DeploymentLabel] = label
+	if w.body, err = json.Marshal(object); err != nil {
+		return refused
+	}
+	return w.do(ctx)
 }
 
 // told says that the resource is not applied.

@@ -35,6 +35,7 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"applies again without changing anything":                 appliesAgain,
 		"takes over fields of other managers":                     takesOver,
 		"takes keys out of a Secret":                              takesKeysOut,
+		"takes over a Job of another deployment":                  takesJobOver,
 		"labels objects and pods":                                 labels,
 		"drops the fields that a kind does not know":              dropsUnknown,
 		"refuses by resource and goes on":                         refuses,
@@ -114,6 +115,25 @@ func appliesEveryKind(w *world) {
 
 func (w *world) everyKind() []plan.Resource {
 	return Resources(w, true, strings.NewReplacer("NAME", w.name, "IN", w.namespace).Replace(kindsManifests))
+}
+
+// takesJobOver: the template of a Job can never be changed, so that its label stays.
+func takesJobOver(w *world) {
+	resources := func(size string) []plan.Resource {
+		return Resources(w, true, `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: moves, annotations: {size: "`+size+`"}, namespace: `+w.namespace+`}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: example.com/main}]}}}`)
+	}
+	w.mustApply(resources("1"))
+	j, watcher := w.job(resources("2"), domain.NewMarks(1, domain.MarkPending))
+	j.DeploymentID = "8-other"
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.Equal(w, domain.Marks{domain.MarkApplied}, watcher.Marks, "notes: %v", watcher.Notes)
+	job := w.findIn(schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, w.namespace, "moves")
+	require.Equal(w, "8-other", job.GetLabels()[plan.DeploymentLabel])
+	require.Equal(w, "2", job.GetAnnotations()["size"])
 }
 
 // takesKeysOut: a key is in data whichever member of the manifest has it, and goes with the manifest that has it no more.
