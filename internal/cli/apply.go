@@ -519,6 +519,22 @@ func deletions(papers []*paper) [][]*paper {
 	return parts
 }
 
+// boundIn are the bindings whose scope is to be deleted as well, by that. The API deletes them with it: who has her rights by one of them could delete
+// nothing more without it.
+func boundIn(papers []*paper) map[domain.Key][]*paper {
+	bound := map[domain.Key][]*paper{}
+	for _, p := range papers {
+		if p.object == nil || !slices.Contains(domain.BindingNouns, p.noun) {
+			continue
+		}
+		scope := p.object.Base().Parent
+		if slices.ContainsFunc(papers, func(q *paper) bool { return q.object != nil && q.key == scope }) {
+			bound[scope] = append(bound[scope], p)
+		}
+	}
+	return bound
+}
+
 // deleteFiles deletes what files describe, the last one first.
 func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 	papers, err := s.readPapers(&f.sources)
@@ -560,19 +576,26 @@ func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 		if failed > before { // what is below is what it is to be terminated, or updated, by
 			return errSaid{exitFailed}
 		}
+		bound := boundIn(part)
 		for _, p := range part {
-			if p.object == nil {
+			if p.object == nil || slices.Contains(bound[p.object.Base().Parent], p) {
 				continue
 			}
-			err := each(p, func() (string, error) {
-				done, err := s.deleteAlone(ctx, api, &plain, p.noun, p.key)
+			var done string
+			err := each(p, func() (_ string, err error) {
+				done, err = s.deleteAlone(ctx, api, &plain, p.noun, p.key)
 				if fail.Is(err, fail.NotFound) {
-					return "is not there", nil
+					done, err = "is not there", nil
 				}
 				return done, err
 			})
 			if err != nil {
 				return err
+			}
+			for _, b := range bound[p.key] {
+				if done != "" {
+					s.sayf("%s %s", b.key, done)
+				}
 			}
 		}
 	}

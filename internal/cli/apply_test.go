@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/rights"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
 )
 
 // TestApply: a folder in no order is made in the order of what refers to what; again it is unchanged, with one request a collection
@@ -313,6 +318,44 @@ func TestDelete(t *testing.T) {
 	for _, more := range [][]string{nil, {"--abandon"}, {"--dry-run"}} { // its path is no question
 		require.Equal(t, 3, w.run(append([]string{"delete", "cluster", none}, more...)...).code, "%v", more)
 		require.Equal(t, none+" is not there\n", w.done(append([]string{"delete", "cluster", none, "--ignore-not-found"}, more...)...), "%v", more)
+	}
+}
+
+// TestWhoIsBoundInAProjectDeletesIt: the binding that lets her goes last, with the project.
+func TestWhoIsBoundInAProjectDeletesIt(t *testing.T) {
+	for how, way := range map[string]func(w *world) []string{
+		"by name": func(*world) []string { return []string{"delete", "project", "p", "--cascade"} },
+		"by files": func(w *world) []string {
+			folder := filepath.Join(w.env["XDG_CONFIG_HOME"], "exported")
+			w.done("export", "project", "p", "--to", folder)
+			return []string{"delete", "-f", folder}
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			db := storetest.Open(t, store.Config{})
+			w := newWorldFrom(t, db, named, authn.Offers{Asked: true}, func(ctx context.Context) (*rights.Book, error) {
+				bindings := []*domain.RoleBinding{boundTo("admin", domain.RoleAdmin, "")}
+				found, err := db.ListUnder(ctx, domain.ProjectRoleBindings, "")
+				for _, o := range found {
+					bindings = append(bindings, o.(*domain.RoleBinding))
+				}
+				return rights.NewBook(nil, bindings), err
+			})
+			w.env["DROVER_TOKEN"] = "admin"
+			w.done("apply", "-f", w.file("p.yaml", `{resourceContext: {anchor: projects}, metadata: {name: p}}
+---
+{resourceContext: {anchor: projects/p/role-bindings}, metadata: {name: hers}, spec: {role: project-admin, subjects: [{kind: user, name: alice}]}}
+---
+{resourceContext: {anchor: projects/p/composite-apps}, metadata: {name: web}, spec: {compositeAppVersion: v1}}
+---
+{resourceContext: {anchor: projects/p/composite-apps/web/v1/composite-profiles}, metadata: {name: cp}}
+`))
+			w.env["DROVER_TOKEN"] = "alice"
+			require.Contains(t, w.done(way(w)...), "\nprojects/p deleted\n")
+			w.env["DROVER_TOKEN"] = "admin"
+			require.Equal(t, 3, w.run("get", "project", "p").code)
+			require.Empty(t, w.done("get", "project-role-bindings", "-A", "-o", "name"))
+		})
 	}
 }
 

@@ -154,7 +154,8 @@ func (s *session) allOut(ctx context.Context, api *client.API, f *deleteFlags, n
 	}
 }
 
-// deleteTree deletes what is below a document, the last made first, and then the document. It stops where something is refused.
+// deleteTree deletes what is below a document, the last made first, and then the document. It stops where something is refused. Bindings are left to
+// the API, with whose scope they go: the caller's right to the rest may be one of them.
 func (s *session) deleteTree(ctx context.Context, api *client.API, f *deleteFlags, n *domain.Noun, key domain.Key) (string, error) {
 	if f.terminate && n.Owner != nil { // before anything below it goes
 		if done, err := s.takeOut(ctx, api, f, key); err != nil {
@@ -164,7 +165,7 @@ func (s *session) deleteTree(ctx context.Context, api *client.API, f *deleteFlag
 		}
 	}
 	for _, child := range slices.Backward(domain.Nouns) {
-		if child.Parent != n {
+		if child.Parent != n || slices.Contains(domain.BindingNouns, child) {
 			continue
 		}
 		found, err := listed(ctx, api, &selection{noun: child, fixed: map[string]string{}}, key)

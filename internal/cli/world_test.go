@@ -92,13 +92,15 @@ func newWorldWhere(t testing.TB, prove authn.Prover, offers authn.Offers) *world
 // newWorldOf is one where callers are users by the names that they show as tokens, and may do what bindings say.
 func newWorldOf(t testing.TB, roles []*domain.Role, bindings ...*domain.RoleBinding) *world {
 	t.Helper()
-	named := func(_ context.Context, s *authn.Shown) (*authn.Proof, error) {
-		if len(s.Authorization) == 0 {
-			return nil, nil
-		}
-		return &authn.Proof{Identity: caller.Identity{Kind: caller.User, Name: strings.TrimPrefix(s.Authorization[0], "Bearer ")}}, nil
-	}
 	return newWorldBound(t, named, authn.Offers{Asked: true}, func(context.Context) (*rights.Book, error) { return rights.NewBook(roles, bindings), nil })
+}
+
+// named knows callers by the names that they show as tokens.
+func named(_ context.Context, s *authn.Shown) (*authn.Proof, error) {
+	if len(s.Authorization) == 0 {
+		return nil, nil
+	}
+	return &authn.Proof{Identity: caller.Identity{Kind: caller.User, Name: strings.TrimPrefix(s.Authorization[0], "Bearer ")}}, nil
 }
 
 // newWorldBound is one where a book says what may be done, nil for everything.
