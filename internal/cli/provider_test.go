@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -197,6 +198,40 @@ func TestTokensAreReplaced(t *testing.T) {
 	require.Contains(t, r.err, "Log in with: drover login http://API\n")
 	w.done("logout")
 	require.Contains(t, w.run("auth", "whoami").err, "Log in with: drover login http://API\n", "the API names a provider")
+}
+
+// TestARefreshTokenIsKeptThoughTheCommandFails: the provider has given it in the place of the one before, which is good no more.
+func TestARefreshTokenIsKeptThoughTheCommandFails(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var issuer string
+	given, whileItGives := 0, func() {}
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		out.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/token" { // with no ID token, at which the command fails
+			given++
+			whileItGives()
+			fmt.Fprintf(out, `{"access_token": "a", "token_type": "bearer", "refresh_token": "given-%d"}`, given)
+			return
+		}
+		fmt.Fprintf(out, `{"issuer": %q, "authorization_endpoint": %q, "token_endpoint": %q, "jwks_uri": %q}`, issuer, issuer+"/auth", issuer+"/token", issuer+"/keys")
+	}))
+	t.Cleanup(server.Close)
+	issuer = server.URL
+	w := newWorld(t)
+	expired := "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"exp": 1}`)) + ".x"
+	w.env["DROVER_CONFIG"] = w.file("drover/config.yaml", fmt.Sprintf(
+		"currentContext: c\ncontexts: [{name: c, server: %q, issuer: %q, clientID: me, token: %s, refreshToken: old}]", w.url, issuer, expired))
+	delete(w.env, "DROVER_SERVER")
+	r := w.run("get", "projects")
+	require.Equal(t, 4, r.code, r.err)
+	require.Contains(t, r.err, "the issuer has given no ID token")
+	require.Contains(t, w.settings(), "refreshToken: given-1\n")
+
+	whileItGives = interrupt
+	var said bytes.Buffer
+	require.NotZero(t, w.start(ctx, strings.NewReader(""), &said, &said, "get", "projects"))
+	require.Contains(t, w.settings(), "refreshToken: given-2\n")
 }
 
 // TestProvidersThatDoNotAnswer: a login says so; the token that is kept is good until it expires.

@@ -68,6 +68,9 @@ func (t *tokens) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// From here on it goes on though the command is broken off: the provider may take no refresh token but the one that it gives now.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), providerTime)
+	defer cancel()
 	given, err := p.refresh(ctx, t.context.RefreshToken)
 	if fail.Is(err, fail.Unauthorized) {
 		return fail.New(fail.Unauthorized, "the login at %s has ended", t.context.Issuer)
@@ -75,16 +78,26 @@ func (t *tokens) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.context.RefreshToken = or(given.RefreshToken, t.context.RefreshToken)
+	if err := t.keep(found); err != nil { // before anything else can fail
+		return err
+	}
 	text, err := p.idToken(ctx, given, "")
 	if err != nil {
 		return err
 	}
-	t.context.Token, t.context.RefreshToken = text, or(given.RefreshToken, t.context.RefreshToken)
-	if kept := found.find(t.context.Name); kept != nil && kept.Issuer == t.context.Issuer {
-		kept.Token, kept.RefreshToken = t.context.Token, t.context.RefreshToken
-		return s.save(found)
+	t.context.Token = text
+	return t.keep(found)
+}
+
+// keep writes the tokens for commands that follow, unless the context has become another provider's.
+func (t *tokens) keep(found *settings) error {
+	kept := found.find(t.context.Name)
+	if kept == nil || kept.Issuer != t.context.Issuer || kept.Token == t.context.Token && kept.RefreshToken == t.context.RefreshToken {
+		return nil
 	}
-	return nil
+	kept.Token, kept.RefreshToken = t.context.Token, t.context.RefreshToken
+	return t.session.save(found)
 }
 
 // lockLook is how often it is looked whether another command is done with the file of contexts.
