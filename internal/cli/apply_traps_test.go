@@ -144,3 +144,15 @@ func TestATokenIsTakenAway(t *testing.T) {
 		require.NotContains(t, kept(), file)
 	}
 }
+
+// TestATokenFromAPipe comes once.
+func TestATokenFromAPipe(t *testing.T) {
+	w := newWorldWith(t, knows)
+	r, pipe, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	_, err = pipe.WriteString("good\n")
+	require.NoError(t, err)
+	require.NoError(t, pipe.Close())
+	require.Equal(t, "alice\n", w.done("auth", "whoami", "-o", "jsonpath={.name}", "--token-file", fmt.Sprintf("/dev/fd/%d", r.Fd())))
+}

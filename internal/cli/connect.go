@@ -124,7 +124,7 @@ func (s *session) open(c *Context) (*client.Client, error) {
 	}
 	shown := client.WithToken(token)
 	switch {
-	case c.Token == "" && c.TokenFile != "" && c.TokenFile != "-": // another one may be put there meanwhile, as Kubernetes does each hour
+	case c.Token == "" && readAgain(c.TokenFile): // another one may be put there meanwhile, as Kubernetes does each hour
 		shown = client.WithTokens(func(context.Context) (string, error) { return s.tokenOf(c) })
 	case c.RefreshToken != "":
 		shown = client.WithTokens((&tokens{session: s, context: *c}).get)
@@ -164,6 +164,12 @@ func plaintext(c *Context) error {
 		return err
 	}
 	return usage("%s is another machine, and everybody on the way could read the token: use https, or give --plaintext", base.Host)
+}
+
+// readAgain says whether a file with a token has it also the next time. What comes through a pipe, such as the shell's <(…), comes once.
+func readAgain(file string) bool {
+	info, err := os.Stat(file)
+	return file != "-" && err == nil && info.Mode().IsRegular()
 }
 
 // maxToken bounds a token that is read, in bytes.
