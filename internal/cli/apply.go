@@ -220,7 +220,13 @@ func (a *applier) put(ctx context.Context, o domain.Object, file []byte, files [
 		a.stored(o)
 		return a.outcome(key, old, o, kept), nil
 	}
-	warnings, err := a.api.Put(ctx, o, file, files...)
+	sent := file
+	if _, app := o.(*domain.App); app && file == nil { // the API takes no app without its chart
+		if sent, err = a.api.File(ctx, key); err != nil {
+			return "", err
+		}
+	}
+	warnings, err := a.api.Put(ctx, o, sent, files...)
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Code == http.StatusMethodNotAllowed {
 		if says(members(old), asked) {

@@ -156,3 +156,18 @@ func TestATokenFromAPipe(t *testing.T) {
 	require.NoError(t, pipe.Close())
 	require.Equal(t, "alice\n", w.done("auth", "whoami", "-o", "jsonpath={.name}", "--token-file", fmt.Sprintf("/dev/fd/%d", r.Fd())))
 }
+
+// TestAnAppIsChangedWithoutItsChart, which stays.
+func TestAnAppIsChangedWithoutItsChart(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const app = "projects/demo/composite-apps/vfw/v1/apps/sink"
+	document := "resourceContext: {anchor: projects/demo/composite-apps/vfw/v1/apps}\nmetadata: {name: sink, description: old}\n"
+	require.Equal(t, app+" configured\n", w.feed(document, "apply", "-f", "-").out)
+	require.Equal(t, app+" unchanged\n", w.feed(document, "apply", "-f", "-").out)
+	w.env["EDITOR"] = "sed -i s/old/new/"
+	require.Equal(t, app+" configured\n", w.done("edit", "app", "sink"))
+	require.Equal(t, "new\n", w.done("get", "app", "sink", "-o", "jsonpath={.metadata.description}"))
+	require.Equal(t, app+" unchanged\n", w.feed(strings.Replace(document, "old", "new", 1)+"file: "+folder+"/files/sink.tgz\n", "apply", "--allow-outside", "-f", "-").out)
+}
