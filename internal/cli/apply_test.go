@@ -153,6 +153,19 @@ func TestConditionsOfTemplates(t *testing.T) {
 		require.Equal(t, 2, r.code, r.out)
 		require.Contains(t, r.err, "map has no entry for key")
 	}
+	for _, name := range []string{`{{ .Nothing }}`, `{{ index . "no-such" }}`, `{{ printf "%s" .Nothing }}`} {
+		r := w.run("apply", "-f", w.file("f.yaml", "resourceContext: {anchor: projects}\nmetadata:\n  name: q\n  description: \""+name+"\"\n"), "-v", w.file("v.yaml", "Nothing: null\n"))
+		require.Equal(t, 2, r.code, r.out)
+		require.Contains(t, r.err, "line 4 of what it is filled to has <n")
+	}
+}
+
+// TestLaterValuesWin map by map, and a file that says nothing takes nothing away.
+func TestLaterValuesWin(t *testing.T) {
+	w := newWorld(t)
+	file := w.file("f.yaml", "resourceContext: {anchor: projects}\nmetadata: {name: {{ .P.Name }}, description: {{ .P.Text }}}\n")
+	w.done("apply", "-f", file, "-v", w.file("1.yaml", "P: {Name: p, Text: old}\n"), "-v", w.file("2.yaml", "P: {Text: new}\n"), "-v", w.file("3.yaml", "null\n"))
+	require.Equal(t, "new\n", w.done("get", "project", "p", "-o", "jsonpath={.metadata.description}"))
 }
 
 // TestFoldersWithOtherFiles: a file of a folder that has no documents is left out and named; one that has some and something else beside

@@ -114,9 +114,11 @@ func readValues(files []string) (map[string]any, error) {
 		if err != nil {
 			return nil, errUsage{err}
 		}
-		if err := yaml.Unmarshal(data, &values); err != nil {
+		more := map[string]any{}
+		if err := yaml.Unmarshal(data, &more); err != nil {
 			return nil, usage("values of %s: %w", name, err)
 		}
+		merge(values, more)
 	}
 	return values, nil
 }
@@ -276,18 +278,27 @@ func fill(name string, text []byte, values map[string]any) ([]byte, error) {
 	var filled bytes.Buffer
 	missing := t.Execute(&filled, values)
 	if missing == nil {
-		return filled.Bytes(), nil
+		return filled.Bytes(), written(filled.Bytes(), text)
 	}
 	filled.Reset()
 	if t.Option("missingkey=default").Execute(&filled, values) != nil {
 		return nil, missing
 	}
-	for _, text := range noValues {
-		if bytes.Contains(filled.Bytes(), []byte(text)) {
-			return nil, missing
-		}
+	if written(filled.Bytes(), nil) != nil {
+		return nil, missing
 	}
 	return filled.Bytes(), nil
+}
+
+// written refuses what has been filled with no value: with one that is null, or that index has not found, which is no error of the template's. What the
+// text itself has is let through.
+func written(filled, text []byte) error {
+	for _, no := range noValues {
+		if at := bytes.Index(filled, []byte(no)); at >= 0 && !bytes.Contains(text, []byte(no)) {
+			return fmt.Errorf("line %d of what it is filled to has %s: a value is null, or missing", bytes.Count(filled[:at], []byte("\n"))+1, no)
+		}
+	}
+	return nil
 }
 
 // placesOf are the lines at which the items of a member begin. Where that is written in another way, such as an alias, it is the line of the whole.
