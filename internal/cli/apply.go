@@ -114,7 +114,7 @@ func (s *session) applyFiles(ctx context.Context, f *applyFlags) error {
 			a.moves[p.key] = p
 		}
 	}
-	failed := 0
+	var failed failures
 	for _, p := range ordered(papers) {
 		done, err := a.do(ctx, p)
 		if err == nil && f.wait && p.object == nil && p.operation.Operation != domain.OpApprove && done != unchanged && !f.dryRun {
@@ -126,7 +126,7 @@ func (s *session) applyFiles(ctx context.Context, f *applyFlags) error {
 			if stops(err) {
 				return err
 			}
-			failed++
+			failed = append(failed, err)
 			s.failed(p.what(), err)
 			continue
 		}
@@ -137,10 +137,29 @@ func (s *session) applyFiles(ctx context.Context, f *applyFlags) error {
 			s.sayf("%s %s", p.what(), done)
 		}
 	}
-	if failed > 0 {
+	return failed.said()
+}
+
+// failures are errors that have been said, of some of many things.
+type failures []error
+
+// said is the end of the command, nil when nothing has failed. That time was over for all that has failed, and nothing else went wrong, is told from
+// the rest.
+func (f failures) said() error {
+	late := 0
+	for _, err := range f {
+		if codeOf(err) == exitTimeout {
+			late++
+		}
+	}
+	switch len(f) {
+	case 0:
+		return nil
+	case late:
+		return errSaid{exitTimeout}
+	default:
 		return errSaid{exitFailed}
 	}
-	return nil
 }
 
 // failed says what went wrong with one of many things.
@@ -551,14 +570,14 @@ func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 	if err != nil {
 		return err
 	}
-	failed := 0
+	var failed failures
 	each := func(p *paper, do func() (string, error)) error {
 		done, err := do()
 		switch {
 		case err != nil && stops(err):
 			return err
 		case err != nil:
-			failed++
+			failed = append(failed, err)
 			s.failed(p.what(), err)
 		case done != "":
 			s.sayf("%s %s", p.key, done)
@@ -568,7 +587,7 @@ func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 	plain := *f // what is in clusters has been terminated then
 	plain.terminate = false
 	for _, part := range deletions(papers) {
-		out, before := map[domain.Key]bool{}, failed
+		out, before := map[domain.Key]bool{}, len(failed)
 		for _, p := range part {
 			asked := p.object == nil && p.operation.Operation == domain.OpInstantiate
 			if out[p.key] || !asked && (!f.terminate || p.object == nil || p.noun.Owner == nil) {
@@ -579,8 +598,8 @@ func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 				return err
 			}
 		}
-		if failed > before { // what is below is what it is to be terminated, or updated, by
-			return errSaid{exitFailed}
+		if len(failed) > before { // what is below is what it is to be terminated, or updated, by
+			return failed.said()
 		}
 		bound := boundIn(part)
 		for _, p := range part {
@@ -605,10 +624,7 @@ func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 			}
 		}
 	}
-	if failed > 0 {
-		return errSaid{exitFailed}
-	}
-	return nil
+	return failed.said()
 }
 
 // deleteKey deletes one document; with --terminate what is in clusters of it goes before.

@@ -87,7 +87,7 @@ func TestDeleteStopsWhereATerminateDoes(t *testing.T) {
 	documents := fmt.Sprintf("resourceContext: {anchor: %s/deployment-intent-groups}\nmetadata: {name: web}\n---\nresourceContext: {anchor: %s/deployment-intent-groups/web/intents}\nmetadata: {name: web}\n", app, app)
 	names := w.done("get", "intents", "-o", "name", "-A")
 	r := w.feed(documents, "delete", "-f", "-", "--terminate", "--timeout", "1ms")
-	require.NotZero(t, r.code)
+	require.Equal(t, 6, r.code, r.err)
 	require.NotContains(t, r.out, "deleted")
 	require.Equal(t, names, w.done("get", "intents", "-o", "name", "-A"))
 
@@ -170,4 +170,29 @@ func TestAnAppIsChangedWithoutItsChart(t *testing.T) {
 	require.Equal(t, app+" configured\n", w.done("edit", "app", "sink"))
 	require.Equal(t, "new\n", w.done("get", "app", "sink", "-o", "jsonpath={.metadata.description}"))
 	require.Equal(t, app+" unchanged\n", w.feed(strings.Replace(document, "old", "new", 1)+"file: "+folder+"/files/sink.tgz\n", "apply", "--allow-outside", "-f", "-").out)
+}
+
+// TestTimeThatIsOverForAllOfMany is told from what has failed.
+func TestTimeThatIsOverForAllOfMany(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const web = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	w.stand(web, domain.Instantiated, domain.ContextInstantiating, 1)
+	group := "resourceContext: {anchor: " + web + "/instantiate}\n"
+	r := w.feed(group, "apply", "-f", "-", "--wait", "--timeout", "1ms")
+	require.Equal(t, 6, r.code, r.out+r.err)
+	r = w.feed(group+"---\nresourceContext: {anchor: projects/none/composite-apps}\nmetadata: {name: a}\nspec: {compositeAppVersion: v1}\n", "apply", "-f", "-", "--wait", "--timeout", "1ms")
+	require.Equal(t, 1, r.code, r.err)
+
+	for _, name := range []string{"a", "b"} {
+		w.feed("resourceContext: {anchor: projects/demo/composite-apps/vfw/v1/deployment-intent-groups}\nmetadata: {name: "+name+"}\n"+
+			"spec: {compositeProfile: cp, version: r1, logicalCloud: lc}\n", "apply", "-f", "-")
+		w.stand(domain.Key("projects/demo/composite-apps/vfw/v1/deployment-intent-groups/"+name), domain.Terminated, domain.ContextTerminating, 1)
+	}
+	r = w.run("delete", "group", "a", "b", "--terminate", "--timeout", "1ms")
+	require.Equal(t, 6, r.code, r.err)
+	w.engine.does = func(domain.Scope) (int, []string, error) { return 0, nil, fail.New(fail.Conflict, "not yet") }
+	r = w.run("delete", "group", "a", "web", "--terminate", "--timeout", "1ms")
+	require.Equal(t, 1, r.code, r.err)
 }

@@ -52,7 +52,7 @@ const (
 	exitNotFound    = 3   // what is named is not there
 	exitForbidden   = 4   // who asks is not known, or may not
 	exitUnreachable = 5   // who was asked does not answer
-	exitTimeout     = 6   // time was over before it was done
+	exitTimeout     = 6   // time was over before it was done; of many things, for all that failed
 	exitDiffers     = 7   // of diff --exit-code: something would be done
 	exitInterrupted = 130 // Ctrl-C
 )
@@ -63,7 +63,7 @@ const aboutExitCodes = `  0    done
   3    what is named is not there
   4    who asks is not known (see "login"), or may not
   5    the API, a cluster or a provider of logins does not answer
-  6    time was over (--timeout) before it was done
+  6    time was over (--timeout) before it was done; of many things, for all that failed
   7    "diff --exit-code": something would be done, and nothing has failed
   130  interrupted (Ctrl-C); an operation that was accepted goes on`
 

@@ -256,8 +256,7 @@ func (s *session) refusable(ctx context.Context, api *client.API, f *deleteFlags
 
 // tasks does something with each key, goes on after a failure, says what became of each, and fails if one has.
 func (s *session) tasks(keys []domain.Key, do func(domain.Key) (string, error)) error {
-	failed := 0
-	var last error
+	var failed failures
 	for _, key := range keys {
 		done, err := do(key)
 		if err != nil {
@@ -265,17 +264,13 @@ func (s *session) tasks(keys []domain.Key, do func(domain.Key) (string, error)) 
 				return err
 			}
 			s.failed(string(key), err)
-			last = err
-			failed++
+			failed = append(failed, err)
 			continue
 		}
 		s.sayf("%s %s", key, done)
 	}
-	switch {
-	case failed == 1 && len(keys) == 1:
-		return errSaid{codeOf(last)}
-	case failed > 0:
-		return errSaid{exitFailed}
+	if len(failed) == 1 && len(keys) == 1 {
+		return errSaid{codeOf(failed[0])}
 	}
-	return nil
+	return failed.said()
 }
