@@ -164,6 +164,8 @@ func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlag
 			if there {
 				continue
 			}
+			ref.Name = a.referenceName(ref)
+			key = domain.KeyOf(ref)
 		}
 		done, err := a.put(ctx, step.Object, step.File, nil)
 		if err != nil {
@@ -244,6 +246,14 @@ func (a *applier) refers(ctx context.Context, ref *domain.ClusterReference) (boo
 		}
 	}
 	return false, nil
+}
+
+// referenceName is what a reference is to be called in a logical cloud that does not refer to its cluster.
+func (a *applier) referenceName(ref *domain.ClusterReference) string {
+	if a.lists[ref.Parent.Child(domain.ClusterReferences.Collection)][domain.KeyOf(ref)] == nil {
+		return ref.Name
+	}
+	return client.ReferenceName(ref.ClusterName(), func(string) bool { return true })
 }
 
 // cloudUp instantiates a logical cloud that is not.

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,4 +84,22 @@ func TestDeployOnOneOf(t *testing.T) {
 	r := w.run("deploy", chart, "--name", "web", "--any-of", "label=north")
 	require.Equal(t, 3, r.code, r.out)
 	require.Contains(t, r.err, "north")
+}
+
+// TestDeployToClustersOfLikeNames: those of edge/eu-1 and edge-eu/1 are the same when they are joined.
+func TestDeployToClustersOfLikeNames(t *testing.T) {
+	w := newWorld(t)
+	chart := w.chart()
+	for _, name := range []string{"edge/eu-1", "edge-eu/1", "edge-eu-1/x", "edge/eu-1-x"} {
+		w.done("cluster", "add", name, "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/edge01.kubeconfig", "--use-own-credentials")
+	}
+	referred := func() string {
+		return w.done("get", "cluster-references", "-A", "-o", `jsonpath={range .items[*]}{.spec.clusterProvider}/{.spec.cluster} {end}`)
+	}
+	w.done("deploy", chart, "--name", "web", "--clusters", "edge/eu-1") // one after the other
+	r := w.run("deploy", chart, "--name", "db", "--clusters", "edge-eu/1")
+	require.Zero(t, r.code, r.out+r.err)
+	require.ElementsMatch(t, []string{"edge/eu-1", "edge-eu/1"}, strings.Fields(referred()))
+	w.done("deploy", chart, "--name", "both", "--clusters", "edge-eu-1/x,edge/eu-1-x,edge-eu/1") // and at once
+	require.ElementsMatch(t, []string{"edge/eu-1", "edge-eu/1", "edge-eu-1/x", "edge/eu-1-x"}, strings.Fields(referred()))
 }

@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
@@ -126,13 +128,26 @@ func (d *Deployment) CloudSteps() []Step {
 		{Object: &domain.Project{Metadata: named(d.Project)}},
 		{Object: &domain.LogicalCloud{Identity: below(d.ProjectKey()), Metadata: named(d.LogicalCloud), Spec: domain.LogicalCloudSpec{Level: "0"}}},
 	}
+	has := map[string]domain.ClusterName{}
 	for _, k := range d.Clusters {
+		name := ReferenceName(k, func(name string) bool { of, taken := has[name]; return taken && of != k })
+		has[name] = k
 		steps = append(steps, Step{Object: &domain.ClusterReference{
-			Identity: below(d.CloudKey()), Metadata: named(k.Provider + "-" + k.Name),
-			Spec: domain.ClusterReferenceSpec{ClusterProvider: k.Provider, Cluster: k.Name},
+			Identity: below(d.CloudKey()), Metadata: named(name), Spec: domain.ClusterReferenceSpec{ClusterProvider: k.Provider, Cluster: k.Name},
 		}})
 	}
 	return append(steps, Step{Instantiate: d.CloudKey()})
+}
+
+// ReferenceName is what a reference to a cluster is called in a logical cloud: by both names, and where another cluster's has that one, as edge/eu-1 and
+// edge-eu/1 would, with a digest of them behind it.
+func ReferenceName(k domain.ClusterName, taken func(name string) bool) string {
+	name := k.Provider + "-" + k.Name
+	if taken(name) {
+		sum := sha256.Sum256([]byte(k.String()))
+		name += "-" + hex.EncodeToString(sum[:4])
+	}
+	return name
 }
 
 // GroupSteps make the composite app, its profiles and the group with its intents.
