@@ -410,6 +410,7 @@ func (a *applier) sameFiles(ctx context.Context, key domain.Key, file []byte, fi
 	if err != nil {
 		return false, false, err
 	}
+	files = slices.DeleteFunc(slices.Clone(files), func(f domain.Upload) bool { return len(f.Data) == 0 }) // which the API does not keep
 	if len(stored) == 1 && len(files) == 1 && stored[0].Name == "" {
 		stored[0].Name = files[0].Name
 	}

@@ -196,3 +196,27 @@ func TestTimeThatIsOverForAllOfMany(t *testing.T) {
 	r = w.run("delete", "group", "a", "web", "--terminate", "--timeout", "1ms")
 	require.Equal(t, 1, r.code, r.err)
 }
+
+// TestAnEmptyFileIsNotKept, and its document is the same the next time.
+func TestAnEmptyFileIsNotKept(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const group = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	w.file("c/full", "x")
+	w.file("c/empty", "")
+	file := w.file("c/c.yaml", `resourceContext: {anchor: `+group+`/generic-k8s-intents}
+metadata: {name: i}
+---
+resourceContext: {anchor: `+group+`/generic-k8s-intents/i/resources}
+metadata: {name: r}
+spec: {app: sink, newObject: "true", resourceGVK: {apiVersion: v1, kind: ConfigMap, name: m}}
+---
+resourceContext: {anchor: `+group+`/generic-k8s-intents/i/resources/r/customizations}
+metadata: {name: c}
+spec: {clusterSpecific: "false", clusterInfo: {scope: label, clusterProvider: edge, clusterLabel: small, mode: allow}}
+files: [full, empty]
+`)
+	require.Contains(t, w.done("apply", "-f", file), "/customizations/c created\n")
+	require.Contains(t, w.done("apply", "-f", file), "/customizations/c unchanged\n")
+}
