@@ -399,6 +399,9 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 	if f.dryRun {
 		switch {
 		case known:
+			if err := s.removable(ctx, api, key, f.abandon); err != nil {
+				return err
+			}
 			s.sayf("%s would be deleted (dry run)", key)
 		case o == nil:
 			return fail.New(fail.NotFound, "cluster %q not found", key.Name())
@@ -437,6 +440,19 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 	}
 	if there {
 		s.sayf("account %s/%s deleted in the cluster", o.Namespace, o.Name)
+	}
+	return nil
+}
+
+// removable says of a cluster that the API would refuse to delete it with its labels.
+func (s *session) removable(ctx context.Context, api *client.API, key domain.Key, abandon bool) error {
+	flags, _ := s.hinders(ctx, api, &deleteFlags{terminate: abandon, along: domain.ClusterLabels}, domain.ClustersNoun, key)
+	switch {
+	case slices.Contains(flags, "--terminate"):
+		return fail.New(fail.Conflict, "it would be refused (dry run), as its network intents are in it: '%s terminate cluster %s' takes them out, and --abandon leaves them there",
+			s.Program, key)
+	case len(flags) > 0:
+		return fail.New(fail.Conflict, "it would be refused (dry run), as more than labels is below it: '%s delete %s --cascade' deletes that, too", s.Program, key)
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
 )
 
 // TestClusters: a cluster is registered by one context of a kubeconfig, with what its files say; it is listed, checked and removed
@@ -146,4 +148,27 @@ clusterLabel: edge
 	r := w.run("delete", "project", "none", "--abandon")
 	require.Equal(t, 2, r.code, r.out)
 	require.Contains(t, r.err, "not with projects")
+}
+
+// TestADryRunOfARemoveIsRefused where the remove would be.
+func TestADryRunOfARemoveIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.file("k", kubeconfig)
+	w.done("cluster", "add", "site/edge01", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/k", "--label", "edge", "--use-own-credentials")
+	const key = "cluster-providers/site/clusters/edge01"
+	w.feed("resourceContext: {anchor: "+key+"/kv-pairs}\nmetadata: {name: kv}\nspec: {kv: []}\n", "apply", "-f", "-")
+	remove := []string{"cluster", "remove", "edge01"}
+	refused := func(why string) {
+		t.Helper()
+		r := w.run(append(remove, "--dry-run")...)
+		require.Equal(t, 1, r.code, r.out+r.err)
+		require.Contains(t, r.err, why)
+		require.Equal(t, 1, w.run(remove...).code)
+	}
+	refused("as more than labels is below it: 'drover delete " + key + " --cascade'")
+	w.done("delete", "cluster-kv-pairs", "kv")
+	require.Contains(t, w.done(append(remove, "--dry-run")...), "would be deleted")
+	w.stand(key, domain.Applied, domain.ContextInstantiated, 1)
+	refused("'drover terminate cluster " + key + "' takes them out")
+	require.Contains(t, w.done(append(remove, "--dry-run", "--abandon")...), "would be deleted")
 }

@@ -22,6 +22,7 @@ type deleteFlags struct {
 	sources
 	terminate, cascade, missing, dryRun, abandon, unreadable bool
 	timeout                                                  time.Duration
+	along                                                    *domain.Noun // what is below that the API deletes with it, nil for nothing
 }
 
 // remove is the command delete.
@@ -205,7 +206,7 @@ func (s *session) hinders(ctx context.Context, api *client.API, f *deleteFlags, 
 		return flags, does
 	}
 	for _, child := range domain.Nouns {
-		if child.Parent != n || slices.Contains(domain.BindingNouns, child) { // which go with their scope
+		if child.Parent != n || child == f.along || slices.Contains(domain.BindingNouns, child) { // which go with their scope
 			continue
 		}
 		if found, err := listed(ctx, api, &selection{noun: child, fixed: map[string]string{}}, key); err != nil || len(found) == 0 {
