@@ -15,8 +15,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -118,6 +120,39 @@ func TestTheAPIThatIsNotThere(t *testing.T) {
 	require.Equal(t, 5, r.code, r.err)
 	require.Contains(t, r.err, "the API cannot be reached ("+url+")")
 	require.Contains(t, r.err, "connection refused")
+}
+
+// TestWhatIsWaitedForMustBeThere, and the API: a path is taken as it is, so that nothing was asked before. What goes meanwhile is terminated.
+func TestWhatIsWaitedForMustBeThere(t *testing.T) {
+	w := newWorld(t)
+	const group = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	for _, args := range [][]string{{"events", "--follow"}, {"status", group, "--watch"}, {"wait", group}, {"wait", group, "--for=terminated"}} {
+		r := w.run(append(args, "--server", "http://127.0.0.1:1")...)
+		require.Equal(t, 5, r.code, "%v: %s%s", args, r.out, r.err)
+		require.Contains(t, r.err, "127.0.0.1:1")
+	}
+	for _, name := range []string{"web", group} {
+		require.Equal(t, 3, w.run("wait", name, "--for=terminated").code)
+	}
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	w.stand(group, domain.Terminated, domain.ContextTerminating, 1)
+	goes := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		response, err := http.Get(w.url + r.URL.RequestURI())
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer response.Body.Close()
+		out.Header().Set("Content-Type", response.Header.Get("Content-Type"))
+		out.WriteHeader(response.StatusCode)
+		_, _ = io.Copy(out, response.Body)
+		object, err := w.db.Get(t.Context(), domain.DeploymentIntentGroups, group)
+		if err == nil {
+			assert.NoError(t, w.db.Delete(t.Context(), domain.DeploymentIntentGroups, group, object.Base().Revision))
+		}
+	}))
+	t.Cleanup(goes.Close)
+	require.Zero(t, w.run("wait", group, "--for=terminated", "--server", goes.URL).code)
 }
 
 // TestAUserWhoHasEnough: a command that is interrupted ends with 130.

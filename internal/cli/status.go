@@ -278,17 +278,19 @@ func (s *session) watchStatus(ctx context.Context, api *client.API, key domain.K
 	})
 }
 
-// follow reads a stream again and again, from where it had ended, until ctx ends. That the API is away is said once.
+// follow reads a stream again and again, from where it had ended, until ctx ends. Where the API does not answer for a while, after it has, that is
+// said once.
 func (s *session) follow(ctx context.Context, read func(after string) (string, error)) error {
-	after, away := "", false
+	after, away, first := "", false, true
 	for {
 		last := after
 		var err error
 		after, err = read(after)
+		first = first && err != nil && after == last
 		switch {
 		case ctx.Err() != nil:
 			return context.Canceled
-		case err != nil && !transient(err):
+		case err != nil && (first || !transient(err)):
 			return err
 		case err != nil && (!away || after != last):
 			s.note("%s; it is asked again", s.text(err))

@@ -87,7 +87,7 @@ It waits for what was asked for already. Where nothing goes on and NAME is not a
 			return err
 		}
 		begun := time.Now()
-		if err := s.await(c.Context(), api, key, op, *timeout); err != nil || *what != "ready" {
+		if err := s.awaitStanding(c.Context(), api, key, op, *timeout, false); err != nil || *what != "ready" {
 			return err
 		}
 		left := *timeout
@@ -115,9 +115,14 @@ func bounded(ctx context.Context, timeout time.Duration) (context.Context, conte
 	return context.WithTimeout(ctx, timeout)
 }
 
-// await waits for the end of the last operation of an owner, and shows meanwhile what is going on. When it ends otherwise than op
-// is to, the reasons are said.
+// await waits for the end of an operation that was accepted, as awaitStanding does.
 func (s *session) await(ctx context.Context, api *client.API, key domain.Key, op domain.Operation, timeout time.Duration) error {
+	return s.awaitStanding(ctx, api, key, op, timeout, true)
+}
+
+// awaitStanding waits for the end of the last operation of an owner, and shows meanwhile what is going on. When it ends otherwise than op
+// is to, the reasons are said. Unless the owner is known to be there, it ends where the API does not say so at first.
+func (s *session) awaitStanding(ctx context.Context, api *client.API, key domain.Key, op domain.Operation, timeout time.Duration, known bool) error {
 	waiting, cancel := bounded(ctx, timeout)
 	defer cancel()
 	p := s.picture()
@@ -129,6 +134,8 @@ func (s *session) await(ctx context.Context, api *client.API, key domain.Key, op
 		switch {
 		case waiting.Err() != nil:
 			return s.overtime(ctx, api, key, last, timeout)
+		case err != nil && !known:
+			return err
 		case err != nil && op == domain.OpTerminate && fail.Is(err, fail.NotFound):
 			return nil // and deleted
 		case err != nil && transient(err):
@@ -139,7 +146,7 @@ func (s *session) await(ctx context.Context, api *client.API, key domain.Key, op
 		case err != nil:
 			return err
 		default:
-			away, last = false, d
+			away, known, last = false, true, d
 			p.show(d, op)
 			if over, why := ended(d, op); over {
 				if why == "" {
