@@ -44,6 +44,8 @@ func TestWrongCommandLines(t *testing.T) {
 		"no such file":                                                    {"apply", "-f", "/nowhere/file.yaml"},
 		`there is no context "none"`:                                      {"get", "projects", "--context", "none"},
 		`"ftp://x" is not the URL of an API`:                              {"get", "projects", "--server", "ftp://x"},
+		`"http://127.0.0.1:1/#x" is not the URL of an API`:                {"get", "projects", "--server", "http://127.0.0.1:1/#x"},
+		`"http://127.0.0.1:1?" is not the URL of an API`:                  {"get", "projects", "--server", "http://127.0.0.1:1?"},
 		"--client-certificate and --client-key":                           {"get", "projects", "--client-key", "k"},
 		"has more parts than the name of a project":                       {"get", "project", "a/b"},
 		`"a b" is no name of a project`:                                   {"get", "project", "a b"},

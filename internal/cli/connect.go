@@ -76,7 +76,7 @@ func baseURL(server string) (*url.URL, error) {
 		server = "http://" + server
 	}
 	u, err := url.Parse(server)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.ContainsAny(server, "?#") {
 		return nil, usage("%q is not the URL of an API, such as %s", server, defaultServer)
 	}
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v2") + "/v2"
