@@ -142,6 +142,14 @@ metadata: {name: cp, description: }
 	require.Contains(t, w.done("get", "clusters", "k", "-o", "json"), "2024-01-15 10:00:00")
 }
 
+// TestJSONBeyondTheFirstPlane: encoders of JSON write two escapes for one character.
+func TestJSONBeyondTheFirstPlane(t *testing.T) {
+	w := newWorld(t)
+	const text = `{"resourceContext": {"anchor": "projects"}, "metadata": {"name": "p", "description": "\ud83d\ude00 \u00e9 \\ud83d\\ude00 \\\ud83d\ude00"}}`
+	w.done("apply", "-f", w.file("p.json", text))
+	require.Equal(t, "😀 é \\ud83d\\ude00 \\😀\n", w.done("get", "project", "p", "-o", "jsonpath={.metadata.description}"))
+}
+
 // TestConditionsOfTemplates: what EMCO's examples ask for in a condition is not there for all of their users; what is to be written must be.
 func TestConditionsOfTemplates(t *testing.T) {
 	w := newWorld(t)

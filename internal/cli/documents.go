@@ -11,8 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -199,7 +202,7 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 	}
 	var all []*paper
 	var foreign []int // lines at which something else is
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder := yaml.NewDecoder(bytes.NewReader(paired(data)))
 	for {
 		var node yaml.Node
 		err := decoder.Decode(&node)
@@ -248,6 +251,34 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 		s.note("%s is left out: it has no documents (version: %s, resourceContext.anchor)", name, emco)
 	}
 	return all, nil
+}
+
+// paired has the characters that JSON writes as two escapes, as JSON's encoders do beyond 0xffff, as they are: to YAML half a pair is no character. What is
+// not JSON is as it was.
+func paired(data []byte) []byte {
+	if !bytes.Contains(data, []byte(`\u`)) || !json.Valid(data) {
+		return data
+	}
+	unit := func(at int) rune { // the UTF-16 unit that is escaped there, 0 for none
+		if at+6 > len(data) || data[at] != '\\' || data[at+1] != 'u' {
+			return 0
+		}
+		n, _ := strconv.ParseUint(string(data[at+2:at+6]), 16, 16) // four hexadecimal digits, as it is JSON
+		return rune(n)
+	}
+	out := make([]byte, 0, len(data))
+	for i := 0; i < len(data); {
+		if whole := utf16.DecodeRune(unit(i), unit(i+6)); whole != utf8.RuneError {
+			out, i = utf8.AppendRune(out, whole), i+12
+			continue
+		}
+		n := 1
+		if data[i] == '\\' { // with what it escapes, which may be another one
+			n = 2
+		}
+		out, i = append(out, data[i:i+n]...), i+n
+	}
+	return out
 }
 
 // plainly has what documents are called and described by be texts, as it is to emcoctl: a name may be a number, and what somebody has noted a date.
