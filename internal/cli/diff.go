@@ -80,13 +80,13 @@ func (s *session) doDiff(ctx context.Context, f *diffFlags, args []string) error
 	}
 	query := url.Values{"limit": {mostAtOnce}, "app": f.apps, "cluster": f.clusters}
 	switch {
-	case f.reapply && (f.revision != 0 || f.version != ""):
-		return usage("--reapply is of an update: leave out --to and --version")
+	case f.reapply && (f.rollback() || f.version != "" || f.to != ""):
+		return usage("--reapply is of an update: leave out --to, --version and --group")
 	case f.reapply:
 		query.Set("operation", string(domain.OpUpdate))
 		query.Set("reapply", "true")
-	case f.revision != 0 && f.version != "":
-		return usage("--to and --version ask for different operations: use one of them")
+	case f.rollback() && (f.version != "" || f.to != ""):
+		return usage("--to and --version ask for different operations: use one of them; --group goes with --version")
 	case f.rollback() && f.revision < 1:
 		return usage("--to %d is no revision: 'drover history' shows them", f.revision)
 	case f.revision > 0:
