@@ -93,6 +93,11 @@ func (s *session) doDeploy(ctx context.Context, f *deployFlags, chart string) er
 	case len(f.clusters)+len(f.anyOf) == 0:
 		return usage("--clusters or --any-of is needed: on which clusters to deploy, such as --clusters label=edge")
 	}
+	for _, which := range slices.Concat(f.clusters, f.anyOf) {
+		if err := checkWhich(which); err != nil {
+			return err
+		}
+	}
 	var p fail.Problems
 	if domain.CheckName(&p, "name", f.name); p.Err() != nil {
 		return usage("--name %q: %s", f.name, strings.TrimPrefix(p.Err().Error(), "Invalid Input:\nname: "))
@@ -445,6 +450,22 @@ func selectAll(ctx context.Context, api *client.API, which []string) (all []doma
 	return all, clusters, nil
 }
 
+// checkWhich refuses an empty name, as that of a variable that is not set: without its provider a cluster is looked for in all.
+func checkWhich(which string) error {
+	provider, name, ok := strings.Cut(strings.ReplaceAll(which, "+", "/"), "/")
+	if !ok {
+		name = provider
+	}
+	if provider == "" || strings.TrimPrefix(name, "label=") == "" {
+		return noCluster(which)
+	}
+	return nil
+}
+
+func noCluster(which string) error {
+	return usage("%q names no cluster: edge01, provider+edge01, label=edge and provider/label=edge do", which)
+}
+
 func selectOne(ctx context.Context, api *client.API, which string) (all []domain.Clusters, clusters []domain.ClusterName, err error) {
 	text := strings.ReplaceAll(which, "+", "/")
 	provider, name, ok := strings.Cut(text, "/")
@@ -480,7 +501,7 @@ func selectOne(ctx context.Context, api *client.API, which string) (all []domain
 		}
 		var problems fail.Problems
 		if domain.CheckName(&problems, "cluster", name); problems.Err() != nil {
-			return nil, nil, usage("%q names no cluster: edge01, provider+edge01, label=edge and provider/label=edge do", which)
+			return nil, nil, noCluster(which)
 		}
 		_, err := api.Get(ctx, domain.ClustersNoun, key.Child(domain.ClustersNoun.Collection, name))
 		if fail.Is(err, fail.NotFound) {
