@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
 )
@@ -81,7 +82,7 @@ func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
 	use, about := aboutName(op)
 	answer := "The answer comes when the operation is accepted; --wait waits for its end, and says why where it ends otherwise."
 	if op == domain.OpApprove {
-		answer = "The answer comes when the group is rendered and placed."
+		answer = "The answer comes when the group is rendered and placed, so that --wait changes nothing; --timeout bounds it."
 	}
 	c := &cobra.Command{
 		Use: string(op) + " " + use, Short: shortOf[op][0], Example: "  " + shortOf[op][1],
@@ -90,7 +91,10 @@ func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
 	}
 	s.placed(c, &f.where)
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what it would change in clusters, as far as the API can tell, and do nothing")
-	if op != domain.OpApprove {
+	if op == domain.OpApprove {
+		c.Flags().BoolVar(&f.wait, "wait", false, "as without: the answer is the end")
+		c.Flags().DurationVar(&f.timeout, "timeout", 0, "how long to wait for the answer; 0 for as long as it takes")
+	} else {
 		c.Flags().BoolVar(&f.wait, "wait", false, "wait for the end, and show what is going on")
 		c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait; 0 for as long as it takes")
 	}
@@ -108,12 +112,26 @@ func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
 	default: // the others need nothing to be said with them
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if op == domain.OpApprove {
+			return s.doApprove(c.Context(), f, args)
+		}
 		if err := timed(c, f.wait, "--wait"); err != nil {
 			return err
 		}
 		return s.doOperate(c.Context(), f, op, args)
 	}
 	return c
+}
+
+// doApprove asks for an approve, which is over when it is answered.
+func (s *session) doApprove(ctx context.Context, f *operateFlags, args []string) error {
+	asking, cancel := bounded(ctx, f.timeout)
+	defer cancel()
+	err := s.doOperate(asking, f, domain.OpApprove, args)
+	if err != nil && ctx.Err() == nil && asking.Err() != nil {
+		return fail.New(fail.Timeout, "the API has not answered after %s; whether it approves all the same is in '%s status %s'", f.timeout, s.Program, strings.Join(args, " "))
+	}
+	return err
 }
 
 func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Operation, args []string) error {
@@ -173,7 +191,7 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 	if op == domain.OpRollback {
 		s.sayNext(ctx, api, key, f.revision)
 	}
-	if !f.wait {
+	if !f.wait || op == domain.OpApprove {
 		return nil
 	}
 	return s.await(ctx, api, watched(key, op, spec), op, f.timeout)

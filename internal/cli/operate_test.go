@@ -1,6 +1,9 @@
 package cli_test
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -130,4 +133,21 @@ func TestLooks(t *testing.T) {
 	require.Equal(t, "tenants/t1 released\n", w.done("tenants", "t1", "--release"))
 	require.Equal(t, 3, w.run("tenants", "none", "--release").code)
 	require.Equal(t, 2, w.run("tenants", "--release").code)
+}
+
+// TestAnApproveIsOverWhenItIsAnswered: it takes the flags of the other operations, and ends when time is over.
+func TestAnApproveIsOverWhenItIsAnswered(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const group = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(silent.Close)
+	r := w.run("approve", group, "--timeout", "10ms", "--server", silent.URL)
+	require.Equal(t, 6, r.code, r.err)
+	require.Contains(t, r.err, "the API has not answered after 10ms; whether it approves all the same is in 'drover status "+group+"'")
+	require.Contains(t, w.done("approve", "web", "--wait", "--timeout", "1m"), group+" approved\n")
 }
