@@ -268,6 +268,10 @@ func TestContexts(t *testing.T) {
 	w.done("context", "set", "there", "--server", "https://drover.example/v2/", "--project", "demo")
 	list := w.done("context", "list")
 	require.Regexp(t, `^CURRENT +NAME +SERVER +LOGIN +PROJECT\n\* +here +http://API +token\n +there +https://drover.example +- +demo\n$`, list)
+	require.JSONEq(t, `{"items": [
+		{"name": "here", "current": true, "server": "http://API", "login": "token"},
+		{"name": "there", "current": false, "server": "https://drover.example", "project": "demo"}
+	]}`, w.done("context", "list", "-o", "json"))
 	w.done("context", "use", "there")
 	w.env["DROVER_CONTEXT"] = "here"
 	require.Zero(t, w.run("get", "projects").code)
@@ -337,6 +341,9 @@ func TestTwoVersions(t *testing.T) {
 	require.Contains(t, r.out, "Server: v0.0.1 go1.1\n")
 	require.Equal(t, skew, r.err)
 	require.Empty(t, w.run("version").err, "of one source")
+	require.Equal(t, "true\n", w.done("version", "-o", "jsonpath={.differ}", "--server", older.URL))
+	require.Equal(t, "false\n", w.done("version", "-o", "jsonpath={.differ}"))
+	require.NotContains(t, w.done("version", "--client", "-o", "json"), "differ")
 }
 
 // TestProblems: each field that the server finds fault with is in a line, also of several.

@@ -32,12 +32,20 @@ func (s *session) contexts() *cobra.Command {
 		}
 		return s.setContext(c.Context(), args[0], *use)
 	}
+	list := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List the contexts, the current one with a star", Args: noArguments,
+		Example: "  drover context list",
+	}
+	output := list.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; columns when missing")
+	list.RunE = func(*cobra.Command, []string) error {
+		p, err := newValuePrinter(*output)
+		if err != nil {
+			return err
+		}
+		return s.listContexts(p)
+	}
 	c.AddCommand(
-		&cobra.Command{
-			Use: "list", Aliases: []string{"ls"}, Short: "List the contexts, the current one with a star", Args: noArguments,
-			Example: "  drover context list",
-			RunE:    func(*cobra.Command, []string) error { return s.listContexts() },
-		},
+		list,
 		&cobra.Command{
 			Use: "use NAME", Short: "Use a context from now on", Example: "  drover context use prod", Args: numbered(1, 1, "the name of the context"),
 			ValidArgsFunction: s.completeContexts,
@@ -53,18 +61,24 @@ func (s *session) contexts() *cobra.Command {
 	return c
 }
 
-func (s *session) listContexts() error {
+// listedContext is a context as it is shown to programs: without what proves who somebody is.
+type listedContext struct {
+	Name    string `json:"name"`
+	Current bool   `json:"current"`
+	Server  string `json:"server"`
+	Login   string `json:"login,omitempty"` // token, certificate or the provider that the user has logged in at; missing for none
+	Project string `json:"project,omitempty"`
+}
+
+func (s *session) listContexts(p *printer) error {
 	found, err := s.load()
 	if err != nil {
 		return err
 	}
 	current := or(s.flags.context, s.Getenv("DROVER_CONTEXT"), found.Current)
-	t := newTable(s.Out, "CURRENT", "NAME", "SERVER", "LOGIN", "PROJECT")
+	all := []listedContext{}
 	for _, x := range found.Contexts {
-		star, login := "", "-"
-		if x.Name == current {
-			star = "*"
-		}
+		login := ""
 		switch {
 		case x.Issuer != "":
 			login = x.Issuer
@@ -73,7 +87,14 @@ func (s *session) listContexts() error {
 		case x.ClientCertificate != "":
 			login = "certificate"
 		}
-		t.row(star, x.Name, x.Server, login, x.Project)
+		all = append(all, listedContext{x.Name, x.Name == current, x.Server, login, x.Project})
+	}
+	if !p.people() {
+		return p.value(s.Out, map[string]any{"items": all})
+	}
+	t := newTable(s.Out, "CURRENT", "NAME", "SERVER", "LOGIN", "PROJECT")
+	for _, x := range all {
+		t.row(map[bool]string{true: "*"}[x.Current], x.Name, x.Server, dash(x.Login), x.Project)
 	}
 	return t.flush()
 }

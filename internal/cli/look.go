@@ -33,14 +33,28 @@ func (s *session) project(all bool) (domain.Key, error) {
 func (s *session) top() *cobra.Command {
 	c := &cobra.Command{
 		Use: "top", Short: "Show what is slow or fails: groups that are not as wished or not ready, and operations that go on, the longest first",
-		Example: "  drover top\n  drover top -A", Args: noArguments,
+		Example: "  drover top\n  drover top -A -o json", Args: noArguments,
 	}
 	all := c.Flags().BoolP("all-projects", "A", false, "of all projects, whatever the context says")
-	c.RunE = func(c *cobra.Command, _ []string) error { return s.doTop(c.Context(), *all) }
+	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; tables when missing")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		p, err := newValuePrinter(*output)
+		if err != nil {
+			return err
+		}
+		return s.doTop(c.Context(), *all, p)
+	}
 	return c
 }
 
-func (s *session) doTop(ctx context.Context, all bool) error {
+// slow is what top shows, for programs.
+type slow struct {
+	Of         int                    `json:"of"`         // how many groups there are
+	Groups     []service.Group        `json:"groups"`     // those that are not as wished, or not ready
+	Operations []operations.Operation `json:"operations"` // that go on
+}
+
+func (s *session) doTop(ctx context.Context, all bool, p *printer) error {
 	api, err := s.api()
 	if err != nil {
 		return err
@@ -51,7 +65,7 @@ func (s *session) doTop(ctx context.Context, all bool) error {
 	}
 	now := time.Now()
 	total := 0
-	var bad []service.Group
+	bad := []service.Group{}
 	for g, err := range api.Groups(ctx, project) {
 		if err != nil {
 			return err
@@ -62,6 +76,21 @@ func (s *session) doTop(ctx context.Context, all bool) error {
 		}
 	}
 	slices.SortStableFunc(bad, func(a, b service.Group) int { return a.Status.Since.Compare(b.Status.Since) })
+	filter := url.Values{"state": {string(operations.Running)}}
+	if project != "" {
+		filter.Set("project", project.Name())
+	}
+	running := []operations.Operation{}
+	for o, err := range api.Operations(ctx, filter) {
+		if err != nil {
+			return err
+		}
+		running = append(running, o)
+	}
+	slices.SortStableFunc(running, func(a, b operations.Operation) int { return a.Started.Compare(b.Started) })
+	if !p.people() {
+		return p.value(s.Out, slow{total, bad, running})
+	}
 	fmt.Fprintf(s.Out, "Not as wished, or not ready: %d of %s\n", len(bad), counted(total, "group"))
 	if len(bad) > 0 {
 		t := newTable(s.Out, "GROUP", "STATUS", "SINCE", "RESOURCES", "READY", "REASON")
@@ -72,23 +101,11 @@ func (s *session) doTop(ctx context.Context, all bool) error {
 			return err
 		}
 	}
-	filter := url.Values{"state": {string(operations.Running)}}
-	if project != "" {
-		filter.Set("project", project.Name())
-	}
-	var running []operations.Operation
-	for o, err := range api.Operations(ctx, filter) {
-		if err != nil {
-			return err
-		}
-		running = append(running, o)
-	}
-	slices.SortStableFunc(running, func(a, b operations.Operation) int { return a.Started.Compare(b.Started) })
 	fmt.Fprintf(s.Out, "\nOperations that go on: %d\n", len(running))
 	if len(running) == 0 {
 		return nil
 	}
-	return s.printOperations(&printer{}, running, false)
+	return s.printOperations(p, running, false)
 }
 
 // ill says whether clusters report of a group that something is not ready, or not there.

@@ -122,6 +122,9 @@ func TestLooks(t *testing.T) {
 	}
 	w.done("deploy", w.chart(), "--name", "web", "--clusters", "edge01")
 	require.Zero(t, w.run("combined", "web").code)
+	require.Contains(t, w.done("top", "-A", "-o", "json"), `"groups": [],`)
+	w.stand("projects/default/composite-apps/web/v1/deployment-intent-groups/web", domain.Instantiated, domain.ContextInstantiateFailed, 1)
+	require.Equal(t, "web 1 7-update\n", w.done("top", "-A", "-o", "jsonpath={.groups[*].metadata.name} {.of} {.operations[*].id}"))
 	require.Equal(t, 3, w.run("combined", "none").code)
 	r := w.run("tenants")
 	require.Zero(t, r.code, r.err)

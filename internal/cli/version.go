@@ -13,6 +13,8 @@ import (
 type versions struct {
 	Client version.Info  `json:"client"`
 	Server *version.Info `json:"server,omitempty"`
+	// Differ says whether the two were not built from the same sources; missing when the API was not asked.
+	Differ *bool `json:"differ,omitempty"`
 	// Installation is the id of the installation that the server is of; missing when it does not know who asks.
 	Installation string `json:"installation,omitempty"`
 }
@@ -46,6 +48,10 @@ func (s *session) showVersion(ctx context.Context, alone bool, output string) er
 		} else if who, err := api.Whoami(ctx, nil); err == nil { // which is told to callers who are known
 			v.Installation = who.Installation
 		}
+		if v.Server != nil {
+			differ := v.Server.Version != v.Client.Version || v.Server.Revision != v.Client.Revision
+			v.Differ = &differ
+		}
 	}
 	if !p.people() {
 		if err := p.value(s.Out, v); err != nil {
@@ -59,7 +65,7 @@ func (s *session) showVersion(ctx context.Context, alone bool, output string) er
 		if v.Installation != "" {
 			fmt.Fprintf(s.Out, "Installation: %s\n", v.Installation)
 		}
-		if v.Server.Version != v.Client.Version || v.Server.Revision != v.Client.Revision {
+		if *v.Differ {
 			s.warn([]string{"they were not built from the same sources: what one of them knows the other may not"})
 		}
 	}
