@@ -131,7 +131,7 @@ func (s *session) openAccount(f *accountFlags, kubeconfig []byte, holder kube.Ho
 
 // enroll makes the account of a cluster and has it registered. Each step can be done again: what is there stays, a token that the API never
 // got ends with the next one that it gets. Only what has the token is registered with it; first and last are what comes before and after.
-func (s *session) enroll(ctx context.Context, o *kube.Owned, known, narrow bool, first func() error, register func(kubeconfig []byte) error, last func() error) error {
+func (s *session) enroll(ctx context.Context, o *kube.Owned, report domain.Report, known, narrow bool, first func() error, register func(kubeconfig []byte) error, last func() error) error {
 	there, err := o.There(ctx)
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (s *session) enroll(ctx context.Context, o *kube.Owned, known, narrow bool,
 	if err := last(); err != nil {
 		return err
 	}
-	return s.sayAccess(ctx, issued.Kubeconfig, o.Role)
+	return s.sayAccess(ctx, issued.Kubeconfig, o.Role, report)
 }
 
 // replaceToken has a new token registered, and ends those before it. What the API has refused leaves nothing of it behind; what it may have
@@ -251,8 +251,8 @@ func (s *session) takeBack(ctx context.Context, o *kube.Owned, known bool, accou
 	}
 }
 
-// sayAccess tries a credential, and says what the cluster is like with it.
-func (s *session) sayAccess(ctx context.Context, kubeconfig, role []byte) error {
+// sayAccess tries a credential, and says what the cluster is like with it, and how it reports.
+func (s *session) sayAccess(ctx context.Context, kubeconfig, role []byte, report domain.Report) error {
 	ctx, cancel := context.WithTimeout(ctx, accountTime)
 	defer cancel()
 	seen, err := kube.See(ctx, kubeconfig, role)
@@ -266,7 +266,7 @@ func (s *session) sayAccess(ctx context.Context, kubeconfig, role []byte) error 
 	case seen.Unknown != "":
 		rights = "the cluster does not say them: " + printable(seen.Unknown)
 	}
-	s.sayf("Kubernetes %s answers in %s; rights: %s", printable(seen.Version), seen.Latency.Round(time.Millisecond/10), rights)
+	s.sayf("Kubernetes %s answers in %s; rights: %s; reports by %s", printable(seen.Version), seen.Latency.Round(time.Millisecond/10), rights, report)
 	return nil
 }
 
@@ -348,7 +348,7 @@ others stay, and are named.`,
 		if err != nil {
 			return err
 		}
-		return s.sayAccess(ctx, issued.Kubeconfig, role)
+		return s.sayAccess(ctx, issued.Kubeconfig, role, domain.Report(report))
 	}
 	return c
 }

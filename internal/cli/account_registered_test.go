@@ -77,7 +77,7 @@ func TestASecondAddTakesNothingAway(t *testing.T) {
 	require.Contains(t, out, "rights that nobody has asked for now stay: ")
 	require.Contains(t, out, "example.com/*")
 	require.Contains(t, out, "(--narrow)")
-	require.Contains(t, out, "rights: all that are needed")
+	require.Contains(t, out, "rights: all that are needed; reports by agentless\n")
 	require.Equal(t, domain.ReportAgentless, a.registered().Spec.Report)
 	require.Equal(t, "behind the hill", a.registered().Description)
 	require.Empty(t, lacks(true, "example.com", "example.org"))

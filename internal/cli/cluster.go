@@ -392,7 +392,7 @@ cluster has that user's rights then. A user that runs a program for its credenti
 		if err != nil {
 			return err
 		}
-		return s.enroll(ctx, o, registered != nil, *narrow,
+		return s.enroll(ctx, o, domain.Report(or(*report, string(domain.ReportAuto))), registered != nil, *narrow,
 			func() error { return s.registerBy(ctx, a, x.provider) },
 			func(kubeconfig []byte) error {
 				if registered != nil {
