@@ -35,12 +35,12 @@ func TestAClusterThatIsAway(t *testing.T) {
 		of("done", domain.ConnectivityRetrying, domain.ResourceApplied),
 		of("away", domain.ConnectivityRetrying, domain.ResourceRetrying),
 	}}}}
-	require.Equal(t, "  web  2 of 4 Applied on 3 clusters; 1 cluster retried: p+away", progress(d, domain.OpInstantiate)[1])
+	require.Equal(t, "  web  2 of 4 Applied on 3 clusters, 1 of which done; 1 cluster retried: p+away", progress(d, domain.OpInstantiate)[1])
 	for i := range d.Apps[0].Clusters { // as counts say the same, with what the cluster has said last
 		c := &d.Apps[0].Clusters[i]
 		c.Deployed, c.Resources, c.LastError = deployedOf(*c), nil, "refused by "+c.Name
 	}
-	require.Equal(t, "  web  2 of 4 Applied on 3 clusters; 1 cluster retried: p+away (refused by away)", progress(d, domain.OpInstantiate)[1])
+	require.Equal(t, "  web  2 of 4 Applied on 3 clusters, 1 of which done; 1 cluster retried: p+away (refused by away)", progress(d, domain.OpInstantiate)[1])
 }
 
 func TestWhatIsWaitedFor(t *testing.T) {

@@ -405,8 +405,8 @@ func waitingFor(clusters []status.DocumentCluster) string {
 	return best
 }
 
-// progress is a line for the whole and one for each app: how many of its resources are where they are to be, on how many clusters,
-// and which of these do not answer or refuse something.
+// progress is a line for the whole and one for each app: how many of its resources are where they are to be, on how many clusters, how many of these are
+// done, and which of them do not answer or refuse something.
 func progress(d *status.Document, op domain.Operation) []string {
 	wanted := wantedOf(op)
 	lines := []string{or(string(d.Status), string(d.States.State()))}
@@ -416,7 +416,7 @@ func progress(d *status.Document, op domain.Operation) []string {
 		width = max(width, len(p.name))
 	}
 	for _, p := range parts {
-		var done, all int
+		var done, all, whole int
 		var away, failed []string
 		gone, refused := "", "" // what the first of them has said last
 		for _, c := range p.clusters {
@@ -428,9 +428,15 @@ func progress(d *status.Document, op domain.Operation) []string {
 			case c.Connectivity == domain.ConnectivityRetrying && there < sum(of):
 				away, gone = append(away, name), or(gone, c.LastError)
 			}
+			if there == sum(of) {
+				whole++
+			}
 			done, all = done+there, all+sum(of)
 		}
 		line := fmt.Sprintf("  %-*s  %d of %d %s on %s", width, printable(p.name), done, all, wanted, clustersOf(len(p.clusters)))
+		if done < all && len(p.clusters) > 1 {
+			line += fmt.Sprintf(", %d of which done", whole)
+		}
 		if len(away) > 0 {
 			line += fmt.Sprintf("; %s retried: %s", clustersOf(len(away)), few(away)) + inParentheses(gone)
 		}
