@@ -346,6 +346,16 @@ func TestTwoVersions(t *testing.T) {
 	require.NotContains(t, w.done("version", "--client", "-o", "json"), "differ")
 }
 
+// TestNothingIsColoured, whatever NO_COLOR says.
+func TestNothingIsColoured(t *testing.T) {
+	w := newWorld(t)
+	w.terminal = true
+	w.feed("resourceContext: {anchor: projects}\nmetadata: {name: p}\n", "apply", "-f", "-")
+	for _, args := range [][]string{{"get", "projects"}, {"top"}, {"--help"}, {"context", "list"}} {
+		require.NotContains(t, w.done(args...), "\x1b[", "%v", args)
+	}
+}
+
 // TestProblems: each field that the server finds fault with is in a line, also of several.
 func TestProblems(t *testing.T) {
 	w := newWorld(t)

@@ -32,6 +32,10 @@ exec kubectl-drover __complete "$@"
 ` + "```" + `
 `
 
+// aboutForms is what scripts may count on.
+const aboutForms = `What -o json, -o yaml and jsonpath print is for scripts: members are added to it, and none is renamed or taken away. Words and tables are for people, and may
+change. Nothing is coloured, so that NO_COLOR need not be set; lines that stay in their places, as of --watch and --wait, are written to a terminal alone.`
+
 // Manual writes what the help of all commands says as one document, docs/cli.md.
 func Manual(w io.Writer, processes []Process) error {
 	s := &session{Options: Options{Program: "drover", Processes: processes, Getenv: func(string) string { return "" }}}
@@ -40,6 +44,7 @@ func Manual(w io.Writer, processes []Process) error {
 	var b strings.Builder
 	b.WriteString("# The command drover\n\nWritten from the help of the commands by `go test ./cmd/drover -run TestTheManualIsTheHelp -update`.\n\n" + aboutPlugin + "\n\n")
 	b.WriteString("Exit codes:\n\n```\n" + aboutExitCodes + "\n```\n\n")
+	b.WriteString(aboutForms + "\n\n")
 	b.WriteString("Flags of every command:\n\n```\n" + flagsOf(root.PersistentFlags()) + "```\n")
 	for _, g := range root.Groups() {
 		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(g.Title, ":"))
