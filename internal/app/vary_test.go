@@ -196,7 +196,6 @@ func TestIntentsThatCannotBeDone(t *testing.T) {
 				`deployment intent "all": what "sds" of /v2/dtc-controllers does for intent "traffic" of controller "dtc" is not done: Drover does not act for it`,
 				`dtc intent traffic, inbound intent in: no cluster of app "web" carries the label networkpolicy-supported: no NetworkPolicy is made`,
 				`dtc intent traffic, inbound intent in: no pods of app "web", as it is rendered, carry the label app=web: nothing is restricted`,
-				`dtc intent traffic, inbound intent in: client "c": no pods of app "web", as it is rendered, carry the label app=web: it lets none of them in`,
 			},
 		},
 		"a controller of another name, known by its host": {

@@ -192,9 +192,11 @@ type InboundClientsIntent struct {
 type InboundClientsIntentSpec struct {
 	App         string   `json:"app" api:"required"`         // the app of the composite app whose pods are the client
 	AppLabel    string   `json:"appLabel" api:"required"`    // a label of the pods as key=value, such as app=client
-	ServiceName string   `json:"serviceName" api:"required"` // the client's own Service
+	ServiceName string   `json:"serviceName" api:"required"` // the client's own Service; EMCO wants it, and nothing is done with it
 	Namespaces  []string `json:"namespaces" api:"required"`  // where its pods are; the namespace of the server when empty
-	CIDRs       []string `json:"cidrs" api:"required"`       // addresses from which it comes when it is in no pod of the server's cluster, such as 10.20.0.0/16
+	// addresses from which it comes when it is in no pod of the server's cluster, such as 10.20.0.0/16. When no client of a server names any and
+	// externalSupport is false, all IPv4 addresses are let in
+	CIDRs []string `json:"cidrs" api:"required"`
 }
 
 // InboundClientsIntents is the noun. The app need not be there yet.

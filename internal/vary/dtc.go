@@ -109,8 +109,8 @@ func (d *DTC) Sort(app string, c *Cluster) string {
 	return strconv.FormatBool(c.Labels[policyLabel])
 }
 
-// Check refuses what can be made on no cluster. It warns of clusters without policies, of labels that no pods carry, and of what needs
-// rights that the user of a logical cloud may not have.
+// Check refuses what can be made on no cluster. It warns of clusters without policies, of policies that let in more or less than clients
+// say, of labels that no pods carry, and of what needs rights that the user of a logical cloud may not have.
 func (d *DTC) Check(app *App) (warnings []string, err error) {
 	carry := carrying(app)
 	for i := range d.Inbound {
@@ -120,13 +120,16 @@ func (d *DTC) Check(app *App) (warnings []string, err error) {
 		}
 		if in.Spec.App == app.Name {
 			warnings = append(warnings, d.open(in, app.Clusters)...)
+			if slices.ContainsFunc(app.Clusters, func(c *Cluster) bool { return c.Labels[policyLabel] }) {
+				warnings = append(warnings, d.width(in)...)
+			}
 			if !carry(in.Spec.AppLabel) {
 				warnings = append(warnings, fmt.Sprintf("%s: no pods of app %q, as it is rendered, carry the label %s: nothing is restricted", d.by(in), app.Name, in.Spec.AppLabel))
 			}
 		}
 		for _, c := range in.Clients {
 			here := len(c.Spec.Namespaces) == 0 || slices.Contains(c.Spec.Namespaces, app.Namespace)
-			if c.Spec.App == app.Name && here && !carry(c.Spec.AppLabel) {
+			if c.Spec.App == app.Name && here && !in.anyone() && !carry(c.Spec.AppLabel) { // who lets anyone in is told so
 				warnings = append(warnings, fmt.Sprintf("%s: client %q: no pods of app %q, as it is rendered, carry the label %s: it lets none of them in", d.by(in), c.Name, app.Name, c.Spec.AppLabel))
 			}
 		}
@@ -177,6 +180,26 @@ func (d *DTC) open(in *Inbound, clusters []*Cluster) []string {
 			d.by(in), n, len(clusters), in.Spec.App, policyLabel, fewOf(without))}
 	}
 }
+
+// width warns of a policy whose addresses no client names: it lets in all there are, or none.
+func (d *DTC) width(in *Inbound) []string {
+	switch {
+	case in.anyone():
+		return []string{fmt.Sprintf("%s: spec.externalSupport is false and no client has cidrs, so that all IPv4 addresses are let in, beside any client: name cidrs to restrict them", d.by(in))}
+	case !in.named() && !(in.istio() && in.exposed()):
+		return []string{fmt.Sprintf("%s: spec.externalSupport is true and no client has cidrs, so that only pods of the same cluster are let in: name cidrs to let others in", d.by(in))}
+	default:
+		return nil
+	}
+}
+
+// named says whether a client names addresses.
+func (in *Inbound) named() bool {
+	return slices.ContainsFunc(in.Clients, func(c Client) bool { return len(c.Spec.CIDRs) > 0 })
+}
+
+// anyone says whether all addresses are let in, so that what clients say restricts nothing.
+func (in *Inbound) anyone() bool { return !in.Spec.ExternalSupport && !in.named() }
 
 // fewOf names some, and how many more there are.
 func fewOf(names []string) string {
@@ -248,7 +271,6 @@ func (d *DTC) add(w *Work, in *Inbound, o object) error {
 // externalSupport false and none named all there are, since a client in another cluster comes from outside the pods' network.
 func (d *DTC) policy(in *Inbound) object {
 	clients := slices.SortedStableFunc(slices.Values(in.Clients), func(a, b Client) int { return cmp.Compare(a.Name, b.Name) })
-	named := slices.ContainsFunc(clients, func(c Client) bool { return len(c.Spec.CIDRs) > 0 })
 	var from list
 	known := map[string]bool{}
 	peer := func(p object) {
@@ -270,7 +292,7 @@ func (d *DTC) policy(in *Inbound) object {
 			peer(object{"ipBlock": object{"cidr": rangeOf(cidr)}})
 		}
 	}
-	if !in.Spec.ExternalSupport && !named {
+	if in.anyone() {
 		peer(object{"ipBlock": object{"cidr": anywhere}})
 	}
 	return object{

@@ -63,6 +63,9 @@ func gets(v *vary.Varied, i int) map[string]string {
 	return found
 }
 
+// anyone is what is said of a policy that lets in all addresses.
+const anyone = "spec.externalSupport is false and no client has cidrs, so that all IPv4 addresses are let in, beside any client: name cidrs to restrict them"
+
 func TestNetworkPolicies(t *testing.T) {
 	peer := func(label string) string {
 		return `{"podSelector":{"matchLabels":{"app":"` + label + `"}}}`
@@ -76,6 +79,7 @@ func TestNetworkPolicies(t *testing.T) {
 		clients  []vary.Client
 		from     []string
 		protocol string // TCP when ""
+		warns    string // of who is let in; of all addresses where from has them
 	}{
 		"clients, and whoever comes from another cluster": {clients: []vary.Client{client("b"), client("a")}, from: []string{peer("a"), peer("b"), block("0.0.0.0/0")}},
 		"ranges of which other addresses are named, once": {
@@ -87,7 +91,10 @@ func TestNetworkPolicies(t *testing.T) {
 			change: func(s *domain.InboundServerIntentSpec) { s.ExternalSupport = true }, clients: []vary.Client{client("a", cidrs("10.0.0.0/8", "FD00::/8"))},
 			from: []string{peer("a"), block("10.0.0.0/8"), block("FD00::/8")},
 		},
-		"from outside, and no address": {change: func(s *domain.InboundServerIntentSpec) { s.ExternalSupport = true }, clients: []vary.Client{client("a")}, from: []string{peer("a")}},
+		"from outside, and no address": {
+			change: func(s *domain.InboundServerIntentSpec) { s.ExternalSupport = true }, clients: []vary.Client{client("a")}, from: []string{peer("a")},
+			warns: "spec.externalSupport is true and no client has cidrs, so that only pods of the same cluster are let in: name cidrs to let others in",
+		},
 		"in namespaces": {
 			clients: []vary.Client{client("a", func(s *domain.InboundClientsIntentSpec) { s.Namespaces = []string{"np2", "np1", "np2"} })},
 			from: []string{
@@ -113,10 +120,14 @@ func TestNetworkPolicies(t *testing.T) {
 				require.JSONEq(t, want, got["NetworkPolicy/group-in"])
 			}
 			require.Empty(t, gets(v, 1))
-			require.Equal(t, []string{
-				`dtc intent group, inbound intent in: 1 of 3 clusters of app "web" do not carry the label networkpolicy-supported, and get no NetworkPolicy: p+c2`,
-				`dtc intent group, inbound intent in: no pods of app "web", as it is rendered, carry the label app=web: nothing is restricted`,
-			}, v.Warnings)
+			warnings := []string{`dtc intent group, inbound intent in: 1 of 3 clusters of app "web" do not carry the label networkpolicy-supported, and get no NetworkPolicy: p+c2`}
+			if slices.Contains(c.from, block("0.0.0.0/0")) {
+				c.warns = anyone
+			}
+			if c.warns != "" {
+				warnings = append(warnings, "dtc intent group, inbound intent in: "+c.warns)
+			}
+			require.Equal(t, append(warnings, `dtc intent group, inbound intent in: no pods of app "web", as it is rendered, carry the label app=web: nothing is restricted`), v.Warnings)
 			require.Equal(t, []plan.Effect{{Resource: 0, What: "made", By: "dtc intent group, inbound intent in"}}, v.Effects)
 		})
 	}
@@ -129,6 +140,7 @@ func TestTrafficOfPodsThatNobodyLabels(t *testing.T) {
 		cron       = `{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"r1"},"spec":{"jobTemplate":{"spec":{"template":{"metadata":{"labels":{"app":%q}}}}}}}`
 		pod        = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"r1","labels":{"app":%q}}}`
 	)
+	cidrs := func(s *domain.InboundClientsIntentSpec) { s.CIDRs = []string{"10.0.0.0/8"} }
 	elsewhere := func(s *domain.InboundClientsIntentSpec) { s.Namespaces = []string{"elsewhere"} }
 	here := func(s *domain.InboundClientsIntentSpec) { s.Namespaces = []string{"elsewhere", "ns"} }
 	server := `dtc intent group, inbound intent in: no pods of app "web", as it is rendered, carry the label app=web: nothing is restricted`
@@ -138,14 +150,15 @@ func TestTrafficOfPodsThatNobodyLabels(t *testing.T) {
 		client          vary.Client
 		want            []string
 	}{
-		"a server":                     {app: "web", has: deployment, label: "web", client: client("a")},
-		"a server of a CronJob":        {app: "web", has: cron, label: "web", client: client("a")},
-		"a server that is a Pod":       {app: "web", has: pod, label: "web", client: client("a")},
-		"another label":                {app: "web", has: deployment, label: "webb", client: client("a"), want: []string{server}},
-		"a client":                     {app: "client-a", has: deployment, label: "a", client: client("a")},
-		"a client of another label":    {app: "client-a", has: deployment, label: "b", client: client("a"), want: []string{of}},
-		"a client in other namespaces": {app: "client-a", has: deployment, label: "b", client: client("a", elsewhere)},
-		"a client here as well":        {app: "client-a", has: deployment, label: "b", client: client("a", here), want: []string{of}},
+		"a server":                        {app: "web", has: deployment, label: "web", client: client("a", cidrs)},
+		"a server of a CronJob":           {app: "web", has: cron, label: "web", client: client("a", cidrs)},
+		"a server that is a Pod":          {app: "web", has: pod, label: "web", client: client("a", cidrs)},
+		"another label":                   {app: "web", has: deployment, label: "webb", client: client("a", cidrs), want: []string{server}},
+		"a client":                        {app: "client-a", has: deployment, label: "a", client: client("a", cidrs)},
+		"a client of another label":       {app: "client-a", has: deployment, label: "b", client: client("a", cidrs), want: []string{of}},
+		"a client in other namespaces":    {app: "client-a", has: deployment, label: "b", client: client("a", cidrs, elsewhere)},
+		"a client where anyone is let in": {app: "client-a", has: deployment, label: "b", client: client("a")},
+		"a client here as well":           {app: "client-a", has: deployment, label: "b", client: client("a", cidrs, here), want: []string{of}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := placed(c.app, map[string][]*vary.Cluster{"web": {with("c1")}, "client-a": {with("c1"), cluster("c2")}})
