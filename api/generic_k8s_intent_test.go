@@ -77,6 +77,9 @@ func TestFilesOfGenericResources(t *testing.T) {
 	require.Equal(t, 200, put(resource("configmap"), [2]string{"file template.yaml", template}).Code)
 	require.Equal(t, []string{"resource : document", "file resourceTemplate: " + template}, parts(t, w.router, theGenericResource))
 	require.Equal(t, 200, put(resource("ConfigMap")).Code, "it stays")
+	answer := put(resource("ConfigMap"), [2]string{"file template.yaml", ""})
+	require.Equal(t, 200, answer.Code, answer.Body)
+	require.Equal(t, []string{`299 - "file of the template is empty, and is left out; what is stored stays"`}, answer.Header().Values("Warning"))
 	check(t, w.router, []call{
 		{name: "the template", method: "GET", url: theGenericResource, header: map[string]string{"Accept": "application/octet-stream"}, status: 200, contains: []string{template}},
 		{name: "the document", method: "GET", url: theGenericResource, status: 200, contains: []string{`"kind":"ConfigMap"`}, lacks: []string{"template"}},
@@ -96,7 +99,7 @@ func TestFilesOfGenericResources(t *testing.T) {
 		require.Equal(t, 400, answer.Code, "%s: %s", name, answer.Body)
 		require.Contains(t, answer.Body.String(), c.says, name)
 	}
-	answer := put(resource("Secret"))
+	answer = put(resource("Secret"))
 	require.Equal(t, 400, answer.Code, "the template that stays is of another kind: %s", answer.Body)
 	answer = sends(t, w.router, "POST", theGenericIntent+"/resources", [2]string{"metadata", resourceBody("none", "true", "Pod")}, [2]string{"file x", ""})
 	require.Equal(t, 422, answer.Code)
@@ -106,12 +109,17 @@ func TestFilesOfGenericResources(t *testing.T) {
 	document := [2]string{"metadata", customizationBody("c", "")}
 	answer = sends(t, w.router, "PUT", customization, document, [2]string{"files b.yaml", "two"}, [2]string{"files a.yaml", "one"}, [2]string{"files empty", ""}, [2]string{"file x", "no"})
 	require.Equal(t, 200, answer.Code, "EMCO does not read the part file either: %s", answer.Body)
-	require.Equal(t, []string{`299 - "unknown part \"file\"; the parts of this form are \"metadata\" and \"files\""`}, answer.Header().Values("Warning"))
+	require.Equal(t, []string{
+		`299 - "unknown part \"file\"; the parts of this form are \"metadata\" and \"files\""`, `299 - "file empty is empty, and is left out"`,
+	}, answer.Header().Values("Warning"))
 	answer = sends(t, w.router, "PUT", customization+"?fieldValidation=Strict", document, [2]string{"file x", "no"})
 	require.Equal(t, 400, answer.Code, answer.Body)
 	want := []string{"customization : document", "files b.yaml: two", "files a.yaml: one"}
 	require.Equal(t, want, parts(t, w.router, customization))
 	require.Equal(t, 200, sends(t, w.router, "PUT", customization, document).Code)
+	answer = sends(t, w.router, "PUT", customization, document, [2]string{"files a.yaml", ""})
+	require.Equal(t, 200, answer.Code, answer.Body)
+	require.Equal(t, []string{`299 - "file a.yaml is empty, and is left out; what is stored stays"`}, answer.Header().Values("Warning"))
 	require.Equal(t, want, parts(t, w.router, customization), "they stay")
 	check(t, w.router, []call{{method: "GET", url: customization, header: map[string]string{"Accept": "application/octet-stream"}, status: 200, contains: []string{"twoone"}}})
 	require.Equal(t, 200, sends(t, w.router, "PUT", customization, document, [2]string{"files c", "three"}).Code)
@@ -121,6 +129,11 @@ func TestFilesOfGenericResources(t *testing.T) {
 	require.Contains(t, answer.Body.String(), "two files of the name c")
 	answer = sends(t, w.router, "PUT", customization, document, [2]string{"files", "3"})
 	require.Equal(t, 422, answer.Code)
+
+	both := strings.NewReplacer(`"clusterSpecific":"false"`, `"clusterSpecific":"true"`, `"scope":"label"`, `"scope":"name"`, `"cluster":""`, `"cluster":"c1"`).Replace(document[1])
+	answer = sends(t, w.router, "PUT", customization, [2]string{"metadata", both})
+	require.Equal(t, 200, answer.Code, answer.Body)
+	require.Equal(t, []string{`299 - "spec.clusterInfo.clusterLabel: nothing is done with \"edge\", since scope is name"`}, answer.Header().Values("Warning"))
 }
 
 // Of an object that is there the file is not used: EMCO's client sends one all the same. It must be an object, as in EMCO.

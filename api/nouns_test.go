@@ -284,12 +284,13 @@ func nouns(t *testing.T) map[string]walk {
 			wrong: `{"metadata":{"name":"NAME"},"spec":{"patchJson":{}}}`, wrongText: "spec.patchJson: cannot be object, must be array",
 			invalid: `{"metadata":{"name":"x"},"spec":{"clusterSpecific":"true","clusterInfo":{"scope":"label","mode":"maybe"},"patchType":"yaml",
 				"patchJson":[{"op":"copy","path":"a"},{"op":"add","path":"/a"},{"op":"add","path":"/a","value":"$(http://a b)$"}],
-				"secretOptions":{"dataKeyOptions":[{"fileName":"f","keyName":"k"},{"fileName":"g","keyName":"k"},{"fileName":"h","keyName":"a/b"}]}}}`,
+				"secretOptions":{"dataKeyOptions":[{"fileName":"f","keyName":"k"},{"fileName":"g","keyName":"k"},{"fileName":"h","keyName":"a/b"},{"fileName":"f","keyName":"l"}]}}}`,
 			names: "spec.clusterInfo.clusterProvider: clusterProvider may not be empty\nspec.clusterInfo.mode: \"maybe\" is none of allow, deny\nspec.clusterInfo.clusterLabel: clusterLabel is missing\n" +
 				"spec.patchType: \"yaml\" is none of json, merge\nspec.patchJson[0].path: \"a\" is no JSON pointer: it begins with /\nspec.patchJson[0].from: \"\" is no JSON pointer: it begins with /\n" +
 				"spec.patchJson[1].value: add needs a value\nspec.patchJson[2].value: \"http://a b\" is no URL\n" +
 				"spec.secretOptions.dataKeyOptions[1].keyName: a key with the name k already exists in Data\n" +
-				"spec.secretOptions.dataKeyOptions[2].keyName: a/b is not a valid key name for a ConfigMap or Secret",
+				"spec.secretOptions.dataKeyOptions[2].keyName: a/b is not a valid key name for a ConfigMap or Secret\n" +
+				"spec.secretOptions.dataKeyOptions[3].fileName: the file f has an option already",
 			orphan: theGenericIntent + "/resources/none/customizations", orphanStatus: 409, orphans: `generic resource "none"`,
 		},
 		"tenant": {

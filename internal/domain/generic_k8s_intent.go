@@ -32,12 +32,19 @@ type Upload struct {
 	Data []byte
 }
 
+// EmptyFiles are those of a write, which are not kept.
+type EmptyFiles struct {
+	Empty []string // their names
+	Stay  bool     // those that were stored before stay, as none has come in their place
+}
+
 // GenericResource is a Kubernetes object that customizations below it add to an app, or change.
 type GenericResource struct {
-	Identity `bson:",inline"`
-	Metadata `json:"metadata" api:"required"`
-	Spec     GenericResourceSpec `json:"spec" api:"required"`
-	Template Digest              `json:"-" bson:"template"` // blob: the object as it was sent, in YAML or JSON; "" for none
+	Identity   `bson:",inline"`
+	Metadata   `json:"metadata" api:"required"`
+	Spec       GenericResourceSpec `json:"spec" api:"required"`
+	Template   Digest              `json:"-" bson:"template"` // blob: the object as it was sent, in YAML or JSON; "" for none
+	EmptyFiles `json:"-" bson:"-"`
 }
 
 // GenericResourceSpec names the object.
@@ -123,10 +130,11 @@ func (o *GenericResource) References() []Reference {
 
 // Customization says what is made of a resource, and on which clusters.
 type Customization struct {
-	Identity `bson:",inline"`
-	Metadata `json:"metadata" api:"required"`
-	Spec     CustomizationSpec   `json:"spec" api:"required"`
-	Files    []CustomizationFile `json:"-" bson:"files"` // in the order in which they were sent; none is empty
+	Identity   `bson:",inline"`
+	Metadata   `json:"metadata" api:"required"`
+	Spec       CustomizationSpec   `json:"spec" api:"required"`
+	Files      []CustomizationFile `json:"-" bson:"files"` // in the order in which they were sent; none is empty
+	EmptyFiles `json:"-" bson:"-"`
 }
 
 // CustomizationFile is a file of a customization.
@@ -162,7 +170,7 @@ type ClusterInfo struct {
 	Scope           string `json:"scope" api:"required,enum=label;name"` // by what they are selected
 	ClusterProvider string `json:"clusterProvider" api:"required"`       // the provider of the clusters
 	Cluster         string `json:"cluster"`                              // the name of the one, where the scope is name
-	ClusterLabel    string `json:"clusterLabel"`                         // a label of them, where the scope is label
+	ClusterLabel    string `json:"clusterLabel"`                         // a label of them, where the scope is label; else nothing is done with it
 	Mode            string `json:"mode" api:"required,enum=allow;deny"`  // allow: on those; deny: on all others of the app
 }
 
@@ -191,7 +199,7 @@ type DataOptions struct {
 
 // DataKeyOption is one for a file.
 type DataKeyOption struct {
-	FileName   string `json:"fileName" api:"required"`                                                // the name of the file
+	FileName   string `json:"fileName" api:"required"`                                                // the name of the file, which has one option at the most
 	KeyName    string `json:"keyName" api:"required"`                                                 // the key of the data that has its content
 	MergePatch Truth  `json:"mergePatch,omitempty" bson:"mergePatch,omitempty" api:"enum=true;false"` // true: the file is a patch, and no data
 }
@@ -279,7 +287,7 @@ func (s *PatchStep) External() (url string, ok bool) {
 }
 
 func (o *DataOptions) validate(p *fail.Problems, at string) {
-	keys := map[string]bool{}
+	keys, files := map[string]bool{}, map[string]bool{}
 	for i, d := range o.DataKeyOptions {
 		path := fmt.Sprintf("%s[%d]", at, i)
 		notEmpty(p, path+".fileName", d.FileName)
@@ -287,6 +295,10 @@ func (o *DataOptions) validate(p *fail.Problems, at string) {
 		CheckLength(p, path+".fileName", d.FileName, MaxName)
 		CheckLength(p, path+".keyName", d.KeyName, MaxName)
 		checkWord(p, path+".mergePatch", string(d.MergePatch), string(True), string(False))
+		if d.FileName != "" && files[d.FileName] {
+			p.Add(path+".fileName", "the file %s has an option already", d.FileName)
+		}
+		files[d.FileName] = true
 		switch {
 		case d.KeyName == "":
 		case !DataKey(d.KeyName):

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,10 +14,13 @@ import (
 
 // attachTemplate keeps the object of a generic resource, which must be the one that the body names.
 func (s *Service) attachTemplate(ctx context.Context, o domain.Object, file []byte) (err error) {
+	resource := o.(*domain.GenericResource)
 	if len(file) == 0 { // EMCO drops empty files
+		if file != nil {
+			resource.Empty = []string{"of the template"}
+		}
 		return nil
 	}
-	resource := o.(*domain.GenericResource)
 	if err := fits(resource, file); err != nil {
 		return err
 	}
@@ -78,7 +82,7 @@ func (s *Service) changeResource(ctx context.Context, c change) error {
 		if err := fits(o, file); err != nil {
 			return err
 		}
-		o.Template = from.Template
+		o.Template, o.Stay = from.Template, true
 	}
 	if _, holds := o.Spec.ResourceGVK.Holds(); o.Spec.Adds() && !holds && o.Template == "" {
 		return fail.New(fail.Malformed, "the provided file field name is not present in the request or not a file field: a new %s needs the part \"file\" with its template", o.Spec.ResourceGVK.Kind)
@@ -97,6 +101,11 @@ func (s *Service) attachFiles(ctx context.Context, o domain.Object, files []doma
 		names[f.Name] = true
 		if len(f.Data) > limits.Etcd {
 			return fail.New(fail.Invalid, "file %s: it has %d bytes, and no object in a cluster has more than %d", f.Name, len(f.Data), limits.Etcd)
+		}
+	}
+	for _, f := range files {
+		if len(f.Data) == 0 {
+			customization.Empty = append(customization.Empty, f.Name)
 		}
 	}
 	files = slices.DeleteFunc(slices.Clone(files), func(f domain.Upload) bool { return len(f.Data) == 0 }) // as EMCO does
@@ -149,7 +158,7 @@ func (s *Service) filesOf(ctx context.Context, o domain.Object) (files []domain.
 func (s *Service) changeCustomization(ctx context.Context, c change) error {
 	if to, ok := c.to.(*domain.Customization); ok && len(to.Files) == 0 {
 		if from, ok := c.from.(*domain.Customization); ok && len(from.Files) > 0 {
-			to.Files = from.Files
+			to.Files, to.Stay = from.Files, true
 			files, err := s.filesOf(ctx, to)
 			if err == nil {
 				err = s.patches(ctx, to, files)
@@ -160,4 +169,32 @@ func (s *Service) changeCustomization(ctx context.Context, c change) error {
 		}
 	}
 	return s.unapprove(ctx, c)
+}
+
+// remarkResource says that a template was empty, and whether the app is missing.
+func (s *Service) remarkResource(ctx context.Context, o domain.Object) (warnings []string, err error) {
+	unknown, err := s.unknownApp(ctx, o)
+	return append(empty(&o.(*domain.GenericResource).EmptyFiles), unknown...), err
+}
+
+// remarkCustomization says what of a customization is not acted on.
+func (s *Service) remarkCustomization(_ context.Context, o domain.Object) (warnings []string, _ error) {
+	c := o.(*domain.Customization)
+	warnings = empty(&c.EmptyFiles)
+	if of := c.Spec.ClusterInfo; c.Spec.ClusterSpecific == domain.True && of.Scope == domain.ScopeName && of.ClusterLabel != "" {
+		warnings = append(warnings, fmt.Sprintf("spec.clusterInfo.clusterLabel: nothing is done with %q, since scope is %s", of.ClusterLabel, domain.ScopeName))
+	}
+	return warnings, nil
+}
+
+// empty says which files are not kept.
+func empty(of *domain.EmptyFiles) (warnings []string) {
+	for _, name := range of.Empty {
+		text := fmt.Sprintf("file %s is empty, and is left out", name)
+		if of.Stay {
+			text += "; what is stored stays"
+		}
+		warnings = append(warnings, text)
+	}
+	return warnings
 }

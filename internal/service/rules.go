@@ -99,8 +99,8 @@ var rules = map[*domain.Noun]rule{
 	domain.HPAConsumers:                {before: (*Service).changeConsumer, after: (*Service).changeConsumer},
 	domain.HPAResources:                {before: (*Service).changeRequirement, after: (*Service).changeRequirement, remark: (*Service).unusedUnits, orphan: fail.NotFound},
 	domain.GenericK8sIntents:           {before: (*Service).unapprove, after: (*Service).unapproved},
-	domain.GenericResources:            {before: (*Service).changeResource, after: (*Service).unapproved, remark: (*Service).unknownApp, attach: (*Service).attachTemplate, file: (*Service).template},
-	domain.Customizations:              {before: (*Service).changeCustomization, after: (*Service).unapproved, attachAll: (*Service).attachFiles, files: (*Service).filesOf},
+	domain.GenericResources:            {before: (*Service).changeResource, after: (*Service).unapproved, remark: (*Service).remarkResource, attach: (*Service).attachTemplate, file: (*Service).template},
+	domain.Customizations:              {before: (*Service).changeCustomization, after: (*Service).unapproved, remark: (*Service).remarkCustomization, attachAll: (*Service).attachFiles, files: (*Service).filesOf},
 
 	domain.StatusCollectors:  {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs},
 	domain.ProjectCollectors: {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs, orphan: fail.NotFound},

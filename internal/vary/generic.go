@@ -92,17 +92,21 @@ func (g *Generic) Apps(apps []string) error {
 
 // On says whether a customization is for a cluster.
 func (c *Customized) On(cluster *Cluster) bool {
+	return c.Spec.ClusterSpecific != domain.True || c.selects(cluster) != c.denies()
+}
+
+// selects says whether clusterInfo means a cluster, be it to allow or to deny it.
+func (c *Customized) selects(cluster *Cluster) bool {
 	of := &c.Spec.ClusterInfo
-	if c.Spec.ClusterSpecific != domain.True {
-		return true
-	}
-	selected := cluster.Provider == of.ClusterProvider
 	if of.Scope == domain.ScopeLabel {
-		selected = selected && cluster.Labels[of.ClusterLabel]
-	} else {
-		selected = selected && cluster.Name == of.Cluster
+		return cluster.Provider == of.ClusterProvider && cluster.Labels[of.ClusterLabel]
 	}
-	return selected == (of.Mode != domain.ModeDeny)
+	return cluster.Provider == of.ClusterProvider && cluster.Name == of.Cluster
+}
+
+// denies says whether it is for all clusters but those that it selects.
+func (c *Customized) denies() bool {
+	return c.Spec.ClusterSpecific == domain.True && c.Spec.ClusterInfo.Mode == domain.ModeDeny
 }
 
 // of are the customizations for a cluster.
@@ -184,6 +188,8 @@ func (g *Generic) Check(app *App) (warnings []string, err error) {
 			return nil, g.refuse(c, "it has no file that is a patch")
 		case len(app.Clusters) > 0 && !slices.ContainsFunc(app.Clusters, c.On):
 			warnings = append(warnings, fmt.Sprintf("%s: it is for no cluster of app %q", g.byOf(c), app.Name))
+		case len(app.Clusters) > 0 && c.denies() && !slices.ContainsFunc(app.Clusters, c.selects):
+			warnings = append(warnings, fmt.Sprintf("%s: it denies no cluster of app %q, and is for all of them", g.byOf(c), app.Name))
 		}
 		for _, idle := range g.idle(c) {
 			warnings = append(warnings, g.byOf(c)+": "+idle)
@@ -209,6 +215,8 @@ func (g *Generic) idle(c *Customized) (idle []string) {
 				idle = append(idle, fmt.Sprintf("its %s do nothing, since the object is no %s", o.member, o.kind))
 			case !slices.ContainsFunc(c.Files, func(f domain.Upload) bool { return f.Name == option.FileName }):
 				idle = append(idle, fmt.Sprintf("its %s name the file %s, which it does not have", o.member, option.FileName))
+			case !g.Spec.Adds() && option.MergePatch != domain.True:
+				idle = append(idle, fmt.Sprintf("its %s for the file %s do nothing: files are data of new objects alone (newObject)", o.member, option.FileName))
 			}
 		}
 	}

@@ -180,7 +180,9 @@ func TestCustomizationsForSomeClusters(t *testing.T) {
 		"deny by label": {
 			domain.ClusterInfo{Scope: domain.ScopeLabel, ClusterProvider: "other", ClusterLabel: "edge", Mode: domain.ModeDeny}, "110",
 		},
-		"none": {domain.ClusterInfo{Scope: domain.ScopeName, ClusterProvider: "p", Cluster: "x", Mode: domain.ModeAllow}, "000"},
+		"none":                 {domain.ClusterInfo{Scope: domain.ScopeName, ClusterProvider: "p", Cluster: "x", Mode: domain.ModeAllow}, "000"},
+		"deny none":            {domain.ClusterInfo{Scope: domain.ScopeName, ClusterProvider: "p", Cluster: "x", Mode: domain.ModeDeny}, "111"},
+		"deny a label of none": {domain.ClusterInfo{Scope: domain.ScopeLabel, ClusterProvider: "p", ClusterLabel: "egde", Mode: domain.ModeDeny}, "111"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			patched := generic(domain.False, "x.io/v1", "Beam", "beam", "", only(c.info, everywhere(`[{"op":"add","path":"/says","value":"1"}]`)))
@@ -195,7 +197,11 @@ func TestCustomizationsForSomeClusters(t *testing.T) {
 				}
 				require.ElementsMatch(t, strings.Fields(want), on(v, i), clusters[i])
 			}
-			require.Equal(t, c.want == "000", len(v.Warnings) == 2, v.Warnings)
+			says := map[string]string{"000": "it is for no cluster of app", "111": "it denies no cluster of app"}[c.want]
+			require.Equal(t, says != "", len(v.Warnings) == 2, v.Warnings)
+			for _, w := range v.Warnings {
+				require.Contains(t, w, says)
+			}
 		})
 	}
 }
@@ -310,13 +316,22 @@ func TestWhatDoesNothingIsSaid(t *testing.T) {
 		"steps of another type":       {sts(both), []string{`its patchJson does nothing, since patchType is "merge"`}},
 		"options of another kind":     {cm(options(everywhere("", "a", "b"), domain.KindSecret, domain.DataKeyOption{FileName: "a", KeyName: "b"})), []string{"its secretOptions do nothing, since the object is no Secret"}},
 		"options of a file not there": {cm(options(everywhere("", "a", "b"), domain.KindConfigMap, domain.DataKeyOption{FileName: "c", KeyName: "b"})), []string{"its configMapOptions name the file c, which it does not have"}},
+		"an option of an object that is there": {
+			generic(domain.False, "v1", "ConfigMap", "own", "", options(everywhere(`[{"op":"add","path":"/data","value":{}}]`, "app.conf", "x"), domain.KindConfigMap, domain.DataKeyOption{FileName: "app.conf", KeyName: "k"})),
+			[]string{"its configMapOptions for the file app.conf do nothing: files are data of new objects alone (newObject)"},
+		},
+		"an option of a patch of an object that is there": {
+			generic(domain.False, "v1", "ConfigMap", "own", "", options(everywhere("merge", "p", "data: {a: b}"), domain.KindConfigMap, domain.DataKeyOption{FileName: "p", KeyName: "k", MergePatch: domain.True})), nil,
+		},
 		"a patch that is data": {
 			cm(options(everywhere("", "a", "b: c"), domain.KindConfigMap, domain.DataKeyOption{FileName: "a", KeyName: "b", MergePatch: domain.True})),
 			[]string{"its file a does nothing: a merge patch needs the patchType merge, and of a ConfigMap or a Secret the option mergePatch"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v, err := vary.Apply([]vary.Intent{c.of}, &vary.App{Name: "web", Resources: []plan.Resource{resource(t, etcd)}, Clusters: []*vary.Cluster{cluster("c1")}})
+			v, err := vary.Apply([]vary.Intent{c.of}, &vary.App{
+				Name: "web", Resources: []plan.Resource{resource(t, etcd), resource(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"own"}}`)}, Clusters: []*vary.Cluster{cluster("c1")},
+			})
 			require.NoError(t, err)
 			var want []string
 			for _, w := range c.want {
