@@ -45,7 +45,7 @@ func (o *ClusterQuota) Validate(p *fail.Problems) {
 	}
 }
 
-// LogicalCloudKV is a set of key-value pairs of a logical cloud.
+// LogicalCloudKV is a set of key-value pairs of a logical cloud, which are stored for whoever reads them: nothing is done with them.
 type LogicalCloudKV struct {
 	Identity `bson:",inline"`
 	Metadata `json:"metadata" api:"required"`

@@ -19,22 +19,27 @@ type LogicalCloud struct {
 	// it. They are made when a cloud of level 1 is first instantiated, and stay for as long as the user does.
 	Key     Sealed `json:"-" bson:"key"`
 	Request []byte `json:"-" bson:"request"`
+	// Replaced is the namespace that was sent and that Default has replaced, "" for none.
+	Replaced string `json:"-" bson:"-"`
 }
 
 // LogicalCloudSpec says how apps run in the cloud. Every answer has all its members.
 type LogicalCloudSpec struct {
 	Namespace string            `json:"namespace"` // the namespace of its apps in every cluster; default at level 0
-	Labels    map[string]string `json:"labels"`    // labels of that namespace
+	Labels    map[string]string `json:"labels"`    // labels of that namespace; nothing is done with them at level 0
 	// 0: the rights of the clusters' kubeconfigs; 1, the default: those of a user of its own
 	Level string    `json:"level" api:"enum=0;1"`
-	User  CloudUser `json:"user"`
+	User  CloudUser `json:"user"` // of level 1; nothing is done with it at level 0
 }
 
 // CloudUser is the user of a level 1 cloud.
 type CloudUser struct {
 	UserName string `json:"userName"` // at most 20 characters
-	Type     string `json:"type"`     // such as certificate
+	Type     string `json:"type"`     // certificate, which every user gets, whatever is said
 }
+
+// UserCertificate is the type of all users.
+const UserCertificate = "certificate"
 
 // LogicalClouds is the noun.
 var LogicalClouds = &Noun{
@@ -92,6 +97,9 @@ func (o *LogicalCloud) Default() {
 		o.Spec.Level = LevelStandard
 	}
 	if o.Spec.Level == LevelAdmin {
+		if o.Spec.Namespace != AdminNamespace {
+			o.Replaced = o.Spec.Namespace
+		}
 		o.Spec.Namespace = AdminNamespace
 	}
 }

@@ -2,7 +2,9 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/cas"
@@ -124,6 +126,48 @@ func (s *Service) changedCloud(ctx context.Context, c change) error {
 		}
 		return cas.Overtaken(s.store.Replace(ctx, cloud))
 	})
+}
+
+// remarkCloud says what of a cloud is not acted on. What a cloud of level 1 had is still there when it has become one of level 0.
+func (s *Service) remarkCloud(ctx context.Context, o domain.Object) (warnings []string, err error) {
+	cloud := o.(*domain.LogicalCloud)
+	spec := &cloud.Spec
+	if !cloud.Admin() {
+		if t := spec.User.Type; t != "" && !strings.EqualFold(t, domain.UserCertificate) {
+			warnings = append(warnings, fmt.Sprintf("spec.user.type: nothing is done with %q; the user gets a certificate", t))
+		}
+		return warnings, nil
+	}
+	if cloud.Replaced != "" {
+		warnings = append(warnings, fmt.Sprintf("spec.namespace: %q is replaced by %s, which is that of level 0", cloud.Replaced, domain.AdminNamespace))
+	}
+	for _, m := range []struct {
+		member string
+		set    bool
+	}{{"spec.labels", len(spec.Labels) > 0}, {"spec.user", spec.User != domain.CloudUser{}}} {
+		if m.set {
+			warnings = append(warnings, m.member+": nothing is done with it at level 0")
+		}
+	}
+	for _, noun := range []*domain.Noun{domain.UserPermissions, domain.ClusterQuotas} {
+		first, found, err := s.store.FirstUnder(ctx, noun, domain.KeyOf(cloud))
+		if err != nil {
+			return warnings, err
+		}
+		if found {
+			warnings = append(warnings, fmt.Sprintf("spec.level: at level 0 nothing is done with %s, which are still there, such as %s", noun.Kind, first))
+		}
+	}
+	return warnings, nil
+}
+
+// remarkPermission says that nobody gets a permission, where the cloud has no user.
+func (s *Service) remarkPermission(ctx context.Context, o domain.Object) ([]string, error) {
+	cloud, err := s.cloudOf(ctx, o)
+	if err != nil || !cloud.Admin() {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("logical cloud %q is of level 0, and has no user: nobody gets the permission", cloud.Name)}, nil
 }
 
 // mayHaveQuotas refuses quotas of a cloud that has no namespace of its own.

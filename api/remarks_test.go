@@ -1,0 +1,62 @@
+package api_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// said is a write that is done, and what is said of it.
+type said struct {
+	call
+	want []string
+}
+
+// says sends each of them, and compares the warnings.
+func says(t *testing.T, w *world, all []said) {
+	t.Helper()
+	for _, c := range all {
+		answer := do(t, w.router, c.call)
+		require.Equal(t, c.status, answer.Code, "%s: %s", c.name, answer.Body)
+		var want []string
+		for _, text := range c.want {
+			want = append(want, `299 - "`+text+`"`)
+		}
+		require.Equal(t, want, answer.Header()["Warning"], c.name)
+	}
+}
+
+// A cloud of level 0 has neither a user nor a namespace of its own: what is said of them is taken, and comes to nothing.
+func TestCloudsWarnOfWhatIsNotActedOn(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	clouds := theProject + "/logical-clouds"
+	one := clouds + "/one"
+	permission := `{"metadata":{"name":"p"},"spec":{"namespace":"ns","apiGroups":[""],"resources":["pods"],"verbs":["get"]}}`
+	says(t, w, []said{
+		{call: call{name: "level 0", method: "POST", url: clouds, body: `{"metadata":{"name":"zero"},"spec":{"level":"0","namespace":"default","user":{}}}`, status: 201}},
+		{
+			call: call{name: "all at level 0", method: "POST", url: clouds, status: 201,
+				body: `{"metadata":{"name":"more"},"spec":{"level":"0","namespace":"shop","labels":{"a":"b"},"user":{"userName":"u"}}}`},
+			want: []string{`spec.namespace: \"shop\" is replaced by default, which is that of level 0`, "spec.labels: nothing is done with it at level 0", "spec.user: nothing is done with it at level 0"},
+		},
+		{
+			call: call{name: "a permission of nobody", method: "POST", url: theCloud + "/user-permissions", body: permission, status: 201},
+			want: []string{`logical cloud \"lc\" is of level 0, and has no user: nobody gets the permission`},
+		},
+		{call: call{name: "level 1", method: "POST", url: clouds, body: `{"metadata":{"name":"one"},"spec":{"namespace":"shop","user":{"userName":"u","type":"Certificate"}}}`, status: 201}},
+		{call: call{name: "a permission", method: "POST", url: one + "/user-permissions", body: permission, status: 201}},
+		{call: call{name: "a quota", method: "POST", url: one + "/cluster-quotas", body: `{"metadata":{"name":"q"},"spec":{"pods":"3"}}`, status: 201}},
+		{
+			call: call{name: "a token", method: "PUT", url: one, body: `{"metadata":{"name":"one"},"spec":{"namespace":"shop","user":{"userName":"u","type":"token"}}}`, status: 201},
+			want: []string{`spec.user.type: nothing is done with \"token\"; the user gets a certificate`},
+		},
+		{
+			call: call{name: "from level 1 to 0", method: "PUT", url: one, body: `{"metadata":{"name":"one"},"spec":{"level":"0"}}`, status: 201},
+			want: []string{
+				"spec.level: at level 0 nothing is done with user-permissions, which are still there, such as projects/proj/logical-clouds/one/user-permissions/p",
+				"spec.level: at level 0 nothing is done with cluster-quotas, which are still there, such as projects/proj/logical-clouds/one/cluster-quotas/q",
+			},
+		},
+	})
+}
