@@ -60,3 +60,33 @@ func TestCloudsWarnOfWhatIsNotActedOn(t *testing.T) {
 		},
 	})
 }
+
+// A right is a verb of a noun in a place: words that there are, and that mean nothing together, give nothing.
+func TestRightsThatComeToNothing(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	bind := func(role string) string {
+		return `{"metadata":{"name":"` + role + `"},"spec":{"role":"` + role + `","subjects":[{"kind":"user","name":"anna"}]}}`
+	}
+	says(t, w, []said{
+		{call: call{name: "a role that counts", method: "POST", url: theProject + "/role-bindings", body: bind("operator"), status: 201}},
+		{
+			call: call{name: "of clusters in a project", method: "POST", url: theProject + "/role-bindings", body: bind("cluster-admin"), status: 201},
+			want: []string{`spec.role: the role \"cluster-admin\" allows nothing in projects/proj: what it is about lies elsewhere`},
+		},
+		{
+			call: call{name: "of groups at a provider", method: "POST", url: theProvider + "/role-bindings", body: bind("operator"), status: 201},
+			want: []string{`spec.role: the role \"operator\" allows no more in cluster-providers/p1 than viewer: what else it is about lies elsewhere`},
+		},
+		{
+			call: call{name: "a rule of nothing", method: "POST", url: "/v2/roles", status: 201,
+				body: `{"metadata":{"name":"odd"},"spec":{"rules":[{"verbs":["approve"],"nouns":["apps"]},{"verbs":["get"],"nouns":["apps"]}]}}`},
+			want: []string{"spec.rules[0] allows nothing: none of its nouns has a verb of its verbs"},
+		},
+		{call: call{name: "a role of one's own", method: "POST", url: theProject + "/role-bindings", body: bind("odd"), status: 201}},
+		{
+			call: call{name: "a role of one's own elsewhere", method: "PUT", url: theProvider + "/role-bindings/odd", body: bind("odd"), status: 201},
+			want: []string{`spec.role: the role \"odd\" allows nothing in cluster-providers/p1: what it is about lies elsewhere`},
+		},
+	})
+}

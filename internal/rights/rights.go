@@ -470,3 +470,72 @@ func CheckRole(r *domain.Role, p *fail.Problems) {
 		check(i, "scopes", "scope", rule.Scopes, places[:])
 	}
 }
+
+// in is what powers come to of a noun in such a place, as a part of all that a role has: in the fleet, what lies in projects or providers
+// must be allowed there, too.
+func (p *powers) in(at place, n *domain.Noun, whole *powers) mask {
+	switch {
+	case !lies(n, at):
+		return 0
+	case at == fleet:
+		return p[at][n] & whole[below(n)][n] & had(n)
+	default:
+		return p[at][n] & had(n)
+	}
+}
+
+// each calls f with what powers come to, noun by noun, in a scope, and in all places for "".
+func (p *powers) each(scope domain.Key, whole *powers, f func(at place, n *domain.Noun, m mask)) {
+	for at := range placesCount {
+		if scope != "" && at != placeOf(scope) {
+			continue
+		}
+		for _, n := range Nouns() {
+			f(at, n, p.in(at, n, whole))
+		}
+	}
+}
+
+// Remark says what is odd about giving a role in a scope, "" for nothing: it allows nothing there, or no more than to read. rules are those
+// of a role that is not built in.
+func Remark(role string, rules []domain.RoleRule, scope domain.Key) string {
+	p, viewer := builtIn[role], builtIn[domain.RoleViewer]
+	if p == nil {
+		p = powersOf(rules)
+	}
+	nothing, same := true, builtIn[role] != nil && role != domain.RoleViewer
+	p.each(scope, p, func(at place, n *domain.Noun, m mask) {
+		nothing = nothing && m == 0
+		same = same && m == viewer.in(at, n, viewer)
+	})
+	switch {
+	case nothing:
+		return fmt.Sprintf("the role %q allows nothing in %s: what it is about lies elsewhere", role, whereOf(scope))
+	case same:
+		return fmt.Sprintf("the role %q allows no more in %s than %s: what else it is about lies elsewhere", role, whereOf(scope), domain.RoleViewer)
+	default:
+		return ""
+	}
+}
+
+// RemarkRules names the rules of a role that allow nothing, wherever it is bound, and says why.
+func RemarkRules(r *domain.Role) (remarks []string) {
+	whole := powersOf(r.Spec.Rules)
+	for i, rule := range r.Spec.Rules {
+		p := powersOf([]domain.RoleRule{rule})
+		nothing, verbless := true, true
+		p.each("", whole, func(at place, n *domain.Noun, m mask) {
+			nothing = nothing && m == 0
+			verbless = verbless && p[at][n]&had(n) == 0
+		})
+		switch {
+		case !nothing:
+		case verbless:
+			remarks = append(remarks, fmt.Sprintf("spec.rules[%d] allows nothing: none of its nouns has a verb of its verbs", i))
+		default:
+			remarks = append(remarks, fmt.Sprintf("spec.rules[%d] allows nothing: its nouns do not lie in its scopes; without scopes it is about all "+
+				"(%s alone is no scope of what lies in projects or providers)", i, places[fleet]))
+		}
+	}
+	return remarks
+}

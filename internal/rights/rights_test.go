@@ -1,7 +1,9 @@
 package rights_test
 
 import (
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -317,4 +319,61 @@ func TestCheckRole(t *testing.T) {
 	}
 	require.Equal(t, []string{"spec.rules[1].verbs", "spec.rules[1].nouns", "spec.rules[1].scopes"}, paths)
 	require.ErrorContains(t, p.Err(), `"fetch" is no verb; there are *, approve, `)
+}
+
+// TestRemark: a role that is bound where nothing lies that it is about.
+func TestRemark(t *testing.T) {
+	nothing := func(role, where string) string {
+		return `the role "` + role + `" allows nothing in ` + where + `: what it is about lies elsewhere`
+	}
+	for _, name := range domain.BuiltInRoles {
+		require.Empty(t, rights.Remark(name, nil, ""), name)
+		want := ""
+		if name == "cluster-user" || name == "cluster-admin" {
+			want = nothing(name, "projects/ours")
+		}
+		require.Equal(t, want, rights.Remark(name, nil, ours), name)
+		want = ""
+		if name == "editor" || name == "approver" || name == "operator" || name == "project-admin" {
+			want = `the role "` + name + `" allows no more in cluster-providers/cp than viewer: what else it is about lies elsewhere`
+		}
+		require.Equal(t, want, rights.Remark(name, nil, cp), name)
+	}
+	groups := rule([]string{"get"}, []string{"deployment-intent-groups"})
+	require.Empty(t, rights.Remark("own", []domain.RoleRule{groups}, ours))
+	require.Equal(t, nothing("own", "cluster-providers/cp"), rights.Remark("own", []domain.RoleRule{groups}, cp))
+	fleet := rule([]string{"get"}, []string{"deployment-intent-groups"}, "fleet")
+	require.Equal(t, nothing("own", "the fleet"), rights.Remark("own", []domain.RoleRule{fleet}, ""))
+	require.Equal(t, nothing("own", "projects/ours"), rights.Remark("own", []domain.RoleRule{rule([]string{"*"}, []string{"tenants"})}, ours))
+}
+
+// TestRemarkRules: each word is one that there is, and together they mean nothing.
+func TestRemarkRules(t *testing.T) {
+	of := func(rules ...domain.RoleRule) []string { return rights.RemarkRules(role("r", rules...)) }
+	groups := []string{"deployment-intent-groups"}
+	require.Empty(t, of(rule([]string{"*"}, []string{"*"}), rule([]string{"get"}, groups, "project", "provider"), rule([]string{"get"}, []string{"projects", "tenants"}, "fleet"),
+		rule([]string{"use", "get"}, []string{"clusters"}, "provider"), rule([]string{"list"}, []string{"audit"}, "project")))
+	require.Empty(t, of(rule([]string{"list"}, groups, "fleet"), rule([]string{"list", "get"}, groups, "project")), "the second rule makes the first one count")
+	const scopes = "allows nothing: its nouns do not lie in its scopes; without scopes it is about all (fleet alone is no scope of what lies in projects or providers)"
+	const verbs = "allows nothing: none of its nouns has a verb of its verbs"
+	require.Equal(t, []string{"spec.rules[1] " + scopes, "spec.rules[2] " + scopes, "spec.rules[3] " + verbs, "spec.rules[4] " + scopes},
+		of(rule([]string{"get"}, []string{"apps"}), rule([]string{"get"}, groups, "provider"), rule([]string{"*"}, groups, "fleet"), rule([]string{"approve"}, []string{"apps"}),
+			rule([]string{"get"}, []string{"tenants"}, "project")))
+}
+
+// TestVerbsOfFewNouns: what can be asked for at a door is a verb of that noun.
+func TestVerbsOfFewNouns(t *testing.T) {
+	text, err := os.ReadFile("../../api/testdata/door.txt")
+	require.NoError(t, err)
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		_, what, _ := strings.Cut(line, ": ")
+		words := strings.Fields(what)
+		if len(words) < 2 {
+			continue
+		}
+		n++
+		require.Empty(t, rights.RemarkRules(role("r", rule(words[:1], words[1:2]))), line)
+	}
+	require.Greater(t, n, 100)
 }

@@ -96,6 +96,29 @@ var classes = map[string]class{
 	"report":  report,
 }
 
+// few has the verbs that only some nouns have.
+var few = map[string][]*domain.Noun{
+	"approve":     {domain.DeploymentIntentGroups},
+	"instantiate": domain.Owners, "terminate": domain.Owners, "stop": domain.Owners,
+	"update":   {domain.DeploymentIntentGroups, domain.LogicalClouds},
+	"rollback": {domain.DeploymentIntentGroups}, "migrate": {domain.DeploymentIntentGroups},
+	"release": {domain.Tenants},
+	Use:       {domain.ClustersNoun},
+	Download:  {domain.ClustersNoun, domain.ClusterReferences},
+	"report":  {domain.Workloads},
+}
+
+// had are the verbs that a noun has, as far as few says.
+func had(n *domain.Noun) mask {
+	m := all
+	for verb, nouns := range few {
+		if !slices.Contains(nouns, n) {
+			m &^= maskOf(verb)
+		}
+	}
+	return m
+}
+
 // Verbs are those that rights are of, sorted.
 func Verbs() []string { return slices.Clone(verbs) }
 

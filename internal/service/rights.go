@@ -67,16 +67,9 @@ func (s *Service) changeBinding(ctx context.Context, c change) error {
 	granted := rights.Of(ctx)
 	if c.to != nil {
 		b := c.to.(*domain.RoleBinding)
-		var own []domain.RoleRule
-		for _, ref := range b.References() { // with its role, where that is not built in
-			if ref.Noun != domain.Roles {
-				continue
-			}
-			o, err := s.store.Get(ctx, domain.Roles, ref.Key)
-			if err != nil {
-				return err
-			}
-			own = o.(*domain.Role).Spec.Rules
+		own, err := s.rulesOf(ctx, b)
+		if err != nil {
+			return err
 		}
 		if lacks := granted.Lacks(b.Spec.Role, own, b.Parent); lacks != "" {
 			return fail.New(fail.Forbidden, "you cannot give the role %q here: it has a right that you have not, %s", b.Spec.Role, lacks)
@@ -100,6 +93,39 @@ func (s *Service) changeBinding(ctx context.Context, c change) error {
 	}
 	return fail.New(fail.Conflict, "role binding %q is the last one that makes anybody %s of the fleet: bind somebody else first; %s can do without",
 		c.from.(*domain.RoleBinding).Name, domain.RoleAdmin, domain.FirstAdmin)
+}
+
+// rulesOf are the rules of the role of a binding, nil where that is built in.
+func (s *Service) rulesOf(ctx context.Context, b *domain.RoleBinding) ([]domain.RoleRule, error) {
+	for _, ref := range b.References() {
+		if ref.Noun != domain.Roles {
+			continue
+		}
+		o, err := s.store.Get(ctx, domain.Roles, ref.Key)
+		if err != nil {
+			return nil, err
+		}
+		return o.(*domain.Role).Spec.Rules, nil
+	}
+	return nil, nil
+}
+
+// remarkBinding says that a binding gives nothing where it is.
+func (s *Service) remarkBinding(ctx context.Context, o domain.Object) ([]string, error) {
+	b := o.(*domain.RoleBinding)
+	own, err := s.rulesOf(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	if text := rights.Remark(b.Spec.Role, own, b.Parent); text != "" {
+		return []string{"spec.role: " + text}, nil
+	}
+	return nil, nil
+}
+
+// remarkRole names the rules of a role that allow nothing.
+func (s *Service) remarkRole(_ context.Context, o domain.Object) ([]string, error) {
+	return rights.RemarkRules(o.(*domain.Role)), nil
 }
 
 // changedBinding looks again whether somebody else has taken another last one away meanwhile.

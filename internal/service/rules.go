@@ -116,10 +116,10 @@ var rules = map[*domain.Noun]rule{
 	domain.OperatorRules:        {accept: (*Service).acceptRule, before: (*Service).changeRule, after: (*Service).changedRule, dropped: (*Service).droppedRule, gone: (*Service).forgetRule},
 
 	domain.ServiceAccounts:      {before: (*Service).changeAccount},
-	domain.Roles:                {check: checkRole, before: (*Service).changeRole},
-	domain.RoleBindings:         {before: (*Service).changeBinding, after: (*Service).changedBinding},
-	domain.ProjectRoleBindings:  {before: (*Service).changeBinding, after: (*Service).changedBinding, orphan: fail.NotFound, listOrphan: true},
-	domain.ProviderRoleBindings: {before: (*Service).changeBinding, after: (*Service).changedBinding, orphan: fail.NotFound, listOrphan: true},
+	domain.Roles:                {check: checkRole, before: (*Service).changeRole, remark: (*Service).remarkRole},
+	domain.RoleBindings:         {before: (*Service).changeBinding, after: (*Service).changedBinding, remark: (*Service).remarkBinding},
+	domain.ProjectRoleBindings:  {before: (*Service).changeBinding, after: (*Service).changedBinding, remark: (*Service).remarkBinding, orphan: fail.NotFound, listOrphan: true},
+	domain.ProviderRoleBindings: {before: (*Service).changeBinding, after: (*Service).changedBinding, remark: (*Service).remarkBinding, orphan: fail.NotFound, listOrphan: true},
 }
 
 func (r rule) runAccept(ctx context.Context, s *Service, o domain.Object) error {
