@@ -90,3 +90,25 @@ func TestRightsThatComeToNothing(t *testing.T) {
 		},
 	})
 }
+
+// A profile whose manifest.yaml has a typo is one that changes nothing.
+func TestProfilesWarnOfWhatIsNotActedOn(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	one, body := theProfile+"/profiles/sinkp", `{"metadata":{"name":"sinkp"},"spec":{"app":"sink"}}`
+	says(t, w, []said{
+		{call: call{name: "values", method: "PUT", url: one, body: body, file: profileOf(t), status: 201}},
+		{
+			call: call{name: "a typo", method: "PUT", url: one, body: body, file: tgz(t, "manifest.yaml", "version: v1\ntype: {value: v.yaml}\n", "v.yaml", "a: b\n"), status: 201},
+			want: []string{
+				`profile: manifest.yaml: unknown field \"type.value\", did you mean \"type.values\"?`,
+				"profile: manifest.yaml names neither type.values nor type.configresource: the profile changes nothing",
+			},
+		},
+		{call: call{name: "no archive", method: "PUT", url: one, body: body, status: 201}},
+	})
+	check(t, w.router, []call{{
+		name: "two files for one place", method: "PUT", url: one, body: body, status: 400, contains: []string{`two files of type.configresource are for chartpath "sink/a"`},
+		file: tgz(t, "manifest.yaml", "type: {configresource: [{filepath: a, chartpath: sink/a}, {filepath: b, chartpath: sink/a}]}", "a", "", "b", ""),
+	}})
+}

@@ -355,7 +355,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 		},
 		Checks: service.Checks{
 			Chart:      func(_ context.Context, app string, tgz []byte) error { return render.CheckChart(app, tgz) },
-			Profile:    func(_ context.Context, tgz []byte) error { return render.CheckProfile(tgz) },
+			Profile:    func(_ context.Context, tgz []byte) ([]string, error) { return render.CheckProfile(tgz) },
 			Kubeconfig: kube.Config{}.CheckKubeconfig, Reach: w.reach, See: w.see,
 		},
 		Renewing: db.Renewing,

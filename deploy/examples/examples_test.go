@@ -27,7 +27,9 @@ func TestVFWRendersWhatItsDocumentationShows(t *testing.T) {
 			profile, err := examples.Profile(app)
 			require.NoError(t, err)
 			require.NoError(t, render.CheckChart(app, chart))
-			require.NoError(t, render.CheckProfile(profile))
+			warnings, err := render.CheckProfile(profile)
+			require.NoError(t, err)
+			require.Empty(t, warnings)
 			bundle, err := render.Render(render.Input{
 				App: app, Chart: chart, Profile: profile, Release: "fw0", Namespace: "default",
 			})

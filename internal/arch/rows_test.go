@@ -191,7 +191,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "render",
-			ours: "fields plan measure policy archive sandbox limits fail",
+			ours: "fields plan measure policy archive sandbox nearest limits fail",
 			libs: "github.com/BurntSushi/toml github.com/Masterminds/sprig github.com/gobwas/glob " +
 				"github.com/santhosh-tekuri/jsonschema helm.sh/helm k8s.io/api k8s.io/apimachinery sigs.k8s.io/yaml",
 			world: "context",

@@ -139,7 +139,7 @@ func newWorldFrom(t testing.TB, db *store.Store, prove authn.Prover, offers auth
 		UserKubeconfig: func(context.Context, *domain.ClusterReference) ([]byte, error) { return nil, nil },
 		Checks: service.Checks{
 			Chart:      func(_ context.Context, app string, tgz []byte) error { return render.CheckChart(app, tgz) },
-			Profile:    func(_ context.Context, tgz []byte) error { return render.CheckProfile(tgz) },
+			Profile:    func(_ context.Context, tgz []byte) ([]string, error) { return render.CheckProfile(tgz) },
 			Kubeconfig: kube.Config{}.CheckKubeconfig,
 			Reach: func(ctx context.Context, kubeconfig []byte) (string, error) {
 				if w.reaches == nil {

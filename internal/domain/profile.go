@@ -8,6 +8,8 @@ type Profile struct {
 	Metadata `json:"metadata" api:"required"`
 	Spec     ProfileSpec `json:"spec" api:"required"`
 	Archive  Digest      `json:"-" bson:"archive"` // blob: the tgz as it was sent; "" for none
+	// Remarks are what the user should know of the archive that was accepted.
+	Remarks []string `json:"-" bson:"-"`
 }
 
 // ProfileSpec names the app.

@@ -153,12 +153,14 @@ func TestCheckChart(t *testing.T) {
 
 func TestCheckProfile(t *testing.T) {
 	t.Parallel()
+	const nothing = "profile: manifest.yaml names neither type.values nor type.configresource: the profile changes nothing"
 	cases := map[string]struct {
 		reason  string
 		files   map[string]string
 		raw     []byte
 		wantErr string
 		kind    fail.Kind
+		warns   []string
 	}{
 		"values only": {
 			files: map[string]string{"manifest.yaml": "type: {values: a.yaml}", "a.yaml": "replicas: 2"},
@@ -168,12 +170,29 @@ func TestCheckProfile(t *testing.T) {
 		},
 		"nothing at all": {
 			reason: "a profile that changes nothing is one too",
-			files:  map[string]string{"manifest.yaml": ""},
+			files:  map[string]string{"manifest.yaml": ""}, warns: []string{nothing},
 		},
 		"a resource for a chart that is not known yet": {
 			files: map[string]string{
 				"manifest.yaml": "type: {configresource: [{filepath: dir/a.yaml, chartpath: web/templates/a.yaml}]}", "dir/a.yaml": "",
 			},
+		},
+		"members that there are not": {
+			files: map[string]string{"manifest.yaml": "{version: v1, kind: x, type: {value: a.yaml, Values: a.yaml, configresource: [{filepath: a.yaml, chartpath: web/a, chartPath2: b}]}}", "a.yaml": ""},
+			warns: []string{
+				`profile: manifest.yaml: unknown field "kind"`, `profile: manifest.yaml: unknown field "type.configresource[0].chartPath2", did you mean "type.configresource[0].chartpath"?`,
+				`profile: manifest.yaml: unknown field "type.value", did you mean "type.values"?`,
+			},
+		},
+		"a member that is misspelt, and nothing else": {
+			files: map[string]string{"manifest.yaml": "type: {value: a.yaml}", "a.yaml": ""},
+			warns: []string{`profile: manifest.yaml: unknown field "type.value", did you mean "type.values"?`, nothing},
+		},
+		"two resources for one place": {
+			files: map[string]string{
+				"manifest.yaml": "type: {configresource: [{filepath: a.yaml, chartpath: web/a.yaml}, {filepath: b.yaml, chartpath: ./web/a.yaml}]}", "a.yaml": "", "b.yaml": "",
+			},
+			wantErr: `profile: manifest.yaml: two files of type.configresource are for chartpath "web/a.yaml"`,
 		},
 		"no bytes":       {raw: []byte{}, wantErr: "profile: the archive is empty"},
 		"not an archive": {raw: []byte("hello"), wantErr: "Error in file format", kind: fail.Malformed},
@@ -214,7 +233,9 @@ func TestCheckProfile(t *testing.T) {
 			if c.raw == nil {
 				c.raw = pack(t, c.files)
 			}
-			requireText(t, CheckProfile(c.raw), c.kind, c.wantErr, c.reason)
+			warnings, err := CheckProfile(c.raw)
+			requireText(t, err, c.kind, c.wantErr, c.reason)
+			require.Equal(t, c.warns, warnings)
 		})
 	}
 }
@@ -225,8 +246,9 @@ func TestRenderRefusesAProfileForAnotherChart(t *testing.T) {
 	profile := map[string]string{
 		"manifest.yaml": "type: {configresource: [{filepath: a.yaml, chartpath: sink/templates/a.yaml}]}", "a.yaml": "",
 	}
-	require.NoError(t, CheckProfile(pack(t, profile)))
-	_, err := Render(Input{
+	_, err := CheckProfile(pack(t, profile))
+	require.NoError(t, err)
+	_, err = Render(Input{
 		App: "web", Release: "r1", Chart: pack(t, map[string]string{"web/Chart.yaml": chartYAML}), Profile: pack(t, profile),
 	})
 	requireText(t, err, fail.Invalid, `app web: profile: chartpath "sink/templates/a.yaml" is not in the chart's directory "web"`, "")
@@ -249,6 +271,19 @@ func TestOnlyDefinitionsOfCRDsAreKept(t *testing.T) {
 		keep[r.Name] = r.Keep
 	}
 	require.Equal(t, map[string]bool{"crd": true, "plain": false, "annotated": true}, keep)
+}
+
+// A profile that was stored before its check knew of it is rendered: the last file for a place counts, as it did.
+func TestRenderTakesTwoFilesForOnePlace(t *testing.T) {
+	t.Parallel()
+	profile := pack(t, map[string]string{
+		"manifest.yaml": "type: {configresource: [{filepath: a, chartpath: web/templates/cm.yaml}, {filepath: b, chartpath: web/templates/cm.yaml}]}",
+		"a":             "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "b": "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}",
+	})
+	bundle, err := Render(Input{App: "web", Release: "r1", Chart: pack(t, map[string]string{"web/Chart.yaml": chartYAML}), Profile: profile})
+	require.NoError(t, err)
+	require.Len(t, bundle.Resources, 1)
+	require.Equal(t, "b", bundle.Resources[0].Name)
 }
 
 // The loader's maps are random; bundles are stored by digest and must not be.

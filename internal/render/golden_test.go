@@ -70,7 +70,9 @@ func TestChecksAcceptWhatRenders(t *testing.T) {
 			c := readGolden(t, file)
 			require.NoError(t, CheckChart(c.input.App, c.input.Chart))
 			if c.input.Profile != nil {
-				require.NoError(t, CheckProfile(c.input.Profile))
+				warnings, err := CheckProfile(c.input.Profile)
+				require.NoError(t, err)
+				require.Empty(t, warnings)
 			}
 		})
 	}

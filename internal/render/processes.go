@@ -86,9 +86,12 @@ func (p *Processes) CheckChart(ctx context.Context, app string, tgz []byte) erro
 }
 
 // CheckProfile is CheckProfile in a process of its own.
-func (p *Processes) CheckProfile(ctx context.Context, tgz []byte) error {
-	_, err := p.ask(ctx, request{Do: "check profile"}, nil, tgz)
-	return err
+func (p *Processes) CheckProfile(ctx context.Context, tgz []byte) (warnings []string, err error) {
+	a, err := p.ask(ctx, request{Do: "check profile"}, nil, tgz)
+	if err != nil {
+		return nil, err
+	}
+	return a.Warnings, nil
 }
 
 // request is what a child is asked. On its way it is the length of this as JSON, this, the chart and the profile.
@@ -127,7 +130,7 @@ func decodeRequest(data []byte) (r request, chart, profile []byte, err error) {
 // answer is what a child says.
 type answer struct {
 	Bundle   *plan.Bundle `json:"bundle,omitempty"`
-	Warnings []string     `json:"warnings,omitempty"` // the bundle's
+	Warnings []string     `json:"warnings,omitempty"` // the bundle's, or those of a profile
 	Kind     fail.Kind    `json:"kind,omitempty"`     // of a refusal
 	Text     string       `json:"text,omitempty"`
 }
@@ -220,7 +223,7 @@ func reply(ctx context.Context, data []byte) (a answer) {
 		case "check chart":
 			err = checkChartIn(ctx, r.App, chart)
 		case "check profile":
-			err = checkProfileIn(ctx, profile)
+			a.Warnings, err = checkProfileIn(ctx, profile)
 		default:
 			err = fail.New(fail.Internal, "nobody knows how to %q", r.Do)
 		}

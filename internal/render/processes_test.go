@@ -49,9 +49,19 @@ func TestProcessesRenderTheSame(t *testing.T) {
 			}
 			require.Empty(t, cmp.Diff(want, got))
 			requireSame(t, CheckChart(c.input.App, c.input.Chart), p.CheckChart(t.Context(), c.input.App, c.input.Chart))
-			requireSame(t, CheckProfile(c.input.Profile), p.CheckProfile(t.Context(), c.input.Profile))
+			_, wantErr = CheckProfile(c.input.Profile)
+			_, err = p.CheckProfile(t.Context(), c.input.Profile)
+			requireSame(t, wantErr, err)
 		})
 	}
+}
+
+// What a profile says in vain comes out of the process that has looked at it.
+func TestWarningsOfProfiles(t *testing.T) {
+	t.Parallel()
+	warnings, err := processes(t, 0).CheckProfile(t.Context(), pack(t, map[string]string{"manifest.yaml": "type: {value: a.yaml}"}))
+	require.NoError(t, err)
+	require.Len(t, warnings, 2)
 }
 
 func requireSame(t *testing.T, want, got error) {
@@ -214,7 +224,7 @@ func TestCancelledRendering(t *testing.T) {
 	_, err := p.Render(ctx, Input{App: "web", Release: "r1", Chart: pack(t, map[string]string{"web/Chart.yaml": chartYAML})})
 	require.ErrorIs(t, err, context.Canceled)
 	p.Close()
-	err = p.CheckProfile(t.Context(), pack(t, map[string]string{"manifest.yaml": ""}))
+	_, err = p.CheckProfile(t.Context(), pack(t, map[string]string{"manifest.yaml": ""}))
 	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
 	require.Equal(t, "there is no process to render charts in; try again later", fail.TextOf(err))
 	_, err = p.Render(t.Context(), Input{App: "web", Release: "r1", Chart: pack(t, map[string]string{"web/Chart.yaml": chartYAML})})

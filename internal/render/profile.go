@@ -8,11 +8,14 @@ import (
 	"path"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/drover-io/drover/internal/nearest"
 )
 
 // profileManifest is manifest.yaml at the root of a profile archive (EMCO's profile format v1).
 type profileManifest struct {
-	Type struct {
+	Version any `json:"version"` // v1; nothing depends on it
+	Type    struct {
 		Values         string `json:"values"` // Helm values file, relative to the root
 		ConfigResource []struct {
 			FilePath  string `json:"filepath"`  // in the profile
@@ -27,21 +30,53 @@ const manifestFile = "manifest.yaml"
 type profile struct {
 	values    map[string]any
 	resources map[string][]byte // files by their path in the chart archive
+	twice     string            // a path for which there are two files, "" for none
+	text      []byte            // the manifest as it was sent
+	manifest  profileManifest
 }
 
 // CheckProfile says whether the archive can serve as a profile, as far as that can be said without a chart:
-// manifest.yaml can be read, the files it names are there and the values are YAML. Errors are as of Render.
-func CheckProfile(tgz []byte) error { return checkProfileIn(context.Background(), tgz) }
+// manifest.yaml can be read, the files it names are there, each for a place of its own, and the values are YAML. It warns of what
+// manifest.yaml says in vain. Errors are as of Render.
+func CheckProfile(tgz []byte) (warnings []string, err error) {
+	return checkProfileIn(context.Background(), tgz)
+}
 
-func checkProfileIn(ctx context.Context, tgz []byte) error {
-	_, err := guarded(ctx, "", Limits{}, func(ctx context.Context, _ Limits) (*profile, error) {
+func checkProfileIn(ctx context.Context, tgz []byte) (warnings []string, err error) {
+	return guarded(ctx, "", Limits{}, func(ctx context.Context, _ Limits) ([]string, error) {
 		at(ctx, "profile: reading it")
 		if len(tgz) == 0 {
 			return nil, errors.New("profile: the archive is empty")
 		}
-		return readProfile(tgz)
+		p, err := readProfile(tgz)
+		if err != nil {
+			return nil, err
+		}
+		if p.twice != "" { // a profile that was stored before is rendered: the last file counts
+			return nil, fmt.Errorf("profile: %s: two files of type.configresource are for chartpath %q", manifestFile, p.twice)
+		}
+		return p.vain(), nil
 	})
-	return err
+}
+
+// maxStrays bounds how many members are named that a manifest has in vain.
+const maxStrays = 16
+
+// vain says what of the manifest does nothing.
+func (p *profile) vain() (warnings []string) {
+	var document any
+	_ = yaml.Unmarshal(p.text, &document) // it was read before
+	strays := nearest.Unknown(&p.manifest, document)
+	for _, m := range strays[:min(len(strays), maxStrays)] {
+		warnings = append(warnings, fmt.Sprintf("profile: %s: unknown field %q%s", manifestFile, m.Path, m.Meant()))
+	}
+	if more := len(strays) - maxStrays; more > 0 {
+		warnings = append(warnings, fmt.Sprintf("profile: %s: %d more unknown fields", manifestFile, more))
+	}
+	if t := &p.manifest.Type; t.Values == "" && len(t.ConfigResource) == 0 {
+		warnings = append(warnings, fmt.Sprintf("profile: %s names neither type.values nor type.configresource: the profile changes nothing", manifestFile))
+	}
+	return warnings
 }
 
 // readProfile reads a profile archive; no archive is a profile that changes nothing.
@@ -58,8 +93,9 @@ func readProfile(tgz []byte) (*profile, error) {
 	if !ok {
 		return nil, fmt.Errorf("profile: there is no %s at the root of the archive", manifestFile)
 	}
-	var manifest profileManifest
-	if err := yaml.Unmarshal(text, &manifest); err != nil {
+	p.text = text
+	manifest := &p.manifest
+	if err := yaml.Unmarshal(text, manifest); err != nil {
 		return nil, fmt.Errorf("profile: %s: %s", manifestFile, yamlText(err))
 	}
 	if name := manifest.Type.Values; name != "" {
@@ -81,6 +117,9 @@ func readProfile(tgz []byte) (*profile, error) {
 		if target == "." || !fs.ValidPath(target) {
 			return nil, fmt.Errorf("profile: %s: %s.chartpath: %q is not a path inside the chart archive",
 				manifestFile, field, r.ChartPath)
+		}
+		if _, ok := p.resources[target]; ok {
+			p.twice = target
 		}
 		p.resources[target] = content
 	}

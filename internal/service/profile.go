@@ -15,6 +15,11 @@ func (s *Service) changeProfile(ctx context.Context, c change) error {
 	return s.oneProfilePerApp(ctx, c)
 }
 
+// remarkProfile says what of the archive that came with a profile does nothing.
+func (s *Service) remarkProfile(_ context.Context, o domain.Object) ([]string, error) {
+	return o.(*domain.Profile).Remarks, nil
+}
+
 // oneProfilePerApp keeps an app from having two profiles in a composite profile. Two that are created at
 // the same time see each other afterwards, and both may be refused.
 func (s *Service) oneProfilePerApp(ctx context.Context, c change) error {

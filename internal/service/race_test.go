@@ -122,7 +122,7 @@ func newFixture(t *testing.T) *fixture {
 		Now: func() time.Time { return time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC) },
 		Checks: service.Checks{
 			Chart:      func(context.Context, string, []byte) error { return nil },
-			Profile:    func(context.Context, []byte) error { return nil },
+			Profile:    func(context.Context, []byte) ([]string, error) { return nil, nil },
 			Kubeconfig: func([]byte) error { return nil },
 		},
 	})

@@ -80,7 +80,7 @@ var rules = map[*domain.Noun]rule{
 	domain.CompositeApps:   {orphan: fail.NotFound, listOrphan: true},
 	domain.Apps:            {attach: (*Service).attachChart, file: (*Service).chart},
 	domain.AppDependencies: {before: (*Service).noCycle, after: (*Service).noCycle},
-	domain.Profiles:        {before: (*Service).changeProfile, after: (*Service).oneProfilePerApp, attach: (*Service).attachProfile, file: (*Service).profile, orphan: fail.NotFound},
+	domain.Profiles:        {before: (*Service).changeProfile, after: (*Service).oneProfilePerApp, remark: (*Service).remarkProfile, attach: (*Service).attachProfile, file: (*Service).profile, orphan: fail.NotFound},
 
 	domain.DeploymentIntentGroups: {fill: fillGroup, before: (*Service).changeGroup, gone: (*Service).forgetInstances},
 	domain.DeploymentIntents:      {before: (*Service).unapprove, after: (*Service).unapproved, remark: (*Service).unenforced},

@@ -101,8 +101,9 @@ type Operations interface {
 // Checks look into uploaded files when they arrive, so that a bad one is the upload's error and not a
 // workflow's. They return Malformed or Invalid.
 type Checks struct {
-	Chart      func(ctx context.Context, app string, tgz []byte) error
-	Profile    func(ctx context.Context, tgz []byte) error
+	Chart func(ctx context.Context, app string, tgz []byte) error
+	// Profile warns of what a profile says in vain, too.
+	Profile    func(ctx context.Context, tgz []byte) (warnings []string, err error)
 	Kubeconfig func(kubeconfig []byte) error
 	// Expiry is when the first credential of a kubeconfig expires, zero for never; nil for a service that asks for none.
 	Expiry func(kubeconfig []byte) time.Time

@@ -67,10 +67,11 @@ func (s *Service) attachProfile(ctx context.Context, o domain.Object, file []byt
 	if file == nil {
 		return nil
 	}
-	if err := s.checks.Profile(ctx, file); err != nil {
+	profile := o.(*domain.Profile)
+	if profile.Remarks, err = s.checks.Profile(ctx, file); err != nil {
 		return err
 	}
-	o.(*domain.Profile).Archive, err = s.store.PutBlob(ctx, file)
+	profile.Archive, err = s.store.PutBlob(ctx, file)
 	return err
 }
 
