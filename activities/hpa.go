@@ -92,6 +92,28 @@ func idle(intents []*domain.HPAIntent, consumers []*domain.HPAConsumer, resource
 	return warnings
 }
 
+// unpreferred says which requirements only prefer clusters (mandatory false), where nothing is chosen by them.
+func (w *wanted) unpreferred() (warnings []string) {
+	for _, app := range w.apps {
+		why := ""
+		switch {
+		case !w.hpa.places:
+			why = "only the hpa action is bound"
+		case !placement.Chooses(w.placement(app.Name)):
+			why = "its app intents have no anyOf"
+		default:
+			continue
+		}
+		for _, n := range w.hpa.room.Needs[app.Name] {
+			if !n.Required() {
+				warnings = append(warnings, fmt.Sprintf("hpa intent %s, consumer %q, requirement %q: it is not mandatory, so that it counts only where one of several clusters is "+
+					"taken; for app %q none is: %s", n.Intent, n.Consumer, n.Resource, app.Name, why))
+			}
+		}
+	}
+	return warnings
+}
+
 // readHPA takes all hpa intents, once.
 func (l *Control) readHPA(_ context.Context, w *wanted, _ string) ([]vary.Intent, error) {
 	if w.hpa.acts {
@@ -107,7 +129,11 @@ const nodesAtOnce = 32
 // loadNodes asks the clusters that may be taken for apps with hpa intents. One that does not answer is asked no longer than
 // policy.Nodes, and one that did not answer before no longer than policy.NodesAgain; all have policy.NodesAll together. Its nodes are not known then, which is no match.
 func (l *Control) loadNodes(ctx context.Context, w *wanted) error {
-	if !w.hpa.places || w.intents == nil {
+	if w.intents == nil {
+		return nil
+	}
+	w.warnings = append(w.warnings, w.unpreferred()...)
+	if !w.hpa.places {
 		return nil
 	}
 	own, err := l.loadResident(ctx, w)

@@ -29,6 +29,21 @@ func TestRequirementsAndTheirContainers(t *testing.T) {
 			answers: map[string]string{"Warning": ""},
 		},
 		{
+			name: "a weight of what is mandatory", method: "PUT", url: theHPAConsumer + "/resource-requirements/mem", status: 200,
+			body:    `{"metadata":{"name":"mem"},"spec":{"allocatable":true,"weight":10,"resource":{"name":"memory","requests":1}}}`,
+			answers: map[string]string{"Warning": `299 - "spec.weight: nothing is done with 10, since the resource is mandatory; send mandatory false for one that is preferred"`},
+		},
+		{
+			name: "the weight that is meant when none is said", method: "PUT", url: theHPAConsumer + "/resource-requirements/mem", status: 200,
+			body:    `{"metadata":{"name":"mem"},"spec":{"allocatable":true,"mandatory":true,"weight":1,"resource":{"name":"memory","requests":1}}}`,
+			answers: map[string]string{"Warning": ""},
+		},
+		{
+			name: "a weight of what is preferred", method: "PUT", url: theHPAConsumer + "/resource-requirements/mem", status: 200,
+			body:    `{"metadata":{"name":"mem"},"spec":{"allocatable":true,"mandatory":false,"weight":10,"resource":{"name":"memory","requests":1}}}`,
+			answers: map[string]string{"Warning": ""},
+		},
+		{
 			name: "an app that is still to come", method: "POST", url: theGroup + "/hpa-intents", body: `{"metadata":{"name":"later"},"spec":{"app":"later"}}`, status: 201,
 			answers: map[string]string{"Warning": `299 - "spec.app: composite app \"ca/v1\" has no app \"later\" now"`},
 		},

@@ -197,6 +197,11 @@ func TestClustersThatDidNotAnswerAreAskedAgain(t *testing.T) {
 // Hpa intents that ask for nothing are warned of.
 func TestHPAIntentsThatAskForNothing(t *testing.T) {
 	p := partial(t)
+	const preference = `hpa intent i, consumer "c", requirement "r": it is not mandatory, so that it counts only where one of several clusters is taken; for app "web" none is: `
+	preferred := func(o []domain.Object) []domain.Object {
+		o[2].(*domain.HPAResource).Spec.Mandatory = new(false)
+		return o
+	}
 	for name, c := range map[string]struct {
 		change func(d *description, objects []domain.Object) []domain.Object
 		says   string
@@ -211,6 +216,29 @@ func TestHPAIntentsThatAskForNothing(t *testing.T) {
 			func(_ *description, o []domain.Object) []domain.Object { return o[:2] },
 			`hpa intent i, consumer "c" has no resource requirements: nothing is done with Deployment "r1-web"`,
 		},
+		"a preference where nothing is chosen": {
+			func(d *description, o []domain.Object) []domain.Object {
+				d.apps.Spec.Intent = domain.Placement{AllOf: []domain.AllOf{{Clusters: domain.Clusters{ClusterProvider: "cp", Cluster: "c1"}}}}
+				return preferred(o)
+			},
+			preference + "its app intents have no anyOf",
+		},
+		"a preference that nobody chooses by": {
+			func(d *description, o []domain.Object) []domain.Object {
+				delete(d.intent.Spec.Intent, "hpa-placement-controller-1")
+				return preferred(o)
+			},
+			preference + "only the hpa action is bound",
+		},
+		"a preference": {
+			func(_ *description, o []domain.Object) []domain.Object { return preferred(o) }, "",
+		},
+		"a preference among those of allOf": {
+			func(d *description, o []domain.Object) []domain.Object {
+				d.apps.Spec.Intent = domain.Placement{AllOf: []domain.AllOf{{AnyOf: d.apps.Spec.Intent.AnyOf}}}
+				return preferred(o)
+			}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := with(t, p)
@@ -219,10 +247,14 @@ func TestHPAIntentsThatAskForNothing(t *testing.T) {
 			d.more = append(d.more[:n:n], c.change(d, d.more[n:])...)
 			d.group.History.Append(domain.Approved, "", 0, time.Now())
 			d.store(t, p.store)
-			worker := &activities.Control{Store: p.store, Now: time.Now, Charts: p.charts, Nodes: fleet{}}
+			worker := &activities.Control{Store: p.store, Now: time.Now, Charts: p.charts, Nodes: fleet{"c": withCPU(8), "c1": withCPU(8), "c2": withCPU(8)}}
 			prepared, err := worker.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
 			require.NoError(t, err)
-			require.Equal(t, []string{c.says}, prepared.Warnings)
+			var want []string
+			if c.says != "" {
+				want = []string{c.says}
+			}
+			require.Equal(t, want, prepared.Warnings)
 		})
 	}
 }

@@ -283,6 +283,14 @@ func Mandatory(in Input) []domain.ClusterName {
 	return slices.DeleteFunc(unique(g.mandatory), func(c domain.ClusterName) bool { return !in.Member(c) })
 }
 
+// Chooses says whether one of several clusters is taken for the app, or of those that a label may come to name (anyOf).
+func Chooses(in Input) bool {
+	return slices.ContainsFunc(in.Intents, func(i domain.AppIntent) bool {
+		p := i.Spec.Intent
+		return len(p.AnyOf) > 0 || slices.ContainsFunc(p.AllOf, func(entry domain.AllOf) bool { return len(entry.AnyOf) > 0 })
+	})
+}
+
 // Candidates are the members of the logical cloud among the clusters that intents name, each once.
 func Candidates(in Input) []domain.ClusterName {
 	var g groups

@@ -43,11 +43,15 @@ func needsContainer(field string, consumer, resource domain.Key) error {
 		"%s is allocatable, and %s has no spec.container, which gets it", describe(domain.HPAResources, resource), describe(domain.HPAConsumers, consumer))}}}
 }
 
-// unusedUnits says of units that say otherwise what a number means.
-func (*Service) unusedUnits(_ context.Context, o domain.Object) (warnings []string, err error) {
-	r := o.(*domain.HPAResource).Spec.Resource
-	if r.Units == "" || r.Name == "memory" && r.Units == "MB" {
-		return nil, nil
+// remarkRequirement says what of a resource requirement is not acted on: units that say otherwise what a number means, and the weight of what
+// is mandatory, but for that of who has said nothing.
+func (*Service) remarkRequirement(_ context.Context, o domain.Object) (warnings []string, err error) {
+	spec := &o.(*domain.HPAResource).Spec
+	if r := &spec.Resource; r.Units != "" && (r.Name != "memory" || r.Units != "MB") {
+		warnings = append(warnings, fmt.Sprintf("spec.resource.units: %q is not acted on: a number is megabytes of memory (10^6 bytes), and units of all else; for other units send a quantity such as \"500m\" or \"1Gi\"", r.Units))
 	}
-	return []string{fmt.Sprintf("spec.resource.units: %q is not acted on: a number is megabytes of memory (10^6 bytes), and units of all else; for other units send a quantity such as \"500m\" or \"1Gi\"", r.Units)}, nil
+	if spec.Required() && spec.Counts() != 1 {
+		warnings = append(warnings, fmt.Sprintf("spec.weight: nothing is done with %d, since the resource is mandatory; send mandatory false for one that is preferred", spec.Counts()))
+	}
+	return warnings, nil
 }

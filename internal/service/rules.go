@@ -97,7 +97,7 @@ var rules = map[*domain.Noun]rule{
 	domain.InboundClientsAccessIntents: {before: (*Service).unapprove, after: (*Service).unapproved, ofGroup: true},
 	domain.HPAIntents:                  {before: (*Service).unapprove, after: (*Service).unapproved, remark: (*Service).unknownApp},
 	domain.HPAConsumers:                {before: (*Service).changeConsumer, after: (*Service).changeConsumer},
-	domain.HPAResources:                {before: (*Service).changeRequirement, after: (*Service).changeRequirement, remark: (*Service).unusedUnits, orphan: fail.NotFound},
+	domain.HPAResources:                {before: (*Service).changeRequirement, after: (*Service).changeRequirement, remark: (*Service).remarkRequirement, orphan: fail.NotFound},
 	domain.GenericK8sIntents:           {before: (*Service).unapprove, after: (*Service).unapproved},
 	domain.GenericResources:            {before: (*Service).changeResource, after: (*Service).unapproved, remark: (*Service).remarkResource, attach: (*Service).attachTemplate, file: (*Service).template},
 	domain.Customizations:              {before: (*Service).changeCustomization, after: (*Service).unapproved, remark: (*Service).remarkCustomization, attachAll: (*Service).attachFiles, files: (*Service).filesOf},
