@@ -21,7 +21,7 @@ func TestApplyLooksWhereAnOperationStands(t *testing.T) {
 	w.stand(group, domain.Instantiated, domain.ContextInstantiating, 1)
 	require.Equal(t, what+"goes on\n", w.done("apply", "-f", file))
 	r := w.run("apply", "-f", file, "--wait", "--timeout", "1ms")
-	require.Equal(t, 1, r.code, r.out)
+	require.Equal(t, 6, r.code, r.out)
 	require.Contains(t, r.err, "after 1ms, and goes on")
 
 	w.stand(group, domain.Instantiated, domain.ContextInstantiateFailed, 1)
