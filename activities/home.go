@@ -115,9 +115,9 @@ func (s *settling) homesOf(ctx context.Context, work []one) (map[string]domain.H
 	return found, err
 }
 
-// settleIn looks once more, now that records say what is to be created: what somebody is about to remove is not used. It returns
+// lookAgain looks once more, now that records say what is to be created: what somebody is about to remove is not used. It returns
 // what is not to be created now with the reason, and makes the reports on the rest.
-func (s *settling) settleIn(ctx context.Context, work []one) (blocked map[int]string, err error) {
+func (s *settling) lookAgain(ctx context.Context, work []one) (blocked map[int]string, err error) {
 	blocked = map[int]string{}
 	if !slices.ContainsFunc(work, func(o one) bool { return o.step == match.Create }) {
 		return blocked, nil

@@ -401,7 +401,7 @@ func (s *settling) round(ctx context.Context, tenant string, due []domain.Match)
 			}
 		}
 	}
-	blocked, err := s.settleIn(ctx, work)
+	blocked, err := s.lookAgain(ctx, work)
 	if err != nil || s.away.Load() {
 		return err
 	}

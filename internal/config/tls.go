@@ -121,8 +121,8 @@ func (s seen) same(before seen) bool {
 	return s.changed.Equal(before.changed) && s.size == before.size && (s.file == nil) == (before.file == nil) && (s.file == nil || os.SameFile(s.file, before.file))
 }
 
-// settled is how old a file is that is not being written any more.
-const settled = 2 * time.Second
+// whole is how old a file is that is not being written any more.
+const whole = 2 * time.Second
 
 // present is what the files say now, or said when they could last be read.
 func (r *reloaded) present() *tls.Config {
@@ -211,7 +211,7 @@ func (r *reloaded) read() error {
 	}
 	r.fresh = false
 	for _, s := range now {
-		r.fresh = r.fresh || s.file != nil && time.Since(s.changed) < settled
+		r.fresh = r.fresh || s.file != nil && time.Since(s.changed) < whole
 	}
 	r.seen, r.last, r.roots = now, c, roots
 	return nil

@@ -30,8 +30,8 @@ func (a *arrears) owe(id string) {
 	}
 }
 
-// settle says that it is written.
-func (a *arrears) settle(id string) {
+// written says that it is.
+func (a *arrears) written(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.since, id)

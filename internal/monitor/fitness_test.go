@@ -26,12 +26,12 @@ func TestFitness(t *testing.T) {
 	require.Contains(t, f.lacks(), "is missing", "whether it is there is not known yet")
 	h.observe()
 
-	f.arrears.settle("1-a")
+	f.arrears.written("1-a")
 	require.Contains(t, f.lacks(), "deployment 2-b has not been written since the agent has started")
 	now = now.Add(time.Second)
 	h.OnAdd(state(t, "3-c", "c-3", "u3", "", ""), false)
 	require.Contains(t, f.lacks(), "deployment 2-b")
-	f.arrears.settle("2-b")
+	f.arrears.written("2-b")
 	require.Empty(t, f.lacks(), "what has come since has no old status")
 
 	now = now.Add(unheardAfter)
@@ -40,7 +40,7 @@ func TestFitness(t *testing.T) {
 	require.Empty(t, f.lacks())
 	now = now.Add(1)
 	require.Contains(t, f.lacks(), "deployment 3-c cannot be written since 1970-01-01T00:16:41Z")
-	f.arrears.settle("3-c")
+	f.arrears.written("3-c")
 	require.Empty(t, f.lacks())
 	now = now.Add(unheardAfter)
 	require.Contains(t, f.lacks(), "deployment 4-d")

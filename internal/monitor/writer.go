@@ -109,7 +109,7 @@ func (w *writer) Reconcile(ctx context.Context, id string) (reconcile.Result, er
 		w.mu.Lock()
 		delete(w.shares, id)
 		w.mu.Unlock()
-		w.arrears.settle(id)
+		w.arrears.written(id)
 		return reconcile.Result{}, nil
 	}
 	s := w.share(id)
@@ -128,7 +128,7 @@ func (w *writer) Reconcile(ctx context.Context, id string) (reconcile.Result, er
 		due = append(due, f)
 	}
 	if len(due) == 0 {
-		w.arrears.settle(id)
+		w.arrears.written(id)
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	w.arrears.owe(id) // what has waited for its interval, or is tried again
@@ -148,7 +148,7 @@ func (w *writer) Reconcile(ctx context.Context, id string) (reconcile.Result, er
 		}
 	}
 	if said {
-		w.arrears.settle(id)
+		w.arrears.written(id)
 	}
 	return reconcile.Result{RequeueAfter: again}, errors.Join(wrong...)
 }

@@ -68,8 +68,8 @@ func (q *queue) later(id string, waits policy.Doubling) {
 	q.stir()
 }
 
-// settled says that a report has not failed.
-func (q *queue) settled(id string) {
+// succeeded says that a report has not failed.
+func (q *queue) succeeded(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.waits, id)

@@ -119,7 +119,7 @@ func (w *Watcher) report(ctx context.Context, c *kube.Cluster) error {
 			err := w.reportOne(ctx, c, id)
 			switch {
 			case err == nil:
-				w.queue.settled(id)
+				w.queue.succeeded(id)
 			case ctx.Err() == nil && errors.As(err, new(unstored)):
 				w.queue.later(id, policy.Doubling{First: w.config.RetryFirst, Most: w.config.RetryMost})
 				return nil
