@@ -356,6 +356,8 @@ func TestConformance(t *testing.T) {
 				`"changes":{"create":1,"change":0,"again":0,"run":0,"delete":0},"unchanged":0,"clusters":1,"apps":[{"app":"sink","clusters":1,"changes":{"create":1,"change":0,"again":0,"run":0,"delete":0}}],` +
 				`"items":[{"app":"sink","clusters":["p1+c1"],"arrives":true,"resources":[{"resource":"Secret/sink","version":"v1","action":"create","object":{"apiVersion":"v1","kind":"Secret","data":{"k":"masked"}}}]}],"warnings":["odd"]}`},
 			{method: "GET", url: theGroup + "/diff?operation=rollback&revision=1", status: 409, contains: []string{"it is not instantiated"}},
+			{method: "GET", url: theGroup + "/diff?operation=rollback&revision=0", status: 409, contains: []string{"it is not instantiated"}}, // that of a migrate
+			{method: "GET", url: theGroup + "/diff?operation=rollback&revision=-1", status: 400, contains: []string{"Invalid query revision"}},
 			{method: "GET", url: theGroup + "/diff?operation=upgrade", status: 400, contains: []string{"use instantiate, update, rollback or migrate"}},
 			{method: "GET", url: theGroup + "/diff?revisions=1", status: 400, contains: []string{"revisions: is no parameter of this request"}},
 			{method: "GET", url: theComposite + "/deployment-intent-groups/none/diff", status: 404, contains: []string{`deployment intent group "none"`}},

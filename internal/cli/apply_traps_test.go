@@ -125,7 +125,7 @@ func TestNumbersInExpressions(t *testing.T) {
 	folder := w.fleet()
 	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
 	require.Equal(t, "web\n", w.done("get", "groups", "-A", "-o", `jsonpath={.items[?(@.status.revision<1)].metadata.name}`))
-	require.Equal(t, 2, w.run("diff", "web", "--to", "0").code)
+	require.Equal(t, 2, w.run("diff", "web", "--to=-1").code)
 }
 
 // TestATokenIsTakenAway by an empty flag.

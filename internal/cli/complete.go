@@ -170,10 +170,8 @@ func (s *session) completeRevisions(c *cobra.Command, args []string) (all []stri
 	if err != nil {
 		return nil
 	}
-	for _, a := range d.States.Actions {
-		if a.Revision > 0 {
-			all = append(all, fmt.Sprintf("%d\t%s, %s", a.Revision, or(a.Operation, string(a.State)), a.Time.Local().Format(time.DateTime)))
-		}
+	for _, a := range d.States.Revisions() {
+		all = append(all, fmt.Sprintf("%d\t%s, %s", a.Revision, or(a.Operation, string(a.State)), a.Time.Local().Format(time.DateTime)))
 	}
 	return all
 }

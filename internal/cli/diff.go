@@ -26,7 +26,7 @@ type diffFlags struct {
 	reapply        bool
 	exitCode       bool
 	output         string
-	rollback       func() bool // says that a revision is given, if only 0
+	rollback       func() bool // says that a revision is given, which may be 0
 }
 
 // diff is the command diff.
@@ -87,9 +87,9 @@ func (s *session) doDiff(ctx context.Context, f *diffFlags, args []string) error
 		query.Set("reapply", "true")
 	case f.rollback() && (f.version != "" || f.to != ""):
 		return usage("--to and --version ask for different operations: use one of them; --group goes with --version")
-	case f.rollback() && f.revision < 1:
+	case f.revision < 0:
 		return usage("--to %d is no revision: 'drover history' shows them", f.revision)
-	case f.revision > 0:
+	case f.rollback():
 		query.Set("operation", string(domain.OpRollback))
 		query.Set("revision", strconv.Itoa(f.revision))
 	case f.version != "":

@@ -48,6 +48,7 @@ type operateFlags struct {
 	reapply     bool
 	timeout     time.Duration
 	revision    int
+	back        func() bool // says that a revision is given, which may be 0
 	version, to string
 }
 
@@ -78,7 +79,7 @@ var shortOf = map[domain.Operation][2]string{
 }
 
 func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
-	op, f := o.Operation, &operateFlags{}
+	op, f := o.Operation, &operateFlags{back: func() bool { return false }}
 	use, about := aboutName(op)
 	answer := "The answer comes when the operation is accepted; --wait waits for its end, and says why where it ends otherwise."
 	if op == domain.OpApprove {
@@ -103,6 +104,7 @@ func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
 		c.Flags().BoolVar(&f.reapply, "reapply", false, "apply all again, also what is in clusters as it is described: what others have changed there, or taken away, is put back, and the hooks of an update are run on each cluster")
 	case domain.OpRollback:
 		c.Flags().IntVar(&f.revision, "to", 0, "the `revision`, as \"history\" shows it")
+		f.back = func() bool { return c.Flags().Changed("to") }
 		s.completeFlagBeside(c, "to", s.completeRevisions)
 	case domain.OpMigrate:
 		c.Flags().StringVar(&f.version, "version", "", "the `version` of the composite app to migrate to")
@@ -136,7 +138,7 @@ func (s *session) doApprove(ctx context.Context, f *operateFlags, args []string)
 
 func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Operation, args []string) error {
 	switch {
-	case op == domain.OpRollback && f.revision < 1:
+	case op == domain.OpRollback && (!f.back() || f.revision < 0):
 		return usage("--to is needed: the revision to bring back, as '%s history' shows it", s.Program)
 	case op == domain.OpMigrate && f.version == "":
 		return usage("--version is needed: that of the composite app to migrate to")
@@ -347,7 +349,7 @@ func (s *session) sayNext(ctx context.Context, api *client.API, key domain.Key, 
 
 // saySame says of an update that has made no revision that there was nothing to do; it says whether it was so.
 func (s *session) saySame(key domain.Key, op domain.Operation, accepted *client.Accepted, before int) bool {
-	if op != domain.OpUpdate || accepted.Revision == 0 || accepted.Revision != before {
+	if op != domain.OpUpdate || !accepted.Counted || accepted.Revision != before {
 		return false
 	}
 	s.warn(accepted.Warnings[min(1, len(accepted.Warnings)):]) // the first one says it, too

@@ -154,3 +154,38 @@ func TestAnApproveIsOverWhenItIsAnswered(t *testing.T) {
 	require.Contains(t, r.err, "the API has not answered after 10ms; whether it approves all the same is in 'drover status "+group+"'")
 	require.Contains(t, w.done("approve", "web", "--wait", "--timeout", "1m"), group+" approved\n")
 }
+
+// TestWhatAMigrateHasMadeIsRevisionNought: it can be gone back to as to any other.
+func TestWhatAMigrateHasMadeIsRevisionNought(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const group = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	w.stand(group, domain.Approved, domain.ContextNone, 0)
+	w.stand(group, domain.Instantiated, domain.ContextInstantiated, 0)
+	w.engine.does = func(domain.Scope) (int, []string, error) { return 0, []string{"there is nothing to update"}, nil }
+	require.Equal(t, group+" unchanged\n", w.run("update", "web").out)
+	require.Regexp(t, `Instantiated +- +0 `, w.done("history", "web"))
+	require.Contains(t, w.done("status", "web"), "\nRevision:  0\n")
+
+	w.stand(group, domain.Updated, domain.ContextInstantiated, 0)
+	w.stand(group, domain.Instantiated, domain.ContextInstantiated, 1)
+	w.foresees = func(_ domain.Scope, goal domain.Goal) (string, string, error) {
+		require.NotEmpty(t, goal.Revert)
+		return "later", "now", nil
+	}
+	require.Contains(t, w.done("diff", "web", "--to", "0"), "data.text: later -> now")
+	require.Equal(t, "0\n", w.done("diff", "web", "--to", "0", "-o", "jsonpath={.to}"))
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		require.Equal(t, domain.OpRollback, s.Operation)
+		return 2, nil, nil
+	}
+	r := w.run("rollback", "web", "--to", "0")
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.err, "says otherwise than revision 0")
+	out := w.done("__complete", "rollback", "web", "--to", "")
+	require.Contains(t, out, "0\tInstantiated, ")
+	require.Contains(t, out, "1\tInstantiated, ")
+	require.Equal(t, 2, w.run("rollback", "web").code)
+	require.Equal(t, 2, w.run("rollback", "web", "--to=-1").code)
+}

@@ -118,8 +118,8 @@ func (s *session) printStatus(key domain.Key, d, ready *status.Document, tree bo
 	if ready.Ready != "" {
 		fmt.Fprintf(s.Out, "Ready:     %s\n", strings.TrimSuffix(ready.Ready+": "+status.ReadyCounts(ready.Readiness), ": "))
 	}
-	if r := d.States.Revision(); r > 0 {
-		fmt.Fprintf(s.Out, "Revision:  %d\n", r)
+	if all := d.States.Revisions(); len(all) > 0 {
+		fmt.Fprintf(s.Out, "Revision:  %d\n", all[0].Revision)
 	}
 	for _, w := range slices.Concat(d.Warnings, ready.Warnings) {
 		fmt.Fprintf(s.Out, "Warning:   %s\n", printable(w))
@@ -389,7 +389,7 @@ func (s *session) history() *cobra.Command {
 		t := newTable(s.Out, "TIME", "STATE", "OPERATION", "REVISION", "CONTEXT", "BY")
 		for _, a := range d.States.Actions {
 			revision := "-"
-			if a.Revision > 0 {
+			if a.Revision > 0 || a.ContextID != "" && (a.State == domain.Instantiated || a.State == domain.Updated) { // 0 is what a migrate has made
 				revision = fmt.Sprint(a.Revision)
 			}
 			t.row(a.Time.UTC().Format(time.RFC3339), string(a.State), dash(a.Operation), revision, dash(a.ContextID), dash(a.RequestedBy))

@@ -211,6 +211,7 @@ func (a *API) DeleteAll(ctx context.Context, noun *domain.Noun, parent domain.Ke
 type Accepted struct {
 	Operation string   // the id of its run, "" where none has begun
 	Revision  int      // of a group's instance after an update; else 0
+	Counted   bool     // Revision was answered, and is 0 of an instance that a migrate has made
 	Warnings  []string // about the plan
 }
 
@@ -695,7 +696,7 @@ func (a *API) operate(ctx context.Context, path string, query url.Values, body a
 	}
 	accepted := &Accepted{Operation: answer.header.Get("Drover-Operation"), Warnings: answer.warnings()}
 	if revision, err := strconv.Atoi(string(bytes.TrimSpace(answer.body))); err == nil { // other operations say nothing, or something else
-		accepted.Revision = revision
+		accepted.Revision, accepted.Counted = revision, true
 	}
 	return accepted, nil
 }

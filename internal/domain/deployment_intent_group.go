@@ -49,7 +49,7 @@ var DeploymentIntentGroups = &Noun{
 			{Operation: OpTerminate, Summary: "Terminate a deployment intent group", About: "What it has in its clusters is deleted. The answer comes when it is accepted: follow it with status."},
 			{Operation: OpStop, Summary: "Stop the running operation of a deployment intent group", About: "What has been done stays; terminate takes it out."},
 			{Operation: OpUpdate, Summary: "Bring the instance of a deployment intent group in line with its intents, profiles and apps", About: "What is not wanted any more is pruned. The answer is the revision that the instance has then."},
-			{Operation: OpRollback, Summary: "Bring the instance of a deployment intent group back to a revision", About: "Revisions count from 1 since the last instantiate; the rollback makes a new one."},
+			{Operation: OpRollback, Summary: "Bring the instance of a deployment intent group back to a revision", About: "Revisions count from 1 since the last instantiate, and from 0 in a group that has taken over by a migrate; the rollback makes a new one."},
 			{Operation: OpMigrate, Summary: "Hand the instance of a deployment intent group over to a group of another composite app version", About: "What both groups have stays in its clusters and is updated; the rest is applied or pruned. The other group must be approved."},
 		},
 	},

@@ -22,8 +22,8 @@ import (
 type GroupDiff struct {
 	Group     domain.Key       `json:"group"`              // its path below /v2; of a migrate that of the group that would take over
 	Operation domain.Operation `json:"operation"`          // instantiate, update, rollback or migrate
-	From      int              `json:"from,omitempty"`     // the revision that is there, or of which it was asked what an update would make of it
-	To        int              `json:"to,omitempty"`       // of a rollback: the revision that would be there again
+	From      int              `json:"from,omitempty"`     // the revision that is there, or of which it was asked what an update would make of it; missing for 0
+	To        *int             `json:"to,omitempty"`       // of a rollback: the revision that would be there again
 	Source    domain.Key       `json:"source,omitempty"`   // of a migrate: the group that has the instance, by its path
 	Changes   DiffCounts       `json:"changes"`            // of all apps and clusters, whatever is asked for
 	Unchanged int              `json:"unchanged"`          // how many resources stay as they are, counted so, too
@@ -81,7 +81,7 @@ type DiffField struct {
 // diffQuery is what a difference is asked for with.
 type diffQuery struct {
 	operation domain.Operation // "" for the one that is due
-	revision  int
+	revision  *int             // nil for none; that which a migrate has made is 0
 	reapply   bool
 	version   string
 	group     string
@@ -101,7 +101,8 @@ func readDiffQuery(v url.Values) (q diffQuery, err error) {
 	}
 	switch {
 	case q.operation == domain.OpRollback, q.operation == domain.OpUpdate && v.Has("revision"):
-		if q.revision, err = strconv.Atoi(v.Get("revision")); err != nil || q.revision < 1 {
+		revision, err := strconv.Atoi(v.Get("revision"))
+		if q.revision = &revision; err != nil || revision < 0 {
 			return q, fail.New(fail.Invalid, "Invalid query revision: %q; a rollback needs the number of the revision to go back to, an update may have one", v.Get("revision"))
 		}
 	case v.Has("revision"):
@@ -113,8 +114,8 @@ func readDiffQuery(v url.Values) (q diffQuery, err error) {
 	if q.reapply && q.operation != domain.OpUpdate {
 		return q, fail.New(fail.Invalid, "Invalid query reapply: only an update has it (operation=update)")
 	}
-	if q.reapply && q.revision > 0 {
-		return q, fail.New(fail.Invalid, "Invalid query reapply: an update after a rollback to revision %d finds all that it has applied", q.revision)
+	if q.reapply && q.revision != nil {
+		return q, fail.New(fail.Invalid, "Invalid query reapply: an update after a rollback to revision %d finds all that it has applied", *q.revision)
 	}
 	if q.operation == domain.OpMigrate {
 		var p fail.Problems
@@ -200,9 +201,9 @@ func (l *Lifecycle) foreseen(ctx context.Context, out *GroupDiff, q *diffQuery) 
 			out.Operation = domain.OpUpdate
 		}
 	}
-	if out.Operation == domain.OpUpdate && q.revision > 0 { // which may be asked while the rollback to it goes on
-		out.From = q.revision
-		goal.Revert, err = revisionOf(owner, key, q.revision)
+	if out.Operation == domain.OpUpdate && q.revision != nil { // which may be asked while the rollback to it goes on
+		out.From = *q.revision
+		goal.Revert, err = revisionOf(owner, key, *q.revision)
 		return goal, err
 	}
 	if _, err := owner.Decide(stands, out.Operation); err != nil && (out.Operation != domain.OpInstantiate || !unapproved(owner, stands)) {
@@ -212,7 +213,7 @@ func (l *Lifecycle) foreseen(ctx context.Context, out *GroupDiff, q *diffQuery) 
 	case domain.OpInstantiate:
 		return goal, nil
 	case domain.OpRollback:
-		if goal.Revert, err = revisionOf(owner, key, q.revision); err != nil {
+		if goal.Revert, err = revisionOf(owner, key, *q.revision); err != nil {
 			return goal, err
 		}
 		out.To = q.revision
