@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -111,17 +112,18 @@ func (s *session) doGet(ctx context.Context, f *getFlags, word string, wanted []
 	}
 	read := func(gone bool) ([]item, error) { // gone: what is not there was, and the others still are
 		var all []item
+		var left leftOut
 		for _, x := range chosen {
 			found, err := s.find(ctx, api, x)
 			if gone && fail.Is(err, fail.NotFound) {
 				continue
 			}
-			if err != nil {
+			if err = left.keep(err); err != nil {
 				return nil, err
 			}
 			all = append(all, found...)
 		}
-		return all, nil
+		return all, left.first
 	}
 	// Columns are of what no selection says.
 	shape := chosen[0]
@@ -132,10 +134,11 @@ func (s *session) doGet(ctx context.Context, f *getFlags, word string, wanted []
 		return s.watchItems(ctx, p, shape, read)
 	}
 	found, err := read(false)
-	if err != nil {
+	var left leftOut
+	if err = left.keep(err); err != nil {
 		return err
 	}
-	return s.print(p, shape, found, len(wanted) == 1 && len(found) == 1)
+	return cmp.Or(s.print(p, shape, found, len(wanted) == 1 && len(found) == 1), left.first)
 }
 
 // meant is the noun that a word means; a word that is a path says the name as well.

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -143,7 +146,7 @@ func (x *selection) fits(n *domain.Noun, key domain.Key) bool {
 const at = 8
 
 // find reads what is selected, sorted by key as the API does. What is named in full and not there is NotFound; a name alone that
-// nothing has is too.
+// nothing has is too. Where some of what is selected, or of what it lies in, cannot be read, the rest comes with a client.LeftOut.
 func (s *session) find(ctx context.Context, api *client.API, x *selection) ([]item, error) {
 	if key, ok := x.one(); ok && x.noun.New != nil && x.noun != domain.DeploymentIntentGroups && x.noun != domain.ClustersNoun {
 		o, err := api.Get(ctx, x.noun, key)
@@ -158,9 +161,10 @@ func (s *session) find(ctx context.Context, api *client.API, x *selection) ([]it
 		_, below := x.below()
 		parents, levels = []domain.Key{below}, levels[len(levels)-1:]
 	}
+	var left leftOut
 	for _, level := range levels[:len(levels)-1] {
 		next, err := s.children(ctx, api, x, level, parents)
-		if err != nil {
+		if err = left.keep(err); err != nil {
 			return nil, err
 		}
 		parents = next
@@ -175,17 +179,35 @@ func (s *session) find(ctx context.Context, api *client.API, x *selection) ([]it
 				return nil
 			}
 			found[i] = list
-			return err
+			return left.keep(err)
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
 	all := slices.DeleteFunc(slices.Concat(found...), func(one item) bool { return !x.fits(x.noun, one.key) })
-	if len(all) == 0 && x.fixed[x.noun.Names[0]] != "" {
+	if len(all) == 0 && x.fixed[x.noun.Names[0]] != "" && left.first == nil {
 		return nil, fail.New(fail.NotFound, "%s %q not found", x.noun.Title, x.name())
 	}
-	return all, nil
+	return all, left.first
+}
+
+// leftOut is the first error of lists that are not whole.
+type leftOut struct {
+	mu    sync.Mutex
+	first error
+}
+
+// keep keeps an error that comes with the rest of a list, and gives back others.
+func (l *leftOut) keep(err error) error {
+	var some *client.LeftOut
+	if !errors.As(err, &some) {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.first = cmp.Or(l.first, err)
+	return nil
 }
 
 // name is what is given of the selection's own name and of those above.
@@ -213,6 +235,7 @@ func (s *session) children(ctx context.Context, api *client.API, x *selection, l
 		return next, nil
 	}
 	found := make([][]domain.Key, len(parents))
+	var left leftOut
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(at)
 	for i, parent := range parents {
@@ -226,11 +249,11 @@ func (s *session) children(ctx context.Context, api *client.API, x *selection, l
 					found[i] = append(found[i], key)
 				}
 			}
-			return err
+			return left.keep(err)
 		})
 	}
 	err := g.Wait()
-	return slices.Concat(found...), err
+	return slices.Concat(found...), cmp.Or(err, left.first)
 }
 
 func known(level *domain.Noun, fixed map[string]string) bool {

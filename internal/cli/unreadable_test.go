@@ -23,6 +23,15 @@ func TestWhatCannotBeReadIsDeletedByTheCommand(t *testing.T) {
 	require.NoError(t, damaging.Create(t.Context(), &domain.Project{Metadata: domain.Metadata{Name: "damaged"}}))
 	require.NoError(t, w.db.Create(t.Context(), &domain.Project{Metadata: domain.Metadata{Name: "whole"}}))
 
+	// The others are shown, and what is below them.
+	w.feed("resourceContext: {anchor: projects/whole/composite-apps}\nmetadata: {name: web}\nspec: {compositeAppVersion: v1}\n", "apply", "-f", "-")
+	for noun, want := range map[string]string{"projects": "projects/whole\n", "composite-apps": "projects/whole/composite-apps/web/v1\n"} {
+		r := w.run("get", noun, "-A", "-o", "name")
+		require.Equal(t, 1, r.code, r.err)
+		require.Equal(t, want, r.out)
+		require.Contains(t, r.err, "damaged")
+	}
+
 	r := w.run("delete", "project", "projects/damaged")
 	require.Equal(t, 1, r.code, r.out+r.err)
 	require.Contains(t, r.err, "unreadable=true")

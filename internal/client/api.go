@@ -119,7 +119,7 @@ func (a *API) File(ctx context.Context, key domain.Key) ([]byte, error) {
 }
 
 // List reads the documents of a noun directly below parent, sorted by key. Those of domain.DeploymentIntents have no names
-// there: see Bindings. Where some cannot be read, the list of the others comes with an error that names them.
+// there: see Bindings. Where some cannot be read, the list of the others comes with a LeftOut that names them.
 func (a *API) List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error) {
 	path := At(parent.Child(noun.Collection))
 	answer, err := a.call(ctx, http.MethodGet, path, nil, jsonType, "", nil)
@@ -143,7 +143,7 @@ func (a *API) List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([
 		list = append(list, o)
 	}
 	if left := answer.header.Get("Drover-Left-Out"); left != "" {
-		return list, fail.New(fail.Internal, "%s of %s are left out: %s", left, noun.Title, strings.Join(answer.warnings(), "; "))
+		return list, &LeftOut{fail.New(fail.Internal, "%s of %s are left out: %s", left, noun.Title, strings.Join(answer.warnings(), "; "))}
 	}
 	return list, nil
 }

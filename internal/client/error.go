@@ -94,6 +94,14 @@ func (e *Unanswered) Error() string { return e.problem.Error() }
 // Unwrap is the fail error.
 func (e *Unanswered) Unwrap() error { return e.problem }
 
+// LeftOut is the error of a list of which some cannot be read. It comes with the others, and wraps a fail error.
+type LeftOut struct{ problem *fail.Error }
+
+func (e *LeftOut) Error() string { return e.problem.Error() }
+
+// Unwrap is the fail error.
+func (e *LeftOut) Unwrap() error { return e.problem }
+
 // notOurs is the error of an answer that no API of Drover gives, such as the page of a proxy that wants a login: nothing was done.
 func notOurs(kind, method, path string) error {
 	return &Unanswered{fail.New(fail.Unavailable, "%s %s: what answers is not the API, as it sends %s: look at the URL, and at the proxies on the way", method, path, cmp.Or(kind, "nothing that has a type"))}
