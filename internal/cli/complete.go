@@ -221,6 +221,13 @@ func (s *session) completeFlag(c *cobra.Command, name string, values func(ctx co
 // completeFlagBeside is completeFlag where the other flags and the arguments say what the value may be.
 func (s *session) completeFlagBeside(c *cobra.Command, name string, values func(c *cobra.Command, args []string) []string) {
 	_ = c.RegisterFlagCompletionFunc(name, func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx := c.Context()
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		ctx, cancel := context.WithTimeout(ctx, completeTime)
+		defer cancel()
+		c.SetContext(ctx)
 		return values(c, args), cobra.ShellCompDirectiveNoFileComp
 	})
 }

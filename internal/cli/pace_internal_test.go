@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -56,4 +57,19 @@ func TestLinesOfATerminal(t *testing.T) {
 		require.Equal(t, want, s.fitting("äbcdef"), "%d", width)
 	}
 	require.Equal(t, "äbcdef", (&session{}).fitting("äbcdef"))
+}
+
+// TestCompletionIsBounded: a shell waits for no value of a flag for longer than for names.
+func TestCompletionIsBounded(t *testing.T) {
+	c := &cobra.Command{Use: "x"}
+	c.Flags().String("f", "", "")
+	bounded := false
+	(&session{}).completeFlagBeside(c, "f", func(c *cobra.Command, _ []string) []string {
+		_, bounded = c.Context().Deadline()
+		return nil
+	})
+	propose, ok := c.GetFlagCompletionFunc("f")
+	require.True(t, ok)
+	propose(c, nil, "")
+	require.True(t, bounded)
 }
