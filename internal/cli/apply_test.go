@@ -201,6 +201,9 @@ func TestFoldersWithOtherFiles(t *testing.T) {
 		require.Equal(t, 2, r.code, r.out)
 		require.Contains(t, r.err, "mixed.yaml: line ")
 	}
+	require.NoError(t, os.Remove(folder+"/mixed.yaml"))
+	require.NoError(t, os.Symlink(folder, folder+"-link"))
+	require.Equal(t, "projects/p unchanged\n", w.done("apply", "-f", folder+"-link"))
 	const group = "projects/p/composite-apps/a/v1/deployment-intent-groups/g"
 	r = w.feed("resourceContext: {anchor: "+group+"/instantiate}\nspecs: {}\n", "apply", "-f", "-")
 	require.Contains(t, r.err, `unknown field "specs"`)

@@ -142,13 +142,14 @@ func (s *session) readSource(f *sources, name string, values map[string]any) ([]
 		return s.readFile(name, values, false)
 	}
 	var files []string
-	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+	root := filepath.Clean(name) + string(filepath.Separator) // which leads through a link to the folder
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != name && !f.recursive:
+		case d.IsDir() && path != root && !f.recursive:
 			return fs.SkipDir
-		case d.IsDir() && path != name && isChart(path):
+		case d.IsDir() && path != root && isChart(path):
 			s.note("%s is left out: it is a chart, which a document names as its file", path)
 			return fs.SkipDir
 		case !d.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) && !slices.Contains(cleaned(f.values), filepath.Clean(path)):
