@@ -34,6 +34,10 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 		if ok && time.Now().Before(until) && fail.Is(err, fail.Unavailable) {
 			return t.context.Token, nil // it is good for some seconds
 		}
+		var used errUsage
+		if errors.As(err, &used) { // of this machine, which the client would take for an API that is away
+			return "", fail.Wrap(err, fail.Internal, "the login cannot be renewed")
+		}
 		return "", err
 	}
 	return t.context.Token, nil
@@ -122,6 +126,9 @@ func (s *session) lock(ctx context.Context) (unlock func(), err error) {
 	for {
 		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil { // #nosec G115 -- a descriptor
 			return func() { _ = f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) { // a file system without locks, such as some networks' have
+			return nil, errUsage{fmt.Errorf("lock %s: %w", f.Name(), errors.Join(err, f.Close()))}
 		}
 		next := time.NewTimer(lockLook)
 		select {
