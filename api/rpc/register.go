@@ -222,6 +222,9 @@ func target(in *statusnotify.StatusRegistration) (owner domain.Key, q status.Que
 	if owner, err = ownerOf(in); err != nil {
 		return "", q, err
 	}
+	if len(in.GetApps()) > 0 && domain.OwnerNoun(owner) == domain.LogicalClouds {
+		return "", q, fail.New(fail.Invalid, "Invalid apps: a logical cloud has none; leave them out")
+	}
 	q, err = status.ParseQuery(v)
 	return owner, q.For(status.SubjectOf(owner)), err
 }

@@ -243,7 +243,10 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 		"half a key":      {good(func(r *statusnotify.StatusRegistration) { r.GetDigKey().CompositeApp = "" }), codes.InvalidArgument, "digKey.compositeApp"},
 		"bad cluster":     {good(func(r *statusnotify.StatusRegistration) { r.Clusters = []string{"c"} }), codes.InvalidArgument, "cluster query"},
 		"unknown app":     {good(func(r *statusnotify.StatusRegistration) { r.Apps = []string{"none"} }), codes.InvalidArgument, "none"},
-		"half a cloud":    {good(func(r *statusnotify.StatusRegistration) { r.Key = &statusnotify.StatusRegistration_LcKey{} }), codes.InvalidArgument, "lcKey.project"},
+		"apps of a cloud": {good(func(r *statusnotify.StatusRegistration) {
+			r.Apps, r.Key = []string{"sink"}, &statusnotify.StatusRegistration_LcKey{LcKey: &statusnotify.LcKey{Project: "p", LogicalCloud: "lc"}}
+		}), codes.InvalidArgument, "apps: a logical cloud has none"},
+		"half a cloud": {good(func(r *statusnotify.StatusRegistration) { r.Key = &statusnotify.StatusRegistration_LcKey{} }), codes.InvalidArgument, "lcKey.project"},
 		"half a cluster": {good(func(r *statusnotify.StatusRegistration) {
 			r.Key = &statusnotify.StatusRegistration_ClusterKey{ClusterKey: &statusnotify.ClusterKey{Cluster: "c"}}
 		}), codes.InvalidArgument, "clusterKey.clusterProvider"},
