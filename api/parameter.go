@@ -64,6 +64,11 @@ func (k parameter) instead(value string) string {
 	switch {
 	case k.filled && value == "":
 		return "say what is meant, or leave it out"
+	case k.flag:
+		if on, err := strconv.ParseBool(value); value == "" || err == nil && on {
+			return ""
+		}
+		return "it needs no value; leave it out where it is not meant"
 	case len(k.enum) == 0 || slices.Contains(k.enum, value):
 		return ""
 	case slices.Equal(k.enum, truths):
@@ -85,6 +90,17 @@ func (p endpoint) overruled(u *url.URL) (names []string) {
 	values := u.Query()
 	for _, k := range p.query {
 		if of := values[k.name]; k.lastCounts && len(slices.Compact(slices.Clone(of))) > 1 {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}
+
+// flags are those that a query has, in the order of the endpoint's.
+func (p endpoint) flags(u *url.URL) (names []string) {
+	values := u.Query()
+	for _, k := range p.query {
+		if k.flag && values.Has(k.name) {
 			names = append(names, k.name)
 		}
 	}

@@ -49,6 +49,9 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 		for _, name := range p.overruled(c.Request().URL) {
 			warn(c, "%s is given several times; the last one counts", name)
 		}
+		if flags := p.flags(c.Request().URL); len(flags) > 1 {
+			warn(c, "%s are given; only %s counts", strings.Join(flags, " and "), flags[0])
+		}
 		r.Renders = p.renders
 		handle := p.handle
 		if watch, err := wantsWatch(c); err == nil && watch && p.watch != nil { // checkQuery has refused what is neither true nor false

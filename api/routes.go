@@ -255,9 +255,9 @@ var (
 		{name: "app", about: "only this app", repeats: true},
 		{name: "cluster", about: "only this cluster, as provider+cluster", repeats: true},
 		{name: "resource", about: "only resources of this name", repeats: true},
-		{name: "apps", about: "list the apps"},
-		{name: "clusters", about: "list the clusters by app"},
-		{name: "resources", about: "list the resources by app"},
+		{name: "apps", about: "list the apps; it needs no value", flag: true},
+		{name: "clusters", about: "list the clusters by app; it needs no value", flag: true},
+		{name: "resources", about: "list the resources by app; it needs no value", flag: true},
 		watchQuery,
 	}
 	tablesQuery = []parameter{
