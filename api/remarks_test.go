@@ -112,3 +112,16 @@ func TestProfilesWarnOfWhatIsNotActedOn(t *testing.T) {
 		file: tgz(t, "manifest.yaml", "type: {configresource: [{filepath: a, chartpath: sink/a}, {filepath: b, chartpath: sink/a}]}", "a", "", "b", ""),
 	}})
 }
+
+// Of a key that is in several maps one value is found.
+func TestPairsThatNobodyFinds(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	body := func(kv string) string { return `{"metadata":{"name":"twice"},"spec":{"kv":` + kv + `}}` }
+	hidden := []string{`spec.kv[1]: who asks for \"k\" gets the value that spec.kv[0] has`}
+	says(t, w, []said{
+		{call: call{name: "twice", method: "POST", url: theCluster + "/kv-pairs", body: body(`[{"k":"a"},{"k":"b","l":"b"}]`), status: 201}, want: hidden},
+		{call: call{name: "the same", method: "PUT", url: theCluster + "/kv-pairs/twice", body: body(`[{"k":"a"},{"k":"a","l":"b"}]`), status: 201}},
+		{call: call{name: "of a provider", method: "POST", url: theProvider + "/cluster-sync-objects", body: body(`[{"k":"a"},{"k":"b"}]`), status: 201}, want: hidden},
+	})
+}

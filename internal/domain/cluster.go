@@ -176,7 +176,7 @@ type KeyValues interface {
 
 // KVSpec is EMCO's list of maps.
 type KVSpec struct {
-	KV []map[string]string `json:"kv" api:"required"` // maps of keys to values; a value has at most 128 bytes
+	KV []map[string]string `json:"kv" api:"required"` // maps of keys to values; a value has at most 128 bytes, and of a key the first one counts
 }
 
 // ClusterKVs is the noun.
@@ -211,6 +211,21 @@ func (s KVSpec) validate(p *fail.Problems) {
 			}
 		}
 	}
+}
+
+// Hidden says which values of keys nobody finds: an earlier map has another one of the key.
+func (s KVSpec) Hidden() (texts []string) {
+	first := map[string]int{}
+	for i, m := range s.KV {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if before, found := first[k]; !found {
+				first[k] = i
+			} else if s.KV[before][k] != m[k] {
+				texts = append(texts, fmt.Sprintf("spec.kv[%d]: who asks for %q gets the value that spec.kv[%d] has", i, k, before))
+			}
+		}
+	}
+	return texts
 }
 
 // Value finds a key in the pairs.

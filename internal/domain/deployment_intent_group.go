@@ -32,7 +32,7 @@ type DeploymentIntentGroupSpec struct {
 // OverrideValues are set on one app's chart as with Helm's --set.
 type OverrideValues struct {
 	App    string            `json:"app" api:"required"`    // the app
-	Values map[string]string `json:"values" api:"required"` // keys as with Helm's --set, to values of at most 128 characters
+	Values map[string]string `json:"values" api:"required"` // keys as with Helm's --set, to values of at most 128 characters; one value for a key of an app
 }
 
 // DeploymentIntentGroups is the noun.
@@ -119,6 +119,8 @@ func (d *DeploymentIntentGroup) Validate(p *fail.Problems) {
 	CheckName(p, "spec.compositeProfile", d.Spec.CompositeProfile)
 	CheckName(p, "spec.version", d.Spec.Version)
 	CheckName(p, "spec.logicalCloud", d.Spec.LogicalCloud)
+	type set struct{ app, key string }
+	first := map[set]int{} // which entry has a value for a key
 	for i, o := range d.Spec.OverrideValues {
 		path := fmt.Sprintf("spec.overrideValues[%d]", i)
 		CheckName(p, path+".app", o.App)
@@ -127,6 +129,11 @@ func (d *DeploymentIntentGroup) Validate(p *fail.Problems) {
 		}
 		for _, k := range slices.Sorted(maps.Keys(o.Values)) {
 			CheckLength(p, path+".values["+k+"]", o.Values[k], 128)
+			if before, found := first[set{o.App, k}]; !found {
+				first[set{o.App, k}] = i
+			} else if d.Spec.OverrideValues[before].Values[k] != o.Values[k] { // in groups that were stored before, the last one counts
+				p.Add(path+".values["+k+"]", "spec.overrideValues[%d] has another value for this key of app %q", before, o.App)
+			}
 		}
 	}
 }

@@ -96,6 +96,15 @@ func TestValidate(t *testing.T) {
 			want: []fail.Field{{Path: "spec.overrideValues[0].app", Message: "is required"}, {Path: "spec.overrideValues[0].values", Message: "Invalid type. Expected: object, given: null"}},
 		},
 
+		"overrides of one key": {
+			o: &domain.DeploymentIntentGroup{Metadata: meta("a"), Spec: domain.DeploymentIntentGroupSpec{
+				CompositeProfile: "cp", Version: "r1", LogicalCloud: "lc", OverrideValues: []domain.OverrideValues{
+					{App: "sink", Values: map[string]string{"a": "1", "b": "1"}}, {App: "web", Values: map[string]string{"a": "2"}}, {App: "sink", Values: map[string]string{"a": "2", "b": "1", "c": "1"}},
+				},
+			}},
+			want: []fail.Field{{Path: "spec.overrideValues[2].values[a]", Message: `spec.overrideValues[0] has another value for this key of app "sink"`}},
+		},
+
 		"an intent that binds nothing": {o: &domain.DeploymentIntent{Metadata: meta("a"), Spec: domain.DeploymentIntentSpec{Intent: map[string]string{}}}},
 		"an intent without a map":      {o: &domain.DeploymentIntent{Metadata: meta("a")}, want: []fail.Field{{Path: "spec.intent", Message: "Invalid type. Expected: object, given: null"}}},
 

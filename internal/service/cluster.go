@@ -76,6 +76,11 @@ func (s *Service) Value(ctx context.Context, noun *domain.Noun, pairs domain.Key
 	return value, nil
 }
 
+// remarkPairs says which values of a set of key-value pairs nobody finds.
+func (s *Service) remarkPairs(_ context.Context, o domain.Object) ([]string, error) {
+	return o.(domain.KeyValues).Pairs().Hidden(), nil
+}
+
 // changeCluster begins the history of a cluster, or goes on with it, and refuses to delete one that may still hold
 // something: nobody could clean it up.
 func (s *Service) changeCluster(ctx context.Context, c change) error {

@@ -66,10 +66,11 @@ type rule struct {
 
 // rules of the nouns; one that is missing has none.
 var rules = map[*domain.Noun]rule{
-	domain.ClustersNoun:     {before: (*Service).changeCluster, after: (*Service).changedCluster, gone: (*Service).forgetCluster, remark: (*Service).unreached, attach: (*Service).attachKubeconfig, file: (*Service).kubeconfig, listOrphan: true},
-	domain.ClusterKVs:       {listOrphan: true},
-	domain.Networks:         {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
-	domain.ProviderNetworks: {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
+	domain.ClustersNoun:       {before: (*Service).changeCluster, after: (*Service).changedCluster, gone: (*Service).forgetCluster, remark: (*Service).unreached, attach: (*Service).attachKubeconfig, file: (*Service).kubeconfig, listOrphan: true},
+	domain.ClusterKVs:         {remark: (*Service).remarkPairs, listOrphan: true},
+	domain.ClusterSyncObjects: {remark: (*Service).remarkPairs},
+	domain.Networks:           {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
+	domain.ProviderNetworks:   {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 
 	domain.LogicalClouds:     {operations: func(s *Service) contextOperations { return clouds{s} }, fill: fillCloud, before: (*Service).mayChangeCloud, after: (*Service).wroteCloud, gone: (*Service).forgetInstances, remark: (*Service).remarkCloud, orphan: fail.NotFound},
 	domain.ClusterReferences: {before: (*Service).mayChangeMembers, after: (*Service).changedMembers, orphan: fail.NotFound, listOrphan: true},
