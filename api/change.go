@@ -74,8 +74,12 @@ func receiveChange(c echo.Context, body any) error {
 	return judge(c, straysOf(unknown))
 }
 
+// warnAll names maxWarnings of the warnings, and says how many more there are.
 func warnAll(c echo.Context, warnings []string) {
 	for _, text := range warnings[:min(len(warnings), maxWarnings)] {
 		warn(c, "%s", text)
+	}
+	if more := len(warnings) - maxWarnings; more > 0 {
+		warn(c, "and %d more", more)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/nearest"
 )
 
-// maxWarnings bounds how many unknown members are named.
+// maxWarnings bounds how many unknown members are named, and how many warnings of an operation or a write.
 const maxWarnings = 16
 
 // receive reads the request's body as a document of the resource, and the files that came with it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/labstack/echo/v4"
@@ -58,4 +59,16 @@ func TestListsNameWhatCannotBeRead(t *testing.T) {
 	require.True(t, fail.Is(err, fail.Internal))
 	_, err = ask(fail.New(fail.Unavailable, "no database"), listAll)
 	require.True(t, fail.Is(err, fail.Unavailable))
+}
+
+// TestManyWarnings: those that are not named are counted.
+func TestManyWarnings(t *testing.T) {
+	for n, last := range map[int]string{maxWarnings: `299 - "warning"`, maxWarnings + 2: `299 - "and 2 more"`} {
+		w := httptest.NewRecorder()
+		warnAll(echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v2/projects", nil), w), slices.Repeat([]string{"warning"}, n))
+		said := w.Result().Header.Values("Warning")
+		require.Equal(t, last, said[len(said)-1])
+		require.Equal(t, `299 - "warning"`, said[maxWarnings-1])
+		require.LessOrEqual(t, len(said), maxWarnings+1)
+	}
 }
