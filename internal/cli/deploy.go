@@ -26,6 +26,7 @@ import (
 // deployFlags are those of deploy.
 type deployFlags struct {
 	name, version, cloud   string
+	cloudNamed             func() bool // says that cloud is given
 	clusters, anyOf        []string
 	values, set, setString []string
 	wait, dryRun           bool
@@ -59,7 +60,8 @@ of --any-of one is taken.`,
 	}
 	c.Flags().StringVar(&f.name, "name", "", "the `name` of the composite app, its group and its release")
 	c.Flags().StringVar(&f.version, "app-version", "v1", "the `version` of the composite app")
-	c.Flags().StringVar(&f.cloud, "cloud", defaultCloud, "the logical `cloud` to deploy in")
+	c.Flags().StringVar(&f.cloud, "cloud", defaultCloud, "the logical `cloud` to deploy in; what is there already stays in its own")
+	f.cloudNamed = func() bool { return c.Flags().Changed("cloud") }
 	c.Flags().StringSliceVar(&f.clusters, "clusters", nil, "`which` clusters to deploy on, all of them")
 	c.Flags().StringSliceVar(&f.anyOf, "any-of", nil, "`which` clusters to take one of")
 	c.Flags().StringSliceVar(&f.values, "values", nil, "a `file` with values of the chart; later files win")
@@ -135,7 +137,27 @@ func (s *session) doDeploy(ctx context.Context, f *deployFlags, chart string) er
 		LogicalCloud: f.cloud, Group: f.name, Release: f.name, Clusters: slices.Concat(clusters, more),
 		Apps: []client.App{{Name: app, Chart: tgz, Profile: profile, Intent: placement}},
 	}
+	if err := sameCloud(ctx, f, d); err != nil {
+		return err
+	}
 	return s.bringAbout(ctx, api, f, d)
+}
+
+// sameCloud refuses another logical cloud than that of a group that is there, which keeps its own. Where none is named it is that one.
+func sameCloud(ctx context.Context, f *deployFlags, d *client.Deployment) error {
+	o, err := d.API.Get(ctx, domain.DeploymentIntentGroups, d.Key())
+	if fail.Is(err, fail.NotFound) || fail.Is(err, fail.Forbidden) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	has := o.(*domain.DeploymentIntentGroup).Spec.LogicalCloud
+	if f.cloudNamed() && has != d.LogicalCloud {
+		return fail.New(fail.Conflict, "%s is in the logical cloud %s, and stays there: --cloud %s needs another --name, or the group to be terminated and deleted first", d.Key(), has, d.LogicalCloud)
+	}
+	d.LogicalCloud = has
+	return nil
 }
 
 // bringAbout makes what a deployment says, and then asks for the operation that is due.

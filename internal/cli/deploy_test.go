@@ -103,3 +103,15 @@ func TestDeployToClustersOfLikeNames(t *testing.T) {
 	w.done("deploy", chart, "--name", "both", "--clusters", "edge-eu-1/x,edge/eu-1-x,edge-eu/1") // and at once
 	require.ElementsMatch(t, []string{"edge/eu-1", "edge-eu/1", "edge-eu-1/x", "edge/eu-1-x"}, strings.Fields(referred()))
 }
+
+// TestDeployStaysInItsCloud: another one is refused, and none that is named is that of the group.
+func TestDeployStaysInItsCloud(t *testing.T) {
+	w := newWorld(t)
+	args := []string{"deploy", w.chart(), "--name", "web", "--clusters", "edge01"}
+	w.done(append(args, "--cloud", "mine")...)
+	r := w.run(append(args, "--cloud", "other")...)
+	require.Equal(t, 1, r.code, r.out)
+	require.Contains(t, r.err, "deployment-intent-groups/web is in the logical cloud mine, and stays there: --cloud other needs another --name")
+	w.run(args...) // of which the engine has something else to do
+	require.Equal(t, "projects/default/logical-clouds/mine\n", w.done("get", "logical-clouds", "-A", "-o", "name"))
+}
