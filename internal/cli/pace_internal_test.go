@@ -63,6 +63,7 @@ func TestLinesOfATerminal(t *testing.T) {
 func TestCompletionIsBounded(t *testing.T) {
 	c := &cobra.Command{Use: "x"}
 	c.Flags().String("f", "", "")
+	c.SetContext(t.Context())
 	bounded := false
 	(&session{}).completeFlagBeside(c, "f", func(c *cobra.Command, _ []string) []string {
 		_, bounded = c.Context().Deadline()
