@@ -281,7 +281,7 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 
 	t.Run("a fleet", func(t *testing.T) {
 		const many = 2000
-		p := browser.Tab(h.URL + "/#/fleet")
+		p := browser.Tab(h.URL+"/#/fleet", harness.BypassPolicy())
 		var s *pageStream
 		select {
 		case s = <-h.streams:
@@ -335,7 +335,21 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 		s.events <- "id: 6\nevent: change\ndata: {\"cluster-providers/site0/clusters/c0006\":null}"
 		p.Says(".title", "1,997 clusters")
 		p.Until("it is on nothing", "document.activeElement === document.body && !"+tile(6))
+
+		s.events <- "event: end\ndata: {\"kind\":\"Unavailable\",\"reason\":\"the process stops\"}"
+		p.Until("what is shown is old", lost)
+		for _, dark := range []bool{false, true} {
+			p.Dark(dark)
+			require.Empty(t, p.Violations(), "dark: %v", dark)
+			p.Screenshot(fmt.Sprintf("page-fleet-lost-%v", dark))
+		}
 		require.Empty(t, p.Wrong())
+		select {
+		case <-h.streams: // it has asked for another one, and for no more once it is closed
+			p.Close()
+		case <-ctx.Done():
+			require.FailNow(t, "no stream is asked for")
+		}
 	})
 
 	t.Run("operations", func(t *testing.T) {

@@ -180,6 +180,41 @@ func TestThePageKeepsUpWithAGroup(t *testing.T) {
 		require.Empty(t, p.Wrong())
 	})
 
+	t.Run("what is old", func(t *testing.T) {
+		h.answer("GET "+keptGroup+"/explain", explaining(`"summary":"one cluster does not answer","may":["update","terminate"],"reasons":[{"kind":"Waiting","text":"it waits","error":"connection refused"}],"warnings":["one"]`))
+		p := browser.Tab(page, harness.BypassPolicy())
+		defer p.Close()
+		s := h.next()
+		states := []string{
+			`"deployedCounts":{"Failed":1}`, `"deployedCounts":{"Retrying":1}`, `"deployedCounts":{"Applied":1},"readyCounts":{"NotReady":1}`,
+			`"deployedCounts":{"Applied":1},"stale":true,"reason":"not heard"`, `"deployedCounts":{"Pending":1}`, `"deployedCounts":{"Applied":1}`,
+			`"deployedCounts":{"Applied":1},"readyCounts":{"Ready":1}`, `"deployedCounts":{"Deleted":1}`,
+		}
+		cells := make([]string, 40) // as many have a map
+		for n := range cells {
+			cells[n] = fmt.Sprintf(`{"clusterProvider":"p","cluster":"c%02d",%s}`, n, states[n%len(states)])
+		}
+		group := fmt.Sprintf(begin, `{"name":"site","clusters":[`+strings.Join(cells, ",")+`]}`)
+		h.tell(s, "status", group)
+		p.Until("each in its state", "new Set([...document.querySelectorAll('a.cell')].map((c) => c.className)).size === 8")
+		p.Says("[data-operation=update]", "Update")
+		h.tell(s, "end", `{"kind":"Unavailable","reason":"the process stops"}`)
+		p.Until("lost", lost)
+		everywhere(t, p, "lost")
+		var grey bool
+		p.Ask(`[...document.querySelectorAll('a.cell, .why, .state, [data-operation], .chip')].every((e) => {
+			const rgb = getComputedStyle(e).color.match(/\d+/g).slice(0, 3).map(Number);
+			return Math.max(...rgb) - Math.min(...rgb) < 20;
+		})`, &grey)
+		require.True(t, grey, "it is not told from what is as of now")
+		h.tell(h.next(), "status", group)
+		p.Until("live", live)
+		var coloured bool // though light and dark have changed meanwhile
+		p.Ask(`((c) => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.reduce((most, _, i, all) => Math.max(most, i % 4 ? most : Math.abs(all[i] - all[i + 2])), 0) > 60)(document.querySelector('.map canvas'))`, &coloured)
+		require.True(t, coloured, "the map is as before")
+		require.Empty(t, p.Wrong())
+	})
+
 	t.Run("by the clock of the API", func(t *testing.T) {
 		h.mu.Lock()
 		h.ahead = time.Hour

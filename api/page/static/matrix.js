@@ -215,9 +215,9 @@ function progress(c) {
   return c.state === 'gone' ? '' : `${done.Applied ?? 0}/${all}`;
 }
 
-/** coloursOf are those of the states as they are now: a canvas knows nothing of the style sheet. */
-function coloursOf(within) {
-  const probe = within.appendChild(h('i', { hidden: true }));
+/** coloursOf are those of the states: a canvas knows nothing of the style sheet. They are kept, and what is old has none, so the body is asked. */
+function coloursOf() {
+  const probe = document.body.appendChild(h('i', { hidden: true }));
   const found = {};
   for (const name of [...stateNames, 'page']) {
     probe.style.color = `var(--${name})`;
@@ -303,7 +303,7 @@ class Overview {
     }
     const g = this.canvas.getContext('2d');
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.#colours ??= coloursOf(this.element);
+    this.#colours ??= coloursOf();
     if (this.#all) {
       for (let app = 0; app < this.#apps.length; app++) for (let i = 0; i < this.#rows.length; i++) this.#cell(g, app, i);
     } else {
