@@ -316,10 +316,12 @@ func TestThePageDoesWhatItHasSaid(t *testing.T) {
 	h.answer("GET "+keptGroup+"/preview", saying(`{"group":"g","apps":[{"app":"site","resources":3,"total":4,"clusters":[{"cluster":"p+a","placement":"allOf"},{"cluster":"p+b","placement":"allOf"}]}]}`))
 	p.Click("[data-operation=instantiate]", "Instantiate")
 	p.Says("dialog", "2 created, 3 deleted")
+	require.Empty(t, p.Violations())
 	p.Click("dialog button", "Cancel")
 	p.Until("closed", noDialog)
 	p.Click("[data-operation=approve]", "Approve")
 	p.Says("dialog", "4 resources of 1 app on 2 clusters")
+	require.Empty(t, p.Violations())
 	p.Click("dialog button", "Cancel")
 
 	// An operation that has ended is not stopped in the one that goes on now.

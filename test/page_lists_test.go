@@ -153,6 +153,7 @@ func TestThePageOfLists(t *testing.T) {
 		tab.Click("td a", rule)
 		tab.Says("pre", "object.status.done")
 		tab.Size(390, 844)
+		require.Empty(t, tab.Violations())
 		tab.Ask("location.hash = '#/audit'", nil)
 		tab.Says("h1", "Audit")
 		tab.Until("the word for where one is on a phone", `(() => {
@@ -246,6 +247,7 @@ func TestThePageMigrates(t *testing.T) {
 	tab.Ask(fmt.Sprintf("location.hash = '#/groups/%s/%s/v2/%s?tab=history'", next.Project, next.CompositeApp, next.Group), nil)
 	tab.Says("td", "migrate")
 	tab.Until("its run in the Web UI", fmt.Sprintf("document.querySelector('table td a[href^=%q]')", s.WebUI()))
+	require.Empty(t, tab.Violations())
 	require.Empty(t, tab.Wrong())
 	c.Deployment = &next
 	c.end(ctx)
