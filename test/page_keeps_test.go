@@ -338,6 +338,23 @@ func TestThePageDoesWhatItHasSaid(t *testing.T) {
 	p.Until("nothing to confirm", "[...document.querySelectorAll('dialog button')].filter((b) => !b.disabled).length === 1")
 	p.Click("dialog button", "Cancel")
 
+	// What a stop leaves is counted, and one goes on without that where nobody says it.
+	h.answer("GET "+keptGroup+"/status", saying(`{"apps":[{"name":"site","clusters":[{"clusterProvider":"p","cluster":"a","deployedCounts":{"Applied":2}},{"clusterProvider":"p","cluster":"b","deployedCounts":{"Pending":1,"Deleted":4}}]}]}`))
+	h.tell(s, "change", `{"r2":null,`+strings.ReplaceAll(going("r3"), "Z", `Z","requestedBy":"the third`)+`}`)
+	p.Says("td", "the third")
+	p.Click("[data-stop]", "Stop")
+	p.Says("dialog", "Up to 3 resources on 2 clusters may be there.")
+	p.Says("dialog", "Now: an update goes on")
+	require.Empty(t, p.Violations())
+	p.Click("dialog button", "Cancel")
+	h.answer("GET "+keptGroup+"/status", away("the store is away"))
+	p.Until("closed", noDialog)
+	p.Click("[data-stop]", "Stop")
+	p.Says("dialog", "could not be found out: the store is away")
+	p.Until("it can be stopped", "!document.querySelector('dialog .danger').disabled")
+	p.Click("dialog button", "Cancel")
+	h.tell(s, "change", `{"r3":null,`+going("r2")+`}`)
+
 	// Another run on the same resource waits for something else, and of those that have ended there may be more.
 	p.Says("td", "an update goes on")
 	h.answer(now, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

@@ -136,8 +136,8 @@ async function byDiff(key, operation, words, signal) {
 const leaves = (e) => Boolean(e?.instance && e.status && e.status !== 'Terminated' && e.status !== 'Updated');
 
 /** there says what of a group may be in clusters, as the API knows it now. */
-async function there(key, signal) {
-  const status = await get(`${key}/status`, { status: 'deployed', output: 'counts' }, signal);
+async function there(key, signal, wait) {
+  const status = await get(`${key}/status`, { status: 'deployed', output: 'counts' }, signal, wait);
   const clusters = new Set();
   let resources = 0;
   for (const cell of (status.apps ?? []).flatMap((a) => a.clusters)) {
@@ -147,6 +147,19 @@ async function there(key, signal) {
     resources += n;
   }
   return { clusters: clusters.size, resources };
+}
+
+const hurried = 5_000; // for an answer that a stop does not wait for any longer
+
+/** stopping says what a stop does. In trouble one must get through: where it is not known how much there is, that is said, and no more. */
+export async function stopping(key, signal) {
+  const words = 'Breaks off the operation that goes on. What is done stays as it is; nothing is taken back.';
+  try {
+    const n = await there(key, signal, hurried);
+    return h('p', { class: 'lead' }, `${words} ${n.resources ? `Up to ${count(n.resources, 'resource')} on ${count(n.clusters, 'cluster')} may be there.` : 'Nothing is known to be in any cluster.'}`);
+  } catch (e) {
+    return [h('p', { class: 'lead' }, words), h('p', { class: 'warn' }, `How much is in clusters could not be found out: ${e.message}`)];
+  }
 }
 
 /**
@@ -223,7 +236,7 @@ export function operate(op, group, changed, revision) {
     case 'stop':
       return box({
         title: titled(`Stop what ${name} is at`), confirm: 'Stop it', danger: true,
-        about: async (signal) => ({ what: h('p', { class: 'lead' }, `Breaks off the operation that goes on. What is done stays as it is: ${count((await there(key, signal)).clusters, 'cluster')} may have something. Nothing is taken back.`) }),
+        about: async (signal) => ({ what: await stopping(key, signal) }),
       });
     case 'rollback': {
       const revisions = group.revisions();

@@ -1,7 +1,7 @@
 // Operations: what goes on in the fleet, what it waits for, and what has ended lately.
 
 import { act, get, pages } from './api.js';
-import { dialog, told } from './dialog.js';
+import { dialog, stopping, told } from './dialog.js';
 import { fill, h, icon, scroll, text } from './dom.js';
 import { link } from './explain.js';
 import { deniedOn } from './rights.js';
@@ -132,12 +132,12 @@ const runOf = (o) => o.workflow?.runID ?? o.id;
 function stop(o, again) {
   dialog({
     title: [`Stop the ${o.operation} of ${nameOf(o.resource)}`, h('span', { class: 'dim' }, ` ${placeOf(o.resource)}`)], confirm: 'Stop it', danger: true, of: o.resource,
-    about: async (_signal, explained) => {
-      const e = await explained;
-      if (!e) return { what: h('p', { class: 'lead' }, 'Breaks off what goes on. What is done stays as it is; nothing is taken back. Where it stands could not be found out.') };
+    about: async (signal, explained) => {
+      const [words, e] = await Promise.all([stopping(o.resource, signal), explained]);
+      if (!e) return { what: [words, h('p', { class: 'warn' }, 'Where it stands could not be found out.')] };
       const run = e.operation?.workflow?.runID;
       if (e.operation?.ended || (run && o.workflow?.runID && run !== o.workflow.runID)) return { never: true, what: h('p', {}, `It has ended. Now: ${e.summary}`) };
-      return { what: [h('p', { class: 'lead' }, 'Breaks it off where it is. What is done stays as it is; nothing is taken back.'), h('p', {}, `Now: ${e.summary}`)] };
+      return { what: [words, h('p', {}, `Now: ${e.summary}`)] };
     },
     done: () => act('POST', `${o.resource}/stop`).finally(again),
   });
