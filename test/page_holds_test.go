@@ -298,12 +298,32 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 				more = `,"credentialsExpire":"2020-01-01T00:00:00Z","labels":["edge"]`
 			}
 			all[n] = stands(n, more)
+			if n%500 == 1 {
+				all[n] = fmt.Sprintf(`"cluster-providers/site%d/clusters/c%04d":{"connectivity":"Unknown","heard":false,"report":"none","groups":0,"labels":["far"]}`, n%3, n)
+			}
 		}
 		s.events <- "id: 1\nevent: status\ndata: {" + strings.Join(all, ",") + "}"
 		p.Says(".title", "2,000 clusters")
 		p.Until("those in sight alone are drawn", "document.querySelectorAll('.tile').length > 4 && document.querySelectorAll('.tile').length < 400")
 		p.Says(".tile", "v1.34.0")
 		p.Says(".tile", "credentials have expired")
+		alone := func(what, kind string) {
+			t.Helper()
+			p.Until(what, fmt.Sprintf("document.querySelectorAll('.tile').length === 4 && document.querySelectorAll('.tile.%s').length === 4", kind))
+		}
+		for filter, option := range map[string]string{"Label": "far", "Report": "none"} {
+			choose(p, filter, option)
+			alone("those of the filter "+filter, "is-gone")
+			choose(p, filter, "")
+		}
+		choose(p, "Label", "edge")
+		alone("those of another label", "is-ready")
+		p.Click(".chip.is-gone", "Never seen")
+		p.Says(".empty", "No cluster is like that now")
+		choose(p, "Label", "")
+		alone("those of a state", "is-gone")
+		p.Click(".chip.is-gone[aria-pressed=true]", "Never seen")
+		p.Until("all again", "document.querySelectorAll('.tile').length > 4")
 		p.Click("button", "4 with credentials that expire")
 		p.Until("they alone", "document.querySelectorAll('.tile').length === 4")
 		p.Screenshot("page-fleet-credentials")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/test/harness"
 )
 
@@ -35,6 +36,12 @@ func hostileApp(t *testing.T) client.App {
 func findGroup(tab *harness.Tab, name string) {
 	tab.Until("the box to find groups", `document.querySelector("input[aria-label^='Find groups']")`)
 	tab.Ask(fmt.Sprintf(`((box) => { box.value = %q; box.dispatchEvent(new Event("input")); })(document.querySelector("input[aria-label^='Find groups']"))`, name), nil)
+}
+
+// choose chooses one of the options of a select of the fleet when it is there, "" for all.
+func choose(tab *harness.Tab, label, option string) {
+	tab.Until(option+" to choose", fmt.Sprintf("[...document.querySelectorAll('select[aria-label=%s] option')].some((o) => o.value === %q)", label, option))
+	tab.Ask(fmt.Sprintf("((s) => { s.value = %q; s.dispatchEvent(new Event('change')); })(document.querySelector('select[aria-label=%s]'))", option, label), nil)
 }
 
 // TestThePage goes through a group's life on the page: it is found, approved, instantiated, read cell by cell, lost with its cluster and
@@ -171,6 +178,18 @@ func TestThePage(t *testing.T) {
 		tab.Click("dialog button", "Stop it")
 		tab.Until("it is over", "!"+row)
 		s.Await(ctx, stuck, "InstantiateFailed")
+
+		// On the group's own page, too.
+		do(ctx, t, stuck, "terminate")
+		s.Await(ctx, stuck, "Terminated")
+		do(ctx, t, stuck, "approve", "instantiate")
+		tab.Ask(fmt.Sprintf("location.hash = '#/groups/%s/%s/%s/%s'", stuck.Project, stuck.CompositeApp, stuck.Version, stuck.Group), nil)
+		tab.Click("[data-operation=stop]", "Stop")
+		tab.Says("dialog", "on 1 cluster may be there")
+		require.Empty(t, tab.Violations())
+		tab.Click("dialog button", "Stop it")
+		tab.Says(".title .state", "InstantiateFailed")
+		s.Await(ctx, stuck, "InstantiateFailed")
 		gate.Open()
 		do(ctx, t, stuck, "terminate")
 		s.Await(ctx, stuck, "Terminated")
@@ -179,12 +198,28 @@ func TestThePage(t *testing.T) {
 
 	t.Run("the fleet and its operations", func(t *testing.T) {
 		tab := browser.Tab(api.URL+"/#/fleet", harness.BypassPolicy())
-		tab.Until("the provider to choose", fmt.Sprintf("[...document.querySelectorAll('select[aria-label=Provider] option')].some((o) => o.value === %q)", names[0].Provider))
-		tab.Ask(fmt.Sprintf("(() => { const s = document.querySelector('select[aria-label=Provider]'); s.value = %q; s.dispatchEvent(new Event('change')); })()", names[0].Provider), nil)
+		choose(tab, "Provider", names[0].Provider)
 		tab.Until("its cluster alone", "document.querySelectorAll('.tile').length === 1")
 		tab.Says(".tile", "1 group")
 		tab.Until("the cluster's version", `/v\d+\.\d+/.test(document.querySelector(".tile").innerText)`)
 		tab.Says(".live", "Live")
+
+		// The other cluster has the label, and neither reports otherwise.
+		label := kubetest.Name("edge")
+		_, err := d.API.Create(ctx, &domain.ClusterLabel{Identity: domain.Identity{Parent: names[1].Key()}, Label: label}, nil)
+		require.NoError(t, err)
+		choose(tab, "Label", label)
+		tab.Says(".empty", "No cluster is like that now")
+		choose(tab, "Provider", names[1].Provider)
+		tab.Says(".tile.is-ready", label)
+		choose(tab, "Report", string(domain.ReportAgentless))
+		tab.Click(".chip.is-ready", "Heard")
+		tab.Until("what was pressed is said to be", "document.querySelector('.chip.is-ready').getAttribute('aria-pressed') === 'true'")
+		tab.Until("it is like all of that", "document.querySelectorAll('.tile').length === 1")
+		tab.Click(".chip.is-ready", "Heard")
+		choose(tab, "Label", "")
+		choose(tab, "Provider", names[0].Provider)
+		tab.Says(".tile", names[0].Name)
 		clusters[0].Down()
 		tab.Until("not heard of", "document.querySelector('.tile.is-unknown, .tile.is-retrying')")
 		clusters[0].Up(whole)
