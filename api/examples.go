@@ -222,8 +222,8 @@ var examples = map[string]string{
 		"annotations":{"drover.io/reported-state":"aggregated","drover.io/reported-state-reason":"2 clusters"}},"spec":{"replicas":3},"status":{"availableReplicas":3}}]}`,
 
 	"service.ClusterList": `{"items":[{"metadata":{"name":"edge01","description":"by the harbour"},"spec":{"report":"auto"},
-		"resource":"cluster-providers/vfw-cluster-provider/clusters/edge01","status":{"connectivity":"Available","heard":false,
-			"lastHeard":"2026-11-21T05:28:00Z","reason":"no agent","report":"agentless","credentialsExpire":"2026-12-01T00:00:00Z","groups":3,"working":1,"failed":1,"labels":["edge"],"version":"v1.34.1"}}],"continue":"ZWRnZTAx"}`,
+		"resource":"cluster-providers/vfw-cluster-provider/clusters/edge01","status":{"connectivity":"Retrying","unreachableSince":"2026-11-21T05:28:02Z","heard":false,
+			"lastHeard":"2026-11-21T05:28:00Z","reason":"connection refused","triedAt":"2026-11-20T05:28:00Z","report":"agentless","credentialsExpire":"2026-12-01T00:00:00Z","groups":3,"working":1,"failed":1,"labels":["edge"],"version":"v1.34.1"}}],"continue":"ZWRnZTAx"}`,
 	"service.CheckedRights": `{"needed":170,"missing":["delete apps/*"],"unknown":"the cluster does not answer"}`,
 	"service.ClusterCheck": `{"cluster":"cluster-providers/vfw-cluster-provider/clusters/edge01","reachable":true,"reason":"connection refused","version":"v1.34.1",
 		"latencySeconds":0.004,"report":"auto","credentialsExpire":"2026-12-01T00:00:00Z","rights":{"needed":170,"missing":["delete apps/*"],"unknown":"the cluster does not answer"}}`,

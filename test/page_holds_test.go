@@ -334,6 +334,16 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 		p.Says(".tile.is-ready", "c1999")
 		s.events <- `id: 2` + "\n" + `event: change` + "\n" + `data: {"cluster-providers/site1/clusters/c1999":{"connectivity":"Retrying","heard":false,"report":"agentless","groups":1,"reason":"connection refused"}}`
 		p.Says(".tile.is-retrying", "connection refused")
+		for n, one := range []struct{ stands, says string }{
+			{`"connectivity":"Retrying","heard":true,"report":"agentless","groups":1,"unreachableSince":"2020-01-01T00:00:00Z"`, `\nstopped answering \d+d ago$`},
+			{`"connectivity":"Retrying","heard":false,"lastHeard":"2020-01-01T00:00:00Z","report":"agentless","groups":1,"unreachableSince":"2020-01-02T00:00:00Z","reason":"gone"`, `\nstopped answering \d+d ago: gone$`},
+			{`"connectivity":"Available","heard":false,"lastHeard":"2020-01-01T00:00:00Z","report":"agentless","groups":1,"reason":"gone"`, `\nlast heard \d+d ago: gone$`},
+			{`"connectivity":"Unknown","heard":false,"report":"none","groups":0,"triedAt":"2020-01-01T00:00:00Z","reason":"refused"`, `\nregistered \d+d ago: refused$`},
+			{`"connectivity":"Available","heard":true,"report":"agentless","groups":2,"working":1,"failed":1`, `\nof its 2 groups 1 at work, 1 failed\n`},
+		} {
+			s.events <- fmt.Sprintf("id: %d\nevent: change\ndata: {\"cluster-providers/site1/clusters/c1999\":{%s}}", 10+n, one.stands)
+			p.Until("its tile says "+one.says, "/"+one.says+"/.test(document.querySelector('.tile')?.innerText)")
+		}
 		s.events <- `id: 3` + "\n" + `event: change` + "\n" + `data: {"cluster-providers/site1/clusters/c1999":null}`
 		p.Says(".title", "1,999 clusters")
 		p.Until("live", live)

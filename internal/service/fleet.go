@@ -60,18 +60,24 @@ type ClusterStatus struct {
 	// Connectivity is what work last saw of it: Retrying when it did not answer, Available when it did or when it is heard,
 	// else Unknown.
 	Connectivity domain.Connectivity `json:"connectivity"`
-	Heard        bool                `json:"heard"`               // whether what changes there would be heard of now
-	LastHeard    *time.Time          `json:"lastHeard,omitempty"` // when that was so for the last time
-	Reason       string              `json:"reason,omitempty"`    // why it is not heard now
+	// UnreachableSince is when work first had no answer of a cluster that is Retrying; missing where nobody has noted it.
+	UnreachableSince *time.Time `json:"unreachableSince,omitempty"`
+	Heard            bool       `json:"heard"`               // whether what changes there would be heard of now
+	LastHeard        *time.Time `json:"lastHeard,omitempty"` // when that was so for the last time
+	Reason           string     `json:"reason,omitempty"`    // why it is not heard now, or could not be used when its registration was tried
+	// TriedAt is when its registration was tried, where the reason is what that came to, or why it was never heard since.
+	TriedAt *time.Time `json:"triedAt,omitempty"`
 	// Report is how it reports, the default too.
 	Report domain.Report `json:"report"`
 	// CredentialsExpire is when the first credential of its kubeconfig does, as far as that can be told.
 	CredentialsExpire *time.Time `json:"credentialsExpire,omitempty"`
 	// Groups is how many deployment intent groups may have something there.
-	Groups  int      `json:"groups"`
-	Working int      `json:"working,omitempty"` // of how many an operation goes on, here or elsewhere
-	Failed  int      `json:"failed,omitempty"`  // of how many the last operation has failed, here or elsewhere
-	Labels  []string `json:"labels,omitempty"`  // the cluster labels that it carries, sorted
+	Groups int `json:"groups"`
+	// Working is of how many of these groups an operation goes on. It may go on in other clusters, and be over in this one.
+	Working int `json:"working,omitempty"`
+	// Failed is of how many of these groups the last operation has failed. It may have failed in other clusters alone.
+	Failed int      `json:"failed,omitempty"`
+	Labels []string `json:"labels,omitempty"` // the cluster labels that it carries, sorted
 	// Version is that of its Kubernetes when its registration was tried last; missing where the cluster did not tell.
 	Version string `json:"version,omitempty"`
 }
@@ -96,8 +102,8 @@ type Fleet struct {
 type Pages interface {
 	// Page reads documents of the noun below prefix whose keys come after a key, sorted by key, limit at the most.
 	Page(ctx context.Context, noun *domain.Noun, prefix, after domain.Key, limit int) ([]domain.Object, error)
-	// Unreachable are the clusters that did not answer when they were last tried.
-	Unreachable(ctx context.Context) (map[domain.ClusterName]bool, error)
+	// UnreachableSince are the clusters that did not answer when they were last tried, with since when; zero where that is not known.
+	UnreachableSince(ctx context.Context) (map[domain.ClusterName]time.Time, error)
 	// ObservationsVersions are Heard.ObservationsVersion of many contexts; those of which clusters have said nothing are missing.
 	ObservationsVersions(ctx context.Context, contextIDs []string) (map[string]string, error)
 }
@@ -310,7 +316,7 @@ func (f *Fleet) clusters(ctx context.Context, objects []domain.Object, unreadabl
 	if err != nil {
 		return nil, err
 	}
-	unreachable, err := f.pages.Unreachable(ctx)
+	unreachable, err := f.pages.UnreachableSince(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -334,14 +340,15 @@ func (f *Fleet) clusters(ctx context.Context, objects []domain.Object, unreadabl
 			continue
 		}
 		contact := view.ContactAt(watches[name], now)
+		since, away := unreachable[name]
 		s := ClusterStatus{
-			Connectivity: connectivityOf(c, contact.Heard, unreachable[name]), Heard: contact.Heard, Report: c.Reporting(),
+			Connectivity: connectivityOf(c, contact.Heard, away), UnreachableSince: timeOf(since), Heard: contact.Heard, Report: c.Reporting(),
 			Groups: groups[name].groups, Working: groups[name].working, Failed: groups[name].failed,
 			Reason: cmp.Or(contact.Reason, c.Tried.Error), Labels: labels[domain.KeyOf(c)], Version: c.Tried.Version,
+			LastHeard: timeOf(contact.LastSeen),
 		}
-		if !contact.LastSeen.IsZero() {
-			at := contact.LastSeen.UTC().Truncate(time.Millisecond)
-			s.LastHeard = &at
+		if s.Reason != "" && (contact.Reason == "" || contact.LastSeen.IsZero()) {
+			s.TriedAt = timeOf(c.Tried.At)
 		}
 		if !c.Expires.IsZero() {
 			s.CredentialsExpire = &c.Expires
@@ -367,6 +374,15 @@ func (f *Fleet) labels(ctx context.Context, provider domain.Key) (map[domain.Key
 	return of, nil
 }
 
+// timeOf is a time as documents have it, nil for none.
+func timeOf(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	at = at.UTC().Truncate(time.Millisecond)
+	return &at
+}
+
 func connectivityOf(c *domain.Cluster, heard, unreachable bool) domain.Connectivity {
 	switch {
 	case unreachable:
@@ -378,7 +394,8 @@ func connectivityOf(c *domain.Cluster, heard, unreachable bool) domain.Connectiv
 	}
 }
 
-// presence counts the groups that may have something on a cluster, and those of them with an operation that goes on or has failed.
+// presence counts the groups that may have something on a cluster, and those of them with an operation that goes on or has failed. How
+// far each is on this cluster would take its leaf records: 20,000 of one group, each time that one of them is another.
 type presence struct{ groups, working, failed int }
 
 // groupsOn counts the groups that may have something on each cluster.

@@ -156,20 +156,26 @@ func TestFleetOfGroups(t *testing.T) {
 func TestFleetOfClusters(t *testing.T) {
 	db := storetest.Open(t, store.Config{})
 	require.NoError(t, db.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
-	names := map[string]domain.ClusterName{}
+	names, tried := map[string]domain.ClusterName{}, time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC)
 	for _, name := range []string{"away", "heard", "new"} {
 		c := &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/p"}, Metadata: domain.Metadata{Name: name}}
+		if name == "away" {
+			c.Tried.At = tried
+		}
 		names[name] = c.ClusterName()
 		require.NoError(t, db.Create(t.Context(), c))
 	}
 	require.NoError(t, db.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "q"}}))
-	require.NoError(t, db.Create(t.Context(), &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/q"}, Metadata: domain.Metadata{Name: "other"}}))
+	require.NoError(t, db.Create(t.Context(), &domain.Cluster{
+		Identity: domain.Identity{Parent: "cluster-providers/q"}, Metadata: domain.Metadata{Name: "other"}, Tried: domain.Trial{At: tried, Error: "refused"},
+	}))
 	for _, label := range []string{"north", "edge"} {
 		require.NoError(t, db.Create(t.Context(), &domain.ClusterLabel{Identity: domain.Identity{Parent: names["heard"].Key()}, Label: label}))
 	}
 	require.NoError(t, db.SetReachable(t.Context(), names["away"], false))
 	require.NoError(t, db.Pulse(t.Context(), "worker", time.Now()))
 	require.NoError(t, db.PutWatch(t.Context(), "worker", &domain.Watch{Cluster: names["heard"], Connected: true, LastSeen: time.Now()}))
+	require.NoError(t, db.PutWatch(t.Context(), "worker", &domain.Watch{Cluster: names["away"], Reason: "no agent"}))
 	p, err := json.Marshal(plan.Plan{Apps: []plan.App{
 		{Name: "a", Targets: []plan.Target{{ClusterName: names["away"]}, {ClusterName: names["heard"]}}}, {Name: "b", Targets: []plan.Target{{ClusterName: names["heard"]}}},
 	}})
@@ -189,6 +195,11 @@ func TestFleetOfClusters(t *testing.T) {
 	require.Equal(t, 1, l.Items[0].Status.Working)
 	require.Equal(t, 1, l.Items[0].Status.Failed)
 	require.False(t, l.Items[0].Status.Heard)
+	require.WithinDuration(t, time.Now(), *l.Items[0].Status.UnreachableSince, time.Minute)
+	require.Equal(t, "no agent", l.Items[0].Status.Reason)
+	require.Equal(t, &tried, l.Items[0].Status.TriedAt, "it was never heard since")
+	require.Nil(t, l.Items[1].Status.UnreachableSince)
+	require.Nil(t, l.Items[1].Status.TriedAt)
 	require.Equal(t, domain.ConnectivityAvailable, l.Items[1].Status.Connectivity)
 	require.Equal(t, 2, l.Items[1].Status.Groups)
 	require.True(t, l.Items[1].Status.Heard)
@@ -199,6 +210,8 @@ func TestFleetOfClusters(t *testing.T) {
 	require.Len(t, all.Items, 4)
 	require.Equal(t, l.Items, all.Items[:2])
 	require.Equal(t, domain.Key("cluster-providers/q/clusters/other"), all.Items[3].Resource)
+	require.Equal(t, "refused", all.Items[3].Status.Reason)
+	require.Equal(t, &tried, all.Items[3].Status.TriedAt)
 	l, err = f.Clusters(t.Context(), "cluster-providers/p", parameters(t, "limit=2&continue="+l.Continue))
 	require.NoError(t, err)
 	require.Len(t, l.Items, 1)

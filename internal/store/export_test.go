@@ -1,6 +1,11 @@
 package store
 
-import "github.com/drover-io/drover/internal/measure"
+import (
+	"context"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/measure"
+)
 
 // CountUnread is what the metric says of what could not be read, by collection.
 func (s *Store) CountUnread() map[string]int {
@@ -11,3 +16,9 @@ func (s *Store) CountUnread() map[string]int {
 
 // SetChunk says how many bytes of a blob are in one document: the local database takes seconds for those of a large one.
 func (s *Store) SetChunk(bytes int) { s.chunk = bytes }
+
+// NoteContact notes that a cluster does not answer as a build does that notes no time.
+func (s *Store) NoteContact(ctx context.Context, c domain.ClusterName) error {
+	_, err := s.insertOnce(ctx, s.contacts(), contact{ID: c.Key(), ClusterName: c})
+	return err
+}

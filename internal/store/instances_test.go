@@ -12,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/mongotest"
+	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
 )
 
@@ -159,6 +160,37 @@ func TestReachability(t *testing.T) {
 		require.NoError(t, err, step.name)
 		require.Equal(t, step.down, down, step.name)
 	}
+}
+
+// TestSinceWhenAClusterDoesNotAnswer is when it first did not: that it still does not is no other time, and once it has answered there is none.
+func TestSinceWhenAClusterDoesNotAnswer(t *testing.T) {
+	now := time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC)
+	s, ctx := storetest.Open(t, store.Config{Now: func() time.Time { return now }}), t.Context()
+	c := domain.ClusterName{Provider: "p", Name: "one"}
+	for _, step := range []struct {
+		name      string
+		reachable bool
+		since     map[domain.ClusterName]time.Time
+	}{
+		{"it goes", false, map[domain.ClusterName]time.Time{c: now}},
+		{"it is still gone", false, map[domain.ClusterName]time.Time{c: now}},
+		{"it is back", true, map[domain.ClusterName]time.Time{}},
+		{"it goes again", false, map[domain.ClusterName]time.Time{c: now.Add(3 * time.Hour)}},
+	} {
+		require.NoError(t, s.SetReachable(ctx, c, step.reachable), step.name)
+		since, err := s.UnreachableSince(ctx)
+		require.NoError(t, err, step.name)
+		require.Equal(t, step.since, since, step.name)
+		now = now.Add(time.Hour)
+	}
+
+	// A build that notes no time has noted a cluster, too.
+	other := domain.ClusterName{Provider: "p", Name: "other"}
+	require.NoError(t, s.NoteContact(ctx, other))
+	since, err := s.UnreachableSince(ctx)
+	require.NoError(t, err)
+	require.Contains(t, since, other)
+	require.Zero(t, since[other])
 }
 
 // TestARecordIsRetractedAsItWasRead: who changes it meanwhile has it looked at anew.

@@ -50,6 +50,20 @@ function makeTile() {
   return tile;
 }
 
+/** groupsThere is how many groups a cluster has. What hangs or has failed are their operations, here or elsewhere: not this cluster. */
+function groupsThere(s) {
+  const of = [s.working && `${s.working} at work`, s.failed && `${s.failed} failed`].filter(Boolean).join(', ');
+  return of ? `of its ${count(s.groups, 'group')} ${of}` : count(s.groups, 'group');
+}
+
+/** sinceWhen is what is said of a cluster that work or watches cannot reach before the time of it, and that; nothing where there is none. */
+function sinceWhen(s) {
+  if (s.unreachableSince) return ['stopped answering ', s.unreachableSince];
+  if (s.heard) return [];
+  if (s.lastHeard) return ['last heard ', s.lastHeard];
+  return ['registered ', s.triedAt];
+}
+
 function drawTile(tile, c) {
   const { status, state } = c;
   const p = tile.parts;
@@ -64,13 +78,14 @@ function drawTile(tile, c) {
     p.link.firstChild.replaceWith(p.icons[state] ??= icon(state, words[state]));
   }
   if (p.link.title !== (status.reason ?? '')) p.link.title = status.reason ?? '';
-  text(p.where, [c.provider, status.version].filter(Boolean).join(' \u00b7 '));
-  text(p.what, [count(status.groups, 'group'), status.working && `${status.working} at work`, status.failed && `${status.failed} failed`, status.report].filter(Boolean).join(' \u00b7 '));
+  text(p.where, [c.provider, status.version, status.report].filter(Boolean).join(' \u00b7 '));
+  text(p.what, groupsThere(status));
   const labels = (status.labels ?? []).join(', ');
   const ends = expiring(status);
   const kind = ends ? 'warn' : 'dim';
   if (p.last.className !== kind) p.last.className = kind;
-  if (!ends && !status.heard && status.lastHeard) fill(p.last, 'last heard ', when(status.lastHeard));
+  const [began, since] = ends ? [] : sinceWhen(status);
+  if (since) fill(p.last, began, when(since), status.reason ? `: ${status.reason}` : '');
   else text(p.last, ends || (status.heard ? labels : status.reason || labels));
 }
 
