@@ -95,7 +95,7 @@ func idle(intents []*domain.HPAIntent, consumers []*domain.HPAConsumer, resource
 // unpreferred says which requirements only prefer clusters (mandatory false), where nothing is chosen by them.
 func (w *wanted) unpreferred() (warnings []string) {
 	for _, app := range w.apps {
-		why := ""
+		var why string
 		switch {
 		case !w.hpa.places:
 			why = "only the hpa action is bound"

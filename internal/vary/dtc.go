@@ -186,7 +186,7 @@ func (d *DTC) width(in *Inbound) []string {
 	switch {
 	case in.anyone():
 		return []string{fmt.Sprintf("%s: spec.externalSupport is false and no client has cidrs, so that all IPv4 addresses are let in, beside any client: name cidrs to restrict them", d.by(in))}
-	case !in.named() && !(in.istio() && in.exposed()):
+	case !in.named() && (!in.istio() || !in.exposed()):
 		return []string{fmt.Sprintf("%s: spec.externalSupport is true and no client has cidrs, so that only pods of the same cluster are let in: name cidrs to let others in", d.by(in))}
 	default:
 		return nil
