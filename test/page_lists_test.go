@@ -248,7 +248,16 @@ func TestThePageMigrates(t *testing.T) {
 	tab.Says("td", "migrate")
 	tab.Until("its run in the Web UI", fmt.Sprintf("document.querySelector('table td a[href^=%q]')", s.WebUI()))
 	require.Empty(t, tab.Violations())
-	require.Empty(t, tab.Wrong())
 	c.Deployment = &next
+	c.chart(ctx, "web", "a=1 b=3 d=1")
+	do(ctx, t, &next, "update")
+	s.Await(ctx, &next, "Instantiated")
+	tab.Click("td button", "Roll back to 0") // what the migrate has made
+	tab.Says("dialog .fields td", "data.says")
+	tab.Click("dialog button", "Roll back")
+	tab.Says("td", "rollback to 0")
+	s.Await(ctx, &next, "Instantiated")
+	require.Contains(t, c.holds(c.clusters[0]), "web/b=2")
+	require.Empty(t, tab.Wrong())
 	c.end(ctx)
 }

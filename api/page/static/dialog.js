@@ -241,7 +241,7 @@ export function operate(op, group, changed, revision) {
     case 'rollback': {
       const revisions = group.revisions();
       const choice = h('select', { id: 'revision' }, revisions.map((r) => h('option', { value: String(r.revision) }, `${r.revision}: ${r.operation ?? 'instantiate'}, ${new Date(r.time).toLocaleString()}`)));
-      if (revision) choice.value = String(revision);
+      if (revision !== undefined) choice.value = String(revision);
       return box({
         title: titled(`Roll back ${name}`), confirm: 'Roll back', danger: true, wide: true,
         about: (signal) => (revisions.length

@@ -157,14 +157,13 @@ function readyWords(doc, shown) {
   return doc.unconfirmedClusters && (doc.readyCounts?.Ready ?? 0) === sum(doc.readyCounts) ? 'not confirmed' : 'not ready';
 }
 
-/** revisionsOf are those that a rollback can go to, the last first; now is the one that there is. */
+/** revisionsOf are those that a rollback can go to, the last first; now is the one that there is. What a migrate has made is revision 0. */
 function revisionsOf(actions) {
   const found = [];
   for (let i = actions.length - 1; i >= 0; i--) {
-    const a = actions[i];
-    if (a.state !== 'Instantiated' || !a.revision) continue;
-    if (!found.some((f) => f.revision === a.revision)) found.push({ ...a, now: !found.length });
-    if (a.revision === 1) break;
+    if (actions[i].state !== 'Instantiated') continue;
+    found.push({ ...actions[i], revision: actions[i].revision ?? 0, action: actions[i], now: !found.length });
+    if (actions[i - 1]?.state !== 'Updated') break; // what was before is of another instance
   }
   return found;
 }
@@ -178,7 +177,7 @@ function runOf(action, operations) {
 /** history is what was asked for, by whom, and what came of it. */
 async function history(body, key, doc, signal, rollback, may) {
   const actions = [...(doc?.states?.actions ?? [])].reverse();
-  const possible = new Set(revisionsOf(doc?.states?.actions ?? []).filter((r) => !r.now).map((r) => r.revision));
+  const possible = new Map(revisionsOf(doc?.states?.actions ?? []).filter((r) => !r.now).map((r) => [r.action, r.revision]));
   const runs = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
   const ran = actions.map(() => h('td', {})); // the run of each, once it is known
   fill(body,
@@ -186,9 +185,9 @@ async function history(body, key, doc, signal, rollback, may) {
     scroll(h('table', {},
       h('thead', {}, h('tr', {}, ['When', 'State', 'What', 'By', 'Revision', 'Instance', 'Run', ''].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))),
       h('tbody', {}, actions.map((a, i) => h('tr', {},
-        h('td', {}, when(a.time)), h('td', {}, a.state), h('td', {}, a.operation ?? ''), h('td', {}, a.requestedBy ?? ''), h('td', {}, a.revision ? String(a.revision) : ''),
+        h('td', {}, when(a.time)), h('td', {}, a.state), h('td', {}, a.operation ?? ''), h('td', {}, a.requestedBy ?? ''), h('td', {}, a.state === 'Instantiated' || a.revision ? String(a.revision ?? 0) : ''),
         h('td', { class: 'mono' }, a.instance ?? ''), ran[i],
-        h('td', {}, possible.has(a.revision) && a.state === 'Instantiated' && may().includes('rollback') ? h('button', { type: 'button', class: 'small', on: { click: () => rollback(a.revision) } }, `Roll back to ${a.revision}`) : null)))))),
+        h('td', {}, possible.has(a) && may().includes('rollback') ? h('button', { type: 'button', class: 'small', on: { click: () => rollback(possible.get(a)) } }, `Roll back to ${possible.get(a)}`) : null)))))),
     h('h2', {}, 'Operations'), runs);
   try {
     const found = [];
