@@ -146,7 +146,7 @@ func TestDiffOfAGroup(t *testing.T) {
 	back := diff("operation=rollback&revision=1")
 	require.Equal(t, service.DiffCounts{Change: 80}, back.Changes)
 	require.Equal(t, 2, back.From)
-	require.Equal(t, 1, back.To)
+	require.Equal(t, 1, *back.To)
 
 	after := diff("operation=update&revision=1")
 	require.Equal(t, second.Items, after.Items, "after the rollback an update would do what the last one did")

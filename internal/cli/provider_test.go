@@ -234,19 +234,6 @@ func TestARefreshTokenIsKeptThoughTheCommandFails(t *testing.T) {
 	require.Contains(t, w.settings(), "refreshToken: given-2\n")
 }
 
-// TestALoginThatCannotBeRenewedHere is said to be so, and not that the API is away, which would be asked again for ever.
-func TestALoginThatCannotBeRenewedHere(t *testing.T) {
-	w := newWorld(t)
-	expired := "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"exp": 1}`)) + ".x"
-	w.env["DROVER_CONFIG"] = w.file("drover/config.yaml", fmt.Sprintf(
-		"currentContext: c\ncontexts: [{name: c, server: %q, issuer: http://127.0.0.1:1, clientID: me, token: %s, refreshToken: old}]", w.url, expired))
-	delete(w.env, "DROVER_SERVER")
-	require.NoError(t, os.Mkdir(filepath.Join(w.env["XDG_CONFIG_HOME"], "drover", ".login.lock"), 0o700)) // as of a folder that may not be written
-	r := w.run("get", "projects", "--watch")
-	require.Equal(t, 2, r.code, r.err)
-	require.Contains(t, r.err, "drover/.login.lock: is a directory")
-}
-
 // TestProvidersThatDoNotAnswer: a login says so; the token that is kept is good until it expires.
 func TestProvidersThatDoNotAnswer(t *testing.T) {
 	w, idp := withProvider(t)

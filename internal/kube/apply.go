@@ -85,6 +85,11 @@ func (r *run) applyAt(ctx context.Context, i int, gvk schema.GroupVersionKind, m
 		return err
 	}
 	manifest := r.Resources[i].Manifest
+	if gvk.GroupKind() == secretKind {
+		if manifest, err = plan.EncodeStrings(manifest); err != nil {
+			return err
+		}
+	}
 	body, err := plan.Stamp(manifest, namespace, map[string]string{plan.DeploymentLabel: r.DeploymentID})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -200,11 +201,16 @@ func (r *run) request(ctx context.Context, i int) (still *object, note string, e
 func (r *run) isWanted(ctx context.Context, i int, found *object) (bool, error) {
 	id := r.Resources[i].ResourceID
 	for _, j := range r.applied()[nameOfKind{id.Kind, id.Name}] {
-		if j == i {
+		there := &r.Resources[j]
+		elsewhere := found.Namespace != "" && found.Namespace != cmp.Or(there.Namespace, r.Namespace, "default")
+		// Two runs of a hook are one object, of which each is tidied up by itself.
+		if j == i || elsewhere || there.Hook != nil && r.Resources[i].Hook != nil {
 			continue
 		}
-		switch o, err := r.find(ctx, j); {
-		case isAbsent(err), meta.IsNoMatchError(err), errors.Is(err, errNowhere):
+		o, err := r.find(ctx, j)
+		_, refused := refusal(ctx, err)
+		switch {
+		case isAbsent(err), meta.IsNoMatchError(err), errors.Is(err, errNowhere), refused:
 		case err != nil:
 			return false, err
 		case o.UID == found.UID:

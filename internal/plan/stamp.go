@@ -32,16 +32,13 @@ func DeploymentID(contextID, app string) string {
 
 // Stamp returns the manifest as it is applied: with the labels on the object, on the template of its pods
 // (spec.template) and, for a CronJob, on its jobs and their pods; what the manifest says of those labels
-// itself is overwritten. A namespace that is not "" is set where the manifest names none. A Secret's stringData is in its data: a cluster knows
-// the owners of data alone, so that a key which a later manifest does not have would stay in it for ever (kubernetes/kubernetes#108008).
+// itself is overwritten. A namespace that is not "" is set where the manifest names none.
 // Numbers are kept to the digit. An error is Invalid: the manifest is not an object, or a member that has
 // to carry labels is not one.
 func Stamp(manifest []byte, namespace string, labels map[string]string) ([]byte, error) {
-	decoder := json.NewDecoder(bytes.NewReader(manifest))
-	decoder.UseNumber()
-	var object map[string]any
-	if err := decoder.Decode(&object); err != nil || object == nil {
-		return nil, fail.Wrap(err, fail.Invalid, "the manifest is not a JSON object")
+	object, err := decodeObject(manifest)
+	if err != nil {
+		return nil, err
 	}
 	if err := label(object, "", labels); err != nil {
 		return nil, err
@@ -62,18 +59,21 @@ func Stamp(manifest []byte, namespace string, labels map[string]string) ([]byte,
 			return nil, err
 		}
 	}
-	if object["apiVersion"] == "v1" && object["kind"] == "Secret" {
-		encodeStrings(object)
-	}
 	return json.Marshal(object)
 }
 
-// encodeStrings does with a Secret's stringData what a cluster does with it. What is no text stays where it is: the cluster refuses it.
-func encodeStrings(secret map[string]any) {
+// EncodeStrings returns the manifest of a Secret with its stringData in its data, as a cluster has it. It is for server-side apply: a cluster knows
+// the owners of data alone, so that a key of stringData which a later manifest does not have would stay in it for ever
+// (kubernetes/kubernetes#108008). What is no text stays where it is, for the cluster to refuse. Errors are as of Stamp.
+func EncodeStrings(manifest []byte) ([]byte, error) {
+	secret, err := decodeObject(manifest)
+	if err != nil {
+		return nil, err
+	}
 	texts, _ := secret["stringData"].(map[string]any)
 	data, ok := secret["data"].(map[string]any)
 	if !ok && secret["data"] != nil {
-		return
+		return manifest, nil
 	}
 	for key, value := range texts {
 		if text, ok := value.(string); ok {
@@ -88,6 +88,17 @@ func encodeStrings(secret map[string]any) {
 	if len(texts) == 0 {
 		delete(secret, "stringData")
 	}
+	return json.Marshal(secret)
+}
+
+// decodeObject keeps numbers to the digit. An error is Invalid.
+func decodeObject(manifest []byte) (object map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(manifest))
+	decoder.UseNumber()
+	if err := decoder.Decode(&object); err != nil || object == nil {
+		return nil, fail.Wrap(err, fail.Invalid, "the manifest is not a JSON object")
+	}
+	return object, nil
 }
 
 // Stampable is the error of Stamp for an object as JSON decodes it, which it leaves as it is.

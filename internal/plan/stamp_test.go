@@ -35,15 +35,6 @@ func TestStamp(t *testing.T) {
 			manifest: `{"kind":"ConfigMap","metadata":{"labels":null,"name":"a"}}`,
 			want:     `{"kind":"ConfigMap","metadata":{"labels":{"id":"7-sink"},"name":"a"}}`,
 		},
-		"has a Secret's texts in its data": {
-			reason:   "a key of stringData that a later manifest lacks would stay in the cluster",
-			manifest: `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"p":"eA==","q":"eA=="},"stringData":{"p":"other"}}`,
-			want:     `{"apiVersion":"v1","data":{"p":"b3RoZXI=","q":"eA=="},"kind":"Secret","metadata":{"labels":{"id":"7-sink"},"name":"a"}}`,
-		},
-		"leaves what is no text in a Secret to the cluster": {
-			manifest: `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":null,"stringData":{"p":"x","n":5}}`,
-			want:     `{"apiVersion":"v1","data":{"p":"eA=="},"kind":"Secret","metadata":{"labels":{"id":"7-sink"},"name":"a"},"stringData":{"n":5}}`,
-		},
 		"labels the pods of a workload": {
 			reason:   "the agent reports pods by the label",
 			manifest: `{"kind":"Deployment","metadata":{"name":"a"},"spec":{"template":{"metadata":{"labels":{"app":"a"}},"spec":{}}}}`,
@@ -121,6 +112,22 @@ func TestStamp(t *testing.T) {
 			require.Empty(t, cmp.Diff(want, string(got)), c.reason)
 		})
 	}
+}
+
+func TestEncodeStrings(t *testing.T) {
+	t.Parallel()
+	for manifest, want := range map[string]string{
+		`{"data":{"p":"eA==","q":"eA=="},"stringData":{"p":"other"}}`: `{"data":{"p":"b3RoZXI=","q":"eA=="}}`,
+		`{"data":null,"stringData":{"p":"x","n":5}}`:                  `{"data":{"p":"eA=="},"stringData":{"n":5}}`,
+		`{"data":[],"stringData":{"p":"x"}}`:                          `{"data":[],"stringData":{"p":"x"}}`,
+		`{"immutable":true}`:                                          `{"immutable":true}`,
+	} {
+		got, err := plan.EncodeStrings([]byte(manifest))
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+	_, err := plan.EncodeStrings([]byte(`[]`))
+	require.True(t, fail.Is(err, fail.Invalid), "%v", err)
 }
 
 func TestDeploymentID(t *testing.T) {

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/cas"
@@ -69,6 +70,7 @@ func (s *Service) unapproved(ctx context.Context, c change) error {
 // changeBelow writes the group above a document when writes says so of what the document's change means for it, or who changes it is new.
 func (s *Service) changeBelow(ctx context.Context, c change, writes func(domain.Transition) bool) error {
 	key, _ := domain.DeploymentIntentGroups.Above(c.object().Base().Parent)
+	overtaken := false // by a write that has counted the group's revision since the document was written
 	return cas.Do(ctx, func() error {
 		o, err := s.store.Get(ctx, domain.DeploymentIntentGroups, key)
 		if err != nil {
@@ -79,14 +81,16 @@ func (s *Service) changeBelow(ctx context.Context, c change, writes func(domain.
 		if err != nil {
 			return err
 		}
-		if noted := group.NoteChange(proven(ctx)); !noted && !writes(t) {
+		if noted := group.NoteChange(proven(ctx)); !noted && (!writes(t) || overtaken && t.Same) {
 			return nil
 		}
 		if !t.Same {
 			group.History.Append(t.To, "", 0, s.now())
 			group.History.Note("", caller.Of(ctx))
 		}
-		return cas.Overtaken(s.store.Replace(ctx, group))
+		err = cas.Overtaken(s.store.Replace(ctx, group))
+		overtaken = errors.Is(err, cas.ErrOvertaken)
+		return err
 	})
 }
 

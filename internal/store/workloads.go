@@ -300,6 +300,10 @@ func (s *Store) ForgetTenant(ctx context.Context, tenant string) error {
 	if !made {
 		forgotten = append(forgotten, behind)
 	}
+	is, err := gone()
+	if err != nil || !is {
+		return err
+	}
 	for _, c := range forgotten {
 		if _, err := s.deleteOne(ctx, s.db.Collection(c), byID(tenant)); err != nil {
 			return err

@@ -95,13 +95,13 @@ func (w *Wire) serve(from net.Conn) {
 
 // pass hands on what is said from one to the other, if it is to be heard.
 func (w *Wire) pass(to io.Writer, from io.Reader, heard func() bool) {
-	buffer := make([]byte, 64<<10)
+	buffer, lost := make([]byte, 64<<10), false
 	for {
 		n, err := from.Read(buffer)
 		if by := time.Duration(w.delay.Load()); by > 0 && n > 0 {
 			time.Sleep(by)
 		}
-		if n > 0 && heard() {
+		if lost = lost || n > 0 && !heard(); n > 0 && !lost { // nothing comes after what is missing
 			if _, err := to.Write(buffer[:n]); err != nil {
 				return
 			}
