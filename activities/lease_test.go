@@ -90,7 +90,7 @@ func TestFrozenAttempt(t *testing.T) {
 	t.Run("once the workflow has heard that the cluster does not answer", func(t *testing.T) {
 		l := newLeaf(t, domain.OpInstantiate, 0)
 		freeze := l.freezing()
-		l.handle = func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }
+		l.handle = func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 		l.onContact = func(activities.Contact) { freeze() }
 		_, err := l.run()
 		l.leftAlone(err, l.asked(), 1) // nothing is recorded: another worker may have found the cluster again

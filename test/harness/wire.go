@@ -99,7 +99,7 @@ func (w *Wire) pass(to io.Writer, from io.Reader, heard func() bool) {
 	for {
 		n, err := from.Read(buffer)
 		if by := time.Duration(w.delay.Load()); by > 0 && n > 0 {
-			time.Sleep(by)
+			<-time.After(by)
 		}
 		if lost = lost || n > 0 && !heard(); n > 0 && !lost { // nothing comes after what is missing
 			if _, err := to.Write(buffer[:n]); err != nil {
