@@ -28,13 +28,13 @@ func listsOfMarks(f *ast.File) (places []token.Pos) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SwitchStmt:
+			found, of := 0, marksIn
 			if n.Tag == nil {
-				return true
+				of = func(e ast.Expr) int { return min(comparisons(e), 1) } // a case with more is found by itself
 			}
-			found := 0
 			for _, c := range n.Body.List {
 				for _, e := range c.(*ast.CaseClause).List {
-					found += marksIn(e)
+					found += of(e)
 				}
 			}
 			if found > 1 {
@@ -62,7 +62,14 @@ func listsOfMarks(f *ast.File) (places []token.Pos) {
 
 // condition is the place of an expression that compares with more than one mark.
 func condition(e ast.Expr) []token.Pos {
-	found := 0
+	if comparisons(e) > 1 {
+		return []token.Pos{e.Pos()}
+	}
+	return nil
+}
+
+// comparisons is how often an expression compares with a mark.
+func comparisons(e ast.Expr) (found int) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.EQL || b.Op == token.NEQ) {
 			found += marksIn(b.X) + marksIn(b.Y)
@@ -70,10 +77,7 @@ func condition(e ast.Expr) []token.Pos {
 		_, isFunc := n.(*ast.FuncLit) // has conditions of its own
 		return !isFunc
 	})
-	if found > 1 {
-		return []token.Pos{e.Pos()}
-	}
-	return nil
+	return found
 }
 
 // marksIn is 1 for one of the marks.
@@ -90,19 +94,20 @@ func marksIn(e ast.Expr) int {
 
 func TestListsOfMarksAreFound(t *testing.T) {
 	for code, want := range map[string]int{
-		"if m == domain.MarkSent {}":                                     0,
-		"if m == domain.MarkSent && c {}":                                0,
-		"if m == domain.MarkSent || c && m == domain.MarkKept {}":        1,
-		"switch m { case domain.MarkSent: }":                             0,
-		"switch m { case domain.MarkSent, domain.MarkKept: }":            1,
-		"switch m { case domain.MarkSent: case domain.MarkKept: }":       1,
-		"switch { case m == domain.MarkSent, c: case x: }":               0,
-		"switch { case m != domain.MarkSent && m != domain.MarkKept: }":  1,
-		"return m == domain.MarkSent || m == domain.MarkKept":            1,
-		"x := m == domain.MarkSent || m == domain.MarkKept":              1,
-		"m = domain.MarkSent":                                            0,
-		"f(domain.MarkSent, domain.MarkKept)":                            0,
-		"if a == domain.MarkSent { if b == domain.MarkKept { return } }": 0,
+		"if m == domain.MarkSent {}":                                       0,
+		"if m == domain.MarkSent && c {}":                                  0,
+		"if m == domain.MarkSent || c && m == domain.MarkKept {}":          1,
+		"switch m { case domain.MarkSent: }":                               0,
+		"switch m { case domain.MarkSent, domain.MarkKept: }":              1,
+		"switch m { case domain.MarkSent: case domain.MarkKept: }":         1,
+		"switch { case m == domain.MarkSent, c: case x: }":                 0,
+		"switch { case m == domain.MarkSent: case m == domain.MarkKept: }": 1,
+		"switch { case m != domain.MarkSent && m != domain.MarkKept: }":    1,
+		"return m == domain.MarkSent || m == domain.MarkKept":              1,
+		"x := m == domain.MarkSent || m == domain.MarkKept":                1,
+		"m = domain.MarkSent":                                              0,
+		"f(domain.MarkSent, domain.MarkKept)":                              0,
+		"if a == domain.MarkSent { if b == domain.MarkKept { return } }":   0,
 	} {
 		f, err := parser.ParseFile(token.NewFileSet(), "a.go", "package a\nfunc f() {\n"+code+"\n}", parser.SkipObjectResolution)
 		require.NoError(t, err)

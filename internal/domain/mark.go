@@ -112,6 +112,44 @@ func (m Mark) Lacks() Lack {
 	}
 }
 
+// Residue is what a resource state does not say of a resource on which nothing is done any more.
+type Residue int
+
+// The residues.
+const (
+	ResidueNone    Residue = iota
+	ResidueKept            // left in the cluster on purpose; its state is Applied
+	ResidueIdle            // a hook of other operations; its state is Pending
+	ResidueUndealt         // it was to be deleted, and nobody came to it; its state is Applied
+)
+
+// Residue is that of the resource.
+func (m Mark) Residue() Residue {
+	switch {
+	case m == MarkKept:
+		return ResidueKept
+	case m.Idle():
+		return ResidueIdle
+	case m == MarkDoomed:
+		return ResidueUndealt
+	default:
+		return ResidueNone
+	}
+}
+
+// Tidied is the mark of a hook that has ended when its object is deleted: it is as good as Deleted, or it has failed and left nothing. Any
+// other mark stays.
+func (m Mark) Tidied() Mark {
+	switch m {
+	case MarkApplied:
+		return MarkDeleted
+	case MarkUndeleted:
+		return MarkRefused
+	default:
+		return m
+	}
+}
+
 // Failed says whether the cluster has refused it, or what is to be done on it has failed there.
 func (m Mark) Failed() bool { return m == MarkRefused || m == MarkUndeleted }
 

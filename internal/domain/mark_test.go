@@ -249,6 +249,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleted, "nothing was sent"},
 		"Await":  {domain.MarkPending, "only what was taken is waited for"},
 		"Prune":  {domain.MarkPending, "it has not gone"},
+		"Tidied": {domain.MarkPending, "no run has ended so"},
 		"Keep":   {domain.MarkPending, "a terminate would not delete it"},
 	},
 	domain.MarkOutdated: {
@@ -259,6 +260,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDoomed, "what an earlier context applied is there"},
 		"Await":  {domain.MarkOutdated, "only what was taken is waited for"},
 		"Prune":  {domain.MarkOutdated, "it has not gone"},
+		"Tidied": {domain.MarkOutdated, "no run has ended so"},
 		"Keep":   {domain.MarkOutdated, "a terminate would not delete it"},
 	},
 	domain.MarkSent: {
@@ -269,6 +271,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleting, "it may be there, and nobody says that it is"},
 		"Await":  {domain.MarkSent, "only what was taken is waited for"},
 		"Prune":  {domain.MarkSent, "it has not gone"},
+		"Tidied": {domain.MarkSent, "no run has ended so"},
 		"Keep":   {domain.MarkSent, "a terminate would not delete it"},
 	},
 	domain.MarkApplied: {
@@ -279,6 +282,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDoomed, "it is there"},
 		"Await":  {domain.MarkSent, "taken is not completed"},
 		"Prune":  {domain.MarkApplied, "it has not gone"},
+		"Tidied": {domain.MarkDeleted, "it has done its work"},
 		"Keep":   {domain.MarkApplied, "a terminate would not delete it"},
 	},
 	domain.MarkRefused: {
@@ -289,6 +293,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleted, "it is not there"},
 		"Await":  {domain.MarkRefused, "only what was taken is waited for"},
 		"Prune":  {domain.MarkRefused, "it has not gone"},
+		"Tidied": {domain.MarkRefused, "no run has ended so"},
 		"Keep":   {domain.MarkRefused, "a terminate would not delete it"},
 	},
 	domain.MarkDoomed: {
@@ -299,6 +304,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDoomed, "it is"},
 		"Await":  {domain.MarkDoomed, "only what was taken is waited for"},
 		"Prune":  {domain.MarkDoomed, "it has not gone"},
+		"Tidied": {domain.MarkDoomed, "no run has ended so"},
 		"Keep":   {domain.MarkKept, "it is there"},
 	},
 	domain.MarkDeleting: {
@@ -309,6 +315,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleting, "it has been sent already"},
 		"Await":  {domain.MarkDeleting, "only what was taken is waited for"},
 		"Prune":  {domain.MarkDeleting, "it has not gone"},
+		"Tidied": {domain.MarkDeleting, "no run has ended so"},
 		"Keep":   {domain.MarkKeeping, "it may be there, and nobody says that it is"},
 	},
 	domain.MarkEnding: {
@@ -319,6 +326,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkEnding, "its deletion was accepted: it is looked at"},
 		"Await":  {domain.MarkEnding, "only what was taken is waited for"},
 		"Prune":  {domain.MarkEnding, "it has not gone"},
+		"Tidied": {domain.MarkEnding, "no run has ended so"},
 		"Keep":   {domain.MarkKept, "it was there"},
 	},
 	domain.MarkUndeleted: {
@@ -329,6 +337,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleting, "it may be there: it is tried again"},
 		"Await":  {domain.MarkUndeleted, "only what was taken is waited for"},
 		"Prune":  {domain.MarkUndeleted, "it has not gone"},
+		"Tidied": {domain.MarkRefused, "it has failed, and what it left is gone"},
 		"Keep":   {domain.MarkUndeleted, "a terminate would not delete it"},
 	},
 	domain.MarkDeleted: {
@@ -339,6 +348,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleted, "it is not there"},
 		"Await":  {domain.MarkDeleted, "only what was taken is waited for"},
 		"Prune":  {domain.MarkGone, "the context does not have it any more"},
+		"Tidied": {domain.MarkDeleted, "no run has ended so"},
 		"Keep":   {domain.MarkDeleted, "a terminate would not delete it"},
 	},
 	domain.MarkKept: {
@@ -349,6 +359,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkKept, "it stays"},
 		"Await":  {domain.MarkKept, "only what was taken is waited for"},
 		"Prune":  {domain.MarkKept, "it has not gone"},
+		"Tidied": {domain.MarkKept, "no run has ended so"},
 		"Keep":   {domain.MarkKept, "a terminate would not delete it"},
 	},
 	domain.MarkKeeping: {
@@ -359,6 +370,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkKeeping, "it is looked for again"},
 		"Await":  {domain.MarkKeeping, "only what was taken is waited for"},
 		"Prune":  {domain.MarkKeeping, "it has not gone"},
+		"Tidied": {domain.MarkKeeping, "no run has ended so"},
 		"Keep":   {domain.MarkKeeping, "it is"},
 	},
 	domain.MarkIdle: {
@@ -369,6 +381,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleted, "nothing was sent"},
 		"Await":  {domain.MarkIdle, "only what was taken is waited for"},
 		"Prune":  {domain.MarkIdle, "it has not gone"},
+		"Tidied": {domain.MarkIdle, "no run has ended so"},
 		"Keep":   {domain.MarkIdle, "a terminate would not delete it"},
 	},
 	domain.MarkLeft: {
@@ -379,6 +392,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkDeleting, "a run of it may have left an object"},
 		"Await":  {domain.MarkLeft, "only what was taken is waited for"},
 		"Prune":  {domain.MarkLeft, "it has not gone"},
+		"Tidied": {domain.MarkLeft, "no run has ended so"},
 		"Keep":   {domain.MarkLeft, "a terminate would not delete it"},
 	},
 	domain.MarkGone: {
@@ -389,6 +403,7 @@ var becomes = map[domain.Mark]map[string]become{
 		"Doom":   {domain.MarkGone, "it is not the context's"},
 		"Await":  {domain.MarkGone, "only what was taken is waited for"},
 		"Prune":  {domain.MarkGone, "it has not gone"},
+		"Tidied": {domain.MarkGone, "no run has ended so"},
 		"Keep":   {domain.MarkGone, "a terminate would not delete it"},
 	},
 }
@@ -491,32 +506,35 @@ func letter(m domain.Marks) string {
 
 // TestMarkState is how each mark is shown.
 func TestMarkState(t *testing.T) {
-	states := map[domain.Mark][3]domain.ResourceState{ // in progress, in progress without an answer, ended
-		domain.MarkPending:   {"Pending", "Retrying", "Pending"},
-		domain.MarkSent:      {"Pending", "Retrying", "Failed"},
-		domain.MarkApplied:   {"Applied", "Applied", "Applied"},
-		domain.MarkRefused:   {"Failed", "Failed", "Failed"},
-		domain.MarkDoomed:    {"Pending", "Retrying", "Applied"},
-		domain.MarkDeleting:  {"Pending", "Retrying", "Failed"},
-		domain.MarkUndeleted: {"Failed", "Failed", "Failed"},
-		domain.MarkEnding:    {"Retrying", "Retrying", "Failed"},
-		domain.MarkDeleted:   {"Deleted", "Deleted", "Deleted"},
-		domain.MarkKept:      {"Applied", "Applied", "Applied"},
-		domain.MarkKeeping:   {"Pending", "Retrying", "Failed"},
-		domain.MarkIdle:      {"Pending", "Pending", "Pending"},
-		domain.MarkLeft:      {"Pending", "Pending", "Pending"},
-		domain.MarkOutdated:  {"Pending", "Retrying", "Pending"},
-		domain.MarkGone:      {"", "", ""},
+	states := map[domain.Mark]struct {
+		going, unanswered, ended domain.ResourceState
+		why                      string
+	}{
+		domain.MarkPending:   {"Pending", "Retrying", "Pending", "nobody came to it"},
+		domain.MarkSent:      {"Pending", "Retrying", "Failed", "nobody knows what came of it"},
+		domain.MarkApplied:   {"Applied", "Applied", "Applied", "it is there as it is to be"},
+		domain.MarkRefused:   {"Failed", "Failed", "Failed", "the cluster has refused it"},
+		domain.MarkDoomed:    {"Pending", "Retrying", "Applied", "it is there until somebody comes to it"},
+		domain.MarkDeleting:  {"Pending", "Retrying", "Failed", "nobody knows what came of it"},
+		domain.MarkUndeleted: {"Failed", "Failed", "Failed", "it may be there, and is not as it is to be"},
+		domain.MarkEnding:    {"Retrying", "Retrying", "Failed", "it is tried again until it is gone"},
+		domain.MarkDeleted:   {"Deleted", "Deleted", "Deleted", "it is not there"},
+		domain.MarkKept:      {"Applied", "Applied", "Applied", "it is there on purpose"},
+		domain.MarkKeeping:   {"Pending", "Retrying", "Failed", "nobody knows whether it is there"},
+		domain.MarkIdle:      {"Pending", "Pending", "Pending", "this operation does not run it"},
+		domain.MarkLeft:      {"Pending", "Pending", "Pending", "this operation does not run it"},
+		domain.MarkOutdated:  {"Pending", "Retrying", "Pending", "it is not what it is to be"},
+		domain.MarkGone:      {"", "", "", "it is not the context's, and not shown"},
 	}
 	require.Len(t, states, len(letters))
 	for m, want := range states {
 		for _, c := range []domain.Connectivity{domain.ConnectivityUnknown, domain.ConnectivityAvailable, domain.ConnectivityRetrying} {
-			going := want[0]
+			going := want.going
 			if c == domain.ConnectivityRetrying {
-				going = want[1]
+				going = want.unanswered
 			}
-			require.Equal(t, going, m.State(true, c), "%c %s", m, c)
-			require.Equal(t, want[2], m.State(false, c), "%c %s", m, c)
+			require.Equal(t, going, m.State(true, c), "%c %s: %s", m, c, want.why)
+			require.Equal(t, want.ended, m.State(false, c), "%c %s: %s", m, c, want.why)
 		}
 	}
 }
@@ -529,15 +547,39 @@ func TestMarksCount(t *testing.T) {
 
 // TestWhatMarksLack: what is settled lacks nothing, and what is not lacks something.
 func TestWhatMarksLack(t *testing.T) {
-	lacks := map[domain.Mark]domain.Lack{
-		domain.MarkPending: domain.LacksRequest, domain.MarkOutdated: domain.LacksRequest, domain.MarkDoomed: domain.LacksDelete,
-		domain.MarkSent: domain.LacksAnswer, domain.MarkDeleting: domain.LacksAnswer, domain.MarkEnding: domain.LacksEnd,
-		domain.MarkKeeping: domain.LacksAnswer,
+	lacks := map[domain.Mark]struct {
+		domain.Lack
+		why string
+	}{
+		domain.MarkPending:  {domain.LacksRequest, "nobody came to it yet"},
+		domain.MarkOutdated: {domain.LacksRequest, "it is there as it was, and is to become another one"},
+		domain.MarkDoomed:   {domain.LacksDelete, "it is there, and nobody came to it yet"},
+		domain.MarkSent:     {domain.LacksAnswer, "it was sent, and may be there or not"},
+		domain.MarkDeleting: {domain.LacksAnswer, "its deletion was sent, or nobody knew whether it is there"},
+		domain.MarkEnding:   {domain.LacksEnd, "a finalizer holds it"},
+		domain.MarkKeeping:  {domain.LacksAnswer, "nobody knows whether it is there to be kept"},
 	}
 	for _, letter := range []byte(letters) {
 		m := domain.Mark(letter)
-		require.Equal(t, lacks[m], m.Lacks(), "%c", letter)
+		require.Equal(t, lacks[m].Lack, m.Lacks(), "%c: %s", letter, lacks[m].why)
 		require.Equal(t, m.Settled(), m.Lacks() == domain.LacksNothing, "%c", letter)
+	}
+}
+
+// TestWhatMarksHide is what states do not say.
+func TestWhatMarksHide(t *testing.T) {
+	residues := map[domain.Mark]struct {
+		domain.Residue
+		why string
+	}{
+		domain.MarkKept:   {domain.ResidueKept, "a terminate has left it on purpose, and has not failed by it"},
+		domain.MarkIdle:   {domain.ResidueIdle, "the operation does not run it, and misses nothing"},
+		domain.MarkLeft:   {domain.ResidueIdle, "the operation does not run it, whatever an earlier run has left"},
+		domain.MarkDoomed: {domain.ResidueUndealt, "it was to go, and is still shown as it was"},
+	}
+	for _, letter := range []byte(letters) {
+		m := domain.Mark(letter)
+		require.Equal(t, residues[m].Residue, m.Residue(), "%c: %s", letter, residues[m].why)
 	}
 }
 

@@ -24,13 +24,14 @@ type Tally struct {
 func (t *Tally) Add(marks domain.Marks) {
 	t.Counts = Rollup(t.Counts, marks.Count(false, domain.ConnectivityAvailable))
 	for _, m := range marks {
-		switch {
-		case m == domain.MarkKept:
+		switch m.Residue() {
+		case domain.ResidueKept:
 			t.kept++
-		case m.Idle():
+		case domain.ResidueIdle:
 			t.idle++
-		case m == domain.MarkDoomed:
+		case domain.ResidueUndealt:
 			t.doomed++
+		case domain.ResidueNone:
 		}
 	}
 }

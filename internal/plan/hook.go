@@ -64,14 +64,14 @@ func (h *Hook) Has(p DeletePolicy) bool {
 // Tidied is the mark of the hook when its object is deleted as its policies say after a run that has left it with the
 // mark m; goes is false when it stays.
 func (h *Hook) Tidied(m domain.Mark) (end domain.Mark, goes bool) {
-	switch {
-	case m == domain.MarkApplied && h.Has(WhenSucceeded):
-		return domain.MarkDeleted, true
-	case m == domain.MarkUndeleted && h.Has(WhenFailed):
-		return domain.MarkRefused, true
-	default:
+	when := WhenFailed
+	if m.Succeeded() {
+		when = WhenSucceeded
+	}
+	if end = m.Tidied(); end == m || !h.Has(when) {
 		return m, false
 	}
+	return end, true
 }
 
 // HookLeftover is an object of a hook's name that is in the cluster before the hook is run, and was not made by this run.
