@@ -402,12 +402,17 @@ func (t *Tables) labelsVersions(ctx context.Context, i *domain.Instance) (versio
 	if i == nil || i.Plan == "" {
 		return nil, nil
 	}
-	p, err := t.lifecycle.recall.plan(ctx, t.lifecycle.records, i.Plan)
+	clusters, err := t.lifecycle.recall.clusters(ctx, t.lifecycle.records, i.Plan)
 	if err != nil {
 		return nil, err
 	}
-	for _, provider := range providersOf(p) {
-		v, err := t.lifecycle.store.LabelsVersion(ctx, provider)
+	last := ""
+	for _, c := range clusters { // sorted
+		if c.Provider == last {
+			continue
+		}
+		last = c.Provider
+		v, err := t.lifecycle.store.LabelsVersion(ctx, last)
 		if err != nil {
 			return nil, err
 		}

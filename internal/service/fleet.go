@@ -453,7 +453,7 @@ func (r *recall) clusters(ctx context.Context, records Records, digest domain.Di
 		}
 	}
 	slices.SortFunc(found, domain.ClusterName.Compare)
-	found = slices.Compact(found)
+	found = slices.Clone(slices.Compact(found)) // without the room of each app's
 	r.clustersOf.Add(digest, found)
 	return found, nil
 }

@@ -32,7 +32,7 @@ func (s *Service) references(ctx context.Context, o domain.Object) error {
 	if !ok {
 		return nil
 	}
-	seen := map[domain.Key]bool{}
+	seen, used := map[domain.Key]bool{}, s.usedBy(ctx, domain.ScopeOf(domain.KeyOf(o)))
 	var missing []fail.Field
 	for _, ref := range r.References() {
 		if ref.Noun.Late || seen[ref.Key] {
@@ -47,7 +47,7 @@ func (s *Service) references(ctx context.Context, o domain.Object) error {
 			}
 		}
 		if found { // or need not be: whether it is does not show then
-			if found, err = s.mayName(ctx, o, ref); err != nil {
+			if found, err = s.mayName(ctx, o, ref, used); err != nil {
 				return err
 			}
 		}
@@ -55,7 +55,7 @@ func (s *Service) references(ctx context.Context, o domain.Object) error {
 			missing = append(missing, fail.Field{Path: ref.Field, Message: describe(ref.Noun, ref.Key) + " not found"})
 		}
 	}
-	unseen, err := s.unseenProviders(ctx, o)
+	unseen, err := s.unseenProviders(ctx, o, used)
 	if err != nil {
 		return err
 	}

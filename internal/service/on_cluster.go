@@ -9,7 +9,6 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/panics"
-	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/view"
 )
@@ -42,13 +41,12 @@ func (l *Lifecycle) goes(ctx context.Context, i *domain.Instance, c domain.Clust
 	if i.Plan == "" {
 		return false, nil
 	}
-	p, err := l.recall.plan(ctx, l.records, i.Plan)
+	clusters, err := l.recall.clusters(ctx, l.records, i.Plan)
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(p.Apps, func(a plan.App) bool {
-		return slices.ContainsFunc(a.Targets, func(t plan.Target) bool { return t.ClusterName == c })
-	}), nil
+	_, found := slices.BinarySearchFunc(clusters, c, domain.ClusterName.Compare)
+	return found, nil
 }
 
 // Cluster says what runs in a cluster: every deployment that has something there, and what hangs. Errors: NotFound; those of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -144,8 +145,8 @@ func givesAdmin(o domain.Object) bool {
 
 // mayName says whether the caller may refer to something that is there. What lies in the same scope, who writes there may name;
 // what is the fleet's, who may read it. A cluster may be named by who may use its provider's clusters; within a project also by
-// others, once one of the project's logical clouds has it.
-func (s *Service) mayName(ctx context.Context, o domain.Object, ref domain.Reference) (bool, error) {
+// others, once one of the project's logical clouds has it (used).
+func (s *Service) mayName(ctx context.Context, o domain.Object, ref domain.Reference, used usedClusters) (bool, error) {
 	granted, scope := rights.Of(ctx), domain.ScopeOf(domain.KeyOf(o))
 	switch {
 	case granted.Everything(), scope != "" && domain.ScopeOf(ref.Key) == scope:
@@ -159,29 +160,35 @@ func (s *Service) mayName(ctx context.Context, o domain.Object, ref domain.Refer
 	case o.Noun() == domain.ClusterReferences:
 		return false, nil
 	}
-	return s.used(ctx, scope, func(c domain.ClusterName) bool { return c.Key() == ref.Key })
+	there, err := used()
+	return there[ref.Key], err
 }
 
-// used says whether a logical cloud of a project has such a cluster.
-func (s *Service) used(ctx context.Context, project domain.Key, such func(c domain.ClusterName) bool) (bool, error) {
-	if project == "" {
-		return false, nil
-	}
-	members, err := s.store.ListUnder(ctx, domain.ClusterReferences, project)
-	if err != nil {
-		return false, fmt.Errorf("look for the clusters of %s: %w", project, err)
-	}
-	for _, m := range members {
-		if such(m.(*domain.ClusterReference).ClusterName()) {
-			return true, nil
+// usedClusters gives the keys of the clusters, and of their providers, that the logical clouds of a project have. They are read when they are
+// first asked for: a placement may name thousands.
+type usedClusters func() (map[domain.Key]bool, error)
+
+func (s *Service) usedBy(ctx context.Context, project domain.Key) usedClusters {
+	return sync.OnceValues(func() (map[domain.Key]bool, error) {
+		if project == "" {
+			return nil, nil
 		}
-	}
-	return false, nil
+		members, err := s.store.ListUnder(ctx, domain.ClusterReferences, project)
+		if err != nil {
+			return nil, fmt.Errorf("look for the clusters of %s: %w", project, err)
+		}
+		used := map[domain.Key]bool{}
+		for _, m := range members {
+			c := m.(*domain.ClusterReference).ClusterName()
+			used[c.Key()], used[domain.Join(domain.ClusterProviders.Collection, c.Provider)] = true, true
+		}
+		return used, nil
+	})
 }
 
 // unseenProviders are the providers of which a placement or a customization selects clusters by label, and of which the caller may name none:
 // what the label is on, or whether the provider is there, would show in what is said of the group.
-func (s *Service) unseenProviders(ctx context.Context, o domain.Object) (unseen []fail.Field, err error) {
+func (s *Service) unseenProviders(ctx context.Context, o domain.Object, used usedClusters) (unseen []fail.Field, err error) {
 	granted := rights.Of(ctx)
 	if granted.Everything() {
 		return nil, nil
@@ -191,11 +198,11 @@ func (s *Service) unseenProviders(ctx context.Context, o domain.Object) (unseen 
 		if granted.Sees(domain.ClusterProviders, key) {
 			continue
 		}
-		used, err := s.used(ctx, domain.ScopeOf(domain.KeyOf(o)), func(n domain.ClusterName) bool { return n.Provider == l.provider })
+		there, err := used()
 		if err != nil {
 			return nil, err
 		}
-		if !used {
+		if !there[key] {
 			unseen = append(unseen, fail.Field{Path: l.path + ".clusterProvider", Message: describe(domain.ClusterProviders, key) + " not found"})
 		}
 	}
