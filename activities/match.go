@@ -795,7 +795,11 @@ func (s *settling) look(ctx context.Context, cluster *kube.Cluster, o *one) (dom
 		return match.Doomed(o.Match), nil
 	}
 	if changed := match.Annotations(found.Annotations, found.Ours, o.resource); len(changed) > 0 {
-		if err := cluster.Annotate(ctx, o.resource.ID, found.UID, changed); err != nil {
+		err := cluster.Annotate(ctx, o.resource.ID, found.UID, changed)
+		if fail.Is(err, fail.NotFound) {
+			return match.Gone(o.Match, "it was gone from the cluster", s.Now()), nil
+		}
+		if err != nil {
 			return domain.Match{}, err
 		}
 	}

@@ -209,7 +209,7 @@ func (d *decision) match(t *TenantMatches, m *domain.Match, away bool) {
 		d.add(CannotBeMade, m.Wanted.Without, 1, at)
 	case m.Made == nil && m.Wanted != nil && m.Wanted.Without != "":
 		d.add(NoPlace, m.Wanted.Without, 1, at)
-	case m.Mark == domain.MarkRefused:
+	case m.Mark.Failed():
 		d.add(ResourceRefused, m.Reason, 1, at)
 	case m.Due.IsZero():
 	case away:

@@ -24,7 +24,7 @@ func EffectOf(m *domain.Match) Effect {
 	switch {
 	case step == Forget:
 		return EffectDelete
-	case m.Due.IsZero() && m.Made != nil:
+	case m.Due.IsZero() && m.Made != nil && !m.Mark.Failed():
 		return EffectKeep
 	case m.Due.IsZero(), step == Rest: // nothing can be made, or the cluster has refused it
 		return EffectNothing

@@ -31,6 +31,7 @@ func TestEffects(t *testing.T) {
 		"being deleted, wanted again":     {domain.Match{Made: made, Mark: domain.MarkDeleting}, want("s", "a"), match.EffectReplace},
 		"refused by the cluster":          {domain.Match{Mark: domain.MarkRefused, Wanted: want("s", "a")}, want("s", "a"), match.EffectNothing},
 		"refused, and another by now":     {domain.Match{Mark: domain.MarkRefused, Wanted: want("s", "a")}, want("t", "a"), match.EffectCreate},
+		"could not be annotated":          {domain.Match{Made: made, Mark: domain.MarkUndeleted, Wanted: want("s", "a")}, want("s", "a"), match.EffectNothing},
 		"never made, not wanted":          {domain.Match{Mark: domain.MarkPending, Wanted: want("s", "a")}, nil, match.EffectDelete},
 	} {
 		next, _ := match.Change(c.record, c.wanted, time.Unix(1, 0))

@@ -1,6 +1,7 @@
 package match_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,17 @@ func workload() *domain.Workload {
 		NodeName: "host-a", Ready: true,
 		Extra: map[string]map[string]string{"labels": {"k8s-app": "web", "tier": "5", "a.b/c": "dotted"}},
 	}
+}
+
+// TestANodesNameIsNotCopied as long as it is: the reason is in the record of each match.
+func TestANodesNameIsNotCopied(t *testing.T) {
+	r, err := match.Compile(tenant(), rule())
+	require.NoError(t, err)
+	w := workload()
+	w.NodeName = strings.Repeat("\x01", 100_000)
+	_, reason := r.Resource(tenant(), hosts(), w)
+	require.Contains(t, reason.Text, "the tenant has no host of that name")
+	require.Less(t, len(reason.Text), 2000)
 }
 
 func TestWhatAMatchMakes(t *testing.T) {

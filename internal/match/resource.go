@@ -186,8 +186,8 @@ func (r *Rule) nodes(t *domain.Tenant, hosts []*domain.Host, w *domain.Workload)
 	}
 	at := slices.IndexFunc(hosts, func(h *domain.Host) bool { return h.Name == w.NodeName })
 	switch {
-	case at < 0:
-		return nil, &Reason{Text: fmt.Sprintf("the workload is on node %q, and the tenant has no host of that name", w.NodeName)}
+	case at < 0: // the text is in the record of each match, and what a tenant calls a node may be as long as a workload
+		return nil, &Reason{Text: fmt.Sprintf("the workload is on node %.*q, and the tenant has no host of that name", domain.MaxSubdomain, w.NodeName)}
 	case len(hosts[at].Spec.Nodes) == 0:
 		return nil, &Reason{Text: fmt.Sprintf("the workload is on host %q, which has no nodes", w.NodeName)}
 	default:

@@ -596,9 +596,8 @@ func (m *Matcher) Sweep(ctx context.Context) error {
 	tenants, err := m.store.List(ctx, domain.Tenants, "")
 	failed = append(failed, err)
 	for _, o := range tenants {
-		if t := o.(*domain.Tenant); t.Grace() > 0 {
-			failed = append(failed, apart(ctx, func(ctx context.Context) error { return m.expireOf(ctx, t) }))
-		}
+		// Of a tenant that gives no grace any more, what has begun to go in it goes now.
+		failed = append(failed, apart(ctx, func(ctx context.Context) error { return m.expireOf(ctx, o.(*domain.Tenant)) }))
 	}
 	return errors.Join(failed...)
 }
@@ -651,10 +650,14 @@ func (m *Matcher) settle(ctx context.Context, stream *domain.Stream) error {
 
 // expireOf removes the workloads that have been gone for as long as the tenant lets them stay.
 func (m *Matcher) expireOf(ctx context.Context, t *domain.Tenant) error {
-	until := m.now().Add(-t.Grace())
-	if some, err := m.store.AnyGone(ctx, t.Name, until); err != nil || !some {
+	if some, err := m.store.AnyGone(ctx, t.Name, m.now().Add(-t.Grace())); err != nil || !some {
 		return err
 	}
+	o, err := m.store.Get(ctx, domain.Tenants, domain.KeyOf(t)) // it may give more by now
+	if err != nil {
+		return err
+	}
+	until := m.now().Add(-o.(*domain.Tenant).Grace())
 	return m.remove(ctx, t.Name, func(ctx context.Context) ([]string, error) { return m.store.RemoveGone(ctx, t.Name, until) })
 }
 

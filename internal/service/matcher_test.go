@@ -512,6 +512,30 @@ func TestTenantsMayGuardAgainstDeletions(t *testing.T) {
 	require.Empty(t, w.stored())
 }
 
+// TestAGraceThatIsTakenAway: what has begun to go in it goes at once.
+func TestAGraceThatIsTakenAway(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	grace := func(after string) {
+		t.Helper()
+		o, err := r.store.Get(t.Context(), domain.Tenants, domain.TenantKey("t"))
+		require.NoError(t, err)
+		o.(*domain.Tenant).Spec.DeleteAfter = after
+		require.NoError(t, r.put(t.Context(), o, r.store.Replace))
+	}
+	grace("1h")
+	require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+	in := w.begin(r)
+	w.take(in, syncs(labelled("a", "yes"), labelled("b", "yes")))
+	w.take(in, syncs(labelled("a", "yes")))
+	require.Len(t, w.wanted(), 2)
+	grace("")
+	require.NoError(t, r.store.Pulse(t.Context(), "replica-0", w.clock.Now()))
+	require.NoError(t, r.Sweep(t.Context()))
+	require.Equal(t, []string{"r/a"}, w.wanted())
+	require.Len(t, w.stored(), 1)
+}
+
 // TestWhatADeadProcessHasLeft: a process has stored a workload, and another one a rule, and both died before they looked.
 func TestWhatADeadProcessHasLeft(t *testing.T) {
 	w := newTenancy(t, 2)

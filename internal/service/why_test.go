@@ -104,7 +104,11 @@ func TestWhyAMatchIsNotMade(t *testing.T) {
 		"somebody else's": {record: func(m *domain.Match) {
 			m.Mark, m.Reason = domain.MarkRefused, "NameConflict: the cluster has an object"
 		}, want: explain.NameConflict, says: "something else of the name"},
-		"refused":             {record: func(m *domain.Match) { m.Mark, m.Due, m.Reason = domain.MarkRefused, time.Time{}, "quota exceeded" }, want: explain.ResourceRefused, says: "quota exceeded"},
+		"refused": {record: func(m *domain.Match) { m.Mark, m.Due, m.Reason = domain.MarkRefused, time.Time{}, "quota exceeded" }, want: explain.ResourceRefused, says: "quota exceeded"},
+		"refused, when it was there": {record: func(m *domain.Match) {
+			m.Made = &domain.Made{Cluster: m.Wanted.Cluster, Kind: "Pod", Name: "x", Spec: m.Wanted.Spec}
+			m.Mark, m.Due, m.Reason = domain.MarkUndeleted, time.Time{}, "annotations are too long"
+		}, want: explain.ResourceRefused, says: "annotations are too long"},
 		"the cluster is away": {run: settling{run: explain.Run{Status: explain.Running, Steps: []explain.Attempt{{Step: "AwaitCluster", Number: 1, Trying: true}}}}, want: explain.ClusterHoldsUp, says: "does not answer"},
 		"the cluster is slow": {record: func(m *domain.Match) { m.Reason, m.Attempts = "too many requests", 3 }, run: settling{run: explain.Run{Status: explain.Running}}, want: explain.ClusterHoldsUp, says: "too many requests"},
 		"a finalizer": {record: func(m *domain.Match) {
