@@ -268,13 +268,13 @@ func combinedStatus(t *testing.T) {
 // reportsStatuses compares example 5, and the status in the object, with what the API servers have.
 func reportsStatuses(ctx context.Context, t *testing.T, d *client.Deployment, clusters []*harness.Cluster) {
 	t.Helper()
-	var want []any
-	for _, c := range []*harness.Cluster{clusters[1], clusters[0]} { // in the order of their providers
-		o, err := c.Client(t).AppsV1().Deployments("default").Get(ctx, d.Release+"-site", metav1.GetOptions{})
-		require.NoError(t, err)
-		want = append(want, o.Status)
-	}
 	harness.Until(ctx, t, "example 5 with the API servers' statuses", func() bool {
+		var want []any
+		for _, c := range []*harness.Cluster{clusters[1], clusters[0]} { // in the order of their providers
+			o, err := c.Client(t).AppsV1().Deployments("default").Get(ctx, d.Release+"-site", metav1.GetOptions{})
+			require.NoError(t, err)
+			want = append(want, o.Status)
+		}
 		list, err := d.API.CombinedStatus(ctx, d.Key(), url.Values{"kind": {"Deployment"}, "collector": {"five"}})
 		require.NoError(t, err)
 		require.Len(t, list.Items, 1)

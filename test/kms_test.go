@@ -1,16 +1,17 @@
 package test
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/freeport"
 	"github.com/drover-io/drover/internal/kmstest"
 	"github.com/drover-io/drover/test/harness"
 )
@@ -29,16 +30,27 @@ func TestAKMSHasTheKeys(t *testing.T) {
 	do(ctx, t, d, "terminate")
 	s.Await(ctx, d, "Terminated")
 	s.Worker.Kill()
-	listens := make(chan struct{})
-	go func() { // once the worker has begun to wait
-		defer close(listens)
-		<-time.After(2 * time.Second)
-		kms.Listen()
-	}()
+	waiting := exec.CommandContext(ctx, built.Binary(t, "drover"), "worker")
+	waiting.Env = append(append(waiting.Environ(), s.Env()...), "DROVER_METRICS_LISTEN="+freeport.Address())
+	said, err := waiting.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, waiting.Start())
+	lines := bufio.NewScanner(said)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), `"secret keys"`) {
+			break
+		}
+	}
+	require.Contains(t, lines.Text(), `the KMS \"vault\"`)
+	kms.Listen()
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "ready worker") {
+			break
+		}
+	}
+	require.NoError(t, waiting.Process.Kill())
+	_ = waiting.Wait()
 	s.StartWorker()
-	<-listens
-	require.Contains(t, s.Worker.Log(), `"secret keys"`)
-	require.Contains(t, s.Worker.Log(), `the KMS \"vault\"`)
 	do(ctx, t, d, "approve", "instantiate")
 	s.Await(ctx, d, "Instantiated")
 

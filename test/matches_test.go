@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
@@ -192,6 +193,21 @@ func (e *tenancy) settled(ctx context.Context, n int) map[string]corev1.Pod {
 	return pods
 }
 
+// becomes says of a Pod what it has become, whatever else is said of it meanwhile: the scheduler finds no node for it.
+func (e *tenancy) becomes(ctx context.Context, to *corev1.Pod) {
+	e.Helper()
+	pods := e.cluster.Client(e).CoreV1().Pods(to.Namespace)
+	require.NoError(e, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		p, err := pods.Get(ctx, to.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		p.Status.Phase, p.Status.Reason = to.Status.Phase, to.Status.Reason
+		_, err = pods.UpdateStatus(ctx, p, metav1.UpdateOptions{})
+		return err
+	}))
+}
+
 // lives has matches made and taken away in a cluster that reports: what is lost there is made again.
 func (e *tenancy) lives(ctx context.Context) {
 	e.Helper()
@@ -211,13 +227,11 @@ func (e *tenancy) lives(ctx context.Context) {
 	again(first, made[first])
 	evicted := e.settled(ctx, 2)[first]
 	evicted.Status.Phase, evicted.Status.Reason = corev1.PodFailed, "Evicted"
-	_, err := pods.UpdateStatus(ctx, &evicted, metav1.UpdateOptions{})
-	require.NoError(e, err)
+	e.becomes(ctx, &evicted)
 	again(first, evicted)
 	done := e.settled(ctx, 2)[first]
 	done.Status.Phase = corev1.PodSucceeded // one that has ended stays
-	_, err = pods.UpdateStatus(ctx, &done, metav1.UpdateOptions{})
-	require.NoError(e, err)
+	e.becomes(ctx, &done)
 	e.reported(ctx, "Ready", 1)
 	stays := e.settled(ctx, 2)[first]
 	require.Equal(e, done.UID, stays.UID)

@@ -95,8 +95,7 @@ func TestThePageOfLists(t *testing.T) {
 		pods := e.settled(ctx, 3)
 		for _, p := range pods {
 			p.Status.Phase = corev1.PodSucceeded
-			_, err := e.cluster.Client(t).CoreV1().Pods(p.Namespace).UpdateStatus(ctx, &p, metav1.UpdateOptions{})
-			require.NoError(t, err)
+			e.becomes(ctx, &p)
 			break
 		}
 		tab.Until("one is ready", "[...document.querySelectorAll('td')].some((c) => c.innerText === 'Ready')")

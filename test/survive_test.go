@@ -122,6 +122,10 @@ func TestWorkerDrainsWhenStopped(t *testing.T) {
 	d := s.Deployment(ctx, clusters, many(t, 60))
 	do(ctx, t, d, "approve")
 	goOn := midway(ctx, t, d, clusters, "instantiate", 60)
+	harness.Until(ctx, t, "both are at work", func() bool {
+		got, err := d.Summary(ctx)
+		return err == nil && len(clusters[1].Labelled(t, got.States.ContextID())) > 2
+	})
 	require.NoError(t, s.Worker.Stop(ctx))
 	goOn()
 	require.NoError(t, s.API.Stop(ctx))

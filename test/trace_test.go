@@ -107,7 +107,11 @@ func TestTraces(t *testing.T) {
 		"the app's window has the cluster that is away outside")
 	clusters[1].Up(t)
 	s.Await(ctx, d, "Instantiated")
-	all := seen("the end of the operation", func(all spans) bool { return len(all.of(began, "Instantiate")) > 0 })
+	all := seen("the end of the operation", func(all spans) bool {
+		// The API sends its spans when it comes to it.
+		return len(all.of(began, "Instantiate")) > 0 && len(all.of(began, "accept instantiate")) > 0 &&
+			slices.ContainsFunc(all, func(x harness.Span) bool { return x.Trace == began && strings.HasPrefix(x.Name, "POST ") })
+	})
 	taken := all.of(began, "accept instantiate")
 	require.Len(t, taken, 1)
 	require.Equal(t, "drover-api", taken[0].Service)
@@ -153,7 +157,7 @@ func TestTraces(t *testing.T) {
 	stop := accepted("stop")
 	s.Await(ctx, d, "TerminateFailed")
 	all = seen("the end of the terminate", func(all spans) bool {
-		return len(all.of(end, "Terminate")) > 0 && len(all.of(end, "stop")) > 0
+		return len(all.of(end, "Terminate")) > 0 && len(all.of(end, "stop")) > 0 && len(all.of(end, "accept terminate")) > 0
 	})
 	inOrder(all, end, "accept terminate", "Terminate", "RemoveApp", "DeleteFromCluster")
 	stops := all.of(end, "stop")

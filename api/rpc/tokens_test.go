@@ -233,7 +233,6 @@ func TestBearerTokens(t *testing.T) {
 // expires, on whatever process that was done.
 func TestStreamsEndWithWhoSpeaks(t *testing.T) {
 	w := newSecured(t)
-	require.NoError(t, tenantcert.TenantUntil(w.folder, "b", time.Now().Add(3*time.Second)))
 	require.NoError(t, tenantcert.Tenant(w.folder, "gone"))
 	for _, name := range []string{"revoked", "expires", "gone", "stays", "renamed"} {
 		one := &domain.Tenant{Metadata: domain.Metadata{Name: name}, Spec: domain.TenantSpec{Cluster: "provider+edge"}, ContextID: "1"}
@@ -242,6 +241,8 @@ func TestStreamsEndWithWhoSpeaks(t *testing.T) {
 	}
 	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	const life = 12 * time.Second // within which they begin, and not much longer
+	require.NoError(t, tenantcert.TenantUntil(w.folder, "b", time.Now().Add(life)))
 	expires := w.dial(w.addresses[0], "b")
 	begin := func(certificate, tenant, token string) workloadStream {
 		ctx, connection := metadata.AppendToOutgoingContext(patient, "tenant-id", tenant), expires
@@ -263,7 +264,7 @@ func TestStreamsEndWithWhoSpeaks(t *testing.T) {
 	}
 	streams := map[string]workloadStream{
 		"b": begin("b", "b", ""), "gone": begin("gone", "gone", ""),
-		"expires": begin("", "expires", w.token("expires", "t", "4s")), "revoked": begin("", "revoked", w.token("revoked", "t", "1h")),
+		"expires": begin("", "expires", w.token("expires", "t", life.String())), "revoked": begin("", "revoked", w.token("revoked", "t", "1h")),
 		"renamed": begin("", "renamed", w.token("renamed", "t", "1h")),
 	}
 	stays := begin("", "stays", w.token("stays", "t", "1h"))
