@@ -133,7 +133,10 @@ var minute = regexp.MustCompile(`-(2[6-9]|[3-9]\d)\d{6}$`)
 // replaced is an object as kstatus is to see it. Of a DaemonSet whose Pods people replace themselves it would ask that they have, which it does not
 // of a StatefulSet.
 func replaced(kind schema.GroupKind, u *unstructured.Unstructured) *unstructured.Unstructured {
-	if strategy, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type"); kind != daemonSetKind || strategy != "OnDelete" {
+	if kind != daemonSetKind {
+		return u
+	}
+	if strategy, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type"); strategy != "OnDelete" {
 		return u
 	}
 	status, _, _ := unstructured.NestedMap(u.Object, "status") // a copy
@@ -160,18 +163,14 @@ func podLacks(pod map[string]any) string {
 
 // apiServiceLacks: kstatus does not know the condition by which an API server says that it reaches what serves the API.
 func apiServiceLacks(service map[string]any) string {
-	conditions, _, _ := unstructured.NestedSlice(service, "status", "conditions")
-	for _, c := range conditions {
-		condition, _ := c.(map[string]any)
-		if condition["type"] != "Available" {
-			continue
-		}
-		if condition["status"] == "True" {
-			return ""
-		}
-		return fmt.Sprintf("API is not available: %v", condition["message"])
+	switch available := condition(service, "Available"); {
+	case available == nil:
+		return "API is not available yet"
+	case available["status"] != "True":
+		return fmt.Sprintf("API is not available: %v", available["message"])
+	default:
+		return ""
 	}
-	return "API is not available yet"
 }
 
 // serviceLacks: to kstatus a load balancer's Service needs no address to be reached at.
@@ -205,12 +204,19 @@ func statefulSetLacks(set map[string]any) string {
 
 // jobLacks: to kstatus a Job that has started is Current.
 func jobLacks(job map[string]any) string {
-	conditions, _, _ := unstructured.NestedSlice(job, "status", "conditions")
+	if condition(job, "Complete")["status"] != "True" {
+		return "Job has not completed"
+	}
+	return ""
+}
+
+// condition is the one of a type that an object has, nil for none.
+func condition(object map[string]any, kind string) map[string]any {
+	conditions, _, _ := unstructured.NestedSlice(object, "status", "conditions")
 	for _, c := range conditions {
-		condition, _ := c.(map[string]any)
-		if condition["type"] == "Complete" && condition["status"] == "True" {
-			return ""
+		if found, _ := c.(map[string]any); found["type"] == kind {
+			return found
 		}
 	}
-	return "Job has not completed"
+	return nil
 }
