@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -201,10 +200,9 @@ func (r *run) request(ctx context.Context, i int) (still *object, note string, e
 func (r *run) isWanted(ctx context.Context, i int, found *object) (bool, error) {
 	id := r.Resources[i].ResourceID
 	for _, j := range r.applied()[nameOfKind{id.Kind, id.Name}] {
-		there := &r.Resources[j]
-		elsewhere := found.Namespace != "" && found.Namespace != cmp.Or(there.Namespace, r.Namespace, "default")
+		elsewhere := found.Namespace != "" && found.Namespace != r.namespaceOf(j)
 		// Two runs of a hook are one object, of which each is tidied up by itself.
-		if j == i || elsewhere || there.Hook != nil && r.Resources[i].Hook != nil {
+		if j == i || elsewhere || r.Resources[j].Hook != nil && r.Resources[i].Hook != nil {
 			continue
 		}
 		o, err := r.find(ctx, j)

@@ -139,12 +139,17 @@ func (r *run) place(gv schema.GroupVersion, m mapped, i int) (path, namespace st
 		return "", "", err
 	}
 	if m.namespaced {
-		namespace = cmp.Or(id.Namespace, r.Namespace, "default")
+		namespace = r.namespaceOf(i)
 		if err := checkSegment("metadata.namespace", namespace); err != nil {
 			return "", "", err
 		}
 	}
 	return m.path(gv, namespace, id.Name), namespace, nil
+}
+
+// namespaceOf is the namespace of resource i, if its kind has one.
+func (r *run) namespaceOf(i int) string {
+	return cmp.Or(r.Resources[i].Namespace, r.Namespace, "default")
 }
 
 // checkSegment refuses what would lead a URL elsewhere, such as "..".

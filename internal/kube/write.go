@@ -58,31 +58,28 @@ func (w *write) asLabelled(ctx context.Context, refused error) error {
 	case err != nil:
 		return err
 	}
-	var live struct {
-		Spec struct {
-			Template struct {
-				Metadata struct{ Labels map[string]string }
-			}
-		}
-	}
-	if json.Unmarshal(data, &live) != nil {
+	live, err := decodeObject(data)
+	if err != nil {
 		return refused
 	}
-	label := live.Spec.Template.Metadata.Labels[plan.DeploymentLabel]
+	object, err := decodeObject(w.body)
+	if err != nil {
+		return refused
+	}
+	label, _ := templateLabels(live)[plan.DeploymentLabel].(string)
 	if label == "" || label == w.DeploymentID {
 		return refused
 	}
-	decoder := json.NewDecoder(bytes.NewReader(w.body))
-	decoder.UseNumber()
-	var object map[string]any
-	if decoder.Decode(&object) != nil {
-		return refused
-	}
-	members(members(members(members(object, "spec"), "template"), "metadata"), "labels")[plan.DeploymentLabel] = label
+	templateLabels(object)[plan.DeploymentLabel] = label
 	if w.body, err = json.Marshal(object); err != nil {
 		return refused
 	}
 	return w.do(ctx)
+}
+
+// templateLabels are the labels of the Pods that an object makes.
+func templateLabels(object map[string]any) map[string]any {
+	return members(members(members(members(object, "spec"), "template"), "metadata"), "labels")
 }
 
 // told says that the resource is not applied.
