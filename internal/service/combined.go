@@ -372,7 +372,7 @@ func (t *Tables) labels(ctx context.Context, g *combined.Group) (map[domain.Clus
 		return nil, nil
 	}
 	labels := map[domain.ClusterName][]string{}
-	for _, p := range providersOf(g.Plan) {
+	for _, p := range providersOf(reached(g.Plan)) {
 		list, err := t.lifecycle.store.ListUnder(ctx, domain.ClusterLabels, domain.Join(domain.ClusterProviders.Collection, p))
 		if err != nil {
 			return nil, err
@@ -386,15 +386,12 @@ func (t *Tables) labels(ctx context.Context, g *combined.Group) (map[domain.Clus
 	return labels, nil
 }
 
-// providersOf are the providers of the clusters of a plan, sorted.
-func providersOf(p *plan.Plan) []string {
-	providers := map[string]bool{}
-	for _, a := range p.Apps {
-		for _, target := range a.Targets {
-			providers[target.Provider] = true
-		}
+// providersOf are the providers of clusters, both sorted.
+func providersOf(clusters []domain.ClusterName) (providers []string) {
+	for _, c := range clusters {
+		providers = append(providers, c.Provider)
 	}
-	return slices.Sorted(maps.Keys(providers))
+	return slices.Compact(providers)
 }
 
 // labelsVersions tell whether labels of clusters of an app context have changed; nil for no context.
@@ -406,13 +403,8 @@ func (t *Tables) labelsVersions(ctx context.Context, i *domain.Instance) (versio
 	if err != nil {
 		return nil, err
 	}
-	last := ""
-	for _, c := range clusters { // sorted
-		if c.Provider == last {
-			continue
-		}
-		last = c.Provider
-		v, err := t.lifecycle.store.LabelsVersion(ctx, last)
+	for _, provider := range providersOf(clusters) {
+		v, err := t.lifecycle.store.LabelsVersion(ctx, provider)
 		if err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/panics"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/status"
@@ -342,13 +343,13 @@ func (f *Fleet) clusters(ctx context.Context, objects []domain.Object, unreadabl
 		contact := view.ContactAt(watches[name], now)
 		since, away := unreachable[name]
 		s := ClusterStatus{
-			Connectivity: connectivityOf(c, contact.Heard, away), UnreachableSince: timeOf(since), Heard: contact.Heard, Report: c.Reporting(),
+			Connectivity: connectivityOf(c, contact.Heard, away), UnreachableSince: momentOf(since), Heard: contact.Heard, Report: c.Reporting(),
 			Groups: groups[name].groups, Working: groups[name].working, Failed: groups[name].failed,
 			Reason: cmp.Or(contact.Reason, c.Tried.Error), Labels: labels[domain.KeyOf(c)], Version: c.Tried.Version,
-			LastHeard: timeOf(contact.LastSeen),
+			LastHeard: momentOf(contact.LastSeen),
 		}
 		if s.Reason != "" && (contact.Reason == "" || contact.LastSeen.IsZero()) {
-			s.TriedAt = timeOf(c.Tried.At)
+			s.TriedAt = momentOf(c.Tried.At)
 		}
 		if !c.Expires.IsZero() {
 			s.CredentialsExpire = &c.Expires
@@ -372,15 +373,6 @@ func (f *Fleet) labels(ctx context.Context, provider domain.Key) (map[domain.Key
 		slices.Sort(labels)
 	}
 	return of, nil
-}
-
-// timeOf is a time as documents have it, nil for none.
-func timeOf(at time.Time) *time.Time {
-	if at.IsZero() {
-		return nil
-	}
-	at = at.UTC().Truncate(time.Millisecond)
-	return &at
 }
 
 func connectivityOf(c *domain.Cluster, heard, unreachable bool) domain.Connectivity {
@@ -446,16 +438,20 @@ func (r *recall) clusters(ctx context.Context, records Records, digest domain.Di
 	if err != nil {
 		return nil, err
 	}
-	var found []domain.ClusterName
-	for _, a := range p.Apps {
-		for _, t := range a.Targets {
-			found = append(found, t.ClusterName)
-		}
-	}
-	slices.SortFunc(found, domain.ClusterName.Compare)
-	found = slices.Clone(slices.Compact(found)) // without the room of each app's
+	found := reached(p)
 	r.clustersOf.Add(digest, found)
 	return found, nil
+}
+
+// reached are the clusters that a plan goes to, sorted.
+func reached(p *plan.Plan) (clusters []domain.ClusterName) {
+	for _, a := range p.Apps {
+		for _, t := range a.Targets {
+			clusters = append(clusters, t.ClusterName)
+		}
+	}
+	slices.SortFunc(clusters, domain.ClusterName.Compare)
+	return slices.Clone(slices.Compact(clusters)) // without the room of each app's
 }
 
 // maxWatched is how many groups, or clusters, one watch may go over.

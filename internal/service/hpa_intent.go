@@ -8,8 +8,8 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 )
 
-// changeConsumer refuses to take the container from a consumer that needs it.
-func (s *Service) changeConsumer(ctx context.Context, c change) error {
+// keepsContainer refuses to take the container from a consumer that needs it.
+func (s *Service) keepsContainer(ctx context.Context, c change) error {
 	if c.from != nil && c.to != nil && c.to.(*domain.HPAConsumer).Spec.Container == "" {
 		resources, err := s.store.List(ctx, domain.HPAResources, domain.KeyOf(c.to))
 		if err != nil {
@@ -21,11 +21,11 @@ func (s *Service) changeConsumer(ctx context.Context, c change) error {
 			}
 		}
 	}
-	return s.unapproved(ctx, c)
+	return nil
 }
 
-// changeRequirement refuses an allocatable resource of a consumer that does not say whose it is.
-func (s *Service) changeRequirement(ctx context.Context, c change) error {
+// hasContainer refuses an allocatable resource of a consumer that does not say whose it is.
+func (s *Service) hasContainer(ctx context.Context, c change) error {
 	if c.to != nil && *c.to.(*domain.HPAResource).Spec.Allocatable {
 		consumer, err := s.store.Get(ctx, domain.HPAConsumers, c.to.Base().Parent)
 		if err != nil {
@@ -35,7 +35,7 @@ func (s *Service) changeRequirement(ctx context.Context, c change) error {
 			return needsContainer("spec.allocatable", domain.KeyOf(consumer), domain.KeyOf(c.to))
 		}
 	}
-	return s.unapproved(ctx, c)
+	return nil
 }
 
 func needsContainer(field string, consumer, resource domain.Key) error {

@@ -97,8 +97,8 @@ var rules = map[*domain.Noun]rule{
 	domain.InboundClientsIntents:       {before: (*Service).unapprove, after: (*Service).unapproved, remark: (*Service).unknownApp, ofGroup: true},
 	domain.InboundClientsAccessIntents: {before: (*Service).unapprove, after: (*Service).unapproved, ofGroup: true},
 	domain.HPAIntents:                  {before: (*Service).unapprove, after: (*Service).unapproved, remark: (*Service).unknownApp},
-	domain.HPAConsumers:                {before: (*Service).changeConsumer, after: (*Service).changeConsumer},
-	domain.HPAResources:                {before: (*Service).changeRequirement, after: (*Service).changeRequirement, remark: (*Service).remarkRequirement, orphan: fail.NotFound},
+	domain.HPAConsumers:                {before: both((*Service).keepsContainer, (*Service).unapprove), after: both((*Service).keepsContainer, (*Service).unapproved)},
+	domain.HPAResources:                {before: both((*Service).hasContainer, (*Service).unapprove), after: both((*Service).hasContainer, (*Service).unapproved), remark: (*Service).remarkRequirement, orphan: fail.NotFound},
 	domain.GenericK8sIntents:           {before: (*Service).unapprove, after: (*Service).unapproved},
 	domain.GenericResources:            {before: (*Service).changeResource, after: (*Service).unapproved, remark: (*Service).remarkResource, attach: (*Service).attachTemplate, file: (*Service).template},
 	domain.Customizations:              {before: (*Service).changeCustomization, after: (*Service).unapproved, remark: (*Service).remarkCustomization, attachAll: (*Service).attachFiles, files: (*Service).filesOf},
@@ -121,6 +121,16 @@ var rules = map[*domain.Noun]rule{
 	domain.RoleBindings:         {before: (*Service).changeBinding, after: (*Service).changedBinding, remark: (*Service).remarkBinding},
 	domain.ProjectRoleBindings:  {before: (*Service).changeBinding, after: (*Service).changedBinding, remark: (*Service).remarkBinding, orphan: fail.NotFound, listOrphan: true},
 	domain.ProviderRoleBindings: {before: (*Service).changeBinding, after: (*Service).changedBinding, remark: (*Service).remarkBinding, orphan: fail.NotFound, listOrphan: true},
+}
+
+// both does one thing of a change, and then another one.
+func both(first, then func(*Service, context.Context, change) error) func(*Service, context.Context, change) error {
+	return func(s *Service, ctx context.Context, c change) error {
+		if err := first(s, ctx, c); err != nil {
+			return err
+		}
+		return then(s, ctx, c)
+	}
 }
 
 func (r rule) runAccept(ctx context.Context, s *Service, o domain.Object) error {

@@ -134,6 +134,7 @@ func (m *Matcher) TenantStatus(ctx context.Context, tenant string) (*TenantStatu
 	return s, nil
 }
 
+// momentOf is a time as documents have it, nil for none.
 func momentOf(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
