@@ -1,10 +1,7 @@
 package harness
 
 import (
-	"io"
-	"net"
 	"net/url"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,8 +20,8 @@ type Pipe struct {
 	config *rest.Config
 	target string
 	addr   string
-	delay  atomic.Int64
-	line   *line
+	delay  time.Duration
+	wire   *Wire
 }
 
 // NewPipe puts a forwarder before a shared cluster.
@@ -44,59 +41,17 @@ func NewPipe(t testing.TB, name string) *Pipe {
 // Up makes the cluster answer, at the same address as ever.
 func (p *Pipe) Up(t testing.TB) {
 	t.Helper()
-	p.line = listen(t, p.addr)
-	go p.accept(p.line)
+	p.wire = wireAt(t, p.addr, p.target)
+	p.Slow(p.delay)
 }
 
 // Down makes it refuse connections and ends those that there are.
-func (p *Pipe) Down() { p.line.cut() }
+func (p *Pipe) Down() { p.wire.close() }
 
 // Slow lets everything that is sent to the cluster take its time.
-func (p *Pipe) Slow(d time.Duration) { p.delay.Store(int64(d)) }
-
-func (p *Pipe) accept(l net.Listener) {
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		go p.forward(c)
-	}
-}
-
-func (p *Pipe) forward(from net.Conn) {
-	to, err := net.Dial("tcp", p.target)
-	if err != nil {
-		from.Close()
-		return
-	}
-	go p.copy(from, to, false)
-	p.copy(to, from, true)
-}
-
-// copy forwards until either side ends, and ends both.
-func (p *Pipe) copy(to, from net.Conn, slowly bool) {
-	defer func() {
-		from.Close()
-		to.Close()
-	}()
-	if !slowly {
-		_, _ = io.Copy(to, from)
-		return
-	}
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(buffer)
-		if err != nil {
-			return
-		}
-		if d := time.Duration(p.delay.Load()); d > 0 {
-			<-time.After(d)
-		}
-		if _, err := to.Write(buffer[:n]); err != nil {
-			return
-		}
-	}
+func (p *Pipe) Slow(d time.Duration) {
+	p.delay = d
+	p.wire.asks.Store(int64(d))
 }
 
 // Kubeconfig is the administrator's kubeconfig for the forwarder.

@@ -17,7 +17,8 @@ type Wire struct {
 	listener net.Listener
 	to       string
 	mute     atomic.Bool
-	delay    atomic.Int64 // nanoseconds
+	asks     atomic.Int64 // how much longer what is asked takes, in nanoseconds
+	says     atomic.Int64 // and what is answered
 	open     sync.WaitGroup
 
 	mu    sync.Mutex
@@ -28,19 +29,29 @@ type Wire struct {
 // NewWire makes one to a server at an address.
 func NewWire(t testing.TB, to string) *Wire {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	w := wireAt(t, "127.0.0.1:0", to)
+	t.Cleanup(w.close)
+	return w
+}
+
+// wireAt makes one that is reached at an address, and lasts until it is closed.
+func wireAt(t testing.TB, address, to string) *Wire {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
 	require.NoError(t, err)
 	w := &Wire{listener: listener, to: to, conns: map[net.Conn]struct{}{}}
 	w.open.Go(w.accept)
-	t.Cleanup(func() {
-		w.mu.Lock()
-		w.ended = true
-		w.mu.Unlock()
-		_ = listener.Close()
-		w.cut()
-		w.open.Wait()
-	})
 	return w
+}
+
+// close refuses connections from now on, and ends those that there are.
+func (w *Wire) close() {
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
+	_ = w.listener.Close()
+	w.cut()
+	w.open.Wait()
 }
 
 // Address is where the server is reached by it.
@@ -58,8 +69,12 @@ func (w *Wire) Lose() (heal func()) {
 
 // Delay has each piece of what is said take longer, in both directions.
 func (w *Wire) Delay(by time.Duration) (heal func()) {
-	w.delay.Store(int64(by))
-	return func() { w.delay.Store(0) }
+	w.asks.Store(int64(by))
+	w.says.Store(int64(by))
+	return func() {
+		w.asks.Store(0)
+		w.says.Store(0)
+	}
 }
 
 func (w *Wire) accept() {
@@ -87,18 +102,18 @@ func (w *Wire) serve(from net.Conn) {
 		return
 	}
 	w.open.Go(func() { // who asks
-		w.pass(to, from, func() bool { return true })
+		w.pass(to, from, &w.asks, func() bool { return true })
 		_ = to.Close()
 	})
-	w.pass(from, to, func() bool { return !w.mute.Load() })
+	w.pass(from, to, &w.says, func() bool { return !w.mute.Load() })
 }
 
-// pass hands on what is said from one to the other, if it is to be heard.
-func (w *Wire) pass(to io.Writer, from io.Reader, heard func() bool) {
+// pass hands on what is said from one to the other, later by so much, if it is to be heard.
+func (w *Wire) pass(to io.Writer, from io.Reader, later *atomic.Int64, heard func() bool) {
 	buffer, lost := make([]byte, 64<<10), false
 	for {
 		n, err := from.Read(buffer)
-		if by := time.Duration(w.delay.Load()); by > 0 && n > 0 {
+		if by := time.Duration(later.Load()); by > 0 && n > 0 {
 			<-time.After(by)
 		}
 		if lost = lost || n > 0 && !heard(); n > 0 && !lost { // nothing comes after what is missing
