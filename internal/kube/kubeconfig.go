@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/address"
 	"github.com/drover-io/drover/internal/atomicfile"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // Allowed says what kubeconfigs may have that makes a server do what its operator may not want: run a program, read a file, trust anybody,
@@ -107,6 +108,9 @@ func forOthers(c *clientcmdapi.Cluster) *clientcmdapi.Cluster {
 
 // load reads a kubeconfig and checks its current context.
 func (c Config) load(data []byte) (*clientcmdapi.Config, error) {
+	if len(data) > limits.Kubeconfig {
+		return nil, fail.New(fail.Invalid, "the kubeconfig has %d bytes, of which it may have %d", len(data), limits.Kubeconfig)
+	}
 	file, err := clientcmd.Load(data)
 	if err != nil {
 		return nil, fail.Wrap(err, fail.Malformed, "the kubeconfig cannot be read: it is not one in YAML or JSON")
@@ -196,8 +200,9 @@ func (c Config) checkCurrent(p *fail.Problems, file *clientcmdapi.Config) {
 		return
 	}
 	c.checkCluster(p, current.Cluster, file.Clusters[current.Cluster])
-	if current.AuthInfo != "" {
-		c.checkUser(p, current.AuthInfo, file.AuthInfos[current.AuthInfo])
+	// A context without a user has that user of the file who has no name: client-go looks for it by "".
+	if user, ok := file.AuthInfos[current.AuthInfo]; ok || current.AuthInfo != "" {
+		c.checkUser(p, current.AuthInfo, user)
 	}
 }
 

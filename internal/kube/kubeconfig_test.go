@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/address"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 func TestCheckKubeconfig(t *testing.T) {
@@ -104,6 +105,22 @@ func TestCheckKubeconfig(t *testing.T) {
 				"clusters[c].cluster.certificate-authority", "users[u].user.client-certificate",
 				"users[u].user.client-key", "users[u].user.tokenFile",
 			},
+		},
+		"has a user without a name, and a context without a user": {
+			reason: "client-go takes the one for the other",
+			kubeconfig: []byte(strings.NewReplacer("name: u\n", "name: \"\"\n", "    user: u\n", "").Replace(string(kubeconfig(t, good, clientcmdapi.AuthInfo{
+				ClientCertificate: "/etc/passwd", ClientKey: "/etc/passwd", TokenFile: "/etc/passwd",
+				Exec:         &clientcmdapi.ExecConfig{Command: "sh", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode},
+				AuthProvider: &clientcmdapi.AuthProviderConfig{Name: "gcp"},
+			})))),
+			wantKind: fail.Invalid, wantFields: []string{
+				"users[].user.client-certificate", "users[].user.client-key", "users[].user.tokenFile", "users[].user.exec", "users[].user.auth-provider",
+			},
+		},
+		"is larger than any": {
+			reason:     "what parsers make of it is a hundred times as much",
+			kubeconfig: append(kubeconfig(t, good, clientcmdapi.AuthInfo{}), bytes.Repeat([]byte("#\n"), limits.Kubeconfig/2)...),
+			wantKind:   fail.Invalid, wantText: "of which it may have 1048576",
 		},
 		"runs a program in another letter case": {
 			reason: "client-go does not read Exec, others that get the file do",

@@ -79,6 +79,8 @@ const (
 	RuleValues      = 10_000
 	RuleInjections  = 100
 	RuleNodeTerms   = 100
+	// Kubeconfig bounds that of a cluster, in bytes: parsers make a hundred times as much of it.
+	Kubeconfig = 1 << 20
 	// Annotations bounds the names and values of the annotations of what a match makes, in bytes. It is Kubernetes'.
 	Annotations = 256 << 10
 )
@@ -343,6 +345,7 @@ func All(body, renderMemory int64) []Size {
 		{"renderMemory", "the memory that rendering or checking a chart takes", renderMemory, true, "render-memory", "400, with the file"},
 		{"renderStack", "the stack that rendering or checking a chart takes", RenderStack, true, "", "400, with the file"},
 		{"blob", "a chart, an archive or a bundle as it is stored", Blob, true, "", "400"},
+		{"kubeconfig", "the kubeconfig of a cluster", Kubeconfig, true, "", "422"},
 		{"document", "everything else as it is stored", Document, true, "", "422"},
 	}
 }
