@@ -57,6 +57,12 @@ func (e *edge) answer(c echo.Context, s door.Service, o domain.Object, r resourc
 	return writeForm(c, cmp.Or(r.part, "metadata"), metadata, files)
 }
 
+// takesFile says whether a client accepts the file of a document rather than the document alone.
+func takesFile(r *http.Request) bool {
+	offer, ok := negotiate(r.Header.Values(echo.HeaderAccept), fileOffers)
+	return ok && offer != echo.MIMEApplicationJSON
+}
+
 // filesOf are the files that came with a document; of nouns with one it is called name.
 func filesOf(ctx context.Context, s door.Service, o domain.Object, name string) ([]domain.Upload, error) {
 	if o.Noun().Files {

@@ -151,6 +151,22 @@ func told(list service.AuditList) (told []string) {
 	return told
 }
 
+// TestADownloadIsAudited: what is handed out lets in elsewhere. Who takes the document alone takes no credential.
+func TestADownloadIsAudited(t *testing.T) {
+	w, _ := newAuditedWorld(t)
+	furnish(t, w)
+	before := len(audited(t, w, "/v2/audit?limit=1000").Items)
+	for _, accept := range []string{"application/json", "application/octet-stream", "multipart/form-data"} {
+		require.Equal(t, 200, do(t, w.router, call{method: "GET", url: theCluster, header: map[string]string{"Accept": accept}}).Code, accept)
+	}
+	require.Equal(t, 200, do(t, w.router, call{method: "GET", url: theComposite + "/apps/sink", header: map[string]string{"Accept": "application/octet-stream"}}).Code)
+	require.Equal(t, 404, do(t, w.router, call{method: "GET", url: theCloud + "/cluster-references/none/kubeconfig"}).Code)
+	const key = "download cluster-providers/p1/clusters/c1 "
+	const none = "download projects/proj/logical-clouds/lc/cluster-references/none "
+	require.Equal(t, []string{"begun " + key, "answered " + key + "done", "begun " + key, "answered " + key + "done", "begun " + none, "answered " + none + "NotFound"},
+		told(audited(t, w, "/v2/audit?limit=1000"))[before:])
+}
+
 func TestCommandsAreAudited(t *testing.T) {
 	w, _ := newAuditedWorld(t)
 	const marked = "a-word-that-is-content"

@@ -36,6 +36,7 @@ type endpoint struct {
 	keeps        bool        // the body may be the metadata alone
 	out          map[int]any // success code to a value of the body's type, nil for none
 	download     bool        // the answer may be the file, or a form of metadata and file
+	secret       bool        // which is a credential
 	query        []parameter
 	renders      bool // door.Request's
 }

@@ -53,6 +53,9 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 			warn(c, "%s are given; only %s counts", strings.Join(flags, " and "), flags[0])
 		}
 		r.Renders = p.renders
+		if p.secret && e.kubeconfigs && takesFile(c.Request()) {
+			r.Verb = door.Download
+		}
 		handle := p.handle
 		if watch, err := wantsWatch(c); err == nil && watch && p.watch != nil { // checkQuery has refused what is neither true nor false
 			r.Verb, handle = door.Watch, p.watch

@@ -60,7 +60,7 @@ func (r resource) endpoints(e *edge) []endpoint {
 	all := []endpoint{
 		{method: http.MethodPost, path: many, verb: door.Create, summary: "Create a " + title, in: one, upload: r.noun.File, file: r.file, out: map[int]any{http.StatusCreated: one}, handle: create(r)},
 		{method: http.MethodGet, path: many, verb: door.List, summary: "List each " + title, out: map[int]any{http.StatusOK: listed}, query: r.query, handle: list},
-		{method: http.MethodGet, path: only, verb: door.Get, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.noun.File, part: r.part, file: r.file, handle: get},
+		{method: http.MethodGet, path: only, verb: door.Get, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.noun.File, secret: r.secret, part: r.part, file: r.file, handle: get},
 		{method: http.MethodDelete, path: only, verb: door.Delete, summary: "Delete a " + title, out: map[int]any{http.StatusNoContent: nil}, query: r.deleteQuery(), handle: remove},
 	}
 	if r.put != (putCodes{}) {

@@ -64,7 +64,7 @@ func (a *audited) answered(ctx context.Context, r *Request, next Next) error {
 	ctx = context.WithValue(ctx, attemptKey{}, at)
 	a.login(ctx)
 	err := next(ctx)
-	if !r.Verb.Command() && !refused(err, at.let) {
+	if !r.Verb.Recorded() && !refused(err, at.let) {
 		return err
 	}
 	a.removed(ctx)
@@ -73,7 +73,7 @@ func (a *audited) answered(ctx context.Context, r *Request, next Next) error {
 	before, after := caller.RequestOf(ctx).Change() // also of what has failed behind it
 	record.Before, record.After = a.trail.Digest(before), a.trail.Digest(after)
 	if at.begun == 0 && err != nil { // nothing was done
-		a.refusal(ctx, record, at.let && r.Verb.Command())
+		a.refusal(ctx, record, at.let && r.Verb.Recorded())
 		return err
 	}
 	// Who does not wait for the answer has asked for it all the same.
@@ -124,7 +124,7 @@ func (a *audited) begun(ctx context.Context, r *Request, next Next) error {
 		return fail.New(fail.Internal, "a request is to be carried out that nobody records")
 	}
 	at.let = true
-	if !r.Verb.Command() {
+	if !r.Verb.Recorded() {
 		return next(ctx)
 	}
 	var err error

@@ -46,11 +46,13 @@ const (
 // verbs says of each verb what there is to know of it.
 var verbs = map[Verb]struct {
 	command bool // it may change something
+	gives   bool // it changes nothing, and hands out what lets its owner in elsewhere: it is recorded as a command is
 	streams bool // it lasts as long as the caller wants
 	room    room // where it has its slot
 }{
 	Create: {command: true}, Put: {command: true}, Delete: {command: true},
-	List: {}, Get: {}, Status: {}, Query: {}, Explain: {}, Download: {},
+	List: {}, Get: {}, Status: {}, Query: {}, Explain: {},
+	Download:    {gives: true},
 	Watch:       {streams: true},
 	Report:      {command: true, streams: true},
 	Release:     {command: true},
@@ -62,6 +64,9 @@ var verbs = map[Verb]struct {
 
 // Command says whether it may change something; what may not is a query.
 func (v Verb) Command() bool { return verbs[v].command }
+
+// Recorded says whether the audit log has it when it goes well, too.
+func (v Verb) Recorded() bool { return verbs[v].command || verbs[v].gives }
 
 // Streams says whether it lasts as long as the caller wants.
 func (v Verb) Streams() bool { return verbs[v].streams }
