@@ -126,7 +126,7 @@ func TestWhatIsHandedOverHasNotFailed(t *testing.T) {
 	cancel() // it is out of time
 	env := newEnvironment(ctx, t, f)
 	env.SetWorkerOptions(sdkworker.Options{
-		Interceptors: []interceptor.WorkerInterceptor{&kinds{}, newTracing()}, BackgroundActivityContext: span.Below(ctx, span.Parse(traced)),
+		Interceptors: []interceptor.WorkerInterceptor{newKinds(), newTracing()}, BackgroundActivityContext: span.Below(ctx, span.Parse(traced)),
 	})
 	_, err := env.ExecuteActivity(f.FailWhenCancelled)
 	require.Error(t, err)

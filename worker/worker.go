@@ -14,6 +14,8 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
@@ -72,7 +74,7 @@ func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, 
 	activities.BoundTasks(kube, o.Workflows)
 	activities.BoundSilent(kube, o.Clusters)
 	inMemory := &windows{of: map[string]workflows.WindowState{}}
-	interceptors := []interceptor.WorkerInterceptor{&kinds{}, &measuring{windows: inMemory}, &telemetry.RequestLogs{}, newTracing()}
+	interceptors := []interceptor.WorkerInterceptor{newKinds(), &measuring{windows: inMemory}, &telemetry.RequestLogs{}, newTracing()}
 	if o.Leases != nil {
 		interceptors = append(interceptors, &leasing{leases: o.Leases})
 	}
@@ -156,17 +158,39 @@ func (w *Worker) Stop() {
 // kinds turns the errors of activities into Temporal's, once for all of them.
 type kinds struct {
 	interceptor.WorkerInterceptorBase
+	// bugs is how often each activity has failed one time after the other for a reason that nobody classified. What Temporal counts are all
+	// attempts: one that waits for a cluster has many of them behind it.
+	bugs *lru.Cache[string, int32]
+}
+
+func newKinds() *kinds { return &kinds{bugs: lru.New[string, int32](knownBugs)} }
+
+// knownBugs is of how many activities a worker knows how often they have failed so. One that it forgets is tried more often.
+const knownBugs = 10_000
+
+// failed counts how often an activity has failed with an error that nobody classified, this one included; 0 where it is another one.
+func (k *kinds) failed(info *activity.Info, err error) (times int32) {
+	id := info.WorkflowExecution.RunID + "/" + info.ActivityID
+	if err == nil || fail.KindOf(err) != fail.Internal {
+		k.bugs.Remove(id)
+		return 0
+	}
+	times, _ = k.bugs.Get(id)
+	times++
+	k.bugs.Add(id, times)
+	return times
 }
 
 // InterceptActivity wraps one activity.
-func (*kinds) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	in := &kindsInbound{}
+func (k *kinds) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	in := &kindsInbound{kinds: k}
 	in.Next = next
 	return in
 }
 
 type kindsInbound struct {
 	interceptor.ActivityInboundInterceptorBase
+	kinds *kinds
 }
 
 // ExecuteActivity runs the activity and turns its error. A panic is a failure that is tried again, as one that nobody has foreseen.
@@ -184,5 +208,5 @@ func (k *kindsInbound) ExecuteActivity(ctx context.Context, in *interceptor.Exec
 	if ctx.Err() != nil {
 		return out, err
 	}
-	return out, workflows.ToTemporal(err, info.Attempt)
+	return out, workflows.ToTemporal(err, k.kinds.failed(&info, err))
 }

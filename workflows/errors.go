@@ -12,8 +12,9 @@ import (
 
 // ToTemporal makes a failure of an activity's attempt Temporal's: the kind as type, the text that may be
 // shown as message and detail, retried when the kind says so, after the delay that the failing side asked
-// for. Cancellation and Temporal's own errors pass through.
-func ToTemporal(err error, attempt int32) error {
+// for. One that nobody classified is retried as long as the activity has not failed so policy.MaxInternal times, this one included.
+// Cancellation and Temporal's own errors pass through.
+func ToTemporal(err error, bugs int32) error {
 	if err == nil || temporal.IsCanceledError(err) || isApplicationError(err) {
 		return err
 	}
@@ -27,7 +28,7 @@ func ToTemporal(err error, attempt int32) error {
 		cause, message = clip(cause), clip(message)
 	}
 	return temporal.NewApplicationErrorWithOptions(cause, string(kind), temporal.ApplicationErrorOptions{
-		NonRetryable:   !kind.Retryable() || (kind == fail.Internal && attempt >= policy.MaxInternal),
+		NonRetryable:   !kind.Retryable() || (kind == fail.Internal && bugs >= policy.MaxInternal),
 		NextRetryDelay: delay,
 		Details:        []any{message, fail.FieldsOf(err)},
 	})

@@ -84,6 +84,9 @@ func RemoveRemnants(ctx workflow.Context, in RemnantsRun) error {
 			return err
 		}
 		in.Next = workflow.Now(ctx).Add(in.Wait)
+		if paced && in.Clean == 2 && seen.Len() > 0 { // it was reported during the look, or after it: who reported it does not say it again
+			in.Clean = 1
+		}
 	}
 	return nil
 }

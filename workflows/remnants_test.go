@@ -135,18 +135,25 @@ func TestRemoveRemnants(t *testing.T) {
 	for name, c := range map[string]struct {
 		looks  []*activities.RemnantsResult // the last one's result is that of all that follow
 		seen   time.Duration                // when something is reported, 0 for never
+		during int                          // or while what look goes on
 		want   int
 		atMost time.Duration
 	}{
-		"nothing":                 {looks: []*activities.RemnantsResult{{}}, want: 2, atMost: 17 * time.Minute},
-		"the label lives":         {looks: []*activities.RemnantsResult{{Over: true}}, want: 1, atMost: 2 * time.Minute},
-		"something once":          {looks: []*activities.RemnantsResult{found, {}}, want: 3, atMost: 20 * time.Minute},
-		"something is reported":   {looks: []*activities.RemnantsResult{{}, found, {}}, seen: 2 * time.Minute, want: 4, atMost: 21 * time.Minute},
+		"nothing":               {looks: []*activities.RemnantsResult{{}}, want: 2, atMost: 17 * time.Minute},
+		"the label lives":       {looks: []*activities.RemnantsResult{{Over: true}}, want: 1, atMost: 2 * time.Minute},
+		"something once":        {looks: []*activities.RemnantsResult{found, {}}, want: 3, atMost: 20 * time.Minute},
+		"something is reported": {looks: []*activities.RemnantsResult{{}, found, {}}, seen: 2 * time.Minute, want: 4, atMost: 21 * time.Minute},
+		"something is reported during the last look": {
+			looks: []*activities.RemnantsResult{{}, {}, found, {}}, during: 2, want: 5, atMost: 34 * time.Minute,
+		},
 		"a cluster never returns": {looks: []*activities.RemnantsResult{{Silent: 1}}, want: 77, atMost: 74 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, domain.OpTerminate, 1, "a")
 			w.clusters.remnants = func(look int) (*activities.RemnantsResult, error) {
+				if look == c.during {
+					w.SignalWorkflow(workflows.RemnantSignal, nil)
+				}
 				return c.looks[min(look, len(c.looks))-1], nil
 			}
 			if c.seen > 0 {

@@ -36,7 +36,7 @@ const (
 	InFlight = 3 * time.Second
 )
 
-// MaxInternal is how often an activity that fails for a reason nobody classified is tried: a bug must not be retried for ever.
+// MaxInternal is how often, one time after the other, an activity may fail for a reason that nobody classified: a bug must not be retried for ever.
 const MaxInternal = 10
 
 // How activities look at clusters, and tell of them. Where there are two, the wait doubles from the first to the longest.
