@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -76,6 +77,7 @@ type session struct {
 	client *client.Client // once something was asked
 	ran    bool           // the command line was understood
 	warned sync.Once      // that others can read the file of contexts
+	notes  atomic.Int64   // how many were said
 }
 
 // globals are the flags of every command.
@@ -225,6 +227,7 @@ func root(err error) error {
 // note says something beside the result, unless the user wants it quiet.
 func (s *session) note(format string, args ...any) {
 	if !s.flags.quiet {
+		s.notes.Add(1)
 		fmt.Fprintf(s.Err, format+"\n", args...)
 	}
 }

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
@@ -57,6 +60,92 @@ func TestLinesOfATerminal(t *testing.T) {
 		require.Equal(t, want, s.fitting("äbcdef"), "%d", width)
 	}
 	require.Equal(t, "äbcdef", (&session{}).fitting("äbcdef"))
+}
+
+// screen is a terminal of a width that knows what a picture sends: up, clear the line, and whether a line goes on in the next one.
+type screen struct {
+	width    int
+	lines    []string
+	row, col int
+	cut      bool // what is over the width is not shown
+}
+
+func (s *screen) Write(b []byte) (int, error) {
+	for text := string(b); text != ""; s.at() {
+		s.at()
+		var up int
+		rest, found := strings.CutPrefix(text, "\x1b[")
+		switch {
+		case found && strings.HasPrefix(rest, "2K"):
+			s.lines[s.row], text = "", rest[2:]
+		case found && strings.HasPrefix(rest, "?7l"), found && strings.HasPrefix(rest, "?7h"):
+			s.cut, text = rest[2] == 'l', rest[3:]
+		case found:
+			if _, err := fmt.Sscanf(rest, "%dA", &up); err != nil {
+				return 0, fmt.Errorf("unknown: %q", text)
+			}
+			s.row, text = max(s.row-up, 0), rest[strings.Index(rest, "A")+1:]
+		case text[0] == '\n':
+			s.row, s.col, text = s.row+1, 0, text[1:]
+		default:
+			r, n := utf8.DecodeRuneInString(text)
+			text = text[n:]
+			if s.col == s.width {
+				if s.cut {
+					continue
+				}
+				s.row, s.col = s.row+1, 0
+			}
+			s.at()
+			s.lines[s.row] += string(r)
+			s.col++
+		}
+	}
+	return len(b), nil
+}
+
+// at has a line where the cursor is.
+func (s *screen) at() {
+	for len(s.lines) <= s.row {
+		s.lines = append(s.lines, "")
+	}
+}
+
+// TestThePictureOfATerminal: it stays in its place, whatever comes and goes in it, and what was said meanwhile stays above the next one.
+func TestThePictureOfATerminal(t *testing.T) {
+	terminal := &screen{width: 48}
+	s := &session{Options: Options{Out: terminal, Err: terminal, Terminal: true}}
+	p := s.picture()
+	show := func(stands domain.ContextStatus, wanted ...string) {
+		t.Helper()
+		d := &status.Document{Status: stands}
+		for i := 1; i < len(wanted); i++ {
+			d.Apps = append(d.Apps, status.DocumentApp{Name: fmt.Sprint("app", i), Clusters: []status.DocumentCluster{
+				{Provider: "p", Name: "c", Connectivity: domain.ConnectivityRetrying, LastError: "connection refused", Deployed: map[domain.ResourceState]int{domain.ResourcePending: i}},
+			}})
+		}
+		p.show(d, domain.OpInstantiate)
+		at := len(terminal.lines) - 1 // below it
+		for terminal.lines[at] == "" && at > 0 {
+			at--
+		}
+		require.Equal(t, wanted, terminal.lines[at+1-len(wanted):at+1], "of %q", terminal.lines)
+	}
+	const one, two = "  app1  0 of 1 Applied on 1 cluster; 1 cluster r", "  app2  0 of 2 Applied on 1 cluster; 1 cluster r"
+	require.Len(t, one, terminal.width)
+	show("Instantiating", "Instantiating", one)
+	show("Instantiating", "Instantiating", one, two)
+	require.Len(t, terminal.lines, 4, "in place of the first one")
+	show("Instantiated", "Instantiated")
+	require.Equal(t, []string{"Instantiated", "", "", ""}, terminal.lines, "what is gone is not seen")
+	show("Instantiating", "Instantiating", one, two)
+	require.Len(t, terminal.lines, 4)
+	s.note("the API does not answer")
+	show("Updating", "Updating", one)
+	show("Updated", "Updated", one)
+	require.Equal(t, []string{"Instantiating", one, two, "the API does not answer", "Updated", one, ""}, terminal.lines)
+	p.show(&status.Document{Apps: make([]status.DocumentApp, mostLines+6)}, domain.OpInstantiate)
+	require.Equal(t, "  and 7 more", terminal.lines[len(terminal.lines)-2])
 }
 
 // TestCompletionIsBounded: a shell waits for no value of a flag for longer than for names.

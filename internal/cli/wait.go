@@ -268,6 +268,7 @@ type picture struct {
 	*session
 	lines []string
 	pace  pace
+	notes int64 // that were said before it was drawn last
 }
 
 // pace is how fast work goes on.
@@ -308,6 +309,9 @@ func (p *picture) show(d *status.Document, op domain.Operation) {
 		lines[0] += p.pace.say(done, all, time.Now())
 		if len(lines) > mostLines {
 			lines = append(lines[:mostLines:mostLines], fmt.Sprintf("  and %d more", len(lines)-mostLines))
+		}
+		if said := p.session.notes.Load(); said != p.notes { // which have moved the place of the lines
+			p.lines, p.notes = nil, said
 		}
 		if len(p.lines) > 0 {
 			fmt.Fprintf(out, "\x1b[%dA", len(p.lines))
