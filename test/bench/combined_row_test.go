@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +23,7 @@ var collectorsOnARow = map[string]string{
 }
 
 // onARow compares the evaluation of five collectors on what a cluster reports of a Deployment with the decoding of its JSON.
-func onARow(ctx context.Context, t testing.TB) []figure {
+func onARow(ctx context.Context, t *trial) {
 	data, err := os.ReadFile("../../internal/readiness/testdata/deployment.json")
 	require.NoError(t, err)
 	object, err := combine.Decode(json.RawMessage(data))
@@ -44,6 +43,14 @@ func onARow(ctx context.Context, t testing.TB) []figure {
 	}
 	const rounds, each = 41, 200
 	var evaluations, decodings []time.Duration
+	t.finally(func() []figure {
+		return []figure{
+			measured("combined_decode_ms", "decoding what a cluster reports of a Deployment", decodings),
+			measured("combined_eval_ms", "five collectors on it", evaluations),
+			ratio("combined_eval_over_decode", "five collectors on a row over decoding its JSON", evaluations, decodings,
+				"≤ 0.5", func(m float64) bool { return m <= 0.5 }),
+		}
+	})
 	for range rounds {
 		began := time.Now()
 		for range each {
@@ -58,11 +65,5 @@ func onARow(ctx context.Context, t testing.TB) []figure {
 			}
 		}
 		evaluations = append(evaluations, time.Since(began)/each)
-	}
-	return []figure{
-		measured("combined_decode_ms", "decoding what a cluster reports of a Deployment", decodings),
-		measured("combined_eval_ms", "five collectors on it", evaluations),
-		ratio("combined_eval_over_decode", "five collectors on a row over decoding its JSON", evaluations, decodings,
-			"≤ 0.5", func(m float64) bool { return m <= 0.5 }),
 	}
 }

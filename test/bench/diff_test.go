@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,13 +15,12 @@ import (
 
 // differing measures how long it takes to say what an update of a group on 2,000 clusters would change: one resource that says something
 // else on all, which is one item; and one of which each cluster has a value of its own, which is an item for each.
-func differing(ctx context.Context, t testing.TB) []figure {
+func differing(ctx context.Context, t *trial) {
 	t.Helper()
 	const clusters, resources, rounds = 2000, 10, 5
 	f := simulate(ctx, t, clusters, clusters)
 	f.ownValues(ctx, t)
 	same, own := f.group(t, "same", firstLabel(clusters), 1, resources), f.group(t, "own", firstLabel(clusters), 1, resources)
-	var figures []figure
 	for _, d := range []*client.Deployment{same, own} {
 		require.NoError(t, d.API.Run(ctx, d.GroupSteps(), nil))
 		require.NoError(t, d.Do(ctx, "approve"))
@@ -58,12 +56,11 @@ func differing(ctx context.Context, t testing.TB) []figure {
 		require.Equal(t, map[bool]int{true: clusters, false: 1}[d == own], items)
 		what := fmt.Sprintf("diff of an update of %d resources on %d clusters, %d items", resources, clusters, items)
 		key := "diff_" + d.Group
-		figures = append(figures,
+		t.add(
 			measured(key+"_ms", what+": the first page", first),
 			measured(key+"_all_ms", what+": all pages", whole),
 			values(key+"_kib", what+": the first page", "KiB", kib),
 			values(key+"_peak_mib", what+": memory of the API at its peak, over that before", "MiB", []float64{f.API.PeakMiB(t) - before}),
 		)
 	}
-	return figures
 }

@@ -44,6 +44,9 @@ func place(ctx context.Context, t *trial) {
 
 // percentile is the nearest-rank percentile.
 func percentile(samples []time.Duration, p int) time.Duration {
+	if len(samples) == 0 {
+		return 0
+	}
 	s := slices.Sorted(slices.Values(samples))
 	return s[max((len(s)*p+99)/100-1, 0)]
 }
@@ -324,7 +327,7 @@ func (f *simulated) until(ctx context.Context, t testing.TB, d *client.Deploymen
 }
 
 // answers measures the status of 1,200 and of 120,000 resources, asked by one client and by twenty.
-func answers(ctx context.Context, t testing.TB) []figure {
+func answers(ctx context.Context, t *trial) {
 	t.Helper()
 	const manyResources = 40
 	clusters := sizedDown(1000, 100)
@@ -337,7 +340,6 @@ func answers(ctx context.Context, t testing.TB) []figure {
 		{"summary", "output=summary"}, {"all", "output=all"}, {"detail", "output=detail"},
 		{"filtered", "output=all&app=app1&cluster=fleet%2Bedge0050"},
 	}
-	var figures []figure
 	for _, size := range []struct {
 		key        string
 		what       string
@@ -354,19 +356,17 @@ func answers(ctx context.Context, t testing.TB) []figure {
 				took, bytes := f.askAll(ctx, t, size.d, q.query, clients, size.times)
 				what := fmt.Sprintf("GET status, %s, %s, %d clients", q.key, size.what, clients)
 				key := fmt.Sprintf("status_%s%s_%d_clients", q.key, size.key, clients)
-				figures = append(figures,
-					measured(key+"_ms", what, took),
+				t.add(measured(key+"_ms", what, took),
 					values(key+"_kib", what+": size of the answer", "KiB", []float64{float64(bytes) / 1024}),
 					values(key+"_peak_mib", what+": peak memory of the API", "MiB", []float64{f.API.PeakMiB(t)}))
 				if size.key == "" && clients == 20 && (q.key == "summary" || q.key == "all") {
 					limit := map[string]float64{"summary": 30, "all": 150}[q.key]
 					p99 := percentile(took, 99).Seconds() * 1000
-					figures = append(figures, goal(values("status_"+q.key+"_p99_ms", what+": p99", "ms", []float64{p99}), fmt.Sprintf("≤ %.0f", limit), p99 <= limit))
+					t.add(goal(values("status_"+q.key+"_p99_ms", what+": p99", "ms", []float64{p99}), fmt.Sprintf("≤ %.0f", limit), p99 <= limit))
 				}
 			}
 		}
 	}
-	return figures
 }
 
 // askAll asks a query so many times, by clients side by side.

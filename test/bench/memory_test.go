@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +13,7 @@ import (
 
 // remembering measures what memory Temporal takes while groups are instantiated and terminated without a rest: whether it
 // levels off. With DROVER_BENCH_PROFILE, a folder, it writes profiles of the heap there, after a quarter and at the end.
-func remembering(ctx context.Context, t testing.TB) []figure {
+func remembering(ctx context.Context, t *trial) {
 	t.Helper()
 	const clusters, sample = 50, 20 * time.Second
 	over := 9 * time.Minute
@@ -33,6 +32,14 @@ func remembering(ctx context.Context, t testing.TB) []figure {
 	}
 	var resident, leaves []float64 // those of each sample
 	done, early, began := 0, false, time.Now()
+	t.finally(func() []figure {
+		half := len(resident) / 2
+		return []figure{
+			values("temporal_memory_first_half_mib", "Temporal's resident memory under steady load, first half", "MiB", resident[:half]),
+			values("temporal_memory_second_half_mib", "the same, second half", "MiB", resident[half:]),
+			values("temporal_memory_leaves", "leaves that had ended by the samples", "leaves", leaves),
+		}
+	})
 	cpu := -f.Temporal.CPU(t)
 	for time.Since(began) < over {
 		for _, operation := range []domain.Operation{domain.OpInstantiate, domain.OpTerminate} {
@@ -50,12 +57,5 @@ func remembering(ctx context.Context, t testing.TB) []figure {
 	}
 	cpu += f.Temporal.CPU(t)
 	keep("temporal-late.heap")
-	half := len(resident) / 2
-	first, last := resident[:half], resident[half:]
-	return []figure{
-		values("temporal_memory_first_half_mib", "Temporal's resident memory under steady load, first half", "MiB", first),
-		values("temporal_memory_second_half_mib", "the same, second half", "MiB", last),
-		values("temporal_memory_leaves", "leaves that had ended by the samples", "leaves", leaves),
-		values("temporal_memory_cpu_ms", "Temporal's CPU time per leaf, status and history in it", "ms", []float64{cpu.Seconds() * 1000 / float64(done)}),
-	}
+	t.add(values("temporal_memory_cpu_ms", "Temporal's CPU time per leaf, status and history in it", "ms", []float64{cpu.Seconds() * 1000 / float64(done)}))
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -119,7 +118,7 @@ func pageChange(n int) string {
 
 // pageEvents measures how long a change takes from the server to the pixels with 20,000 cells, and what 10,000 changes leave in the
 // browser's memory.
-func pageEvents(ctx context.Context, t testing.TB) []figure {
+func pageEvents(ctx context.Context, t *trial) {
 	t.Helper()
 	browser := harness.NewBrowser(ctx, t)
 	p, err := page.New()
@@ -133,11 +132,20 @@ func pageEvents(ctx context.Context, t testing.TB) []figure {
 	s.events <- pageEvent("status", pageDocument())
 	tab.Until("the matrix", "document.querySelectorAll('a.cell').length > 100")
 	first := time.Since(begun)
+	t.add(goal(measured("page_cells_first_ms", "from nothing, the browser's own tab included, to 20,000 cells", []time.Duration{first}), "≤ 1,000", first <= time.Second),
+		goal(values("page_weight_kb", "the page and all its parts, compressed", "KB", []float64{float64(p.Weight()) / 1000}), "≤ 300", p.Weight() <= 300_000))
 	// Seen is when a text came to the pixels: with the frame after that in which the text was set.
 	tab.Ask(`(() => { window.seen = {}; const at = () => { const words = document.querySelector('a.cell .n')?.textContent; requestAnimationFrame(() => requestAnimationFrame(() => { window.seen[words] ??= Date.now(); })); };
 		new MutationObserver(at).observe(document.querySelector('.rows'), { subtree: true, childList: true, characterData: true }); })()`, nil)
 	words := func(n int) string { return fmt.Sprintf("%d/%d", 1000+n, 1001+n) }
 	var took []time.Duration
+	t.finally(func() []figure {
+		p95 := percentile(took, 95)
+		return []figure{
+			goal(values("page_event_ms_p95", "a change of a group with 20,000 cells, from the server to the pixels: p95", "ms", []float64{float64(p95.Milliseconds())}), "≤ 200", p95 <= 200*time.Millisecond),
+			measured("page_event_ms", "the same", took),
+		}
+	})
 	for n := range pageChanges {
 		event := pageEvent("change", pageChange(n))
 		sent := time.Now()
@@ -155,18 +163,11 @@ func pageEvents(ctx context.Context, t testing.TB) []figure {
 	}
 	tab.Until("the last one", fmt.Sprintf("window.seen[%q]", words(pageChanges+pageFlood-1)))
 	after := tab.Heap()
+	grown := (after - before) / (1 << 20)
+	t.add(goal(values("page_memory_mib", "what 10,000 changes have left in the heap of the page", "MiB", []float64{grown}), "≤ 5", grown <= 5),
+		values("page_heap_mib", "the heap of the page with 20,000 cells", "MiB", []float64{after / (1 << 20)}))
 	require.Empty(t, tab.Wrong())
 	tab.Screenshot("page-cells")
-	p95 := percentile(took, 95)
-	grown := (after - before) / (1 << 20)
-	return []figure{
-		goal(values("page_event_ms_p95", "a change of a group with 20,000 cells, from the server to the pixels: p95", "ms", []float64{float64(p95.Milliseconds())}), "≤ 200", p95 <= 200*time.Millisecond),
-		measured("page_event_ms", "the same", took),
-		goal(measured("page_cells_first_ms", "from nothing, the browser's own tab included, to 20,000 cells", []time.Duration{first}), "≤ 1,000", first <= time.Second),
-		goal(values("page_memory_mib", "what 10,000 changes have left in the heap of the page", "MiB", []float64{grown}), "≤ 5", grown <= 5),
-		values("page_heap_mib", "the heap of the page with 20,000 cells", "MiB", []float64{after / (1 << 20)}),
-		goal(values("page_weight_kb", "the page and all its parts, compressed", "KB", []float64{float64(p.Weight()) / 1000}), "≤ 300", p.Weight() <= 300_000),
-	}
 }
 
 // The fleet that the page is measured with. A letter and a screen are smooth when the main thread's work for them fits into two frames, and
@@ -194,7 +195,7 @@ const frames = `(() => { window.frames = []; let last = performance.now();
 
 // pageFleet measures how much the main thread of the fleet's page works with 2,000 tiles: for a letter of the filter, for a screen further
 // down, and while 100 events a second come. It is processor time: the time between frames tells how busy the machine is, and has no goal.
-func pageFleet(ctx context.Context, t testing.TB) []figure {
+func pageFleet(ctx context.Context, t *trial) {
 	t.Helper()
 	browser := harness.NewBrowser(ctx, t)
 	p, err := page.New()
@@ -224,6 +225,13 @@ func pageFleet(ctx context.Context, t testing.TB) []figure {
 		return n
 	}
 	var idle, letters, screens []float64
+	t.finally(func() []figure {
+		return []figure{
+			atMost(values("page_tiles_letter_ms", "2,000 tiles: work of the page's main thread for a letter of the filter", "ms", letters), pageTwoFrames),
+			atMost(values("page_tiles_screen_ms", "the same for a screen further down", "ms", screens), pageTwoFrames),
+			values("page_tiles_idle_ms", "the same for nothing: what the measurement is in both", "ms", idle),
+		}
+	})
 	for range 5 {
 		idle = append(idle, work(""))
 	}
@@ -254,15 +262,10 @@ func pageFleet(ctx context.Context, t testing.TB) []figure {
 	busy := 100 * (tab.Worked() - worked).Seconds() / flood.Seconds()
 	var drawn []float64
 	tab.Ask("window.frames", &drawn)
+	rate := float64(events) / flood.Seconds()
+	t.add(goal(values("page_tiles_event_busy_pct", fmt.Sprintf("2,000 tiles: share of the main thread's time that %.0f events a second take", rate), "%", []float64{busy}), "≤ 50", busy <= 50),
+		values("page_tiles_event_frame_ms", "between frames meanwhile: how busy the machine is", "ms", drawn))
 	require.NotEmpty(t, drawn)
 	require.Empty(t, tab.Wrong())
 	tab.Screenshot("page-tiles")
-	rate := float64(events) / flood.Seconds()
-	return []figure{
-		atMost(values("page_tiles_letter_ms", "2,000 tiles: work of the page's main thread for a letter of the filter", "ms", letters), pageTwoFrames),
-		atMost(values("page_tiles_screen_ms", "the same for a screen further down", "ms", screens), pageTwoFrames),
-		values("page_tiles_idle_ms", "the same for nothing: what the measurement is in both", "ms", idle),
-		goal(values("page_tiles_event_busy_pct", fmt.Sprintf("2,000 tiles: share of the main thread's time that %.0f events a second take", rate), "%", []float64{busy}), "≤ 50", busy <= 50),
-		values("page_tiles_event_frame_ms", "between frames meanwhile: how busy the machine is", "ms", drawn),
-	}
 }

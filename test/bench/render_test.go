@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"log/slog"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +13,7 @@ import (
 )
 
 // rendering compares rendering the vFW app's charts in processes of their own with rendering them in this one.
-func rendering(ctx context.Context, t testing.TB) []figure {
+func rendering(ctx context.Context, t *trial) {
 	p, err := render.NewProcesses(render.Options{Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer p.Close()
@@ -39,12 +38,14 @@ func rendering(ctx context.Context, t testing.TB) []figure {
 	round(inProcesses) // starts them
 	const rounds = 200
 	var apart, here []time.Duration
+	t.finally(func() []figure {
+		return []figure{
+			measured("render_vfw_ms", "vFW: rendering its charts, in processes of their own", apart),
+			ratio("render_over_inprocess", "vFW: rendering its charts in processes of their own over rendering them in the same process", apart, here,
+				"≤ 1.5", func(r float64) bool { return r <= 1.5 }),
+		}
+	})
 	for range rounds {
 		apart, here = append(apart, round(inProcesses)), append(here, round(render.Render))
-	}
-	return []figure{
-		measured("render_vfw_ms", "vFW: rendering its charts, in processes of their own", apart),
-		ratio("render_over_inprocess", "vFW: rendering its charts in processes of their own over rendering them in the same process", apart, here,
-			"≤ 1.5", func(r float64) bool { return r <= 1.5 }),
 	}
 }

@@ -362,7 +362,7 @@ func scale(ctx context.Context, t *trial) {
 }
 
 // tenThousand measures one app on 10,000 clusters, and the apps of scale on 100 of them right before and after it.
-func tenThousand(ctx context.Context, t testing.TB) []figure {
+func tenThousand(ctx context.Context, t *trial) {
 	t.Helper()
 	const hundred = 100
 	clusters := sizedDown(10_000, 300)
@@ -378,25 +378,27 @@ func tenThousand(ctx context.Context, t testing.TB) []figure {
 	before := at()
 	applied := f.operate(ctx, t, d, "instantiate", clusters)
 	after := at()
-	events, bytes := f.largest(ctx, t, d, applied.contextID, clusters)
-	removed := f.operate(ctx, t, d, "terminate", clusters)
-	figures := append(f.costs(1, clusters, "leaf_ms", "instantiate", []run{applied}), f.costs(1, clusters, "leaf_terminate_ms", "terminate", []run{removed})...)
-	return append(figures,
+	t.add(f.costs(1, clusters, "leaf_ms", "instantiate", []run{applied})...)
+	t.add(
 		values("leaf_ms_100_beside_10000", "instantiate of 3 apps on 100 of 10,000 clusters, right before and after it: wall time per (app, cluster)", "ms", []float64{before, after}),
 		most("leaf_growth_10000", "wall time per (app, cluster) of one app on 10,000 clusters over that of 3 apps on 100 right before and after it", "ratio", applied.leafMillis/((before+after)/2), 1.5),
 		measured("ten_thousand_accepted_ms", "one app on 10,000 clusters: until the POST was answered", []time.Duration{applied.accepted}),
+	)
+	events, bytes := f.largest(ctx, t, d, applied.contextID, clusters)
+	removed := f.operate(ctx, t, d, "terminate", clusters)
+	t.add(f.costs(1, clusters, "leaf_terminate_ms", "terminate", []run{removed})...)
+	t.add(
 		values("ten_thousand_history_events", "one app on 10,000 clusters: largest workflow's history", "events", []float64{float64(events)}),
 		values("ten_thousand_history_kib", "one app on 10,000 clusters: largest workflow's history", "KiB", []float64{float64(bytes) / 1024}),
 	)
 }
 
 // workers measures the scale app on 100 clusters with one, two and four workers.
-func workers(ctx context.Context, t testing.TB) []figure {
+func workers(ctx context.Context, t *trial) {
 	t.Helper()
 	const clusters, rounds = 100, 5
 	f := simulate(ctx, t, clusters, clusters)
 	d := f.deployment(ctx, t, "workers", firstLabel(clusters), scaleApps, scaleResources)
-	var figures []figure
 	for n := 1; n <= 4; n++ {
 		if n > 1 {
 			f.AddWorker()
@@ -411,10 +413,9 @@ func workers(ctx context.Context, t testing.TB) []figure {
 			}
 			f.operate(ctx, t, d, "terminate", clusters)
 		}
-		figures = append(figures, values(fmt.Sprintf("leaf_ms_100_%d_workers", n),
+		t.add(values(fmt.Sprintf("leaf_ms_100_%d_workers", n),
 			fmt.Sprintf("instantiate, %d apps × %d clusters × %d resources, %d workers: wall time per (app, cluster)", scaleApps, clusters, scaleResources, n), "ms", per))
 	}
-	return figures
 }
 
 // storage is what has come into the store since before, per (app, cluster); of 100 clusters the key is without the size.

@@ -31,7 +31,7 @@ import (
 )
 
 // auditVerify measures how many audit records a second can be verified, of an export with a checkpoint for each hundred commands.
-func auditVerify(ctx context.Context, t testing.TB) []figure {
+func auditVerify(ctx context.Context, t *trial) {
 	t.Helper()
 	const commands, times = 25_000, 5
 	key, chain, now := audit.NewKey(bytes.Repeat([]byte{7}, 32)), audit.NewChain("api"), time.Now()
@@ -60,6 +60,13 @@ func auditVerify(ctx context.Context, t testing.TB) []figure {
 	keys, err := audit.ParseKeys([]byte(`{"keys":[` + string(mustJSON(t, key.Stated())) + `]}`))
 	require.NoError(t, err)
 	var rates, perCPU []float64
+	t.finally(func() []figure {
+		f := values("audit_verify_per_s", fmt.Sprintf("audit records that are verified in a second, of %d", records), "1/s", rates)
+		return []figure{
+			goal(f, "≥ 50,000", f.Median >= 50_000),
+			values("audit_verify_per_cpu_s", "the same in a second of processor time", "1/s", perCPU),
+		}
+	})
 	for range times {
 		require.NoError(t, ctx.Err())
 		begun, used := time.Now(), usedCPU(t)
@@ -69,11 +76,6 @@ func auditVerify(ctx context.Context, t testing.TB) []figure {
 		require.True(t, report.Good(), "%v", report.Problems)
 		require.Equal(t, records, report.Records)
 		rates, perCPU = append(rates, float64(records)/took.Seconds()), append(perCPU, float64(records)/cost.Seconds())
-	}
-	f := values("audit_verify_per_s", fmt.Sprintf("audit records that are verified in a second, of %d", records), "1/s", rates)
-	return []figure{
-		goal(f, "≥ 50,000", f.Median >= 50_000),
-		values("audit_verify_per_cpu_s", "the same in a second of processor time", "1/s", perCPU),
 	}
 }
 
@@ -94,7 +96,7 @@ func mustJSON(t testing.TB, v any) []byte {
 
 // auth measures what it costs that the API asks who calls and what they may, and records it, over one that asks nobody: both on the same
 // store, in turns. And how long a stream goes on that has lost its token, or its right.
-func auth(ctx context.Context, t testing.TB) []figure {
+func auth(ctx context.Context, t *trial) {
 	t.Helper()
 	const blocks, rounds, times, revoked = 8, 50, 20, 5
 	s, fleet := harness.NewStack(t), harness.StartFleet(t, 4)
@@ -141,7 +143,18 @@ func auth(ctx context.Context, t testing.TB) []figure {
 	ask(asked, 100)
 	ask(open, 100)
 	var with, without []time.Duration
-	var over, overMedian []float64
+	var over, overMedian, ends []float64
+	t.finally(func() []figure {
+		p99 := values("auth_over_open", fmt.Sprintf("p99 of the former over that of the latter, in blocks of %d each", rounds*times), "ratio", over)
+		f := values("revoke_s", "until a stream ends whose token, or whose right, is withdrawn", "s", ends)
+		return []figure{
+			measured("auth_status_ms", "GET status, summary, with an OIDC token, rights and audit", with),
+			measured("open_status_ms", "the same with --auth=off", without),
+			goal(p99, "≤ 1.15", p99.Median <= 1.15),
+			values("auth_over_open_median", "the same of medians", "ratio", overMedian),
+			goal(f, "≤ 10", f.Max <= 10),
+		}
+	})
 	for range blocks { // each has a figure of its own, so that what else the machine does is seen
 		var one, other []time.Duration
 		for round := range rounds { // in short turns, so that it is in both
@@ -155,16 +168,8 @@ func auth(ctx context.Context, t testing.TB) []figure {
 		overMedian = append(overMedian, percentile(one, 50).Seconds()/percentile(other, 50).Seconds())
 		with, without = append(with, one...), append(without, other...)
 	}
-	p99 := values("auth_over_open", fmt.Sprintf("p99 of the former over that of the latter, in blocks of %d each", rounds*times), "ratio", over)
-	figures := []figure{
-		measured("auth_status_ms", "GET status, summary, with an OIDC token, rights and audit", with),
-		measured("open_status_ms", "the same with --auth=off", without),
-		goal(p99, "≤ 1.15", p99.Median <= 1.15),
-		values("auth_over_open_all", "the same of all blocks together", "ratio", []float64{percentile(with, 99).Seconds() / percentile(without, 99).Seconds()}),
-		values("auth_over_open_median", "the same of medians", "ratio", overMedian),
-	}
+	t.add(values("auth_over_open_all", "the same of all blocks together", "ratio", []float64{percentile(with, 99).Seconds() / percentile(without, 99).Seconds()}))
 
-	var ends []float64
 	for i := range 2 * revoked {
 		account := &domain.ServiceAccount{Metadata: domain.Metadata{Name: fmt.Sprint("revoked-", i)}}
 		_, err := root.Create(ctx, account, nil)
@@ -190,8 +195,6 @@ func auth(ctx context.Context, t testing.TB) []figure {
 		require.NoError(t, answer.Body.Close())
 		require.NoError(t, ctx.Err())
 	}
-	f := values("revoke_s", "until a stream ends whose token, or whose right, is withdrawn", "s", ends)
-	return append(figures, goal(f, "≤ 10", f.Max <= 10))
 }
 
 // issuer is an OpenID provider that has one key, and tokens for whom it is asked.

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +13,7 @@ import (
 
 // traced measures what a leaf costs with traces over without: processor time of API and worker, and the time of the whole. Both take
 // turns on the same stack, whose API and worker are started anew before each.
-func traced(ctx context.Context, t testing.TB) []figure {
+func traced(ctx context.Context, t *trial) {
 	t.Helper()
 	const clusters, apps, rounds = 300, 2, 4
 	collector := harness.NewCollector(t)
@@ -22,7 +21,22 @@ func traced(ctx context.Context, t testing.TB) []figure {
 	d := f.group(t, "traced", firstLabel(clusters), apps, scaleResources)
 	require.NoError(t, d.API.Run(ctx, d.GroupSteps(), nil))
 	var cpu, took [2][]time.Duration
-	sent, lost := 0.0, 0.0
+	var sent, lost []float64
+	what := fmt.Sprintf("%d apps of %d resources on %d clusters", apps, scaleResources, clusters)
+	t.finally(func() []figure {
+		perLeaf := make([]time.Duration, 0, rounds)
+		for _, c := range cpu[0] {
+			perLeaf = append(perLeaf, c/(apps*clusters))
+		}
+		lost := values("traced_lost", what+": spans that were lost", "spans", lost)
+		return []figure{
+			ratio("traced_over_untraced_cpu", what+": processor time of API and worker for an instantiate with traces, over one without", cpu[0], cpu[1], "", nil),
+			ratio("traced_over_untraced", what+": time of an instantiate with traces, over one without", took[0], took[1], "", nil),
+			measured("traced_leaf_cpu_ms", what+": processor time of API and worker for a leaf, with traces", perLeaf),
+			values("traced_spans", what+": spans that a worker had sent at the end of an instantiate", "spans", sent),
+			goal(lost, "0", lost.Max == 0),
+		}
+	})
 	for range rounds {
 		for i, url := range []string{collector.URL, ""} {
 			f.SendTraces(url)
@@ -31,22 +45,10 @@ func traced(ctx context.Context, t testing.TB) []figure {
 			cpu[i], took[i] = append(cpu[i], r.cpu["api"]+r.cpu["worker"]), append(took[i], r.took)
 			if url != "" {
 				shown := harness.Metrics(ctx, t, f.WorkerURL())
-				sent += shown[`drover_spans_total{outcome="sent"}`]
-				lost += shown[`drover_spans_total{outcome="dropped"}`] + shown[`drover_spans_total{outcome="failed"}`]
+				sent = append(sent, shown[`drover_spans_total{outcome="sent"}`])
+				lost = append(lost, shown[`drover_spans_total{outcome="dropped"}`]+shown[`drover_spans_total{outcome="failed"}`])
 			}
 			f.operate(ctx, t, d, domain.OpTerminate, clusters)
 		}
-	}
-	what := fmt.Sprintf("%d apps of %d resources on %d clusters", apps, scaleResources, clusters)
-	perLeaf := make([]time.Duration, 0, rounds)
-	for _, c := range cpu[0] {
-		perLeaf = append(perLeaf, c/(apps*clusters))
-	}
-	return []figure{
-		ratio("traced_over_untraced_cpu", what+": processor time of API and worker for an instantiate with traces, over one without", cpu[0], cpu[1], "", nil),
-		ratio("traced_over_untraced", what+": time of an instantiate with traces, over one without", took[0], took[1], "", nil),
-		measured("traced_leaf_cpu_ms", what+": processor time of API and worker for a leaf, with traces", perLeaf),
-		values("traced_spans", what+": spans that a worker had sent at the end of an instantiate", "spans", []float64{sent / rounds}),
-		goal(values("traced_lost", what+": spans that were lost", "spans", []float64{lost}), "0", lost == 0),
 	}
 }

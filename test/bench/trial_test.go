@@ -60,14 +60,6 @@ func (p *trial) stage(name string, measure func(*trial)) {
 	})
 }
 
-// returning is a part that returns its figures when it has all of them.
-func returning(measure func(context.Context, testing.TB) []figure) func(context.Context, *trial) {
-	return func(ctx context.Context, p *trial) {
-		p.Helper()
-		p.add(measure(ctx, p)...)
-	}
-}
-
 // finally has figures made of what there is at the end, whatever ended it. Figures of nothing are left out.
 func (p *trial) finally(figures func() []figure) { p.finals = append(p.finals, figures) }
 
