@@ -67,7 +67,7 @@ func TestUpgrade(t *testing.T) {
 	u := &upgrade{t, s, s.TemporalClient()}
 	var begun []upgrading
 	for _, begin := range []func(context.Context) upgrading{
-		u.instantiates, u.updates, u.rollsBack, u.migrates, u.terminates, u.isStopped, u.keeps, u.runsHook, u.waitsForApp, u.networks, u.cloud, u.tables, u.matches, u.agents, u.tenantAgents,
+		u.instantiates, u.updates, u.rollsBack, u.migrates, u.terminates, u.isStopped, u.keeps, u.runsHook, u.waitsForApp, u.networks, u.networksGo, u.cloud, u.cloudChanges, u.cloudGoes, u.tables, u.matches, u.agents, u.tenantAgents,
 	} {
 		at := time.Now()
 		begun = append(begun, begin(ctx))
@@ -321,41 +321,104 @@ func (u *upgrade) waitsForApp(ctx context.Context) upgrading {
 }
 
 func (u *upgrade) networks(ctx context.Context) upgrading {
-	c := harness.NewCluster(u.T, harness.ClusterNames[0])
-	n := newNetworks(ctx, u.T, u.s, c, "none")
+	n := newNetworks(ctx, u.T, u.s, harness.NewCluster(u.T, harness.ClusterNames[0]), "none")
 	n.create(ctx, 3)
-	c.Down()
+	n.in.Down()
 	n.do(ctx, "apply")
-	got := n.await(ctx, func(s *status.Document) bool { return retrying(s) == 3 })
-	id := workflows.OperationID(domain.Scope{Owner: n.key, ContextID: got.States.ContextID(), Operation: "instantiate"})
-	return upgrading{"networks", u.up(c), func(ctx context.Context, t *testing.T) {
-		require.Len(t, c.Networks(t, n.awaitStatus(ctx, "Instantiated").States.ContextID()), 3)
+	return upgrading{"networks", u.up(n.in), func(ctx context.Context, t *testing.T) {
+		require.Len(t, n.in.Networks(t, n.awaitStatus(ctx, "Instantiated").States.ContextID()), 3)
 		n.clean(ctx)
-	}, []string{id}}
+	}, u.held(ctx, n, domain.OpInstantiate)}
+}
+
+// networksGo are terminated.
+func (u *upgrade) networksGo(ctx context.Context) upgrading {
+	n := newNetworks(ctx, u.T, u.s, harness.NewCluster(u.T, harness.ClusterNames[0]), "none")
+	n.create(ctx, 3)
+	n.do(ctx, "apply")
+	n.awaitStatus(ctx, "Instantiated")
+	n.in.Down()
+	n.do(ctx, "terminate")
+	return upgrading{"networks that go", u.up(n.in), func(ctx context.Context, t *testing.T) {
+		got := n.awaitStatus(ctx, "Terminated")
+		require.Equal(t, map[domain.ResourceState]int{"Deleted": 3}, got.Deployed)
+		require.Empty(t, n.in.Networks(t, got.States.ContextID()))
+	}, u.held(ctx, n, domain.OpTerminate)}
+}
+
+// held waits until three networks wait for their cluster, and is the workflow of the operation that they wait in.
+func (u *upgrade) held(ctx context.Context, n *networks, operation domain.Operation) []string {
+	u.Helper()
+	got := n.await(ctx, func(s *status.Document) bool { return retrying(s) == 3 })
+	return []string{workflows.OperationID(domain.Scope{Owner: n.key, ContextID: got.States.ContextID(), Operation: operation})}
 }
 
 func (u *upgrade) cloud(ctx context.Context) upgrading {
 	c := newLevel1(ctx, u.T, u.s)
 	c.pipes[1].Down()
-	_, err := c.do("instantiate")
-	require.NoError(u, err)
-	got := c.await(ctx, "half done", "detail", func(s *status.Document) bool {
-		return s.Deployed["Applied"] == 5 && of(s, c.pipes[1].Name).Connectivity == "Retrying"
-	})
-	id := workflows.OperationID(domain.Scope{Owner: c.key, ContextID: got.States.ContextID(), Operation: "instantiate"})
-	return upgrading{"logical cloud", func(context.Context) { c.pipes[1].Up(u.T) }, func(ctx context.Context, t *testing.T) {
+	return u.ofCloud(ctx, "logical cloud", c, domain.OpInstantiate, func(s *status.Document) bool { return s.Deployed["Applied"] == 5 }, func(ctx context.Context, t *testing.T) {
 		c.awaitStatus(ctx, "Instantiated")
 		before := c.certificate(0)
 		c.signal(ctx, workflows.RenewSignal)
 		harness.Until(ctx, t, "renewed", func() bool { return c.certificate(0).SerialNumber.Cmp(before.SerialNumber) != 0 })
 		u.doneBy(ctx, t, c.keeper())
-		_, err := c.do("terminate")
-		require.NoError(t, err)
+		u.cleared(ctx, t, c)
+	})
+}
+
+// cloudChanges has a permission more after an update.
+func (u *upgrade) cloudChanges(ctx context.Context) upgrading {
+	c := u.newCloud(ctx)
+	c.create(c.permission("public", domain.UserPermissionSpec{
+		Namespace: "kube-public", APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"},
+	}))
+	return u.ofCloud(ctx, "logical cloud that changes", c, domain.OpUpdate, func(*status.Document) bool { return true }, func(ctx context.Context, t *testing.T) {
+		require.Equal(t, map[domain.ResourceState]int{"Applied": 14}, c.awaitStatus(ctx, "Instantiated").Deployed)
+		u.cleared(ctx, t, c)
+	})
+}
+
+// cloudGoes is terminated.
+func (u *upgrade) cloudGoes(ctx context.Context) upgrading {
+	c := u.newCloud(ctx)
+	return u.ofCloud(ctx, "logical cloud that goes", c, domain.OpTerminate, func(s *status.Document) bool { return s.Deployed["Deleted"] == 5 }, func(ctx context.Context, t *testing.T) {
 		c.awaitStatus(ctx, "Terminated")
 		for i := range c.pipes {
 			c.gone(ctx, i)
 		}
-	}, []string{id}}
+	})
+}
+
+// newCloud is instantiated on two clusters, of which the second one is down after that.
+func (u *upgrade) newCloud(ctx context.Context) *level1 {
+	u.Helper()
+	c := newLevel1(ctx, u.T, u.s)
+	_, err := c.do(domain.OpInstantiate)
+	require.NoError(u, err)
+	c.awaitStatus(ctx, "Instantiated")
+	c.pipes[1].Down()
+	return c
+}
+
+// ofCloud begins an operation on a logical cloud, and waits until one cluster has its part and the second one is waited for.
+func (u *upgrade) ofCloud(ctx context.Context, name string, c *level1, operation domain.Operation, half func(*status.Document) bool, ends func(context.Context, *testing.T)) upgrading {
+	u.Helper()
+	_, err := c.do(operation)
+	require.NoError(u, err)
+	got := c.await(ctx, "half done", "detail", func(s *status.Document) bool { return half(s) && of(s, c.pipes[1].Name).Connectivity == "Retrying" })
+	id := workflows.OperationID(domain.Scope{Owner: c.key, ContextID: got.States.ContextID(), Operation: operation})
+	return upgrading{name, func(context.Context) { c.pipes[1].Up(u.T) }, ends, []string{id}}
+}
+
+// cleared terminates a cloud: nothing of it is left.
+func (u *upgrade) cleared(ctx context.Context, t *testing.T, c *level1) {
+	t.Helper()
+	_, err := c.do(domain.OpTerminate)
+	require.NoError(t, err)
+	c.awaitStatus(ctx, "Terminated")
+	for i := range c.pipes {
+		c.gone(ctx, i)
+	}
 }
 
 // tables are watched at the API that is replaced. Its watches of clusters were begun on the release.
