@@ -324,4 +324,17 @@ func TestObjectsAndPatchesOfClusters(t *testing.T) {
 	_, err = s.Client.API().Operate(ctx, d.CloudKey(), domain.OpTerminate)
 	require.NoError(t, err)
 	e.remove(ctx, where...)
+
+	// As a folder, by Drover's own command: after the other one, as both have the same objects in the same clusters.
+	folder := &exampleFolder{
+		name: "gac", group: "composite-apps/gac-composite-app/v1/deployment-intent-groups/gac_deployment_intent_group",
+		archives: map[string][]byte{"operator.tgz": e.files["operator.tgz"], "operator-profile.tgz": e.files["operator-profile.tgz"]},
+		said:     "22 of 22 Applied on 2 clusters", clusters: 2, resources: 22,
+	}
+	files, err := os.ReadDir("../deploy/examples/gac/files")
+	require.NoError(t, err)
+	for _, f := range files {
+		folder.archives["files/"+f.Name()] = []byte(read(f.Name()))
+	}
+	folder.applied(within(t), t, clusters)
 }

@@ -205,7 +205,7 @@ func (c *Cluster) Dynamic(t testing.TB) dynamic.Interface {
 // kinds are those that the tests' charts use.
 var kinds = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "configmaps"}, {Version: "v1", Resource: "services"}, {Version: "v1", Resource: "secrets"},
-	{Group: "apps", Version: "v1", Resource: "deployments"}, {Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
+	{Group: "apps", Version: "v1", Resource: "deployments"}, {Group: "apps", Version: "v1", Resource: "statefulsets"}, {Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
 }
 
 // Labelled lists what the cluster holds of a context, as "kind/name", whatever the app.
