@@ -186,7 +186,7 @@ func TestWhoDribblesHoldsNoSlot(t *testing.T) {
 // TestWhatComesSteadilyIsRead: that a body takes longer than it may stand still is no reason to refuse it, and what follows
 // the body has its own time.
 func TestWhatComesSteadilyIsRead(t *testing.T) {
-	const wait = time.Second // so that what comes steadily does so on a busy machine, too
+	const wait = time.Second
 	w, b := newBusyWorldWith(t, wait)
 	server := httptest.NewServer(w.router)
 	defer server.Close()
@@ -194,7 +194,8 @@ func TestWhatComesSteadilyIsRead(t *testing.T) {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/v2/projects", body)
 	require.NoError(t, err)
 	go func() {
-		_, _ = io.WriteString(write, `{"metadata":{"name":"slow","description":"`)
+		// So much comes at once that what follows may stand still for long, as on a busy machine, and still be in time.
+		_, _ = io.WriteString(write, `{"metadata":{"name":"slow","description":"`+strings.Repeat(" ", 64<<10))
 		begun := time.Now()
 		for tick := time.NewTicker(20 * time.Millisecond); time.Since(begun) < wait+wait/4; <-tick.C {
 			_, _ = io.WriteString(write, strings.Repeat(" ", 8<<10))

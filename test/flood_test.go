@@ -186,29 +186,35 @@ func TestNobodyTakesAllStreams(t *testing.T) {
 	})
 }
 
-// closed opens connections that say nothing, and counts those that the other side closes at once.
-func (f *flooded) closed(ctx context.Context, address, to string, many int) (over int, end func()) {
+// closed opens connections that say nothing, more than there may be, waits until the other side has closed what is beyond, and counts what it has
+// closed then. Those that it takes it closes, too, but only when they have said nothing for policy.Header, or policy.Setup.
+func (f *flooded) closed(ctx context.Context, address, to string, most, more int) (over int, end func()) {
 	f.t.Helper()
 	var open []net.Conn
+	end = func() {
+		for _, c := range open {
+			c.Close()
+		}
+	}
+	f.t.Cleanup(end)
 	var read sync.WaitGroup
 	var n atomic.Int64
-	for range many {
+	for range most + more {
 		c, err := from(address).DialContext(ctx, "tcp", to)
 		require.NoError(f.t, err)
 		open = append(open, c)
 		read.Go(func() {
-			_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
 			if _, err := c.Read(make([]byte, 1)); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 				n.Add(1)
 			}
 		})
 	}
-	read.Wait()
-	return int(n.Load()), func() {
-		for _, c := range open {
-			c.Close()
-		}
+	harness.Until(ctx, f.t, "closed what is beyond", func() bool { return int(n.Load()) >= more })
+	for _, c := range open {
+		require.NoError(f.t, c.SetReadDeadline(time.Now())) // those that are taken are not waited for
 	}
+	read.Wait()
+	return int(n.Load()), end
 }
 
 // TestNobodyTakesAllConnections: those of one address beyond what it may have are closed at once, on the ports of REST and of gRPC. Another address is
@@ -218,7 +224,7 @@ func TestNobodyTakesAllConnections(t *testing.T) {
 	const most, mostOfRPC, more = 40, 1_000, 20
 	ctx := within(t)
 	f := newFlooded(ctx, t, fmt.Sprintf("DROVER_ADDRESS_CONNECTIONS=%d", most))
-	over, end := f.closed(ctx, "127.0.0.3", strings.TrimPrefix(f.URL, "http://"), most+more)
+	over, end := f.closed(ctx, "127.0.0.3", strings.TrimPrefix(f.URL, "http://"), most, more)
 	defer end()
 	require.Equal(t, more, over)
 	_, err := f.watch(ctx, f.peer("127.0.0.3"))
@@ -238,7 +244,7 @@ func TestNobodyTakesAllConnections(t *testing.T) {
 		return answer.StatusCode == http.StatusOK
 	})
 
-	over, end = f.closed(ctx, "127.0.0.3", f.RPC, mostOfRPC+more)
+	over, end = f.closed(ctx, "127.0.0.3", f.RPC, mostOfRPC, more)
 	defer end()
 	require.Equal(t, more, over)
 	connection, err := grpc.NewClient("passthrough:///"+f.RPC, grpc.WithTransportCredentials(insecure.NewCredentials()),

@@ -184,14 +184,17 @@ func TestLoginAtARealProvider(t *testing.T) {
 	})
 
 	t.Run("a logout gives back what the provider has given", func(t *testing.T) {
-		before := l.Good()
-		require.Positive(t, before)
-		third := login()
-		require.Equal(t, before+1, l.Good())
-		got, warnings := l.logout(ctx, t, third, l.two)
-		require.Equal(t, http.StatusNoContent, got)
-		require.Empty(t, warnings)
-		require.Equal(t, before, l.Good())
+		require.Positive(t, l.Good())
+		harness.Until(ctx, t, "given back", func() bool { // a provider that has no turn for policy.GiveBack, as on a busy machine, is told later
+			before := l.Good()
+			third := login()
+			had := l.Good()
+			got, warnings := l.logout(ctx, t, third, l.two)
+			require.Equal(t, http.StatusNoContent, got)
+			left := l.Good()
+			t.Logf("good before: %d, with the login: %d, after the logout: %d; warnings: %q", before, had, left, warnings)
+			return len(warnings) == 0 && had == before+1 && left == before
+		})
 	})
 
 	t.Run("a provider that hangs holds up no logout", func(t *testing.T) {

@@ -419,8 +419,9 @@ func TestThePageKeepsItsPlace(t *testing.T) {
 	p.Says(".wrong", "There is no such thing")
 	p.Until("nothing is said of where it stands", "document.querySelector('.why').hidden")
 
-	h.answer("GET /v2/audit", saying(fmt.Sprintf(`{"items":[{"time":%q,"event":"answered","outcome":"done","verb":"create"}]}`, time.Now().Format(time.RFC3339))))
+	at := time.Now().Format(time.RFC3339)
+	h.answer("GET /v2/audit", saying(fmt.Sprintf(`{"items":[{"time":%q,"event":"answered","outcome":"done","verb":"create"}]}`, at)))
 	p.Ask("location.hash = '#/audit'", nil)
-	p.Until("a record has its day, for tomorrow", "document.querySelector('td.nowrap')?.innerText.includes(new Date().toLocaleDateString())")
+	p.Until("a record has its day, for tomorrow", fmt.Sprintf("document.querySelector('td.nowrap')?.innerText.includes(new Date(%q).toLocaleDateString())", at))
 	require.Empty(t, p.Wrong())
 }

@@ -2,11 +2,12 @@ package test
 
 import (
 	"context"
+	"net/url"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/mongotest"
@@ -44,11 +45,21 @@ func stoppedUnheard(ctx context.Context, t *testing.T, s *harness.Stack, d *clie
 		last = "instances"
 	}
 	s.Slow.Meet(last, 1, mongotest.Fault{Done: func() { s.Worker.Kill(); close(died) }})
+	stops := func() (n int) {
+		t.Helper()
+		filter := url.Values{"resource": {string(d.Key())}, "event": {string(audit.Begun)}, "verb": {string(domain.OpStop)}}
+		for _, err := range d.API.AuditRecords(ctx, "", filter) {
+			require.NoError(t, err)
+			n++
+		}
+		return n
+	}
+	before := stops()
 	asked, stopped := make(chan error, 1), make(chan error, 1)
 	go func() { asked <- d.Do(ctx, op) }()
 	<-died
 	go func() { stopped <- d.Do(ctx, domain.OpStop) }()
-	time.Sleep(500 * time.Millisecond) //nolint:forbidigo // nobody says that a stop waits for a worker
+	harness.Until(ctx, t, "the stop has begun", func() bool { return stops() > before }) // it is asked of the engine next, which waits for a worker
 	s.StartWorker()
 	require.NoError(t, <-stopped, op)
 	<-asked // it was stopped before anybody knew that it is recorded, and may be answered so

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -118,8 +119,14 @@ func TestLargeAnswersAreSentInParts(t *testing.T) {
 func TestAnAnswerThatNobodyTakes(t *testing.T) {
 	before := answerTime
 	t.Cleanup(func() { answerTime = before })
-	answerTime = func(int) time.Duration { return 100 * time.Millisecond }
+	begun := make(chan struct{})
+	answerTime = func(int) time.Duration { // it is asked for once the answer is being written
+		<-begun
+		return time.Millisecond
+	}
 	b, connection := newListed(t, &universe.ListResponse{Rules: []*universe.Rule{{Data: &universe.RuleData{RuleTemplate: make([]byte, 4<<20)}}}})
+	begins := sync.OnceFunc(func() { close(begun) })
+	t.Cleanup(begins)
 	ctx := metadata.AppendToOutgoingContext(t.Context(), tenantHeader, "tenant1")
 	s, err := connection.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, universe.WorkloadRuleService_List_FullMethodName)
 	require.NoError(t, err)
@@ -127,6 +134,7 @@ func TestAnAnswerThatNobodyTakes(t *testing.T) {
 	require.NoError(t, s.CloseSend())
 	_, err = s.Header() // the answer has begun
 	require.NoError(t, err)
+	begins()
 	require.Eventually(t, func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()

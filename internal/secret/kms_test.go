@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/idle"
 	"github.com/drover-io/drover/internal/kmstest"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/secret"
@@ -201,21 +202,29 @@ func TestAKMSThatHangs(t *testing.T) {
 	kms.Hang()
 	secret.Look(s)
 	asks := make(chan time.Duration)
-	began := time.Now()
+	meanwhile, began := idle.Start(t), time.Now()
 	go func() {
 		_, _ = s.SealBytes("x", nil) // looks which key seals
 		asks <- time.Since(began)
 	}()
-	require.Eventually(t, func() bool { return kms.Asked()["Status"] > 0 }, policy.KMSCall/2, time.Millisecond)
+	require.Eventually(t, func() bool { return kms.Asked()["Status"] > 0 }, time.Minute, time.Millisecond)
 	opens(t, s, seal(t, s, "meanwhile"), "meanwhile")
-	require.Less(t, time.Since(began), policy.KMSCall, "nobody else waits")
+	took, _ := meanwhile.Read()
+	meanwhile.Stop()
+	require.Less(t, took, policy.KMSCall, "nobody else waits")
 	require.GreaterOrEqual(t, <-asks, policy.KMSCall)
 	_, err := late.OpenBytes("x", known)
 	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
-	began = time.Now()
-	_, err = late.OpenBytes("x", known)
-	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
-	require.Less(t, time.Since(began), policy.KMSAgain, "nobody asks again who has not answered a moment ago")
+	var asked map[string]int
+	for range 3 { // a machine that stands still lets the moment pass
+		kms.Asked()
+		_, err = late.OpenBytes("x", known)
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+		if asked = kms.Asked(); len(asked) == 0 {
+			break
+		}
+	}
+	require.Empty(t, asked, "nobody asks again who has not answered a moment ago")
 	kms.Answer()
 	require.Eventually(t, func() bool {
 		_, err := late.OpenBytes("x", known)
