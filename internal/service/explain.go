@@ -202,14 +202,18 @@ func (x *Explainer) apps(ctx, asking context.Context, s *explain.Situation, scop
 		if err != nil {
 			return err
 		}
+		var only []domain.ClusterName // nil for all
+		if s.Only != nil {
+			only = []domain.ClusterName{*s.Only}
+		}
 		source := &view.Source{ContextID: scope.ContextID, Status: s.Status}
-		if err := x.lifecycle.gatherReports(ctx, source, s.Instance, records, nil); err != nil {
+		if err := x.lifecycle.gatherReports(ctx, source, s.Instance, records, only); err != nil {
 			return err
 		}
 		if s.Only != nil {
 			source = source.On(*s.Only)
 		}
-		s.View, s.Reported = *source, source.Rows(view.Ask{Reported: true, Judged: true, Detail: true})
+		s.View, s.Reported = *source, source.Rows(view.Ask{Clusters: only, Reported: true, Judged: true, Detail: true})
 		return nil
 	}
 	if s.Status.InProgress() && s.Silent == "" {

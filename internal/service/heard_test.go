@@ -14,15 +14,24 @@ type said struct {
 	Heard
 	reports []view.Report
 	watches map[domain.ClusterName]domain.Watch
+	asked   *[][]domain.ClusterName // what of, nil where nobody counts
 }
 
-func (s said) Watches(context.Context, []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
+func (s said) Watches(_ context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error) {
+	s.ask(clusters)
 	return s.watches, nil
 }
 
 func (s said) Rules(context.Context) (*readiness.Rules, error) { return readiness.Compile(), nil }
 
-func (s said) Observations(context.Context, string, string, []domain.ClusterName) iter.Seq2[view.Report, error] {
+func (s said) ask(clusters []domain.ClusterName) {
+	if s.asked != nil {
+		*s.asked = append(*s.asked, clusters)
+	}
+}
+
+func (s said) Observations(_ context.Context, _, _ string, clusters []domain.ClusterName) iter.Seq2[view.Report, error] {
+	s.ask(clusters)
 	return func(yield func(view.Report, error) bool) {
 		for _, r := range s.reports {
 			if !yield(r, nil) {

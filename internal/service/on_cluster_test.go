@@ -52,7 +52,8 @@ func TestExplainCluster(t *testing.T) {
 	y := yard{}
 	of := func(cluster string) (*explain.Explanation, *explain.Cluster) {
 		t.Helper()
-		l := NewLifecycle(y, records, said{}, engine, func() time.Time { return time.Unix(100, 0) })
+		var asked [][]domain.ClusterName
+		l := NewLifecycle(y, records, said{asked: &asked}, engine, func() time.Time { return time.Unix(100, 0) })
 		explainer := NewExplainer(l, engine, explain.WebUI{})
 		key := cluster0(cluster).Key()
 		x, err := explainer.Explain(t.Context(), key)
@@ -61,6 +62,9 @@ func TestExplainCluster(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, cluster0(cluster).String(), c.Name)
 		require.Len(t, x.Cluster.Deployments, len(c.Deployments))
+		for _, clusters := range asked {
+			require.Equal(t, []domain.ClusterName{cluster0(cluster)}, clusters, "what others say of its groups is not read")
+		}
 		return x, c
 	}
 

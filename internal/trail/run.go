@@ -3,6 +3,7 @@ package trail
 import (
 	"context"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -199,15 +200,7 @@ func (t *Trail) everyOther(ctx context.Context) (*others, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &others{told: map[string]int64{}}
-	for i := range present {
-		head, err := t.last(ctx, &present[i])
-		if err != nil {
-			return nil, err
-		}
-		found.add(&present[i], head)
-	}
-	return found, nil
+	return t.toName(ctx, present, func(*other) bool { return true })
 }
 
 // newOthers names those of which something is to be said that was not: those that go on by what they have signed, those that have ended
@@ -217,19 +210,30 @@ func (t *Trail) newOthers(ctx context.Context) (*others, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &others{told: map[string]int64{}}
-	for i := range present {
-		o := &present[i]
-		if !o.news() {
+	return t.toName(ctx, slices.DeleteFunc(present, func(o other) bool { return !o.news() }), (*other).closed)
+}
+
+// toName names writers: those that look says by the last record that is stored of them, the others by what they have signed. However many they are,
+// the log is read once.
+func (t *Trail) toName(ctx context.Context, writers []other, look func(*other) bool) (*others, error) {
+	heads, at, from := make([]audit.Head, len(writers)), map[string]int{}, ""
+	for i := range writers {
+		o := &writers[i]
+		heads[i] = o.head()
+		if o.closes || !look(o) { // nothing comes after what closes
 			continue
 		}
-		head := o.head()
-		if o.closed() {
-			if head, err = t.last(ctx, o); err != nil {
-				return nil, err
-			}
+		if place := audit.PlaceOf(o.stated); len(at) == 0 || place < from {
+			from = place
 		}
-		found.add(o, head)
+		at[o.Writer] = i
+	}
+	if err := t.follow(ctx, heads, at, from); err != nil {
+		return nil, err
+	}
+	found := &others{told: map[string]int64{}}
+	for i := range writers {
+		found.add(&writers[i], heads[i])
 	}
 	return found, nil
 }
@@ -239,14 +243,6 @@ func (o *other) head() audit.Head {
 	head := audit.HeadOf(o.stated)
 	head.Closed = o.closed()
 	return head
-}
-
-// last is the last record that is stored of a writer.
-func (t *Trail) last(ctx context.Context, o *other) (audit.Head, error) {
-	if o.closes { // nothing comes after it
-		return o.head(), nil
-	}
-	return t.follow(ctx, o.head(), audit.PlaceOf(o.stated))
 }
 
 // add is to name a writer by a head of it.
@@ -260,19 +256,24 @@ func (o *others) add(one *other, head audit.Head) {
 	}
 }
 
-// follow is the last record that is stored of a writer, from a head on that is known.
-func (t *Trail) follow(ctx context.Context, head audit.Head, from string) (audit.Head, error) {
-	closed, mark := head.Closed, "/"+head.Writer+"/"
-	err := t.Store.AuditLines(ctx, from, "", false, func(l audit.Line) (bool, error) {
-		if strings.Contains(l.ID, mark) {
-			if r, ok := audit.Follows(head, l.Text, t.Ring); ok {
-				head = audit.HeadOf(r)
-			}
+// follow moves heads of writers to the last records that are stored of them, from a place on. at says which head is whose.
+func (t *Trail) follow(ctx context.Context, heads []audit.Head, at map[string]int, from string) error {
+	if len(at) == 0 {
+		return nil
+	}
+	return t.Store.AuditLines(ctx, from, "", false, func(l audit.Line) (bool, error) {
+		writer := path.Base(path.Dir(l.ID))
+		i, known := at[writer]
+		if !known {
+			return true, nil
+		}
+		if r, ok := audit.Follows(heads[i], l.Text, t.Ring); ok {
+			closed := heads[i].Closed
+			heads[i] = audit.HeadOf(r)
+			heads[i].Closed = closed
 		}
 		return true, nil
 	})
-	head.Closed = closed
-	return head, err
 }
 
 // Drop drops the days that were kept for Keep, and states up to which records of whom first.

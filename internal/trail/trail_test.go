@@ -42,10 +42,16 @@ type weather struct {
 	lost atomic.Bool  // it is stored, and nobody hears of it
 	some atomic.Int64 // so many are stored in each call, which fails then
 	puts atomic.Int64
+	gets atomic.Int64 // how often the log was read
 	hear func(lines []audit.Line) // before they are stored
 }
 
 var errWeather = fail.New(fail.Timeout, "the database does not answer in time")
+
+func (w *weather) AuditLines(ctx context.Context, from, to string, backwards bool, take func(audit.Line) (bool, error)) error {
+	w.gets.Add(1)
+	return w.Store.AuditLines(ctx, from, to, backwards, take)
+}
 
 func (w *weather) PutAudit(ctx context.Context, lines []audit.Line) (int, error) {
 	if w.down.Load() {
@@ -366,6 +372,20 @@ func TestTheDeadAreClosed(t *testing.T) {
 	require.NoError(t, dead.Close(t.Context()))
 	require.NoError(t, lives.Close(t.Context()))
 	require.Empty(t, verify(t, export(t, w)).Problems)
+}
+
+// TestTheLogIsReadOnce at a start, however many have died without an end.
+func TestTheLogIsReadOnce(t *testing.T) {
+	w, c := open(t), newClock()
+	for range 5 {
+		_, err := begin(t, w, c).Write(t.Context(), command("last"))
+		require.NoError(t, err)
+	}
+	w.gets.Store(0)
+	lives := begin(t, w, c)
+	require.EqualValues(t, 1, w.gets.Load())
+	require.NoError(t, lives.Close(t.Context()))
+	require.Empty(t, verify(t, export(t, w)).Tails, "the last records of all are named")
 }
 
 // TestWhoDiesWhileItClosesTheDead: a writer counts as closed when its end is stated, and not before; and what a presence says without
