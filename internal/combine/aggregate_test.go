@@ -242,3 +242,15 @@ func judged(t *testing.T, kind string, generation int64, spec, s map[string]any)
 	require.NoError(t, err)
 	return result.Status == status.CurrentStatus
 }
+
+// TestTroubleIsTheWorst: of a condition that reports trouble, what is shown is the cluster where it is True.
+func TestTroubleIsTheWorst(t *testing.T) {
+	for _, kind := range append([]string{"DiskPressure"}, combine.BadWhenTrue...) {
+		got := combine.Aggregate("", "Claim", multi, []combine.Reported{
+			says(t, "w1", `{"conditions":[{"type":"`+kind+`","status":"True"}]}`),
+			says(t, "w2", `{"conditions":[{"type":"`+kind+`","status":"False"}]}`),
+		})
+		require.JSONEq(t, `{"conditions":[{"type":"`+kind+`","status":"True","message":"p+w1"}]}`, written(t, got.Status), kind)
+	}
+	require.Subset(t, combine.BadWhenTrue, []string{"Degraded", "NetworkUnavailable", "DisruptionTarget", "FailureTarget", "ReplicaFailure", "Failed", "Stalled", "Reconciling"})
+}

@@ -23,6 +23,9 @@ func Room(t *Table) int {
 	return n
 }
 
+// BadWhenTrue are the types of conditions that report trouble.
+var BadWhenTrue = badWhenTrue
+
 // SetDeadline sets how long an evaluation may take for the time of a test.
 func SetDeadline(t *testing.T, d time.Duration) {
 	before := deadline
