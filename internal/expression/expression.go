@@ -143,7 +143,8 @@ func (e *Environment) Program(checked *cel.Ast) (*Program, error) {
 func (e *Environment) PlainProgram(checked *cel.Ast) (*Program, error) { return e.program(checked) }
 
 func (e *Environment) program(checked *cel.Ast, options ...cel.ProgramOption) (*Program, error) {
-	p, err := e.cel.Program(checked, append(options, cel.CostLimit(MaxCost), cel.InterruptCheckFrequency(checkEvery))...)
+	options = append(options, guarded()...)
+	p, err := e.cel.Program(checked, append(options, cel.CostTracking(costs{}), cel.CostLimit(MaxCost), cel.InterruptCheckFrequency(checkEvery))...)
 	if err != nil {
 		return nil, err
 	}

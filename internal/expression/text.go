@@ -15,13 +15,17 @@ import (
 )
 
 // boundedText are the functions whose results may be longer than all that they are given, each with how long its result is at the
-// most. They make no text that is longer than limits.ExpressionText: one replace() on a text of 100 KB could make 10 GB.
+// most. They make no text that is longer than limits.ExpressionText: one replace() on a text of 100 KB could make 10 GB. Beside them are
+// those that look for a text in another one, byte by byte.
 func boundedText() (options []cel.EnvOption) {
 	env, err := cel.NewEnv(ext.Strings())
 	if err != nil {
 		panic(err) // the option is a constant
 	}
-	for name, length := range map[string]func(args []ref.Val) int{"replace": replaced, "join": joined, "format": formatted} {
+	for name, refused := range map[string]func(args []ref.Val) ref.Val{
+		"replace": longer("replace", replaced), "join": longer("join", joined), "format": longer("format", formatted),
+		"indexOf": slow("indexOf"), "lastIndexOf": slow("lastIndexOf"),
+	} {
 		function := env.Functions()[name]
 		bindings, err := function.Bindings()
 		if err != nil {
@@ -29,19 +33,35 @@ func boundedText() (options []cel.EnvOption) {
 		}
 		for _, o := range function.OverloadDecls() {
 			i := slices.IndexFunc(bindings, func(b *functions.Overload) bool { return b.Operator == o.ID() })
-			options = append(options, cel.Function(name, cel.MemberOverload(o.ID(), o.ArgTypes(), o.ResultType(), bounded(name, bindings[i], length))))
+			options = append(options, cel.Function(name, cel.MemberOverload(o.ID(), o.ArgTypes(), o.ResultType(), bounded(bindings[i], refused))))
 		}
 	}
 	return options
 }
 
-func bounded(name string, of *functions.Overload, length func(args []ref.Val) int) cel.OverloadOpt {
-	check := func(args ...ref.Val) ref.Val {
+// longer refuses a call that would make too long a text.
+func longer(name string, length func(args []ref.Val) int) func(args []ref.Val) ref.Val {
+	return func(args []ref.Val) ref.Val {
 		if length(args) > limits.ExpressionText {
 			return types.NewErr("%s() makes a text of more than %d bytes", name, limits.ExpressionText)
 		}
 		return nil
 	}
+}
+
+// slow refuses to look for one text in another where it may compare each byte of the one with each of the other.
+func slow(name string) func(args []ref.Val) ref.Val {
+	return func(args []ref.Val) ref.Val {
+		text, of := len(textOf(args[0])), len(textOf(args[1]))
+		if of <= text && product(text-of+1, of) > limits.ExpressionSearch {
+			return types.NewErr("%s() looks for a text of %d bytes in one of %d: it may compare more than %d", name, of, text, limits.ExpressionSearch)
+		}
+		return nil
+	}
+}
+
+func bounded(of *functions.Overload, refused func(args []ref.Val) ref.Val) cel.OverloadOpt {
+	check := func(args ...ref.Val) ref.Val { return refused(args) }
 	switch {
 	case of.Unary != nil:
 		return cel.UnaryBinding(func(arg ref.Val) ref.Val {

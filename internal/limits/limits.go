@@ -149,6 +149,14 @@ const (
 const (
 	// ExpressionText bounds the text that one function of an expression makes. What a call costs is known only when it was made.
 	ExpressionText = 1 << 20
+	// ExpressionSearch bounds the product of the lengths of two texts of which one is looked for in the other, and ExpressionMatch that
+	// of a text and of the steps of a regular expression.
+	ExpressionSearch = 64 << 20
+	ExpressionMatch  = 2 << 20
+	// ExpressionParts bounds the parts of values that are compared, and ExpressionMade those that an expression makes of a list or a map,
+	// of each object or part of one that it has only itself.
+	ExpressionParts = 1_000_000
+	ExpressionMade  = 10_000
 	// Cell bounds a cell of a table: a string, or the JSON of an object.
 	Cell = 64 << 10
 	// TableResult bounds a table as it is shown, as JSON: rows that do not fit are left out, and it is truncated.
@@ -337,6 +345,10 @@ func All(body, renderMemory int64) []Size {
 		{"externalValues", "values that patches of a group have from other hosts", ExternalValues, false, "", "422, with the intent"},
 		{"externalValue", "the answer of another host that has a value of a patch", ExternalValue, true, "", "422, with the intent"},
 		{"expressionText", "the text that a function of an expression makes, in a rule or a collector", ExpressionText, true, "", "a row error; of a readiness rule the resource is not ready, and says why"},
+		{"expressionSearch", "the product of the bytes of two texts of which an expression looks for one in the other", ExpressionSearch, false, "", "as for `expressionText`"},
+		{"expressionMatch", "the product of the bytes of a text and the steps of a regular expression", ExpressionMatch, false, "", "as for `expressionText`"},
+		{"expressionParts", "parts of two values that an expression compares", ExpressionParts, false, "", "as for `expressionText`"},
+		{"expressionMade", "parts of a list or a map that an expression makes; an object is one", ExpressionMade, false, "", "as for `expressionText`"},
 		{"cell", "a cell of a table", Cell, true, "", "Null and a row error"},
 		{"tableResult", "a table as it is shown", TableResult, true, "", "rows are left out: `truncated`"},
 		{"table", "the cells and errors of a table", Table, true, "", "errors, and no rows"},
