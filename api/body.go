@@ -42,7 +42,7 @@ func bodyOf(c echo.Context) ([]byte, error) {
 		}
 	}
 	if strings.HasPrefix(c.Request().Header.Get(echo.HeaderContentType), mimeYAML) {
-		return fromYAML(body)
+		return fromYAMLOnce(c, body)
 	}
 	return body, nil
 }

@@ -26,7 +26,7 @@ func FuzzYAML(f *testing.F) {
 			return
 		}
 		require.True(t, data == nil || json.Valid(data))
-		_ = isManifest(body)
+		_ = isManifest(data, err)
 	})
 }
 

@@ -112,7 +112,7 @@ func told(c echo.Context, body []byte) error {
 	switch text := bytes.TrimSpace(body); {
 	case bytes.HasPrefix(text, []byte("{")) && json.Valid(withoutBraces(text)):
 		header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	case isManifest(text):
+	case isManifest(fromYAMLOnce(c, text)):
 		header.Set(echo.HeaderContentType, mimeYAML)
 	default:
 		return unsupported(c, "the Content-Type is %q, and the body is no JSON object; send %s", echo.MIMEApplicationForm)

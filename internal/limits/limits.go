@@ -13,6 +13,11 @@ const (
 	Headers = 64 << 10
 	// JSON bounds a document, alone or as the part metadata of a form: 100,000 kv-pairs have some 5 MiB. More is 422.
 	JSON = 8 << 20
+	// YAMLMarks bounds what separates the parts of a document that comes as YAML, of each of which parsers make some hundred bytes: 8 MiB
+	// of "-" took 1 GB. More is 422; JSON has no such limit.
+	YAMLMarks = 100_000
+	// YAMLKeys bounds the members of an object there: parsers compare each with each. More is 422.
+	YAMLKeys = 2_000
 	// Payloads bounds those of histories that are opened in one request: a server of Temporal takes none of more than 2 MiB. More is 422.
 	Payloads = 4 << 20
 	// Body bounds a whole request, which is a form with a chart, a profile or a kubeconfig, where --max-body does not say
@@ -300,6 +305,8 @@ func All(body, renderMemory int64) []Size {
 	return []Size{
 		{"headers", "the header of a request", Headers, true, "", "431"},
 		{"json", "a JSON document, alone or as the part `metadata` of a form", JSON, true, "", "422"},
+		{"yamlMarks", "what separates the parts of a document that comes as YAML, such as `-`, `:` and `,`, and comments", YAMLMarks, false, "", "422; it may be sent as JSON"},
+		{"yamlKeys", "members of an object there", YAMLKeys, false, "", "422; it may be sent as JSON"},
 		{"body", "a whole request, such as a form with a chart", body, true, "max-body", "422"},
 		{"streams", "what an API keeps for status streams: documents and tables, each once for all who asked for it, with their last changes", Streams, true, "", streamsEnd},
 		{"streamQueries", "different queries that an API streams at a time", StreamQueries, false, "", streamsEnd},

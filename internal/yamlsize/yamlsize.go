@@ -60,3 +60,26 @@ func (s *sizes) size(n *yaml.Node) (total int, err error) {
 	s.of[n] = total
 	return total, nil
 }
+
+// Marks is about how many parts the documents of a text have, found without reading it as YAML: a parser makes some hundred bytes of
+// each, and a part may have two. There are hardly more parts than marks, and fewer where a text has what would be a mark elsewhere.
+func Marks(text []byte) (marks int) {
+	blank := func(i int) bool {
+		return i < 0 || i >= len(text) || text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t'
+	}
+	for i, c := range text {
+		switch c {
+		case ',', '[', '{', ':':
+			marks++
+		case '-', '?':
+			if blank(i + 1) {
+				marks++
+			}
+		case '#': // parsers keep comments, too
+			if blank(i - 1) {
+				marks++
+			}
+		}
+	}
+	return marks
+}

@@ -42,3 +42,11 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+func TestMarks(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "a-b c#d?e": 0, "a: 1\nb: [1, 2]\n": 4, "-\n- - x\n": 3, `{"a":1,"b":{}}`: 5, "# x\na: b # y\n": 3, "? a\n-": 2, "---\n---\n": 2,
+	} {
+		require.Equal(t, want, yamlsize.Marks([]byte(text)), text)
+	}
+}
