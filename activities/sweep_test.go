@@ -29,9 +29,16 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 		return d
 	}
 	chart, replaced, archive, bundle := put("chart"), put("a chart that was replaced"), put("archive"), put(`{}`)
-	plan := put(`{"apps":[{"name":"web","bundle":"` + string(bundle) + `"}]}`)
+	template, file, overlays := put("template"), put("file"), put("[{},{}]")
+	plan := put(fmt.Sprintf(`{"apps":[{"name":"web","bundle":%q,"variants":[{"overlay":"%s/1"}]}]}`, bundle, overlays))
 	require.NoError(t, s.Create(ctx, &domain.App{Identity: domain.Identity{Parent: "projects/p/composite-apps/c/v1"}, Metadata: domain.Metadata{Name: "web"}, Chart: chart}))
 	require.NoError(t, s.Create(ctx, &domain.Profile{Identity: domain.Identity{Parent: "projects/p/composite-apps/c/v1/composite-profiles/cp"}, Metadata: domain.Metadata{Name: "web"}, Archive: archive}))
+	intent := domain.Key("projects/p/composite-apps/c/v1/deployment-intent-groups/g/generic-k8s-intents/i")
+	resource := &domain.GenericResource{Identity: domain.Identity{Parent: intent}, Metadata: domain.Metadata{Name: "r"}, Template: template}
+	require.NoError(t, s.Create(ctx, resource))
+	require.NoError(t, s.Create(ctx, &domain.Customization{
+		Identity: domain.Identity{Parent: domain.KeyOf(resource)}, Metadata: domain.Metadata{Name: "c"}, Files: []domain.CustomizationFile{{Name: "f", Content: file}},
+	}))
 	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "1", Plan: plan, Status: domain.ContextTerminated}))
 	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "2"}))
 
@@ -51,9 +58,11 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 	require.Zero(t, sweep(), "all are young")
 	now = now.Add(25 * time.Hour)
 	require.Equal(t, 1, sweep())
-	for _, d := range []domain.Digest{chart, archive, plan, bundle} {
+	for what, d := range map[string]domain.Digest{
+		"chart": chart, "archive": archive, "template": template, "file": file, "plan": plan, "bundle": bundle, "overlays": overlays,
+	} {
 		_, err := s.Blob(ctx, d)
-		require.NoError(t, err)
+		require.NoError(t, err, what)
 	}
 	renewals, err := s.Renewals(ctx)
 	require.NoError(t, err)

@@ -62,8 +62,7 @@ func customized(t testing.TB, s *store.Store, clusters int) *description {
 	return d
 }
 
-// Clusters get what is theirs; the plan says what, and that others lack what only some have. Files stay as long as they are
-// named.
+// Clusters get what is theirs; the plan says what, and that others lack what only some have.
 func TestPlansHaveWhatEachClusterGets(t *testing.T) {
 	p := partial(t)
 	for name, clusters := range map[string]int{"few, each asked for": 5, "many, read by provider": 20} {
@@ -77,8 +76,6 @@ func plansHaveWhatEachClusterGets(t *testing.T, p *Parts, clusters int) {
 	d.group.History.Append(domain.Approved, "", 0, time.Now())
 	d.store(t, p.store)
 	worker := &activities.Control{Store: p.store, Runs: p.engine, Now: time.Now, Charts: p.charts}
-	_, err := worker.Sweep(ctx)
-	require.NoError(t, err)
 	prepared, err := worker.Prepare(ctx, domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
 	require.NoError(t, err)
 	require.Empty(t, prepared.Warnings)
