@@ -290,21 +290,25 @@ func TestDeleteOfWhatIsReplaced(t *testing.T) {
 	conflict := status(409, metav1.StatusReasonConflict, "the UID in the precondition does not match", nil)
 	t.Run("looks again", func(t *testing.T) {
 		t.Parallel()
-		deleted := make(chan struct{}, 1)
-		s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+		deleted := make(chan string, 2)
+		s := serveAll(t, http2, func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case r.Method == http.MethodGet:
 				found(w)
 			case len(deleted) == 0:
-				deleted <- struct{}{}
+				deleted <- bodyOf(r)
 				answer(w, http.StatusConflict, conflict)
 			default:
+				deleted <- bodyOf(r)
 				answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}})
 			}
 		})
 		j, watcher := job(configMaps(1, 0), domain.MarkDoomed)
 		require.NoError(t, s.open(t, kube.Config{}).Delete(t.Context(), j).Retry)
 		require.Equal(t, domain.Marks{domain.MarkDeleted}, watcher.Marks)
+		for range 2 { // the object that was found, and not one of its name
+			require.JSONEq(t, `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"1"},"propagationPolicy":"Background"}`, <-deleted)
+		}
 	})
 	t.Run("but not for ever", func(t *testing.T) {
 		t.Parallel()

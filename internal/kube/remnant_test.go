@@ -26,7 +26,14 @@ func TestSweepOfWhatChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+			asked := make(chan string, 1)
+			s := serveAll(t, http2, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodDelete {
+					select {
+					case asked <- bodyOf(r):
+					default: // the first one is enough
+					}
+				}
 				switch {
 				case r.Method == http.MethodDelete && c.code == http.StatusConflict:
 					answer(w, c.code, status(http.StatusConflict, metav1.StatusReasonConflict, "the object has been modified", nil))
@@ -53,6 +60,9 @@ func TestSweepOfWhatChanges(t *testing.T) {
 			require.Len(t, left, 1)
 			require.Equal(t, c.want, left[0].Why)
 			require.True(t, left[0].Going)
+			require.JSONEq(t, `{
+				"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "1", "resourceVersion": "7"}, "propagationPolicy": "Background"
+			}`, <-asked, "the object as it was found: who has taken it over has changed it")
 		})
 	}
 }

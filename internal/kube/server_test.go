@@ -123,6 +123,12 @@ func found(w http.ResponseWriter) {
 	})
 }
 
+// bodyOf reads the body of a request, "" for one that cannot be read.
+func bodyOf(r *http.Request) string {
+	body, _ := io.ReadAll(r.Body)
+	return string(body)
+}
+
 // configMaps makes resources of one stage.
 func configMaps(n, stage int) []plan.Resource {
 	resources := make([]plan.Resource, n)
