@@ -200,10 +200,25 @@ func TestTerminateWaitsForRemnants(t *testing.T) {
 	err := attempt()
 	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
 	require.Contains(t, fail.TextOf(err), held+" (now the cluster does not answer: ")
+	l.store.unreachable = map[domain.ClusterName]bool{l.in.Cluster: true}
+	err = attempt()
+	require.True(t, fail.Is(err, fail.Unavailable), "what goes there is waited for, also once the cluster is known not to answer: %v", err)
+	require.Contains(t, fail.TextOf(err), held)
+	l.store.unreachable = nil
 	silent.Store(false)
 	gone.Store(true)
 	require.NoError(t, attempt())
 	require.Empty(t, l.store.instances["2"].Remnants)
+}
+
+// TestTerminateDoesNotAskWhatDoesNotAnswer for remnants, where none was seen to go: a later look does.
+func TestTerminateDoesNotAskWhatDoesNotAnswer(t *testing.T) {
+	l, asked := remnants(t, domain.ContextTerminating)
+	l.store.unreachable = map[domain.ClusterName]bool{l.in.Cluster: true}
+	in := activities.RemnantsInput{Owner: "owner", ContextID: "2", Label: "1", Ending: true}
+	out := l.remove(in)
+	require.Equal(t, 1, out.Silent)
+	require.Empty(t, asked())
 }
 
 // TestRemnantsOfALiveContext are none.
