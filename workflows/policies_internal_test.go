@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/drover-io/drover/internal/policy"
 )
@@ -36,4 +38,23 @@ func TestTimesHoldTogether(t *testing.T) {
 	} {
 		require.Less(t, c.less, c.more, reason)
 	}
+}
+
+// TestEveryActivityBeats: else nobody would notice for hours that the worker of an activity has died, which may take a day.
+func TestEveryActivityBeats(t *testing.T) {
+	env := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
+	looks := func(ctx workflow.Context) error {
+		for name, with := range map[string]func(workflow.Context) workflow.Context{
+			"preparing": preparing, "waiting": waiting, "clusterWork": clusterWork, "hookWork": hookWork, "sweeping": sweeping, "settling": settling,
+			"awaiting": awaiting, "renewing": renewing, "readying": readying, "watching": watching,
+		} {
+			options := workflow.GetActivityOptions(with(ctx))
+			require.Equal(t, policy.Heartbeat, options.HeartbeatTimeout, name)
+			require.Greater(t, options.StartToCloseTimeout, options.HeartbeatTimeout, name)
+		}
+		return nil
+	}
+	env.RegisterWorkflow(looks)
+	env.ExecuteWorkflow(looks)
+	require.NoError(t, env.GetWorkflowError())
 }
