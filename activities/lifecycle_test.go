@@ -188,6 +188,9 @@ func TestWhatTheEngineHasForgotten(t *testing.T) {
 	}{
 		"forgotten":                            {activities.RunUnknown, false, true, domain.ContextInstantiateFailed, true},
 		"forgotten, and it had lost something": {activities.RunUnknown, true, false, domain.ContextInstantiateFailed, false},
+		"forgotten, it had lost something, and all is applied": {
+			activities.RunUnknown, true, false, domain.ContextInstantiated, false,
+		},
 		"forgotten, of v0.1.0":                 {activities.RunUnknown, false, false, domain.ContextInstantiateFailed, false},
 		"forgotten, of v0.1.0, all is applied": {activities.RunUnknown, false, false, domain.ContextInstantiated, true},
 		"broken":                               {activities.RunBroken, false, true, domain.ContextInstantiateFailed, false},

@@ -271,4 +271,6 @@ func TestDetail(t *testing.T) {
 	h := &groupWith("Instantiated 1").History
 	require.Equal(t, "rollback to 1", outcome.Detail(domain.OpRollback, domain.Goal{Revert: "1"}, h))
 	require.Empty(t, outcome.Detail(domain.OpInstantiate, domain.Goal{}, h))
+	require.Equal(t, "update", outcome.Detail(domain.OpUpdate, domain.Goal{}, h))
+	require.Equal(t, "update, all applied again", outcome.Detail(domain.OpUpdate, domain.Goal{Reapply: true}, h))
 }

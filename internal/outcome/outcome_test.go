@@ -88,11 +88,14 @@ func TestWrite(t *testing.T) {
 		change func(*domain.Instance)
 		scope  domain.Scope
 		reason string
+		lost   bool // something of its work
 		want   outcome.Word
 		says   string
 	}{
 		"the operation that it tells of":             {scope: scope, says: "Pod a waits"},
 		"with a reason of its own":                   {scope: scope, reason: "stopped", says: "stopped"},
+		"one that has lost something":                {scope: scope, lost: true, says: "Pod a waits"},
+		"one after another has lost something":       {change: func(i *domain.Instance) { i.Lost = true }, scope: scope, says: "Pod a waits"},
 		"one that began before":                      {scope: domain.Scope{Operation: domain.OpTerminate, Began: 6}, want: outcome.Overtaken},
 		"what a terminate has ended":                 {scope: domain.Scope{Operation: domain.OpInstantiate, Began: 8}, want: outcome.Overtaken},
 		"one whose context has been taken over from": {change: func(i *domain.Instance) { i.Status = domain.ContextUpdated }, scope: scope, want: outcome.Overtaken},
@@ -105,7 +108,7 @@ func TestWrite(t *testing.T) {
 				c.change(&i)
 			}
 			was := i
-			r := outcome.Record{Status: domain.ContextTerminateFailed, Counts: stateCounts{"Failed": 1}, Plan: "p", Stopped: true, Reason: c.reason, Sound: true, At: at}
+			r := outcome.Record{Status: domain.ContextTerminateFailed, Counts: stateCounts{"Failed": 1}, Plan: "p", Stopped: true, Reason: c.reason, Lost: c.lost, Sound: true, At: at}
 			require.Equal(t, c.want, r.Write(&i, c.scope))
 			if c.want != outcome.Written {
 				require.Equal(t, was, i, "nothing is written")
@@ -116,6 +119,7 @@ func TestWrite(t *testing.T) {
 			require.Equal(t, domain.Digest("p"), i.Plan)
 			require.Equal(t, c.says, i.Reason)
 			require.Empty(t, i.Remnants)
+			require.Equal(t, c.lost || was.Lost, i.Lost)
 			require.Equal(t, at, i.Ended)
 			require.Equal(t, domain.Ran{RunID: "1", Operation: domain.OpInstantiate}, i.Runs[0])
 			require.Equal(t, domain.Ran{RunID: "2", Operation: domain.OpTerminate, Status: domain.ContextTerminateFailed, Stopped: true, Reason: c.says, Sound: true, Ended: at}, i.Runs[1])
