@@ -315,10 +315,14 @@ func TestErrorsComeBackAsTheyWere(t *testing.T) {
 		var answer *client.Error
 		require.ErrorAs(t, err, &answer)
 		require.NotEmpty(t, answer.RequestID)
+		answers := 0
 		for _, err := range api.StreamStatus(t.Context(), theGroupKey, nil, "") {
+			got = nil
 			require.ErrorAs(t, err, &got)
 			require.Equal(t, want, got, "a watch")
+			answers++
 		}
+		require.Equal(t, 1, answers, "a watch ends with the error")
 	}
 	said = errors.New("a defect of which nobody is told")
 	_, err := api.Get(t.Context(), domain.Projects, "projects/p")
