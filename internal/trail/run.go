@@ -33,18 +33,22 @@ func (t *Trail) Run(ctx context.Context) {
 	defer seal.Stop()
 	defer look.Stop()
 	defer drop.Stop()
+	t.run(ctx, seal.C, look.C, drop.C)
+}
+
+func (t *Trail) run(ctx context.Context, seal, look, drop <-chan time.Time) {
 	t.try(ctx, "drop audit records", t.Drop)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-seal.C:
+		case <-seal:
 			t.tellRefused()
 			t.again()
 			t.try(ctx, "seal audit records", t.Seal)
-		case <-look.C:
+		case <-look:
 			t.try(ctx, "look after other writers of audit records", t.Look)
-		case <-drop.C:
+		case <-drop:
 			t.try(ctx, "drop audit records", t.Drop)
 		}
 	}

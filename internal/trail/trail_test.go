@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,12 +39,13 @@ var (
 // weather is the store with what may happen to it.
 type weather struct {
 	*store.Store
-	down atomic.Bool  // nothing is stored
-	lost atomic.Bool  // it is stored, and nobody hears of it
-	some atomic.Int64 // so many are stored in each call, which fails then
-	puts atomic.Int64
-	gets atomic.Int64 // how often the log was read
-	hear func(lines []audit.Line) // before they are stored
+	down    atomic.Bool  // nothing is stored
+	refused atomic.Int64 // calls, as it was down
+	lost    atomic.Bool  // it is stored, and nobody hears of it
+	some    atomic.Int64 // so many are stored in each call, which fails then
+	puts    atomic.Int64
+	gets    atomic.Int64 // how often the log was read
+	hear    func(lines []audit.Line) // before they are stored
 }
 
 var errWeather = fail.New(fail.Timeout, "the database does not answer in time")
@@ -55,6 +57,7 @@ func (w *weather) AuditLines(ctx context.Context, from, to string, backwards boo
 
 func (w *weather) PutAudit(ctx context.Context, lines []audit.Line) (int, error) {
 	if w.down.Load() {
+		w.refused.Add(1)
 		return 0, errWeather
 	}
 	w.puts.Add(1)
@@ -315,6 +318,80 @@ func TestSeal(t *testing.T) {
 	require.Empty(t, verify(t, export(t, w)).Tails)
 	require.NoError(t, tr.Seal(t.Context()))
 	require.Len(t, export(t, w), 3)
+}
+
+// TestRun: each thing that is to be done from time to time is done at its time.
+func TestRun(t *testing.T) {
+	const day = 24 * time.Hour
+	w, c := open(t), newClock()
+	tr := begin(t, w, c)
+	writes := func(name string) {
+		t.Helper()
+		_, err := tr.Write(t.Context(), command(name))
+		require.NoError(t, err)
+	}
+	comes := func(what string, is func() bool) {
+		t.Helper()
+		require.Eventually(t, is, 10*time.Second, 5*time.Millisecond, what)
+	}
+	has := func(name string) func() bool {
+		return func() bool { return slices.Contains(keys(t, export(t, w)), "projects/"+name) }
+	}
+	hasNot := func(name string) func() bool { return func() bool { return !has(name)() } }
+	writes("old")
+	c.advance(35 * day)
+	writes("kept")
+	c.advance(day)
+	seal, look, drop := make(chan time.Time), make(chan time.Time), make(chan time.Time)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { tr.RunAt(ctx, seal, look, drop) })
+	defer running.Wait()
+	defer cancel()
+	comes("what was kept long enough goes at once", hasNot("old"))
+	require.True(t, has("kept")())
+
+	c.advance(20 * day)
+	writes("later")
+	c.advance(15 * day)
+	drop <- c.now()
+	comes("and from time to time", hasNot("kept"))
+	require.True(t, has("later")())
+
+	c.advance(time.Minute)
+	look <- c.now()
+	comes("it says that it is alive", func() bool {
+		present, err := w.Auditors(t.Context())
+		require.NoError(t, err)
+		return len(present) == 1 && present[0].Seen.Equal(c.now())
+	})
+
+	writes("open")
+	require.NotEmpty(t, verify(t, export(t, w)).Tails)
+	seal <- c.now()
+	comes("it seals", func() bool { return len(verify(t, export(t, w)).Tails) == 0 })
+
+	w.down.Store(true)
+	tr.Later(command("first"))
+	comes("it is refused", func() bool { return w.refused.Load() == 1 })
+	tr.Later(command("waits")) // behind the first one, which has its place in the chain
+	comes("it is kept", func() bool { kept, _ := tr.Unwritten(); return kept == 1 })
+	w.down.Store(false)
+	comes("what could not be written is tried again", func() bool {
+		seal <- c.now() // more than one, as it may just be ending
+		return has("waits")()
+	})
+
+	refusal := audit.Record{Event: audit.Answered, Result: "unauthorized", From: "192.0.2.1:1"}
+	for tr.Admits(refusal) { // until there are too many
+	}
+	seal <- c.now()
+	comes("it says how many refusals have no record", func() bool {
+		return slices.ContainsFunc(export(t, w), func(l audit.Line) bool {
+			r, _, err := audit.Parse(l.Text)
+			return err == nil && r.More == 1
+		})
+	})
 }
 
 // TestWritersNameEachOther: what one has written, another one's checkpoint names; two that have nothing to write do not go on to
