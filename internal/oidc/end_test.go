@@ -1,6 +1,7 @@
 package oidc_test
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -175,6 +176,33 @@ func TestWhatWasNotGivenBackIsLater(t *testing.T) {
 	r.later(policy.SessionKept + time.Minute)
 	require.True(t, fail.Is(r.start(t).Sweep(ctx), fail.Unavailable))
 	require.Zero(t, sessions(), "nobody is told for ever")
+}
+
+// TestRun: sessions whose time is over are given back though nobody asks for it, and what goes wrong with that is said.
+func TestRun(t *testing.T) {
+	r := newReplicas(t)
+	r.login(t)
+	run := func(until func(wrong <-chan error)) {
+		ctx, cancel := context.WithCancel(t.Context())
+		wrong := make(chan error, 1)
+		at := r.start(t)
+		var running sync.WaitGroup
+		running.Go(func() { at.Run(ctx, func(err error) { wrong <- err }) })
+		defer running.Wait()
+		defer cancel()
+		until(wrong)
+	}
+	r.later(policy.SessionLife + time.Minute)
+	r.down.Store(true)
+	run(func(wrong <-chan error) {
+		err := <-wrong
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	})
+	r.down.Store(false)
+	r.later(policy.SessionRetry + time.Second)
+	run(func(<-chan error) {
+		require.Eventually(t, func() bool { _, revoked := r.good(); return len(revoked) == 1 }, policy.Keys, time.Millisecond)
+	})
 }
 
 // TestALogoutWhileATokenIsReplaced: what the provider gives just then has no use, and is given back, too.
