@@ -1,7 +1,11 @@
 package cli_test
 
 import (
+	"bytes"
+	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,6 +42,42 @@ func TestApplyLooksWhereAnOperationStands(t *testing.T) {
 		r = w.feed("resourceContext: "+changes+"\n---\nresourceContext: {anchor: "+group+"/instantiate}\n", "apply", "-q", "-f", "-")
 		require.Contains(t, r.err, "has changed; 'drover update", r.out)
 	}
+}
+
+// cancels ends a context once a text is written.
+type cancels struct {
+	text   bytes.Buffer
+	at     string
+	cancel func()
+}
+
+func (c *cancels) Write(b []byte) (int, error) {
+	n, err := c.text.Write(b)
+	if strings.Contains(c.text.String(), c.at) {
+		c.cancel()
+	}
+	return n, err
+}
+
+// TestWhoHasWaitedLongEnough by an interrupt ends the command, and is told that the operation goes on.
+func TestWhoHasWaitedLongEnough(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const group = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	w.stand(group, domain.Instantiated, domain.ContextInstantiating, 1)
+	file := w.file("go.yaml", "resourceContext: {anchor: "+group+"/instantiate}\n")
+	for _, args := range [][]string{{"apply", "-f", file, "--wait"}, {"wait", "v1/web"}, {"wait", "v1/web", "--timeout", "0"}} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var said bytes.Buffer
+		code := w.start(ctx, strings.NewReader(""), &cancels{at: "Instantiating", cancel: cancel}, &said, args...)
+		require.Equal(t, 130, code, "%v: %s", args, said.String())
+		require.Contains(t, said.String(), "The operation goes on: drover status "+group+"\n", "%v", args)
+	}
+	w.stand(group, domain.Instantiated, domain.ContextInstantiated, 1)
+	r := w.run("wait", "v1/web", "--for", "deployed", "--timeout", "0")
+	require.Zero(t, r.code, "as long as it takes: %s%s", r.out, r.err)
 }
 
 // TestAMigrateIsLookedAt: a group that was migrated has nothing to wait for, and says so at once; of a migrate in files the group that it goes to is
