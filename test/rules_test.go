@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
 	"github.com/drover-io/drover/internal/built"
 	"github.com/drover-io/drover/internal/measure"
@@ -43,7 +44,8 @@ func rules(t *testing.T) (all []rulefmt.Rule) {
 }
 
 // TestRules: Prometheus' own tool finds nothing wrong with configuration and rules, and of series that stand for what may happen, the
-// alerts that fire are those that are to, and say what they are to. There is a case for each alert.
+// alerts that fire are those that are to, and say what they are to. There is a case for each alert, and one in which all is well has all that
+// alerts look at: one of which nothing is there fires never, whatever it says.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	ctx, tool, folder := within(t), built.Binary(t, "promtool"), t.TempDir()
@@ -73,6 +75,63 @@ func TestRules(t *testing.T) {
 			require.Contains(t, string(data), "alertname: "+r.Alert, "what %s says is in no alert_rule_test of prometheus/rules_test.yml", r.Alert)
 		}
 	}
+	healthy := seriesOf(t, data, "all is well")
+	for name, alerts := range alertsOn(t) {
+		require.True(t, healthy[name], "%s looks at %s, of which prometheus/rules_test.yml has nothing where all is well", alerts, name)
+	}
+}
+
+// seriesOf are the names of the series that a case of rules_test.yml has.
+func seriesOf(t *testing.T, data []byte, name string) map[string]bool {
+	t.Helper()
+	var file struct {
+		Tests []struct {
+			Name  string `json:"name"`
+			Input []struct {
+				Series string `json:"series"`
+			} `json:"input_series"`
+		} `json:"tests"`
+	}
+	require.NoError(t, yaml.Unmarshal(data, &file))
+	found := map[string]bool{}
+	for _, c := range file.Tests {
+		for _, s := range c.Input {
+			if metric, _, _ := strings.Cut(s.Series, "{"); c.Name == name {
+				found[metric] = true
+			}
+		}
+	}
+	return found
+}
+
+// alertsOn are the metrics that alerts look at, also by way of what is recorded, with one of the alerts.
+func alertsOn(t *testing.T) map[string]string {
+	t.Helper()
+	recorded, found := map[string]string{}, map[string]string{}
+	for _, r := range rules(t) {
+		recorded[r.Record] = r.Expr
+	}
+	var look func(alert, expr string)
+	look = func(alert, expr string) {
+		parsed, err := language.ParseExpr(expr)
+		require.NoError(t, err)
+		parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+			if s, ok := node.(*parser.VectorSelector); ok {
+				if from := recorded[s.Name]; from != "" {
+					look(alert, from)
+				} else {
+					found[s.Name] = alert
+				}
+			}
+			return nil
+		})
+	}
+	for _, r := range rules(t) {
+		if r.Alert != "" {
+			look(r.Alert, r.Expr)
+		}
+	}
+	return found
 }
 
 var heading = regexp.MustCompile(`(?m)^## (Drover\w+)$`)
