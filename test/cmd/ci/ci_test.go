@@ -45,7 +45,7 @@ func TestVerdicts(t *testing.T) {
 	}{
 		"fails": {
 			"a failed subtest is its test's failure, and all others have been run", verdict{Suspects: []string{"TestFails"}},
-			[]string{"    fails_test.go", "not as it should be", "FAIL\tsample/fails"}, "TestSkips",
+			[]string{"    fails_test.go", "not as it should be", "FAIL\tsample/fails", "    left out  TestSkips\n    fails_test.go:10: why"}, "TestPasses",
 		},
 		"panics": {
 			"who panics is known; tests that waited or came later were not run", verdict{Suspects: []string{"TestPanics"}, Rest: true, Ended: []string{"TestFirst"}},

@@ -47,7 +47,7 @@ type packageRun struct {
 }
 
 // read reads a stream of events to its end, and shows what a person wants to see of it while it comes: a line per package,
-// with each also one per test that took a second or was left out, and everything that a failed test said.
+// one per test that was left out, with each also one per test that took a second, and everything that a failed test said.
 func read(stream io.Reader, show io.Writer, each bool) (map[string]*packageRun, error) {
 	packages, builds := map[string]*packageRun{}, map[string]string{}
 	lines := bufio.NewReader(stream)
@@ -123,7 +123,7 @@ func (p *packageRun) tell(e event, show io.Writer, each bool) {
 	case e.Test == "" || strings.Contains(e.Test, "/"):
 	case e.Action == "fail":
 		fmt.Fprintf(show, "%s", p.tests[e.Test].said())
-	case each && e.Action == "skip":
+	case e.Action == "skip": // everywhere: else nobody sees what a machine does not test
 		fmt.Fprintf(show, "    left out  %s\n%s", e.Test, p.tests[e.Test].said())
 	case each && e.Action == "pass" && e.Elapsed >= 1:
 		fmt.Fprintf(show, "    %6.1fs  %s\n", e.Elapsed, e.Test)
