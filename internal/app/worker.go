@@ -56,11 +56,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 	}
 	defer activities.Measure(work, watch)()
 	w := worker.New(p.temporal,
-		&activities.Control{
-			Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.inner, Keepers: p.engine, Charts: p.charts,
-			Nodes: nodesOf{clusters}, Audit: p.audit.trail, MaxTargets: p.config.Fair.GroupTargets, Elsewhere: fetch.New(p.config.ExternalHosts, nil),
-			CertificateSeconds: int32(p.config.CertificateLifetime.Seconds()), // #nosec G115 -- bounded by the configuration
-		},
+		p.control(clusters),
 		work,
 		watch,
 		matches,
@@ -79,6 +75,15 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 	ready()
 	p.keepWork(ctx, policy.Claim)
 	return nil
+}
+
+// control is the work that needs no cluster but to ask for nodes.
+func (p *Parts) control(clusters *kube.Clusters) *activities.Control {
+	return &activities.Control{
+		Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.inner, Keepers: p.engine, Charts: p.charts,
+		Nodes: nodesOf{clusters}, Audit: p.audit.trail, MaxTargets: p.config.Fair.GroupTargets, Elsewhere: fetch.New(p.config.ExternalHosts, nil),
+		CertificateSeconds: int32(p.config.CertificateLifetime.Seconds()), // #nosec G115 -- bounded by the configuration
+	}
 }
 
 // tellBuild decides by which build Temporal is to know this worker.
