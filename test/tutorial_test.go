@@ -166,7 +166,7 @@ func TestTheHowTos(t *testing.T) {
 		r.write("production/override_values.yaml", "replicas: 4\n")
 		r.write("production/banner.txt", "production")
 		named := strings.NewReplacer("demo", "demo-"+own, "clusterProvider: site", "clusterProvider: site-"+own, "site/", "site-"+own+"/", "label=edge", "site-"+own+"/label=edge")
-		script := login + "export DROVER_PROJECT=demo\n"
+		script := login
 		for _, c := range clusters {
 			script += fmt.Sprintf("drover cluster add site/%s --kubeconfig build/run/clusters/%[1]s/kubeconfig --label edge\n", c.Name)
 		}

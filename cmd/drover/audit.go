@@ -17,9 +17,9 @@ const auditUsage = `usage: drover audit verify [flags] FILE
 
 Checks an export of audit records, offline, and says where it was changed. FILE is what
 
-  curl -H 'Accept: application/x-ndjson' http://127.0.0.1:9015/v2/audit
+  curl -H "Authorization: Bearer $TOKEN" -H 'Accept: application/x-ndjson' http://127.0.0.1:9015/v2/audit
 
-answers, and - for the standard input. It ends with 1 when something is wrong.
+answers to the token of who may read the audit log, and - for the standard input. It ends with 1 when something is wrong.
 
 `
 

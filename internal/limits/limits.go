@@ -276,8 +276,8 @@ func (f Fair) Sizes() []Size {
 		{"projectRequests", "requests about a project at a time", int64(f.ProjectRequests), false, "project-requests", more},
 		{"projectStreams", "open streams about a project", int64(f.ProjectStreams), false, "project-streams", more},
 		{"projectOperations", "operations of a project that go on", int64(f.ProjectOperations), false, "project-operations", more},
-		{"projectDocuments", "documents of a project", int64(f.ProjectDocuments), false, "project-documents", "429 for one that is new"},
-		{"projectBytes", "the documents of a project with their files", f.ProjectBytes, true, "project-bytes", "429 for one that is new, or put"},
+		{"projectDocuments", "documents of a project", int64(f.ProjectDocuments), false, "project-documents", "429 with Retry-After for one that is new; delete some first"},
+		{"projectBytes", "the documents of a project with their files", f.ProjectBytes, true, "project-bytes", "429 with Retry-After for one that is new, or put; delete some first"},
 		{"groupTargets", "apps of a group times the clusters that each goes to", int64(f.GroupTargets), false, "group-targets", "422, with how many there are"},
 		{"connections", "connections to the REST API", int64(f.Connections), false, "connections", "closed at once"},
 		{"addressConnections", "those of one address, of IPv6 of a network of 64 bits; all who come by a proxy have its address", int64(f.AddressConnections), false, "address-connections", "closed at once"},
@@ -298,7 +298,7 @@ type Size struct {
 const beyond = "it is left out, and the tenant's status names it"
 
 // streamsEnd is what one gets for streams that are too much.
-const streamsEnd = "503, by gRPC UNAVAILABLE; a stream that has begun ends, as does the newest one of who has the most for who has less"
+const streamsEnd = "503, by gRPC UNAVAILABLE; a stream that has begun ends. For a caller who has fewer streams, the newest stream of the caller who has the most ends"
 
 // All are the limits that users meet, in the order in which an upload meets them, with what flags have set them to.
 func All(body, renderMemory int64) []Size {
