@@ -25,14 +25,14 @@ func (e *edge) audits() []endpoint {
 		{
 			method: http.MethodGet, path: manyPath(domain.AuditRecords), verb: door.List, noun: domain.AuditRecords,
 			summary: "List who has asked for what, and what came of it", about: about,
-			out: map[int]any{http.StatusOK: service.AuditList{}}, query: append([]parameter{
+			out: map[int]any{http.StatusOK: service.AuditList{}}, also: []string{mimeNDJSON}, query: append([]parameter{
 				{name: "project", about: "only what is about this project, or what is in it", filled: true},
 			}, auditQuery...), handle: e.listAudit,
 		},
 		{
 			method: http.MethodGet, path: onePath(domain.Projects) + manyPath(domain.AuditRecords), verb: door.List, noun: domain.AuditRecords,
 			summary: "List who has asked for what of a project, and what came of it", about: about,
-			out: map[int]any{http.StatusOK: service.AuditList{}}, query: auditQuery, handle: e.listAudit,
+			out: map[int]any{http.StatusOK: service.AuditList{}}, also: []string{mimeNDJSON}, query: auditQuery, handle: e.listAudit,
 		},
 		{
 			method: http.MethodGet, path: manyPath(domain.AuditRecords) + "/keys", verb: door.Get, noun: domain.AuditRecords,

@@ -240,6 +240,8 @@ var queries = []call{
 	{name: "a list of two", method: "GET", url: theGroup + "/status?apps&clusters=true&resources", status: 200, contains: []string{`"apps":[`}, answers: map[string]string{"Warning": `299 - "apps and clusters and resources are given; only apps counts"`}},
 	{name: "a list", method: "GET", url: theGroup + "/status?clusters", status: 200, contains: []string{`"clusters-by-app":[`}, answers: map[string]string{"Warning": ""}},
 	{name: "no list", method: "GET", url: theGroup + "/status?apps=false", status: 400, contains: []string{`Invalid query apps: "false"; it needs no value; leave it out`}},
+	{name: "no list of a cloud", method: "GET", url: theCloud + "/status?clusters=false", status: 400, contains: []string{`Invalid query clusters: "false"; it needs no value; leave it out`}},
+	{name: "nor of its resources", method: "GET", url: theCloud + "/status?resources=0", status: 400, contains: []string{`Invalid query resources: "0"; it needs no value; leave it out`}},
 	{method: "GET", url: theGroup + "/status?output=all&output=telepathy", status: 400, contains: []string{"Invalid query output"}},
 	{name: "the column rsync of seed 001 is type=rsync, as in EMCO", method: "GET", url: theGroup + "/status?output=rsync", status: 400, contains: []string{"Invalid query output"}},
 	{method: "GET", url: theGroup + "/status?output=detail&type=rsync", status: 200},

@@ -35,6 +35,8 @@ type endpoint struct {
 	part         string      // of that form: what has the document, see resource
 	keeps        bool        // the body may be the metadata alone
 	out          map[int]any // success code to a value of the body's type, nil for none
+	also         []string    // media types that the answer may have beside JSON, or that it has where out is nil
+	begins       bool        // it begins an operation, which the answer names
 	download     bool        // the answer may be the file, or a form of metadata and file
 	secret       bool        // which is a credential
 	query        []parameter
@@ -100,7 +102,13 @@ func openAPI(endpoints []endpoint) ([]byte, error) {
 			"text/plain":     shown(openapi3.NewMediaType().WithSchema(openapi3.NewStringSchema()), "metadata.name is required\n"),
 			fail.ProblemJSON: shown(openapi3.NewMediaType().WithSchemaRef(problem), wrong),
 		})
+	refusal.Headers = headers(headerRequestID, echo.HeaderRetryAfter)
 	doc.Components.Responses = openapi3.ResponseBodies{"Refusal": {Value: refusal}}
+	doc.Components.Headers = openapi3.Headers{}
+	for name, about := range answerHeaders {
+		h := &openapi3.Header{Parameter: openapi3.Parameter{Description: about, Schema: openapi3.NewStringSchema().NewRef()}}
+		doc.Components.Headers[name] = &openapi3.HeaderRef{Value: h}
+	}
 	for _, p := range endpoints {
 		path, names := braces(p.path)
 		operation, err := g.operation(p, names)
@@ -177,6 +185,9 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 	for _, q := range p.parameters() {
 		o.AddParameter(openapi3.NewQueryParameter(q.name).WithDescription(q.about).WithSchema(q.schema()))
 	}
+	for _, name := range p.conditions() {
+		o.AddParameter(openapi3.NewHeaderParameter(name).WithDescription(requestHeaders[name]).WithSchema(openapi3.NewStringSchema()))
+	}
 	if p.in != nil {
 		body, err := g.of(p.in)
 		if err != nil {
@@ -198,6 +209,8 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 	}
 	for code, v := range p.out {
 		response := openapi3.NewResponse().WithDescription(http.StatusText(code))
+		response.Headers = headers(p.answerHeaders()...)
+		content := openapi3.Content{}
 		if v != nil {
 			body, err := g.of(v)
 			if err != nil {
@@ -207,7 +220,7 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 			if err != nil {
 				return nil, err
 			}
-			content := openapi3.Content{echo.MIMEApplicationJSON: shown(openapi3.NewMediaType().WithSchemaRef(body), example)}
+			content[echo.MIMEApplicationJSON] = shown(openapi3.NewMediaType().WithSchemaRef(body), example)
 			if p.download {
 				content[echo.MIMEOctetStream] = openapi3.NewMediaType().WithSchema(fileSchema(p.file))
 				content[echo.MIMEMultipartForm] = formContent(p, cmp.Or(p.part, "metadata"), body, example)
@@ -216,6 +229,11 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 				content[eventStream] = shown(openapi3.NewMediaType().WithSchema(openapi3.NewStringSchema()),
 					"id: 7\nevent: change\ndata: {\"deployedStatus\":\"Instantiated\"}\n\n")
 			}
+		}
+		for _, media := range p.also {
+			content[media] = shown(openapi3.NewMediaType().WithSchema(openapi3.NewStringSchema()), textExamples[media])
+		}
+		if len(content) > 0 {
 			response.WithContent(content)
 		}
 		o.Responses.Set(fmt.Sprint(code), &openapi3.ResponseRef{Value: response})
@@ -226,18 +244,105 @@ func (g schemas) operation(p endpoint, names []string) (*openapi3.Operation, err
 // refusals are the codes with which an endpoint may refuse.
 func refusals(p endpoint) []int {
 	codes := []int{
-		http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+		http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests,
+		http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 	}
 	if p.in != nil {
-		codes = append(codes, http.StatusUnprocessableEntity, http.StatusRequestTimeout)
+		codes = append(codes, http.StatusRequestTimeout)
+	}
+	if p.in != nil || p.plans() {
+		codes = append(codes, http.StatusUnprocessableEntity)
 	}
 	if p.method != http.MethodGet {
-		codes = append(codes, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed, http.StatusUnsupportedMediaType)
+		codes = append(codes, http.StatusPreconditionFailed, http.StatusUnsupportedMediaType)
 	}
-	if p.download {
+	if p.method != http.MethodGet || p.renders || p.verb == door.Download { // a state that does not allow it
+		codes = append(codes, http.StatusConflict)
+	}
+	if p.chooses() {
 		codes = append(codes, http.StatusNotAcceptable)
 	}
 	return codes
+}
+
+// plans says whether charts are rendered, or intents carried out: what they say may be nothing that can be done.
+func (p endpoint) plans() bool {
+	return p.renders || slices.Contains([]door.Verb{door.Verb(domain.OpApprove), door.Verb(domain.OpInstantiate), door.Verb(domain.OpUpdate)}, p.verb)
+}
+
+// chooses says whether the client says by Accept which form the answer has.
+func (p endpoint) chooses() bool {
+	for _, v := range p.out {
+		if p.download || v != nil && len(p.also) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// requestHeaders are what clients may say beside the query, and answerHeaders what answers say beside their bodies.
+var (
+	requestHeaders = map[string]string{
+		lastEventID: "of a stream: the id of the event that was heard last; the stream goes on from there, or tells all anew",
+		ifMatch:     "*: refuse it (412) where there is no such document; other values are refused, as what is stored has no entity tags",
+		ifNoneMatch: "*: refuse it (412) where there is such a document already",
+	}
+	answerHeaders = map[string]string{
+		headerRequestID:       "The id of the request, which the log of the API and the audit records have, too",
+		headerWarning:         "What is odd about what was asked for, or was left out, once for each, as 299 - \"text\"",
+		headerOperation:       "The operation that was begun, by the id of its run in the Web UI; missing where there is nothing to do",
+		headerFile:            "unchanged: the kubeconfig that was sent is the one that was stored",
+		headerLeftOut:         "How many documents cannot be read, and are left out of the list; missing where there are none",
+		echo.HeaderRetryAfter: "In how many seconds to come again, of 429 and 503; missing where nobody knows",
+	}
+	// textExamples are bodies of media types that have no schema.
+	textExamples = map[string]string{
+		echo.MIMETextPlain: "deployment intent group web: as wished\n",
+		mimeNDJSON:         "{\"seq\":1,\"event\":\"asked\"}\n{\"seq\":2,\"event\":\"answered\"}\n",
+		mimeYAML:           "apiVersion: v1\nkind: Config\ncurrent-context: user\n",
+	}
+)
+
+const (
+	headerRequestID = echo.HeaderXRequestID
+	headerWarning   = "Warning"
+	headerFile      = "Drover-File"
+	headerLeftOut   = "Drover-Left-Out"
+)
+
+// conditions are the headers of a request that the endpoint reads.
+func (p endpoint) conditions() (names []string) {
+	if p.watch != nil {
+		names = append(names, lastEventID)
+	}
+	if p.method == http.MethodPut {
+		names = append(names, ifMatch, ifNoneMatch)
+	}
+	return names
+}
+
+// answerHeaders are the headers that an answer may have where it is done.
+func (p endpoint) answerHeaders() []string {
+	names := []string{headerRequestID, headerWarning}
+	if p.begins {
+		names = append(names, headerOperation)
+	}
+	if p.method == http.MethodPut && p.noun == domain.ClustersNoun {
+		names = append(names, headerFile)
+	}
+	if p.method == http.MethodGet && p.path == manyPath(p.noun) && p.noun.New != nil {
+		names = append(names, headerLeftOut)
+	}
+	return names
+}
+
+// headers are references to headers of answers.
+func headers(names ...string) openapi3.Headers {
+	all := openapi3.Headers{}
+	for _, name := range names {
+		all[name] = &openapi3.HeaderRef{Ref: "#/components/headers/" + name}
+	}
+	return all
 }
 
 // formContent is a form of a document, which is the part document, and its file or files.

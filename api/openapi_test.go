@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -125,6 +126,59 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 		require.Contains(t, doc.Paths.Value("/status-collectors").Post.RequestBody.Value.Content, "application/yaml")
+	})
+	t.Run("says each form of an answer, each refusal and each header", func(t *testing.T) {
+		const group = "/projects/{project}/composite-apps/{compositeApp}/{compositeAppVersion}/deployment-intent-groups/{deploymentIntentGroup}"
+		const cluster = "/cluster-providers/{clusterProvider}/clusters/{cluster}"
+		const kubeconfig = "/projects/{project}/logical-clouds/{logicalCloud}/cluster-references/{clusterReference}/kubeconfig"
+		for path, item := range doc.Paths.Map() {
+			for method, o := range item.Operations() {
+				for _, code := range []int{401, 403, 429, 503} {
+					require.NotNil(t, o.Responses.Status(code), "%s %s: %d", method, path, code)
+				}
+				for code, r := range o.Responses.Map() {
+					require.Contains(t, r.Value.Headers, "X-Request-Id", "%s %s: %s", method, path, code)
+				}
+			}
+		}
+		require.Contains(t, doc.Components.Responses["Refusal"].Value.Headers, "Retry-After")
+		for _, c := range []struct {
+			method, path     string
+			refused          []int
+			answered         int
+			forms            []string
+			says, conditions []string
+		}{
+			{"POST", group + "/approve", []int{409, 422}, 202, nil, []string{"Warning"}, nil},
+			{"POST", group + "/instantiate", []int{409, 422}, 202, nil, []string{"Warning", "Drover-Operation"}, nil},
+			{"POST", group + "/update", []int{409, 422}, 202, []string{"application/json"}, []string{"Drover-Operation"}, nil},
+			{"GET", group + "/preview", []int{422}, 200, []string{"application/json"}, nil, nil},
+			{"GET", group + "/diff", []int{409, 422}, 200, []string{"application/json"}, nil, nil},
+			{"GET", group + "/explain", []int{406}, 200, []string{"application/json", "text/plain"}, nil, nil},
+			{"GET", "/tenants/{tenant}/explain", []int{406}, 200, []string{"application/json", "text/plain"}, nil, nil},
+			{"GET", group + "/status", nil, 200, []string{"application/json", "text/event-stream"}, nil, []string{"Last-Event-ID"}},
+			{"GET", "/audit", []int{406}, 200, []string{"application/json", "application/x-ndjson"}, nil, nil},
+			{"GET", "/projects/{project}/audit", []int{406}, 200, []string{"application/json", "application/x-ndjson"}, nil, nil},
+			{"GET", kubeconfig, []int{409}, 200, []string{"application/yaml"}, nil, nil},
+			{"PUT", cluster, []int{412}, 200, nil, []string{"Warning", "Drover-File"}, []string{"If-Match", "If-None-Match"}},
+			{"GET", "/projects", nil, 200, []string{"application/json"}, []string{"Drover-Left-Out"}, nil},
+		} {
+			require.NotNil(t, doc.Paths.Value(c.path), c.path)
+			o := doc.Paths.Value(c.path).GetOperation(c.method)
+			for _, code := range c.refused {
+				require.NotNil(t, o.Responses.Status(code), "%s %s: %d", c.method, c.path, code)
+			}
+			answer := o.Responses.Status(c.answered).Value
+			if c.forms != nil {
+				require.ElementsMatch(t, c.forms, slices.Collect(maps.Keys(answer.Content)), "%s %s", c.method, c.path)
+			}
+			for _, name := range c.says {
+				require.Contains(t, answer.Headers, name, "%s %s", c.method, c.path)
+			}
+			for _, name := range c.conditions {
+				require.NotNil(t, o.Parameters.GetByInAndName("header", name), "%s %s: %s", c.method, c.path, name)
+			}
+		}
 	})
 	t.Run("shows bodies, forms, parameters and refusals", func(t *testing.T) {
 		group := doc.Paths.Value("/projects/{project}/composite-apps/{compositeApp}/{compositeAppVersion}/deployment-intent-groups")

@@ -189,7 +189,7 @@ func replace(r resource) handler {
 			return asJSON(r.put.created, o), nil
 		}
 		if cluster, ok := o.(*domain.Cluster); ok && cluster.SameKubeconfig { // which nobody can read to compare it
-			c.Response().Header().Set("Drover-File", "unchanged")
+			c.Response().Header().Set(headerFile, "unchanged")
 		}
 		return asJSON(r.put.replaced, o), nil
 	}
@@ -232,7 +232,7 @@ func listAll(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 func warnUnreadable(c echo.Context, err error) error {
 	unreadable, err := domain.UnreadableOf(err)
 	if len(unreadable) > 0 {
-		c.Response().Header().Set("Drover-Left-Out", strconv.Itoa(len(unreadable)))
+		c.Response().Header().Set(headerLeftOut, strconv.Itoa(len(unreadable)))
 	}
 	for _, id := range unreadable[:min(len(unreadable), maxWarnings)] {
 		warn(c, "%s cannot be read: who changed it was not the product, or its key is missing; it is left out", id)
@@ -377,5 +377,5 @@ const maxWarning = 256
 func warn(c echo.Context, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	text = cut(text, maxWarning)
-	c.Response().Header().Add("Warning", fmt.Sprintf("299 - %+q", text))
+	c.Response().Header().Add(headerWarning, fmt.Sprintf("299 - %+q", text))
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/http"
 
+	"github.com/labstack/echo/v4"
+
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
@@ -90,8 +92,10 @@ func (e *edge) operations() []endpoint {
 		p.watch = watch
 		return p
 	}
+	kubeconfig := get(domain.ClusterReferences, door.Download, onePath(domain.ClusterReferences)+"/kubeconfig", "Download the kubeconfig of a logical cloud's user for one cluster", "For clouds of level 1, once they are instantiated; it has the rights of the user permissions.", nil, nil, userKubeconfig)
+	kubeconfig.also = []string{mimeYAML}
 	all := []endpoint{
-		get(domain.ClusterReferences, door.Download, onePath(domain.ClusterReferences)+"/kubeconfig", "Download the kubeconfig of a logical cloud's user for one cluster", "For clouds of level 1, once they are instantiated; it has the rights of the user permissions.", nil, nil, userKubeconfig),
+		kubeconfig,
 		watched(get(domain.Operations, door.List, manyPath(domain.Operations), "List the operations that go on, and those that have ended lately",
 			"Those that go on come first, then those that have ended, the last one first. With watch, a stream of what changes, for who may see the whole fleet.",
 			operations.List{}, operationsQuery, listOperations), e.watchOperations),
@@ -152,11 +156,17 @@ func (e *edge) operations() []endpoint {
 		}
 		all = append(all,
 			watched(get(noun, door.Status, onePath(noun)+"/status", summary, aboutStatus, out, query, handle), watch),
-			get(noun, door.Explain, onePath(noun)+"/explain", "Say why a "+noun.Title+" is not as it was wished",
+			textual(get(noun, door.Explain, onePath(noun)+"/explain", "Say why a "+noun.Title+" is not as it was wished",
 				"Which operation waits for which cluster, app or resource, the newest error, when it is tried again, and what can be done.",
-				explain.Explanation{}, explainQuery, explainOwner))
+				explain.Explanation{}, explainQuery, explainOwner)))
 	}
 	return all
+}
+
+// textual is an endpoint that answers as text, too.
+func textual(p endpoint) endpoint {
+	p.also = []string{echo.MIMETextPlain}
+	return p
 }
 
 // answer is what EMCO answers to an operation: 202 where no code is given, and without a body where none is. An update without
@@ -200,6 +210,7 @@ func operation(noun *domain.Noun, o domain.OwnerOperation) endpoint {
 	default: // users cannot ask for it; TestOwners lets no owner offer it
 	}
 	p.out = map[int]any{ok: out}
+	p.begins = o.Operation != domain.OpApprove && o.Operation != domain.OpStop
 	return p
 }
 
@@ -305,8 +316,8 @@ var (
 		outputQuery,
 		{name: "cluster", about: "only this cluster, as provider+cluster", repeats: true},
 		{name: "resource", about: "only resources of this name", repeats: true},
-		{name: "clusters", about: "list the clusters"},
-		{name: "resources", about: "list the resources by cluster"},
+		{name: "clusters", about: "list the clusters; it needs no value", flag: true},
+		{name: "resources", about: "list the resources by cluster; it needs no value", flag: true},
 		watchQuery,
 	}
 )

@@ -25,8 +25,8 @@ func tenancy() []endpoint {
 		}
 	}
 	why := func(noun *domain.Noun, about string, query ...parameter) endpoint {
-		return get(noun, door.Explain, onePath(noun)+"/explain", "Say why what is wanted for a "+noun.Title+" is not made", about,
-			explain.Explanation{}, append(query, explainQuery...), explainTenancy)
+		return textual(get(noun, door.Explain, onePath(noun)+"/explain", "Say why what is wanted for a "+noun.Title+" is not made", about,
+			explain.Explanation{}, append(query, explainQuery...), explainTenancy))
 	}
 	aboutWhy := "Which matches are not as they are wanted and why, and what rules say of workloads, expression by expression, with the value that each has seen."
 	return []endpoint{
