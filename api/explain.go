@@ -115,8 +115,8 @@ const headerOperation = "Drover-Operation"
 // maxID bounds what is kept of the id that a client gives to a request, in bytes.
 const maxID = 128
 
-// identify gives a request its id, which no client has a say in: audit records are told by it. The answer names it, and the operation that
-// was begun.
+// identify gives a request its id, which no client has a say in: audit records are told by it. The answer names it, the operation that
+// was begun, and what was noted to warn of.
 func identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := &caller.Request{ID: rand.Text(), Remote: c.Request().RemoteAddr}
@@ -126,6 +126,7 @@ func identify(next echo.HandlerFunc) echo.HandlerFunc {
 			if operation := r.Operation(); operation != "" {
 				c.Response().Header().Set(headerOperation, operation)
 			}
+			warnAll(c, r.Warnings())
 		})
 		return next(c)
 	}

@@ -129,7 +129,22 @@ func TestWritesToAGroupByState(t *testing.T) {
 					want = append([]domain.State{domain.Created}, s.reach...)
 					c.status, c.contains = 409, []string{`deployment intent group "` + dig + `" cannot change`}
 				}
-				check(t, w.router, []call{c})
+				said := ""
+				if stateName == "approved" {
+					said = `299 - "deployment intent group ` + dig + ` is approved no more; approve it again"`
+				}
+				answer := do(t, w.router, c)
+				require.Equal(t, c.status, answer.Code, answer.Body)
+				for _, text := range c.contains {
+					require.Contains(t, answer.Body.String(), text)
+				}
+				var warned []string
+				for _, text := range answer.Header().Values("Warning") {
+					if strings.Contains(text, "approved") {
+						warned = append(warned, text)
+					}
+				}
+				require.Equal(t, said, strings.Join(warned, "\n"), "who has approved it before is told")
 				var got []domain.State
 				for _, a := range readGroup(t, w, key).History.Actions {
 					got = append(got, a.State)

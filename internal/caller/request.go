@@ -2,10 +2,11 @@ package caller
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
-// Request is what is known of a request while it is answered: its id, and the operation that it has begun, if any.
+// Request is what is known of a request while it is answered: its id, the operation that it has begun, if any, and what its answer warns of.
 type Request struct {
 	ID string
 	// Remote is the address that it came from, as the connection has it.
@@ -15,6 +16,7 @@ type Request struct {
 	operation     string
 	before, after []byte
 	removed       []Removed
+	warnings      []string
 }
 
 type requestKey struct{}
@@ -64,6 +66,28 @@ func (r *Request) Operation() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.operation
+}
+
+// Warn notes what the answer is to warn of beside what the work answers with. What is done twice, as somebody was faster, is said once.
+func (r *Request) Warn(text string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Contains(r.warnings, text) {
+		r.warnings = append(r.warnings, text)
+	}
+}
+
+// Warnings are what was noted by Warn.
+func (r *Request) Warnings() []string {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.warnings)
 }
 
 // Removed is what goes with what a request deletes: the noun and the key of a document, and the SHA-256 of it as it was stored.

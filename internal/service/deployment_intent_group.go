@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/cas"
@@ -84,14 +85,34 @@ func (s *Service) changeBelow(ctx context.Context, c change, writes func(domain.
 		if noted := group.NoteChange(proven(ctx)); !noted && (!writes(t) || overtaken && t.Same) {
 			return nil
 		}
+		was := group.History.State()
 		if !t.Same {
 			group.History.Append(t.To, "", 0, s.now())
 			group.History.Note("", caller.Of(ctx))
 		}
 		err = cas.Overtaken(s.store.Replace(ctx, group))
 		overtaken = errors.Is(err, cas.ErrOvertaken)
+		if err == nil && was == domain.Approved {
+			warnUnapproved(ctx, group)
+		}
 		return err
 	})
+}
+
+// changedGroup says that a write to a group itself has ended its approval.
+func (s *Service) changedGroup(ctx context.Context, c change) error {
+	if from, ok := c.from.(*domain.DeploymentIntentGroup); ok && from.History.State() == domain.Approved {
+		warnUnapproved(ctx, c.to.(*domain.DeploymentIntentGroup))
+	}
+	return nil
+}
+
+// warnUnapproved says that an approval was ended by a change: EMCO's clients that approve before they have described all would find out by the
+// refusal of their instantiate alone.
+func warnUnapproved(ctx context.Context, group *domain.DeploymentIntentGroup) {
+	if group.History.State() == domain.Created {
+		caller.RequestOf(ctx).Warn(fmt.Sprintf("deployment intent group %s is approved no more; approve it again", group.Name))
+	}
 }
 
 // unenforced warns of what a deployment intent binds to its group and nothing brings about.

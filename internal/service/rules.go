@@ -83,7 +83,7 @@ var rules = map[*domain.Noun]rule{
 	domain.AppDependencies: {before: (*Service).noCycle, after: (*Service).noCycle},
 	domain.Profiles:        {before: (*Service).changeProfile, after: (*Service).oneProfilePerApp, remark: (*Service).remarkProfile, attach: (*Service).attachProfile, file: (*Service).profile, orphan: fail.NotFound},
 
-	domain.DeploymentIntentGroups: {fill: fillGroup, before: (*Service).changeGroup, gone: (*Service).forgetInstances},
+	domain.DeploymentIntentGroups: {fill: fillGroup, before: (*Service).changeGroup, after: (*Service).changedGroup, gone: (*Service).forgetInstances},
 	domain.DeploymentIntents:      {before: (*Service).unapprove, after: (*Service).unapproved, remark: (*Service).unenforced},
 	domain.PlacementIntents:       {before: (*Service).unapprove, after: (*Service).unapproved},
 	domain.AppIntents:             {before: (*Service).unapprove, after: (*Service).unapproved, remark: (*Service).unlabelled},
