@@ -151,7 +151,7 @@ func (d *decision) operation() {
 		d.say(Remnants, "clusters have something of it again: %s", d.remnants())
 	}
 	for _, i := range s.Earlier {
-		d.say(Remnants, "clusters have something of the earlier instance %s again: %s", i.ContextID, i.Remnants)
+		d.say(Remnants, "clusters have something of the earlier app context %s again: %s", i.ContextID, i.Remnants)
 	}
 	if run.Status == Running {
 		d.run(run)

@@ -122,7 +122,7 @@ func context(e *Explanation) string {
 	if e.ContextID == "" {
 		return ""
 	}
-	return fmt.Sprintf("; instance %s is %s", e.ContextID, e.Status)
+	return fmt.Sprintf("; app context %s is %s", e.ContextID, e.Status)
 }
 
 // text is what is being written.

@@ -117,7 +117,7 @@ func TestExplainRemnantsOfEarlierInstances(t *testing.T) {
 			said = append(said, r.Text)
 		}
 	}
-	require.Equal(t, []string{"clusters have something of the earlier instance a again: Pod once on p+c: its deletion is refused"}, said)
+	require.Equal(t, []string{"clusters have something of the earlier app context a again: Pod once on p+c: its deletion is refused"}, said)
 }
 
 func TestExplain(t *testing.T) {
