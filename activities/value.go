@@ -28,8 +28,8 @@ func (l *Control) outside(at string) bool {
 	return err == nil && l.Elsewhere != nil && l.Elsewhere.Listed(u)
 }
 
-// value is what is found at a URL: the member value of a JSON object, as key-value pairs of clusters are given out. Those are
-// looked up, whatever the host, unless the operator has listed it: EMCO's documents name the host of its cluster manager. Of other
+// value is what is found at a URL: the member value of a JSON object, as key-value pairs of clusters and of cluster sync objects are given out.
+// Those are looked up, whatever the host, unless the operator has listed it: EMCO's documents name the host of its cluster manager. Of other
 // hosts those are asked that are listed.
 func (l *Control) value(ctx context.Context, w *wanted, at string) (v vary.Value, err error) {
 	v.JSON, v.Err = l.lookUp(ctx, w, at)
@@ -46,11 +46,13 @@ func (l *Control) lookUp(ctx context.Context, w *wanted, at string) (json.RawMes
 	}
 	if l.Elsewhere == nil || !l.Elsewhere.Listed(u) {
 		key := domain.Key(strings.TrimPrefix(u.Path, "/v2/"))
-		if _, own := domain.ClusterKVs.Split(key); own && strings.HasPrefix(u.Path, "/v2/") {
-			return l.ownValue(ctx, w, key, u.Query().Get("key"))
+		for _, noun := range []*domain.Noun{domain.ClusterKVs, domain.ClusterSyncObjects} {
+			if _, own := noun.Split(key); own && strings.HasPrefix(u.Path, "/v2/") {
+				return l.ownValue(ctx, w, noun, key, u.Query().Get("key"))
+			}
 		}
 		return nil, fail.New(fail.Malformed, "host %s is not asked: name a key-value pair of a cluster, /v2/cluster-providers/…/clusters/…/kv-pairs/…?key=…, "+
-			"or have the operator list the host by --external-hosts (DROVER_EXTERNAL_HOSTS)", u.Host)
+			"or one of a provider, /v2/cluster-providers/…/cluster-sync-objects/…?key=…, or have the operator list the host by --external-hosts (DROVER_EXTERNAL_HOSTS)", u.Host)
 	}
 	body, err := l.Elsewhere.Get(ctx, u)
 	if err != nil {
@@ -63,31 +65,47 @@ func (l *Control) lookUp(ctx context.Context, w *wanted, at string) (json.RawMes
 	return answer.Value, nil
 }
 
-// ownValue is a value of a cluster's key-value pairs. Only clusters of the group's logical cloud are looked at: whoever may write
-// the group need not know what others keep.
-func (l *Control) ownValue(ctx context.Context, w *wanted, key domain.Key, pair string) (json.RawMessage, error) {
-	names, _ := domain.ClusterKVs.Split(key)
+// ownValue is a value of the key-value pairs of a cluster, or of a sync object of a provider. Only clusters of the group's logical cloud are looked
+// at, and providers that have one of them: whoever may write the group need not know what others keep.
+func (l *Control) ownValue(ctx context.Context, w *wanted, noun *domain.Noun, key domain.Key, pair string) (json.RawMessage, error) {
 	if pair == "" {
-		return nil, fail.New(fail.Malformed, "it does not say which key is meant: …/cluster-providers/p/clusters/c/kv-pairs/kv?key=k")
+		return nil, fail.New(fail.Malformed, "it does not say which key is meant: …/%s?key=k", noun.Collection+"/"+key.Name())
 	}
-	cluster := domain.ClusterName{Provider: names["clusterProvider"], Name: names["cluster"]}
-	if !w.members[cluster] {
+	names, _ := noun.Split(key)
+	provider := names["clusterProvider"]
+	cluster := domain.ClusterName{Provider: provider, Name: names["cluster"]}
+	switch {
+	case noun == domain.ClusterKVs && !w.members[cluster]:
 		return nil, fail.New(fail.Malformed, "cluster %s is not in logical cloud %q", cluster, w.cloud.Name)
+	case noun == domain.ClusterSyncObjects && !w.hasProvider(provider):
+		return nil, fail.New(fail.Malformed, "no cluster of provider %s is in logical cloud %q", provider, w.cloud.Name)
 	}
-	kv := w.pairs[key] // those of targets were all read together
-	if kv == nil {
-		o, err := l.Store.Get(ctx, domain.ClusterKVs, key)
+	var pairs domain.KeyValues
+	if kv := w.pairs[key]; kv != nil { // those of targets were all read together
+		pairs = kv
+	} else {
+		o, err := l.Store.Get(ctx, noun, key)
 		if fail.Is(err, fail.NotFound) {
 			return nil, fail.New(fail.Malformed, "%s", fail.TextOf(err))
 		}
 		if err != nil {
 			return nil, err
 		}
-		kv = o.(*domain.ClusterKV)
+		pairs = o.(domain.KeyValues)
 	}
-	value, found := kv.Spec.Value(pair)
+	value, found := pairs.Pairs().Value(pair)
 	if !found {
 		return nil, fail.New(fail.Malformed, "there is no key %q", pair)
 	}
 	return json.Marshal(value)
+}
+
+// hasProvider says whether a cluster of a provider is in the logical cloud.
+func (w *wanted) hasProvider(provider string) bool {
+	for c := range w.members {
+		if c.Provider == provider {
+			return true
+		}
+	}
+	return false
 }

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"crypto/x509"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/fetch"
 	"github.com/drover-io/drover/internal/limits"
@@ -72,4 +74,45 @@ func TestValuesAreBounded(t *testing.T) {
 	err = l.readValues(t.Context(), &wanted{valueBytes: limits.Varied - 15}, missing)
 	require.True(t, fail.Is(err, fail.Malformed), "%v", err)
 	require.EqualError(t, err, `gac intent "mine": the values that patches of the group have from elsewhere have more than 67108864 bytes together`)
+}
+
+// oneDocument is a store that has one document.
+type oneDocument struct {
+	Store
+	domain.Object
+}
+
+func (s oneDocument) Get(_ context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error) {
+	if s.Noun() != noun || domain.KeyOf(s.Object) != key {
+		return nil, fail.New(fail.NotFound, "%s %q not found", noun.Title, key.Name())
+	}
+	return s.Object, nil
+}
+
+// TestValuesOfSyncObjects are given out as EMCO's cluster manager does, to groups of clouds with a cluster of the provider.
+func TestValuesOfSyncObjects(t *testing.T) {
+	object := &domain.ClusterSyncObject{Metadata: domain.Metadata{Name: "o"}, Spec: domain.KVSpec{KV: []map[string]string{{"k": "v"}}}}
+	object.Parent = "cluster-providers/p"
+	l := &Control{Store: oneDocument{Object: object}}
+	of := func(provider string) *wanted {
+		return &wanted{cloud: &domain.LogicalCloud{Metadata: domain.Metadata{Name: "lc"}}, members: map[domain.ClusterName]bool{{Provider: provider, Name: "c"}: true}}
+	}
+	const at = "http://clm:9061/v2/cluster-providers/p/cluster-sync-objects/o"
+	v, err := l.value(t.Context(), of("p"), at+"?key=k")
+	require.NoError(t, err)
+	require.NoError(t, v.Err)
+	require.JSONEq(t, `"v"`, string(v.JSON))
+	for url, says := range map[string]string{
+		at + "?key=x":         `there is no key "x"`,
+		at:                    "it does not say which key is meant: …/cluster-sync-objects/o?key=k",
+		at + "-other?key=k":   `cluster sync object "o-other" not found`,
+		at + "/further?key=k": "host clm:9061 is not asked",
+	} {
+		v, err := l.value(t.Context(), of("p"), url)
+		require.NoError(t, err, url)
+		require.ErrorContains(t, v.Err, says, url)
+	}
+	v, err = l.value(t.Context(), of("q"), at+"?key=k")
+	require.NoError(t, err)
+	require.EqualError(t, v.Err, `no cluster of provider p is in logical cloud "lc"`)
 }

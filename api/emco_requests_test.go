@@ -10,9 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// missing are the paths of EMCO that there are not here: certificates, service function chains and their clients, and Temporal workflows of others
+// missing are the paths of EMCO that there are not here: certificates, service function chains and their clients, Temporal workflows of others, and
+// intents of its policy controller
 // (docs/how-to/migrate-from-emco.md has them). EMCO's document lacks a slash in some.
-var missing = regexp.MustCompile(`/(ca-certs|network-chains|sfc-clients|temporal-action-controller)([/?{]|$)`)
+var missing = regexp.MustCompile(`/(ca-certs|network-chains|sfc-clients|temporal-action-controller|temporal-workflow-intents|policy-intents)([/?{]|$)`)
 
 // TestRequestsOfEMCO: each request of its documents finds a route here, with each of its parameters; and what is missing is so as a whole. What a
 // request does is the other tests' to say.

@@ -93,12 +93,7 @@ func (s *Service) changeResource(ctx context.Context, c change) error {
 // attachFiles keeps the files of a customization.
 func (s *Service) attachFiles(ctx context.Context, o domain.Object, files []domain.Upload) error {
 	customization := o.(*domain.Customization)
-	names := map[string]bool{}
 	for _, f := range files {
-		if names[f.Name] {
-			return fail.New(fail.Invalid, "there are two files of the name %s", f.Name)
-		}
-		names[f.Name] = true
 		if len(f.Data) > limits.Etcd {
 			return fail.New(fail.Invalid, "file %s: it has %d bytes, and no object in a cluster has more than %d", f.Name, len(f.Data), limits.Etcd)
 		}
@@ -109,7 +104,7 @@ func (s *Service) attachFiles(ctx context.Context, o domain.Object, files []doma
 		}
 	}
 	files = slices.DeleteFunc(slices.Clone(files), func(f domain.Upload) bool { return len(f.Data) == 0 }) // as EMCO does
-	if err := s.patches(ctx, customization, files); err != nil {
+	if err := s.fitting(ctx, customization, files); err != nil {
 		return err
 	}
 	for _, f := range files {
@@ -122,9 +117,10 @@ func (s *Service) attachFiles(ctx context.Context, o domain.Object, files []doma
 	return nil
 }
 
-// patches refuses files that are to be merge patches, and are none.
-func (s *Service) patches(ctx context.Context, o *domain.Customization, files []domain.Upload) error {
-	if o.Spec.PatchType != domain.PatchMerge {
+// fitting refuses files that are to be merge patches, and are none, and two files of one name where that becomes a key of data. Of merge patches
+// each is applied, whatever it is called, as in EMCO.
+func (s *Service) fitting(ctx context.Context, o *domain.Customization, files []domain.Upload) error {
+	if len(files) == 0 {
 		return nil
 	}
 	resource, err := s.store.Get(ctx, domain.GenericResources, o.Parent)
@@ -135,7 +131,14 @@ func (s *Service) patches(ctx context.Context, o *domain.Customization, files []
 		return err
 	}
 	of := &vary.Generic{Spec: resource.(*domain.GenericResource).Spec}
-	for _, f := range of.Patches(&vary.Customized{Name: o.Name, Spec: o.Spec, Files: files}) {
+	customized := &vary.Customized{Name: o.Name, Spec: o.Spec, Files: files}
+	if name := of.Twice(customized); name != "" {
+		return fail.New(fail.Invalid, "there are two files of the name %s", name)
+	}
+	if o.Spec.PatchType != domain.PatchMerge {
+		return nil
+	}
+	for _, f := range of.Patches(customized) {
 		if _, err := vary.Object(f.Data); err != nil {
 			return fail.Wrap(err, fail.Invalid, "file %s: as a merge patch %s", f.Name, fail.TextOf(err))
 		}
@@ -161,7 +164,7 @@ func (s *Service) changeCustomization(ctx context.Context, c change) error {
 			to.Files, to.Stay = from.Files, true
 			files, err := s.filesOf(ctx, to)
 			if err == nil {
-				err = s.patches(ctx, to, files)
+				err = s.fitting(ctx, to, files)
 			}
 			if err != nil {
 				return err

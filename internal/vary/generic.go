@@ -479,6 +479,24 @@ func (g *Generic) Patches(c *Customized) (files []domain.Upload) {
 	return files
 }
 
+// Twice is a name that two of the files have that are to be data, where it would be a key; "" for none.
+func (g *Generic) Twice(c *Customized) string {
+	if _, holds := g.Spec.ResourceGVK.Holds(); !holds {
+		return ""
+	}
+	names := map[string]bool{}
+	for _, f := range c.Files {
+		if o, _ := g.option(c, f.Name); o.MergePatch == domain.True {
+			continue
+		}
+		if names[f.Name] {
+			return f.Name
+		}
+		names[f.Name] = true
+	}
+	return ""
+}
+
 // fill puts files into the data of a ConfigMap or a Secret. What an earlier customization has put there is replaced.
 func (g *Generic) fill(c *Customized, object map[string]any, kind string, own map[string]bool) error {
 	here := map[string]bool{}
