@@ -101,8 +101,9 @@ func (s *Service) changeBelow(ctx context.Context, c change, writes func(domain.
 
 // changedGroup says that a write to a group itself has ended its approval.
 func (s *Service) changedGroup(ctx context.Context, c change) error {
-	if from, ok := c.from.(*domain.DeploymentIntentGroup); ok && from.History.State() == domain.Approved {
-		warnUnapproved(ctx, c.to.(*domain.DeploymentIntentGroup))
+	from, replaced := c.from.(*domain.DeploymentIntentGroup)
+	if to, stays := c.to.(*domain.DeploymentIntentGroup); replaced && stays && from.History.State() == domain.Approved {
+		warnUnapproved(ctx, to)
 	}
 	return nil
 }
