@@ -381,7 +381,7 @@ func (u *upgrade) cloudChanges(ctx context.Context) upgrading {
 // cloudGoes is terminated.
 func (u *upgrade) cloudGoes(ctx context.Context) upgrading {
 	c := u.newCloud(ctx)
-	return u.ofCloud(ctx, "logical cloud that goes", c, domain.OpTerminate, func(s *status.Document) bool { return s.Deployed["Deleted"] == 5 }, func(ctx context.Context, t *testing.T) {
+	return u.ofCloud(ctx, "logical cloud that goes", c, domain.OpTerminate, func(s *status.Document) bool { return s.Deployed["Deleted"] == 5 }, func(ctx context.Context, _ *testing.T) {
 		c.awaitStatus(ctx, "Terminated")
 		for i := range c.pipes {
 			c.gone(ctx, i)

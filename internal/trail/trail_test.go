@@ -44,7 +44,7 @@ type weather struct {
 	lost    atomic.Bool  // it is stored, and nobody hears of it
 	some    atomic.Int64 // so many are stored in each call, which fails then
 	puts    atomic.Int64
-	gets    atomic.Int64 // how often the log was read
+	gets    atomic.Int64             // how often the log was read
 	hear    func(lines []audit.Line) // before they are stored
 }
 
