@@ -146,7 +146,7 @@ func (b *bounds) known(ctx context.Context) (*call, error) {
 	}
 	defer leave()
 	c.speaker, err = b.door.SpeakerBy(ctx, c.tenant.Name(), c.bearer)
-	return c, err
+	return c, ours(ctx, err)
 }
 
 type callKey struct{}

@@ -30,6 +30,14 @@ var kinds = map[fail.Kind]codes.Code{
 	fail.Internal:     codes.Internal,
 }
 
+// ours turns an error of a store that was out of time into one that is to be tried again: the caller's time is not over.
+func ours(ctx context.Context, err error) error {
+	if fail.Is(err, fail.Timeout) && ctx.Err() == nil {
+		return fail.Wrap(err, fail.Unavailable, "%s", fail.TextOf(err))
+	}
+	return err
+}
+
 // maxText bounds the text of an error, which is in a header of the answer and in a log: clients take little in all headers together,
 // and what they have sent may be in it. maxEcho bounds one value of a call's metadata in it.
 const (

@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	_ "google.golang.org/grpc/encoding/gzip" // clients may compress what they send
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -82,6 +83,9 @@ func newServer(log *slog.Logger, size int, more ...grpc.ServerOption) *grpc.Serv
 func serve(ctx context.Context, l net.Listener, by asStreams, drain time.Duration) error {
 	server, alive := by.Server, health.NewServer()
 	grpc_health_v1.RegisterHealthServer(by, alive)
+	for name := range server.GetServiceInfo() { // who probes asks for one by its name
+		alive.SetServingStatus(name, grpc_health_v1.HealthCheckResponse_SERVING)
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	select {

@@ -23,17 +23,14 @@ type rules struct {
 // pass goes through the door with a request for the rules of the tenant that the call names, of which a tenant must exist.
 func (r *rules) pass(ctx context.Context, verb door.Verb, id string, work func(ctx context.Context, s door.Service, tenant domain.Key) error) error {
 	tenant := caller(ctx).tenant
-	asked := &door.Request{Verb: verb, Noun: domain.WorkloadRules, Parent: tenant, Name: id}
+	asked := &door.Request{Verb: verb, Noun: domain.WorkloadRules, Parent: tenant, Name: cut(id, domain.MaxSubdomain)} // no id is longer, and it is logged
 	err := r.door.Pass(ctx, asked, func(ctx context.Context, s door.Service) error {
 		if err := known(ctx, s, tenant); err != nil {
 			return err
 		}
 		return work(ctx, s, tenant)
 	})
-	if fail.Is(err, fail.Timeout) && ctx.Err() == nil { // not the caller's time: it is to try again
-		return fail.Wrap(err, fail.Unavailable, "%s", fail.TextOf(err))
-	}
-	return err
+	return ours(ctx, err)
 }
 
 // Create implements universe.WorkloadRuleServiceServer.
@@ -54,12 +51,7 @@ func (r *rules) Update(ctx context.Context, in *universe.UpdateRequest) (*univer
 		if err != nil {
 			return inProto(err)
 		}
-		if o, err := s.Get(ctx, domain.WorkloadRules, domain.KeyOf(rule)); err == nil { // else Replace says why not
-			name := rule.Name
-			rule.Metadata = o.(*domain.WorkloadRule).Metadata
-			rule.Name = name
-		}
-		return inProto(s.Replace(ctx, rule))
+		return inProto(s.ReplaceWith(ctx, rule, func(old domain.Object) { rule.Metadata = domain.RuleOf(old).Metadata }))
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	grpcstatus "google.golang.org/grpc/status"
 
@@ -80,6 +82,10 @@ func TestEveryTenantsMethodPassesTheDoor(t *testing.T) {
 		require.Equal(t, "workload-rules", came[0].Noun.Kind)
 		require.Equal(t, want[m.MethodName], [2]string{string(came[0].Verb), string(came[0].Key())}, m.MethodName)
 	}
+	came = nil
+	_, err := c.Delete(ctx, &universe.DeleteRequest{Id: strings.Repeat("x", 1<<20)})
+	require.Equal(t, codes.PermissionDenied, grpcstatus.Code(err))
+	require.Less(t, len(came[0].Key()), 1000, "it is logged")
 }
 
 // TestTheWorkloadStreamPassesTheDoor as the methods do.
@@ -94,6 +100,18 @@ func TestTheWorkloadStreamPassesTheDoor(t *testing.T) {
 	require.Equal(t, codes.PermissionDenied, grpcstatus.Code(err))
 	require.Len(t, came, 1)
 	require.Equal(t, "report workloads tenants/tenant1", string(came[0].Verb)+" "+came[0].Noun.Kind+" "+string(came[0].Key()))
+}
+
+// TestHealthKnowsServicesByName: who probes one asks for it so.
+func TestHealthKnowsServicesByName(t *testing.T) {
+	health := grpc_health_v1.NewHealthClient(tenants(t, &[]door.Request{}))
+	for _, name := range []string{"", universe.WorkloadService_ServiceDesc.ServiceName, universe.WorkloadRuleService_ServiceDesc.ServiceName} {
+		answer, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: name})
+		require.NoError(t, err, name)
+		require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, answer.GetStatus(), name)
+	}
+	_, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "none"})
+	require.Equal(t, codes.NotFound, grpcstatus.Code(err))
 }
 
 // TestWhoIsForNoTenantDoesNotComeToTheDoor: what the metadata says is looked at first.

@@ -40,10 +40,10 @@ func (w *workloads) WorkloadStream(stream grpc.ClientStreamingServer[universe.Wo
 	return w.door.Pass(stream.Context(), asked, func(ctx context.Context, s door.Service) (err error) {
 		in, err := s.Begin(ctx, call.tenant.Name())
 		if err != nil {
-			return err
+			return ours(ctx, err)
 		}
 		in.SpokenBy(call.speaker)
-		defer func() { err = errors.Join(err, in.End(ctx)) }()
+		defer func() { err = errors.Join(err, ours(ctx, in.End(ctx))) }()
 		box := newInbox(call.memory)
 		defer box.close()
 		call.memory.enter()
@@ -188,7 +188,7 @@ func signal(c chan<- struct{}) {
 
 // saidBy is what a message says. Invalid when it says nothing, or of no workload.
 func saidBy(in *universe.WorkloadStreamRequest) (*service.Said, error) {
-	said := &service.Said{TooLarge: map[string]bool{}}
+	said := &service.Said{Unfit: map[*domain.Workload]string{}}
 	switch m := in.GetMessage().(type) {
 	case *universe.WorkloadStreamRequest_WorkloadUpdate:
 		return said, update(said, "workload_update", m.WorkloadUpdate)
@@ -211,12 +211,17 @@ func saidBy(in *universe.WorkloadStreamRequest) (*service.Said, error) {
 
 // update adds a workload to what is said.
 func update(said *service.Said, path string, in *universe.WorkloadUpdate) error {
-	id, err := idIn(path, in.GetWorkloadMetadata())
-	if err != nil {
+	if _, err := idIn(path, in.GetWorkloadMetadata()); err != nil {
 		return err
 	}
-	said.Put = append(said.Put, convey.WorkloadOf(in))
-	said.TooLarge[id] = proto.Size(in) > limits.Workload
+	one := convey.WorkloadOf(in)
+	said.Put = append(said.Put, one)
+	switch {
+	case in.GetWorkloadState() == nil: // what was said of it stays: without its labels and its node no rule would be for it
+		said.Unfit[one] = "it has no workload_state"
+	case proto.Size(in) > limits.Workload:
+		said.Unfit[one] = "it is too large"
+	}
 	return nil
 }
 

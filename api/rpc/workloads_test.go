@@ -169,6 +169,43 @@ func TestAStreamThatIsClosedHasBeenStored(t *testing.T) {
 	require.Equal(t, 2, is.LeftOutCount)
 }
 
+// TestWorkloadsThatCannotBeTaken: each word of an id counts for itself, and a workload of which nothing but its name is said stays as it was.
+func TestWorkloadsThatCannotBeTaken(t *testing.T) {
+	w := newStreams(t)
+	s := w.begin("tenant1")
+	node := func(name string) func(*universe.WorkloadUpdate) {
+		return func(u *universe.WorkloadUpdate) { u.WorkloadState.NodeName = name }
+	}
+	large := func(u *universe.WorkloadUpdate) {
+		u.WorkloadState.Extra["annotations"].Data = map[string]string{"x": strings.Repeat("x", limits.Workload)}
+	}
+	stateless := func(u *universe.WorkloadUpdate) { u.WorkloadState = nil }
+	service := func(u *universe.WorkloadUpdate) { u.WorkloadMetadata.ResourceType = "v1/Service" }
+	for _, m := range []*universe.WorkloadStreamRequest{
+		syncOf(podOf("a", node("host-1")), podOf("b", large), podOf("b", service), podOf("c", node("host-2")), podOf("c", large)),
+		updateOf(podOf("a", stateless)), updateOf(podOf("d", stateless)),
+	} {
+		require.NoError(t, s.Send(m))
+	}
+	_, err := s.CloseAndRecv()
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "c"}, w.stored(), "b is too large, whatever is said of its id after that")
+	for id, host := range map[string]string{"a": "host-1", "c": "host-2"} {
+		got, err := w.store.Workload(t.Context(), "tenant1", id)
+		require.NoError(t, err)
+		require.Equal(t, host, got.NodeName)
+	}
+	is, err := w.store.TenantStream(t.Context(), "tenant1")
+	require.NoError(t, err)
+	said := map[string]string{}
+	for _, left := range is.LeftOut {
+		said[left.ID] = left.Reason
+	}
+	require.Equal(t, map[string]string{
+		"a": "it has no workload_state", "b": "its type is not v1/Pod of Kubernetes", "c": "it is too large", "d": "it has no workload_state",
+	}, said)
+}
+
 // TestMessagesThatAreWrongEndTheStream: nothing of them is taken, and all that came before.
 func TestMessagesThatAreWrongEndTheStream(t *testing.T) {
 	w := newStreams(t)

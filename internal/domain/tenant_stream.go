@@ -43,7 +43,7 @@ type WorkloadWrite struct {
 	Delete []string    // the ids of those that are gone
 	// Whole says that Put and Keep are all that there are: others go.
 	Whole bool
-	Keep  []string // ids that are there as well, as they are stored
+	Keep  []string // ids that are there as well: they stay as they are stored, but that they are not held or gone any more
 	// Guard holds the deletions of a Whole that would take more than so many percent of what is there; 0 holds none.
 	Guard int
 	// Gone is what those that go are marked with, to be removed later; zero removes them now.

@@ -291,7 +291,12 @@ func Missed(records []domain.Match, o *domain.Observation, tenant string, now ti
 		}
 		at := place{m.Made.Kind, m.Made.Namespace, m.Made.Name}
 		known[at] = true
-		if m.Mark == domain.MarkApplied && m.Due.IsZero() && !there[at] && watches(o, m.Made) {
+		unclear := m.Mark == domain.MarkUndeleted // it could not be looked at, or changed
+		if (m.Mark == domain.MarkApplied || unclear) && m.Due.IsZero() && !there[at] && watches(o, m.Made) {
+			if unclear { // the cluster may refuse it again: not with every report
+				m = Later(m, m.Reason, now)
+				m.Mark = domain.MarkSent
+			}
 			m.Due = now
 			due = append(due, m)
 		}

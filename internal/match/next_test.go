@@ -142,6 +142,17 @@ func TestMissed(t *testing.T) {
 		}
 		require.Equal(t, c.want, got, reason)
 	}
+	// What the cluster has refused to have looked at, or changed, is made again as well, and not with every report.
+	record.Mark = domain.MarkUndeleted
+	due, _ := match.Missed([]domain.Match{record}, of("side"), "t", noon)
+	require.Len(t, due, 1)
+	require.Equal(t, noon, due[0].Due)
+	require.True(t, due[0].Next.After(noon))
+	require.Equal(t, match.Look, match.Next(&due[0]))
+	due, _ = match.Missed([]domain.Match{record}, of("side", pod("x", "{}")), "t", noon)
+	require.Empty(t, due)
+	record.Mark = domain.MarkApplied
+
 	due, unrecorded := match.Missed([]domain.Match{record}, of("side", pod("x", "{}"), pod("y", ours)), "t", noon)
 	require.Empty(t, due)
 	require.Equal(t, match.Withdraw, match.Next(&unrecorded[0]))

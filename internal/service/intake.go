@@ -22,8 +22,8 @@ type Said struct {
 	Sync   bool               // Put is all that there is
 	Put    []*domain.Workload // without the tenant
 	Delete []string
-	// TooLarge are the ids of those of Put that have more bytes than a workload may have.
-	TooLarge map[string]bool
+	// Unfit says of some of Put why they cannot be taken, as far as the edge knows. A message may say several of one id, of which each counts for itself.
+	Unfit map[*domain.Workload]string
 
 	// unfit is what merge has left out, by id. A word of the same id that was said before it counts, and is in Put or Delete.
 	unfit map[string]domain.LeftOut
@@ -382,8 +382,8 @@ func (s *Said) unfitFor(one *domain.Workload) string {
 		return "its type is not " + domain.KindPod + " of Kubernetes"
 	case len(one.ID) > limits.WorkloadID:
 		return "its id is too long"
-	case s.TooLarge[one.ID]:
-		return "it is too large"
+	case s.Unfit[one] != "":
+		return s.Unfit[one]
 	case unstorable(one):
 		return "a name in its labels, annotations or other data has the character 0"
 	default:

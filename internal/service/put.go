@@ -40,6 +40,11 @@ func (s *Service) Put(ctx context.Context, o domain.Object) (created bool, err e
 
 // Replace is Put for a document that must be there: NotFound when it is not.
 func (s *Service) Replace(ctx context.Context, o domain.Object) error {
+	return s.ReplaceWith(ctx, o, func(domain.Object) {})
+}
+
+// ReplaceWith is Replace for who does not say all of a document: complete takes the rest from the one that is replaced.
+func (s *Service) ReplaceWith(ctx context.Context, o domain.Object, complete func(old domain.Object)) error {
 	if err := validate(o); err != nil {
 		return err
 	}
@@ -52,6 +57,7 @@ func (s *Service) Replace(ctx context.Context, o domain.Object) error {
 		if err != nil {
 			return err
 		}
+		complete(old)
 		return s.replace(ctx, old, o)
 	})
 }

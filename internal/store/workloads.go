@@ -179,6 +179,20 @@ func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, writte
 		}
 		goes[id] = true
 	}
+	// back is of one that its cluster has, though not as it may be stored: it is not held any more, nor gone.
+	back := func(id string) error {
+		value := b.values[id]
+		_, touched := change[id]
+		if value == nil || touched || goes[id] || !isHeld(value) && !isGone(value) || refuseNewerValue(id, value) != nil {
+			return nil
+		}
+		return leave(id, func(one *domain.Workload) { one.Held, one.Gone = false, time.Time{} })
+	}
+	for _, id := range w.Keep {
+		if err := back(id); err != nil {
+			return nil, written, err
+		}
+	}
 	over := map[string]bool{}
 	for _, p := range encoded {
 		if goes[p.id] {
@@ -192,6 +206,9 @@ func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, writte
 		now := int64(len(p.id) + len(p.value))
 		if w.Count > 0 && count+more > w.Count && !ok || w.Bytes > 0 && bytes-have+now > w.Bytes {
 			over[p.id] = true
+			if err := back(p.id); err != nil {
+				return nil, written, err
+			}
 			continue
 		}
 		delete(over, p.id)
