@@ -22,7 +22,7 @@ var ofThisRun = []struct {
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( UTC|Z)`), "TIME"},
 	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "UUID"},
-	{regexp.MustCompile(`\b\d{17,19}\b`), "CONTEXT"},
+	{regexp.MustCompile(`\d{17,19}`), "CONTEXT"},
 	{regexp.MustCompile(`([Hh]eard:? +)(now|\S+ ago)`), "${1}AGO"},
 	{regexp.MustCompile(`( |\()(\d+(\.\d+)?(µs|ms|s|m|h|d))+\b`), "${1}AGE"},
 	{regexp.MustCompile(`\bv1\.\d+\.\d+\S*`), "VERSION"},
@@ -49,7 +49,7 @@ func (c *command) prints(name string, neutral *strings.Replacer, args ...string)
 	wanted, err := os.ReadFile(file)
 	require.NoError(c.t, err)
 	got := ""
-	ctx, cancel := context.WithTimeout(c.ctx, harness.Patience)
+	ctx, cancel := context.WithTimeout(c.ctx, harness.Patience/4)
 	defer cancel()
 	_ = harness.Look(ctx, func() bool {
 		got = printed()
