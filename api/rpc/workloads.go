@@ -216,10 +216,7 @@ func update(said *service.Said, path string, in *universe.WorkloadUpdate) error 
 	}
 	one := convey.WorkloadOf(in)
 	said.Put = append(said.Put, one)
-	switch {
-	case in.GetWorkloadState() == nil: // what was said of it stays: without its labels and its node no rule would be for it
-		said.Unfit[one] = "it has no workload_state"
-	case proto.Size(in) > limits.Workload:
+	if proto.Size(in) > limits.Workload {
 		said.Unfit[one] = "it is too large"
 	}
 	return nil

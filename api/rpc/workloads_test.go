@@ -169,7 +169,7 @@ func TestAStreamThatIsClosedHasBeenStored(t *testing.T) {
 	require.Equal(t, 2, is.LeftOutCount)
 }
 
-// TestWorkloadsThatCannotBeTaken: each word of an id counts for itself, and a workload of which nothing but its name is said stays as it was.
+// TestWorkloadsThatCannotBeTaken: each word of an id counts for itself. A workload of which no state is said stays as it was, and a new one has none.
 func TestWorkloadsThatCannotBeTaken(t *testing.T) {
 	w := newStreams(t)
 	s := w.begin("tenant1")
@@ -183,14 +183,14 @@ func TestWorkloadsThatCannotBeTaken(t *testing.T) {
 	service := func(u *universe.WorkloadUpdate) { u.WorkloadMetadata.ResourceType = "v1/Service" }
 	for _, m := range []*universe.WorkloadStreamRequest{
 		syncOf(podOf("a", node("host-1")), podOf("b", large), podOf("b", service), podOf("c", node("host-2")), podOf("c", large)),
-		updateOf(podOf("a", stateless)), updateOf(podOf("d", stateless)),
+		updateOf(podOf("a", stateless)), updateOf(podOf("d", stateless)), updateOf(podOf("e", node("host-3"))), updateOf(podOf("e", stateless)),
 	} {
 		require.NoError(t, s.Send(m))
 	}
 	_, err := s.CloseAndRecv()
 	require.NoError(t, err)
-	require.Equal(t, []string{"a", "c"}, w.stored(), "b is too large, whatever is said of its id after that")
-	for id, host := range map[string]string{"a": "host-1", "c": "host-2"} {
+	require.Equal(t, []string{"a", "c", "d", "e"}, w.stored(), "b is too large, whatever is said of its id after that")
+	for id, host := range map[string]string{"a": "host-1", "c": "host-2", "d": "", "e": "host-3"} {
 		got, err := w.store.Workload(t.Context(), "tenant1", id)
 		require.NoError(t, err)
 		require.Equal(t, host, got.NodeName)
@@ -201,9 +201,7 @@ func TestWorkloadsThatCannotBeTaken(t *testing.T) {
 	for _, left := range is.LeftOut {
 		said[left.ID] = left.Reason
 	}
-	require.Equal(t, map[string]string{
-		"a": "it has no workload_state", "b": "its type is not v1/Pod of Kubernetes", "c": "it is too large", "d": "it has no workload_state",
-	}, said)
+	require.Equal(t, map[string]string{"b": "its type is not v1/Pod of Kubernetes", "c": "it is too large"}, said)
 }
 
 // TestMessagesThatAreWrongEndTheStream: nothing of them is taken, and all that came before.

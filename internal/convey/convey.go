@@ -124,7 +124,7 @@ func WorkloadOf(in *universe.WorkloadUpdate) *domain.Workload {
 	one := &domain.Workload{
 		ID: metadata.GetId(), Orchestrator: orchestrator(metadata.GetOrchestrator()), ResourceType: metadata.GetResourceType(),
 		ResourceNamespace: metadata.GetResourceNamespace(), ResourceName: metadata.GetResourceName(),
-		NodeName: state.GetNodeName(), Ready: state.GetReady(),
+		NodeName: state.GetNodeName(), Ready: state.GetReady(), Bare: state == nil,
 	}
 	for name, extra := range state.GetExtra() {
 		if one.Extra == nil {

@@ -25,6 +25,9 @@ type Workload struct {
 	Held bool `json:"held,omitempty" bson:"held,omitempty"`
 	// Gone is since when its cluster has not got it any more, zero as long as it has: it stays for TenantSpec.DeleteAfter.
 	Gone time.Time `json:"gone,omitzero" bson:"gone,omitempty"`
+
+	// Bare says of one that is written that nothing was said of its state: one that is stored stays as it is.
+	Bare bool `json:"-" bson:"-"`
 }
 
 // Orchestrator is what runs workloads. One that has no word here is the number that the protocol has for it, such as "7".

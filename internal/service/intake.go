@@ -442,9 +442,14 @@ func merge(messages []*Said) []*Said {
 // together is one message of several of which none is a sync, or of one.
 func together(messages []*Said) *Said {
 	one, later := &Said{Sync: messages[0].Sync, unfit: map[string]domain.LeftOut{}}, map[string]bool{}
+	bare := map[string]*domain.Workload{} // of which a state may have been said before
 	for _, said := range slices.Backward(messages) {
 		for _, id := range said.Delete {
-			if !later[id] {
+			switch {
+			case later[id]:
+			case bare[id] != nil: // it is another one of that id
+				later[id], bare[id].Bare = true, false
+			default:
 				later[id], one.Delete = true, append(one.Delete, id)
 			}
 		}
@@ -456,7 +461,11 @@ func together(messages []*Said) *Said {
 			if _, known := one.unfit[w.ID]; reason != "" && !known {
 				one.unfit[w.ID] = leftOut(w, reason)
 			}
-			if reason == "" {
+			switch {
+			case reason != "" || w.Bare && bare[w.ID] != nil:
+			case w.Bare:
+				bare[w.ID], one.Put = w, append(one.Put, w)
+			default:
 				later[w.ID], one.Put = true, append(one.Put, w)
 			}
 		}

@@ -194,11 +194,17 @@ func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, writte
 		}
 	}
 	over := map[string]bool{}
-	for _, p := range encoded {
+	for i, p := range encoded {
 		if goes[p.id] {
 			continue
 		}
 		have, ok := size(p.id)
+		if ok && w.Put[i].Bare { // without its labels and its node no rule would be for it
+			if err := back(p.id); err != nil {
+				return nil, written, err
+			}
+			continue
+		}
 		more := 0
 		if !ok {
 			more = 1
