@@ -496,17 +496,17 @@ func TestACloudChangesItsLevel(t *testing.T) {
 func TestReplaceWithTakesTheRestFromWhatIsReplaced(t *testing.T) {
 	f := newFixture(t)
 	f.store.before = func(ctx context.Context) error {
-		o, err := f.store.Store.Get(ctx, domain.Projects, "projects/proj")
+		o, err := f.store.Get(ctx, domain.Projects, "projects/proj")
 		if err != nil {
 			return err
 		}
-		o.(*domain.Project).Metadata.Description = "written meanwhile"
+		o.(*domain.Project).Description = "written meanwhile"
 		return f.store.Store.Replace(ctx, o)
 	}
 	o := project("proj")
 	require.NoError(t, f.ReplaceWith(t.Context(), o, func(old domain.Object) { o.Metadata = old.(*domain.Project).Metadata }))
 	got, err := f.Get(t.Context(), domain.Projects, "projects/proj")
 	require.NoError(t, err)
-	require.Equal(t, "written meanwhile", got.(*domain.Project).Metadata.Description)
+	require.Equal(t, "written meanwhile", got.(*domain.Project).Description)
 	require.True(t, fail.Is(f.ReplaceWith(t.Context(), project("none"), func(domain.Object) {}), fail.NotFound))
 }

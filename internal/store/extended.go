@@ -93,3 +93,6 @@ func refuseNewerValue(id string, value []byte) error {
 	has, _ := bson.Raw(value).Lookup(versionMember).AsInt64OK()
 	return version.Refuse(fmt.Sprintf("%q of %s", id, ledgerValues), has, knownVersion(ledgerValues))
 }
+
+// isNewer says whether refuseNewerValue refuses a value.
+func isNewer(id string, value []byte) bool { return refuseNewerValue(id, value) != nil }

@@ -183,7 +183,8 @@ func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, writte
 	back := func(id string) error {
 		value := b.values[id]
 		_, touched := change[id]
-		if value == nil || touched || goes[id] || !isHeld(value) && !isGone(value) || refuseNewerValue(id, value) != nil {
+		stays := value == nil || touched || goes[id] || !isHeld(value) && !isGone(value)
+		if stays || isNewer(id, value) {
 			return nil
 		}
 		return leave(id, func(one *domain.Workload) { one.Held, one.Gone = false, time.Time{} })
