@@ -188,7 +188,7 @@ func signal(c chan<- struct{}) {
 
 // saidBy is what a message says. Invalid when it says nothing, or of no workload.
 func saidBy(in *universe.WorkloadStreamRequest) (*service.Said, error) {
-	said := &service.Said{Unfit: map[*domain.Workload]string{}}
+	said := &service.Said{TooLarge: map[*domain.Workload]bool{}}
 	switch m := in.GetMessage().(type) {
 	case *universe.WorkloadStreamRequest_WorkloadUpdate:
 		return said, update(said, "workload_update", m.WorkloadUpdate)
@@ -216,9 +216,7 @@ func update(said *service.Said, path string, in *universe.WorkloadUpdate) error 
 	}
 	one := convey.WorkloadOf(in)
 	said.Put = append(said.Put, one)
-	if proto.Size(in) > limits.Workload {
-		said.Unfit[one] = "it is too large"
-	}
+	said.TooLarge[one] = proto.Size(in) > limits.Workload
 	return nil
 }
 

@@ -32,6 +32,7 @@ type Commands interface {
 	Put(ctx context.Context, o domain.Object) (created bool, err error)
 	// Replace is Put for what must be there.
 	Replace(ctx context.Context, o domain.Object) error
+	// ReplaceWith is Replace for who does not say all of a document: complete takes the rest from the one that is replaced.
 	ReplaceWith(ctx context.Context, o domain.Object, complete func(old domain.Object)) error
 	Delete(ctx context.Context, noun *domain.Noun, key domain.Key) error
 	// Remove is Delete, and says what stays in clusters of what is deleted.

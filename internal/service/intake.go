@@ -22,8 +22,8 @@ type Said struct {
 	Sync   bool               // Put is all that there is
 	Put    []*domain.Workload // without the tenant
 	Delete []string
-	// Unfit says of some of Put why they cannot be taken, as far as the edge knows. A message may say several of one id, of which each counts for itself.
-	Unfit map[*domain.Workload]string
+	// TooLarge are those of Put that have more bytes than a workload may have. A message may say several of one id, of which each counts for itself.
+	TooLarge map[*domain.Workload]bool
 
 	// unfit is what merge has left out, by id. A word of the same id that was said before it counts, and is in Put or Delete.
 	unfit map[string]domain.LeftOut
@@ -382,8 +382,8 @@ func (s *Said) unfitFor(one *domain.Workload) string {
 		return "its type is not " + domain.KindPod + " of Kubernetes"
 	case len(one.ID) > limits.WorkloadID:
 		return "its id is too long"
-	case s.Unfit[one] != "":
-		return s.Unfit[one]
+	case s.TooLarge[one]:
+		return "it is too large"
 	case unstorable(one):
 		return "a name in its labels, annotations or other data has the character 0"
 	default:

@@ -290,7 +290,7 @@ func TestMessagesThatAreTakenTogether(t *testing.T) {
 func TestWhatIsLeftOutTakesNoWordBack(t *testing.T) {
 	bad := func(id string) []*service.Said {
 		one := labelled(id, "bad")
-		return []*service.Said{{Put: []*domain.Workload{one}, Unfit: map[*domain.Workload]string{one: "it is too large"}}}
+		return []*service.Said{{Put: []*domain.Workload{one}, TooLarge: map[*domain.Workload]bool{one: true}}}
 	}
 	said := slices.Concat([]*service.Said{{Delete: []string{"goes"}}}, bad("goes"), updates(labelled("comes", "1")), bad("comes"), bad("better"),
 		updates(labelled("better", "2")), bad("stays"), updates(labelled("leaves", "2")), []*service.Said{{Delete: []string{"leaves"}}}, bad("leaves"))
@@ -387,7 +387,7 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 	require.Equal(t, []string{"a", "big"}, w.stored())
 	require.Equal(t, []domain.LeftOut{{ID: "svc", Pod: "default/svc", Reason: "its type is not v1/Pod of Kubernetes"}}, left())
 	large := updates(labelled("big", "2"))
-	large[0].Unfit = map[*domain.Workload]string{large[0].Put[0]: "it is too large"}
+	large[0].TooLarge = map[*domain.Workload]bool{large[0].Put[0]: true}
 	w.take(in, large)
 	require.Equal(t, []string{"a", "big"}, w.stored())
 	require.Len(t, left(), 2)
@@ -398,7 +398,7 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 	again := w.begin(w.first())
 	require.Len(t, left(), 1, "as long as the next stream has not said otherwise")
 	large = updates(labelled("big", "4"))
-	large[0].Unfit = map[*domain.Workload]string{large[0].Put[0]: "it is too large"}
+	large[0].TooLarge = map[*domain.Workload]bool{large[0].Put[0]: true}
 	w.take(again, large)
 	require.Len(t, left(), 2, "an update says nothing of the other one")
 	w.take(again, updates(labelled("big", "5")))
