@@ -302,7 +302,7 @@ func (m *Match) left(ctx context.Context, name string, matches []domain.Match) (
 				return nil, err
 			}
 		case h.Left(t):
-			is = true
+			is = !slices.ContainsFunc(matches, h.Keeps)
 		case h.App != "":
 			is = name != "" && !slices.ContainsFunc(matches, func(o domain.Match) bool { return h.Needs(&o) })
 		}

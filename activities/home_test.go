@@ -21,6 +21,7 @@ import (
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/match"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/store"
 )
 
@@ -252,6 +253,52 @@ func TestATenantWhoseClusterDoesNotComeBack(t *testing.T) {
 	require.Empty(t, m.homes())
 	m.register(alive)
 	require.Len(t, m.pods(), 1, "nobody has deleted it")
+}
+
+// TestWhatATenantHasByTheOperatorsRulesGoesWithIt: its home is left beside what is deleted, and its objects lie in another namespace. They are
+// known by their label, whoever else had the name.
+func TestWhatATenantHasByTheOperatorsRulesGoesWithIt(t *testing.T) {
+	for name, earlier := range map[string]string{"alone": "", "after another tenant of the name": "9999999999999999999"} {
+		t.Run(name, func(t *testing.T) {
+			m := newMatches(t)
+			m.match.Settler = &settler{}
+			m.operators()
+			m.run("w1", nil)
+			m.evaluate()
+			require.Eventually(t, func() bool { // another test may just have left the namespace
+				m.now = m.now.Add(policy.LongestAgain)
+				m.mustSettle()
+				return m.record().Mark == domain.MarkApplied
+			}, kubetest.Deadline, kubetest.Tick)
+			made := m.record().Made
+			there := func() bool {
+				_, err := m.client.Resource(pods).Namespace(made.Namespace).Get(t.Context(), made.Name, metav1.GetOptions{})
+				require.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
+				return err == nil
+			}
+			require.True(t, there())
+			if earlier != "" {
+				of := *m.tenant
+				of.ContextID = earlier
+				require.NoError(t, m.store.PutHome(t.Context(), domain.HomeOf(&of)))
+			}
+			require.NoError(t, m.store.Delete(t.Context(), domain.Tenants, domain.KeyOf(m.tenant), 0))
+			require.NoError(t, m.store.ForgetTenant(t.Context(), m.tenant.Name))
+			changes := match.Diff(nil, m.records(), m.now)
+			m.changed()
+			require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, changes.Write, changes.Remove))
+			if earlier == "" {
+				m.leave()
+				home := domain.HomeOf(m.tenant)
+				require.Contains(t, m.homes(), home.ID(), "it says that there is something in the cluster")
+			}
+			m.mustSettle()
+			require.Empty(t, m.records())
+			require.Eventually(t, func() bool { return !there() }, kubetest.Deadline, kubetest.Tick)
+			m.leave()
+			require.NotContains(t, m.homes(), m.tenant.ContextID)
+		})
+	}
 }
 
 // TestAFrozenAttemptDeletesNoHome: another one has the work by now, and the home may be in use again.

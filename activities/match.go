@@ -554,7 +554,8 @@ func (s *settling) load(ctx context.Context, tenant string, due []domain.Match) 
 	return err
 }
 
-// former is a tenant that is gone although it has matches: nobody has rules or workloads any more by which something is wanted.
+// former is a tenant that is gone although it has matches: nobody has rules or workloads any more by which something is wanted. Which of several
+// tenants of the name it was is told by homes as long as there is but one's.
 func (s *settling) former(ctx context.Context, tenant string) (*domain.Tenant, error) {
 	t := &domain.Tenant{Metadata: domain.Metadata{Name: tenant}}
 	homes, err := s.Store.Homes(ctx, tenant)
@@ -808,7 +809,11 @@ func (s *settling) look(ctx context.Context, cluster *kube.Cluster, o *one) (dom
 
 // withdraw deletes the object.
 func (s *settling) withdraw(ctx context.Context, cluster *kube.Cluster, o *one) (domain.Match, error) {
-	waits, err := cluster.Remove(ctx, resourceOf(o.Made), match.Label(s.tenant.ContextID, o.Rule))
+	label := o.Made.Label
+	if label == "" { // it was made by v0.1.0
+		label = match.Label(s.tenant.ContextID, o.Rule)
+	}
+	waits, err := cluster.Remove(ctx, resourceOf(o.Made), label)
 	now := s.Now()
 	switch {
 	case err != nil:

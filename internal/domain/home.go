@@ -60,6 +60,12 @@ func (h *Home) Left(t *Tenant) bool {
 	return t == nil || t.ContextID != h.ContextID || t.ClusterName() != h.Cluster
 }
 
+// Keeps says whether a match keeps the namespace of its tenant, which nobody needs any more: what it has in the cluster lies elsewhere, and would
+// be left there without one who knows of it.
+func (h *Home) Keeps(m Match) bool {
+	return h.App == "" && h.Tenant == m.Tenant && m.Made != nil && m.Made.Cluster == h.Cluster && m.Made.Namespace != h.Namespace
+}
+
 // TenantLeft is what a tenant that is gone, or is in another cluster now, may have in a cluster still.
 type TenantLeft struct {
 	Tenant    string      // its name

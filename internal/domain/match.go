@@ -55,6 +55,8 @@ type Made struct {
 	Kind      string      `bson:"kind"`
 	Namespace string      `bson:"namespace"`
 	Name      string      `bson:"name"`
+	// Label is the value of plan.DeploymentLabel with which it was sent: it tells whose it is, also when its tenant is gone. "" in records of v0.1.0.
+	Label string `bson:"label,omitempty"`
 	// UID is the object's as the cluster has last said it, "" when it has not.
 	UID string `bson:"uid,omitempty"`
 	// Spec and Annotations are the hashes with which it was sent, see Wanted.

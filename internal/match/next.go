@@ -55,7 +55,7 @@ var again = policy.Doubling{First: policy.FirstAgain, Most: policy.LongestAgain}
 func Sending(m domain.Match, r *Resource, now time.Time) domain.Match {
 	m.Made = &domain.Made{
 		Cluster: r.Cluster, Group: r.ID.Group, Version: r.ID.Version, Kind: r.ID.Kind, Namespace: r.ID.Namespace, Name: r.ID.Name,
-		Spec: r.Spec, Annotations: r.Annotations, Sent: now,
+		Label: r.Label, Spec: r.Spec, Annotations: r.Annotations, Sent: now,
 	}
 	m.Mark, m.Reason = domain.MarkSent, ""
 	return m

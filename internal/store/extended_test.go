@@ -44,8 +44,9 @@ func documentTypes() map[string][]reflect.Type {
 // droppable are members without a version, each with what its absence means. A build that does not know one drops it when it writes the
 // document again, and says nothing that is not so.
 var droppable = map[string]string{
-	"instances.runs.sound":    "nobody knows whether all that was sent is recorded: clusters are asked",
-	"plans:Plan.apps.expires": "a Job that has gone by itself is shown as one that is missing, as it was before; nothing is done otherwise",
+	"instances.runs.sound":               "nobody knows whether all that was sent is recorded: clusters are asked",
+	"values of ledgers:Match.made.label": "the label is that of the tenant there is, or of the home of the one that has gone, as it was before",
+	"plans:Plan.apps.expires":            "a Job that has gone by itself is shown as one that is missing, as it was before; nothing is done otherwise",
 }
 
 // members adds the members of a type to a list: each with its path and its type, and "may be missing" where it is left out when it is empty.
