@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 
@@ -136,9 +137,9 @@ func (r *readying) look(ctx context.Context, cluster *kube.Cluster, others domai
 
 // talk tells the workflow what is lacking, when that is something else, the rarer the longer it takes.
 func (r *readying) talk(ctx context.Context) {
-	run, last := activity.GetInfo(ctx).WorkflowExecution, ""
+	run, last, begun := activity.GetInfo(ctx).WorkflowExecution, "", time.Now()
 	word := pause.Backoff{First: policy.FirstLacking, Most: policy.LongestLacking}
-	for word.Wait(ctx) == nil {
+	for pause.For(ctx, nextWord(&word, time.Since(begun))) == nil {
 		reason := r.summary()
 		if reason == last || lease.Check(ctx) != nil {
 			continue
@@ -149,6 +150,12 @@ func (r *readying) talk(ctx context.Context) {
 		}
 		last = reason
 	}
+}
+
+// nextWord is how long to wait for it, so long after the first. A workflow takes 10,000 signals, one that stops it among them, and what an app
+// lacks may change for weeks.
+func nextWord(word *pause.Backoff, age time.Duration) time.Duration {
+	return max(word.Next(), age/policy.LackingShare)
 }
 
 // longestLack is how much is told of what a resource lacks, in bytes: a rule of a user may say a lot.

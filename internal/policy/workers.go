@@ -52,9 +52,11 @@ const (
 	// not be seen within a second.
 	FirstReadyLook   = 200 * time.Millisecond
 	LongestReadyLook = 5 * time.Second
-	// FirstLacking and LongestLacking are between two words on what an app lacks: they make history.
+	// FirstLacking and LongestLacking are between two words on what an app lacks: they make history. Who has waited for long waits for an eighth (LackingShare)
+	// of that.
 	FirstLacking   = time.Second
 	LongestLacking = 5 * time.Minute
+	LackingShare   = 8
 	// FirstEnding and LongestEnding are between two looks at what outlives its deletion; in between it is a quarter of
 	// the time that has passed. Nobody needs to know at once that a finalizer has gone for which he has waited for an hour.
 	FirstEnding   = time.Second
