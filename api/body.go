@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
 )
@@ -62,6 +63,7 @@ type steadyBody struct {
 	begun    time.Time       // when the first byte was asked for
 	standing context.Context // nobody is waited for when it has ended: see while
 	taken    int64
+	room     func(more int64) error // for what has come
 }
 
 // past is a deadline that is over.
@@ -95,6 +97,10 @@ func (b *steadyBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if !stop() {
 		<-over // not in the middle of the next request of the connection
+	}
+	if full := b.room(int64(n)); full != nil {
+		_ = b.deadline(time.Now().Add(policy.Unread)) // net/http reads on before it answers, for a moment and no longer
+		return 0, full
 	}
 	b.taken += int64(n)
 	return n, err
@@ -157,9 +163,10 @@ func (a *steadyAnswer) end() {
 // Unwrap is for http.ResponseController.
 func (a *steadyAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// limitBody makes reading more than limit bytes of a body fail, reading one that stands still for longer than wait, and
-// writing an answer that nobody takes for as long.
+// limitBody makes reading more than limit bytes of a body fail, reading one that stands still for longer than wait, one for which there is no
+// memory beside others, and writing an answer that nobody takes for as long.
 func limitBody(limit int64, wait time.Duration) echo.MiddlewareFunc {
+	all := newBodies(limits.Bodies * limit)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
@@ -172,7 +179,12 @@ func limitBody(limit int64, wait time.Duration) echo.MiddlewareFunc {
 					return nil // no connection, but a test
 				}
 			}
-			body := &steadyBody{ReadCloser: r.Body, deadline: steady(control.SetReadDeadline), wait: wait, standing: r.Context()}
+			who, _ := caller.IdentityOf(r.Context())
+			body := &steadyBody{
+				ReadCloser: r.Body, deadline: steady(control.SetReadDeadline), wait: wait, standing: r.Context(),
+				room: func(more int64) error { return all.take(who, more) },
+			}
+			defer func() { all.give(who, body.taken) }()
 			c.Set(contextSteady, body)
 			if r.ContentLength != 0 && r.ProtoMajor == 1 { // of what nobody asks for: see leaveUnread
 				_ = control.SetReadDeadline(time.Now().Add(policy.Unread)) // as soon as it is read it has its time

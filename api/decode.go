@@ -131,6 +131,9 @@ func unreadable(err error) error {
 	if errors.As(err, &large) {
 		return tooLarge(large.Limit)
 	}
+	if full := (*fail.Error)(nil); errors.As(err, &full) {
+		return full
+	}
 	if tooSlow(err) {
 		return echo.NewHTTPError(http.StatusRequestTimeout, "the body does not come; nothing was done")
 	}

@@ -23,6 +23,8 @@ const (
 	// Body bounds a whole request, which is a form with a chart, a profile or a kubeconfig, where --max-body does not say
 	// otherwise. It is in the API's memory until it is stored. More is 422.
 	Body = 256 << 20
+	// Bodies is for how many of the largest bodies an API has memory. A caller has half of it; more is 503.
+	Bodies = 4
 	// FormParts is what a form has around its document and its file: boundaries and headers, with room.
 	FormParts = 64 << 10
 	// GRPC bounds a message to the gRPC server, which has names and filters; more is RESOURCE_EXHAUSTED.
@@ -308,6 +310,7 @@ func All(body, renderMemory int64) []Size {
 		{"yamlMarks", "what separates the parts of a document that comes as YAML, such as `-`, `:` and `,`, and comments", YAMLMarks, false, "", "422; it may be sent as JSON"},
 		{"yamlKeys", "members of an object there", YAMLKeys, false, "", "422; it may be sent as JSON"},
 		{"body", "a whole request, such as a form with a chart", body, true, "max-body", "422"},
+		{"bodies", "all bodies of requests that an API has in memory; a caller has half of them", Bodies * body, true, "", "503"},
 		{"streams", "what an API keeps for status streams: documents and tables, each once for all who asked for it, with their last changes", Streams, true, "", streamsEnd},
 		{"streamQueries", "different queries that an API streams at a time", StreamQueries, false, "", streamsEnd},
 		{"gathers", "requests for metrics at a time; a caller of the API has half of them", Gathers, false, "", "503"},
