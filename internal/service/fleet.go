@@ -159,7 +159,8 @@ func (f *Fleet) page(ctx context.Context, noun *domain.Noun, prefix domain.Key, 
 	return objects, goOn(string(domain.KeyOf(objects[limit-1]))), unreadable, nil
 }
 
-// shown reads as many documents as are asked for of those that the caller may see, or all there are.
+// shown reads as many documents as are asked for of those that the caller may see, or all there are. It reads where his rights reach, and nowhere
+// else: a fleet is large, and who may see little of it may ask often.
 func (f *Fleet) shown(ctx context.Context, noun *domain.Noun, prefix, after domain.Key, limit int) (
 	shown []domain.Object, unreadable map[domain.Key]bool, err error,
 ) {
@@ -168,22 +169,35 @@ func (f *Fleet) shown(ctx context.Context, noun *domain.Noun, prefix, after doma
 		return f.read(ctx, noun, prefix, after, limit)
 	}
 	shown, unreadable = []domain.Object{}, map[domain.Key]bool{}
-	for {
-		objects, damaged, err := f.read(ctx, noun, prefix, after, maxLimit)
+	if prefix != "" {
+		return shown, unreadable, nil // a right is to all of a scope
+	}
+	where := granted.Where(noun)
+	if every := domain.Key(noun.Lineage()[0].Collection); slices.Contains(where, every) {
+		where = []domain.Key{every}
+	}
+	for _, scope := range reach(where, after) {
+		objects, damaged, err := f.read(ctx, noun, scope, after, limit-len(shown))
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, o := range objects {
-			if granted.Shows(noun, domain.KeyOf(o)) && len(shown) < limit {
-				shown = append(shown, o)
-			}
-		}
+		shown = append(shown, objects...)
 		maps.Copy(unreadable, damaged)
-		if len(objects) < maxLimit || len(shown) == limit {
-			return shown, unreadable, nil
+		if len(shown) >= limit {
+			break
 		}
-		after = domain.KeyOf(objects[len(objects)-1])
 	}
+	return shown, unreadable, nil
+}
+
+// reach are the scopes in which there may be documents after a key, in the order of the keys of what lies in them.
+func reach(scopes []domain.Key, after domain.Key) []domain.Key {
+	inside := func(scope domain.Key) string { return string(scope) + "/" }
+	scopes = slices.DeleteFunc(scopes, func(scope domain.Key) bool {
+		return string(after) > inside(scope) && !after.Under(scope)
+	})
+	slices.SortFunc(scopes, func(a, b domain.Key) int { return cmp.Compare(inside(a), inside(b)) })
+	return scopes
 }
 
 // read reads a page. What is unreadable is in its place, as a document that has nothing but its key.

@@ -12,9 +12,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
 	"github.com/drover-io/drover/internal/store"
@@ -24,7 +26,12 @@ import (
 // metered counts what is asked of a store.
 type metered struct {
 	*store.Store
-	asked atomic.Int64
+	asked, pages, lists atomic.Int64
+}
+
+func (m *metered) List(ctx context.Context, n *domain.Noun, parent domain.Key) ([]domain.Object, error) {
+	m.lists.Add(1)
+	return m.Store.List(ctx, n, parent)
 }
 
 func (m *metered) Get(ctx context.Context, n *domain.Noun, key domain.Key) (domain.Object, error) {
@@ -34,6 +41,7 @@ func (m *metered) Get(ctx context.Context, n *domain.Noun, key domain.Key) (doma
 
 func (m *metered) Page(ctx context.Context, n *domain.Noun, prefix, after domain.Key, limit int) ([]domain.Object, error) {
 	m.asked.Add(1)
+	m.pages.Add(1)
 	return m.Store.Page(ctx, n, prefix, after, limit)
 }
 
@@ -234,4 +242,59 @@ func TestFleetOfClusters(t *testing.T) {
 	require.NotEqual(t, sign, other)
 	_, err = f.Clusters(t.Context(), "cluster-providers/none", nil)
 	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+}
+
+// TestAListIsReadWhereRightsReach: who may see little of a fleet has no more read than that, and pages through it in the order of its keys.
+func TestAListIsReadWhereRightsReach(t *testing.T) {
+	db := storetest.Open(t, store.Config{})
+	for _, p := range []string{"a", "a-b", "a.c", "a0", "b"} {
+		require.NoError(t, db.Create(t.Context(), &domain.Project{Metadata: domain.Metadata{Name: p}}))
+		for i := range 3 {
+			g := group(fmt.Sprint("g", i))
+			g.Parent = domain.Key("projects").Child(p, "composite-apps", "ca", "v1")
+			require.NoError(t, db.Create(t.Context(), g))
+		}
+	}
+	user := func(name string) domain.RightSubject {
+		return domain.RightSubject{Kind: domain.SubjectUser, Name: name}
+	}
+	bind := func(scope domain.Key, role, name string) *domain.RoleBinding {
+		return &domain.RoleBinding{Identity: domain.Identity{Parent: scope}, Spec: domain.RoleBindingSpec{Role: role, Subjects: []domain.RightSubject{user(name)}}}
+	}
+	everywhere := &domain.Role{Metadata: domain.Metadata{Name: "in-projects"}, Spec: domain.RoleSpec{Rules: []domain.RoleRule{
+		{Scopes: []string{"project"}, Nouns: []string{"*"}, Verbs: []string{"get", "list"}},
+	}}}
+	book := rights.NewBook([]*domain.Role{everywhere}, []*domain.RoleBinding{
+		bind("projects/a0", domain.RoleViewer, "some"), bind("projects/a", domain.RoleViewer, "some"), bind("projects/a.c", domain.RoleViewer, "some"),
+		bind("", "in-projects", "all"), bind("projects/b", domain.RoleViewer, "all"),
+	})
+	for who, want := range map[string]struct {
+		projects, reads string
+	}{
+		"nobody": {"", "0"},
+		"some":   {"a.c a.c a.c a a a a0 a0 a0", "1 2 2 2 1"},
+		"all":    {"a-b a-b a-b a.c a.c a.c a a a a0 a0 a0 b b b", "1 1 1 1 1 1 1 1"},
+	} {
+		m := &metered{Store: db}
+		f := service.NewFleet(service.NewLifecycle(m, m, nil, &progress{}, time.Now), m, nil)
+		ctx := rights.With(t.Context(), book.Of(caller.Identity{Kind: caller.User, Name: who}))
+		var projects, reads []string
+		for token, first := "", true; first || token != ""; first = false {
+			m.pages.Store(0)
+			l, err := f.Groups(ctx, "", parameters(t, "limit=2&continue="+token))
+			require.NoError(t, err)
+			for _, g := range l.Items {
+				projects = append(projects, strings.Split(string(g.Resource), "/")[1])
+			}
+			reads, token = append(reads, fmt.Sprint(m.pages.Load())), l.Continue
+		}
+		require.Equal(t, want.projects, strings.Join(projects, " "), who)
+		require.Equal(t, want.reads, strings.Join(reads, " "), who)
+	}
+	m := &metered{Store: db}
+	nobody := rights.With(t.Context(), book.Of(caller.Identity{Kind: caller.User, Name: "nobody"}))
+	list, err := service.New(service.Deps{Store: m}).List(nobody, domain.Projects, "")
+	require.NoError(t, err)
+	require.Empty(t, list)
+	require.Zero(t, m.lists.Load())
 }
