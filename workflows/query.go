@@ -41,6 +41,12 @@ func OperationsQuery(w Wanted) string {
 	return strings.Join(terms, " AND ")
 }
 
+// PartsQuery selects all that runs of an operation, its root and what runs for its apps and clusters.
+func PartsQuery(s domain.Scope) string {
+	terms := Wanted{ContextID: s.ContextID, Operation: s.Operation}.identity()
+	return strings.Join(append(terms, "ExecutionStatus = 'Running'"), " AND ")
+}
+
 // ClusterQuery selects the workflows on a cluster, those of its own networks among them: of each of them ScopeOf says to
 // which operation it belongs.
 func ClusterQuery(w Wanted) string {

@@ -27,6 +27,7 @@ import (
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/outcome"
 	"github.com/drover-io/drover/internal/panics"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/span"
 	"github.com/drover-io/drover/workflows"
@@ -210,7 +211,31 @@ func (e *Engine) described(ctx context.Context, id, runID string) (*workflowpb.W
 
 // Close implements activities.Runs. A workflow that does not end in policy.Close is terminated.
 func (e *Engine) Close(ctx context.Context, s domain.Scope) (activities.RunEnd, error) {
-	return e.shut(ctx, workflows.OperationID(s))
+	end, err := e.shut(ctx, workflows.OperationID(s))
+	if err == nil && end == activities.RunBroken {
+		err = e.below(ctx, s)
+	}
+	return end, err
+}
+
+// below waits until nothing of an operation runs any more whose root came to no end of its own: Temporal terminates what runs below one that was
+// terminated, one after the other, and many in its own time. It asks visibility, and for policy.Below at the most: a run whose end was lost there
+// would be waited for without end.
+func (e *Engine) below(ctx context.Context, s domain.Scope) error {
+	for deadline := time.Now().Add(policy.Below); ; {
+		var left int64
+		err := e.call(ctx, named(s), func(ctx context.Context) error {
+			r, err := e.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: workflows.PartsQuery(s)})
+			left = r.GetCount()
+			return err
+		})
+		if err != nil || left == 0 || time.Now().After(deadline) {
+			return err
+		}
+		if err := pause.For(ctx, policy.LookAgain); err != nil {
+			return err
+		}
+	}
 }
 
 // Ended implements activities.Looks.

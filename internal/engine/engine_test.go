@@ -38,7 +38,8 @@ type server struct {
 
 	err      error // of every call
 	statuses []enumspb.WorkflowExecutionStatus
-	update   error // what an update ends with
+	parts    []int64 // how many run of an operation, one answer after the other; none in the end
+	update   error   // what an update ends with
 	answers  map[string]any
 	asked    []string
 }
@@ -68,6 +69,16 @@ func (s *server) DescribeWorkflowExecution(context.Context, string, string) (*wo
 	status := s.statuses[0]
 	s.statuses = s.statuses[1:]
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, nil
+}
+
+func (s *server) CountWorkflow(_ context.Context, r *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+	s.asked = append(s.asked, "count "+r.GetQuery())
+	if len(s.parts) == 0 {
+		return &workflowservice.CountWorkflowExecutionsResponse{}, nil
+	}
+	n := s.parts[0]
+	s.parts = s.parts[1:]
+	return &workflowservice.CountWorkflowExecutionsResponse{Count: n}, nil
 }
 
 func (s *server) GetWorkflow(context.Context, string, string) client.WorkflowRun { return run{} }
@@ -269,13 +280,17 @@ func TestClose(t *testing.T) {
 		"is not known":       {nil, activities.RunUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &server{statuses: c.statuses}
+			s := &server{statuses: c.statuses, parts: []int64{2, 1}}
 			ended, err := engine.New(s).Close(t.Context(), scope)
 			require.NoError(t, err)
 			require.Equal(t, c.want, ended)
 			var asked []string
 			if len(c.statuses) > 0 && c.statuses[0] == running {
 				asked = []string{"cancel " + workflows.OperationID(scope)}
+			}
+			if c.want == activities.RunBroken { // what runs for its apps and clusters ends after it
+				count := "count DroverContext = '1' AND DroverOperation = 'instantiate' AND ExecutionStatus = 'Running'"
+				asked = append(asked, count, count, count)
 			}
 			require.Equal(t, asked, s.asked)
 		})

@@ -48,7 +48,7 @@ func TestTimesAreInOrder(t *testing.T) {
 		"a worker notices that it was frozen before its lease could hide it": {{"Alive", policy.Alive}, {"Frozen", policy.Frozen}, {"LeaseMargin, or as long", policy.LeaseMargin + 1}},
 		"a task goes elsewhere before it is given up":                        {{"Sticky", policy.Sticky}, {"Task", policy.Task}},
 		"what was on its way has arrived":                                    {{"Beat and Throttle", policy.Beat + policy.Throttle}, {"InFlight", policy.InFlight}},
-		"a workflow that is cancelled is waited for in several polls":        {{"PollLeast", policy.PollLeast}, {"Poll", policy.Poll}, {"Close", policy.Close}},
+		"a workflow that is cancelled is waited for in several polls":        {{"PollLeast", policy.PollLeast}, {"Poll", policy.Poll}, {"Close", policy.Close}, {"Below", policy.Below}},
 		"another token for a session is there, or is not to be had, before who asks is told to come again": {
 			{"RenewLook", policy.RenewLook}, {"Keys", policy.Keys}, {"Renew", policy.Renew}, {"Prove", policy.Prove},
 		},

@@ -142,7 +142,10 @@ const (
 	Poll      = 20 * time.Second
 	PollLeast = time.Second
 	Close     = 45 * time.Second
-	// LookAgain is between two looks whether Temporal knows that a worker polls, which it learns some tenths of a second after it began.
+	// Below is how long is waited for what runs below a workflow that was terminated.
+	Below = 2 * time.Minute
+	// LookAgain is between two looks whether Temporal knows that a worker polls, or a workflow has ended, which it learns some tenths of a second
+	// after that.
 	LookAgain = 200 * time.Millisecond
 	// Claim is how often a worker looks whether its build does the work, and claims it.
 	Claim = 30 * time.Second
