@@ -344,6 +344,7 @@ func (s *session) tenants() *cobra.Command {
 	}
 	output := c.Flags().StringP("output", "o", "", "the `form`: json, yaml or jsonpath=TEMPLATE; words when missing")
 	release := c.Flags().Bool("release", false, "let the workloads go that its delete guard holds, with what was made for them")
+	dryRun := c.Flags().Bool("dry-run", false, "say how many --release would let go, and let none go")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		p, err := newValuePrinter(*output)
 		if err != nil {
@@ -352,12 +353,23 @@ func (s *session) tenants() *cobra.Command {
 		if *release && (len(args) == 0 || !p.people()) {
 			return usage("--release is of one tenant, and needs its name alone")
 		}
+		if *dryRun && !*release {
+			return usage("--dry-run is for --release")
+		}
 		api, err := s.api()
 		if err != nil {
 			return err
 		}
 		if len(args) == 1 {
 			key := domain.Join(domain.Tenants.Collection, strings.TrimPrefix(args[0], domain.Tenants.Collection+"/"))
+			if *dryRun {
+				status, err := api.TenantStatus(c.Context(), key)
+				if err != nil {
+					return err
+				}
+				s.sayf("%s of %s that its delete guard holds would be let go (dry run)", counted(status.Held, "workload"), key)
+				return nil
+			}
 			if *release {
 				if err := api.Release(c.Context(), key); err != nil {
 					return err
