@@ -386,6 +386,9 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 	w.take(in, syncs(labelled("a", "1"), labelled("big", "1"), service))
 	require.Equal(t, []string{"a", "big"}, w.stored())
 	require.Equal(t, []domain.LeftOut{{ID: "svc", Pod: "default/svc", Reason: "its type is not v1/Pod of Kubernetes"}}, left())
+	_, err := w.first().Why(t.Context(), domain.Workloads, domain.TenantKey("t"), "svc", nil)
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+	require.ErrorContains(t, err, "it was said, and left out, as its type is not v1/Pod of Kubernetes")
 	large := updates(labelled("big", "2"))
 	large[0].TooLarge = map[*domain.Workload]bool{large[0].Put[0]: true}
 	w.take(in, large)

@@ -208,6 +208,9 @@ func (m *Matcher) whyWorkload(ctx context.Context, s *explain.MatchSituation, te
 	}
 	at := slices.IndexFunc(k.workloads, func(w *domain.Workload) bool { return w.ID == id })
 	if at < 0 {
+		if out := slices.IndexFunc(k.Stream.LeftOut, func(l domain.LeftOut) bool { return l.ID == id }); out >= 0 {
+			return fail.New(fail.NotFound, "workload %q of tenant %q not found: it was said, and left out, as %s", id, tenant, k.Stream.LeftOut[out].Reason)
+		}
 		return fail.New(fail.NotFound, "workload %q of tenant %q not found", id, tenant)
 	}
 	w := k.workloads[at]
