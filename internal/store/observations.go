@@ -496,16 +496,23 @@ func (s *Store) deleteObservations(ctx context.Context, contextIDs []string) err
 	return nil
 }
 
+// deleteOf deletes what is of contexts, of a collection whose ids begin with a context's.
 func (s *Store) deleteOf(ctx context.Context, c *mongo.Collection, contextIDs []string) error {
 	ids, err := s.ids(ctx, c, bson.D{})
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		if contextID, _, _ := strings.Cut(id, "-"); slices.Contains(contextIDs, contextID) {
-			if _, err := s.deleteOne(ctx, c, byID(id)); err != nil {
-				return err
-			}
+	gone := make(map[string]bool, len(contextIDs))
+	for _, id := range contextIDs {
+		gone[id] = true
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool {
+		contextID, _, _ := strings.Cut(id, "-")
+		return !gone[contextID]
+	})
+	for some := range slices.Chunk(ids, maxDelete) {
+		if err := s.deleteMany(ctx, c, byID(bson.D{{Key: "$in", Value: some}})); err != nil {
+			return err
 		}
 	}
 	return nil
