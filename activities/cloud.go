@@ -52,11 +52,22 @@ func (l *Control) planCloud(ctx context.Context, owner domain.Owner, d *draft) e
 	return l.add(ctx, d, cloudTargets(references), &vary.Varied{Bundle: bundle})
 }
 
-// stillMembers refuses a group's plan that goes to a cluster which has left the logical cloud since it was made. It comes after the record
-// of the context: who deletes a cluster reference looks for records before and after, so that one of the two sees the other.
+// stillMembers refuses a group's plan that goes to a cluster which has left the logical cloud since it was made, and one in a cloud whose
+// terminate is recorded. It comes after the record of the context: who deletes a cluster reference, or terminates a cloud, looks for records
+// before and after, so that one of the two sees the other.
 func (l *Control) stillMembers(ctx context.Context, owner domain.Owner, prepared *Prepared, p *plan.Plan) error {
 	if _, ok := owner.(*domain.DeploymentIntentGroup); !ok || prepared.LogicalCloud == "" {
 		return nil
+	}
+	o, err := l.Store.Get(ctx, domain.LogicalClouds, prepared.LogicalCloud)
+	if fail.Is(err, fail.NotFound) {
+		return fail.New(fail.Conflict, "logical cloud %q was deleted meanwhile", prepared.LogicalCloud.Name())
+	}
+	if err != nil {
+		return err
+	}
+	if state := o.(*domain.LogicalCloud).History.State(); state == domain.Terminated || state == domain.TerminateStopped {
+		return fail.New(fail.Conflict, "logical cloud %q was terminated meanwhile; instantiate it first", prepared.LogicalCloud.Name())
 	}
 	members, err := l.members(ctx, prepared.LogicalCloud)
 	if err != nil {

@@ -567,10 +567,18 @@ func TestCloudInWhichAGroupHasLeftSomething(t *testing.T) {
 	require.Equal(t, domain.ContextTerminating, d.instances["1"].Status)
 }
 
-// membership is a store of a group and of the cluster references of its logical cloud.
+// membership is a store of a group, of its logical cloud and of the cloud's references.
 type membership struct {
 	*memory
+	cloud      domain.LogicalCloud
 	references []domain.Object
+}
+
+func (m *membership) Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error) {
+	if noun == domain.LogicalClouds {
+		return &m.cloud, nil
+	}
+	return m.memory.Get(ctx, noun, key)
 }
 
 func (m *membership) List(_ context.Context, noun *domain.Noun, _ domain.Key) ([]domain.Object, error) {
@@ -606,6 +614,74 @@ func TestRecordAfterAClusterHasLeftTheCloud(t *testing.T) {
 			require.Equal(t, domain.ContextInstantiating, d.store.instances[in.ContextID].Status)
 		})
 	}
+}
+
+// TestRecordInACloudThatIsTerminatedMeanwhile: a group and the terminate of its logical cloud that are accepted at the same time have not seen each
+// other. Each looks again when it has written what the other looks at, so that one of them is refused, and leaves nothing.
+func TestRecordInACloudThatIsTerminatedMeanwhile(t *testing.T) {
+	group := &domain.DeploymentIntentGroup{
+		Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "dig"},
+		Spec: domain.DeploymentIntentGroupSpec{LogicalCloud: "lc"}, History: domain.NewHistory(begun),
+	}
+	group.History.Append(domain.Approved, "", 0, begun)
+	cloud := level1()
+	cloud.History.Append(domain.Instantiated, "1", 1, begun)
+	terminate := activities.RecordInput{
+		Scope: domain.Scope{Owner: cloudKey, ContextID: "1", Operation: domain.OpTerminate}, Seen: domain.Seen{Status: domain.ContextInstantiated},
+	}
+	instantiate := activities.RecordInput{
+		Scope: domain.Scope{Owner: domain.KeyOf(group), ContextID: "2", Operation: domain.OpInstantiate}, Seen: domain.Seen{Status: domain.ContextNone},
+		Prepared: &activities.Prepared{LogicalCloud: cloudKey},
+	}
+	fixture := func(t *testing.T) (*crossing, *activities.Control) {
+		t.Helper()
+		d := &crossing{documents: newDocuments(cloud, reference("r1", "a"))}
+		digest, err := d.PutBlob(t.Context(), []byte(`{}`))
+		require.NoError(t, err)
+		require.NoError(t, d.PutInstance(t.Context(), &domain.Instance{
+			ContextID: "1", Owner: cloudKey, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated, Plan: digest,
+		}))
+		instantiate.Prepared.Plan = digest
+		return d, &activities.Control{Store: d, Runs: closed{}, Now: func() time.Time { return begun }}
+	}
+	t.Run("the terminate sees the group", func(t *testing.T) {
+		d, l := fixture(t)
+		d.looked = func() { // it has seen no group
+			d.byKey[domain.KeyOf(group)] = copied(group)
+			require.NoError(t, l.Record(t.Context(), instantiate))
+		}
+		err := l.Record(t.Context(), terminate)
+		require.True(t, fail.Is(err, fail.Invalid), "%v", err)
+		require.Equal(t, domain.Instantiated, d.byKey[cloudKey].(*domain.LogicalCloud).History.State())
+		require.Equal(t, domain.ContextInstantiated, d.instances["1"].Status)
+		require.Equal(t, domain.ContextInstantiating, d.instances["2"].Status)
+	})
+	t.Run("the group sees the terminate", func(t *testing.T) {
+		d, l := fixture(t)
+		require.NoError(t, l.Record(t.Context(), terminate))
+		d.byKey[domain.KeyOf(group)] = copied(group) // it was prepared before
+		err := l.Record(t.Context(), instantiate)
+		require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+		require.ErrorContains(t, err, `logical cloud "lc" was terminated meanwhile`)
+		require.NotContains(t, d.instances, "2")
+		require.Equal(t, domain.Approved, d.byKey[domain.KeyOf(group)].(*domain.DeploymentIntentGroup).History.State())
+		require.NoError(t, l.Record(t.Context(), terminate), "done again")
+	})
+}
+
+// crossing is a store of which something else is done after it was looked who uses a cloud.
+type crossing struct {
+	*documents
+	looked func()
+}
+
+func (c *crossing) ActiveInstances(ctx context.Context) ([]*domain.Instance, error) {
+	active, err := c.documents.ActiveInstances(ctx)
+	if then := c.looked; then != nil {
+		c.looked = nil
+		then()
+	}
+	return active, err
 }
 
 // TestRecordThatWasStoppedMeanwhile is not taken back: whoever stopped it has seen it.

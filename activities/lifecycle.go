@@ -144,6 +144,11 @@ func (l *Control) record(ctx context.Context, in RecordInput) error {
 		return err
 	}
 	if in.Operation == domain.OpTerminate {
+		if cloud, ok := owner.(*domain.LogicalCloud); ok {
+			if err := l.stillUnused(ctx, cloud, in); err != nil {
+				return err
+			}
+		}
 		err := l.terminating(ctx, in)
 		if fail.Is(err, fail.NotFound) {
 			return l.terminateNothing(ctx, in)
@@ -281,6 +286,24 @@ func (l *Control) unused(ctx context.Context, cloud *domain.LogicalCloud) error 
 		}
 	}
 	return nil
+}
+
+// stillUnused is unused once more, now that the cloud's history says that it is terminated: a group looks at that when the record of its context is
+// there (stillMembers). A refusal takes the terminate back, unless something of it is done already.
+func (l *Control) stillUnused(ctx context.Context, cloud *domain.LogicalCloud, in RecordInput) error {
+	i, err := l.known(ctx, in.ContextID)
+	if err != nil || i != nil && i.Operation == domain.OpTerminate && i.Status == domain.ContextTerminating {
+		return err
+	}
+	refusal := l.unused(ctx, cloud)
+	if refusal == nil || fail.KindOf(refusal).Retryable() {
+		return refusal
+	}
+	if last := cloud.History.Last(); last.State != domain.Terminated || last.ContextID != in.ContextID { // something else was asked for since
+		return nil
+	}
+	cloud.History.TakeBack()
+	return l.refuse(ctx, cloud, refusal)
 }
 
 // known is the record of a context, nil where there is none.

@@ -213,12 +213,8 @@ func (s clouds) Terminate(ctx context.Context, key domain.Key) error {
 	if _, err := s.decideCloud(ctx, cloud, domain.OpTerminate); err != nil {
 		return err
 	}
-	group, found, err := s.store.Referring(ctx, domain.DeploymentIntentGroups, key)
-	if err != nil {
+	if err := s.unnamed(ctx, cloud); err != nil {
 		return err
-	}
-	if found {
-		return cloud.UsedBy(group)
 	}
 	if !cloud.Admin() {
 		holder, held, err := s.instances.Within(ctx, key)
@@ -230,9 +226,45 @@ func (s clouds) Terminate(ctx context.Context, key domain.Key) error {
 		}
 		return s.operations.Terminate(ctx, key)
 	}
-	return s.operateAdmin(ctx, key, domain.OpTerminate, func(cloud *domain.LogicalCloud) (string, error) {
+	err = s.operateAdmin(ctx, key, domain.OpTerminate, func(cloud *domain.LogicalCloud) (string, error) {
 		cloud.History.StatusContextID = cloud.History.ContextID()
-		return cloud.History.ContextID(), nil
+		return cloud.History.ContextID(), s.unnamed(ctx, cloud)
+	})
+	if err != nil {
+		return err
+	}
+	return s.stillUnnamed(ctx, key)
+}
+
+// unnamed refuses to terminate a cloud that a group names.
+func (s clouds) unnamed(ctx context.Context, cloud *domain.LogicalCloud) error {
+	group, found, err := s.store.Referring(ctx, domain.DeploymentIntentGroups, domain.KeyOf(cloud))
+	if err != nil || !found {
+		return err
+	}
+	return cloud.UsedBy(group)
+}
+
+// stillUnnamed takes the terminate of an admin cloud back that a group has come to name meanwhile: an instantiate looks at the cloud once more when its
+// record is there, so that one of two that cross sees the other.
+func (s clouds) stillUnnamed(ctx context.Context, key domain.Key) error {
+	return cas.Do(ctx, func() error {
+		cloud, err := s.cloud(ctx, key)
+		if err != nil {
+			return err
+		}
+		refusal := s.unnamed(ctx, cloud)
+		if refusal == nil || fail.KindOf(refusal).Retryable() {
+			return refusal
+		}
+		if cloud.History.State() != domain.Terminated { // something else was asked for since
+			return nil
+		}
+		cloud.History.TakeBack()
+		if err := s.store.Replace(ctx, cloud); err != nil {
+			return cas.Overtaken(err)
+		}
+		return refusal
 	})
 }
 

@@ -435,6 +435,30 @@ func TestAdminCloudKnowsItsOwnWrites(t *testing.T) {
 	require.Equal(t, []domain.State{domain.Created, domain.Instantiated, domain.Updated, domain.Terminated, domain.TerminateStopped}, states)
 }
 
+// TestATerminatedAdminCloudMeetsAGroup that comes to name it between the look and the write: the terminate is taken back.
+func TestATerminatedAdminCloudMeetsAGroup(t *testing.T) {
+	f := newFixture(t)
+	key := domain.Key("projects/proj/logical-clouds/lc")
+	o, err := f.store.Get(t.Context(), domain.DeploymentIntentGroups, theGroup)
+	require.NoError(t, err)
+	require.NoError(t, f.store.Delete(t.Context(), domain.DeploymentIntentGroups, theGroup, 0))
+	require.NoError(t, f.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
+	require.NoError(t, f.Create(t.Context(), &domain.Cluster{Identity: identity("cluster-providers/p"), Metadata: domain.Metadata{Name: "c"}}))
+	require.NoError(t, f.Create(t.Context(), &domain.ClusterReference{
+		Identity: identity(key), Metadata: domain.Metadata{Name: "r"}, Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c"},
+	}))
+	_, err = f.Instantiate(t.Context(), key)
+	require.NoError(t, err)
+	f.store.before = func(ctx context.Context) error { return f.store.Store.Create(ctx, o) }
+	err = f.Terminate(t.Context(), key)
+	require.True(t, fail.Is(err, fail.Invalid), "%v", err)
+	stored, err := f.store.Get(t.Context(), domain.LogicalClouds, key)
+	require.NoError(t, err)
+	require.Equal(t, domain.Instantiated, stored.(*domain.LogicalCloud).History.State())
+	require.NoError(t, f.store.Delete(t.Context(), domain.DeploymentIntentGroups, theGroup, 0))
+	require.NoError(t, f.Terminate(t.Context(), key))
+}
+
 // TestADeletedReferenceMeetsARecord of a group that is put into its cluster: of the two that look, the one that comes later is refused.
 func TestADeletedReferenceMeetsARecord(t *testing.T) {
 	o := newOwned(t)
