@@ -645,6 +645,13 @@ func TestCloudsStayInTheirNamespace(t *testing.T) {
 			w.as(t, "carl", reference(name, 201))
 		}
 	}
+	other := call{name: "a tenant whose namespace a cloud has", method: "POST", url: "/v2/tenants", body: `{"metadata":{"name":"other"},"spec":{"cluster":"p1+c1"}}`}
+	other.status, other.contains = 409, []string{"namespace tenant-other of the tenant is that of projects/proj/logical-clouds/in5 in cluster p1+c1"}
+	elsewhere := other
+	elsewhere.status, elsewhere.contains, elsewhere.body = 201, nil, `{"metadata":{"name":"other"},"spec":{"cluster":"p1+elsewhere"}}`
+	moves := other
+	moves.name, moves.method, moves.url = "and comes there", "PUT", "/v2/tenants/other"
+	w.as(t, "", other, call{method: "POST", url: theProvider + "/clusters", body: `{"metadata":{"name":"elsewhere"}}`, file: []byte(kubeconfig), status: 201}, elsewhere, moves)
 }
 
 // TestCloudsDoNotSayWhatPodsMayBe: labels by which a namespace says it are set, changed and taken away by who may write the clusters alone.

@@ -62,6 +62,9 @@ func (s *Service) changeTenant(ctx context.Context, c change) error {
 		if c.to.(*domain.Tenant).ContextID = id; err != nil {
 			return err
 		}
+		if err := s.ownNamespace(ctx, c); err != nil {
+			return err
+		}
 		return s.forgetEarlier(ctx, c.to)
 	case c.to == nil: // another one of the name has other settings
 		if err := s.keepMatched(ctx, c); err != nil {
@@ -70,6 +73,9 @@ func (s *Service) changeTenant(ctx context.Context, c change) error {
 		return s.matching.Changing(ctx, name)
 	}
 	c.to.(*domain.Tenant).ContextID = c.from.(*domain.Tenant).ContextID
+	if err := s.ownNamespace(ctx, c); err != nil {
+		return err
+	}
 	if err := s.keepMatched(ctx, c); err != nil {
 		return err
 	}
@@ -132,8 +138,43 @@ func (s *Service) keepMatched(ctx context.Context, c change) error {
 	return nil
 }
 
+// ownNamespace refuses a tenant that comes to a cluster in which a logical cloud has its namespace: the cloud's user would have rights to what the
+// tenant has there, and the cloud's terminate would delete it. Who makes such a cloud later needs the right to put the cluster (ofOthers).
+func (s *Service) ownNamespace(ctx context.Context, c change) error {
+	if c.to == nil {
+		return nil
+	}
+	t := c.to.(*domain.Tenant)
+	if c.from != nil && c.from.(*domain.Tenant).ClusterName() == t.ClusterName() {
+		return nil
+	}
+	references, err := s.store.Holders(ctx, domain.ClusterReferences, t.ClusterName().Key())
+	if err != nil {
+		return fmt.Errorf("look for logical clouds of cluster %s: %w", t.ClusterName(), err)
+	}
+	keys := make([]domain.Key, 0, len(references))
+	for _, r := range references {
+		key, _ := domain.Cut(domain.ClusterReferences, r)
+		keys = append(keys, key)
+	}
+	clouds, err := s.store.GetAll(ctx, domain.LogicalClouds, keys)
+	if err != nil {
+		return fmt.Errorf("look for namespaces of cluster %s: %w", t.ClusterName(), err)
+	}
+	for _, o := range clouds {
+		if cloud := o.(*domain.LogicalCloud); !cloud.Admin() && cloud.Spec.Namespace == t.Namespace() {
+			return fail.New(fail.Conflict, "namespace %s of the tenant is that of %s in cluster %s: take the cluster out of that cloud, or give the tenant another name or cluster",
+				t.Namespace(), domain.KeyOf(cloud), t.ClusterName())
+		}
+	}
+	return nil
+}
+
 // changedTenant looks again after the write.
 func (s *Service) changedTenant(ctx context.Context, c change) error {
+	if err := s.ownNamespace(ctx, c); err != nil {
+		return err
+	}
 	if err := s.keepMatched(ctx, c); err != nil || c.from == nil || c.to == nil {
 		return err
 	}
