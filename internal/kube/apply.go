@@ -100,8 +100,11 @@ func (r *run) applyAt(ctx context.Context, i int, gvk schema.GroupVersionKind, m
 		rights: rights{group: gvk.Group, resource: m.resource, namespace: namespace},
 	}
 	err = w.do(ctx)
-	if a := answerOf(err); gvk.GroupKind() == jobKind && a != nil && a.ErrStatus.Code == http.StatusUnprocessableEntity {
+	if unprocessable(err) && gvk.GroupKind() == jobKind {
 		err = w.asLabelled(ctx, err)
+	}
+	if unprocessable(err) {
+		err = w.outlived(ctx, err)
 	}
 	switch {
 	case gvk.GroupKind() == secretKind && answerOf(err) != nil && isSchemaError(answerOf(err)):
@@ -111,6 +114,11 @@ func (r *run) applyAt(ctx context.Context, i int, gvk schema.GroupVersionKind, m
 	default:
 		return err
 	}
+}
+
+func unprocessable(err error) bool {
+	a := answerOf(err)
+	return a != nil && a.ErrStatus.Code == http.StatusUnprocessableEntity
 }
 
 // secretKind is the kind of which no value may be told; gotten are the values in what server-side apply says of a type
@@ -136,7 +144,7 @@ func isPinned(err error, manifest []byte) bool {
 	return json.Unmarshal(manifest, &object) == nil && object.Metadata.ResourceVersion+object.Metadata.UID != ""
 }
 
-// defines says whether the kind is served soon, because its CRD comes with the job.
+// defines says whether the kind is served soon, in this version, because its CRD comes with the job.
 func (r *run) defines(id plan.ResourceID) bool {
 	for i := range r.Resources {
 		if r.Resources[i].Kind != "CustomResourceDefinition" || !r.comes(i) {
@@ -144,12 +152,21 @@ func (r *run) defines(id plan.ResourceID) bool {
 		}
 		var crd struct {
 			Spec struct {
-				Group string
-				Names struct{ Kind string }
+				Group    string
+				Names    struct{ Kind string }
+				Versions []struct {
+					Name   string
+					Served bool
+				}
 			}
 		}
-		if json.Unmarshal(r.Resources[i].Manifest, &crd) == nil && crd.Spec.Group == id.Group && crd.Spec.Names.Kind == id.Kind {
-			return true
+		if json.Unmarshal(r.Resources[i].Manifest, &crd) != nil || crd.Spec.Group != id.Group || crd.Spec.Names.Kind != id.Kind {
+			continue
+		}
+		for _, v := range crd.Spec.Versions {
+			if v.Name == id.Version && v.Served {
+				return true
+			}
 		}
 	}
 	return false

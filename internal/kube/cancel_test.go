@@ -28,7 +28,7 @@ func TestEndOfContextPassesThrough(t *testing.T) {
 		{
 			ResourceID: plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets.example.com"},
 			Stage:      1,
-			Manifest:   []byte(`{"spec":{"group":"example.com","names":{"kind":"Widget"}}}`),
+			Manifest:   []byte(`{"spec":{"group":"example.com","names":{"kind":"Widget"},"versions":[{"name":"v1","served":true}]}}`),
 		},
 	}
 	leaving := func(w http.ResponseWriter, r *http.Request, began func()) {

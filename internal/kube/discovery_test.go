@@ -126,7 +126,7 @@ func TestCustomKindThatIsServedLate(t *testing.T) {
 	t.Parallel()
 	crd := plan.Resource{
 		ResourceID: plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets.example.com"},
-		Manifest:   []byte(`{"metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","names":{"kind":"Widget"}}}`),
+		Manifest:   []byte(`{"metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","names":{"kind":"Widget"},"versions":[{"name":"v1","served":true}]}}`),
 	}
 	t.Run("is waited for", func(t *testing.T) {
 		t.Parallel()

@@ -110,7 +110,7 @@ func statusKind(err *apierrors.StatusError) fail.Kind {
 	case code == http.StatusTooManyRequests:
 		return fail.Unavailable
 	case code >= http.StatusInternalServerError:
-		if isSchemaError(err) {
+		if isSchemaError(err) || isTooLarge(err) {
 			return fail.Invalid
 		}
 		return fail.Unavailable
@@ -134,6 +134,13 @@ func isStale(err *apierrors.StatusError) bool {
 func isSchemaError(err *apierrors.StatusError) bool {
 	return err.ErrStatus.Reason == metav1.StatusReasonUnknown &&
 		strings.HasPrefix(err.ErrStatus.Message, "failed to create typed patch object")
+}
+
+// isTooLarge recognizes the object that does not fit the cluster's database: an API server answers what etcd says of it, with 500
+// (kubernetes#112152), and trying again would never help.
+func isTooLarge(err *apierrors.StatusError) bool {
+	return strings.Contains(err.ErrStatus.Message, "etcdserver: request is too large") ||
+		strings.Contains(err.ErrStatus.Message, "trying to send message larger than max")
 }
 
 // answerOf is the API server's own answer, or that of something before it; nil when there was none, and

@@ -51,6 +51,8 @@ func TestKindOf(t *testing.T) {
 		"too large":                      {err: apierrors.NewRequestEntityTooLargeError("no"), want: fail.Invalid},
 		"unsupported media type":         {err: foreign(http.StatusUnsupportedMediaType), want: fail.Invalid},
 		"does not fit the schema":        {err: noReason("failed to create typed patch object (n/a; /v1, Kind=Pod): .x: field not declared in schema"), want: fail.Invalid},
+		"does not fit etcd":              {err: apierrors.NewInternalError(errors.New("etcdserver: request is too large")), want: fail.Invalid},
+		"does not fit a message":         {err: noReason("rpc error: code = ResourceExhausted desc = trying to send message larger than max (3000000 vs. 2097152)"), want: fail.Invalid},
 		"credentials not accepted":       {err: apierrors.NewUnauthorized("no"), want: fail.Unavailable},
 		"forbidden":                      {err: apierrors.NewForbidden(pods, "a", errors.New("no")), want: fail.Forbidden},
 		"namespace is being terminated":  {err: terminating, want: fail.Unavailable},

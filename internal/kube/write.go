@@ -168,6 +168,24 @@ func (w *write) lasts(ctx context.Context, made []byte) error {
 	return fail.New(fail.Unavailable, "it is made anew when the one of its name is gone: %s", o.waitsFor())
 }
 
+// outlived is a refusal, or what lasts says where it is about an object that is being deleted: what cannot be changed of that one is made
+// anew with the next.
+func (w *write) outlived(ctx context.Context, refused error) error {
+	found, err := w.metadata(ctx, w.path)
+	switch {
+	case answerOf(err) != nil && !isOfCluster(err):
+		return refused
+	case err != nil:
+		return err
+	case found.DeletionTimestamp == nil:
+		return refused
+	}
+	if err := w.hear(ctx, w.index, found); err != nil {
+		return err
+	}
+	return fail.New(fail.Unavailable, "it is made anew when the one of its name is gone: %s", found.waitsFor())
+}
+
 // unknown asks the cluster for all the fields that the kind does not know: server-side apply names one of each object.
 // Nothing is made: it is a dry run, and it fails where there are such fields. None when the cluster does not say them:
 // the user may not create, say. An error is one of the way to the cluster.

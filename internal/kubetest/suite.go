@@ -57,6 +57,7 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"deletes by another version when the one wanted is gone":  deletesOtherVersion,
 		"says which finalizers a deletion waits for":              saysFinalizers,
 		"makes anew what is being deleted once it is gone":        makesAnew,
+		"makes anew what could not be changed until it is gone":   makesAnewWhatCannotBeChanged,
 		"looks at few of many that wait":                          looksAtFew,
 		"sweeps away what nothing should have left":               sweeps,
 		"leaves what a sweep must not touch":                      sweepsWithCare,
@@ -366,8 +367,13 @@ func appliesCustom(w *world) {
 	widgets := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "widgets"}
 	require.NotNil(w, w.findIn(widgets, w.namespace, "a"))
 
+	other := strings.Replace(strings.Replace(object, "/v1", "/v1alpha1", 1), "name: a", "name: b", 1)
+	outcome, watcher := w.apply(Resources(w, true, crd+"---"+other))
+	require.NoError(w, outcome.Retry, "no time brings a version that the CRD does not have")
+	require.Equal(w, domain.Marks{domain.MarkApplied, domain.MarkRefused}, watcher.Marks)
+
 	// The CRD first, as somebody else might: the widget's kind is gone, and the widget with it.
-	outcome, watcher := w.delete(resources[:1])
+	outcome, watcher = w.delete(resources[:1])
 	require.NoError(w, outcome.Retry)
 	require.Equal(w, domain.Marks{domain.MarkDeleted}, watcher.Marks)
 	outcome, watcher = w.delete(resources[1:2])
@@ -604,6 +610,11 @@ metadata: {name: a}
 spec: {maxUnavailable: 1, selector: {matchLabels: {app: a}}}
 `))
 	old := plan.Resource{ResourceID: plan.ResourceID{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget", Name: "a"}}
+	id := old.ResourceID
+	id.Namespace = w.namespace
+	there, err := w.cluster.Object(w.Context(), id)
+	require.NoError(w, err)
+	require.Contains(w, string(there), `"policy/v1"`, "it is found by it, too")
 	outcome, watcher := w.delete([]plan.Resource{old})
 	require.NoError(w, outcome.Retry)
 	require.Equal(w, domain.Marks{domain.MarkDeleted}, watcher.Marks)
@@ -650,6 +661,29 @@ func saysFinalizers(w *world) {
 	require.Equal(w, kube.Outcome{Reached: true}, w.cluster.Delete(w.Context(), j))
 	require.Equal(w, domain.NewMarks(3, domain.MarkDeleted), watcher.Marks)
 	require.Empty(w, watcher.Notes)
+}
+
+// makesAnewWhatCannotBeChanged: a refusal of what is about an object that is being deleted says nothing of the next one.
+func makesAnewWhatCannotBeChanged(w *world) {
+	fixed := func(value string) []plan.Resource {
+		return Resources(w, false, `{apiVersion: v1, kind: ConfigMap, metadata: {name: fixed}, immutable: true, data: {key: `+value+`}}`)
+	}
+	w.mustApply(fixed("one"))
+	outcome, watcher := w.apply(fixed("two"))
+	require.NoError(w, outcome.Retry)
+	require.Equal(w, domain.Marks{domain.MarkRefused}, watcher.Marks)
+	w.hold("fixed")
+	w.cluster = Open(w, kube.Config{StageWait: 50 * time.Millisecond}, w.kubeconfig)
+	_, watcher = w.delete(fixed("one"))
+	require.Equal(w, domain.Marks{domain.MarkEnding}, watcher.Marks)
+	outcome, watcher = w.apply(fixed("two"))
+	require.True(w, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
+	require.Contains(w, fail.TextOf(outcome.Retry), "waits for finalizer example.com/held")
+	require.Equal(w, domain.Marks{domain.MarkSent}, watcher.Marks)
+	w.merge("fixed", letGo)
+	j, watcher := w.job(fixed("two"), watcher.Marks)
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.Equal(w, domain.Marks{domain.MarkApplied}, watcher.Marks)
 }
 
 func makesAnew(w *world) {

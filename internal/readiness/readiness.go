@@ -101,7 +101,9 @@ var strict = map[schema.GroupKind]func(map[string]any) string{
 	{Kind: "Service"}:                    serviceLacks,
 	jobKind:                              jobLacks,
 	{Group: "apps", Kind: "StatefulSet"}: statefulSetLacks,
-	{Group: "apiregistration.k8s.io", Kind: "APIService"}: apiServiceLacks,
+	{Kind: "ReplicationController"}:      replicationLacks,
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: autoscalerLacks,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:   apiServiceLacks,
 }
 
 var (
@@ -198,6 +200,30 @@ func statefulSetLacks(set map[string]any) string {
 	ready, _, _ := unstructured.NestedInt64(set, "status", "readyReplicas")
 	if strategy == "OnDelete" && ready < wanted {
 		return fmt.Sprintf("Ready: %d/%d", ready, wanted)
+	}
+	return ""
+}
+
+// replicationLacks: to kstatus a ReplicationController is Current whatever its Pods are.
+func replicationLacks(controller map[string]any) string {
+	wanted, found, _ := unstructured.NestedInt64(controller, "spec", "replicas")
+	if !found {
+		wanted = 1
+	}
+	if ready, _, _ := unstructured.NestedInt64(controller, "status", "readyReplicas"); ready < wanted {
+		return fmt.Sprintf("Ready: %d/%d", ready, wanted)
+	}
+	return ""
+}
+
+// autoscalerLacks: to kstatus a HorizontalPodAutoscaler is Current though it cannot scale. One whose target has been scaled to none is switched off on
+// purpose.
+func autoscalerLacks(autoscaler map[string]any) string {
+	for _, kind := range []string{"AbleToScale", "ScalingActive"} {
+		c := condition(autoscaler, kind)
+		if c["status"] == "False" && c["reason"] != "ScalingDisabled" {
+			return fmt.Sprintf("%s: %v", kind, c["message"])
+		}
 	}
 	return ""
 }
