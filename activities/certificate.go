@@ -32,26 +32,6 @@ type References interface {
 
 var errNotIssued = fail.New(fail.Unavailable, "the cluster has not issued the certificate of the logical cloud's user yet; does its controller manager sign?")
 
-// spare leaves a namespace alone that was in the cluster before the cloud: it would go with the cloud, and all that
-// others have in it. Whether it was, its label says, whatever the records do: they may be of an attempt that was killed.
-func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job) error {
-	for i := range a.resources {
-		id := a.resources[i].ResourceID
-		if id.Kind != "Namespace" || !job.Marks[i].ToApply() {
-			continue
-		}
-		labels, present, err := cluster.Labels(ctx, id)
-		if err != nil {
-			return err
-		}
-		if present && labels[plan.DeploymentLabel] != a.in.deploymentID() {
-			job.Marks[i] = domain.MarkKept
-			a.mark(i, domain.MarkKept, "the namespace was there before the logical cloud: it is left as it is, and stays")
-		}
-	}
-	return nil
-}
-
 // certify has the cluster issue the certificate of the cloud's user, and stores it. The error is that the cluster is
 // to be tried again; what it refuses for good is a failure of the certificate request. Doing it again changes nothing.
 func (a *attempt) certify(ctx context.Context, cluster *kube.Cluster) error {

@@ -78,10 +78,8 @@ func (a *attempt) apply(ctx context.Context, cluster, admin *kube.Cluster, job k
 		}
 	}
 	certifies := domain.Certifies(a.in.Owner)
-	if certifies {
-		if err := a.spare(ctx, cluster, job); err != nil {
-			return kube.Outcome{Retry: err}
-		}
+	if err := a.spare(ctx, admin, job); err != nil {
+		return kube.Outcome{Retry: err}
 	}
 	outcome := cluster.Apply(ctx, job)
 	// Where nothing was applied a terminate will not ask the cluster.

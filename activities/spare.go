@@ -1,0 +1,102 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// holders are the kinds with which goes what others have: a terminate that deletes one deletes that, too.
+var holders = []string{"Namespace", definitionKind, "PersistentVolumeClaim", "PersistentVolume"}
+
+const definitionKind = "CustomResourceDefinition"
+
+// spare leaves alone what was in the cluster before, and would go with the leaf with all that others have in it: an app's
+// holders that carry no label of a deployment, and a logical cloud's namespace that is not its own. Whether it was there, its
+// label says, whatever the records do: they may be of an attempt that was killed. A CRD that stays in any case is left alone where applying
+// it would take a version away from the cluster.
+func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job) error {
+	for i := range a.resources {
+		r := &a.resources[i]
+		if !slices.Contains(holders, r.Kind) || r.Hook != nil || !job.Marks[i].ToApply() {
+			continue
+		}
+		why, err := a.spared(ctx, cluster, r)
+		if fail.Is(err, fail.Forbidden) { // so is to apply it, or nothing is lost
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			job.Marks[i] = domain.MarkKept
+			a.mark(i, domain.MarkKept, why)
+		}
+	}
+	return nil
+}
+
+// spared says why a resource is left alone, "" where it is not.
+func (a *attempt) spared(ctx context.Context, cluster *kube.Cluster, r *plan.Resource) (string, error) {
+	id := r.ResourceID
+	id.Namespace = cmp.Or(id.Namespace, a.in.Namespace)
+	switch certifies := domain.Certifies(a.in.Owner); {
+	case r.Keep && r.Kind == definitionKind:
+		live, err := cluster.Object(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		if more := without(versionsOf(live), versionsOf(r.Manifest)); len(more) > 0 {
+			return fmt.Sprintf("the cluster has it with %s, too, which the chart does not: it is left as it is", strings.Join(more, ", ")), nil
+		}
+		return "", nil
+	case r.Keep || certifies && r.Kind != "Namespace":
+		return "", nil
+	default:
+		labels, present, err := cluster.Labels(ctx, id)
+		switch label := labels[plan.DeploymentLabel]; {
+		case err != nil || !present:
+			return "", err
+		case certifies && label != a.in.deploymentID():
+			return "the namespace was there before the logical cloud: it is left as it is, and stays", nil
+		case !certifies && label == "":
+			return "it was there before the app: it is left as it is, and stays", nil
+		default:
+			return "", nil
+		}
+	}
+}
+
+// versionsOf are those that a CRD serves.
+func versionsOf(manifest []byte) (versions []string) {
+	var crd struct {
+		Spec struct {
+			Versions []struct {
+				Name   string
+				Served bool
+			}
+		}
+	}
+	if json.Unmarshal(manifest, &crd) != nil {
+		return nil
+	}
+	for _, v := range crd.Spec.Versions {
+		if v.Served {
+			versions = append(versions, v.Name)
+		}
+	}
+	return versions
+}
+
+// without are the words of all that are not among some.
+func without(all, some []string) []string {
+	return slices.DeleteFunc(all, func(word string) bool { return slices.Contains(some, word) })
+}

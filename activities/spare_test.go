@@ -1,0 +1,92 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/kubetest"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// TestWhatOthersHaveStays: an app's chart has objects that somebody had made before, with which what others have would go. They are left as
+// they are, and a terminate leaves them.
+func TestWhatOthersHaveStays(t *testing.T) {
+	admin := kubetest.Dynamic(t, kubetest.Kubeconfig(t))
+	before, own, group := kubetest.Name("before"), kubetest.Name("own"), kubetest.Name("spare")+".example.com"
+	kubetest.MakeNamespace(t, admin, before)
+	crd := func(versions string) string {
+		return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.` + group + `"},"spec":{"group":"` + group + `",
+			"scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},"versions":[` + versions + `]}}`
+	}
+	version := func(name string, storage bool) string {
+		return fmt.Sprintf(`{"name":%q,"served":true,"storage":%t,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`, name, storage)
+	}
+	definitions := kubetest.Define(t, admin, []byte(crd(version("v1", false)+","+version("v2", true))))
+	t.Cleanup(func() { kubetest.Undefine(t, admin, definitions) })
+	claims := schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	claim := `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`
+	object := &unstructured.Unstructured{}
+	require.NoError(t, json.Unmarshal([]byte(claim), &object.Object))
+	_, err := admin.Resource(claims).Namespace(before).Create(t.Context(), object, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	bundle := plan.Bundle{App: "app"}
+	add := func(id plan.ResourceID, keep bool, manifest string) {
+		bundle.Resources = append(bundle.Resources, plan.Resource{ResourceID: id, Stage: len(bundle.Resources), Keep: keep, Manifest: json.RawMessage(manifest)})
+	}
+	namespace := func(name string) {
+		add(plan.ResourceID{Version: "v1", Kind: "Namespace", Name: name}, false, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+name+`","labels":{"team":"a"}}}`)
+	}
+	namespace(before)
+	namespace(own)
+	add(plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets." + group}, true, crd(version("v1", true)))
+	add(plan.ResourceID{Version: "v1", Kind: "PersistentVolumeClaim", Name: "data"}, false, claim)
+	add(plan.ResourceID{Version: "v1", Kind: "PersistentVolumeClaim", Name: "more"}, false, `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"more"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`)
+	l := newLeaf(t, domain.OpInstantiate)
+	l.in.Bundle, l.in.Resources, l.in.Namespace = l.store.put(t, bundle), len(bundle.Resources), before
+	clusters, err := kube.NewClusters(kubetest.Patient(kube.Config{}), func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+		return kubetest.Kubeconfig(t), "", nil
+	})
+	require.NoError(t, err)
+	t.Cleanup(clusters.Close)
+	l.kube = activities.NewKube(clusters, l.store, l, l, agent())
+	l.kube.Rules, l.kube.Records = l, l.store
+	l.env = l.environment()
+	out, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.Marks("KAKKA"), domain.DecodeMarks(out.Marks))
+	stored, err := l.store.Leaf(t.Context(), l.in.LeafID())
+	require.NoError(t, err)
+	require.Len(t, stored.Notes, 3)
+	require.Contains(t, stored.Notes[0].Message, "it was there before the app")
+	require.Contains(t, stored.Notes[1].Message, "the cluster has it with v2, too")
+	o, err := admin.Resource(allNamespaces).Get(t.Context(), before, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NotContains(t, o.GetLabels(), "team")
+	live, err := admin.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).Get(t.Context(), "widgets."+group, metav1.GetOptions{})
+	require.NoError(t, err)
+	versions, _, _ := unstructured.NestedSlice(live.Object, "spec", "versions")
+	require.Len(t, versions, 2)
+
+	l.in.Operation, l.in.Inherited = domain.OpTerminate, out.Marks
+	l.env = l.environment()
+	out, err = l.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.Marks("KDKKD"), domain.DecodeMarks(out.Marks))
+	o, err = admin.Resource(allNamespaces).Get(t.Context(), before, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NotEqual(t, corev1.NamespaceTerminating, corev1.NamespacePhase(o.Object["status"].(map[string]any)["phase"].(string)))
+	_, err = admin.Resource(claims).Namespace(before).Get(t.Context(), "data", metav1.GetOptions{})
+	require.NoError(t, err)
+}
