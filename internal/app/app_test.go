@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -126,6 +127,17 @@ func TestConnectSaysWhatItWaitsFor(t *testing.T) {
 		require.Equal(t, says, fmt.Sprint(answer.StatusCode, " ", string(text)), path)
 		require.Equal(t, answer.StatusCode == http.StatusServiceUnavailable, answer.Header.Get("Retry-After") == "1", path)
 	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+c.Listen+"/v2/projects", nil)
+	require.NoError(t, err)
+	r.Header.Set("Accept", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	require.Equal(t, fail.ProblemJSON, answer.Header.Get("Content-Type"), "by which the command tells it from a proxy's page")
+	var problem fail.Problem
+	require.NoError(t, json.NewDecoder(answer.Body).Decode(&problem))
+	require.Equal(t, "not ready: this process waits for Temporal at "+nobody, problem.Detail)
+	require.Equal(t, fail.Unavailable, problem.Kind)
 	cancel()
 	err = <-ended
 	require.ErrorIs(t, err, context.Canceled)

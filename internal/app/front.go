@@ -2,14 +2,17 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/connections"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
@@ -128,7 +131,17 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Retry-After", fmt.Sprint(int(policy.StartRetry.Seconds())))
-	http.Error(w, "not ready: this process waits for "+*f.waits.Load(), http.StatusServiceUnavailable)
+	p := fail.Problem{
+		Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable, Kind: fail.Unavailable,
+		Detail: "not ready: this process waits for " + *f.waits.Load(),
+	}
+	if !strings.Contains(r.Header.Get("Accept"), "json") {
+		http.Error(w, p.Detail, p.Status)
+		return
+	}
+	w.Header().Set("Content-Type", fail.ProblemJSON) // by which the command tells the API's answer from a proxy's
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // who has asked is gone
 }
 
 // stand waits until the parts are there, policy.Start at the most.

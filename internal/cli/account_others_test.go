@@ -431,7 +431,7 @@ func TestAClusterOfAnotherKubeconfigHasNoAccountYet(t *testing.T) {
 	a.bindAs(a.installation(), a.name, a.serviceAccount(a.name+"-early"))
 	a.answer = func(out http.ResponseWriter, r *http.Request, api http.Handler) {
 		if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/clusters") {
-			http.Error(out, "no", http.StatusBadRequest)
+			refuse(out, "no", http.StatusBadRequest)
 			return
 		}
 		api.ServeHTTP(out, r)

@@ -83,7 +83,7 @@ func TestARotateTakesNoRightsFromOneMeanwhile(t *testing.T) {
 					pass := a.answer
 					a.answer = func(out http.ResponseWriter, _ *http.Request, _ http.Handler) {
 						a.answer = pass
-						http.Error(out, "no", http.StatusBadRequest)
+						refuse(out, "no", http.StatusBadRequest)
 					}
 				}
 			}

@@ -121,7 +121,7 @@ func TestWhatTheAPIMayHaveStaysGood(t *testing.T) {
 		}
 	}
 	on("/clusters", func(out http.ResponseWriter, _ *http.Request, _ http.Handler) {
-		http.Error(out, "no", http.StatusBadRequest)
+		refuse(out, "no", http.StatusBadRequest)
 	})
 	require.Equal(t, 1, a.run(add...).code)
 	require.False(t, a.has("clusterroles"), "what is refused leaves nothing behind")
@@ -129,7 +129,7 @@ func TestWhatTheAPIMayHaveStaysGood(t *testing.T) {
 
 	on("/clusters", func(out http.ResponseWriter, r *http.Request, api http.Handler) {
 		api.ServeHTTP(httptest.NewRecorder(), r)
-		http.Error(out, "its answer is lost", http.StatusInternalServerError)
+		refuse(out, "its answer is lost", http.StatusInternalServerError)
 	})
 	r = a.run(add...)
 	require.Equal(t, 1, r.code, r.err)
@@ -137,13 +137,13 @@ func TestWhatTheAPIMayHaveStaysGood(t *testing.T) {
 	require.True(t, a.works())
 
 	for _, code := range []int{http.StatusForbidden, http.StatusInternalServerError} {
-		on("/labels", func(out http.ResponseWriter, _ *http.Request, _ http.Handler) { http.Error(out, "no", code) })
+		on("/labels", func(out http.ResponseWriter, _ *http.Request, _ http.Handler) { refuse(out, "no", code) })
 		require.NotZero(t, a.run(add...).code)
 		require.True(t, a.works(), "the cluster is registered with it")
 	}
 	good := a.sent
 	on("/clusters", func(out http.ResponseWriter, _ *http.Request, _ http.Handler) {
-		http.Error(out, "no", http.StatusBadRequest)
+		refuse(out, "no", http.StatusBadRequest)
 	})
 	require.Equal(t, 1, a.run(append([]string{"cluster", "rotate"}, a.at...)...).code)
 	a.sent = good

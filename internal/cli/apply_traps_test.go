@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,19 +106,64 @@ func TestDeleteStopsWhereATerminateDoes(t *testing.T) {
 	require.Equal(t, names, w.done("get", "intents", "-o", "name", "-A"))
 }
 
-// TestAPageIsNoAnswer: a proxy that wants a login says 200, and nothing was done.
+// TestAPageIsNoAnswer: a proxy that wants a login says 200, and one that cannot reach the API may say that there is nothing. Nothing was done, and
+// nothing is said to be gone.
 func TestAPageIsNoAnswer(t *testing.T) {
 	w := newWorld(t)
-	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Content-Type", "text/html; charset=utf-8")
-		fmt.Fprint(rw, "<html>log in</html>")
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const group = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	w.stand(group, domain.Instantiated, domain.ContextInstantiated, 1)
+	api, err := url.Parse(w.url)
+	require.NoError(t, err)
+	through := httputil.NewSingleHostReverseProxy(api)
+	var code, answers int
+	var kind, page string
+	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if answers--; answers >= 0 {
+			through.ServeHTTP(rw, r)
+			return
+		}
+		rw.Header().Set("Content-Type", kind)
+		rw.WriteHeader(code)
+		fmt.Fprint(rw, page)
 	}))
 	t.Cleanup(proxy.Close)
-	for _, args := range [][]string{{"delete", "project", "p"}, {"get", "projects"}, {"stop", "web", "-p", "p"}, {"events"}} {
-		r := w.run(append(args, "--server", proxy.URL)...)
-		require.Equal(t, 5, r.code, "%v: %s%s", args, r.out, r.err)
-		require.Contains(t, r.err, "what answers is not the API")
+	file := w.file("go.yaml", "resourceContext: {anchor: "+group+"/instantiate}\n")
+	for _, code = range []int{http.StatusOK, http.StatusForbidden, http.StatusNotFound, http.StatusBadGateway} {
+		kind, page = "text/html; charset=utf-8", "<html>log in</html>"
+		if code == http.StatusNotFound { // as Traefik says it
+			kind, page = "text/plain; charset=utf-8", "404 page not found\nand more"
+		}
+		for _, args := range [][]string{
+			{"delete", "project", "demo"}, {"delete", "project", "demo", "--ignore-not-found"}, {"delete", "-f", file, "--terminate"}, {"delete", "-f", folder + "/project.yaml"},
+			{"get", "projects"}, {"terminate", group, "--wait"}, {"stop", "web", "-p", "p"}, {"events"}, {"wait", group, "--for=terminated"}, {"apply", "-f", folder + "/project.yaml"},
+		} {
+			answers = 0
+			r := w.run(append(args, "--server", proxy.URL)...)
+			require.Equal(t, 5, r.code, "%d %v: %s%s", code, args, r.out, r.err)
+			require.Contains(t, r.err, "what answers is not the API")
+			require.Contains(t, r.err, proxy.URL)
+			require.NotContains(t, r.err, "log in")
+			require.NotContains(t, r.err, "and more")
+			if code == http.StatusNotFound {
+				require.Contains(t, r.err, "404 with text/plain; charset=utf-8 (404 page not found)")
+			}
+		}
 	}
+	w.stand(group, domain.Terminated, domain.ContextTerminating, 1)
+	code, answers = http.StatusNotFound, 1
+	r := w.run("wait", group, "--for=terminated", "--timeout", "1500ms", "--server", proxy.URL)
+	require.Equal(t, 6, r.code, "it is not gone, and asked for again: %s%s", r.out, r.err)
+	require.Contains(t, r.err, "what answers is not the API")
+	require.Equal(t, "demo\n", w.done("get", "projects", "-o", "jsonpath={.items[*].metadata.name}"))
+
+	secured := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(secured.Close)
+
+	r = w.run("get", "projects", "--server", strings.Replace(secured.URL, "https", "http", 1))
+	require.Equal(t, 5, r.code, r.err)
+	require.Contains(t, r.err, "Client sent an HTTP request to an HTTPS server", "which says what is to be done")
 }
 
 // TestNumbersInExpressions are numbers.

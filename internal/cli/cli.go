@@ -197,6 +197,8 @@ func (s *session) text(err error) string {
 			text += "\n(request " + answered.RequestID + " in the server's log)"
 		}
 		return text
+	case errors.As(err, &unanswered) && errors.As(err, &known) && known.Cause == nil: // something else has answered
+		return fmt.Sprintf("%s (%s)", known.Message, s.server())
 	case errors.As(err, &unanswered) && errors.As(err, &known):
 		return fmt.Sprintf("%s (%s): %s", known.Message, s.server(), root(known.Cause))
 	case errors.As(err, &known) && known.Cause != nil: // of a cluster, say

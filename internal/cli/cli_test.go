@@ -151,7 +151,9 @@ func TestWhatIsWaitedForMustBeThere(t *testing.T) {
 			return
 		}
 		defer response.Body.Close()
-		out.Header().Set("Content-Type", response.Header.Get("Content-Type"))
+		for _, name := range []string{"Content-Type", "X-Request-Id"} {
+			out.Header().Set(name, response.Header.Get(name))
+		}
 		out.WriteHeader(response.StatusCode)
 		_, _ = io.Copy(out, response.Body)
 		object, err := w.db.Get(t.Context(), domain.DeploymentIntentGroups, group)

@@ -251,6 +251,7 @@ func TestHostileErrors(t *testing.T) {
 			_, _ = io.WriteString(out, "a\x1b[31mb\x9bc\r\n\tnext\n")
 			return
 		}
+		out.Header().Set("X-Request-Id", "r")
 		out.WriteHeader(http.StatusConflict)
 		_, _ = io.WriteString(out, "no\x1b]0;title\x07\u202e")
 	}))

@@ -361,3 +361,9 @@ func or(a, b string) string {
 	}
 	return b
 }
+
+// refuse answers as the API does when it refuses something: with the id of the request.
+func refuse(out http.ResponseWriter, why string, code int) {
+	out.Header().Set("X-Request-Id", "r")
+	http.Error(out, why, code)
+}

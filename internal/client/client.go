@@ -136,7 +136,7 @@ func (c *Client) do(ctx context.Context, method, path, accept, contentType strin
 		return nil, refused(res, data, method, path)
 	}
 	if kind := res.Header.Get("Content-Type"); strings.HasPrefix(kind, "text/html") {
-		return nil, notOurs(kind, method, path)
+		return nil, notOurs(res, data, method, path)
 	}
 	return &answer{header: res.Header, body: data}, nil
 }

@@ -33,8 +33,9 @@ func (e *Error) Error() string {
 // Unwrap is the fail error.
 func (e *Error) Unwrap() error { return e.problem }
 
-// refused reads an answer that is not 2xx.
-func refused(res *http.Response, body []byte, method, path string) *Error {
+// refused reads an answer that is not 2xx. One that neither is a problem nor has the id that the API gives each request is none of its: a proxy's
+// 404 does not say that something is not there.
+func refused(res *http.Response, body []byte, method, path string) error {
 	e := &Error{Method: method, Path: path, Code: res.StatusCode, Body: string(bytes.TrimSpace(body)), RequestID: res.Header.Get("X-Request-Id")}
 	e.problem = &fail.Error{Kind: kindOf(res.StatusCode), Message: e.Body}
 	if to := res.Header.Get("Location"); res.StatusCode/100 == 3 && to != "" {
@@ -42,8 +43,12 @@ func refused(res *http.Response, body []byte, method, path string) *Error {
 		e.problem.Kind, e.problem.Message = fail.Malformed, e.Body // which asking again does not help
 		return e
 	}
+	isProblem := strings.HasPrefix(res.Header.Get("Content-Type"), fail.ProblemJSON)
+	if !isProblem && e.RequestID == "" {
+		return notOurs(res, body, method, path)
+	}
 	var p fail.Problem
-	if strings.HasPrefix(res.Header.Get("Content-Type"), fail.ProblemJSON) && json.Unmarshal(body, &p) == nil {
+	if isProblem && json.Unmarshal(body, &p) == nil {
 		e.Body = p.Detail
 		if p.Kind.Known() {
 			e.problem.Kind = p.Kind
@@ -102,9 +107,24 @@ func (e *LeftOut) Error() string { return e.problem.Error() }
 // Unwrap is the fail error.
 func (e *LeftOut) Unwrap() error { return e.problem }
 
-// notOurs is the error of an answer that no API of Drover gives, such as the page of a proxy that wants a login: nothing was done.
-func notOurs(kind, method, path string) error {
-	return &Unanswered{fail.New(fail.Unavailable, "%s %s: what answers is not the API, as it sends %s: look at the URL, and at the proxies on the way", method, path, cmp.Or(kind, "nothing that has a type"))}
+// mostSaid bounds what is said of an answer that is not the API's, in characters.
+const mostSaid = 100
+
+// notOurs is the error of an answer that no API of Drover gives, such as the page of a proxy that wants a login, or cannot reach the API: that has
+// done nothing, or nobody knows. Of a text the first line is said.
+func notOurs(res *http.Response, body []byte, method, path string) error {
+	kind := res.Header.Get("Content-Type")
+	sends := cmp.Or(kind, "nothing that has a type")
+	if res.StatusCode/100 != 2 {
+		sends = fmt.Sprintf("%d with %s", res.StatusCode, sends)
+	}
+	if text, _, _ := strings.Cut(string(bytes.TrimSpace(body)), "\n"); text != "" && (kind == "" || strings.HasPrefix(kind, "text/plain")) {
+		if all := []rune(text); len(all) > mostSaid {
+			text = string(all[:mostSaid]) + "…"
+		}
+		sends += fmt.Sprintf(" (%s)", text)
+	}
+	return &Unanswered{fail.New(fail.Unavailable, "%s %s: what answers is not the API, as it sends %s: look at the URL, and at the proxies on the way", method, path, sends)}
 }
 
 // unanswered gives the error of a request that had no answer its kind: that it was cancelled stays as it is.

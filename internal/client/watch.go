@@ -148,7 +148,7 @@ func (w *stream) open(c *Client, path, after string) error {
 	}
 	if kind := res.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
 		res.Body.Close()
-		return notOurs(kind, http.MethodGet, path)
+		return notOurs(res, nil, http.MethodGet, path)
 	}
 	w.body = res.Body
 	w.reader = bufio.NewReader(hearing{w})
