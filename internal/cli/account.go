@@ -194,7 +194,7 @@ func (s *session) replaceToken(ctx context.Context, o *kube.Owned, known bool, r
 // refused says whether the API has answered that it has not done what was asked. After a fault of its own, or without an answer, it may have.
 func refused(err error) bool {
 	var answered *client.Error
-	return errors.As(err, &answered) && answered.Code >= 400 && answered.Code < 500 && !transient(err)
+	return errors.As(err, &answered) && answered.Code >= 400 && answered.Code < 500 && !fail.IsUnanswered(err)
 }
 
 // reregister gives the API the credential of a cluster that is registered, which it refuses if it cannot use the cluster with it: what ends the one

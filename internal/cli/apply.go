@@ -115,7 +115,8 @@ func (s *session) applyFiles(ctx context.Context, f *applyFlags) error {
 		}
 	}
 	var failed failures
-	for _, p := range ordered(papers) {
+	list := ordered(papers)
+	for i, p := range list {
 		done, err := a.do(ctx, p)
 		if err == nil && f.wait && p.object == nil && p.operation.Operation != domain.OpApprove && done != unchanged && !f.dryRun {
 			s.sayf("%s %s", p.what(), done)
@@ -124,6 +125,7 @@ func (s *session) applyFiles(ctx context.Context, f *applyFlags) error {
 		}
 		if err != nil {
 			if stops(err) {
+				fmt.Fprintf(s.Err, "%s: it ends here; %s after it not tried\n", p.what(), counted(len(list)-i-1, "document"))
 				return err
 			}
 			failed = append(failed, err)
@@ -171,14 +173,15 @@ func (s *session) failed(what string, err error) {
 }
 
 // stops says whether what comes after an error would end in the same way: the user has had enough, the API does not answer, or
-// does not know who asks, or is elsewhere.
+// does not know who asks, is elsewhere, or has too much to do for who asks.
 func stops(err error) bool {
 	var answered *client.Error
 	if errors.As(err, &answered) && answered.Code/100 == 3 {
 		return true
 	}
 	var unanswered *client.Unanswered
-	return errors.Is(err, context.Canceled) || fail.Is(err, fail.Unavailable) || fail.Is(err, fail.Unauthorized) || errors.As(err, &unanswered)
+	return errors.Is(err, context.Canceled) || fail.Is(err, fail.Unavailable) || fail.Is(err, fail.Unauthorized) || errors.As(err, &unanswered) ||
+		fail.Is(err, fail.Exhausted) && fail.RetryAfterOf(err) > 0
 }
 
 // What becomes of a document.

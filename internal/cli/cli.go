@@ -77,6 +77,7 @@ type session struct {
 	client *client.Client // once something was asked
 	ran    bool           // the command line was understood
 	warned sync.Once      // that others can read the file of contexts
+	busy   sync.Once      // that the API has refused something for now
 	notes  atomic.Int64   // how many were said
 }
 

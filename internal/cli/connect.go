@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/hosts"
 	"github.com/drover-io/drover/internal/version"
@@ -150,11 +152,20 @@ func (s *session) open(c *Context) (*client.Client, error) {
 		}
 		secured.Certificates = []tls.Certificate{pair}
 	}
-	return client.New(base.String(), shown, client.WithAgent("drover/"+version.Of().Version), client.WithTransport(&http.Transport{
+	return client.New(base.String(), shown, client.WithAgent("drover/"+version.Of().Version), client.WithPatience(s.refusedForNow), client.WithTransport(&http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
 		DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, TLSHandshakeTimeout: dialTime, TLSClientConfig: secured,
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second,
 	})), nil
+}
+
+// refusedForNow says once that the API has refused something for now: it may do so of each request of a command that has many.
+// A shell that completes a line shows nothing of it.
+func (s *session) refusedForNow(refusal error) {
+	if len(s.Args) > 0 && strings.HasPrefix(s.Args[0], cobra.ShellCompRequestCmd) {
+		return
+	}
+	s.busy.Do(func() { s.note("%s; it is asked again", s.text(refusal)) })
 }
 
 // plaintext refuses to show a token to another machine without TLS.

@@ -313,4 +313,4 @@ func (s *session) printChanged(p *printer, x *selection, t *table, cells func(it
 }
 
 // transient says whether asking again may help.
-func transient(err error) bool { return fail.IsUnanswered(err) }
+func transient(err error) bool { return fail.IsUnanswered(err) || fail.Is(err, fail.Exhausted) }

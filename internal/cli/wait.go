@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -138,12 +139,13 @@ func (s *session) awaitStanding(ctx context.Context, api *client.API, key domain
 			return err
 		case err != nil && op == domain.OpTerminate && fail.Is(err, fail.NotFound):
 			return nil // and deleted
-		case err != nil && transient(err):
+		case err != nil && mayPass(err):
 			if !away {
 				s.note("%s; it is asked again", s.text(err))
 			}
 			away = true
 		case err != nil:
+			s.goesOn(key)
 			return err
 		default:
 			away, known, last = false, true, d
@@ -159,6 +161,17 @@ func (s *session) awaitStanding(ctx context.Context, api *client.API, key domain
 			return s.overtime(ctx, api, key, last, timeout)
 		}
 	}
+}
+
+// mayPass says whether asking again may help who waits: also after a fault of the API's own, as the operation goes on.
+func mayPass(err error) bool {
+	var answered *client.Error
+	return transient(err) || errors.As(err, &answered) && answered.Code >= http.StatusInternalServerError
+}
+
+// goesOn says that the end of a command is not that of the operation.
+func (s *session) goesOn(key domain.Key) {
+	s.note("The operation goes on: %s status %s", s.Program, key)
 }
 
 // ended says whether what op asks for has come to its end, and in other words than "" why it is not the wanted one.
@@ -207,7 +220,7 @@ func (s *session) otherwise(ctx context.Context, api *client.API, key domain.Key
 // overtime says that the user has had enough, or that time is over, and that the work goes on.
 func (s *session) overtime(ctx context.Context, api *client.API, key domain.Key, last *status.Document, timeout time.Duration) error {
 	if ctx.Err() != nil {
-		s.note("The operation goes on: %s status %s", s.Program, key)
+		s.goesOn(key)
 		return context.Canceled
 	}
 	stands := "nothing is known of it"
@@ -230,7 +243,7 @@ func (s *session) awaitReady(ctx context.Context, api *client.API, key domain.Ke
 		d, err := api.Status(waiting, key, url.Values{"status": {"ready"}, "output": {"summary"}})
 		switch {
 		case waiting.Err() != nil:
-		case err != nil && !transient(err):
+		case err != nil && !mayPass(err):
 			return err
 		case err != nil:
 			if !away {

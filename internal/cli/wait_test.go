@@ -3,6 +3,10 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +82,118 @@ func TestWhoHasWaitedLongEnough(t *testing.T) {
 	w.stand(group, domain.Instantiated, domain.ContextInstantiated, 1)
 	r := w.run("wait", "v1/web", "--for", "deployed", "--timeout", "0")
 	require.Zero(t, r.code, "as long as it takes: %s%s", r.out, r.err)
+}
+
+// TestWhatIsRefusedForNowIsAskedForAgain, when the API says, and a fault of the API's own ends no wait; where something else ends one it is said that
+// the operation goes on, and where an apply ends what was not tried.
+func TestWhatIsRefusedForNowIsAskedForAgain(t *testing.T) {
+	w := newWorld(t)
+	const group = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	w.engine.does = func(domain.Scope) (int, []string, error) {
+		w.stand(group, domain.Instantiated, domain.ContextInstantiated, 2)
+		return 2, nil, nil
+	}
+	api, err := url.Parse(w.url)
+	require.NoError(t, err)
+	through := httputil.NewSingleHostReverseProxy(api)
+	var asked []string
+	answers := func(string) int { return 0 }
+	between := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.Path)
+		code := answers(asked[len(asked)-1])
+		if code == 0 {
+			through.ServeHTTP(out, r)
+			return
+		}
+		if code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable {
+			out.Header().Set("Retry-After", "1")
+		}
+		refuse(out, "not now", code)
+	}))
+	t.Cleanup(between.Close)
+	run := func(args ...string) result { return w.run(append(args, "--server", between.URL)...) }
+
+	third := func(string) int { // each third request comes too soon
+		if len(asked)%3 == 0 {
+			return http.StatusTooManyRequests
+		}
+		return 0
+	}
+	documents := w.file("all.yaml", `resourceContext: {anchor: projects}
+metadata: {name: demo}
+---
+resourceContext: {anchor: projects/demo/composite-apps}
+metadata: {name: vfw}
+spec: {compositeAppVersion: v1}
+---
+resourceContext: {anchor: projects/demo/composite-apps/vfw/v1/composite-profiles}
+metadata: {name: cp}
+`)
+	answers = third
+	for _, args := range [][]string{{"apply", "-f", documents}, {"export", "project", "demo", "--to", t.TempDir()}} {
+		asked = nil
+		r := run(args...)
+		require.Zero(t, r.code, "%v: %s%s", args, r.out, r.err)
+		require.Equal(t, 1, strings.Count(r.err, "not now; it is asked again\n"), "%v, once: %s", args, r.err)
+	}
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	w.stand(group, domain.Instantiated, domain.ContextInstantiated, 1)
+	asked = nil
+	r := run("update", group, "--wait")
+	require.Zero(t, r.code, "%s%s", r.out, r.err)
+	require.Contains(t, r.err, "not now; it is asked again\n")
+
+	// What may have begun is not asked for twice.
+	answers = func(what string) int {
+		if strings.HasPrefix(what, "POST") {
+			return http.StatusServiceUnavailable
+		}
+		return 0
+	}
+	asked = nil
+	r = run("update", group, "--wait")
+	require.Equal(t, 5, r.code, "%s%s", r.out, r.err)
+	require.Equal(t, 1, strings.Count(strings.Join(asked, "\n"), "POST"))
+
+	status, begun := http.StatusInternalServerError, 0
+	answers = func(what string) int {
+		switch {
+		case strings.HasPrefix(what, "POST"):
+			begun = len(asked)
+		case begun > 0 && len(asked) == begun+1:
+			return status
+		}
+		return 0
+	}
+	asked, begun = nil, 0
+	r = run("update", group, "--wait")
+	require.Zero(t, r.code, "%s%s", r.out, r.err)
+	require.Contains(t, r.err, "; it is asked again\n")
+	status = http.StatusForbidden
+	asked, begun = nil, 0
+	r = run("update", group, "--wait")
+	require.Equal(t, 4, r.code, "%s%s", r.out, r.err)
+	require.Contains(t, r.err, "The operation goes on: drover status "+group+"\n")
+
+	answers = func(what string) int {
+		if what == "POST /v2/projects/new/composite-apps" {
+			return http.StatusServiceUnavailable
+		}
+		return 0
+	}
+	r = w.feed(strings.ReplaceAll(`resourceContext: {anchor: projects}
+metadata: {name: demo}
+---
+resourceContext: {anchor: projects/demo/composite-apps}
+metadata: {name: vfw}
+spec: {compositeAppVersion: v1}
+---
+resourceContext: {anchor: projects/demo/composite-apps/vfw/v1/composite-profiles}
+metadata: {name: cp}
+`, "demo", "new"), "apply", "-f", "-", "--server", between.URL)
+	require.Equal(t, 5, r.code, "%s%s", r.out, r.err)
+	require.Contains(t, r.err, "projects/new/composite-apps/vfw/v1: it ends here; 1 document after it not tried\n")
 }
 
 // TestAMigrateIsLookedAt: a group that was migrated has nothing to wait for, and says so at once; of a migrate in files the group that it goes to is

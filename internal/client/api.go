@@ -306,7 +306,7 @@ func (a *API) QueryTables(ctx context.Context, group domain.Key, q *service.Tabl
 	if err != nil {
 		return nil, fmt.Errorf("encode query: %w", err)
 	}
-	answer, err := a.call(ctx, http.MethodPost, At(group)+"/combined-status/query", nil, jsonType, jsonType, bytes.NewReader(data))
+	answer, err := a.call(ctx, http.MethodPost, At(group)+"/combined-status/query", nil, jsonType, jsonType, data)
 	if err != nil {
 		return nil, err
 	}
@@ -498,7 +498,7 @@ func (a *API) Preview(ctx context.Context, rule domain.Object, query url.Values)
 		return nil, fmt.Errorf("encode %s: %w", rule.Noun().Title, err)
 	}
 	path := At(rule.Base().Parent.Child(rule.Noun().Collection)) + "/preview"
-	answer, err := a.call(ctx, http.MethodPost, path, query, jsonType, jsonType, bytes.NewReader(data))
+	answer, err := a.call(ctx, http.MethodPost, path, query, jsonType, jsonType, data)
 	if err != nil {
 		return nil, err
 	}
@@ -599,7 +599,7 @@ func (a *API) Intents(ctx context.Context, group domain.Key) ([]domain.Object, e
 const jsonType = "application/json"
 
 // call makes a request; path is below /v2.
-func (a *API) call(ctx context.Context, method, path string, query url.Values, accept, contentType string, body io.Reader) (*answer, error) {
+func (a *API) call(ctx context.Context, method, path string, query url.Values, accept, contentType string, body []byte) (*answer, error) {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
@@ -633,7 +633,7 @@ func (a *API) send(ctx context.Context, method, path string, o domain.Object, fi
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", o.Noun().Title, err)
 	}
-	contentType, body := jsonType, io.Reader(bytes.NewReader(data))
+	contentType, body := jsonType, data
 	if file != nil || len(files) > 0 || o.Noun().File && method == http.MethodPost {
 		if contentType, body, err = form(data, file, files); err != nil {
 			return nil, err
@@ -650,7 +650,7 @@ func (a *API) send(ctx context.Context, method, path string, o domain.Object, fi
 }
 
 // form has a document, and its file or files.
-func form(metadata, file []byte, files []domain.Upload) (contentType string, body io.Reader, err error) {
+func form(metadata, file []byte, files []domain.Upload) (contentType string, body []byte, err error) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	if err := w.WriteField("metadata", string(metadata)); err != nil {
@@ -677,18 +677,18 @@ func form(metadata, file []byte, files []domain.Upload) (contentType string, bod
 	if err := w.Close(); err != nil {
 		return "", nil, fmt.Errorf("write form: %w", err)
 	}
-	return w.FormDataContentType(), &b, nil
+	return w.FormDataContentType(), b.Bytes(), nil
 }
 
 func (a *API) operate(ctx context.Context, path string, query url.Values, body any) (*Accepted, error) {
 	var contentType string
-	var sent io.Reader
+	var sent []byte
 	if body != nil {
 		data, err := json.Marshal(body)
 		if err != nil {
 			return nil, fmt.Errorf("encode body: %w", err)
 		}
-		contentType, sent = jsonType, bytes.NewReader(data)
+		contentType, sent = jsonType, data
 	}
 	answer, err := a.call(ctx, http.MethodPost, path, query, jsonType, contentType, sent)
 	if err != nil {

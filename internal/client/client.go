@@ -3,7 +3,9 @@
 package client
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +14,8 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/authn"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -20,6 +24,7 @@ type Client struct {
 	base  string                                // http://host:port/v2
 	token func(context.Context) (string, error) // "" for none
 	agent string                                // how it is called in logs, "" for as Go calls it
+	told  func(error)                           // that something is asked for again, nil where nothing is
 	http  *http.Client
 }
 
@@ -38,6 +43,10 @@ func WithTokens(of func(context.Context) (string, error)) Option {
 
 // WithAgent has the client say what it is (User-Agent).
 func WithAgent(name string) Option { return func(c *Client) { c.agent = name } }
+
+// WithPatience has the client ask again, when the API says, for what it has refused for now: where that says that nothing was done, and of what only
+// reads. told is told of each refusal before it is waited; it may be called by several at once.
+func WithPatience(told func(refusal error)) Option { return func(c *Client) { c.told = told } }
 
 // WithTransport has the client make its connections so: with which certificates, and over which proxy.
 func WithTransport(t *http.Transport) Option { return func(c *Client) { c.http.Transport = t } }
@@ -79,7 +88,7 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 
 // Offers say how one may log in. Nobody needs to be known for that.
 func (c *Client) Offers(ctx context.Context) (*authn.Offers, error) {
-	beside := &Client{base: strings.TrimSuffix(c.base, "/v2"), agent: c.agent, http: c.http, token: func(context.Context) (string, error) { return "", nil }}
+	beside := &Client{base: strings.TrimSuffix(c.base, "/v2"), agent: c.agent, told: c.told, http: c.http, token: func(context.Context) (string, error) { return "", nil }}
 	o := &authn.Offers{}
 	return o, beside.API().read(ctx, "/login/providers", nil, o)
 }
@@ -105,15 +114,65 @@ func (a *answer) warnings() (texts []string) {
 	return texts
 }
 
-// do sends body (nil for none) as it is. It takes as long as the server may take for an answer, or an upload, at the most.
-func (c *Client) do(ctx context.Context, method, path, accept, contentType string, body io.Reader) (*answer, error) {
+// do sends body (nil for none) as it is, and again where the client is patient.
+func (c *Client) do(ctx context.Context, method, path, accept, contentType string, body []byte) (a *answer, err error) {
+	err = c.patiently(ctx, method, func() error {
+		a, err = c.once(ctx, method, path, accept, contentType, body)
+		return err
+	})
+	return a, err
+}
+
+// patiently asks for something, and again as long as it is refused for now.
+func (c *Client) patiently(ctx context.Context, method string, ask func() error) error {
+	until := time.Now().Add(policy.Patience)
+	if end, ok := ctx.Deadline(); ok && end.Before(until) {
+		until = end
+	}
+	for n := 0; ; n++ {
+		err := ask()
+		after := laterOf(method, err)
+		if c.told == nil || after == 0 || n == policy.MostAgain || time.Now().Add(after).After(until) {
+			return err
+		}
+		c.told(err)
+		if err := pause.For(ctx, after); err != nil {
+			return err
+		}
+	}
+}
+
+// laterOf is when something may be asked for again after an error, 0 for never. Of 429 nothing was done. 503 is also the answer where an operation may have
+// begun, so that it is asked again for what only reads.
+func laterOf(method string, err error) time.Duration {
+	var answered *Error
+	var foreign *Unanswered
+	code := 0
+	switch {
+	case errors.As(err, &answered):
+		code = answered.Code
+	case errors.As(err, &foreign):
+		code = foreign.code
+	}
+	if code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable && method == http.MethodGet {
+		return fail.RetryAfterOf(err)
+	}
+	return 0
+}
+
+// once sends a request. It takes as long as the server may take for an answer, or an upload, at the most.
+func (c *Client) once(ctx context.Context, method, path, accept, contentType string, body []byte) (*answer, error) {
 	limit := policy.Client
 	if strings.HasPrefix(contentType, "multipart/") {
 		limit = policy.Upload
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	req, err := c.request(ctx, method, path, body)
+	var sent io.Reader
+	if body != nil {
+		sent = bytes.NewReader(body)
+	}
+	req, err := c.request(ctx, method, path, sent)
 	if err != nil {
 		return nil, err
 	}

@@ -59,10 +59,17 @@ func refused(res *http.Response, body []byte, method, path string) error {
 			e.problem.Message = strings.TrimSuffix(strings.TrimSuffix(p.Detail, fields), "\n")
 		}
 	}
-	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil {
-		e.problem.RetryAfter = time.Duration(seconds) * time.Second
-	}
+	e.problem.RetryAfter = retryAfter(res)
 	return e
+}
+
+// retryAfter is when an answer says that it may be asked again, 0 where it does not.
+func retryAfter(res *http.Response) time.Duration {
+	seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 // kindOf is the kind of an error whose answer has only a code.
@@ -92,7 +99,10 @@ func kindOf(code int) fail.Kind {
 }
 
 // Unanswered is the error of a request that the API has not answered. It wraps a fail error.
-type Unanswered struct{ problem *fail.Error }
+type Unanswered struct {
+	problem *fail.Error
+	code    int // with which something else has answered, 0 for nothing
+}
 
 func (e *Unanswered) Error() string { return e.problem.Error() }
 
@@ -124,7 +134,9 @@ func notOurs(res *http.Response, body []byte, method, path string) error {
 		}
 		sends += fmt.Sprintf(" (%s)", text)
 	}
-	return &Unanswered{fail.New(fail.Unavailable, "%s %s: what answers is not the API, as it sends %s: look at the URL, and at the proxies on the way", method, path, sends)}
+	e := fail.New(fail.Unavailable, "%s %s: what answers is not the API, as it sends %s: look at the URL, and at the proxies on the way", method, path, sends)
+	e.RetryAfter = retryAfter(res)
+	return &Unanswered{problem: e, code: res.StatusCode}
 }
 
 // unanswered gives the error of a request that had no answer its kind: that it was cancelled stays as it is.
@@ -135,8 +147,8 @@ func unanswered(ctx context.Context, err error) error {
 	case err == nil, errors.As(err, &answered), errors.As(err, &known), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
-		return &Unanswered{fail.Wrap(err, fail.Timeout, "the API does not answer in time")}
+		return &Unanswered{problem: fail.Wrap(err, fail.Timeout, "the API does not answer in time")}
 	default:
-		return &Unanswered{fail.Wrap(err, fail.Unavailable, "the API cannot be reached")}
+		return &Unanswered{problem: fail.Wrap(err, fail.Unavailable, "the API cannot be reached")}
 	}
 }

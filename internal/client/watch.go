@@ -114,7 +114,15 @@ var errSilent = fail.New(fail.Timeout, "nothing has come over the stream for %s"
 
 // watch opens a stream of events, after the one with an id, "" for none. It stays open until ctx ends, it is closed, or the
 // server says nothing any more.
-func (c *Client) watch(ctx context.Context, path, after string) (*stream, error) {
+func (c *Client) watch(ctx context.Context, path, after string) (w *stream, err error) {
+	err = c.patiently(ctx, http.MethodGet, func() error {
+		w, err = c.watchOnce(ctx, path, after)
+		return err
+	})
+	return w, err
+}
+
+func (c *Client) watchOnce(ctx context.Context, path, after string) (*stream, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	w := &stream{ctx: ctx, end: end, silent: time.AfterFunc(silence, func() { end(errSilent) })}
 	if err := w.open(c, path, after); err != nil {

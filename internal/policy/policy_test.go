@@ -60,7 +60,7 @@ func TestTimesAreInOrder(t *testing.T) {
 		"a request has a slot, or is refused, before it is cut": {
 			{"YoungFor", policy.YoungFor}, {"AdmitWait", policy.AdmitWait}, {"PacedWait", policy.PacedWait}, {"Plain", policy.Plain},
 		},
-		"who found no slot comes again": {{"AdmitLater", policy.AdmitLater}, {"AdmitLatest", policy.AdmitLatest}},
+		"who found no slot comes again": {{"AdmitLater", policy.AdmitLater}, {"AdmitLatest", policy.AdmitLatest}, {"Patience", policy.Patience}},
 		"the operations of a project are counted before the number is too old": {
 			{"RunningFresh", policy.RunningFresh}, {"CountTime", policy.CountTime}, {"RunningStale", policy.RunningStale},
 		},

@@ -23,6 +23,9 @@ const (
 	Answer = 80 * time.Second
 	// Client is how long Drover's own client waits for it.
 	Client = 90 * time.Second
+	// Patience is for how long the command asks again for what was refused for now (429, 503), as long as it is told when to; MostAgain how often.
+	Patience  = time.Minute
+	MostAgain = 20
 	// Prepare bounds an attempt at rendering and planning, PrepareAll all attempts. What is prepared after Accept is refused
 	// by the workflow, which says so; an attempt that is cut off says nothing.
 	Prepare    = 2 * time.Minute
