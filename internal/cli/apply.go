@@ -78,6 +78,7 @@ type applier struct {
 	outside bool                                        // files may be anywhere
 	made    map[domain.Key]bool                         // in this run: nothing was below them
 	lists   map[domain.Key]map[domain.Key]domain.Object // by collection, what was there
+	partly  map[domain.Key]bool                         // the collections of which some could not be read
 	written []domain.Key                                // in this run
 	moves   map[domain.Key]*paper                       // the migrates of the files, by the group that they hand over
 }
@@ -85,7 +86,7 @@ type applier struct {
 func (s *session) applier(api *client.API, dryRun bool) *applier {
 	return &applier{
 		session: s, api: api, dryRun: dryRun, made: map[domain.Key]bool{},
-		lists: map[domain.Key]map[domain.Key]domain.Object{}, moves: map[domain.Key]*paper{},
+		lists: map[domain.Key]map[domain.Key]domain.Object{}, partly: map[domain.Key]bool{}, moves: map[domain.Key]*paper{},
 	}
 }
 
@@ -367,17 +368,15 @@ func (a *applier) before(ctx context.Context, o domain.Object) (domain.Object, e
 		} else {
 			found, err = a.api.List(ctx, noun, parent)
 		}
+		var left leftOut
+		if err = left.keep(err); left.first != nil { // the others can be applied all the same
+			a.partly[collection] = true
+			a.warn([]string{left.first.Error()})
+		}
 		switch {
 		case fail.Is(err, fail.NotFound): // the parent: what is refused says so
 		case fail.Is(err, fail.Forbidden): // who may write here need not see what is beside it
-			one, err := a.api.Get(ctx, noun, key)
-			if err != nil && !fail.Is(err, fail.NotFound) && !fail.Is(err, fail.Forbidden) {
-				return nil, err
-			}
-			if err == nil {
-				return one, nil
-			}
-			return nil, nil
+			return a.alone(ctx, noun, key)
 		case err != nil:
 			return nil, err
 		}
@@ -390,7 +389,22 @@ func (a *applier) before(ctx context.Context, o domain.Object) (domain.Object, e
 	if old, ok := list[key]; ok {
 		return old, nil
 	}
+	if a.partly[collection] {
+		return a.alone(ctx, noun, key)
+	}
 	return nil, nil
+}
+
+// alone is what is there of one document, nil for nothing, or where it may not be read.
+func (a *applier) alone(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error) {
+	one, err := a.api.Get(ctx, noun, key)
+	switch {
+	case fail.Is(err, fail.NotFound), fail.Is(err, fail.Forbidden):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return one, nil
 }
 
 // stored notes what is there from now on: another document of the same name may come.

@@ -120,11 +120,11 @@ func (s *session) doDeploy(ctx context.Context, f *deployFlags, chart string) er
 	if err != nil {
 		return err
 	}
-	all, clusters, err := selectAll(ctx, api, f.clusters)
+	all, clusters, err := s.selectAll(ctx, api, f.clusters)
 	if err != nil {
 		return err
 	}
-	one, more, err := selectAll(ctx, api, f.anyOf)
+	one, more, err := s.selectAll(ctx, api, f.anyOf)
 	if err != nil {
 		return err
 	}
@@ -461,9 +461,9 @@ func packFiles(files ...[2]string) ([]byte, error) {
 }
 
 // selectAll reads which clusters are meant: what a placement says of them, and which they are now.
-func selectAll(ctx context.Context, api *client.API, which []string) (all []domain.Clusters, clusters []domain.ClusterName, err error) {
+func (s *session) selectAll(ctx context.Context, api *client.API, which []string) (all []domain.Clusters, clusters []domain.ClusterName, err error) {
 	for _, one := range which {
-		found, names, err := selectOne(ctx, api, one)
+		found, names, err := s.selectOne(ctx, api, one)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -488,7 +488,7 @@ func noCluster(which string) error {
 	return usage("%q names no cluster: edge01, provider+edge01, label=edge and provider/label=edge do", which)
 }
 
-func selectOne(ctx context.Context, api *client.API, which string) (all []domain.Clusters, clusters []domain.ClusterName, err error) {
+func (s *session) selectOne(ctx context.Context, api *client.API, which string) (all []domain.Clusters, clusters []domain.ClusterName, err error) {
 	text := strings.ReplaceAll(which, "+", "/")
 	provider, name, ok := strings.Cut(text, "/")
 	if !ok {
@@ -497,8 +497,12 @@ func selectOne(ctx context.Context, api *client.API, which string) (all []domain
 	providers := []string{provider}
 	if provider == "" {
 		list, err := api.List(ctx, domain.ClusterProviders, "")
-		if err != nil {
+		var left leftOut
+		if err = left.keep(err); err != nil {
 			return nil, nil, err
+		}
+		if left.first != nil {
+			s.warn([]string{left.first.Error()})
 		}
 		providers = nil
 		for _, o := range list {

@@ -242,14 +242,26 @@ func document(n *domain.Noun, one item) map[string]any {
 func (s *session) watchItems(ctx context.Context, p *printer, x *selection, read func(gone bool) ([]item, error)) error {
 	t, cells := s.tableOf(p, x)
 	before := map[domain.Key]string{}
-	first := true
+	first, said := true, ""
 	return s.again(ctx, func() error {
 		found, err := read(!first)
-		if err != nil {
+		var left leftOut
+		if err = left.keep(err); err != nil {
 			return err
 		}
 		first = false
-		return s.printChanged(p, x, t, cells, before, found)
+		if err := s.printChanged(p, x, t, cells, before, found, left.first == nil); err != nil {
+			return err
+		}
+		text := ""
+		if left.first != nil {
+			text = left.first.Error()
+		}
+		if text != "" && text != said {
+			s.note("%s", text)
+		}
+		said = text
+		return nil
 	})
 }
 
@@ -272,8 +284,8 @@ func (s *session) again(ctx context.Context, do func() error) error {
 	}
 }
 
-// printChanged prints the items that are new or show something else than before, and says of those that are gone that they are.
-func (s *session) printChanged(p *printer, x *selection, t *table, cells func(item) []string, before map[domain.Key]string, found []item) error {
+// printChanged prints the items that are new or show something else than before, and says of those that are gone that they are, where all could be read.
+func (s *session) printChanged(p *printer, x *selection, t *table, cells func(item) []string, before map[domain.Key]string, found []item, all bool) error {
 	seen := map[domain.Key]bool{}
 	for _, one := range found {
 		seen[one.key] = true
@@ -301,7 +313,7 @@ func (s *session) printChanged(p *printer, x *selection, t *table, cells func(it
 		}
 	}
 	for key := range before {
-		if !seen[key] {
+		if !seen[key] && all {
 			delete(before, key)
 			s.note("%s is deleted", key)
 		}

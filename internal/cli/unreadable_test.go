@@ -1,9 +1,12 @@
 package cli_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/base64"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,4 +52,45 @@ func TestWhatCannotBeReadIsDeletedByTheCommand(t *testing.T) {
 	require.Contains(t, r.err, "is gone unread")
 	require.Equal(t, 3, w.run("delete", "project", "projects/damaged", "--unreadable").code)
 	require.Equal(t, "projects/damaged is not there\n", w.done("delete", "project", "projects/damaged", "--unreadable", "--ignore-not-found"))
+}
+
+// TestWhatCannotBeReadHoldsNobodyUp: what is beside it is applied, deployed and watched; what it is itself is not made anew.
+func TestWhatCannotBeReadHoldsNobodyUp(t *testing.T) {
+	config := storetest.Config(t)
+	w := newWorldOn(t, config)
+	others, err := secret.Parse("test:" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32))))
+	require.NoError(t, err)
+	config.Keys = others
+	damaging := storetest.Open(t, config)
+	chart := w.chart()
+	const project = "resourceContext: {anchor: projects}\nmetadata: {name: NAME}\n"
+	w.done("apply", "-f", w.file("whole.yaml", strings.ReplaceAll(project, "NAME", "whole")))
+	for _, o := range []domain.Object{
+		&domain.Project{Metadata: domain.Metadata{Name: "damaged"}}, &domain.ClusterProvider{Metadata: domain.Metadata{Name: "away"}},
+	} {
+		require.NoError(t, damaging.Create(t.Context(), o))
+	}
+
+	r := w.run("apply", "-f", w.file("new.yaml", strings.ReplaceAll(project, "NAME", "new")), "-f", w.file("whole.yaml", strings.ReplaceAll(project, "NAME", "whole")))
+	require.Zero(t, r.code, r.out+r.err)
+	require.Equal(t, "projects/new created\nprojects/whole unchanged\n", r.out)
+	require.Equal(t, 1, strings.Count(r.err, "damaged"), r.err)
+	r = w.run("apply", "-f", w.file("damaged.yaml", strings.ReplaceAll(project, "NAME", "damaged")))
+	require.Equal(t, 1, r.code, r.out+r.err)
+	require.NotContains(t, r.out, "created")
+
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1)
+		return 1, nil, nil
+	}
+	r = w.run("deploy", chart, "--name", "web", "--clusters", "edge01")
+	require.Zero(t, r.code, r.out+r.err)
+	require.Contains(t, r.err, "Warning: 1 of cluster provider are left out")
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var out bytes.Buffer
+	said := &cancels{at: "damaged", cancel: cancel}
+	require.Equal(t, 130, w.start(ctx, strings.NewReader(""), &out, said, "get", "projects", "-w", "-o", "name"), said.text.String())
+	require.Contains(t, out.String(), "projects/whole\n")
 }
