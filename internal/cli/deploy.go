@@ -166,9 +166,10 @@ func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlag
 	if err := s.mayDeploy(ctx, a, d); err != nil {
 		return err
 	}
+	further := false // the cloud got a cluster more
 	for _, step := range append(d.CloudSteps(), d.GroupSteps()...) {
 		if step.Object == nil {
-			if err := s.cloudUp(ctx, a, f, d.CloudKey()); err != nil {
+			if err := s.cloudUp(ctx, a, f, d.CloudKey(), further); err != nil {
 				return err
 			}
 			continue
@@ -192,7 +193,7 @@ func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlag
 				continue
 			}
 			ref.Name = a.referenceName(ref)
-			key = domain.KeyOf(ref)
+			key, further = domain.KeyOf(ref), true
 		}
 		done, err := a.put(ctx, step.Object, step.File, nil)
 		if err != nil {
@@ -283,8 +284,9 @@ func (a *applier) referenceName(ref *domain.ClusterReference) string {
 	return client.ReferenceName(ref.ClusterName(), func(string) bool { return true })
 }
 
-// cloudUp instantiates a logical cloud that is not.
-func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key domain.Key) error {
+// cloudUp instantiates a logical cloud that is not, and updates one of level 1 that is and got a cluster more: neither its namespace nor its user is
+// there yet.
+func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key domain.Key, further bool) error {
 	if f.dryRun && a.made[key] {
 		return nil
 	}
@@ -292,19 +294,30 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key d
 	if err != nil {
 		return err
 	}
+	op := domain.OpInstantiate
 	if d.Status == domain.ContextInstantiated || d.Status == domain.ContextInstantiating {
-		return nil
+		if !further {
+			return nil
+		}
+		o, err := a.api.Get(ctx, domain.LogicalClouds, key)
+		if err != nil {
+			return err
+		}
+		if o.(*domain.LogicalCloud).Admin() {
+			return nil
+		}
+		op = domain.OpUpdate
 	}
 	if f.dryRun {
-		s.sayf("%s would be instantiated", key)
+		s.sayf("%s would be %s", key, map[domain.Operation]string{domain.OpInstantiate: "instantiated", domain.OpUpdate: "updated"}[op])
 		return nil
 	}
-	accepted, err := s.ask(ctx, a.api, key, domain.OpInstantiate, nil)
+	accepted, err := s.ask(ctx, a.api, key, op, nil)
 	if err != nil {
 		return err
 	}
 	s.warn(accepted.Warnings)
-	s.sayf("%s %s", key, past(domain.OpInstantiate, accepted))
+	s.sayf("%s %s", key, past(op, accepted))
 	return s.await(ctx, a.api, key, domain.OpInstantiate, f.timeout)
 }
 

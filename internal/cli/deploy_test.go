@@ -115,3 +115,37 @@ func TestDeployStaysInItsCloud(t *testing.T) {
 	w.run(args...) // of which the engine has something else to do
 	require.Equal(t, "projects/default/logical-clouds/mine\n", w.done("get", "logical-clouds", "-A", "-o", "name"))
 }
+
+// TestDeployBringsACloudToAFurtherCluster: one of level 1 that is instantiated is updated, as nothing of it would be there; one of level 0 has nothing to
+// bring.
+func TestDeployBringsACloudToAFurtherCluster(t *testing.T) {
+	w := newWorld(t)
+	chart := w.chart()
+	w.done("cluster", "add", "site/edge02", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/edge01.kubeconfig", "--use-own-credentials")
+	w.feed(`resourceContext: {anchor: projects}
+metadata: {name: default}
+---
+resourceContext: {anchor: projects/default/logical-clouds}
+metadata: {name: one}
+spec: {namespace: one, level: "1", user: {userName: one}}
+`, "apply", "-f", "-")
+	const cloud = "projects/default/logical-clouds/one"
+	var asked []string
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		asked = append(asked, string(s.Operation)+" "+string(s.Owner))
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1)
+		return 1, nil, nil
+	}
+	require.Contains(t, w.done("deploy", chart, "--name", "web", "--clusters", "edge01", "--cloud", "one"), cloud+" instantiate accepted\n")
+	asked = nil
+	require.Contains(t, w.done("deploy", chart, "--name", "db", "--clusters", "edge02", "--cloud", "one", "--dry-run"), cloud+" would be updated\n")
+	require.Empty(t, asked)
+	require.Contains(t, w.done("deploy", chart, "--name", "db", "--clusters", "edge02", "--cloud", "one"), cloud+" update accepted")
+	require.Contains(t, asked, "update "+cloud)
+	asked = nil
+	require.NotContains(t, w.done("deploy", chart, "--name", "more", "--clusters", "edge02", "--cloud", "one"), cloud+" update", "it is there")
+	require.NotContains(t, asked, "update "+cloud)
+
+	w.done("deploy", chart, "--name", "a", "--clusters", "edge01", "--cloud", "nought")
+	require.NotContains(t, w.done("deploy", chart, "--name", "b", "--clusters", "edge02", "--cloud", "nought"), "logical-clouds/nought update")
+}
