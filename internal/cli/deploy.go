@@ -140,6 +140,9 @@ func (s *session) doDeploy(ctx context.Context, f *deployFlags, chart string) er
 	if err := sameCloud(ctx, f, d); err != nil {
 		return err
 	}
+	if err := sameApp(ctx, d); err != nil {
+		return err
+	}
 	return s.bringAbout(ctx, api, f, d)
 }
 
@@ -158,6 +161,30 @@ func sameCloud(ctx context.Context, f *deployFlags, d *client.Deployment) error 
 	}
 	d.LogicalCloud = has
 	return nil
+}
+
+// sameApp refuses a chart of another name than what the composite app has: it would be one app more, and the one before stay in clusters. An app that users
+// have put beside that of deploy stays there.
+func sameApp(ctx context.Context, d *client.Deployment) error {
+	list, err := d.API.List(ctx, domain.Apps, d.CompositeAppKey())
+	var left leftOut
+	if err = left.keep(err); fail.Is(err, fail.NotFound) || fail.Is(err, fail.Forbidden) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, o := range list {
+		names = append(names, o.LocalName())
+	}
+	app := d.Apps[0].Name
+	if len(names) == 0 || slices.Contains(names, app) {
+		return nil
+	}
+	return fail.New(fail.Conflict, "%s has the app %s, and the chart is called %s: it would be one more beside that. To replace it, terminate the group and delete the composite app first "+
+		"('drover delete %s --terminate --cascade'), or deploy by another --name or --app-version; to have both, 'drover apply' takes any number of apps",
+		d.CompositeAppKey(), few(names), app, d.CompositeAppKey())
 }
 
 // bringAbout makes what a deployment says, and then asks for the operation that is due.

@@ -149,3 +149,27 @@ spec: {namespace: one, level: "1", user: {userName: one}}
 	w.done("deploy", chart, "--name", "a", "--clusters", "edge01", "--cloud", "nought")
 	require.NotContains(t, w.done("deploy", chart, "--name", "b", "--clusters", "edge02", "--cloud", "nought"), "logical-clouds/nought update")
 }
+
+// TestDeployRefusesAnotherChart under a name that has one: the app of that would stay in clusters beside it.
+func TestDeployRefusesAnotherChart(t *testing.T) {
+	w := newWorld(t)
+	chart := w.chart()
+	args := []string{"--name", "web", "--clusters", "edge01"}
+	w.done(append(args, "deploy", chart)...)
+	w.file("other/Chart.yaml", "apiVersion: v2\nname: other\nversion: 0.1.0\n")
+	const app = "projects/default/composite-apps/web/v1"
+	for _, more := range [][]string{nil, {"--dry-run"}} {
+		r := w.run(append(append(args, "deploy", w.env["XDG_CONFIG_HOME"]+"/other"), more...)...)
+		require.Equal(t, 1, r.code, r.out+r.err)
+		require.Contains(t, r.err, app+" has the app web, and the chart is called other")
+		require.Contains(t, r.err, "'drover delete "+app+" --terminate --cascade'")
+		require.Empty(t, r.out)
+	}
+	require.Equal(t, app+"/apps/web\n", w.done("get", "apps", "-A", "-o", "name"))
+	w.done(append(args, "deploy", w.env["XDG_CONFIG_HOME"]+"/other", "--app-version", "v2")...)
+
+	// What users have put there themselves is theirs.
+	w.done("apply", "-f", w.file("app.yaml", "resourceContext: {anchor: "+app+"/apps}\nmetadata: {name: other}\nfile: other\n"))
+	w.run(append(args, "deploy", chart)...)
+	require.NotContains(t, w.run(append(args, "deploy", chart)...).err, "has the app")
+}
