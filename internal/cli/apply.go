@@ -79,7 +79,7 @@ type applier struct {
 	made    map[domain.Key]bool                         // in this run: nothing was below them
 	lists   map[domain.Key]map[domain.Key]domain.Object // by collection, what was there
 	partly  map[domain.Key]bool                         // the collections of which some could not be read
-	written []domain.Key                                // in this run
+	written []domain.Key                                // in this run, or would be
 	moves   map[domain.Key]*paper                       // the migrates of the files, by the group that they hand over
 }
 
@@ -231,8 +231,10 @@ func (a *applier) put(ctx context.Context, o domain.Object, file []byte, files [
 	case same:
 		return unchanged, nil
 	case a.dryRun && hidden:
+		a.written = append(a.written, key)
 		return "perhaps " + configured + ": its file may not be read to compare it", nil
 	case a.dryRun:
+		a.written = append(a.written, key)
 		return configured, nil
 	case hidden:
 		kept, warnings, err := a.api.PutSame(ctx, o, file)
@@ -488,6 +490,9 @@ func (a *applier) stands(ctx context.Context, p *paper) (string, error) {
 	switch op {
 	case domain.OpMigrate: // it has something to hand over
 	case domain.OpApprove:
+		if state == domain.Approved && a.dryRun && a.touched(p.key) {
+			return "", nil // by what would be written it would be approved no more
+		}
 		if state == domain.Approved || state == domain.Instantiated {
 			return unchanged, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -234,7 +235,7 @@ func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlag
 		}
 	}
 	if f.dryRun {
-		return nil
+		return s.foretell(ctx, a, d.Key())
 	}
 	return s.goOn(ctx, api, f, d.Key())
 }
@@ -336,7 +337,7 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key d
 		op = domain.OpUpdate
 	}
 	if f.dryRun {
-		s.sayf("%s would be %s", key, map[domain.Operation]string{domain.OpInstantiate: "instantiated", domain.OpUpdate: "updated"}[op])
+		s.sayf("%s would be %s (dry run)", key, doneBy[op])
 		return nil
 	}
 	accepted, err := s.ask(ctx, a.api, key, op, nil)
@@ -346,6 +347,59 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key d
 	s.warn(accepted.Warnings)
 	s.sayf("%s %s", key, past(op, accepted))
 	return s.await(ctx, a.api, key, domain.OpInstantiate, f.timeout)
+}
+
+// doneBy says of an operation what it would have done.
+var doneBy = map[domain.Operation]string{domain.OpApprove: "approved", domain.OpInstantiate: "instantiated", domain.OpUpdate: "updated"}
+
+// due are the operations that bring clusters in line with a group in a state.
+func due(state domain.State) []domain.Operation {
+	switch state {
+	case domain.Instantiated, domain.InstantiateStopped:
+		return []domain.Operation{domain.OpUpdate}
+	case domain.Approved, domain.TerminateStopped:
+		return []domain.Operation{domain.OpInstantiate}
+	default:
+		return []domain.Operation{domain.OpApprove, domain.OpInstantiate}
+	}
+}
+
+// foretell says what goOn would ask for. What would be written is not in the API's difference, so that this is shown where nothing would be.
+func (s *session) foretell(ctx context.Context, a *applier, key domain.Key) error {
+	state := domain.Created
+	if !a.made[key] {
+		d, err := a.api.Status(ctx, key, summary)
+		if err != nil {
+			return err
+		}
+		if d.Status.InProgress() {
+			s.note("%s is %s: that comes to its end first", key, d.Status)
+		}
+		if state = d.States.State(); state == domain.Approved && a.touched(key) { // which it would be no more
+			state = domain.Created
+		}
+	}
+	todo := due(state)
+	if todo[0] == domain.OpUpdate && !a.touched(key) {
+		d, err := a.api.Diff(ctx, key, url.Values{"limit": {mostAtOnce}})
+		switch {
+		case err != nil && transient(err):
+			return err
+		case err != nil:
+			s.note("What would change cannot be shown: %s", s.text(err))
+		case len(d.Items) == 0:
+			s.sayf("%s %s (dry run)", key, unchanged)
+			return nil
+		case !s.flags.quiet:
+			writeLines(s.Out, differenceLines(d, false))
+		}
+	}
+	var done []string
+	for _, op := range todo {
+		done = append(done, doneBy[op])
+	}
+	s.sayf("%s would be %s (dry run)", key, strings.Join(done, " and "))
+	return nil
 }
 
 // goOn asks for what brings clusters in line with the group: an update where it has an instance, else approve and instantiate. Whether
@@ -365,17 +419,11 @@ func (s *session) goOn(ctx context.Context, api *client.API, f *deployFlags, key
 			return err
 		}
 	}
-	var todo []domain.Operation
-	switch d.States.State() {
-	case domain.Instantiated, domain.InstantiateStopped:
+	todo := due(d.States.State())
+	if todo[0] == domain.OpUpdate {
 		if err := s.showDue(ctx, api, key); err != nil {
 			return err
 		}
-		todo = []domain.Operation{domain.OpUpdate}
-	case domain.Approved, domain.TerminateStopped:
-		todo = []domain.Operation{domain.OpInstantiate}
-	default:
-		todo = []domain.Operation{domain.OpApprove, domain.OpInstantiate}
 	}
 	for _, op := range todo {
 		accepted, err := s.ask(ctx, api, key, op, nil)

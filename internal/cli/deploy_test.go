@@ -138,7 +138,7 @@ spec: {namespace: one, level: "1", user: {userName: one}}
 	}
 	require.Contains(t, w.done("deploy", chart, "--name", "web", "--clusters", "edge01", "--cloud", "one"), cloud+" instantiate accepted\n")
 	asked = nil
-	require.Contains(t, w.done("deploy", chart, "--name", "db", "--clusters", "edge02", "--cloud", "one", "--dry-run"), cloud+" would be updated\n")
+	require.Contains(t, w.done("deploy", chart, "--name", "db", "--clusters", "edge02", "--cloud", "one", "--dry-run"), cloud+" would be updated (dry run)\n")
 	require.Empty(t, asked)
 	require.Contains(t, w.done("deploy", chart, "--name", "db", "--clusters", "edge02", "--cloud", "one"), cloud+" update accepted")
 	require.Contains(t, asked, "update "+cloud)
@@ -172,4 +172,33 @@ func TestDeployRefusesAnotherChart(t *testing.T) {
 	w.done("apply", "-f", w.file("app.yaml", "resourceContext: {anchor: "+app+"/apps}\nmetadata: {name: other}\nfile: other\n"))
 	w.run(append(args, "deploy", chart)...)
 	require.NotContains(t, w.run(append(args, "deploy", chart)...).err, "has the app")
+}
+
+// TestADryRunSaysWhatWouldBeAskedFor of the group, by what would be written before.
+func TestADryRunSaysWhatWouldBeAskedFor(t *testing.T) {
+	w := newWorld(t)
+	const group = "projects/default/composite-apps/web/v1/deployment-intent-groups/web"
+	args := []string{"deploy", w.chart(), "--name", "web", "--clusters", "edge01"}
+	dry := func(more ...string) string { return w.done(append(append(args, "--dry-run"), more...)...) }
+	require.Contains(t, dry(), group+" would be approved and instantiated (dry run)\n")
+	require.Equal(t, 3, w.run("get", "project", "default").code)
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1)
+		return 1, nil, nil
+	}
+	w.done(args...)
+	require.Equal(t, group+" unchanged (dry run)\n", dry())
+	require.Contains(t, dry("--set", "a=b"), group+" would be updated (dry run)\n")
+	w.foresees = func(domain.Scope, domain.Goal) (string, string, error) { return "now", "later", nil }
+	require.Regexp(t, `data.text: now -> later\n(.*\n)*`+group+` would be updated \(dry run\)\n`, dry())
+
+	w.stand(group, domain.Approved, domain.ContextNone, 0)
+	require.Equal(t, group+" would be instantiated (dry run)\n", dry())
+	require.Contains(t, dry("--set", "a=b"), group+" would be approved and instantiated (dry run)\n")
+
+	// And so does that of files.
+	approve := "resourceContext: {anchor: " + group + "/approve}\n"
+	require.Equal(t, group+"/approve unchanged (dry run)\n", w.feed(approve, "apply", "--dry-run", "-f", "-").out)
+	changed := strings.Replace(w.done("get", "group", group, "-o", "yaml"), "version: web", "version: other", 1)
+	require.Equal(t, group+" configured (dry run)\n"+group+"/approve approve would be asked for (dry run)\n", w.feed(changed+"---\n"+approve, "apply", "--dry-run", "-f", "-").out)
 }
