@@ -208,6 +208,12 @@ func ended(d *status.Document, op domain.Operation) (over bool, why string) {
 	return false, ""
 }
 
+// gone says why something that was deployed is so no more, "" for what is, or is at work to be.
+func gone(d *status.Document) string {
+	_, why := ended(d, domain.OpInstantiate)
+	return why
+}
+
 // otherwise says why an operation has ended otherwise than it was to.
 func (s *session) otherwise(ctx context.Context, api *client.API, key domain.Key, why string) error {
 	fmt.Fprintf(s.Err, "%s: %s\n", key, why)
@@ -234,7 +240,7 @@ func (s *session) overtime(ctx context.Context, api *client.API, key domain.Key,
 	return errSaid{exitTimeout}
 }
 
-// awaitReady waits until all that is deployed is reported to be ready.
+// awaitReady waits until all that is deployed is reported to be ready. What another operation takes away meanwhile is waited for no longer.
 func (s *session) awaitReady(ctx context.Context, api *client.API, key domain.Key, timeout time.Duration) error {
 	waiting, cancel := bounded(ctx, timeout)
 	defer cancel()
@@ -250,6 +256,8 @@ func (s *session) awaitReady(ctx context.Context, api *client.API, key domain.Ke
 				s.note("%s; it is asked again", s.text(err))
 			}
 			away = true
+		case gone(d) != "":
+			return s.otherwise(ctx, api, key, gone(d))
 		case d.Ready == status.Ready:
 			s.sayf("%s is ready", key)
 			return nil

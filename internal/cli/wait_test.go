@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -194,6 +195,61 @@ metadata: {name: cp}
 `, "demo", "new"), "apply", "-f", "-", "--server", between.URL)
 	require.Equal(t, 5, r.code, "%s%s", r.out, r.err)
 	require.Contains(t, r.err, "projects/new/composite-apps/vfw/v1: it ends here; 1 document after it not tried\n")
+}
+
+// TestWhatIsReadyWhenItIsGone: who waits for something to be ready is told when another one has terminated or stopped it, or it has failed; without a bound it
+// is waited as long as it takes.
+func TestWhatIsReadyWhenItIsGone(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const group = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	api, err := url.Parse(w.url)
+	require.NoError(t, err)
+	through := httputil.NewSingleHostReverseProxy(api)
+	looks, becomes := 0, func() {}
+	ready := false
+	between := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("status") != "ready" {
+			through.ServeHTTP(out, r)
+			return
+		}
+		if looks++; looks == 2 {
+			becomes()
+		}
+		if ready {
+			_, _ = io.WriteString(out, `{"name":"web","states":{"actions":[{"state":"Instantiated"}]},"deployedStatus":"Instantiated","readyStatus":"Ready"}`)
+			return
+		}
+		through.ServeHTTP(out, r)
+	}))
+	t.Cleanup(between.Close)
+	wait := func(more ...string) result {
+		looks = 0
+		return w.run(append([]string{"wait", "v1/web", "--for", "ready", "--server", between.URL}, more...)...)
+	}
+	for why, to := range map[string]struct {
+		state  domain.State
+		status domain.ContextStatus
+	}{
+		"it is Terminated":         {domain.Terminated, domain.ContextTerminated},
+		"it was stopped":           {domain.InstantiateStopped, domain.ContextInstantiated},
+		"it could not be deployed": {domain.Instantiated, domain.ContextInstantiateFailed},
+	} {
+		w.stand(group, domain.Instantiated, domain.ContextInstantiated, 1)
+		w.leaves(group, domain.MarkApplied)
+		becomes = func() { w.stand(group, to.state, to.status, 1) }
+		r := wait("--timeout", "30s")
+		require.Equal(t, 1, r.code, "%s: %s%s", why, r.out, r.err)
+		require.Contains(t, r.err, group+": "+why+"\n")
+	}
+	w.stand(group, domain.Instantiated, domain.ContextInstantiated, 1)
+	w.leaves(group, domain.MarkApplied)
+	becomes = func() { ready = true }
+	r := wait("--timeout", "0")
+	require.Zero(t, r.code, "%s%s", r.out, r.err)
+	require.Contains(t, r.out, group+" is ready\n")
+	require.Equal(t, 2, looks)
 }
 
 // TestAMigrateIsLookedAt: a group that was migrated has nothing to wait for, and says so at once; of a migrate in files the group that it goes to is
