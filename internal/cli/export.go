@@ -60,32 +60,109 @@ func (s *session) doExport(ctx context.Context, api *client.API, n *domain.Noun,
 	if to == "" {
 		return s.exportTree(ctx, api, n, item{key: key, object: o}, nil, forPrograms(s.Out))
 	}
-	if err := os.MkdirAll(to, 0o700); err != nil {
-		return errUsage{err}
-	}
-	root, err := os.OpenRoot(to) // what the API names cannot lead out of it
+	e, err := openExport(to)
 	if err != nil {
 		return errUsage{err}
 	}
-	f, err := root.OpenFile("documents.yaml", newFile, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		err = fmt.Errorf("%s is there already, and is not written over: take it away, or choose another folder", filepath.Join(to, "documents.yaml"))
+	if err := s.exportAll(ctx, api, n, item{key: key, object: o}, e); err != nil { // half of it would apply, and bar the next run
+		return errors.Join(err, e.undo())
 	}
-	if err != nil {
-		return errUsage{errors.Join(err, root.Close())}
-	}
-	if err := errors.Join(s.exportTree(ctx, api, n, item{key: key, object: o}, root, f), f.Close(), root.Close()); err != nil {
-		return err
+	if err := e.root.Close(); err != nil {
+		return errUsage{err}
 	}
 	s.note("%s is in %s", key, to)
 	return nil
+}
+
+const (
+	documentsFile = "documents.yaml"
+	partFile      = documentsFile + ".part" // until all of it is there: what applies is whole
+)
+
+// exportAll writes what is below a document, and the document, to a folder.
+func (s *session) exportAll(ctx context.Context, api *client.API, n *domain.Noun, one item, e *exported) error {
+	f, err := e.create(partFile)
+	if err != nil {
+		return errUsage{err}
+	}
+	if err := errors.Join(s.exportTree(ctx, api, n, one, e, f), f.Close()); err != nil {
+		return err
+	}
+	if err := e.root.Rename(partFile, documentsFile); err != nil {
+		return errUsage{err}
+	}
+	return nil
+}
+
+// exported is a folder that is written to, and what this run has made of it.
+type exported struct {
+	path string
+	root *os.Root // what the API names cannot lead out of it
+	made []string // files and folders in it, in their order; "" for itself
+}
+
+// openExport opens a folder that has no export yet.
+func openExport(path string) (*exported, error) {
+	e := &exported{path: path}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		e.made = append(e.made, "")
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	var err error
+	if e.root, err = os.OpenRoot(path); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{documentsFile, partFile} {
+		if _, err := e.root.Lstat(name); err == nil {
+			err = fmt.Errorf("%s is there already, and is not written over: take it away, or choose another folder", filepath.Join(path, name))
+			return nil, errors.Join(err, e.root.Close())
+		}
+	}
+	return e, nil
+}
+
+// create makes a file that is not there yet, for nobody else to read, and the folders that it lies in.
+func (e *exported) create(name string) (*os.File, error) {
+	var above []string
+	for folder := filepath.Dir(name); folder != "."; folder = filepath.Dir(folder) {
+		above = append(above, folder)
+	}
+	for _, folder := range slices.Backward(above) {
+		switch err := e.root.Mkdir(folder, 0o700); {
+		case err == nil:
+			e.made = append(e.made, folder)
+		case !errors.Is(err, fs.ErrExist):
+			return nil, err
+		}
+	}
+	f, err := e.root.OpenFile(name, newFile, 0o600)
+	if err == nil {
+		e.made = append(e.made, name)
+	}
+	return f, err
+}
+
+// undo takes away what this run has made. A folder in which somebody has put something meanwhile stays.
+func (e *exported) undo() error {
+	for _, name := range slices.Backward(e.made) {
+		if name != "" {
+			_ = e.root.Remove(name)
+		}
+	}
+	err := e.root.Close()
+	if len(e.made) > 0 && e.made[0] == "" {
+		_ = os.Remove(e.path)
+	}
+	return err
 }
 
 // newFile is how a file is opened that must not be there yet.
 const newFile = os.O_CREATE | os.O_EXCL | os.O_WRONLY
 
 // exportTree writes a document and then what is below it; files that come with them go to a folder, nil for nowhere.
-func (s *session) exportTree(ctx context.Context, api *client.API, n *domain.Noun, one item, to *os.Root, out io.Writer) error {
+func (s *session) exportTree(ctx context.Context, api *client.API, n *domain.Noun, one item, to *exported, out io.Writer) error {
 	if _, secret := one.object.(domain.Bearer); secret {
 		return nil
 	}
@@ -124,7 +201,7 @@ func (s *session) exportTree(ctx context.Context, api *client.API, n *domain.Nou
 }
 
 // exportFiles writes what comes with a document, and names it there.
-func (s *session) exportFiles(ctx context.Context, api *client.API, n *domain.Noun, key domain.Key, to *os.Root, d map[string]any) error {
+func (s *session) exportFiles(ctx context.Context, api *client.API, n *domain.Noun, key domain.Key, to *exported, d map[string]any) error {
 	var files []domain.Upload
 	if n.Files {
 		var err error
@@ -157,10 +234,7 @@ func (s *session) exportFiles(ctx context.Context, api *client.API, n *domain.No
 			f.Name = fmt.Sprintf("file%d", i+1)
 		}
 		name := filepath.Join(folder, filepath.Base(f.Name))
-		if err := to.MkdirAll(folder, 0o700); err != nil {
-			return errUsage{err}
-		}
-		if err := writeNew(to, name, f.Data); err != nil {
+		if err := to.write(name, f.Data); err != nil {
 			return errUsage{err}
 		}
 		names = append(names, strings.ReplaceAll(name, string(filepath.Separator), "/"))
@@ -174,9 +248,9 @@ func (s *session) exportFiles(ctx context.Context, api *client.API, n *domain.No
 	return nil
 }
 
-// writeNew writes a file that is not there yet, for nobody else to read.
-func writeNew(to *os.Root, name string, data []byte) error {
-	f, err := to.OpenFile(name, newFile, 0o600)
+// write writes a file that is not there yet.
+func (e *exported) write(name string, data []byte) error {
+	f, err := e.create(name)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,4 +57,44 @@ func TestExportStaysInItsFolder(t *testing.T) {
 	entries, err := os.ReadDir(outside)
 	require.NoError(t, err)
 	require.Empty(t, entries)
+}
+
+// TestAnExportIsWhole, or nothing of it is there: what has failed half-way leaves nothing that applies, and does not bar the next run.
+func TestAnExportIsWhole(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	api, err := url.Parse(w.url)
+	require.NoError(t, err)
+	through := httputil.NewSingleHostReverseProxy(api)
+	fails := true
+	between := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if fails && strings.HasSuffix(r.URL.Path, "/deployment-intent-groups") { // after the apps with their charts
+			refuse(out, "no", http.StatusInternalServerError)
+			return
+		}
+		through.ServeHTTP(out, r)
+	}))
+	t.Cleanup(between.Close)
+	export := func(to string) int {
+		return w.run("export", "project", "demo", "--to", to, "--server", between.URL).code
+	}
+	above, mine := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(mine, "notes"), nil, 0o600))
+	for _, to := range []string{filepath.Join(above, "new"), mine} {
+		fails = true
+		require.Equal(t, 1, export(to))
+		if to == mine {
+			left, err := os.ReadDir(mine)
+			require.NoError(t, err)
+			require.Len(t, left, 1, "what was there before is")
+		} else {
+			require.NoDirExists(t, to)
+		}
+		fails = false
+		require.Zero(t, export(to))
+		require.FileExists(t, filepath.Join(to, "documents.yaml"))
+		require.NoFileExists(t, filepath.Join(to, "documents.yaml.part"))
+		require.DirExists(t, filepath.Join(to, "files"))
+	}
 }
