@@ -215,6 +215,11 @@ func TestAnAppIsChangedWithoutItsChart(t *testing.T) {
 	require.Equal(t, app+" unchanged\n", w.feed(document, "apply", "-f", "-").out)
 	w.env["EDITOR"] = "sed -i s/old/new/"
 	require.Equal(t, app+" configured\n", w.done("edit", "app", "sink"))
+	w.env["EDITOR"] = "echo 'file: /nowhere/sink.tgz' >>"
+	r := w.run("edit", "app", "sink")
+	require.Equal(t, 2, r.code, r.out+r.err)
+	_, kept, _ := strings.Cut(strings.TrimSpace(r.err), "what you wrote is in ")
+	require.FileExists(t, kept, "a chart that is named is not left out without a word")
 	require.Equal(t, "new\n", w.done("get", "app", "sink", "-o", "jsonpath={.metadata.description}"))
 	require.Equal(t, app+" unchanged\n", w.feed(strings.Replace(document, "old", "new", 1)+"file: "+folder+"/files/sink.tgz\n", "apply", "--allow-outside", "-f", "-").out)
 }

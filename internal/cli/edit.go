@@ -111,6 +111,9 @@ func (s *session) doEdit(ctx context.Context, api *client.API, n *domain.Noun, k
 	if len(papers) != 1 || papers[0].object == nil || papers[0].key != key {
 		return usage("edit changes %s, and cannot rename it or add others; what you wrote is in %s", key, file)
 	}
+	if p := papers[0]; p.file != nil || len(p.files) > 0 {
+		return usage("edit changes the document alone, and what comes with it stays: 'apply -f' reads the files that are named; what you wrote is in %s", file)
+	}
 	if err := s.judge(&sources{validate: "strict"}, papers); err != nil { // what would be left out stays nowhere else
 		return fmt.Errorf("%w\nWhat you wrote is in %s", err, file)
 	}
