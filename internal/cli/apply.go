@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -202,11 +203,11 @@ func (a *applier) do(ctx context.Context, p *paper) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return a.put(ctx, p.object, file, files)
+	return a.put(ctx, p.object, p.written, file, files)
 }
 
-// put makes a document or replaces it, unless it is as it is wanted already.
-func (a *applier) put(ctx context.Context, o domain.Object, file []byte, files []domain.Upload) (string, error) {
+// put makes a document or replaces it, unless it is as it is wanted already. written is the document as its file has it, nil where there is none.
+func (a *applier) put(ctx context.Context, o domain.Object, written any, file []byte, files []domain.Upload) (string, error) {
 	key, asked := domain.KeyOf(o), members(o)
 	old, err := a.before(ctx, o)
 	if err != nil {
@@ -215,8 +216,13 @@ func (a *applier) put(ctx context.Context, o domain.Object, file []byte, files [
 	if old == nil {
 		return a.create(ctx, o, file, files)
 	}
-	if _, secret := o.(domain.Bearer); secret {
-		return unchanged, nil // it cannot be changed, and what it is for is shown once
+	if secret, ok := o.(domain.Bearer); ok { // it cannot be changed, and what it is for is shown once
+		asks, _, _ := secret.Parts()
+		has, _, _ := old.(domain.Bearer).Parts()
+		if asks.ExpiresAfter != "" && asks.Life() != has.Life() {
+			return "", unchangeable(o)
+		}
+		return unchanged, nil
 	}
 	complete(o, old)
 	same := bytes.Equal(mustJSON(o), mustJSON(old))
@@ -254,10 +260,10 @@ func (a *applier) put(ctx context.Context, o domain.Object, file []byte, files [
 	warnings, err := a.api.Put(ctx, o, sent, files...)
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Code == http.StatusMethodNotAllowed {
-		if says(members(old), asked) {
+		if has := members(old); says(has, asked) && !emptied(has, written) && sameQuota(old, o) {
 			return unchanged, nil // the rest is what the API has filled in
 		}
-		return "", fail.New(fail.Conflict, "a %s cannot be changed: delete it, and apply again", o.Noun().Title)
+		return "", unchangeable(o)
 	}
 	if err != nil {
 		return "", err
@@ -281,7 +287,38 @@ func complete(o, old domain.Object) {
 	}
 }
 
-// says whether a value has all that is asked for; what is empty asks for nothing.
+func unchangeable(o domain.Object) error {
+	return fail.New(fail.Conflict, "a %s cannot be changed: delete it, and apply again", o.Noun().Title)
+}
+
+// sameQuota says whether quotas bound the same: one that says nothing of a resource does not bound it. The API fills in nothing there.
+func sameQuota(old, o domain.Object) bool {
+	q, ok := o.(*domain.ClusterQuota)
+	return !ok || maps.Equal(q.Spec, old.(*domain.ClusterQuota).Spec)
+}
+
+// emptied says whether something is to be empty, in so many words, that is not. What says nothing of a member does not ask for that.
+func emptied(has, written any) bool {
+	switch written := written.(type) {
+	case map[string]any:
+		m, _ := has.(map[string]any)
+		for name, value := range written {
+			if emptied(m[name], value) {
+				return true
+			}
+		}
+		return false
+	case nil:
+		return false
+	case []any:
+		list, _ := has.([]any)
+		return len(written) == 0 && len(list) > 0
+	default:
+		return has != nil && reflect.ValueOf(written).IsZero() && !reflect.ValueOf(has).IsZero()
+	}
+}
+
+// says whether a value has all that is asked for; what is empty asks for nothing, as it may not be in the file: see emptied.
 func says(has, asked any) bool {
 	switch asked := asked.(type) {
 	case map[string]any:

@@ -204,6 +204,61 @@ func TestATokenFromAPipe(t *testing.T) {
 	require.Equal(t, "alice\n", w.done("auth", "whoami", "-o", "jsonpath={.name}", "--token-file", fmt.Sprintf("/dev/fd/%d", r.Fd())))
 }
 
+// TestWhatCannotBeReplacedIsCompared: it is called unchanged where it is as the file says, also where that says less, or that something is empty.
+func TestWhatCannotBeReplacedIsCompared(t *testing.T) {
+	w := newWorld(t)
+	w.feed(`resourceContext: {anchor: projects}
+metadata: {name: demo}
+---
+resourceContext: {anchor: projects/demo/logical-clouds}
+metadata: {name: lc}
+spec: {namespace: ns, level: "1", user: {userName: u}}
+---
+resourceContext: {anchor: service-accounts}
+metadata: {name: ci}
+`, "apply", "-f", "-")
+	const cloud = "projects/demo/logical-clouds/lc"
+	for _, one := range []struct {
+		anchor, first string
+		same, other   []string
+	}{
+		{
+			cloud + "/cluster-quotas", "metadata: {name: q}\nspec: {limits.cpu: '4', limits.memory: 1Gi}",
+			[]string{"metadata: {name: q}\nspec: {limits.memory: 1Gi, limits.cpu: '4'}"},
+			[]string{"metadata: {name: q}\nspec: {limits.cpu: '4'}", "metadata: {name: q}\nspec: {limits.cpu: '4', limits.memory: 2Gi}"},
+		},
+		{
+			cloud + "/user-permissions", "metadata: {name: p, description: d}\nspec: {namespace: ns, apiGroups: [''], resources: [pods], verbs: [get]}",
+			[]string{"metadata: {name: p}\nspec: {namespace: ns, apiGroups: [''], resources: [pods], verbs: [get]}"},
+			[]string{
+				"metadata: {name: p}\nspec: {namespace: '', apiGroups: [''], resources: [pods], verbs: [get]}",
+				"metadata: {name: p, description: ''}\nspec: {namespace: ns, apiGroups: [''], resources: [pods], verbs: [get]}",
+				"metadata: {name: p}\nspec: {namespace: ns, apiGroups: [''], resources: [pods], verbs: []}",
+			},
+		},
+		{
+			"service-accounts/ci/tokens", "metadata: {name: t}\nspec: {expiresAfter: 720h}",
+			[]string{"metadata: {name: t}", "metadata: {name: t}\nspec: {expiresAfter: 720h0m}"},
+			[]string{"metadata: {name: t}\nspec: {expiresAfter: 24h}"},
+		},
+	} {
+		apply := func(document string) result {
+			return w.feed("resourceContext: {anchor: "+one.anchor+"}\n"+document+"\n", "apply", "-f", "-")
+		}
+		require.Zero(t, apply(one.first).code)
+		for _, same := range append(one.same, one.first) {
+			r := apply(same)
+			require.Zero(t, r.code, "%s: %s", same, r.err)
+			require.Contains(t, r.out, " unchanged\n", same)
+		}
+		for _, other := range one.other {
+			r := apply(other)
+			require.Equal(t, 1, r.code, "%s: %s", other, r.out)
+			require.Contains(t, r.err, "cannot be changed: delete it, and apply again", other)
+		}
+	}
+}
+
 // TestAnAppIsChangedWithoutItsChart, which stays.
 func TestAnAppIsChangedWithoutItsChart(t *testing.T) {
 	w := newWorld(t)

@@ -550,7 +550,7 @@ func (s *session) registerBy(ctx context.Context, a *applier, steps ...client.St
 				continue
 			}
 		}
-		done, err := a.put(ctx, step.Object, step.File, nil)
+		done, err := a.put(ctx, step.Object, nil, step.File, nil)
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", step.Object.Noun().Title, step.Object.LocalName(), err)
 		}

@@ -223,7 +223,7 @@ func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlag
 			ref.Name = a.referenceName(ref)
 			key, further = domain.KeyOf(ref), true
 		}
-		done, err := a.put(ctx, step.Object, step.File, nil)
+		done, err := a.put(ctx, step.Object, nil, step.File, nil)
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", step.Object.Noun().Title, step.Object.LocalName(), err)
 		}

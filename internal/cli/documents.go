@@ -42,13 +42,14 @@ func (f *sources) add(c *cobra.Command) {
 
 // paper is one document of a file: something to be made, or an operation.
 type paper struct {
-	from   string // file and line
-	key    domain.Key
-	noun   *domain.Noun
-	object domain.Object // nil for an operation
-	file   *string       // its path, nil for none
-	files  []string
-	folder string // of the document
+	from    string // file and line
+	key     domain.Key
+	noun    *domain.Noun
+	object  domain.Object // nil for an operation
+	written any           // the object as the document has it
+	file    *string       // its path, nil for none
+	files   []string
+	folder  string // of the document
 
 	operation domain.OwnerOperation
 	spec      map[string]any // of an operation
@@ -430,7 +431,7 @@ func (s *session) paperOf(from, folder string, m map[string]any) (*paper, error)
 	if _, ok := noun.Split(domain.KeyOf(o)); !ok { // the rest is the API's to judge, which fills in what is missing
 		return nil, usage("%s: %q is no name of a %s", from, o.LocalName(), noun.Title)
 	}
-	p.noun, p.object, p.key = noun, o, domain.KeyOf(o)
+	p.noun, p.object, p.written, p.key = noun, o, plainJSON(data), domain.KeyOf(o)
 	return p, nil
 }
 

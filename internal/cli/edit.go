@@ -126,7 +126,7 @@ func (s *session) doEdit(ctx context.Context, api *client.API, n *domain.Noun, k
 		s.note("What you wrote is in %s", file)
 		return err
 	}
-	done, err := s.applier(api, dryRun).put(ctx, papers[0].object, nil, nil)
+	done, err := s.applier(api, dryRun).put(ctx, papers[0].object, papers[0].written, nil, nil)
 	if err != nil {
 		s.note("What you wrote is in %s", file)
 		return err
