@@ -76,6 +76,7 @@ type session struct {
 	flags  globals
 	client *client.Client // once something was asked
 	ran    bool           // the command line was understood
+	begins bool           // the command makes the file of contexts where there is none
 	warned sync.Once      // that others can read the file of contexts
 	busy   sync.Once      // that the API has refused something for now
 	notes  atomic.Int64   // how many were said

@@ -296,6 +296,38 @@ func TestContexts(t *testing.T) {
 	require.Equal(t, 1, strings.Count(w.run("get", "projects", "-q").err, "Warning: others can read"), "a warning, which is not hidden, once")
 }
 
+// TestWhichContextIsMeant: a login is not forgotten for another server's, a file of contexts that is misspelt is not taken for an empty one, and who deletes
+// the current context learns that there is none.
+func TestWhichContextIsMeant(t *testing.T) {
+	w := newWorldWith(t, knows)
+	delete(w.env, "DROVER_SERVER")
+	r := w.run("logout")
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.err, "no context is current, so that there is no login to forget")
+	w.done("login", w.url, "--name", "here", "--token", "good")
+	r = w.run("logout", "--server", "https://other.example")
+	require.Equal(t, 2, r.code, r.out)
+	require.Contains(t, r.err, "context here is of http://API, and not of https://other.example")
+	require.Zero(t, w.run("get", "projects").code, "the login is still there")
+
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	for _, args := range [][]string{{"get", "projects", "--server", w.url}, {"context", "list"}, {"context", "use", "here"}, {"logout"}} {
+		r = w.run(append(args, "--config", file)...)
+		require.Equal(t, 2, r.code, "%v: %s", args, r.out)
+		require.Contains(t, r.err, file+" is not there: --config names a file of contexts")
+	}
+	w.done("login", w.url, "--token", "good", "--config", file)
+	require.Zero(t, w.run("get", "projects", "--config", file).code)
+	w.done("context", "set", "x", "--server", w.url, "--config", file+".other")
+	require.FileExists(t, file+".other")
+
+	w.done("context", "set", "there", "--server", "https://drover.example")
+	require.Empty(t, w.run("context", "delete", "there").err)
+	require.Contains(t, w.run("context", "delete", "here").err, "No context is current now: commands ask http://127.0.0.1:9015, unless")
+	require.Zero(t, w.run("login", w.url, "--name", "here", "--token", "good").code)
+	require.Zero(t, w.run("logout", "--server", w.url+"/v2").code)
+}
+
 // TestOutputThatIsLost: who takes what was printed for the whole learns that it is not.
 func TestOutputThatIsLost(t *testing.T) {
 	w := newWorld(t)

@@ -86,7 +86,8 @@ func (s *session) namedSettings() (string, error) {
 	return filepath.Join(folder, "drover", "config.yaml"), nil
 }
 
-// load reads the file; one that is not there is empty.
+// load reads the file; one that is not there is empty, but where --config names it: what is misspelt there would be asked of the API of this machine. The
+// commands that begin a file may name a new one.
 func (s *session) load() (*settings, error) {
 	path, err := s.settingsPath()
 	if err != nil {
@@ -95,6 +96,8 @@ func (s *session) load() (*settings, error) {
 	found := &settings{}
 	data, err := os.ReadFile(path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && s.flags.config != "" && !s.begins:
+		return nil, usage("%s is not there: --config names a file of contexts, which 'drover login' and 'drover context set' begin", s.flags.config)
 	case errors.Is(err, fs.ErrNotExist):
 		return found, nil
 	case err != nil:

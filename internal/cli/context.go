@@ -30,6 +30,7 @@ func (s *session) contexts() *cobra.Command {
 		if args[0] == "" {
 			return usage("the name of a context is empty")
 		}
+		s.begins = true
 		return s.setContext(c.Context(), args[0], *use)
 	}
 	list := &cobra.Command{
@@ -196,18 +197,22 @@ func (s *session) putContext(found *settings, x Context, use bool) error {
 }
 
 func (s *session) deleteContext(ctx context.Context, name string) error {
+	current := false
 	err := s.update(ctx, func(found *settings) error {
 		if found.find(name) == nil {
 			return usage("there is no context %q; see '%s context list'", name, s.Program)
 		}
 		found.Contexts = slices.DeleteFunc(found.Contexts, func(x Context) bool { return x.Name == name })
-		if found.Current == name {
+		if current = found.Current == name; current {
 			found.Current = ""
 		}
 		return nil
 	})
 	if err == nil {
 		s.sayf("context %s is deleted", name)
+	}
+	if err == nil && current {
+		s.note("No context is current now: commands ask %s, unless --server, DROVER_SERVER or --context says otherwise; '%s context use' makes another one current", defaultServer, s.Program)
 	}
 	return err
 }

@@ -55,6 +55,7 @@ What proves who you are is kept in a context, in a file that nobody else can rea
 			}
 			s.flags.server = args[0]
 		}
+		s.begins = true
 		return s.doLogin(c.Context(), f)
 	}
 	return c
@@ -271,8 +272,13 @@ func (s *session) doLogout(ctx context.Context) error {
 	}
 	name := or(s.flags.context, s.Getenv("DROVER_CONTEXT"), found.Current)
 	x := found.find(name)
-	if x == nil {
+	switch {
+	case name == "":
+		return usage("no context is current, so that there is no login to forget: --context names one of '%s context list'", s.Program)
+	case x == nil:
 		return usage("there is no context %q; see '%s context list'", name, s.Program)
+	case s.flags.server != "" && !sameServer(s.flags.server, x.Server):
+		return usage("context %s is of %s, and not of %s: --context names the one whose login is to be forgotten; see '%s context list'", name, x.Server, s.flags.server, s.Program)
 	}
 	old := *x
 	x.forget()
