@@ -114,11 +114,11 @@ func (s *session) operation(o domain.OwnerOperation) *cobra.Command {
 	default: // the others need nothing to be said with them
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := timed(c, f.wait || op == domain.OpApprove, "--wait"); err != nil {
+			return err
+		}
 		if op == domain.OpApprove {
 			return s.doApprove(c.Context(), f, args)
-		}
-		if err := timed(c, f.wait, "--wait"); err != nil {
-			return err
 		}
 		return s.doOperate(c.Context(), f, op, args)
 	}

@@ -79,6 +79,9 @@ It waits for what was asked for already. Where nothing goes on and NAME is not a
 		if !ok {
 			return usage("--for %s is none of deployed, ready and terminated", *what)
 		}
+		if err := timed(c, true, ""); err != nil {
+			return err
+		}
 		api, err := s.api()
 		if err != nil {
 			return err
@@ -100,9 +103,16 @@ It waits for what was asked for already. Where nothing goes on and NAME is not a
 	return c
 }
 
-// timed refuses a time for a wait that nobody has asked for: who gives it takes the end of the command for that of the operation.
+// timed refuses a time for a wait that nobody has asked for: who gives it takes the end of the command for that of the operation. It also refuses one that is
+// less than none, as a script may have left over, which would be without end.
 func timed(c *cobra.Command, waits bool, flag string) error {
-	if c.Flags().Changed("timeout") && !waits {
+	timeout, err := c.Flags().GetDuration("timeout")
+	switch {
+	case err != nil:
+		return err
+	case timeout < 0:
+		return usage("--timeout %s is less than no time; 0 waits as long as it takes", timeout)
+	case c.Flags().Changed("timeout") && !waits:
 		return usage("--timeout says how long %s waits, which is not given", flag)
 	}
 	return nil

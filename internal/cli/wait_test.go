@@ -252,6 +252,20 @@ func TestWhatIsReadyWhenItIsGone(t *testing.T) {
 	require.Equal(t, 2, looks)
 }
 
+// TestNoTimeIsLessThanNone: it is refused, as a bound that is none would be without end.
+func TestNoTimeIsLessThanNone(t *testing.T) {
+	w := newWorld(t)
+	for _, args := range [][]string{
+		{"wait", "web"}, {"approve", "web"}, {"update", "web", "--wait"}, {"apply", "-f", "x", "--wait"}, {"delete", "group", "web", "--terminate"},
+		{"deploy", "x", "--name", "x", "--clusters", "x", "--wait"},
+	} {
+		r := w.run(append(args, "--timeout=-1s")...)
+		require.Equal(t, 2, r.code, "%v: %s", args, r.err)
+		require.Contains(t, r.err, "--timeout -1s is less than no time", "%v", args)
+	}
+	require.Zero(t, w.requests.Load())
+}
+
 // TestAMigrateIsLookedAt: a group that was migrated has nothing to wait for, and says so at once; of a migrate in files the group that it goes to is
 // waited for, and once it is carried out a folder is unchanged, also in what it says of the first group.
 func TestAMigrateIsLookedAt(t *testing.T) {
