@@ -372,22 +372,24 @@ func (a *applier) create(ctx context.Context, o domain.Object, file []byte, file
 // touched says whether something was written of which an owner is made: below it, and of a group its composite app, but not other
 // groups of that.
 func (a *applier) touched(owner domain.Key) bool {
-	within := func(key, above domain.Key) bool { return key == above || key.Under(above) }
-	noun := domain.OwnerNoun(owner)
-	for _, key := range a.written {
-		if within(key, owner) {
-			return true
-		}
-		if noun != domain.DeploymentIntentGroups {
-			continue
-		}
-		app, _ := domain.Cut(noun, owner)
-		if within(key, app) && !within(key, app.Child(noun.Collection)) {
-			return true
-		}
+	if a.changed(owner) {
+		return true
 	}
-	return false
+	noun := domain.OwnerNoun(owner)
+	if noun != domain.DeploymentIntentGroups {
+		return false
+	}
+	app, _ := domain.Cut(noun, owner)
+	return slices.ContainsFunc(a.written, func(key domain.Key) bool { return within(key, app) && !within(key, app.Child(noun.Collection)) })
 }
+
+// changed says whether an owner was written, or something below it: by that, and not by what is written of its composite app, a group is approved no
+// more.
+func (a *applier) changed(owner domain.Key) bool {
+	return slices.ContainsFunc(a.written, func(key domain.Key) bool { return within(key, owner) })
+}
+
+func within(key, above domain.Key) bool { return key == above || key.Under(above) }
 
 // before is what is there of a document, nil for nothing. What was made in this run had nothing below it; else all that is beside
 // the document is read at once.
@@ -527,7 +529,7 @@ func (a *applier) stands(ctx context.Context, p *paper) (string, error) {
 	switch op {
 	case domain.OpMigrate: // it has something to hand over
 	case domain.OpApprove:
-		if state == domain.Approved && a.dryRun && a.touched(p.key) {
+		if state == domain.Approved && a.dryRun && a.changed(p.key) {
 			return "", nil // by what would be written it would be approved no more
 		}
 		if state == domain.Approved || state == domain.Instantiated {

@@ -375,7 +375,7 @@ func (s *session) foretell(ctx context.Context, a *applier, key domain.Key) erro
 		if d.Status.InProgress() {
 			s.note("%s is %s: that comes to its end first", key, d.Status)
 		}
-		if state = d.States.State(); state == domain.Approved && a.touched(key) { // which it would be no more
+		if state = d.States.State(); state == domain.Approved && a.changed(key) { // which it would be no more
 			state = domain.Created
 		}
 	}

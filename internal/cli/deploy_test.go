@@ -194,7 +194,12 @@ func TestADryRunSaysWhatWouldBeAskedFor(t *testing.T) {
 
 	w.stand(group, domain.Approved, domain.ContextNone, 0)
 	require.Equal(t, group+" would be instantiated (dry run)\n", dry())
-	require.Contains(t, dry("--set", "a=b"), group+" would be approved and instantiated (dry run)\n")
+	require.Contains(t, dry("--set", "a=b"), group+" would be instantiated (dry run)\n", "what is written of the composite app ends no approval")
+	require.Contains(t, dry("--any-of", "edge01"), group+" would be approved and instantiated (dry run)\n")
+	plain := w.done(append(args, "--set", "a=b")...)
+	require.NotContains(t, plain, "approved")
+	require.Contains(t, plain, group+" instantiate accepted\n")
+	w.stand(group, domain.Approved, domain.ContextNone, 0)
 
 	// And so does that of files.
 	approve := "resourceContext: {anchor: " + group + "/approve}\n"
