@@ -166,6 +166,31 @@ func TestAPageIsNoAnswer(t *testing.T) {
 	require.Contains(t, r.err, "Client sent an HTTP request to an HTTPS server", "which says what is to be done")
 }
 
+// TestTheAPIsAnswersAreKnown: whatever it refuses has the id by which the client tells it from a proxy, or is a problem.
+func TestTheAPIsAnswersAreKnown(t *testing.T) {
+	w := newWorldWith(t, knows)
+	for _, asked := range []string{
+		"GET /nowhere", "GET /v2/nowhere", "PATCH /v2/projects", "GET /v2/projects", "GET /v2/projects/", "DELETE /v2/projects/", "POST /v2/projects", "PUT /v2/projects/p",
+		"GET /login", "GET /login/callback", "POST /logout", "POST /codec/decode", "GET /metrics", "GET /assets/none.js", "GET /docs/none", "OPTIONS /v2/projects", "POST /readyz",
+	} {
+		for _, accept := range []string{"", "application/json", "text/html"} {
+			for _, host := range []string{"", "other.example"} {
+				method, path, _ := strings.Cut(asked, " ")
+				r, err := http.NewRequestWithContext(t.Context(), method, w.url+path, strings.NewReader("x"))
+				require.NoError(t, err)
+				r.Header.Set("Accept", accept)
+				r.Header.Set("Content-Type", "image/png")
+				r.Host = host
+				answer, err := http.DefaultClient.Do(r)
+				require.NoError(t, err)
+				require.NoError(t, answer.Body.Close())
+				problem := strings.HasPrefix(answer.Header.Get("Content-Type"), fail.ProblemJSON)
+				require.True(t, problem || answer.Header.Get("X-Request-Id") != "", "%s as %q of %q: %s", asked, accept, host, answer.Status)
+			}
+		}
+	}
+}
+
 // TestNumbersInExpressions are numbers.
 func TestNumbersInExpressions(t *testing.T) {
 	w := newWorld(t)

@@ -49,8 +49,8 @@ func (s *session) deploy() *cobra.Command {
 		Use: "deploy CHART --name NAME --clusters WHICH", Short: "Put a Helm chart onto clusters: make what is missing, approve, instantiate",
 		Long: `Put a Helm chart, a folder or a tgz, onto clusters. What is missing is made: the project, a logical cloud of level 0 with the clusters,
 a composite app with the chart, a profile with the values, a group with its placement; then the group is approved and
-instantiated. A second run makes of it what is said then: it shows the difference and updates. What was made can be shown,
-changed and deleted as anything else (get, edit, delete).
+instantiated. A second run makes of it what is said then: it shows the difference and updates. A chart of another name needs
+another --name. What was made can be shown, changed and deleted as anything else (get, edit, delete).
 
 WHICH clusters: a name (edge01, provider+edge01), or a label (label=edge, provider/label=edge) for all that carry it. Of those
 of --any-of one is taken.`,
