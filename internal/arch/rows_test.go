@@ -106,7 +106,7 @@ var layers = []layer{
 			world: "context net",
 		},
 		{pkg: "api/page", world: "net/http"},
-		{pkg: "client", ours: "service operations explain combined status combine audit authn domain policy version fail", world: "context net/http"},
+		{pkg: "client", ours: "service operations explain combined status combine audit authn domain policy version pause fail", world: "context net/http"},
 		{
 			pkg:  "monitor",
 			ours: "bundle readiness plan measure connections policy span pause atomicfile limits fail",
