@@ -511,7 +511,7 @@ func TestAggregatesOfMixedNumbers(t *testing.T) {
 	for _, kind := range domain.AggregatorTypes[1:] {
 		s.CombinedFields = append(s.CombinedFields, domain.NamedAggregator{Name: string(kind), Type: kind, Subject: "returned.status.v"})
 	}
-	p := compiled(t, s)
+	p, huge := compiled(t, s), "1"+strings.Repeat("0", 400)
 	for values, want := range map[string]string{
 		`"1Ki","1e3","0.1","-0"`:      "4 2024.1 506.025 0 1024",
 		`0.1,0.2`:                     "2 0.3 0.15 0.1 0.2",
@@ -527,6 +527,8 @@ func TestAggregatesOfMixedNumbers(t *testing.T) {
 		`"1n"`:                        "1 1e-9 1e-9 1e-9 1e-9",
 		`1e21,1000000000000000000000`: "2 2e+21 1e+21 1000000000000000000000 1000000000000000000000",
 		`1000000000000000000000,1e21`: "2 2e+21 1e+21 1000000000000000000000 1000000000000000000000",
+		`"1e400","0","0"`:             "3 " + huge + " 3.333333333333333e+399 0 " + huge,
+		`"-1e400","0","0"`:            "3 -" + huge + " -3.333333333333333e+399 -" + huge + " 0",
 		`true,1," 1","0x10","1_000","NaN","Infinity","","1e"`: "9 1 1 1 1",
 	} {
 		var rows []*combine.Row
@@ -713,7 +715,7 @@ var statuses = []string{
 	`{}`, `{"a":1}`, `{"a":1.0,"b":0}`, `{"a":"1","b":2.5}`, `{"a":true,"b":null}`, `{"a":{"b":3}}`, `{"a":[1],"l":[{"y":1},{}]}`,
 	`{"a":"500m","b":"1Gi"}`, `{"a":0.1,"b":1e300}`, `{"a":"x","l":"x"}`, `{"a":9223372036854775807,"b":1}`, `{"a":2,"b":3}`,
 	`{"a":9007199254740993}`, `{"a":18446744073709551616}`, `{"a":1e21}`, `{"a":1000000000000000000000,"b":-9223372036854775808}`,
-	`{"a":9007199254740992.0,"b":-0.1}`, `{"a":9007199254740992,"b":-9223372036854775807}`,
+	`{"a":9007199254740992.0,"b":-0.1}`, `{"a":"1e400","b":"-1e400"}`, `{"a":9007199254740992,"b":-9223372036854775807}`,
 }
 
 // randomSpec is one that compiles.

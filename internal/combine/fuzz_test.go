@@ -30,6 +30,7 @@ func FuzzSpec(f *testing.F) {
 	} {
 		f.Add([]byte(written(f, selecting(def))))
 	}
+	f.Add([]byte(`{"combinedFields":[{"name":"v","type":"AVG","subject":"inventory.name == 'w1' ? '1e400' : '0'"}]}`))
 	rows := fuzzRows(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := &domain.StatusCollectorSpec{}
@@ -61,7 +62,7 @@ func FuzzObject(f *testing.F) {
 		programs = append(programs, compiled(f, selecting(expression, "returned")))
 		grouped := &domain.StatusCollectorSpec{
 			GroupBy:        []domain.NamedExpression{{Name: "k", Def: "returned.status.a"}},
-			CombinedFields: []domain.NamedAggregator{{Name: "n", Type: domain.AggregatorSum, Subject: expression}, {Name: "x", Type: domain.AggregatorMax, Subject: expression}},
+			CombinedFields: []domain.NamedAggregator{{Name: "n", Type: domain.AggregatorSum, Subject: expression}, {Name: "x", Type: domain.AggregatorMax, Subject: expression}, {Name: "v", Type: domain.AggregatorAvg, Subject: expression}},
 		}
 		if p, err := combine.Compile("c", grouped); err == nil {
 			programs = append(programs, p)

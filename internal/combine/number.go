@@ -163,7 +163,7 @@ func (n number) compare(m number) int {
 }
 
 // String is decimal: an integer in all its digits, a double as RFC 8785 writes it, another number exactly where its digits end,
-// and as the nearest double where they do not.
+// and as the nearest double where they do not; beyond all doubles as one that had a larger exponent.
 func (n number) String() string {
 	switch {
 	case n.isSmall():
@@ -177,8 +177,14 @@ func (n number) String() string {
 		return n.big.FloatString(digits)
 	}
 	f, _ := n.big.Float64()
+	if math.IsInf(f, 0) { // with as many digits as a double has
+		return new(big.Float).SetPrec(doubleDigits).SetRat(n.big).Text('e', -1)
+	}
 	return writeDouble(f)
 }
+
+// doubleDigits is how many binary digits a double has.
+const doubleDigits = 53
 
 // writeDouble writes a finite double as RFC 8785 does, which is how ECMAScript writes numbers.
 func writeDouble(f float64) string {
