@@ -144,8 +144,14 @@ func (t *Table) Size() int64 {
 	return int64(t.kept + len(t.order)*perRow + t.rows*(perValue*columns+perPlace*len(t.columns)) + len(t.groups)*(perGroup+perColumn*len(t.columns)))
 }
 
+// GivenUp stands in an error before why a table was given up.
+const GivenUp = "the table has been given up: "
+
+// GiveUp gives the table up: its result has that as an error and no rows, and stays so.
+func (t *Table) GiveUp(why string) { t.giveUp(why) }
+
 func (t *Table) giveUp(why string) bool {
-	t.spent = "the table has been given up: " + why
+	t.spent = GivenUp + why
 	t.entries, t.order, t.groups = nil, nil, nil
 	t.kept, t.rows, t.errors = 0, 0, 0 // it holds nothing any more, see Size
 	return true

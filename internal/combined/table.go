@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/combine"
+	"github.com/drover-io/drover/internal/panics"
 )
 
 // A table whose expressions take long must not keep others, nor who asks. So rows are taken in passes: in each of them a table has
@@ -21,6 +22,9 @@ const sliceGrowth = 4
 
 // unfinished stands in place of the rows of a table that has left some: half a number is never shown.
 const unfinished = "the table is not there yet: its expressions take long; ask again"
+
+// fault is why a table is given up that panics: by itself, so that a table which nobody has foreseen never ends the others of its group.
+const fault = "it cannot be evaluated, which is a fault of Drover's own; the API's log has it"
 
 // table is that of a collector in an item.
 type table struct {
@@ -55,7 +59,11 @@ func (t *table) put(ctx context.Context, row *combine.Row, slice time.Duration) 
 		return changed
 	}
 	// That a request ends, or a look of a stream, must not give up tables that are kept: whoever has more rows looks at ctx.
-	changed = live.Put(context.WithoutCancel(ctx), row)
+	changed, err := panics.Value(ctx, func() (bool, error) { return live.Put(context.WithoutCancel(ctx), row), nil })
+	if err != nil {
+		live.GiveUp(fault)
+		changed = true
+	}
 	return t.took(row.Key) || changed && t.again == nil && t.left == nil
 }
 
@@ -100,9 +108,14 @@ func (t *table) result() *combine.Result {
 		return t.broken
 	case t.left != nil && t.again == nil:
 		return t.program.Without(unfinished)
-	default:
-		return t.rows.Result()
 	}
+	// What is shown is for all who ask, whoever has asked first.
+	r, err := panics.Value(context.Background(), func() (*combine.Result, error) { return t.rows.Result(), nil })
+	if err != nil {
+		t.rows.GiveUp(fault)
+		return t.program.Without(combine.GivenUp + fault)
+	}
+	return r
 }
 
 // retry begins anew where the table was given up.
