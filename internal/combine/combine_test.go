@@ -80,7 +80,7 @@ func cells(r *combine.Result) (rows []string) {
 // TestExpressions: what an expression gives on one row, or the error of the row.
 func TestExpressions(t *testing.T) {
 	since := time.Date(2024, 11, 7, 20, 0, 0, 0, time.FixedZone("", 3600))
-	row := reporting(t, "w1", `{"phase":"Running","n":1,"d":1.0,"big":18446744073709551615,"huge":123456789012345678901234567890,
+	row := reporting(t, "w1", `{"phase":"Running","n":1,"d":1.0,"big":18446744073709551615,"huge":123456789012345678901234567890,"beyond":1e400,
 		"list":[{"name":"a","v":1},{"name":"b"}],"nil":null,"half":0.5,"long":1e21,"tiny":1e-7,"neg":-0.0,"o":{"b":1.50,"a":[true,null,"<é>"]}}`)
 	row.Labels = []string{"edge", "eu"}
 	row.Propagation.StaleSince, row.Propagation.Ready, row.Propagation.Stale = &since, "NotReady", true
@@ -191,6 +191,10 @@ func TestExpressions(t *testing.T) {
 		"!returned.status.nope":                              "!returned.status.nope is null",
 		"returned.status.nope ? 1 : 2":                       "!returned.status.nope is null",
 		"returned.status.nope && true":                       "!returned.status.nope is null",
+		"returned.status.beyond":                             "!is the number 1e400, which is too large",
+		"[returned.status.beyond]":                           "!1e400 is too large a number",
+		"returned.status.beyond > 1":                         "!1e400 is too large a number",
+		"returned.status":                                    "!has in it what is the number 1e400, which is too large",
 		"[1.0 / 0.0]":                                        "!has in it what is +Inf",
 		"{1: 'a', '1': 'b'}":                                 "!is a map whose keys are no names of members",
 		"returned.status.x + returned.status.y + 1":          "!returned.status.x, returned.status.y are null",
@@ -208,6 +212,19 @@ func TestExpressions(t *testing.T) {
 			require.Empty(t, r.RowErrors)
 			require.Equal(t, []string{want}, cells(r))
 		})
+	}
+}
+
+// TestANumberBeyondAllDoubles ends nothing but what has to do with it, whether or not there is one of many digits beside it.
+func TestANumberBeyondAllDoubles(t *testing.T) {
+	for _, status := range []string{`{"n":3,"x":1e400}`, `{"n":3,"x":-1e400,"long":123456789012345678901234567890}`, `{"n":3,"l":[{"x":1e400}]}`} {
+		r := combine.Evaluate(t.Context(), compiled(t, selecting("returned.status.n")), slices.Values([]*combine.Row{reporting(t, "w1", status)}))
+		require.Empty(t, r.RowErrors)
+		require.Equal(t, []string{"3"}, cells(r))
+	}
+	for _, broken := range []string{`{"a":1e400`, `{"a":1} {}`, `[1e400]`} {
+		_, err := combine.Decode(json.RawMessage(broken))
+		require.Error(t, err, broken)
 	}
 }
 

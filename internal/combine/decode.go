@@ -9,7 +9,8 @@ import (
 )
 
 // Decode reads an object from JSON as rows need it: whole numbers as int64, those that do not fit as uint64 or, with all their digits,
-// as json.Number; others as float64, also where they are whole as 1.0 is. No bytes, and the JSON null, are a nil object.
+// as json.Number; others as float64, also where they are whole as 1.0 is, and those beyond all doubles as json.Number, too. No bytes, and
+// the JSON null, are a nil object.
 func Decode(data json.RawMessage) (map[string]any, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -17,7 +18,10 @@ func Decode(data json.RawMessage) (map[string]any, error) {
 	var object map[string]any
 	if !hasLong(data) {
 		err := kjson.UnmarshalCaseSensitivePreserveInts(data, &object)
-		return object, err
+		if err == nil || !json.Valid(data) {
+			return object, err
+		}
+		object = nil // it may have a number that no double holds
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()

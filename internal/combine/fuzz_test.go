@@ -56,6 +56,7 @@ func FuzzObject(f *testing.F) {
 		f.Add([]byte(`{"status":` + status + `,"spec":{"replicas":3},"metadata":{"name":"a"}}`))
 	}
 	f.Add([]byte(`{"status":{"a":123456789012345678901234567890e5,"b":-0,"l":[[[{}]]]}}`))
+	f.Add([]byte(`{"status":{"a":1e400,"b":-1e400,"l":[{"y":1e999}]}}`))
 	f.Add([]byte(`{"status":"x","spec":[],"metadata":null}`))
 	var programs []*combine.Program
 	for _, expression := range expressions {

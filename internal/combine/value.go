@@ -95,8 +95,8 @@ func ofDigits(n json.Number) (value, error) {
 		return null, errorText("is a number of " + strconv.Itoa(len(n)) + " digits, which is too large")
 	}
 	digits, ok := new(big.Int).SetString(n.String(), 10)
-	if !ok {
-		return null, errorText("is no integer")
+	if !ok { // it has an exponent
+		return null, errorText("is the number " + n.String() + ", which is too large")
 	}
 	return value{class: isNumber, number: ofRat(new(big.Rat).SetInt(digits), false)}, nil
 }

@@ -262,6 +262,27 @@ func TestAnObjectThatWasSummarised(t *testing.T) {
 	require.Equal(t, "of 2 clusters; summarised: cp+a", annotations[combined.ReasonAnnotation])
 }
 
+// TestAnObjectThatCannotBeRead on one cluster has a row that says so, and takes nothing from other clusters and objects.
+func TestAnObjectThatCannotBeRead(t *testing.T) {
+	program, err := combine.Compile("all", &domain.StatusCollectorSpec{Select: []domain.NamedExpression{
+		{Name: "wec", Def: "inventory.name"}, {Name: "n", Def: "returned.status.replicas"}, {Name: "reported", Def: "propagation.reported"},
+	}})
+	require.NoError(t, err)
+	g := group(resource("apps", "Deployment", "web", `"spec":{}`))
+	set, err := combined.NewSet(g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: program}})
+	require.NoError(t, err)
+	bad, good := saying("Deployment", "web", `[]`), saying("Deployment", "web", `{"status":{"replicas":2}}`)
+	require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", map[string]*view.Observation{"a": bad, "b": good})))
+	d := set.CombinedStatuses().Items[0]
+	require.Empty(t, d.Results[0].RowErrors)
+	rows, err := json.Marshal(d.Results[0].Rows)
+	require.NoError(t, err)
+	require.JSONEq(t, `[{"columns":[{"type":"String","string":"a"},{"type":"Null"},{"type":"Bool","bool":true}]},
+		{"columns":[{"type":"String","string":"b"},{"type":"Number","float":"2"},{"type":"Bool","bool":true}]}]`, string(rows))
+	require.Equal(t, 1, d.Inputs.Stale)
+	require.Contains(t, d.Inputs.Unconfirmed[0].Reason, "what the cluster reports of the object cannot be read: ")
+}
+
 // TestReplicasThatAManifestLeavesOut are 1, as Kubernetes stores them: a Deployment that has what it is to have is not listed as one that has
 // not. Nothing else is filled in.
 func TestReplicasThatAManifestLeavesOut(t *testing.T) {

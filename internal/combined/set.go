@@ -243,10 +243,7 @@ func (s *Set) input(e *entry, r *view.Row) (*Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	returned, err := combine.Decode(object)
-	if err != nil {
-		return nil, err
-	}
+	returned, unread := combine.Decode(object)
 	in := s.silent(e, r.Place.Cluster.ClusterName)
 	p := &in.Propagation
 	p.State, p.Message, p.Ready = string(r.State), r.Message, status.Readiness(r.Readiness)
@@ -271,6 +268,9 @@ func (s *Set) input(e *entry, r *view.Row) (*Input, error) {
 			since := why.LastSeen.UTC()
 			p.StaleSince = &since
 		}
+	}
+	if unread != nil { // one object on one cluster ends no table: it is as if it had not been reported, and says why
+		p.Stale, in.Returned, in.Reason = true, nil, "what the cluster reports of the object cannot be read: "+unread.Error()
 	}
 	return in, nil
 }
