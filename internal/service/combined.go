@@ -3,12 +3,14 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/combine"
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
@@ -17,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/stored"
+	"github.com/drover-io/drover/internal/version"
 	"github.com/drover-io/drover/internal/view"
 )
 
@@ -78,7 +81,15 @@ func (t *Tables) read(ctx context.Context, group domain.Key, objects bool, param
 	if err := t.known(ctx, group, &f); err != nil {
 		return nil, err
 	}
+	warnUnread(ctx, a.unread)
 	return a.document(), nil
+}
+
+// warnUnread has the answer name what it leaves out.
+func warnUnread(ctx context.Context, keys []string) {
+	for _, key := range keys {
+		caller.RequestOf(ctx).Warn(key + " is left out: " + unreadableText)
+	}
 }
 
 // CheckFilter refuses the query of a stream as CombinedStatus and Objects refuse theirs: one that names what there is not would say
@@ -101,10 +112,14 @@ func (t *Tables) known(ctx context.Context, group domain.Key, f *combined.Filter
 	composite, _ := domain.CompositeApps.Above(group)
 	if len(f.Apps) > 0 {
 		apps, err := t.lifecycle.store.List(ctx, domain.Apps, composite)
+		unread, err := domain.UnreadableOf(err)
 		if err != nil {
 			return err
 		}
 		var names []string
+		for _, key := range unread { // it is there
+			names = append(names, domain.Blank(domain.Apps, domain.Key(key)).LocalName())
+		}
 		for _, o := range apps {
 			names = append(names, o.LocalName())
 		}
@@ -127,7 +142,8 @@ func (t *Tables) known(ctx context.Context, group domain.Key, f *combined.Filter
 	}
 	if len(f.Collectors) > 0 {
 		intents, err := t.lifecycle.store.List(ctx, domain.StatusIntents, group)
-		if err != nil {
+		unread, err := domain.UnreadableOf(err)
+		if err != nil || len(unread) > 0 { // what those name nobody knows
 			return err
 		}
 		named := map[string]bool{}
@@ -180,9 +196,11 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*c
 		ObjectTest: q.Tests, StatusCollectors: []string{name}, Together: q.Together,
 	}}}
 	if looksAtLabels([]*domain.StatusCollectorSpec{&q.Spec}) {
-		if g.Labels, err = t.labels(ctx, g); err != nil {
+		var unread []string
+		if g.Labels, unread, err = t.labels(ctx, g); err != nil {
 			return nil, err
 		}
+		warnUnread(ctx, unread)
 	}
 	if err := t.bundles(ctx, g); err != nil {
 		return nil, err
@@ -228,6 +246,7 @@ type standing struct {
 	group    *combined.Group  // without bundles and labels
 	instance *domain.Instance // of its current app context; nil when nothing is to be in clusters
 	records  *view.Records    // of its leaves, once the source has read them
+	unread   []string         // the keys of intents that cannot be read
 	hearing
 }
 
@@ -241,7 +260,7 @@ func (t *Tables) stands(ctx context.Context, key domain.Key) (*standing, error) 
 	in := &standing{owner: owner, group: &combined.Group{Key: key}}
 	g := in.group
 	objects, err := l.store.List(ctx, domain.StatusIntents, key)
-	if err != nil {
+	if in.unread, err = domain.UnreadableOf(err); err != nil {
 		return nil, err
 	}
 	for _, o := range objects {
@@ -329,6 +348,10 @@ func (t *Tables) collectors(ctx context.Context, g *combined.Group) (found map[s
 			if fail.Is(err, fail.NotFound) { // deleted in this moment
 				continue
 			}
+			if cannotBeRead(err) {
+				found[name] = unreadCollector(name, err)
+				continue
+			}
 			if err != nil {
 				return nil, false, err
 			}
@@ -338,6 +361,23 @@ func (t *Tables) collectors(ctx context.Context, g *combined.Group) (found map[s
 		}
 	}
 	return found, looksAtLabels(specs), nil
+}
+
+// cannotBeRead says whether an error is about the document alone: somebody has damaged it, its key is missing, or a newer build has
+// written it.
+func cannotBeRead(err error) bool {
+	return errors.Is(err, version.ErrNewer) || fail.Is(err, fail.Internal) && !errors.Is(err, context.Canceled)
+}
+
+// unreadCollector is one that cannot be read, and says so in its results.
+func unreadCollector(name string, err error) combined.Collector {
+	why := "the status collector cannot be evaluated: " + unreadableText
+	if errors.Is(err, version.ErrNewer) {
+		why = fail.TextOf(err)
+	}
+	return combined.Collector{Name: name, Made: why, Broken: &combine.Result{
+		Name: name, ColumnNames: []string{}, Rows: []combine.ResultRow{}, Errors: []string{why},
+	}}
 }
 
 // program compiles a collector.
@@ -366,24 +406,26 @@ func looksAtLabels(specs []*domain.StatusCollectorSpec) bool {
 	})
 }
 
-// labels are those of the clusters of a group.
-func (t *Tables) labels(ctx context.Context, g *combined.Group) (map[domain.ClusterName][]string, error) {
+// labels are those of the clusters of a group, and the keys of those that cannot be read.
+func (t *Tables) labels(ctx context.Context, g *combined.Group) (labels map[domain.ClusterName][]string, unread []string, err error) {
 	if g.Plan == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	labels := map[domain.ClusterName][]string{}
+	labels = map[domain.ClusterName][]string{}
 	for _, p := range providersOf(reached(g.Plan)) {
 		list, err := t.lifecycle.store.ListUnder(ctx, domain.ClusterLabels, domain.Join(domain.ClusterProviders.Collection, p))
+		keys, err := domain.UnreadableOf(err)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		unread = append(unread, keys...)
 		for _, o := range list { // sorted by key
 			names, _ := domain.ClustersNoun.Split(o.Base().Parent)
 			c := domain.ClusterName{Provider: names["clusterProvider"], Name: names["cluster"]}
 			labels[c] = append(labels[c], o.LocalName())
 		}
 	}
-	return labels, nil
+	return labels, unread, nil
 }
 
 // providersOf are the providers of clusters, both sorted.

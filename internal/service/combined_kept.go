@@ -46,6 +46,8 @@ type kept struct {
 	instance *domain.Instance
 	records  *view.Records // of the instance, where its operation has ended; nil else
 	made     string        // of what the set was made
+	intents  []string      // the keys of intents that could not be read
+	unlabels []string      // the same of labels
 	set      *combined.Set // nil for none
 	source   *view.Source  // nil when nothing is to be in clusters
 	sourced  int64         // what the source takes in memory, about
@@ -173,6 +175,7 @@ func (k *kept) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	k.intents = in.unread
 	switch {
 	case k.set == nil || in.exact == "" || in.exact != k.exact || k.old():
 		err = k.anew(ctx, in)
@@ -242,8 +245,9 @@ func (k *kept) depend(ctx context.Context) (d *dependence, err error) {
 // everything is evaluated anew.
 func (k *kept) anew(ctx context.Context, in *dependence) (err error) {
 	t := k.tables
+	k.unlabels = nil
 	if in.labels {
-		if in.group.Labels, err = t.labels(ctx, in.group); err != nil {
+		if in.group.Labels, k.unlabels, err = t.labels(ctx, in.group); err != nil {
 			return err
 		}
 	}
@@ -343,11 +347,13 @@ func (k *kept) complete(ctx context.Context, most time.Duration) (*tablesAnswer,
 			}
 		}
 	}
-	if k.answer == nil || k.answer.old {
+	unread := slices.Concat(k.intents, k.unlabels)
+	if k.answer == nil || k.answer.old || !slices.Equal(k.answer.unread, unread) {
 		var err error
 		if k.answer, err = k.encoded(); err != nil {
 			return nil, err
 		}
+		k.answer.unread = unread
 	}
 	return k.answer, nil
 }

@@ -89,6 +89,8 @@ type tablesAnswer struct {
 	head  string // of the document, up to its items
 	items []tablesItem
 	old   bool // it is not what the tables say any more
+	// unread are the keys of intents and labels that cannot be read, and that the tables go without.
+	unread []string
 }
 
 // stale is an answer of which something has changed; those who have the one that it was keep it.
@@ -96,7 +98,7 @@ func (a *tablesAnswer) stale() *tablesAnswer {
 	if a == nil {
 		return nil
 	}
-	return &tablesAnswer{a.head, a.items, true}
+	return &tablesAnswer{a.head, a.items, true, a.unread}
 }
 
 type tablesItem struct {
@@ -245,12 +247,16 @@ type revision struct {
 	Revision int64
 }
 
-// asked is which intents there are, and which collectors they name.
+// asked is which intents there are, and which collectors they name. Those that cannot be read are what they are until they can.
 func (k *kept) asked(ctx context.Context) (documents []revision, err error) {
 	store := k.tables.lifecycle.store
 	intents, err := store.List(ctx, domain.StatusIntents, k.key.group)
+	unread, err := domain.UnreadableOf(err)
 	if err != nil {
 		return nil, err
+	}
+	for _, key := range unread {
+		documents = append(documents, revision{Key: domain.Key(key)})
 	}
 	collectors := map[string]bool{}
 	for _, o := range intents {
@@ -267,6 +273,8 @@ func (k *kept) asked(ctx context.Context) (documents []revision, err error) {
 		o, err := store.Get(ctx, noun, key)
 		switch {
 		case fail.Is(err, fail.NotFound):
+		case cannotBeRead(err):
+			documents = append(documents, revision{Key: key})
 		case err != nil:
 			return nil, err
 		default:

@@ -1,8 +1,11 @@
 package service_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,13 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
+	"github.com/drover-io/drover/internal/version"
 )
 
 // damaged are two stores on the same data: what the second one writes, by another key of a name, the first one cannot read.
@@ -226,6 +232,126 @@ func TestWhatCannotBeReadCanBeDeleted(t *testing.T) {
 	require.Empty(t, gone(domain.RoleBindings, domain.KeyOf(binding), false))
 	_, err = documents.Rights(ctx)
 	require.NoError(t, err, "what gave nothing is gone")
+}
+
+// ahead is a store in which a newer build has written the collector newer.
+type ahead struct{ *store.Store }
+
+func (a ahead) Get(ctx context.Context, n *domain.Noun, key domain.Key) (domain.Object, error) {
+	if n == domain.ProjectCollectors && strings.HasSuffix(string(key), "/newer") {
+		return nil, version.Refuse("it", 2, 1)
+	}
+	return a.Store.Get(ctx, n, key)
+}
+
+// TestWhatTablesAreMadeOfCannotBeRead in part: each collector that cannot be read says so in its results, intents and labels that cannot are left
+// out with a warning, and the other tables are there, asked for once and in a stream.
+func TestWhatTablesAreMadeOfCannotBeRead(t *testing.T) {
+	ctx, at := t.Context(), time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC)
+	db, damaging := damaged(t, storetest.Config(t), "other")
+	g := group("dig")
+	g.Parent, g.History = "projects/p/composite-apps/ca/v1", domain.NewHistory(at)
+	g.History.Append(domain.Instantiated, "1", 1, at)
+	key := domain.KeyOf(g)
+	require.NoError(t, db.Create(ctx, g))
+	put := func(v any) domain.Digest {
+		data, err := json.Marshal(v)
+		require.NoError(t, err)
+		digest, err := db.PutBlob(ctx, data)
+		require.NoError(t, err)
+		return digest
+	}
+	id, cluster := plan.ResourceID{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web"}, domain.ClusterName{Provider: "cp", Name: "a"}
+	b := plan.Bundle{App: "web", Resources: []plan.Resource{{ResourceID: id, Manifest: []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`)}}}
+	require.NoError(t, db.PutInstance(ctx, &domain.Instance{
+		ContextID: "1", Owner: key, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated, Namespace: "default", Ended: at,
+		Plan: put(plan.Plan{ContextID: "1", Owner: key, Namespace: "default", Apps: []plan.App{{
+			Name: "web", Resources: []plan.ResourceID{id}, Bundle: put(b), Targets: []plan.Target{{ClusterName: cluster}},
+		}}}),
+	}))
+	collector := func(into *store.Store, name, def string) {
+		c := domain.ProjectCollectors.New().(*domain.StatusCollector)
+		c.Parent, c.Metadata.Name = "projects/p", name
+		c.Spec.Select = []domain.NamedExpression{{Name: "n", Def: def}}
+		require.NoError(t, into.Create(ctx, c))
+	}
+	collector(db, "good", "inventory.labels")
+	collector(damaging, "bad", "inventory.name")
+	for _, label := range []string{"one", "two"} {
+		l := &domain.ClusterLabel{Identity: domain.Identity{Parent: cluster.Key()}, Label: label}
+		require.NoError(t, map[string]*store.Store{"one": db, "two": damaging}[label].Create(ctx, l))
+	}
+	for name, into := range map[string]*store.Store{"i": db, "lost": damaging} {
+		i := domain.StatusIntents.New().(*domain.StatusIntent)
+		i.Parent, i.Name, i.Spec.StatusCollectors = key, name, []string{"bad", "good", "newer"}
+		require.NoError(t, into.Create(ctx, i))
+	}
+	require.NoError(t, damaging.Create(ctx, &domain.App{Identity: domain.Identity{Parent: g.Parent}, Metadata: domain.Metadata{Name: "web"}}))
+
+	tables := service.NewTables(service.NewLifecycle(ahead{db}, db, ears{db}, &progress{}, func() time.Time { return at }))
+	check := func(list *combined.List, request *caller.Request) {
+		t.Helper()
+		require.Len(t, list.Items, 1)
+		results := list.Items[0].Results
+		require.Len(t, results, 3)
+		require.Equal(t, []string{"bad", "good", "newer"}, []string{results[0].Name, results[1].Name, results[2].Name})
+		require.Contains(t, results[0].Errors[0], "cannot be read")
+		require.Empty(t, results[1].Errors)
+		require.JSONEq(t, `["one"]`, string(results[1].Rows[0].Columns[0].Array))
+		require.Contains(t, results[2].Errors[0], "newer Drover")
+		if request != nil {
+			warnings := request.Warnings()
+			require.Len(t, warnings, 2)
+			require.Contains(t, warnings[0], string(key)+"/status-intents/lost is left out")
+			require.Contains(t, warnings[1], "/two is left out")
+		}
+	}
+	decoded := func(data []byte) *combined.List {
+		var list combined.List
+		require.NoError(t, json.Unmarshal(data, &list))
+		return &list
+	}
+	for range 2 { // once anew, and once as it is kept
+		for _, query := range []string{"", "app=web&collector=good&collector=bad&collector=newer"} {
+			request := &caller.Request{}
+			d, err := tables.CombinedStatus(caller.WithRequest(ctx, request), key, parameters(t, query))
+			require.NoError(t, err)
+			var data bytes.Buffer
+			_, err = d.WriteTo(&data)
+			require.NoError(t, err)
+			check(decoded(data.Bytes()), request)
+		}
+	}
+	require.NoError(t, tables.CheckFilter(ctx, key, parameters(t, "app=web&collector=unknown")), "the intent that is lost may name it")
+	require.True(t, fail.Is(tables.CheckFilter(ctx, key, parameters(t, "app=none")), fail.Invalid))
+
+	question, err := service.CombinedStatusQuestion(nil)
+	require.NoError(t, err)
+	look, ok := tables.Look(key, question.Extent())
+	require.True(t, ok)
+	defer look.Close()
+	before, err := look.Sign(ctx)
+	require.NoError(t, err)
+	snapshot, err := look.Snapshot(ctx)
+	require.NoError(t, err)
+	answer, err := question.Answer(ctx, snapshot, nil)
+	require.NoError(t, err)
+	check(decoded(answer.Document()), nil)
+	i := domain.StatusIntents.New().(*domain.StatusIntent)
+	i.Parent, i.Name, i.Spec.StatusCollectors = key, "j", []string{"good"}
+	require.NoError(t, damaging.Create(ctx, i))
+	after, err := look.Sign(ctx)
+	require.NoError(t, err)
+	require.NotEqual(t, before, after)
+
+	request := &caller.Request{}
+	list, err := tables.Query(caller.WithRequest(ctx, request), key, &service.TableQuery{Spec: domain.StatusCollectorSpec{
+		Select: []domain.NamedExpression{{Name: "n", Def: "inventory.labels"}},
+	}})
+	require.NoError(t, err)
+	require.JSONEq(t, `["one"]`, string(list.Items[0].Results[0].Rows[0].Columns[0].Array))
+	require.True(t, slices.ContainsFunc(request.Warnings(), func(w string) bool { return strings.Contains(w, "/two is left out") }))
+	require.Len(t, request.Warnings(), 1, "it goes by no stored intent")
 }
 
 // secretOf are keys of which one of that name seals.
