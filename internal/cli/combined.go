@@ -58,6 +58,9 @@ func (s *session) printResult(r *combine.Result) error {
 	if r.Truncated {
 		fmt.Fprintf(s.Out, "and %s\n", counted(r.TotalRows-len(r.Rows), "more row"))
 	}
+	for _, e := range r.AggregationErrors {
+		fmt.Fprintf(s.Out, "%s: %s\n", printable(e.ColumnName), printable(e.Error))
+	}
 	if r.TotalRowErrors > 0 {
 		fmt.Fprintf(s.Out, "%s could not be told; -o json has the errors\n", counted(r.TotalRowErrors, "value"))
 	}

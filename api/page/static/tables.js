@@ -66,7 +66,8 @@ function tablesOf(list) {
           h('thead', {}, h('tr', {}, r.columnNames.map((c) => h('th', { scope: 'col' }, c)))),
           h('tbody', {}, r.rows.map((row) => h('tr', {}, row.columns.map((c) => h('td', { class: c.type === 'Number' ? 'number' : c.type === 'Null' ? 'dim' : '' }, valueOf(c)))))))),
         r.truncated ? h('p', { class: 'dim' }, `${r.rows.length} of ${r.totalRows} rows`) : null,
-        r.totalRowErrors ? h('details', {}, h('summary', { class: 'warn' }, `${count(r.totalRowErrors, 'value')} could not be told`), h('ul', { class: 'tight' }, (r.rowErrors ?? []).map((e) => h('li', {}, `${e.wec.clusterId} ${e.columnName}: ${e.error}`)))) : null)));
+        r.totalRowErrors ? h('details', {}, h('summary', { class: 'warn' }, `${count(r.totalRowErrors, 'value')} could not be told`), h('ul', { class: 'tight' }, (r.rowErrors ?? []).map((e) => h('li', {}, `${e.wec.clusterId} ${e.columnName}: ${e.error}`)))) : null,
+        r.aggregationErrors?.length ? h('details', {}, h('summary', { class: 'warn' }, 'Not all values count in the aggregates'), h('ul', { class: 'tight' }, r.aggregationErrors.map((e) => h('li', {}, `${e.columnName}: ${e.error}`)))) : null)));
   });
 }
 
