@@ -237,19 +237,20 @@ func sortedKeys[V any](m map[string]V) []string {
 func (s *session) combines() *cobra.Command {
 	c := &cobra.Command{
 		Use: "combined", Short: "Show the tables that status collectors make of what clusters report of a group's objects",
-		Example: "  drover combined web\n  drover combined web --collector availability",
+		Example: "  drover combined web\n  drover combined web --collector fleet/availability",
 	}
-	collectors := c.Flags().StringSlice("collector", nil, "only results of this `collector`")
+	collectors := c.Flags().StringSlice("collector", nil, "only results of this `collector`: NAME of the project's, fleet/NAME of the fleet's")
 	apps := c.Flags().StringSlice("app", nil, "only objects of this `app`")
 	kinds := c.Flags().StringSlice("kind", nil, "only objects of this `kind`")
+	resources := c.Flags().StringSlice("resource", nil, "only objects of this `name`")
 	s.completeFlagBeside(c, "app", s.completeApps)
-	s.completeFlag(c, "collector", func(ctx context.Context) []string { return s.completeOf(ctx, domain.StatusCollectors, &where{}) })
+	s.completeFlagBeside(c, "collector", s.completeCollectors)
 	s.owned(c, "tables", func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
 		if n := domain.OwnerNoun(key); n != domain.DeploymentIntentGroups {
 			return usage("combined is of deployment intent groups, and %s is a %s", key, n.Title)
 		}
 		filter := url.Values{}
-		for name, values := range map[string][]string{"collector": *collectors, "app": *apps, "kind": *kinds} {
+		for name, values := range map[string][]string{"collector": *collectors, "app": *apps, "kind": *kinds, "resource": *resources} {
 			if len(values) > 0 {
 				filter[name] = values
 			}
@@ -266,6 +267,18 @@ func (s *session) combines() *cobra.Command {
 	c.ValidArgsFunction = s.completeOwners(domain.DeploymentIntentGroups)
 	c.Use, c.Long = "combined NAME", c.Short+".\n\n"+aboutGroup
 	return c
+}
+
+// completeCollectors are the status collectors that a group may have, as its status intents name them.
+func (s *session) completeCollectors(c *cobra.Command, args []string) (all []string) {
+	for _, name := range s.completeOf(c.Context(), domain.StatusCollectors, &where{}) {
+		all = append(all, domain.FleetCollector+name)
+	}
+	if _, _, names := s.group(c, args); names != nil {
+		in, _ := domain.Projects.Key(names)
+		all = append(all, s.completeOf(c.Context(), domain.ProjectCollectors, &where{in: string(in), all: true})...)
+	}
+	return all
 }
 
 // audits is the command audit.
