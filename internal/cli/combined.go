@@ -13,15 +13,8 @@ func (s *session) printCombined(list *combined.List) error {
 		s.note("No status intent of the group names a status collector for an object that it has.")
 	}
 	for _, one := range list.Items {
-		l := one.Metadata.Labels
-		name := one.Metadata.Annotations["drover.io/app"]
-		for _, label := range []string{"resource", "namespace", "name"} {
-			if v := l["status.kubestellar.io/"+label]; v != "" {
-				name += "/" + v
-			}
-		}
 		fmt.Fprintf(s.Out, "%s (reported by %d of %s, %d of them not heard now)\n",
-			printable(name), one.Inputs.Reported, clustersOf(one.Inputs.Clusters), one.Inputs.Stale)
+			printable(titleOf(&one.Metadata)), one.Inputs.Reported, clustersOf(one.Inputs.Clusters), one.Inputs.Stale)
 		for _, r := range one.Results {
 			if err := s.printResult(r); err != nil {
 				return err
@@ -29,6 +22,25 @@ func (s *session) printCombined(list *combined.List) error {
 		}
 	}
 	return nil
+}
+
+// titleOf is such as "web/deployments.apps/default/web", and "web/apps/web" of all objects of an app together.
+func titleOf(m *combined.Metadata) string {
+	label := func(name string) string { // where that is cut, the annotation is whole
+		name = "status.kubestellar.io/" + name
+		return or(m.Annotations[name], m.Labels[name])
+	}
+	resource := label("resource")
+	if group := label("api-group"); group != "" && group != combined.TogetherGroup {
+		resource += "." + group
+	}
+	title := m.Annotations["drover.io/app"]
+	for _, part := range []string{resource, label("namespace"), label("name")} {
+		if part != "" {
+			title += "/" + part
+		}
+	}
+	return title
 }
 
 func (s *session) printResult(r *combine.Result) error {

@@ -63,6 +63,8 @@ const (
 	prefix        = "status.kubestellar.io/"
 	appAnnotation = "drover.io/app"
 	digAnnotation = "drover.io/deployment-intent-group"
+	// TogetherGroup is what a document of all objects of an app together has in place of an API group.
+	TogetherGroup = "drover.io"
 )
 
 // CombinedStatuses are the documents as they stand. What has not changed since the last time is the same.
@@ -107,7 +109,7 @@ func (i *item) metadata(group domain.Key) Metadata {
 			m.Namespace = o.Namespace
 		}
 	} else {
-		label("api-group", "drover.io")
+		label("api-group", TogetherGroup)
 		label("resource", "apps")
 		label("namespace", "")
 		label("name", i.app)

@@ -4,6 +4,7 @@ import { ask, get } from './api.js';
 import { fill, h, scroll } from './dom.js';
 import { count, when } from './words.js';
 
+const together = 'drover.io'; // the API group of a document of all objects of an app
 const every = 5; // seconds between two looks at tables
 const example = `spec:
   select:
@@ -54,10 +55,13 @@ export function tryBox({ signal, keyOf, begin }) {
 function tablesOf(list) {
   if (!list.items?.length) return h('p', { class: 'empty' }, 'No object of the group is like that.');
   return list.items.map((i) => {
-    const label = (name) => i.metadata.labels?.[`status.kubestellar.io/${name}`] ?? '';
+    const label = (name) => i.metadata.annotations?.[`status.kubestellar.io/${name}`] ?? i.metadata.labels?.[`status.kubestellar.io/${name}`] ?? ''; // a label may be cut
+    const group = label('api-group');
+    const resource = label('resource') + (group && group !== together ? `.${group}` : '');
+    const name = (label('namespace') && `${label('namespace')}/`) + label('name');
     const app = i.metadata.annotations?.['drover.io/app'] ?? '';
     return h('section', {},
-      h('h2', {}, `${label('resource')} ${label('name')}`, h('span', { class: 'dim' }, ` ${app} · reported by ${i.inputs.reported} of ${count(i.inputs.clusters, 'cluster')}`)),
+      h('h2', {}, `${resource} ${name}`, h('span', { class: 'dim' }, ` ${app} · reported by ${i.inputs.reported} of ${count(i.inputs.clusters, 'cluster')}`)),
       i.inputs.unconfirmed?.length ? h('details', {}, h('summary', { class: 'warn' }, `${count(i.inputs.stale, 'cluster')} not heard of now`), h('ul', { class: 'tight' }, i.inputs.unconfirmed.map((u) => h('li', {}, `${u.clusterId}: ${u.reason}`, u.since ? [', since ', when(u.since)] : null)))) : null,
       i.results.map((r) => h('div', {},
         h('h3', {}, r.name),
@@ -66,10 +70,13 @@ function tablesOf(list) {
           h('thead', {}, h('tr', {}, r.columnNames.map((c) => h('th', { scope: 'col' }, c)))),
           h('tbody', {}, r.rows.map((row) => h('tr', {}, row.columns.map((c) => h('td', { class: c.type === 'Number' ? 'number' : c.type === 'Null' ? 'dim' : '' }, valueOf(c)))))))),
         r.truncated ? h('p', { class: 'dim' }, `${r.rows.length} of ${r.totalRows} rows`) : null,
-        r.totalRowErrors ? h('details', {}, h('summary', { class: 'warn' }, `${count(r.totalRowErrors, 'value')} could not be told`), h('ul', { class: 'tight' }, (r.rowErrors ?? []).map((e) => h('li', {}, `${e.wec.clusterId} ${e.columnName}: ${e.error}`)))) : null,
+        r.totalRowErrors ? h('details', {}, h('summary', { class: 'warn' }, `${count(r.totalRowErrors, 'value')} could not be told`), h('ul', { class: 'tight' }, (r.rowErrors ?? []).map((e) => h('li', {}, `${placeOfRow(e)}, ${e.columnName || 'the filter'}: ${e.error}`)))) : null,
         r.aggregationErrors?.length ? h('details', {}, h('summary', { class: 'warn' }, 'Not all values count in the aggregates'), h('ul', { class: 'tight' }, r.aggregationErrors.map((e) => h('li', {}, `${e.columnName}: ${e.error}`)))) : null)));
   });
 }
+
+/** placeOfRow is the cluster of a row, with the object in a table of several. */
+const placeOfRow = (e) => (e.object ? `${e.object} on ${e.wec.clusterId}` : e.wec.clusterId);
 
 function valueOf(c) {
   switch (c.type) {
