@@ -72,19 +72,19 @@ func (s *Set) CombinedStatuses() *List {
 	list := &List{APIVersion: APIVersion, Kind: ListKind, Metadata: map[string]string{}, Items: make([]*CombinedStatus, 0, len(s.items))}
 	for _, i := range s.items {
 		if i.content == nil {
-			i.content = i.document(s.group.Key)
+			i.content = i.document(s.group.Key, s.unfinished)
 		}
 		list.Items = append(list.Items, i.content)
 	}
 	return list
 }
 
-func (i *item) document(group domain.Key) *CombinedStatus {
+func (i *item) document(group domain.Key, unfinished string) *CombinedStatus {
 	d := &CombinedStatus{
 		APIVersion: APIVersion, Kind: Kind, Metadata: i.metadata(group), Results: make([]*combine.Result, 0, len(i.tables)), Inputs: i.inputs.shown(),
 	}
 	for n := range i.tables {
-		d.Results = append(d.Results, i.tables[n].result())
+		d.Results = append(d.Results, i.tables[n].result(unfinished))
 	}
 	return d
 }

@@ -14,3 +14,6 @@ func SetFirstSlice(t *testing.T, d time.Duration) {
 
 // Unfinished stands in place of the rows of a table that is not there yet.
 const Unfinished = unfinished
+
+// UnfinishedOnce does so where nobody goes on with it.
+const UnfinishedOnce = unfinishedOnce

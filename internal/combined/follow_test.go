@@ -226,6 +226,20 @@ func TestSlowTablesKeepNoOthers(t *testing.T) {
 	require.Equal(t, shown(t, whole), shown(t, set))
 }
 
+// TestWhatIsAskedOnceSaysSo: who asks again would begin anew.
+func TestWhatIsAskedOnceSaysSo(t *testing.T) {
+	combined.SetFirstSlice(t, time.Nanosecond)
+	f := newFleet(t, 5, followed)
+	set := f.set(t)
+	set.Once()
+	_, err := set.Follow(t.Context(), f.source(), nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{combined.UnfinishedOnce}, set.CombinedStatuses().Items[0].Results[0].Errors)
+	_, err = set.CatchUp(t.Context(), f.source())
+	require.NoError(t, err)
+	require.Empty(t, set.CombinedStatuses().Items[0].Results[0].Errors)
+}
+
 // TestATableThatWasGivenUpIsTriedAgain: its errors stay until it has all rows.
 func TestATableThatWasGivenUpIsTriedAgain(t *testing.T) {
 	var spec domain.StatusCollectorSpec

@@ -23,6 +23,8 @@ type Set struct {
 	items   []*item  // in the order of documents
 	states  bool
 	whole   bool // Follow has come to its end, so that there is a row of each object on each cluster
+	// unfinished stands in place of the rows of a table that has left some.
+	unfinished string
 }
 
 // app is what the objects of an app have in common.
@@ -50,7 +52,7 @@ func NewSet(g *Group, f Filter, collectors map[string]Collector) (*Set, error) {
 	}
 	lean := *g
 	lean.Plan, lean.Bundles, lean.Overlays = nil, nil, nil
-	s := &Set{group: &lean, apps: map[string]*app{}, states: collectors == nil}
+	s := &Set{group: &lean, apps: map[string]*app{}, states: collectors == nil, unfinished: unfinished}
 	for _, o := range objects {
 		if s.states && f.Collectors != nil && !slices.ContainsFunc(o.Wants.Collectors, func(c string) bool { return among(f.Collectors, c) }) {
 			continue
@@ -156,6 +158,9 @@ func (s *Set) Evaluate(ctx context.Context, source *view.Source) error {
 	_, err := s.CatchUp(ctx, source)
 	return err
 }
+
+// Once says that the set is for one answer: that nobody goes on with it is what tables say then that have left rows.
+func (s *Set) Once() { s.unfinished = unfinishedOnce }
 
 // complete ends the time that tables have for all that was put until now: what comes later has a time of its own.
 func (s *Set) complete() {

@@ -23,6 +23,10 @@ const sliceGrowth = 4
 // unfinished stands in place of the rows of a table that has left some: half a number is never shown.
 const unfinished = "the table is not there yet: its expressions take long; ask again"
 
+// unfinishedOnce does so where nobody goes on with it.
+const unfinishedOnce = "the table is not there: its expressions take too long for one request; ask for fewer objects by tests, or store the collector " +
+	"and name it in a status intent, whose tables go on when you ask again"
+
 // fault is why a table is given up that panics: by itself, so that a table which nobody has foreseen never ends the others of its group.
 const fault = "it cannot be evaluated, which is a fault of Drover's own; the API's log has it"
 
@@ -101,13 +105,13 @@ func (t *table) drop(key combine.Key) {
 	t.took(key)
 }
 
-// result is what is shown.
-func (t *table) result() *combine.Result {
+// result is what is shown; why stands in place of rows while some are left.
+func (t *table) result(why string) *combine.Result {
 	switch {
 	case t.rows == nil:
 		return t.broken
 	case t.left != nil && t.again == nil:
-		return t.program.Without(unfinished)
+		return t.program.Without(why)
 	}
 	// What is shown is for all who ask, whoever has asked first.
 	r, err := panics.Value(context.Background(), func() (*combine.Result, error) { return t.rows.Result(), nil })

@@ -21,9 +21,9 @@ func TestATableThatPanicsEndsNoOthers(t *testing.T) {
 
 	shown := panicking()
 	want := []string{combine.GivenUp + fault}
-	require.Equal(t, want, shown.result().Errors)
-	require.Equal(t, want, shown.result().Errors)
-	require.Equal(t, []string{"wec"}, shown.result().ColumnNames)
+	require.Equal(t, want, shown.result(unfinished).Errors)
+	require.Equal(t, want, shown.result(unfinished).Errors)
+	require.Equal(t, []string{"wec"}, shown.result(unfinished).ColumnNames)
 
 	put := panicking()
 	require.True(t, put.put(t.Context(), row, time.Hour))
@@ -31,6 +31,6 @@ func TestATableThatPanicsEndsNoOthers(t *testing.T) {
 	require.False(t, put.put(t.Context(), row, time.Hour))
 	put.retry(func(yield func(combine.Key) bool) { yield(row.Key) })
 	require.True(t, put.put(t.Context(), row, time.Hour))
-	require.Empty(t, put.result().Errors)
-	require.Len(t, put.result().Rows, 1)
+	require.Empty(t, put.result(unfinished).Errors)
+	require.Len(t, put.result(unfinished).Rows, 1)
 }

@@ -209,6 +209,7 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*c
 	if err != nil {
 		return nil, err
 	}
+	set.Once()
 	source, err := t.source(ctx, in, nil)
 	if err != nil || source == nil {
 		return set.CombinedStatuses(), err
@@ -219,7 +220,7 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*c
 		return nil, err
 	}
 	if !set.Whole() {
-		return nil, errTooMuch(group)
+		return nil, errTooMuch(group, "ask for fewer objects by tests, or store the collector and name it in a status intent")
 	}
 	return set.CombinedStatuses(), nil
 }

@@ -75,10 +75,9 @@ const keptShare = 10
 // retries is for how long tables that were given up are left alone.
 var retries = policy.Doubling{First: policy.FirstTables, Most: policy.LongestTables}
 
-// errTooMuch is that of a group whose rows cannot be looked at in time.
-func errTooMuch(group domain.Key) error {
-	return fail.New(fail.Timeout, "the clusters of %s report more than can be looked at in %s; it goes on when you ask again",
-		domain.NameOwner(group), policy.Tables)
+// errTooMuch is that of a group whose rows cannot be looked at in time, with what helps.
+func errTooMuch(group domain.Key, help string) error {
+	return fail.New(fail.Timeout, "the clusters of %s report more than can be looked at in %s; %s", domain.NameOwner(group), policy.Tables, help)
 }
 
 // read is the answer as it is now.
@@ -94,7 +93,7 @@ func (k *kept) read(ctx context.Context) (*tablesAnswer, error) {
 			return err
 		})
 		if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) { // and not one of the database
-			err = errTooMuch(k.key.group)
+			err = errTooMuch(k.key.group, "it goes on when you ask again")
 		}
 		return a, err
 	})
