@@ -454,6 +454,25 @@ func TestTablesWhileAGroupIsTerminated(t *testing.T) {
 	require.Empty(t, list.Items)
 }
 
+// TestAQueryOfAnAppThatIsNotThere is refused, as a filter by it is: an empty answer would look like one about what is there.
+func TestAQueryOfAnAppThatIsNotThere(t *testing.T) {
+	w, api := newReportingWorld(t)
+	inhabit(t, w)
+	group := deployment{name: "dig", manifests: []string{deployment3}, on: []reporting{on("a", available(3))}}.deploy(t, w)
+	q := &service.TableQuery{Spec: domain.StatusCollectorSpec{CombinedFields: []domain.NamedAggregator{{Name: "n", Type: domain.AggregatorCount}}}}
+	for apps, items := range map[string]int{"web": 1, "*": 1, "none *": 1, "none": -1, "web none": -1} {
+		q.Tests.Apps = strings.Fields(apps)
+		list, err := api.QueryTables(t.Context(), group, q)
+		if items < 0 {
+			require.True(t, fail.Is(err, fail.Invalid), "%s: %v", apps, err)
+			require.ErrorContains(t, err, "Filter app none not in list of apps for composite app ca (it has: web)")
+			continue
+		}
+		require.NoError(t, err, apps)
+		require.Len(t, list.Items, items, apps)
+	}
+}
+
 // TestWhatSecretsHoldIsNowhere: in no table, no error, no object, and no log.
 func TestWhatSecretsHoldIsNowhere(t *testing.T) {
 	w, api := newReportingWorld(t)
@@ -567,6 +586,7 @@ func TestWhichObjectsTestsLeave(t *testing.T) {
 		deployment3, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"fw0-web","labels":{"app":"web","tier":"front"}},"spec":{}}`,
 		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"ünï","namespace":"other"}}`,
 	}, on: []reporting{on("a", available(3)), on("b", available(1))}}.deploy(t, w)
+	require.NoError(t, w.store.Create(t.Context(), &domain.App{Identity: domain.Identity{Parent: "projects/proj/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "other"}}))
 	all := []string{"namespaces", "services", "deployments", "things"}
 	for tests, want := range map[string][]string{
 		`{}`:                                all,

@@ -173,7 +173,8 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Query evaluates a collector that is not stored. Errors: as CombinedStatus; Invalid with each fault of the body.
+// Query evaluates a collector that is not stored. Errors: as CombinedStatus; Invalid with each fault of the body, or for an app that there
+// is not.
 func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*combined.List, error) {
 	c := domain.StatusCollectors.New().(*domain.StatusCollector)
 	c.APIVersion, c.Kind, c.Metadata, c.Spec = q.APIVersion, q.Kind, q.Metadata, q.Spec
@@ -190,6 +191,11 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*c
 	in, err := t.stands(ctx, group)
 	if err != nil {
 		return nil, err
+	}
+	if apps := q.Tests.Apps; !slices.Contains(apps, domain.Anything) {
+		if err := t.known(ctx, group, &combined.Filter{Apps: apps}); err != nil {
+			return nil, err
+		}
 	}
 	name, g := c.Metadata.Name, in.group
 	g.Intents = []*domain.StatusIntent{{Spec: domain.StatusIntentSpec{
