@@ -1,17 +1,17 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
+	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/combine"
 	"github.com/drover-io/drover/internal/combined"
+	"github.com/drover-io/drover/internal/domain"
 )
 
 // printCombined prints the tables of each object.
 func (s *session) printCombined(list *combined.List) error {
-	if len(list.Items) == 0 {
-		s.note("No status intent of the group names a status collector for an object that it has.")
-	}
 	for _, one := range list.Items {
 		fmt.Fprintf(s.Out, "%s (reported by %d of %s, %d of them not heard now)\n",
 			printable(titleOf(&one.Metadata)), one.Inputs.Reported, clustersOf(one.Inputs.Clusters), one.Inputs.Stale)
@@ -22,6 +22,17 @@ func (s *session) printCombined(list *combined.List) error {
 		}
 	}
 	return nil
+}
+
+// whyNoTables says why a group has none; filtered says that some were asked for.
+func whyNoTables(ctx context.Context, api *client.API, group domain.Key, filtered bool) string {
+	if d, err := api.Status(ctx, group, summary); err == nil && (d.Status == "" || d.Status.Over()) {
+		return "The group has nothing in clusters, so that there are no tables."
+	}
+	if filtered {
+		return "No object and collector that are asked for have a table."
+	}
+	return "No status intent of the group names a status collector for an object that it has."
 }
 
 // titleOf is such as "web/deployments.apps/default/web", and "web/apps/web" of all objects of an app together.

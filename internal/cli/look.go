@@ -262,6 +262,9 @@ func (s *session) combines() *cobra.Command {
 		if !p.people() {
 			return p.value(s.Out, list)
 		}
+		if len(list.Items) == 0 {
+			s.note("%s", whyNoTables(ctx, api, key, len(filter) > 0))
+		}
 		return s.printCombined(list)
 	})
 	c.ValidArgsFunction = s.completeOwners(domain.DeploymentIntentGroups)

@@ -20,11 +20,14 @@ export function showTables(body, key, life, signal) {
   fill(body, tables, h('h2', {}, 'Try a collector'), tryBox({ signal, keyOf: () => key }));
   // The group's status is a stream already, and a browser has six connections to a host for all its tabs: a second one is not worth it.
   let last = '';
-  const again = life.poll(every * 1000, (s) => get(`${key}/combined-status`, {}, s), (list) => {
-    const said = JSON.stringify(list.items);
+  const again = life.poll(every * 1000, async (s) => {
+    const list = await get(`${key}/combined-status`, {}, s);
+    return { items: list.items ?? [], none: list.items?.length ? '' : await whyNone(key, 'No status intent of this group asks for a table of an object that it has.', s) };
+  }, (list) => {
+    const said = JSON.stringify(list);
     if (said === last || signal.aborted) return;
     last = said;
-    fill(tables, h('p', { class: 'dim' }, `Read every ${every} seconds.`), list.items?.length ? tablesOf(list) : h('p', { class: 'empty' }, 'No status intent of this group asks for a table.'));
+    fill(tables, h('p', { class: 'dim' }, `Read every ${every} seconds.`), list.none ? h('p', { class: 'empty' }, list.none) : tablesOf(list));
   }, (p) => fill(tables, h('p', { class: 'wrong' }, p.message)));
   signal.addEventListener('abort', () => again.end(), { once: true });
 }
@@ -41,7 +44,7 @@ export function tryBox({ signal, keyOf, begin }) {
     try {
       const key = keyOf();
       const list = await ask('POST', `${key}/combined-status/query`, { text: text.value, type: 'application/yaml', signal }).then((a) => a.json());
-      fill(answer, tablesOf(list));
+      fill(answer, list.items?.length ? tablesOf(list) : h('p', { class: 'empty' }, await whyNone(key, 'No object of the group is like that.', signal)));
     } catch (e) {
       if (!signal.aborted) fill(answer, h('p', { class: 'wrong' }, e.message), e.fields?.length ? h('ul', { class: 'tight wrong' }, e.fields.map((f) => h('li', {}, `${f.field}: ${f.message}`))) : null);
     }
@@ -52,8 +55,13 @@ export function tryBox({ signal, keyOf, begin }) {
     text, h('p', {}, button), answer);
 }
 
+/** whyNone says why there are no tables of a group; otherwise too where its status cannot be had. */
+async function whyNone(key, otherwise, signal) {
+  const over = ({ deployedStatus: status }) => !status || status === 'Terminated' || status === 'Updated';
+  return await get(`${key}/status`, { output: 'summary' }, signal).then(over, () => false) ? 'The group has nothing in clusters, so that there are no tables.' : otherwise;
+}
+
 function tablesOf(list) {
-  if (!list.items?.length) return h('p', { class: 'empty' }, 'No object of the group is like that.');
   return list.items.map((i) => {
     const label = (name) => i.metadata.annotations?.[`status.kubestellar.io/${name}`] ?? i.metadata.labels?.[`status.kubestellar.io/${name}`] ?? ''; // a label may be cut
     const group = label('api-group');
