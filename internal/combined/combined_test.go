@@ -187,6 +187,49 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// TestATableOfAnAppIsOfItsCollectorsObjects, and so are its inputs: of what another collector is for, a filter leaves nothing.
+func TestATableOfAnAppIsOfItsCollectorsObjects(t *testing.T) {
+	g := group(resource("apps", "Deployment", "web", `"spec":{}`), resource("", "Service", "web", `"spec":{}`))
+	spec := &domain.StatusCollectorSpec{CombinedFields: []domain.NamedAggregator{
+		{Name: "n", Type: domain.AggregatorCount}, {Name: "sum", Type: domain.AggregatorSum, Subject: "propagation.reported ? 1 : 0"},
+	}}
+	collectors := map[string]combined.Collector{}
+	g.Intents = nil
+	for kind, name := range map[string]string{"Deployment": "deployments", "Service": "services"} {
+		program, err := combine.Compile(name, spec)
+		require.NoError(t, err)
+		collectors[name] = combined.Collector{Name: name, Program: program}
+		g.Intents = append(g.Intents, &domain.StatusIntent{Spec: domain.StatusIntentSpec{
+			ObjectTest: domain.ObjectTest{Kinds: []string{kind}}, StatusCollectors: []string{name}, Together: true,
+		}})
+	}
+	reports := map[string]*view.Observation{"a": saying("Service", "web", `{"metadata":{"name":"web"}}`), "b": saying("Service", "web", `{"metadata":{"name":"web"}}`)}
+	for _, o := range reports {
+		o.Resources[0].Group = ""
+	}
+	for filter, want := range map[string]string{
+		"":            "deployments 2 0, services 2 2; of 2, 0 have reported, and 2 are stale",
+		"services":    "services 2 2; of 2, 2 have reported, and 0 are stale",
+		"deployments": "deployments 2 0; of 2, 0 have reported, and 2 are stale",
+	} {
+		f := combined.Filter{}
+		if filter != "" {
+			f.Collectors = []string{filter}
+		}
+		set, err := combined.NewSet(g, f, collectors)
+		require.NoError(t, err)
+		require.NoError(t, set.Evaluate(t.Context(), source(g, "2A", reports)))
+		items := set.CombinedStatuses().Items
+		d := items[len(items)-1]
+		require.Equal(t, "apps", d.Metadata.Labels["status.kubestellar.io/resource"])
+		var results []string
+		for _, r := range d.Results {
+			results = append(results, fmt.Sprint(r.Name, " ", *r.Rows[0].Columns[0].Float, " ", *r.Rows[0].Columns[1].Float))
+		}
+		require.Equal(t, want, fmt.Sprintf("%s; of %d, %d have reported, and %d are stale", strings.Join(results, ", "), d.Inputs.Clusters, d.Inputs.Reported, d.Inputs.Stale))
+	}
+}
+
 // TestAnObjectThatWasDeletedByHand on a cluster that is heard is not stale: the cluster has reported it, and says that it is gone.
 func TestAnObjectThatWasDeletedByHand(t *testing.T) {
 	gone := func() *view.Observation {

@@ -111,7 +111,7 @@ func (s *Set) together(f *Filter, collectors map[string]Collector) {
 		}
 		s.items = append(s.items, all)
 		for _, e := range s.apps[name].entries {
-			if len(e.Wants.Together) > 0 {
+			if slices.ContainsFunc(e.Wants.Together, func(c string) bool { return wanted[c] }) {
 				e.items = append(e.items, all)
 			}
 		}
