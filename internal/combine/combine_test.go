@@ -414,6 +414,13 @@ func TestAggregatesSkip(t *testing.T) {
 	require.Equal(t, "zone", r.RowErrors[0].ColumnName)
 	require.Contains(t, r.RowErrors[0].Error, "is of type map, by which rows cannot be grouped")
 	require.Equal(t, combine.WEC{ClusterID: "p+x2"}, r.RowErrors[1].WEC)
+
+	rows = rows[:2] // of a cluster there are two objects
+	for i, object := range []string{"Pod/a", "Pod/b"} {
+		rows[i].Key = combine.Key{Object: object, Cluster: rows[0].Cluster}
+	}
+	r = combine.Evaluate(t.Context(), p, slices.Values(rows))
+	require.Equal(t, `left out 2 rows in the group of zone "a", of which it can use no value: Pod/a on p+w1 (string "x"), Pod/b on p+w1 (bool true)`, r.AggregationErrors[0].Error)
 }
 
 // TestOrder: values of all types in either direction, Null always last; times are compared as times.

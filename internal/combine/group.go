@@ -293,9 +293,12 @@ func (t *Table) errorOf(g *group, column int) string {
 		}
 		in = " in the group of " + strings.Join(parts, ", ")
 	}
-	of := "clusters"
-	if left.count == 1 {
-		of = "cluster"
+	of := "cluster"
+	if left.first[0].key.Object != "" { // a cluster has several
+		of = "row"
+	}
+	if left.count > 1 {
+		of += "s"
 	}
 	return fmt.Sprintf("left out %d %s%s, of which it can use no value: %s", left.count, of, in, strings.Join(shown, ", "))
 }
