@@ -387,6 +387,25 @@ func TestARowHasWhatItsClusterGets(t *testing.T) {
 	require.Equal(t, []string{`[{"replicas":3},"default"]`, `[{"replicas":1},"default"]`}, rows)
 }
 
+// TestAnObjectIsShownAsItsOneClusterGetsIt: there the status is that cluster's, too.
+func TestAnObjectIsShownAsItsOneClusterGetsIt(t *testing.T) {
+	for clusters, want := range map[int]string{1: `{"replicas":1}`, 2: `{"replicas":3}`} {
+		g := group(resource("apps", "Deployment", "web", `"spec":{"replicas":3}`))
+		a := &g.Plan.Apps[0]
+		a.Variants, a.Targets[1].Variant, a.Targets = []plan.Variant{{}}, 1, a.Targets[2-clusters:2]
+		g.Overlays = map[string][]*plan.Overlay{"web": {{Resources: []plan.Overlaid{
+			{Index: 0, Resource: resource("apps", "Deployment", "web", `"spec":{"replicas":1}`)},
+		}}}}
+		set, err := combined.NewSet(g, combined.Filter{}, nil)
+		require.NoError(t, err)
+		o := set.Objects().Items[0]
+		spec, err := json.Marshal(o["spec"])
+		require.NoError(t, err)
+		require.Equal(t, want, string(spec))
+		require.Equal(t, "default", o["metadata"].(map[string]any)["namespace"])
+	}
+}
+
 // TestClustersThatLackAnObject have no row of it, and its status is that of the one that has it.
 func TestClustersThatLackAnObject(t *testing.T) {
 	g := group(resource("apps", "Deployment", "web", `"spec":{}`), resource("apps", "Deployment", "one", `"spec":{"replicas":1}`))

@@ -204,7 +204,7 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// shown is the object with its status.
+// shown is the object with its status: as its cluster gets it where it goes to one, else as clusters get it for which no intent varies it.
 func (e *entry) shown() map[string]any {
 	a := combine.Aggregated{State: combine.StateNone, Reason: notAsked}
 	if e.states != nil {
@@ -215,13 +215,17 @@ func (e *entry) shown() map[string]any {
 		slices.SortFunc(reported, func(a, b combine.Reported) int { return a.Cluster.Compare(b.Cluster) })
 		a = combine.Aggregate(e.Group, e.Kind, combine.Want{Singleton: e.Wants.Singleton, Multi: e.Wants.Multi}, reported)
 	}
+	content := e.Content
+	if len(e.Targets) == 1 {
+		content = e.on(e.Targets[0])
+	}
 	metadata := map[string]any{}
 	annotations := map[string]any{}
 	shown := map[string]any{}
-	for k, v := range e.Content {
+	for k, v := range content {
 		shown[k] = v
 	}
-	if m, ok := e.Content["metadata"].(map[string]any); ok {
+	if m, ok := content["metadata"].(map[string]any); ok {
 		for k, v := range m {
 			metadata[k] = v
 		}
