@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -584,6 +585,33 @@ func TestAPanicGivesItsSlotBack(t *testing.T) {
 	table := combine.NewTable(combine.Panicking())
 	require.Panics(t, func() { table.Put(t.Context(), reporting(t, "w1", `{}`)) })
 	require.Zero(t, combine.SlotsTaken())
+}
+
+// TestWhatOtherTablesTakeDoesNotCount: a table that has waited for others is not given up because of that, but when its caller goes.
+func TestWhatOtherTablesTakeDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		combine.SetTableTime(t, combine.TableTime)
+		release := combine.TakeSlots(t)
+		p := compiled(t, selecting("inventory.name"))
+		put := func(ctx context.Context) (*combine.Table, chan bool) {
+			table, done := combine.NewTable(p), make(chan bool)
+			go func() { done <- table.Put(ctx, reporting(t, "w1", `{}`)) }()
+			synctest.Wait()
+			return table, done
+		}
+		waiting, done := put(t.Context())
+		leaving, leave := context.WithCancel(t.Context())
+		left, ended := put(leaving)
+		leave()
+		require.True(t, <-ended)
+		require.Contains(t, left.Result().Errors[0], "context canceled")
+		<-time.After(2 * combine.TableTime)
+		require.Zero(t, waiting.Len())
+		release()
+		require.True(t, <-done)
+		require.Zero(t, waiting.Taken())
+		require.Equal(t, []string{"w1"}, cells(waiting.Result()))
+	})
 }
 
 // TestBounds: cells, results, errors and the time of a table.

@@ -11,6 +11,15 @@ func Panicking() *Program { return &Program{columns: []string{"a"}, first: []*co
 // SlotsTaken is how many evaluations go on.
 func SlotsTaken() int { return len(slots) }
 
+// TakeSlots has all evaluations wait until release is called.
+func TakeSlots(t *testing.T) (release func()) {
+	before := slots
+	t.Cleanup(func() { slots = before })
+	slots = make(chan struct{}, 1)
+	slots <- struct{}{}
+	return func() { <-slots }
+}
+
 // Room is for how many entries the table and its queues have places.
 func Room(t *Table) int {
 	n := cap(t.order)
