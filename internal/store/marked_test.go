@@ -201,14 +201,27 @@ func TestTimesOfObjectsDoNotGoBack(t *testing.T) {
 	require.Equal(t, map[string]float64{"a": 10, "b": 10}, p.stored())
 }
 
+// TestADamagedObservationIsReplaced by the next report. Till then it says so, and other clusters are heard.
 func TestADamagedObservationIsReplaced(t *testing.T) {
 	p := newPair(t)
 	p.put(p.writer, podOf("a", "one"))
+	other := p.app
+	other.Cluster.Name = "other"
+	require.NoError(t, p.writer.PutObservation(t.Context(), &domain.Observation{ObservedApp: other, Resources: []domain.ObservedResource{podOf("b", "one")}}))
 	var damaged observation
 	require.NoError(t, p.writer.findOne(t.Context(), p.writer.observations("1-app"), observationID(p.app), &damaged))
 	damaged.Names.Data = []byte("damaged")
 	_, err := p.writer.put(context.Background(), p.writer.observations("1-app"), damaged.ID, damaged)
 	require.NoError(t, err)
+	for _, clusters := range [][]domain.ClusterName{nil, {p.app.Cluster, other.Cluster}} {
+		said := map[string]string{}
+		for o, err := range p.reader.Observations(t.Context(), p.app.ContextID, p.app.App, clusters) {
+			require.NoError(t, err)
+			said[o.Cluster.Name] = fmt.Sprint(len(o.Resources), o.Error)
+		}
+		require.Equal(t, map[string]string{p.app.Cluster.Name: "0" + unreadReport, "other": "1"}, said)
+	}
+	require.NoError(t, p.writer.DeleteObservation(t.Context(), other, domain.Turn{}))
 	p.after(3)
 	p.put(p.writer, podOf("a", "one"), podOf("b", "one"))
 	require.Equal(t, map[string]float64{"a": 3, "b": 3}, p.stored())

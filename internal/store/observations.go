@@ -577,14 +577,21 @@ func (o *StoredObservation) Object(index int) (json.RawMessage, error) {
 // fewObservations is up to how many clusters are read one by one.
 const fewObservations = 4
 
+// unreadReport stands in an observation that is damaged, in place of what the cluster has said.
+const unreadReport = "what it has reported cannot be read: who changed it in the database was not the product, or its key is missing"
+
 // Observations reads what clusters say of an app, sorted by provider and name; nil clusters are all. What is large of
-// them is in memory one after the other. An error ends the sequence.
+// them is in memory one after the other. An error ends the sequence. What is damaged takes nothing from other clusters: it has an Error.
 func (s *Store) Observations(ctx context.Context, contextID, app string, clusters []domain.ClusterName) iter.Seq2[*StoredObservation, error] {
 	return func(yield func(*StoredObservation, error) bool) {
 		visit := func(o *saidOfCluster) bool {
 			stored, err := s.stored(ctx, contextID, app, o)
-			if fail.Is(err, fail.NotFound) { // deleted meanwhile
+			switch {
+			case fail.Is(err, fail.NotFound): // deleted meanwhile
 				return true
+			case errors.Is(err, errDamaged):
+				of := domain.ObservedApp{ContextID: contextID, App: app, Cluster: clusterOf(o.ID)}
+				stored, err = &StoredObservation{Observation: domain.Observation{ObservedApp: of, Error: unreadReport}}, nil
 			}
 			return yield(stored, err) && err == nil
 		}
