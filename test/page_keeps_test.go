@@ -160,6 +160,25 @@ func TestThePageKeepsUpWithAGroup(t *testing.T) {
 			h.tell(s, "change", `{"warnings":["one"]}`)
 			h.tell(s, "change", fmt.Sprintf(`{"deployedStatus":"Terminat%d"}`, n))
 			harness.Until(ctx, t, tab.name+" read anew", func() bool { return tab.asked.Load() == 2 })
+			if tab.name == "history" { // what describes the group does not change it
+				continue
+			}
+			read := func(times int32) {
+				t.Helper()
+				harness.Until(ctx, t, fmt.Sprintf("%s read %d times", tab.name, times), func() bool { return tab.asked.Load() == times })
+				p.Until("it says when", `/^Read .*\d:\d\d/.test(document.querySelector(".body [role=status]").innerText) && !document.querySelector(".body [role=status]").innerText.includes("again")`)
+			}
+			read(2)
+			p.Click(".body button", "Read again")
+			read(3)
+			look(p, false)
+			look(p, true)
+			read(4)
+			h.tell(s, "end", `{"kind":"Unavailable","reason":"the process stops"}`)
+			s = h.next()
+			h.tell(s, "status", fmt.Sprintf(`{"name":"web","states":{"actions":[]},"deployedStatus":"Terminat%d","apps":[]}`, n))
+			read(5)
+			everywhere(t, p, "as-of-"+tab.name)
 		}
 		require.Empty(t, p.Wrong())
 	})

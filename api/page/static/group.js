@@ -3,14 +3,14 @@
 import { foresee, get, pages, pathOf } from './api.js';
 import { showCell } from './cell.js';
 import { buttons, operate } from './dialog.js';
-import { loading } from './diff.js';
+import { read as readDiff, whole } from './diff.js';
 import { link, showExplanation } from './explain.js';
-import { fill, h, icon, scroll } from './dom.js';
+import { fill, h, icon, scroll, text } from './dom.js';
 import { Matrix } from './matrix.js';
 import { deniedOn } from './rights.js';
 import { operationsTable } from './operations.js';
 import { showTables } from './tables.js';
-import { count, pageOf, stateOfContext, sum, when } from './words.js';
+import { clock, count, pageOf, stateOfContext, sum, when } from './words.js';
 
 const tabs = { matrix: 'Matrix', tables: 'Tables', history: 'History', changes: 'What would change', placement: 'Where it would go' };
 
@@ -72,7 +72,10 @@ export function show(main, at, life) {
   }
 
   const only = (d, names) => Object.fromEntries(names.filter((n) => n in d).map((n) => [n, d[n]]));
-  /** standing is what was asked for and what came of it: as long as that is the same, tabs that were read once hold. */
+  /**
+   * standing is what was asked for and what came of it: a tab that was read once is read again when that is another one. What describes the
+   * group is not in it, so that such a tab says when it was read.
+   */
   const standing = () => JSON.stringify([doc.states, doc.deployedStatus]);
   const again = () => { if (['history', 'changes', 'placement'].includes(tab)) showTab(); };
   const members = ['states', 'deployedStatus', 'readyStatus', 'readyCounts', 'unconfirmedClusters', 'warnings'];
@@ -95,6 +98,7 @@ export function show(main, at, life) {
       changed();
       if (cell && touched.includes(cell.of)) cell.changed();
     },
+    back: (since) => reread?.(since),
     over: (problem) => {
       fill(main, h('p', { class: 'crumbs' }, h('a', { href: '#/groups' }, 'Groups')), h('h1', {}, name),
         h('p', { class: 'wrong' }, problem.status === 404 ? 'There is no such group, or it has been deleted, or you may not see it.' : problem.message));
@@ -104,18 +108,21 @@ export function show(main, at, life) {
 
   // What is looked at.
   let ending = null;
+  let reread = null; // has what was read once read again, unless that was asked for since a time
   let left = null; // where the keyboard was before a cell was opened
 
   function showTab() {
     ending?.abort();
     ending = new AbortController();
+    reread = null;
     life.signal.addEventListener('abort', () => ending?.abort(), { once: true });
     if (tab === 'matrix') fill(body, matrix.element);
     else if (tab === 'history') history(body, key, doc, ending.signal, (revision) => operate('rollback', group, changed, revision), () => (last?.may ?? []).filter((op) => !denied[op]));
     else if (tab === 'tables') showTables(body, key, life, ending.signal);
-    else if (tab === 'changes') fill(body, h('h2', {}, 'What would change'), h('p', { class: 'dim' }, 'What an update, or where nothing runs an instantiate, would do now. It compares with what Drover has applied, and nothing is done.'), loading(key, {}, ending.signal));
-    else placement(body, key, ending.signal);
+    else if (tab === 'changes') reread = asOf(body, tabs.changes, 'What an update, or where nothing runs an instantiate, would do. It compares with what Drover has applied, and nothing is done.', (s) => readDiff(key, {}, s), (d, s) => whole(key, {}, d, s), ending.signal);
+    else reread = asOf(body, tabs.placement, 'Where an instantiate would put what. Nothing is done.', (s) => foresee(`${key}/preview`, {}, s), placement, ending.signal);
   }
+  life.listen(document, 'visibilitychange', () => { if (!document.hidden) reread?.(Date.now()); });
 
   function moved(to) {
     const wanted = Object.hasOwn(tabs, to.query.get('tab') ?? '') ? to.query.get('tab') : 'matrix';
@@ -202,19 +209,45 @@ async function history(body, key, doc, signal, rollback, may) {
   }
 }
 
-/** placement is where an instantiate would put what now. */
-async function placement(body, key, signal) {
-  fill(body, h('p', { class: 'dim' }, 'Rendering and placing, as an approve does…'));
-  let p;
-  try {
-    p = await foresee(`${key}/preview`, {}, signal);
-  } catch (e) {
-    if (!signal.aborted) fill(body, h('p', { class: 'wrong' }, e.message));
-    return;
-  }
-  if (signal.aborted) return;
+/**
+ * asOf fills body with what is asked for once, and says as of when it is: what it depends on is in no stream. It has a button to ask again,
+ * and returns what asks again, too, unless that was done since a time. draw makes elements of the answer.
+ */
+function asOf(body, title, about, ask, draw, signal) {
+  let asked = 0;
+  let read = ''; // what is said of the answer that is shown
+  let control = null;
+  const at = h('span', { class: 'dim', role: 'status' });
+  const answer = h('div', {});
+  const round = async () => {
+    control?.abort();
+    const mine = control = new AbortController();
+    const either = AbortSignal.any([signal, mine.signal]);
+    asked = Date.now();
+    text(at, read ? `${read}; reading again\u2026` : 'Rendering and placing, as an approve does\u2026');
+    let shown;
+    try {
+      shown = draw(await ask(either), signal);
+      read = `Read ${clock(asked)}`;
+    } catch (e) {
+      if (either.aborted) return;
+      shown = h('p', { class: 'wrong' }, e.message);
+      read = `Not read at ${clock(asked)}`;
+    }
+    if (either.aborted) return;
+    control = null;
+    text(at, read);
+    fill(answer, shown);
+  };
+  fill(body, h('h2', {}, title), h('p', { class: 'dim' }, about), h('p', {}, at, ' ', h('button', { type: 'button', class: 'small', on: { click: () => { if (!control) round(); } } }, 'Read again')), answer);
+  round();
+  return (since) => { if (asked < since) round(); };
+}
+
+/** placement is where an instantiate would put what, as elements. */
+function placement(p) {
   const resource = (r) => h('li', {}, h('b', {}, r.resource), r.absent ? ' is not there' : '', r.effects?.length ? `: ${r.effects.join('; ')}` : '', r.elsewhere?.length ? h('span', { class: 'dim' }, ` (elsewhere: ${r.elsewhere.join('; ')})`) : null);
-  fill(body,
+  return [
     p.warnings?.length ? h('ul', { class: 'tight warn' }, p.warnings.map((w) => h('li', {}, w))) : null,
     p.apps.map((a) => h('section', {},
       h('h2', {}, a.app, h('span', { class: 'dim' }, ` ${count(a.resources, 'resource')} on ${count(a.clusters.length, 'cluster')}`)),
@@ -223,6 +256,7 @@ async function placement(body, key, signal) {
         h('tbody', {}, a.clusters.slice(0, 500).map((c) => h('tr', {}, h('td', {}, c.cluster), h('td', {}, c.placement), h('td', { class: 'long' }, (c.passed ?? []).join('; '))))))),
       a.clusters.length > 500 ? h('p', { class: 'dim' }, `and ${count(a.clusters.length - 500, 'cluster')} more`) : null,
       a.effects?.length ? [h('h3', {}, 'What intents make of it'), h('ul', { class: 'tight' }, a.effects.map(resource))] : null,
-      a.differences?.length ? [h('h3', {}, 'What some clusters get otherwise'), a.differences.map((d) => h('div', {}, h('p', {}, `${d.clusters.slice(0, 8).join(', ')}${d.clusters.length > 8 ? ` and ${d.clusters.length - 8} more` : ''}`), h('ul', { class: 'tight' }, d.resources.map(resource))))] : null)));
+      a.differences?.length ? [h('h3', {}, 'What some clusters get otherwise'), a.differences.map((d) => h('div', {}, h('p', {}, `${d.clusters.slice(0, 8).join(', ')}${d.clusters.length > 8 ? ` and ${d.clusters.length - 8} more` : ''}`), h('ul', { class: 'tight' }, d.resources.map(resource))))] : null)),
+  ];
 }
 

@@ -51,15 +51,21 @@ export class Life {
     this.#told({ lost: Boolean(lost), ...lost, live: this.#sources.size > this.#read.size, read: Number.isFinite(read) ? read : undefined, how });
   }
 
-  /** watch reads a stream as long as the view lives. */
+  /** watch reads a stream as long as the view lives. back is called when it goes on after a loss, with when it was lost. */
   watch(path, query, handlers) {
     const source = Symbol(path);
+    let gone = 0; // when it was lost, 0 while it is not
+    const back = () => {
+      const since = gone;
+      gone = 0;
+      if (since) handlers.back?.(since);
+    };
     const close = watch(path, query, {
       status: (d) => { if (!this.over) handlers.status(d); },
       change: (d) => { if (!this.over) handlers.change(d); },
-      live: (how) => { this.#read.delete(source); this.#say(source, null, undefined, how); },
-      read: (at, how) => { this.#read.set(source, at); this.#say(source, null, undefined, how); },
-      lost: (why, since) => this.#say(source, why, since),
+      live: (how) => { this.#read.delete(source); this.#say(source, null, undefined, how); back(); },
+      read: (at, how) => { this.#read.set(source, at); this.#say(source, null, undefined, how); back(); },
+      lost: (why, since) => { gone ||= Date.now(); this.#say(source, why, since); },
       over: (problem) => { this.#drop(source); if (!this.over) handlers.over(problem); },
     });
     const end = () => { close(); this.#drop(source); };
