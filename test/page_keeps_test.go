@@ -341,7 +341,22 @@ func TestThePageDoesWhatItHasSaid(t *testing.T) {
 	p.Click("[data-operation=approve]", "Approve")
 	p.Says("dialog", "4 resources of 1 app on 2 clusters")
 	require.Empty(t, p.Violations())
-	p.Click("dialog button", "Cancel")
+
+	// What was foreseen long ago is found out again, and has to be confirmed again where it is another thing.
+	approve, approved := counted(saying("{}"))
+	h.answer("POST "+keptGroup+"/approve", approve)
+	later := func() { p.Ask("((f) => { Date.now = () => f() + 60_000 })(Date.now.bind(Date))", nil) }
+	later()
+	h.answer("GET "+keptGroup+"/preview", saying(`{"group":"g","apps":[{"app":"site","resources":3,"total":5,"clusters":[{"cluster":"p+a","placement":"allOf"},{"cluster":"p+b","placement":"allOf"}]}]}`))
+	p.Click("dialog button", "Approve")
+	p.Says("dialog", "5 resources of 1 app on 2 clusters")
+	p.Says("dialog .warn", "nothing is done yet")
+	require.Empty(t, p.Violations())
+	require.Zero(t, approved.Load())
+	later()
+	p.Click("dialog button", "Approve")
+	p.Until("closed", noDialog)
+	require.EqualValues(t, 1, approved.Load())
 
 	// An operation that has ended is not stopped in the one that goes on now.
 	h.answer("GET /v2/operations", h.stream)

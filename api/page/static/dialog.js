@@ -1,14 +1,15 @@
 // Operations: a button for each that is allowed now, which says what it will touch before anything is done.
 
 import { act, foresee, get, pages, pathOf, refused } from './api.js';
-import { loading, read, showDiff, summary } from './diff.js';
+import { read, showDiff, summary, whole } from './diff.js';
 import { fill, h, icon } from './dom.js';
 import { count, groupOf, nameOf, placeOf } from './words.js';
 
 /**
  * dialog opens one; about fills what it says, done is called when that is confirmed. Without confirm it only says something. It goes when
  * the page shows something else: what it asks is of what was shown before. Where of names a resource, about gets a promise of its
- * explanation, null where there is none, and nothing is done once that tells of another instance or operation.
+ * explanation, null where there is none, and nothing is done once that tells of another instance or operation. Where it answers with what
+ * was foreseen, see foretold, that is found out again before something is done long after.
  */
 export function dialog({ title, about, confirm, danger, wide, done, of }) {
   const said = h('div', { class: 'said' }, h('p', { class: 'dim' }, 'Finding out what it will touch…'));
@@ -37,6 +38,7 @@ export function dialog({ title, about, confirm, danger, wide, done, of }) {
     go.remove();
   };
   let body;
+  let foreseen = null;
   let seen = null;
   const explain = () => get(`${of}/explain`, { output: 'json' }, control.signal);
   Promise.resolve().then(async () => {
@@ -45,11 +47,34 @@ export function dialog({ title, about, confirm, danger, wide, done, of }) {
     seen = await explained;
     if (control.signal.aborted) return;
     fill(said, a.what);
-    body = a.body;
+    ({ body, foreseen } = a);
     go.disabled = Boolean(a.never);
   }).catch((e) => { if (!control.signal.aborted) fill(said, h('p', { class: 'wrong' }, e.message)); });
+  /** holds says whether what the box says would still be done, as far as that was found out long ago. */
+  const holds = async () => {
+    if (!foreseen?.at || Date.now() - foreseen.at < fresh) return true;
+    const before = foreseen.sum;
+    fill(result, h('p', { class: 'dim' }, 'Finding out whether that is still so…'));
+    await foreseen.again();
+    if (foreseen.at && foreseen.sum === before) return true;
+    fill(result, h('p', { class: 'warn' }, 'That is another thing by now, and nothing is done yet. See above what it is, and confirm that.'));
+    return false;
+  };
   go.addEventListener('click', async () => {
-    go.disabled = no.disabled = asking = true;
+    go.disabled = true;
+    try {
+      if (!(await holds())) {
+        go.disabled = false;
+        return;
+      }
+    } catch (e) {
+      if (control.signal.aborted) return;
+      fill(result, h('p', { class: 'wrong' }, e.message));
+      go.disabled = false;
+      return;
+    }
+    if (control.signal.aborted) return;
+    no.disabled = asking = true;
     fill(result, h('p', { class: 'dim' }, 'Asked; waiting for the answer…'));
     let gone = false; // what it asks about
     try {
@@ -75,6 +100,27 @@ export function dialog({ title, about, confirm, danger, wide, done, of }) {
   });
   box.showModal();
   no.focus();
+}
+
+const fresh = 30_000; // for so long what a box says is good to be confirmed
+
+/**
+ * foretold is what a box says of what would be done, and what was foreseen: at when, its sum, and again, which finds it out once more and
+ * has the box say what is another thing. ask answers with what is said and its sum.
+ */
+async function foretold(ask) {
+  const what = h('div', { class: 'said' });
+  const foreseen = {
+    sum: undefined,
+    again: async () => {
+      const at = Date.now();
+      const found = await ask();
+      if (!foreseen.at || found.sum !== foreseen.sum) fill(what, found.what);
+      Object.assign(foreseen, { at, sum: found.sum });
+    },
+  };
+  await foreseen.again();
+  return { what, foreseen };
 }
 
 /** isOther says whether an explanation tells of another instance or operation than one before; of a run that is not known nothing is said. */
@@ -113,6 +159,7 @@ async function byPreview(key, words, verb, signal) {
   }
   const n = putWhere(p);
   return {
+    sum: JSON.stringify(n),
     what: [
       h('p', { class: 'lead' }, verb(n)),
       h('ul', { class: 'tight' }, p.apps.map((a) => h('li', {}, h('b', {}, a.app), ` on ${count(a.clusters.length, 'cluster')}`, a.differences?.length ? ', some of which get something otherwise' : ''))),
@@ -120,6 +167,9 @@ async function byPreview(key, words, verb, signal) {
     ],
   };
 }
+
+/** sumOf is what a difference comes to. */
+const sumOf = (d) => JSON.stringify([d.changes, d.clusters, d.unchanged]);
 
 /** byDiff says what an operation would change in clusters; words say it where that cannot be found out. */
 async function byDiff(key, operation, words, signal) {
@@ -129,7 +179,7 @@ async function byDiff(key, operation, words, signal) {
   } catch (e) {
     return unknown(e, words, 'What that changes');
   }
-  return { what: [h('p', {}, words), h('p', { class: 'lead' }, summary(d)), showDiff(key, { operation }, d, signal)] };
+  return { sum: sumOf(d), what: [h('p', {}, words), h('p', { class: 'lead' }, summary(d)), showDiff(key, { operation }, d, signal)] };
 }
 
 /** leaves says whether an instance that there was before may have left something in clusters, which an instantiate takes over. */
@@ -183,18 +233,35 @@ export function told(title, words) {
   dialog({ title, about: () => ({ what: h('p', {}, words), never: true }) });
 }
 
-/** changing is the difference that is asked for with a choice, anew when that is another one. */
+/** changing is the difference that is asked for with a choice, anew when that is another one; foreseen is as of foretold. */
 function changing(key, choice, query, signal) {
   const box = h('div', {});
+  const foreseen = { at: 0 };
   let asking = null;
-  const show = () => {
+  foreseen.again = async () => {
     asking?.abort();
     asking = new AbortController();
-    fill(box, loading(key, query(), AbortSignal.any([signal, asking.signal])));
+    const either = AbortSignal.any([signal, asking.signal]);
+    const at = Date.now();
+    try {
+      const d = await read(key, query(), either);
+      if (either.aborted) return;
+      if (!foreseen.at || foreseen.sum !== sumOf(d)) fill(box, whole(key, query(), d, signal));
+      Object.assign(foreseen, { at, sum: sumOf(d) });
+    } catch (e) {
+      if (either.aborted) return;
+      foreseen.at = 0;
+      fill(box, h('p', { class: 'wrong' }, e.message));
+    }
+  };
+  const show = () => {
+    foreseen.at = 0;
+    fill(box, h('p', { class: 'dim' }, 'Rendering, placing and comparing\u2026'));
+    foreseen.again();
   };
   choice.addEventListener('change', show);
   show();
-  return box;
+  return { box, foreseen };
 }
 
 /** otherVersions are the groups of other versions of a group's composite app. */
@@ -215,23 +282,26 @@ export function operate(op, group, changed, revision) {
   const titled = (words) => [words, h('span', { class: 'dim' }, ` ${placeOf(path)}`)]; // there are others of its name
   switch (op) {
     case 'approve':
-      return box({ title: titled(`Approve ${name}`), confirm: 'Approve', about: (s) => byPreview(key, 'Renders and places the group, and applies nothing yet.', (n) => `Nothing is applied yet. An instantiate will then put ${total(n)}.`, s) });
+      return box({ title: titled(`Approve ${name}`), confirm: 'Approve', about: (s) => foretold(() => byPreview(key, 'Renders and places the group, and applies nothing yet.', (n) => `Nothing is applied yet. An instantiate will then put ${total(n)}.`, s)) });
     case 'instantiate':
-      return box({ title: titled(`Instantiate ${name}`), confirm: 'Instantiate', wide: true, about: async (s, explained) => (leaves(await explained)
-        ? byDiff(key, op, 'What an earlier terminate has left in clusters is taken over: applies what is new or differs, then deletes what is not wanted any more.', s)
-        : byPreview(key, 'Puts into clusters what is described now.', (n) => `Puts ${total(n)}.`, s)) });
+      return box({ title: titled(`Instantiate ${name}`), confirm: 'Instantiate', wide: true, about: async (s, explained) => {
+        const left = leaves(await explained);
+        return foretold(() => (left
+          ? byDiff(key, op, 'What an earlier terminate has left in clusters is taken over: applies what is new or differs, then deletes what is not wanted any more.', s)
+          : byPreview(key, 'Puts into clusters what is described now.', (n) => `Puts ${total(n)}.`, s)));
+      } });
     case 'update':
       return box({
         title: titled(`Update ${name}`), confirm: 'Update', wide: true,
-        about: (s) => byDiff(key, op, 'Brings clusters in line with what is described now: applies what is new or differs, then deletes what is not wanted any more.', s),
+        about: (s) => foretold(() => byDiff(key, op, 'Brings clusters in line with what is described now: applies what is new or differs, then deletes what is not wanted any more.', s)),
       });
     case 'terminate':
       return box({
         title: titled(`Terminate ${name}`), confirm: 'Terminate', danger: true,
-        about: async (signal) => {
+        about: (signal) => foretold(async () => {
           const n = await there(key, signal);
-          return { what: h('p', { class: 'lead' }, n.resources ? `Deletes up to ${count(n.resources, 'resource')} on ${count(n.clusters, 'cluster')}.` : 'Nothing is known to be in any cluster; they are asked all the same.') };
-        },
+          return { sum: JSON.stringify(n), what: h('p', { class: 'lead' }, n.resources ? `Deletes up to ${count(n.resources, 'resource')} on ${count(n.clusters, 'cluster')}.` : 'Nothing is known to be in any cluster; they are asked all the same.') };
+        }),
       });
     case 'stop':
       return box({
@@ -244,9 +314,16 @@ export function operate(op, group, changed, revision) {
       if (revision !== undefined) choice.value = String(revision);
       return box({
         title: titled(`Roll back ${name}`), confirm: 'Roll back', danger: true, wide: true,
-        about: (signal) => (revisions.length
-          ? { what: [h('p', {}, h('label', { for: 'revision' }, 'To revision '), choice), h('p', { class: 'dim' }, 'Applies in all clusters what that revision had, and deletes what it did not have. What describes the group stays as it is, so that the next update brings it back to that.'), changing(key, choice, () => ({ operation: 'rollback', revision: choice.value }), signal)], body: () => ({ metadata: { description: 'from the page' }, spec: { revision: choice.value } }) }
-          : { never: true, what: h('p', {}, 'There is no earlier revision.') }),
+        about: (signal) => {
+          if (!revisions.length) return { never: true, what: h('p', {}, 'There is no earlier revision.') };
+          const { box: changes, foreseen } = changing(key, choice, () => ({ operation: 'rollback', revision: choice.value }), signal);
+          return {
+            what: [h('p', {}, h('label', { for: 'revision' }, 'To revision '), choice),
+              h('p', { class: 'dim' }, 'Applies in all clusters what that revision had, and deletes what it did not have. What describes the group stays as it is, so that the next update brings it back to that.'),
+              changes],
+            body: () => ({ metadata: { description: 'from the page' }, spec: { revision: choice.value } }), foreseen,
+          };
+        },
       });
     }
     case 'migrate': {
@@ -258,11 +335,12 @@ export function operate(op, group, changed, revision) {
           const others = await otherVersions(key, signal);
           if (!others.length) return { never: true, what: h('p', {}, 'There is no group of another version of the composite app that it could be migrated to.') };
           fill(choice, others.map((g) => h('option', { value: `${g.version}/${g.name}` }, `${g.version} / ${g.name}`)));
+          const { box: changes, foreseen } = changing(key, choice, () => ({ operation: 'migrate', ...chosen() }), signal);
           return {
             what: [h('p', {}, h('label', { for: 'to-group' }, 'To the group '), choice),
               h('p', { class: 'dim' }, 'It has to be approved, and takes over what is in clusters: what is new or differs is applied, then what that group does not want is deleted.'),
-              changing(key, choice, () => ({ operation: 'migrate', ...chosen() }), signal)],
-            body: () => ({ metadata: { description: 'from the page' }, spec: { targetCompositeAppVersion: chosen().version, targetDeploymentIntentGroup: chosen().group } }),
+              changes],
+            body: () => ({ metadata: { description: 'from the page' }, spec: { targetCompositeAppVersion: chosen().version, targetDeploymentIntentGroup: chosen().group } }), foreseen,
           };
         },
       });

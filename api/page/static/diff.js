@@ -1,7 +1,7 @@
 // What an operation would change in clusters, resource by resource and field by field. Nothing of it is done.
 
 import { foresee } from './api.js';
-import { fill, h, icon } from './dom.js';
+import { h, icon } from './dom.js';
 import { count, yaml } from './words.js';
 
 const page = 50; // items at a time
@@ -83,14 +83,3 @@ const plain = (v) => (typeof v === 'string' ? v : v !== null && typeof v === 'ob
 
 /** whole is a difference as elements, with what it comes to. */
 export const whole = (key, query, d, signal) => [h('p', { class: 'lead' }, icon(d.clusters ? 'working' : 'ready'), ` ${summary(d)}`), showDiff(key, query, d, signal)];
-
-/** loading is an element that fills itself with a difference; taken is called with it. */
-export function loading(key, query, signal, taken) {
-  const box = h('div', {}, h('p', { class: 'dim' }, 'Rendering, placing and comparing\u2026'));
-  read(key, query, signal).then((d) => {
-    if (signal.aborted) return;
-    taken?.(d);
-    fill(box, whole(key, query, d, signal));
-  }).catch((e) => { if (!signal.aborted) fill(box, h('p', { class: 'wrong' }, e.message)); });
-  return box;
-}
