@@ -211,7 +211,7 @@ func TestThePageOperatesUnforeseen(t *testing.T) {
 	const key = "/v2/projects/demo/composite-apps/shop/v1/deployment-intent-groups/web"
 	ctx := within(t)
 	browser, h := harness.NewBrowser(ctx, t), newAnswersHost(t)
-	h.answer("GET "+key+"/explain", saying(`{"resource":"g","kind":"deployment intent group","asWished":true,"summary":"nothing","reasons":[],"may":["approve","instantiate","update"]}`))
+	h.answer("GET "+key+"/explain", saying(`{"resource":"g","kind":"deployment intent group","asWished":true,"summary":"nothing","reasons":[],"may":["approve","instantiate","update","terminate"]}`))
 	refusing := func(code int, why string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(code)
@@ -238,6 +238,14 @@ func TestThePageOperatesUnforeseen(t *testing.T) {
 		p.Press(kb.Escape)
 		p.Until("closed by a key", "!document.querySelector('dialog')")
 	}
+
+	// In trouble one can be terminated though nobody can say how much there is.
+	h.answer("GET "+key+"/status", refusing(http.StatusInternalServerError, "the store is away"))
+	p.Click("[data-operation=terminate]", "")
+	p.Says("dialog", "Deletes what the group has in clusters.")
+	p.Says("dialog .warn", "could not be found out: the store is away")
+	p.Until("it can be asked for", `!document.querySelector("dialog .danger").disabled`)
+	require.Empty(t, p.Violations())
 	require.Empty(t, p.Wrong())
 }
 

@@ -299,7 +299,12 @@ export function operate(op, group, changed, revision) {
       return box({
         title: titled(`Terminate ${name}`), confirm: 'Terminate', danger: true,
         about: (signal) => foretold(async () => {
-          const n = await there(key, signal);
+          let n;
+          try {
+            n = await there(key, signal);
+          } catch (e) {
+            return unknown(e, 'Deletes what the group has in clusters.', 'How much that is');
+          }
           return { sum: JSON.stringify(n), what: h('p', { class: 'lead' }, n.resources ? `Deletes up to ${count(n.resources, 'resource')} on ${count(n.clusters, 'cluster')}.` : 'Nothing is known to be in any cluster; they are asked all the same.') };
         }),
       });
