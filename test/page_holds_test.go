@@ -438,7 +438,7 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 		stop := func(n int) string {
 			return fmt.Sprintf("document.querySelector('[data-stop=\"%04d-instantiate\"]')", n)
 		}
-		p.Until("they can be stopped", stop(1)+" && "+stop(3))
+		p.Until("they can be stopped", stop(1)+"?.disabled === false && "+stop(3)+"?.disabled === false")
 		p.Ask(stop(3)+".focus()", nil)
 		event(203, "change", `"r0002":null`)
 		p.Says(".title", "3 going on")

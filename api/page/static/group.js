@@ -44,7 +44,7 @@ export function show(main, at, life) {
   };
 
   // Why it is not as it was asked to be, anew when something has changed.
-  const explainAgain = life.poll(10_000, (signal) => Promise.all([get(`${key}/explain`, { output: 'json' }, signal), deniedOn(key, signal)]), ([e, d]) => explain(e, d), (p) => { last = null; why.hidden = false; fill(why, h('p', { class: 'wrong' }, p.message)); });
+  const explainAgain = life.poll(10_000, (signal) => Promise.all([get(`${key}/explain`, { output: 'json' }, signal), deniedOn(key)]), ([e, d]) => explain(e, d), (p) => { last = null; why.hidden = false; fill(why, h('p', { class: 'wrong' }, p.message)); });
   let soon = 0;
   const changed = () => { if (!soon) soon = setTimeout(() => { soon = 0; if (!life.over) explainAgain(); }, 400); };
 

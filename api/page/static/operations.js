@@ -26,7 +26,7 @@ export function show(main, _at, life) {
   const summary = h('span', { class: 'dim' });
   const search = h('input', { type: 'search', class: 'search', placeholder: 'Find operations', 'aria-label': 'Find operations by what they are of, their kind or who asked', on: { input: () => { words = search.value.trim().toLowerCase(); draw(); } } });
   const said = new Map(); // by run: what explain says
-  const denied = new Map(); // by resource: what who looks may not do
+  const denied = new Map(); // by resource: what who looks may not do, as far as that is known
   const wanted = new Set(); // runs of which somebody wants to know what they wait for
   main.append(h('div', { class: 'title' }, h('h1', {}, 'Operations'), summary, h('span', { class: 'grow' }), search), h('h2', {}, 'Going on'), going, h('h2', {}, 'Ended within a day'), ended);
 
@@ -41,6 +41,7 @@ export function show(main, _at, life) {
     const many = goOn.toLocaleString('en');
     const cut = goOn >= most; // more may go on
     text(summary, `${many}${cut ? ' or more' : ''} going on`);
+    rights(now);
     fill(going, now.length ? table(now, said, denied, (o) => stop(o, again), (o) => { wanted.add(runOf(o)); again(); })
       : h('p', { class: 'empty' }, cut ? `None of these ${many} is like that now.` : goOn ? 'No operation is like that now.' : 'Nothing goes on.'),
     now.length === drawn && goOn > drawn ? h('p', { class: 'dim' }, cut ? `${drawn} of these ${many}; find others of them by their names` : `the last ${drawn} of them; find others by their names`) : null);
@@ -51,6 +52,19 @@ export function show(main, _at, life) {
 
   const drawSoon = life.each(draw); // of many changes in a frame all are shown at once
 
+  /** rights finds out of all that are shown what who looks may not do; it waits for nothing else, so that one can stop what hangs. */
+  const rights = (list) => {
+    const shown = new Set(list.map((o) => o.resource));
+    for (const resource of denied.keys()) if (!shown.has(resource)) denied.delete(resource);
+    for (const resource of shown) {
+      deniedOn(resource).then((d) => {
+        if (denied.get(resource) === d) return;
+        denied.set(resource, d);
+        drawSoon();
+      });
+    }
+  };
+
   // What they wait for, of those that are shown first.
   const first = () => running().filter((o, i) => i < asked || wanted.has(runOf(o))).slice(0, 4 * asked);
   const firstIDs = () => first().map(runOf).join();
@@ -59,26 +73,22 @@ export function show(main, _at, life) {
   const again = life.poll(explained, async (signal) => {
     const of = first();
     const now = new Map();
-    const may = new Map();
     clearTimeout(soon);
     soon = 0;
     const before = round;
     round = Infinity;
     try {
       await Promise.all(of.map(async (o) => {
-        const [e, d] = await Promise.all([get(`${o.resource}/explain`, { output: 'json' }, signal).catch(() => null), deniedOn(o.resource, signal)]);
+        const e = await get(`${o.resource}/explain`, { output: 'json' }, signal).catch(() => null);
         if (e) now.set(runOf(o), e);
-        may.set(o.resource, d);
       }));
     } finally {
       round = of.length ? Date.now() : before;
     }
-    return { now, may };
-  }, ({ now, may }) => {
-    for (const [known, is] of [[said, now], [denied, may]]) {
-      known.clear();
-      for (const [k, v] of is) known.set(k, v);
-    }
+    return now;
+  }, (now) => {
+    said.clear();
+    for (const [k, v] of now) said.set(k, v);
     draw();
   });
 
@@ -163,16 +173,17 @@ function table(list, said, denied, stopIt, look) {
         h('td', { class: 'long' }, e ? [h('div', {}, e.summary), reasons(e)] : h('button', { type: 'button', class: 'small', dataset: { look: o.id }, 'aria-label': `Find out what the ${o.operation} of ${nameOf(o.resource)} waits for`, on: { click: (x) => { x.target.disabled = true; look(o); } } }, 'Find out')),
         h('td', {}, stuck(e)),
         h('td', {}, o.requestedBy ?? ''),
-        h('td', {}, link(o.workflow?.link, 'run'), ' ', stopButton(o, denied.get(o.resource)?.stop, stopIt)));
+        h('td', {}, link(o.workflow?.link, 'run'), ' ', stopButton(o, denied.get(o.resource), stopIt)));
     }))));
 }
 
-/** stopButton is there unless one may not know of it; without the right it says so, and who can give it. */
-function stopButton(o, no, stopIt) {
+/** stopButton is there unless one may not know of it; without the right it says so, and who can give it. Nobody presses it before that is known. */
+function stopButton(o, denied, stopIt) {
+  const no = denied?.stop;
   if (no?.kind === 'NotFound') return null;
   const label = `Stop the ${o.operation} of ${nameOf(o.resource)}`;
   if (no) return h('button', { type: 'button', class: 'small denied', title: no.why, dataset: { stop: o.id }, 'aria-label': label, on: { click: () => told('You may not: Stop', no.why) } }, icon('lock'), 'Stop');
-  return h('button', { type: 'button', class: 'small danger-quiet', dataset: { stop: o.id }, 'aria-label': label, on: { click: () => stopIt(o) } }, 'Stop');
+  return h('button', { type: 'button', class: 'small danger-quiet', disabled: !denied, dataset: { stop: o.id }, 'aria-label': label, on: { click: () => stopIt(o) } }, 'Stop');
 }
 
 /** stuck is since when the first of those is waited for that hold it up. */
