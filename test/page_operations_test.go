@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/test/harness"
@@ -56,5 +57,30 @@ func TestThePageOfOperations(t *testing.T) {
 	p.Until("of the others it is not known yet", stop+".disabled")
 	close(told)
 	p.Until("they can be stopped", "!"+stop+".disabled")
+
+	// A change draws what it is about: a line that was there is the same one, and what is beyond the edge of a phone is where it was.
+	p.Size(390, 844)
+	const box = "document.querySelector('.scroll')"
+	p.Ask("(window.line = "+stop+".closest('tr'), "+box+".scrollLeft = 90, "+stop+".focus({ preventScroll: true }), true)", nil)
+	h.tell(s, "change", `{"locked03":null,`+runs("open", 32, 33)+","+strings.ReplaceAll(runs("open", 31, 32), "Z", `Z","requestedBy":"another`)+"}")
+	p.Says("td", "another")
+	p.Says("td", "g32")
+	p.Until("it is the same line", "window.line === "+stop+".closest('tr') && window.line.isConnected && document.activeElement === "+stop)
+	p.Until("it is where it was", box+".scrollLeft === 90")
+	p.Size(1400, 900)
+
+	// The keyboard goes back to what has opened a box, though that was made anew, and to the head of the page where it has gone.
+	p.Ask(stop+".click()", nil)
+	p.Says("dialog", "nothing is taken back")
+	p.Ask(stop+".replaceWith("+stop+".cloneNode(true))", nil)
+	p.Press(kb.Escape)
+	p.Until("it is there again", noDialog+" && document.activeElement === "+stop)
+	p.Ask("((b) => { b.focus(); b.click(); })(document.querySelector('[data-stop=open31-update]'))", nil)
+	p.Says("dialog", "nothing is taken back")
+	h.tell(s, "change", `{"open31":null}`)
+	p.Until("it is over", "!document.querySelector('[data-stop=open31-update]')")
+	p.Press(kb.Escape)
+	p.Until("at the head", noDialog+" && document.activeElement === document.querySelector('h1')")
+	require.Empty(t, p.Violations())
 	require.Empty(t, p.Wrong())
 }

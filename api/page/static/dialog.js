@@ -9,9 +9,10 @@ import { count, groupOf, nameOf, placeOf } from './words.js';
  * dialog opens one; about fills what it says, done is called when that is confirmed. Without confirm it only says something. It goes when
  * the page shows something else: what it asks is of what was shown before. Where of names a resource, about gets a promise of its
  * explanation, null where there is none, and nothing is done once that tells of another instance or operation. Where it answers with what
- * was foreseen, see foretold, that is found out again before something is done long after.
+ * was foreseen, see foretold, that is found out again before something is done long after. back finds what has opened it, to which the
+ * keyboard goes back: that may have been made anew.
  */
-export function dialog({ title, about, confirm, danger, wide, done, of }) {
+export function dialog({ title, about, confirm, danger, wide, done, of, back }) {
   const said = h('div', { class: 'said' }, h('p', { class: 'dim' }, 'Finding out what it will touch…'));
   const result = h('div', { class: 'said', role: 'alert' });
   const go = h('button', { type: 'button', class: danger ? 'danger' : 'primary', disabled: true, hidden: !confirm }, confirm);
@@ -27,6 +28,10 @@ export function dialog({ title, about, confirm, danger, wide, done, of }) {
     if (asking) { box.showModal(); return; } // a browser lets a cancel be prevented once, and closes it at the second Esc
     control.abort();
     box.remove();
+    if (document.activeElement !== document.body) return;
+    const to = back?.() ?? document.querySelector('main h1');
+    if (to?.tagName === 'H1') to.tabIndex = -1;
+    to?.focus({ preventScroll: true });
   });
   no.addEventListener('click', close);
   addEventListener('hashchange', () => { if (asking) left = true; else close(); }, { signal: control.signal });
@@ -220,7 +225,7 @@ export function buttons(may, denied, group, changed) {
   return (may ?? []).filter((op) => titles[op] && denied[op]?.kind !== 'NotFound').map((op) => {
     const why = denied[op]?.why;
     const words = titles[op].replace('\u2026', '');
-    if (why) return h('button', { type: 'button', class: 'denied', dataset: { denied: op }, title: why, on: { click: () => told(`You may not: ${words}`, why) } }, icon('lock'), words);
+    if (why) return h('button', { type: 'button', class: 'denied', dataset: { denied: op }, title: why, on: { click: () => told(`You may not: ${words}`, why, () => document.querySelector(`[data-denied=${op}]`)) } }, icon('lock'), words);
     return h('button', {
       type: 'button', class: dangerous.has(op) ? 'danger-quiet' : op === may[0] ? 'primary' : '', dataset: { operation: op },
       on: { click: () => operate(op, group, changed) },
@@ -229,8 +234,8 @@ export function buttons(may, denied, group, changed) {
 }
 
 /** told says something that there is nothing to be done about here. */
-export function told(title, words) {
-  dialog({ title, about: () => ({ what: h('p', {}, words), never: true }) });
+export function told(title, words, back) {
+  dialog({ title, back, about: () => ({ what: h('p', {}, words), never: true }) });
 }
 
 /** changing is the difference that is asked for with a choice, anew when that is another one; foreseen is as of foretold. */
@@ -275,7 +280,7 @@ async function otherVersions(key, signal) {
 export function operate(op, group, changed, revision) {
   const { key } = group;
   const post = (body) => act('POST', `${key}/${op}`, body).finally(changed);
-  const box = (how) => dialog({ ...how, done: post, of: key });
+  const box = (how) => dialog({ ...how, done: post, of: key, back: () => document.querySelector(`[data-operation=${op}]`) });
   const total = (n) => `${count(n.resources, 'resource')} of ${count(n.apps, 'app')} on ${count(n.clusters, 'cluster')}`;
   const path = key.split('/').map(decodeURIComponent).join('/');
   const name = nameOf(path);

@@ -52,6 +52,45 @@ export function fill(e, ...children) {
 /** scroll is a box for what may be wider than the screen: with the keyboard, too, one gets to what is beyond its edge. */
 export const scroll = (...children) => h('div', { class: 'scroll', role: 'group', 'aria-label': 'Table', tabIndex: 0 }, ...children);
 
+/**
+ * lines has body, of a table, a line for each item that it is called with, and keeps those of the same key: of a line whose item says another
+ * thing those cells are filled anew that are others. So the keyboard, a click and what is selected stay where they are. said is the item as
+ * text, cells are its td.
+ */
+export function lines(body, key, said, cells) {
+  const kept = new Map(); // by key: the line
+  return (items) => {
+    const had = document.activeElement;
+    const left = new Set(kept.keys());
+    const named = new Set();
+    const shown = items.map((item) => {
+      let k = key(item);
+      while (named.has(k)) k += '+'; // another one of its key
+      named.add(k);
+      const says = said(item);
+      left.delete(k);
+      let line = kept.get(k);
+      if (!line) {
+        kept.set(k, line = h('tr', {}, cells(item)));
+      } else if (line.says !== says) {
+        cells(item).forEach((c, i) => { if (!c.isEqualNode(line.children[i])) fill(line.children[i], [...c.childNodes]); });
+      }
+      line.says = says;
+      return line;
+    });
+    for (const k of left) {
+      kept.get(k).remove();
+      kept.delete(k);
+    }
+    let at = body.firstElementChild;
+    for (const line of shown) {
+      if (line === at) at = at.nextElementSibling;
+      else body.insertBefore(line, at);
+    }
+    if (body.contains(had) && document.activeElement !== had) had.focus({ preventScroll: true }); // its line was moved
+  };
+}
+
 /** text sets the text of an element where it is another one, so that nothing is drawn anew for nothing. */
 export function text(e, words) {
   const only = e.childNodes.length === 1 && e.firstChild.nodeType === Node.TEXT_NODE ? e.firstChild : null;

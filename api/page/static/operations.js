@@ -2,7 +2,7 @@
 
 import { act, get, pages } from './api.js';
 import { dialog, stopping, told } from './dialog.js';
-import { fill, h, icon, scroll, text } from './dom.js';
+import { fill, h, icon, lines, scroll, text } from './dom.js';
 import { link } from './explain.js';
 import { deniedOn } from './rights.js';
 import { groupOf, nameOf, pageOf, placeOf, span, stateOfOperation, when } from './words.js';
@@ -21,14 +21,18 @@ export function show(main, _at, life) {
   let most = streamed;
   let older = false; // whether the list says that more have ended
   let words = '';
-  const going = h('div', {}, h('p', { class: 'dim' }, 'Reading\u2026'));
-  const ended = h('div', {});
+  const goesOn = h('p', { class: 'dim' }, 'Reading\u2026'); // or why nothing is in the table, or that there is more
+  const hasEnded = h('p', { class: 'dim', hidden: true });
+  const why = h('p', { class: 'dim', hidden: true });
   const summary = h('span', { class: 'dim' });
   const search = h('input', { type: 'search', class: 'search', placeholder: 'Find operations', 'aria-label': 'Find operations by what they are of, their kind or who asked', on: { input: () => { words = search.value.trim().toLowerCase(); draw(); } } });
   const said = new Map(); // by run: what explain says
   const denied = new Map(); // by resource: what who looks may not do, as far as that is known
   const wanted = new Set(); // runs of which somebody wants to know what they wait for
-  main.append(h('div', { class: 'title' }, h('h1', {}, 'Operations'), summary, h('span', { class: 'grow' }), search), h('h2', {}, 'Going on'), going, h('h2', {}, 'Ended within a day'), ended);
+  const going = runningTable({ said, denied, stopIt: (o) => stop(o, again), look: (o) => { wanted.add(runOf(o)); again(); } });
+  const ended = endedTable(true);
+  going.element.hidden = ended.element.hidden = true;
+  main.append(h('div', { class: 'title' }, h('h1', {}, 'Operations'), summary, h('span', { class: 'grow' }), search), h('h2', {}, 'Going on'), going.element, goesOn, h('h2', {}, 'Ended within a day'), ended.element, hasEnded, why);
 
   const found = (o) => !words || `${o.resource} ${o.detail ?? ''} ${o.operation} ${o.requestedBy ?? ''} ${o.state}`.toLowerCase().includes(words);
   const running = () => [...all.values()].filter((o) => o.state === 'Running' && found(o)).sort((a, b) => (a.started < b.started ? 1 : -1)).slice(0, drawn);
@@ -42,13 +46,22 @@ export function show(main, _at, life) {
     const cut = goOn >= most; // more may go on
     text(summary, `${many}${cut ? ' or more' : ''} going on`);
     rights(now);
-    fill(going, now.length ? table(now, said, denied, (o) => stop(o, again), (o) => { wanted.add(runOf(o)); again(); })
-      : h('p', { class: 'empty' }, cut ? `None of these ${many} is like that now.` : goOn ? 'No operation is like that now.' : 'Nothing goes on.'),
-    now.length === drawn && goOn > drawn ? h('p', { class: 'dim' }, cut ? `${drawn} of these ${many}; find others of them by their names` : `the last ${drawn} of them; find others by their names`) : null);
+    going.show(now);
+    say(goesOn, now.length, cut ? `None of these ${many} is like that now.` : goOn ? 'No operation is like that now.' : 'Nothing goes on.',
+      now.length === drawn && goOn > drawn ? (cut ? `${drawn} of these ${many}; find others of them by their names` : `the last ${drawn} of them; find others by their names`) : '');
     const over = all.size - goOn;
-    fill(ended, lately.length ? operationsTable(lately, true) : h('p', { class: 'empty' }, over ? 'No operation is like that.' : 'Nothing has ended.'),
-      older || over >= ends ? h('p', { class: 'dim' }, `of the last ${over.toLocaleString('en')} that have ended; others are found by \u201cdrover get operations\u201d`) : null);
+    ended.show(lately);
+    say(hasEnded, lately.length, over ? 'No operation is like that.' : 'Nothing has ended.', '');
+    why.hidden = !older && over < ends;
+    text(why, `of the last ${over.toLocaleString('en')} that have ended; others are found by \u201cdrover get operations\u201d`);
   }
+
+  /** say has a line below a table say why that is empty, or that there is more, '' for neither. */
+  const say = (line, some, none, more) => {
+    line.className = some ? 'dim' : 'empty';
+    line.hidden = Boolean(some) && !more;
+    text(line, some ? more : none);
+  };
 
   const drawSoon = life.each(draw); // of many changes in a frame all are shown at once
 
@@ -149,7 +162,7 @@ function stop(o, again) {
       if (e.operation?.ended || (run && o.workflow?.runID && run !== o.workflow.runID)) return { never: true, what: h('p', {}, `It has ended. Now: ${e.summary}`) };
       return { what: [words, h('p', {}, `Now: ${e.summary}`)] };
     },
-    done: () => act('POST', `${o.resource}/stop`).finally(again),
+    done: () => act('POST', `${o.resource}/stop`).finally(again), back: () => document.querySelector(`[data-stop="${CSS.escape(o.id)}"]`),
   });
 }
 
@@ -160,21 +173,28 @@ const what = (o) => {
   return [href ? h('a', { href, class: 'strong' }, words) : h('span', { class: 'strong' }, words), h('span', { class: 'dim' }, g ? ` ${g.project} / ${g.app} ${g.version}` : ` ${o.kind ?? ''}`)];
 };
 
-/** table is that of running operations: for whom each waits, and since when. */
-function table(list, said, denied, stopIt, look) {
-  return scroll(h('table', {},
-    h('thead', {}, h('tr', {}, ['Of', 'Operation', 'For', 'Waits for', 'Stuck since', 'By', ''].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))),
-    h('tbody', {}, list.map((o) => {
-      const e = said.get(runOf(o));
-      return h('tr', {},
-        h('td', {}, what(o)),
-        h('td', {}, h('span', { class: 'state is-working' }, icon('working'), h('span', {}, o.detail || o.operation))),
-        h('td', {}, when(o.started)),
-        h('td', { class: 'long' }, e ? [h('div', {}, e.summary), reasons(e)] : h('button', { type: 'button', class: 'small', dataset: { look: o.id }, 'aria-label': `Find out what the ${o.operation} of ${nameOf(o.resource)} waits for`, on: { click: (x) => { x.target.disabled = true; look(o); } } }, 'Find out')),
-        h('td', {}, stuck(e)),
-        h('td', {}, o.requestedBy ?? ''),
-        h('td', {}, link(o.workflow?.link, 'run'), ' ', stopButton(o, denied.get(o.resource), stopIt)));
-    }))));
+/** tableOf is a table whose lines are kept, see lines; it is hidden while there are none. */
+function tableOf(columns, key, said, cells) {
+  const body = h('tbody', {});
+  const element = scroll(h('table', {}, h('thead', {}, h('tr', {}, columns.map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))), body));
+  const draw = lines(body, key, said, cells);
+  return { element, show: (list) => { element.hidden = !list.length; draw(list); } };
+}
+
+/** runningTable is that of running operations: for whom each waits, and since when. */
+function runningTable({ said, denied, stopIt, look }) {
+  return tableOf(['Of', 'Operation', 'For', 'Waits for', 'Stuck since', 'By', ''], runOf, (o) => JSON.stringify([o, said.get(runOf(o)), denied.get(o.resource)]), (o) => {
+    const e = said.get(runOf(o));
+    return [
+      h('td', {}, what(o)),
+      h('td', {}, h('span', { class: 'state is-working' }, icon('working'), h('span', {}, o.detail || o.operation))),
+      h('td', {}, when(o.started)),
+      h('td', { class: 'long' }, e ? [h('div', {}, e.summary), reasons(e)] : h('button', { type: 'button', class: 'small', dataset: { look: o.id }, 'aria-label': `Find out what the ${o.operation} of ${nameOf(o.resource)} waits for`, on: { click: (x) => { x.target.disabled = true; look(o); } } }, 'Find out')),
+      h('td', {}, stuck(e)),
+      h('td', {}, o.requestedBy ?? ''),
+      h('td', {}, link(o.workflow?.link, 'run'), ' ', stopButton(o, denied.get(o.resource), stopIt)),
+    ];
+  });
 }
 
 /** stopButton is there unless one may not know of it; without the right it says so, and who can give it. Nobody presses it before that is known. */
@@ -182,7 +202,7 @@ function stopButton(o, denied, stopIt) {
   const no = denied?.stop;
   if (no?.kind === 'NotFound') return null;
   const label = `Stop the ${o.operation} of ${nameOf(o.resource)}`;
-  if (no) return h('button', { type: 'button', class: 'small denied', title: no.why, dataset: { stop: o.id }, 'aria-label': label, on: { click: () => told('You may not: Stop', no.why) } }, icon('lock'), 'Stop');
+  if (no) return h('button', { type: 'button', class: 'small denied', title: no.why, dataset: { stop: o.id }, 'aria-label': label, on: { click: () => told('You may not: Stop', no.why, () => document.querySelector(`[data-stop="${CSS.escape(o.id)}"]`)) } }, icon('lock'), 'Stop');
   return h('button', { type: 'button', class: 'small danger-quiet', disabled: !denied, dataset: { stop: o.id }, 'aria-label': label, on: { click: () => stopIt(o) } }, 'Stop');
 }
 
@@ -200,16 +220,22 @@ function reasons(e) {
     r.error ? h('div', { class: 'error' }, r.error) : null));
 }
 
-/** operationsTable shows operations that have ended, each with its run; whose says of what. */
+/** endedTable is that of operations that have ended, each with its run; whose says of what. */
+function endedTable(whose) {
+  return tableOf([...(whose ? ['Of'] : []), 'Operation', 'State', 'By', 'Began', 'Took', 'Why', 'Run'], runOf, (o) => JSON.stringify(o), (o) => [
+    ...(whose ? [h('td', {}, what(o))] : []),
+    h('td', {}, o.detail || o.operation),
+    h('td', {}, h('span', { class: `state is-${stateOfOperation(o.state)}` }, icon(stateOfOperation(o.state)), h('span', {}, o.state))),
+    h('td', {}, o.requestedBy ?? ''), h('td', {}, when(o.started)),
+    h('td', {}, o.ended ? span(Math.round((new Date(o.ended) - new Date(o.started)) / 1000)) : ''),
+    h('td', { class: 'long' }, o.reason ?? (o.state === 'Unknown' ? 'Not known any more: its owner was deleted.' : '')),
+    h('td', {}, link(o.workflow?.link, 'run')),
+  ]);
+}
+
+/** operationsTable shows a list of them. */
 export function operationsTable(list, whose) {
-  return scroll(h('table', {},
-    h('thead', {}, h('tr', {}, [...(whose ? ['Of'] : []), 'Operation', 'State', 'By', 'Began', 'Took', 'Why', 'Run'].map((c) => h(c ? 'th' : 'td', c ? { scope: 'col' } : {}, c)))),
-    h('tbody', {}, list.map((o) => h('tr', {},
-      whose ? h('td', {}, what(o)) : null,
-      h('td', {}, o.detail || o.operation),
-      h('td', {}, h('span', { class: `state is-${stateOfOperation(o.state)}` }, icon(stateOfOperation(o.state)), h('span', {}, o.state))),
-      h('td', {}, o.requestedBy ?? ''), h('td', {}, when(o.started)),
-      h('td', {}, o.ended ? span(Math.round((new Date(o.ended) - new Date(o.started)) / 1000)) : ''),
-      h('td', { class: 'long' }, o.reason ?? (o.state === 'Unknown' ? 'Not known any more: its owner was deleted.' : '')),
-      h('td', {}, link(o.workflow?.link, 'run')))))));
+  const table = endedTable(whose);
+  table.show(list);
+  return table.element;
 }
