@@ -276,7 +276,13 @@ func TestThePageSaysWhatHolds(t *testing.T) {
 		s.events <- "event: end\ndata: {\"kind\":\"NotFound\",\"reason\":\"it is gone\"}"
 		p.Says(".wrong", "There is no such group")
 		p.Until("neither live nor not", "document.querySelector('.live').innerText === '' && document.querySelector('.banner').hidden")
+		s = next() // it asks whether there is one again
+		require.Empty(t, s.after)
+		s.events <- status(4, "Instantiated")
+		p.Says(".title .state", "Instantiated")
+		p.Until("live", live)
 		require.Empty(t, p.Wrong())
+		p.Close()
 	})
 
 	t.Run("a fleet", func(t *testing.T) {

@@ -84,3 +84,54 @@ func TestThePageOfOperations(t *testing.T) {
 	require.Empty(t, p.Violations())
 	require.Empty(t, p.Wrong())
 }
+
+// TestThePageIsRefused: what was refused is asked for again, and nothing else is shown in its place meanwhile.
+func TestThePageIsRefused(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newKeptHost(ctx, t, oneCell)
+	forbidden := func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		saying(`{"detail":"not yours"}`)(w, r)
+	}
+	const status = `{"contextStatus":"Instantiated","state":"Instantiated","connectivity":"Available","report":"none","groups":0}`
+	p := browser.Tab("about:blank", harness.BypassPolicy())
+	for _, of := range []struct{ view, list, item, shown string }{
+		{"groups", "deployment-intent-groups", `{"resource":"projects/demo/composite-apps/shop/v1/deployment-intent-groups/web","status":` + status + `}`, "web"},
+		{"fleet", "clusters", `{"resource":"cluster-providers/p/clusters/c1","status":` + status + `}`, "c1"},
+		{"operations", "operations", strings.SplitN(runs("demo", 1, 2), ":", 2)[1], "g01"},
+		{"readiness", "readiness-rules", "", "one"},
+	} {
+		h.answer("GET /v2/"+of.list, forbidden)
+		p.Ask(fmt.Sprintf("setTimeout(() => { location = %q })", h.URL+"/#/"+of.view), nil)
+		p.Says(".wrong", "not yours")
+		require.Empty(t, p.Violations(), of.view)
+		if of.item == "" {
+			h.answer("GET /v2/"+of.list, saying(`[{"metadata":{"name":"one"}}]`))
+		} else {
+			h.answer("GET /v2/"+of.list, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Get("watch") != "" {
+					forbidden(w, r)
+					return
+				}
+				saying(`{"items":[`+of.item+`]}`)(w, r)
+			})
+		}
+		look(p, false)
+		look(p, true)
+		p.Says("main a", of.shown)
+		p.Until(of.view+" without a word of it", "![...document.querySelectorAll('.wrong')].some((e) => e.checkVisibility())")
+	}
+
+	h.answer("GET /v2/clusters", h.stream)
+	p.Ask("location.hash = '#/fleet'", nil)
+	s := h.next()
+	h.tell(s, "status", `{"cluster-providers/p/clusters/c1":`+status+`}`)
+	p.Says(".tile", "c1")
+	h.tell(s, "error", `{"kind":"Invalid","reason":"it cannot be told"}`)
+	p.Says(".wrong", "it cannot be told")
+	p.Ask("((box) => { box.value = 'c'; box.dispatchEvent(new Event('input')); })(document.querySelector('input.search'))", nil)
+	p.Ask("new Promise((done) => { setTimeout(done, 200) })", nil)
+	p.Until("nothing old is shown", "!document.querySelector('.rows').checkVisibility() && document.querySelector('.wrong').checkVisibility()")
+	require.Empty(t, p.Wrong())
+}

@@ -94,6 +94,7 @@ function showFleet(main, life) {
   let wanted = '';
   let width = 0;
   let found = [];
+  let wrong = ''; // why nothing can be shown
   const chips = new Chips(words, 'Show only clusters that are', () => arrange());
   const providers = h('select', { 'aria-label': 'Provider', on: { change: () => arrange() } });
   const labels = h('select', { 'aria-label': 'Label', on: { change: () => arrange() } });
@@ -128,10 +129,11 @@ function showFleet(main, life) {
     found = [...all.values()].filter((c) => (!chips.only || c.state === chips.only) && (!wanted || c.words.includes(wanted))
       && (!providers.value || c.provider === providers.value) && (!labels.value || c.status.labels?.includes(labels.value))
       && (!reports.value || c.status.report === reports.value) && (!only || expiring(c.status)));
-    text(summary, count(all.size, 'cluster'));
+    text(summary, wrong ? '' : count(all.size, 'cluster'));
     rows.element.hidden = !found.length;
     none.hidden = found.length > 0;
-    text(none, all.size ? 'No cluster is like that now.' : 'No cluster is registered, or none that you may see. The command \u201cdrover cluster add\u201d registers one.');
+    none.className = wrong ? 'wrong' : 'empty';
+    text(none, wrong || (all.size ? 'No cluster is like that now.' : 'No cluster is registered, or none that you may see. The command \u201cdrover cluster add\u201d registers one.'));
     lay();
   }
 
@@ -168,24 +170,28 @@ function showFleet(main, life) {
 
   /** taken takes all of them, as pairs of path and status, sorted by path. */
   function taken(pairs) {
+    wrong = '';
     const old = all;
     all = new Map();
     for (const [path, status] of pairs) take(path, status, old.get(path));
     choices();
   }
 
+  const fail = (problem) => {
+    wrong = problem.message;
+    all = new Map();
+    choices();
+  };
   const over = (problem) => {
     if (problem.status === 403 || problem.status === 404) { // what may be seen is less than the fleet
       life.poll(5000, async (signal) => {
         const list = [];
         for await (const page of pages('clusters', {}, signal)) list.push(...page);
         return list;
-      }, (list) => taken(list.map((c) => [c.resource, c.status])), (p) => fill(main, h('h1', {}, 'Fleet'), h('p', { class: 'wrong' }, p.message)));
+      }, (list) => taken(list.map((c) => [c.resource, c.status])), fail);
       return;
     }
-    rows.element.hidden = true;
-    text(none, problem.message);
-    none.hidden = false;
+    fail(problem);
   };
   const soonAll = life.each(choices); // of many changes in a frame all are shown at once
   life.watch('clusters', {}, {
@@ -237,5 +243,10 @@ function showCluster(main, provider, name, life) {
           h('td', {}, i ? '' : h('span', { class: `state is-${d.asWished ? 'ready' : 'notready'}` }, icon(d.asWished ? 'ready' : 'notready'), h('span', {}, d.status || d.state))),
           h('td', {}, a?.app ?? ''), h('td', {}, a ? bar(a.resources) : ''), h('td', { class: 'long' }, a?.error || a?.reason || (i ? '' : d.asWished ? '' : d.summary)))))))) : h('p', { class: 'empty' }, 'Nothing runs here.'),
       h('h2', {}, 'Operations'), operations.unread ? h('p', { class: 'wrong' }, `They ${operations.unread}`) : operations.length ? operationsTable(operations, true) : h('p', { class: 'empty' }, 'None that Temporal still knows of.'));
-  }, (p) => fill(main, h('p', { class: 'crumbs' }, h('a', { href: '#/fleet' }, 'Fleet')), h('h1', {}, name), h('p', { class: 'wrong' }, p.status === 404 ? 'There is no such cluster, or you may not see it.' : p.message)));
+  }, (p) => {
+    last = '';
+    why.hidden = true;
+    fill(state);
+    fill(body, h('p', { class: 'wrong' }, p.status === 404 ? 'There is no such cluster, or you may not see it.' : p.message));
+  });
 }

@@ -14,6 +14,8 @@ import { clock, count, pageOf, stateOfContext, sum, when } from './words.js';
 
 const tabs = { matrix: 'Matrix', tables: 'Tables', history: 'History', changes: 'What would change', placement: 'Where it would go' };
 
+const absent = 10_000; // how often it is asked whether there is a group by now
+
 export function show(main, at, life) {
   const [project, app, version, name] = at.words;
   const key = pathOf('projects', project, 'composite-apps', app, version, 'deployment-intent-groups', name);
@@ -25,6 +27,7 @@ export function show(main, at, life) {
   let denied = {}; // what who looks may not do, by operation
   let tab = ''; // that is looked at
   let cell = null; // that is open
+  let gone = false; // whether there is no such group
 
   const state = h('span', { class: 'state' });
   const facts = h('span', { class: 'dim facts' });
@@ -100,11 +103,25 @@ export function show(main, at, life) {
     },
     back: (since) => reread?.(since),
     over: (problem) => {
+      life.clear();
+      gone = true;
       fill(main, h('p', { class: 'crumbs' }, h('a', { href: '#/groups' }, 'Groups')), h('h1', {}, name),
         h('p', { class: 'wrong' }, problem.status === 404 ? 'There is no such group, or it has been deleted, or you may not see it.' : problem.message));
-      life.end();
+      if (problem.status === 404) setTimeout(seek, absent);
     },
   });
+
+  /** seek waits until there is such a group: somebody may make it again, and a proxy says 404 for an API that is away. */
+  function seek() {
+    if (life.over) return;
+    life.poll(absent, (signal) => get(key, {}, signal), anew, () => {});
+  }
+
+  /** anew has all of it shown again. */
+  function anew() {
+    life.end();
+    dispatchEvent(new Event('hashchange'));
+  }
 
   // What is looked at.
   let ending = null;
@@ -115,16 +132,17 @@ export function show(main, at, life) {
     ending?.abort();
     ending = new AbortController();
     reread = null;
-    life.signal.addEventListener('abort', () => ending?.abort(), { once: true });
     if (tab === 'matrix') fill(body, matrix.element);
     else if (tab === 'history') history(body, key, doc, ending.signal, (revision) => operate('rollback', group, changed, revision), () => (last?.may ?? []).filter((op) => !denied[op]));
     else if (tab === 'tables') showTables(body, key, life, ending.signal);
     else if (tab === 'changes') reread = asOf(body, tabs.changes, 'What an update, or where nothing runs an instantiate, would do. It compares with what Drover has applied, and nothing is done.', (s) => readDiff(key, {}, s), (d, s) => whole(key, {}, d, s), ending.signal);
     else reread = asOf(body, tabs.placement, 'Where an instantiate would put what. Nothing is done.', (s) => foresee(`${key}/preview`, {}, s), placement, ending.signal);
   }
+  life.onEnd(() => ending?.abort());
   life.listen(document, 'visibilitychange', () => { if (!document.hidden) reread?.(Date.now()); });
 
   function moved(to) {
+    if (gone) { anew(); return; }
     const wanted = Object.hasOwn(tabs, to.query.get('tab') ?? '') ? to.query.get('tab') : 'matrix';
     if (wanted !== tab) {
       tab = wanted;

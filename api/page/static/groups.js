@@ -36,6 +36,7 @@ const sayHealth = (health) => Object.entries(health?.counts ?? {}).map(([s, n]) 
 function showList(main, life) {
   let all = new Map();
   let words = '';
+  let wrong = ''; // why nothing can be shown
   const chips = new Chips(stateWords, 'Show only groups that are', () => arrange());
   const ill = h('button', { type: 'button', 'aria-pressed': 'false', hidden: true, on: { click: () => { ill.setAttribute('aria-pressed', String(ill.getAttribute('aria-pressed') !== 'true')); arrange(); } } });
   const search = h('input', { type: 'search', class: 'search', placeholder: 'Find groups', 'aria-label': 'Find groups by name, project or app', on: { input: () => { words = search.value.trim().toLowerCase(); arrange(); } } });
@@ -66,11 +67,12 @@ function showList(main, life) {
     if (chips.only) list = list.filter((x) => x.state === chips.only);
     if (ill.getAttribute('aria-pressed') === 'true') list = list.filter((x) => x.health.state === 'notready');
     list.sort((a, b) => (a.path < b.path ? -1 : 1));
-    text(summary, count(all.size, 'group'));
+    text(summary, wrong ? '' : count(all.size, 'group'));
     table.hidden = !list.length;
     none.hidden = list.length > 0;
+    none.className = wrong ? 'wrong' : 'empty';
     table.setAttribute('aria-rowcount', String(list.length + 1));
-    text(none, all.size ? 'No group is like that now.' : 'There are no groups yet, or none that you may see. The command \u201cdrover deploy\u201d makes one of a chart, and \u201cdrover apply\u201d takes EMCO\u2019s files.');
+    text(none, wrong || (all.size ? 'No group is like that now.' : 'There are no groups yet, or none that you may see. The command \u201cdrover deploy\u201d makes one of a chart, and \u201cdrover apply\u201d takes EMCO\u2019s files.'));
     rows.set(list);
   }
 
@@ -86,6 +88,11 @@ function showList(main, life) {
       h('span', { role: 'cell', class: 'dim' }, when(g.since)));
   }
 
+  const fail = (problem) => {
+    wrong = problem.message;
+    all = new Map();
+    arrange();
+  };
   const over = (problem) => {
     if (problem.status === 403 || problem.status === 404) { // what may be seen is less than the fleet
       life.poll(5000, async (signal) => {
@@ -93,16 +100,15 @@ function showList(main, life) {
         for await (const page of pages('deployment-intent-groups', {}, signal)) found.push(...page);
         return found;
       }, (found) => {
+        wrong = '';
         const there = new Map(found.map((g) => [g.resource, g.status]));
         for (const path of [...all.keys()]) if (!there.has(path)) all.delete(path);
         for (const [path, g] of there) if (JSON.stringify(all.get(path)?.g) !== JSON.stringify(g)) take(path, g);
         arrange();
-      }, (p) => fill(main, h('h1', {}, 'Groups'), h('p', { class: 'wrong' }, p.message)));
+      }, fail);
       return;
     }
-    table.hidden = true;
-    text(none, problem.message);
-    none.hidden = false;
+    fail(problem);
   };
   const soonAll = life.each(arrange); // of many changes in a frame all are shown at once
   life.watch('deployment-intent-groups', {}, {

@@ -3,6 +3,7 @@
 import { Problem, get, watch } from './api.js';
 
 const grace = 10_000; // an answer that is later than that is missed
+const slowly = 10_000; // between two questions where the last one was refused
 
 /** Life is that of one view. */
 export class Life {
@@ -24,6 +25,17 @@ export class Life {
   end() {
     if (this.over) return;
     this.#control.abort();
+    for (const f of this.#ends.splice(0)) f();
+    this.#sources.clear();
+    this.#read.clear();
+    this.#tell();
+  }
+
+  /** clear ends all that is read, and what is shown may read something else. */
+  clear() {
+    if (this.over) return;
+    this.#control.abort();
+    this.#control = new AbortController();
     for (const f of this.#ends.splice(0)) f();
     this.#sources.clear();
     this.#read.clear();
@@ -75,8 +87,8 @@ export class Life {
 
   /**
    * poll asks again and again, every so many milliseconds, and at once when what it returns is called; its end ends it before the
-   * view does. take gets the answer; refused what is wrong, where asking again does not help. It does not ask while nobody looks:
-   * what is shown does not hold then, until it is answered after that.
+   * view does. take gets the answer; refused what is wrong, where asking again may not help, and is done slowly. It does not ask while nobody
+   * looks: what is shown does not hold then, until it is answered after that.
    */
   poll(every, ask, take, refused) {
     const source = Symbol('poll');
@@ -94,6 +106,7 @@ export class Life {
       }
       going = true;
       anew = false;
+      let pause = every;
       clearTimeout(timer);
       try {
         const answer = await ask(this.signal);
@@ -110,14 +123,15 @@ export class Life {
           due = Infinity;
           this.#drop(source);
           refused(e);
-          return;
+          pause = Math.max(every, slowly);
+        } else {
+          if (!(e instanceof Problem)) console.error(e);
+          this.#say(source, e.message, heard);
         }
-        if (!(e instanceof Problem)) console.error(e);
-        this.#say(source, e.message, heard);
       } finally {
         going = false;
       }
-      timer = setTimeout(round, anew ? 50 : every);
+      if (!this.over && !ended) timer = setTimeout(round, anew ? 50 : pause);
     };
     const again = () => {
       if (going) { anew = true; return; }
@@ -126,7 +140,7 @@ export class Life {
     };
     const missed = () => { if (Date.now() > due && !this.#sources.get(source)) this.#say(source, 'the API does not answer', heard); };
     const seen = () => {
-      if (document.hidden || due === Infinity) return;
+      if (document.hidden) return;
       missed();
       if (going) return;
       clearTimeout(timer);

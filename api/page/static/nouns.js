@@ -66,7 +66,7 @@ function show(main, at, life, name, noun) {
       h('tbody', {}, rows.map(([o, more]) => h('tr', {},
         h('td', {}, h('a', { class: 'strong', href: `#/${name}/${pathOf(...[o.project, o.metadata.name].filter(Boolean))}` }, o.metadata.name)),
         cells(noun, o, more), h('td', { class: 'dim' }, o.metadata.description ?? '')))))) : h('p', { class: 'empty' }, 'There are none, or none that you may see.'));
-  }, (p) => fill(body, h('p', { class: 'wrong' }, p.message)));
+  }, (p) => { last = ''; fill(body, h('p', { class: 'wrong' }, p.message)); });
   return null;
 }
 

@@ -2,7 +2,7 @@
 
 import { act, get, pages } from './api.js';
 import { dialog, stopping, told } from './dialog.js';
-import { fill, h, icon, lines, scroll, text } from './dom.js';
+import { h, icon, lines, scroll, text } from './dom.js';
 import { link } from './explain.js';
 import { deniedOn } from './rights.js';
 import { groupOf, nameOf, pageOf, placeOf, span, stateOfOperation, when } from './words.js';
@@ -21,6 +21,7 @@ export function show(main, _at, life) {
   let most = streamed;
   let older = false; // whether the list says that more have ended
   let words = '';
+  let wrong = ''; // why nothing can be shown
   const goesOn = h('p', { class: 'dim' }, 'Reading\u2026'); // or why nothing is in the table, or that there is more
   const hasEnded = h('p', { class: 'dim', hidden: true });
   const why = h('p', { class: 'dim', hidden: true });
@@ -44,21 +45,21 @@ export function show(main, _at, life) {
     const goOn = [...all.values()].filter((o) => o.state === 'Running').length;
     const many = goOn.toLocaleString('en');
     const cut = goOn >= most; // more may go on
-    text(summary, `${many}${cut ? ' or more' : ''} going on`);
+    text(summary, wrong ? '' : `${many}${cut ? ' or more' : ''} going on`);
     rights(now);
     going.show(now);
-    say(goesOn, now.length, cut ? `None of these ${many} is like that now.` : goOn ? 'No operation is like that now.' : 'Nothing goes on.',
+    say(goesOn, now.length, wrong || (cut ? `None of these ${many} is like that now.` : goOn ? 'No operation is like that now.' : 'Nothing goes on.'),
       now.length === drawn && goOn > drawn ? (cut ? `${drawn} of these ${many}; find others of them by their names` : `the last ${drawn} of them; find others by their names`) : '');
     const over = all.size - goOn;
     ended.show(lately);
-    say(hasEnded, lately.length, over ? 'No operation is like that.' : 'Nothing has ended.', '');
+    say(hasEnded, lately.length, wrong ? '' : over ? 'No operation is like that.' : 'Nothing has ended.', '');
     why.hidden = !older && over < ends;
     text(why, `of the last ${over.toLocaleString('en')} that have ended; others are found by \u201cdrover get operations\u201d`);
   }
 
   /** say has a line below a table say why that is empty, or that there is more, '' for neither. */
   const say = (line, some, none, more) => {
-    line.className = some ? 'dim' : 'empty';
+    line.className = some ? 'dim' : wrong ? 'wrong' : 'empty';
     line.hidden = Boolean(some) && !more;
     text(line, some ? more : none);
   };
@@ -116,6 +117,7 @@ export function show(main, _at, life) {
 
   const taken = (changes, anew) => {
     known = true;
+    wrong = '';
     const before = firstIDs();
     if (anew) all = new Map();
     for (const [run, o] of Object.entries(changes)) {
@@ -126,12 +128,17 @@ export function show(main, _at, life) {
     if (before !== firstIDs()) againSoon();
   };
 
+  const fail = (problem) => {
+    older = false;
+    taken({}, true);
+    wrong = problem.message;
+  };
   life.watch('operations', {}, {
     status: (doc) => taken(doc, true),
     change: (doc) => taken(doc, false),
     over: (problem) => {
       if (problem.status !== 403 && problem.status !== 404) {
-        fill(main, h('h1', {}, 'Operations'), h('p', { class: 'wrong' }, problem.message));
+        fail(problem);
         return;
       }
       most = listed;
@@ -145,7 +152,7 @@ export function show(main, _at, life) {
         older = Boolean(lately.continue);
         list.push(...lately.items ?? []);
         return list;
-      }, (list) => taken(Object.fromEntries(list.map((o) => [runOf(o), o])), true), (p) => fill(main, h('h1', {}, 'Operations'), h('p', { class: 'wrong' }, p.message)));
+      }, (list) => taken(Object.fromEntries(list.map((o) => [runOf(o), o])), true), fail);
     },
   });
 }

@@ -28,7 +28,7 @@ export function showTables(body, key, life, signal) {
     if (said === last || signal.aborted) return;
     last = said;
     fill(tables, h('p', { class: 'dim' }, `Read every ${every} seconds.`), list.none ? h('p', { class: 'empty' }, list.none) : tablesOf(list));
-  }, (p) => fill(tables, h('p', { class: 'wrong' }, p.message)));
+  }, (p) => { last = ''; fill(tables, h('p', { class: 'wrong' }, p.message)); });
   signal.addEventListener('abort', () => again.end(), { once: true });
 }
 
