@@ -2,7 +2,9 @@ package test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -133,5 +135,45 @@ func TestThePageIsRefused(t *testing.T) {
 	p.Ask("((box) => { box.value = 'c'; box.dispatchEvent(new Event('input')); })(document.querySelector('input.search'))", nil)
 	p.Ask("new Promise((done) => { setTimeout(done, 200) })", nil)
 	p.Until("nothing old is shown", "!document.querySelector('.rows').checkVisibility() && document.querySelector('.wrong').checkVisibility()")
+	require.Empty(t, p.Wrong())
+}
+
+// TestThePageHasItsParts: all parts of it are loaded once one is shown, one that cannot be is tried again, and that the server is another one by
+// now is said.
+func TestThePageHasItsParts(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newKeptHost(ctx, t, oneCell)
+	index, err := h.Client().Get(h.URL + "/")
+	require.NoError(t, err)
+	text, err := io.ReadAll(index.Body)
+	require.NoError(t, err)
+	require.NoError(t, index.Body.Close())
+	folder := regexp.MustCompile("/page/[0-9a-f]+/").FindString(strings.ReplaceAll(string(text), `"page/`, `"/page/`))
+	h.answer("GET "+folder+"audit.js", away("the process stops"))
+	p := browser.Tab(h.URL+"/#/readiness", harness.BypassPolicy())
+	p.Says("td", "one")
+	p.Until("another part is there, too", "performance.getEntriesByType('resource').some((e) => e.name.endsWith('/fleet.js'))")
+	p.Click(".nav a", "Audit")
+	p.Says(".banner", "this part of the page cannot be loaded")
+	require.Empty(t, p.Violations())
+	h.answer("GET "+folder+"audit.js", nil)
+	p.Says("h1", "Audit")
+	p.Says("form button", "Filter")
+	p.Until("nothing is wrong", "document.querySelector('.banner').hidden")
+
+	const document = `{"name":"web","states":{"actions":[]},"deployedStatus":"Instantiated","apps":[]}`
+	p.Ask("location.hash = '#/groups/demo/shop/v1/web'", nil)
+	s := h.next()
+	h.tell(s, "status", document)
+	p.Until("live", live)
+	h.answer("GET /", saying(strings.ReplaceAll(string(text), folder[1:], "page/0123456789abcdef/")))
+	h.tell(s, "end", `{"kind":"Unavailable","reason":"the process stops"}`)
+	h.tell(h.next(), "status", document)
+	p.Says(".banner", "Drover was replaced")
+	everywhere(t, p, "replaced")
+	h.answer("GET /", nil)
+	p.Click(".banner button", "Load")
+	p.Until("loaded again", "!document.querySelectorAll('.banner')[1].checkVisibility()")
 	require.Empty(t, p.Wrong())
 }

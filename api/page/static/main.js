@@ -7,7 +7,7 @@ import { ask, person, whoami } from './login.js';
 import { forget } from './rights.js';
 import { clock, tick } from './words.js';
 
-/** views by the first word of the address; a view is loaded when it is looked at. */
+/** views by the first word of the address; a view is loaded when it is looked at, or after the first one, see loadAll. */
 const views = {
   groups: { title: 'Groups', load: () => import('./groups.js') },
   fleet: { title: 'Fleet', load: () => import('./fleet.js') },
@@ -23,6 +23,7 @@ const first = 'groups';
 
 const nav = h('nav', { class: 'nav', 'aria-label': 'Parts of the page' });
 const banner = h('p', { class: 'banner', role: 'status', hidden: true });
+const replaced = h('p', { class: 'banner', role: 'status', hidden: true });
 const main = h('main', { id: 'main', tabIndex: -1 });
 const live = h('span', { class: 'live', title: 'Whether what is shown is as of now' });
 const wentOn = h('span', { class: 'wenton', role: 'status' });
@@ -35,7 +36,7 @@ function frame() {
       h('a', { class: 'brand', href: `#/${first}` }, h('span', { class: 'mark', 'aria-hidden': 'true' }), 'Drover'),
       nav,
       h('span', { class: 'right' }, wentOn, live, themeButton(), h('a', { class: 'quiet', href: 'docs/' }, 'API'), who.box)),
-    banner, main);
+    h('div', { class: 'banners' }, banner, replaced), main);
   for (const [name, v] of Object.entries(views)) nav.append(h('a', { href: `#/${name}`, dataset: { view: name } }, v.title));
 }
 
@@ -72,7 +73,10 @@ function told({ lost, since, why, live: streamed, read, how }) {
     Object.assign(loss, { now: true, how: '' });
     text(wentOn, '');
   }
-  if (how && loss.now) anybodyElse(); // a loss is all that a page hears of a login that has ended
+  if (how && loss.now) { // a loss is all that a page hears of a login that has ended, or of another build of the server
+    anybodyElse();
+    isReplaced();
+  }
   const went = how && (loss.now || wentOn.textContent); // that all is told anew shows after it has gone on, too
   if (went && loss.how !== 'anew') loss.how = how;
   if (lost) return;
@@ -125,10 +129,11 @@ async function route() {
   }
   document.title = `${[...to.words].reverse()[0] ?? view.title} – Drover`;
   try {
-    const module = await view.load();
+    const module = await loaded(view, mine);
     if (mine.over) return;
     fill(main);
     current = module.show(main, to, mine) ?? null;
+    setTimeout(loadAll, 1_000); // what is shown has the connections first
   } catch (e) {
     if (mine.over) return;
     console.error(e);
@@ -137,6 +142,45 @@ async function route() {
   }
   if (document.activeElement === document.body || !document.body.contains(document.activeElement)) main.focus({ preventScroll: true });
   scrollTo(0, 0);
+}
+
+/** loaded loads a view, and tries it again and again while the API is away. */
+async function loaded(view, mine) {
+  for (let wait = 500; ; wait = Math.min(8000, wait * 2)) {
+    try {
+      const module = await view.load();
+      if (!mine.over) told({});
+      return module;
+    } catch (e) {
+      if (mine.over || !(e instanceof TypeError)) throw e; // a mistake of ours does not go away
+    }
+    fill(main, h('h1', {}, view.title));
+    told({ lost: true, why: 'this part of the page cannot be loaded' });
+    isReplaced();
+    await new Promise((done) => { setTimeout(done, wait); });
+  }
+}
+
+let all = false; // views were loaded
+
+/** loadAll loads all views, one after the other: the API may be away when somebody wants to look at one. */
+async function loadAll() {
+  if (all) return;
+  all = true;
+  try {
+    for (const v of Object.values(views)) await v.load();
+  } catch {
+    all = false;
+  }
+}
+
+/** isReplaced finds out whether the server has another build of this page by now: of this one it has no part any more, and may answer otherwise. */
+async function isReplaced() {
+  const mine = import.meta.url.split('/').at(-2);
+  const text = await fetch(document.baseURI.replace(/#.*/, ''), { headers: { Accept: 'text/html' }, cache: 'no-cache', redirect: 'error' }).then((a) => (a.ok ? a.text() : ''), () => '');
+  if (!/page\/[0-9a-f]{16}\/main\.js/.test(text) || text.includes(`page/${mine}/main.js`) || !replaced.hidden) return;
+  fill(replaced, 'Drover was replaced: load the page again. ', h('button', { type: 'button', on: { click: () => location.reload() } }, 'Load'));
+  replaced.hidden = false;
 }
 
 /** login asks who one is. */
