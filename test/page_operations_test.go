@@ -177,3 +177,77 @@ func TestThePageHasItsParts(t *testing.T) {
 	p.Until("loaded again", "!document.querySelectorAll('.banner')[1].checkVisibility()")
 	require.Empty(t, p.Wrong())
 }
+
+// TestThePageComesBack: a list that one comes back to is as one has left it, and to have looked at cells is no way to go back.
+func TestThePageComesBack(t *testing.T) {
+	t.Parallel()
+	const many = 60
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newKeptHost(ctx, t, oneCell)
+	h.answer("GET /v2/deployment-intent-groups", h.stream)
+	h.answer("GET /v2/operations", h.stream)
+	p := browser.Tab(h.URL+"/", harness.BypassPolicy())
+	groups := make([]string, many)
+	for n := range groups {
+		state := []string{"Instantiated", "Terminated"}[n%2]
+		groups[n] = fmt.Sprintf(`"projects/demo/composite-apps/shop/v1/deployment-intent-groups/web%02d":{"state":%q,"contextStatus":%q,"health":{"ready":false,"counts":{"NotReady":1}}}`, n, state, state)
+	}
+	list := "{" + strings.Join(groups, ",") + `,"projects/demo/composite-apps/shop/v1/deployment-intent-groups/other":{"state":"Instantiated","contextStatus":"Instantiated"}}`
+	h.tell(h.next(), "status", list)
+	p.Says(".rows", "other")
+	findGroup(p, "web")
+	p.Click(".chip.is-ready", "Instantiated")
+	p.Click("button", "not ready")
+	const there = `scrollY === 300 && document.querySelector(".search").value === "web" && document.querySelector(".chip[aria-pressed=true]")?.dataset.state === "ready" && document.querySelectorAll("button[aria-pressed=true]").length === 2`
+	p.Ask("scrollTo(0, 300)", nil)
+	p.Until("far down", there)
+	p.Click(".rows a", "web20")
+	p.Says("h1", "web20")
+	p.Until("at its head", "scrollY === 0")
+	p.Ask("setTimeout(() => history.back())", nil)
+	h.tell(h.next(), "status", list)
+	p.Until("as it was left", there)
+	p.Click(".nav a", "Groups")
+	p.Until("all of them", `document.querySelector(".search").value === "" && document.querySelectorAll("button[aria-pressed=true]").length === 0`)
+	p.Says(".rows", "other")
+
+	p.Click(".nav a", "Fleet")
+	clusters := `{"cluster-providers/east/clusters/c1":{"connectivity":"Available","report":"none","groups":0,"labels":["edge"]},"cluster-providers/west/clusters/c2":{"connectivity":"Available","report":"none","groups":0}}`
+	h.tell(h.next(), "status", clusters)
+	choose(p, "Label", "edge")
+	choose(p, "Provider", "east")
+	p.Until("one of them", "document.querySelectorAll('.tile').length === 1")
+	p.Click(".nav a", "Operations")
+	h.tell(h.next(), "status", "{"+runs("demo", 1, 3)+"}")
+	p.Ask(`((box) => { box.value = "g01"; box.dispatchEvent(new Event("input")); })(document.querySelector("input.search"))`, nil)
+	p.Until("one operation", "document.querySelectorAll('[data-stop]').length === 1")
+	p.Ask("setTimeout(() => history.back())", nil)
+	h.tell(h.next(), "status", clusters)
+	p.Until("the same cluster", `document.querySelectorAll(".tile").length === 1 && document.querySelector("select[aria-label=Label]").value === "edge"`)
+	p.Ask("setTimeout(() => history.forward())", nil)
+	h.tell(h.next(), "status", "{"+runs("demo", 1, 3)+"}")
+	p.Until("the same operation", `document.querySelectorAll("[data-stop]").length === 1 && document.querySelector(".search").value === "g01"`)
+
+	// Cells that were looked at are left with one step, or none where a link has led to one.
+	p.Ask("location.hash = '#/groups/demo/shop/v1/web'", nil)
+	h.tell(h.next(), "status", `{"name":"web","states":{"actions":[]},"deployedStatus":"Instantiated","apps":[`+cellsOf("site", "Ready", "Ready")+`]}`)
+	for _, cell := range []string{"c0", "c1"} {
+		p.Click("a.cell", cell)
+		p.Says(".cellbox h2", cell)
+	}
+	p.Press(kb.Escape)
+	p.Until("closed", `document.querySelector(".cellbox").hidden && location.hash === "#/groups/demo/shop/v1/web"`)
+	p.Ask("setTimeout(() => history.back())", nil)
+	h.tell(h.next(), "status", "{"+runs("demo", 1, 3)+"}")
+	p.Says("h1", "Operations")
+	p.Ask("location.hash = '#/groups/demo/shop/v1/web?cell=site/p%2Bc1'", nil)
+	h.next()
+	p.Says(".cellbox h2", "c1")
+	var before, after int
+	p.Ask("history.length", &before)
+	p.Click(".cellbox .close", "Close")
+	p.Until("closed", `document.querySelector(".cellbox").hidden && location.hash === "#/groups/demo/shop/v1/web"`)
+	p.Ask("history.length", &after)
+	require.Equal(t, before, after)
+	require.Empty(t, p.Wrong())
+}

@@ -7,13 +7,13 @@ import { states, when, yaml } from './words.js';
 const shownAs = { Applied: 'applied', Pending: 'working', Retrying: 'retrying', Failed: 'failed', Deleted: 'gone' };
 const readyAs = { Ready: 'ready', NotReady: 'notready', NotPresent: 'notready' };
 
-/** showCell fills box; back is the address of the group. It returns changed, to be called when the cell is another one, and end. */
-export function showCell(box, life, { key, app, cluster, back, matrix }) {
+/** showCell fills box; back is the address of the group, close goes there. It returns changed, to be called when the cell is another one, and end. */
+export function showCell(box, life, { key, app, cluster, back, close, matrix }) {
   let over = false;
   const heading = h('h2', { tabIndex: -1 }, `${app} on ${cluster}`);
   const state = h('p', { class: 'state' });
   const body = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
-  fill(box, h('div', { class: 'title' }, heading, h('a', { class: 'close', href: back, 'aria-label': 'Close' }, icon('close'))), state, body);
+  fill(box, h('div', { class: 'title' }, heading, h('a', { class: 'close', href: back, 'aria-label': 'Close', on: { click: (e) => { if (!e.ctrlKey && !e.metaKey && !e.shiftKey) { e.preventDefault(); close(); } } } }, icon('close'))), state, body);
   heading.focus({ preventScroll: true });
   let last = '';
 

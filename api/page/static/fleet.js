@@ -4,13 +4,14 @@ import { get, now, pages, pathOf } from './api.js';
 import { Chips } from './chips.js';
 import { fill, h, icon, scroll, text } from './dom.js';
 import { showExplanation } from './explain.js';
+import { keep } from './filters.js';
 import { operationsTable } from './operations.js';
 import { Rows } from './rows.js';
 import { bar, count, pageOf, span, when } from './words.js';
 
 export function show(main, at, life) {
   if (at.words.length === 2) return showCluster(main, at.words[0], at.words[1], life);
-  return showFleet(main, life);
+  return showFleet(main, at, life);
 }
 
 const words = { retrying: 'Do not answer', unknown: 'Not heard of', ready: 'Heard', applied: 'Idle', gone: 'Never seen' };
@@ -89,18 +90,21 @@ function drawTile(tile, c) {
   else text(p.last, ends || (status.heard ? labels : status.reason || labels));
 }
 
-function showFleet(main, life) {
+function showFleet(main, at, life) {
   let all = new Map();
   let wanted = '';
   let width = 0;
   let found = [];
   let wrong = ''; // why nothing can be shown
-  const chips = new Chips(words, 'Show only clusters that are', () => arrange());
-  const providers = h('select', { 'aria-label': 'Provider', on: { change: () => arrange() } });
-  const labels = h('select', { 'aria-label': 'Label', on: { change: () => arrange() } });
-  const reports = h('select', { 'aria-label': 'Report', on: { change: () => arrange() } });
-  const keys = h('button', { type: 'button', 'aria-pressed': 'false', hidden: true, on: { click: () => { keys.setAttribute('aria-pressed', String(keys.getAttribute('aria-pressed') !== 'true')); arrange(); } } });
-  const search = h('input', { type: 'search', class: 'search', placeholder: 'Find clusters', 'aria-label': 'Find clusters by name or version', on: { input: () => { wanted = search.value.trim().toLowerCase(); arrange(); } } });
+  let known = false;
+  let wish = {}; // what is chosen of the selects by their names, also while it is not there to be chosen
+  const chips = new Chips(words, 'Show only clusters that are', () => looked());
+  const select = (name, label) => h('select', { name, 'aria-label': label, on: { change: (e) => { wish[name] = e.target.value; looked(); } } });
+  const providers = select('provider', 'Provider');
+  const labels = select('label', 'Label');
+  const reports = select('report', 'Report');
+  const keys = h('button', { type: 'button', 'aria-pressed': 'false', hidden: true, on: { click: () => { keys.setAttribute('aria-pressed', String(keys.getAttribute('aria-pressed') !== 'true')); looked(); } } });
+  const search = h('input', { type: 'search', class: 'search', placeholder: 'Find clusters', 'aria-label': 'Find clusters by name or version', on: { input: () => { wanted = search.value.trim().toLowerCase(); looked(); } } });
   const summary = h('span', { class: 'dim' });
   const none = h('p', { class: 'empty' }, 'Reading\u2026');
   const rows = new Rows(life, { height: tileHeight + gap, gap, label: 'Clusters', roles: ['list', 'listitem'], key: (c) => c.path, make: makeTile, draw: drawTile });
@@ -110,14 +114,30 @@ function showFleet(main, life) {
 
   function options(select, name, values) {
     const key = values.join();
+    const had = wish[select.name] ?? '';
     if (select.dataset.key === key && select.options.length) return;
-    const had = select.value;
     fill(select, h('option', { value: '' }, name), values.map((v) => h('option', { value: v }, v)));
     select.value = values.includes(had) ? had : '';
     select.dataset.key = key;
   }
 
+  /** moved looks for what the address says; looked is called when somebody looks for something else. */
+  function moved(to) {
+    search.value = to.query.get('find') ?? '';
+    wanted = search.value.trim().toLowerCase();
+    chips.only = to.query.get('state') ?? '';
+    keys.setAttribute('aria-pressed', String(to.query.has('expiring')));
+    wish = Object.fromEntries([providers, labels, reports].map((s) => [s.name, to.query.get(s.name) ?? '']));
+    for (const s of [providers, labels, reports]) s.value = [...s.options].some((o) => o.value === wish[s.name]) ? wish[s.name] : '';
+    arrange();
+  }
+  function looked() {
+    keep('fleet', { find: search.value.trim(), state: chips.only, expiring: keys.getAttribute('aria-pressed') === 'true' && 'yes', ...wish });
+    arrange();
+  }
+
   function arrange() {
+    if (!known) return;
     const counts = {};
     for (const c of all.values()) counts[c.state] = (counts[c.state] ?? 0) + 1;
     chips.show(counts);
@@ -171,6 +191,7 @@ function showFleet(main, life) {
   /** taken takes all of them, as pairs of path and status, sorted by path. */
   function taken(pairs) {
     wrong = '';
+    known = true;
     const old = all;
     all = new Map();
     for (const [path, status] of pairs) take(path, status, old.get(path));
@@ -179,6 +200,7 @@ function showFleet(main, life) {
 
   const fail = (problem) => {
     wrong = problem.message;
+    known = true;
     all = new Map();
     choices();
   };
@@ -205,6 +227,8 @@ function showFleet(main, life) {
     over,
   });
   life.every(60_000, () => { for (const c of all.values()) if (c.status.credentialsExpire) c.stamp++; arrange(); }); // a time may come near
+  moved(at);
+  return { moved };
 }
 
 function showCluster(main, provider, name, life) {

@@ -126,6 +126,7 @@ export function show(main, at, life) {
   // What is looked at.
   let ending = null;
   let reread = null; // has what was read once read again, unless that was asked for since a time
+  let before; // how many steps back it is from the cell that is open to where none was, 0 where that is not known
   let left = null; // where the keyboard was before a cell was opened
 
   function showTab() {
@@ -133,7 +134,7 @@ export function show(main, at, life) {
     ending = new AbortController();
     reread = null;
     if (tab === 'matrix') fill(body, matrix.element);
-    else if (tab === 'history') history(body, key, doc, ending.signal, (revision) => operate('rollback', group, changed, revision), () => (last?.may ?? []).filter((op) => !denied[op]));
+    else if (tab === 'history') showHistory(body, key, doc, ending.signal, (revision) => operate('rollback', group, changed, revision), () => (last?.may ?? []).filter((op) => !denied[op]));
     else if (tab === 'tables') showTables(body, key, life, ending.signal);
     else if (tab === 'changes') reread = asOf(body, tabs.changes, 'What an update, or where nothing runs an instantiate, would do. It compares with what Drover has applied, and nothing is done.', (s) => readDiff(key, {}, s), (d, s) => whole(key, {}, d, s), ending.signal);
     else reread = asOf(body, tabs.placement, 'Where an instantiate would put what. Nothing is done.', (s) => foresee(`${key}/preview`, {}, s), placement, ending.signal);
@@ -141,7 +142,14 @@ export function show(main, at, life) {
   life.onEnd(() => ending?.abort());
   life.listen(document, 'visibilitychange', () => { if (!document.hidden) reread?.(Date.now()); });
 
-  function moved(to) {
+  /** close leaves the address of a cell: to where one has come from to the first of those that were looked at, if that is known. */
+  function close() {
+    const steps = history.state?.cells;
+    if (steps) history.go(-steps);
+    else location.replace(here);
+  }
+
+  function moved(to, first) {
     if (gone) { anew(); return; }
     const wanted = Object.hasOwn(tabs, to.query.get('tab') ?? '') ? to.query.get('tab') : 'matrix';
     if (wanted !== tab) {
@@ -161,17 +169,20 @@ export function show(main, at, life) {
     cell = null;
     aside.hidden = !of;
     if (!of) {
+      before = undefined;
       left?.focus?.({ preventScroll: true });
       left = null;
       return;
     }
+    if (history.state?.cells === undefined) history.replaceState({ ...history.state, cells: first ? 0 : (before ?? 0) + 1 }, '');
+    before = history.state.cells;
     left ??= document.activeElement;
     const cut = of.indexOf('/');
-    cell = showCell(aside, life, { key, app: of.slice(0, cut), cluster: of.slice(cut + 1), back: here, matrix });
+    cell = showCell(aside, life, { key, app: of.slice(0, cut), cluster: of.slice(cut + 1), back: here, close, matrix });
     cell.of = of;
   }
-  life.listen(document, 'keydown', (e) => { if (e.key === 'Escape' && cell && !document.querySelector('dialog[open]')) location.hash = here; });
-  moved(at);
+  life.listen(document, 'keydown', (e) => { if (e.key === 'Escape' && cell && !document.querySelector('dialog[open]')) close(); });
+  moved(at, true);
   return { moved };
 }
 
@@ -199,8 +210,8 @@ function runOf(action, operations) {
   return of.find((o) => (o.detail || o.operation) === action.operation) ?? of.find((o) => o.operation === action.operation) ?? (of.length === 1 ? of[0] : undefined);
 }
 
-/** history is what was asked for, by whom, and what came of it. */
-async function history(body, key, doc, signal, rollback, may) {
+/** showHistory is what was asked for, by whom, and what came of it. */
+async function showHistory(body, key, doc, signal, rollback, may) {
   const actions = [...(doc?.states?.actions ?? [])].reverse();
   const possible = new Map(revisionsOf(doc?.states?.actions ?? []).filter((r) => !r.now).map((r) => [r.action, r.revision]));
   const runs = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));

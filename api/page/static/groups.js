@@ -3,13 +3,14 @@
 import { pages } from './api.js';
 import { Chips } from './chips.js';
 import { fill, h, icon, text } from './dom.js';
+import { keep } from './filters.js';
 import { show as showGroup } from './group.js';
 import { Rows } from './rows.js';
 import { bar, count, groupOf, pageOf, stateOfContext, states, sum, when } from './words.js';
 
 export function show(main, at, life) {
   if (at.words.length === 4) return showGroup(main, at, life);
-  return showList(main, life);
+  return showList(main, at, life);
 }
 
 const stateWords = { ...states, ready: 'Instantiated', working: 'At work', failed: 'Failed', gone: 'Not instantiated' };
@@ -33,13 +34,14 @@ function healthOf(g) {
 
 const sayHealth = (health) => Object.entries(health?.counts ?? {}).map(([s, n]) => `${n} ${s}`).join(', ');
 
-function showList(main, life) {
+function showList(main, at, life) {
   let all = new Map();
   let words = '';
   let wrong = ''; // why nothing can be shown
-  const chips = new Chips(stateWords, 'Show only groups that are', () => arrange());
-  const ill = h('button', { type: 'button', 'aria-pressed': 'false', hidden: true, on: { click: () => { ill.setAttribute('aria-pressed', String(ill.getAttribute('aria-pressed') !== 'true')); arrange(); } } });
-  const search = h('input', { type: 'search', class: 'search', placeholder: 'Find groups', 'aria-label': 'Find groups by name, project or app', on: { input: () => { words = search.value.trim().toLowerCase(); arrange(); } } });
+  let known = false;
+  const chips = new Chips(stateWords, 'Show only groups that are', () => looked());
+  const ill = h('button', { type: 'button', 'aria-pressed': 'false', hidden: true, on: { click: () => { ill.setAttribute('aria-pressed', String(ill.getAttribute('aria-pressed') !== 'true')); looked(); } } });
+  const search = h('input', { type: 'search', class: 'search', placeholder: 'Find groups', 'aria-label': 'Find groups by name, project or app', on: { input: () => { words = search.value.trim().toLowerCase(); looked(); } } });
   const rows = new Rows(life, { height: 44, label: 'Groups', key: (x) => x.path, draw: drawRow });
   const head = h('div', { class: 'row head', role: 'row' }, ['Group', 'Project', 'Composite app', 'State', 'Progress', 'Health', 'Since'].map((c) => h('span', { role: 'columnheader' }, c)));
   const table = h('div', { class: 'table groups', role: 'table', 'aria-label': 'Deployment intent groups' }, h('div', { role: 'rowgroup' }, head), rows.element);
@@ -54,7 +56,21 @@ function showList(main, life) {
     all.set(path, { path, id: groupOf(path), g, state: stateOf(g), health: healthOf(g), stamp: (was?.stamp ?? 0) + 1 });
   }
 
+  /** moved looks for what the address says; looked is called when somebody looks for something else. */
+  function moved(to) {
+    search.value = to.query.get('find') ?? '';
+    words = search.value.trim().toLowerCase();
+    chips.only = to.query.get('state') ?? '';
+    ill.setAttribute('aria-pressed', String(to.query.get('ready') === 'no'));
+    arrange();
+  }
+  function looked() {
+    keep('groups', { find: search.value.trim(), state: chips.only, ready: ill.getAttribute('aria-pressed') === 'true' && 'no' });
+    arrange();
+  }
+
   function arrange() {
+    if (!known) return;
     const counts = {};
     for (const x of all.values()) counts[x.state] = (counts[x.state] ?? 0) + 1;
     chips.show(counts);
@@ -90,6 +106,7 @@ function showList(main, life) {
 
   const fail = (problem) => {
     wrong = problem.message;
+    known = true;
     all = new Map();
     arrange();
   };
@@ -101,6 +118,7 @@ function showList(main, life) {
         return found;
       }, (found) => {
         wrong = '';
+        known = true;
         const there = new Map(found.map((g) => [g.resource, g.status]));
         for (const path of [...all.keys()]) if (!there.has(path)) all.delete(path);
         for (const [path, g] of there) if (JSON.stringify(all.get(path)?.g) !== JSON.stringify(g)) take(path, g);
@@ -113,6 +131,7 @@ function showList(main, life) {
   const soonAll = life.each(arrange); // of many changes in a frame all are shown at once
   life.watch('deployment-intent-groups', {}, {
     status: (doc) => {
+      known = true;
       const old = all;
       all = new Map();
       for (const [path, g] of Object.entries(doc)) { all.set(path, old.get(path)); take(path, g); }
@@ -124,4 +143,6 @@ function showList(main, life) {
     },
     over,
   });
+  moved(at);
+  return { moved };
 }

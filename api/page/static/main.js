@@ -91,6 +91,7 @@ function told({ lost, since, why, live: streamed, read, how }) {
 let life = null;
 let shown = { name: '', path: '' };
 let current = null;
+const tops = new Map(); // how far down each path was looked at
 
 /** odd are words that are no part of a path: with one, an address would be that of another thing than it seems. */
 const odd = (word) => word === '.' || word === '..' || /[/\\?#]/.test(word);
@@ -99,13 +100,14 @@ const odd = (word) => word === '.' || word === '..' || /[/\\?#]/.test(word);
 function place() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
   const words = path.split('/').filter(Boolean).map((w) => { try { return decodeURIComponent(w); } catch { return w; } });
-  return { name: words[0] ?? first, words: words.slice(1), path, query: new URLSearchParams(query ?? '') };
+  return { name: words[0] ?? first, words: words.slice(1), path: path || first, query: new URLSearchParams(query ?? '') };
 }
 
 async function route() {
   if (location.hash && !location.hash.startsWith('#/')) return;
   const to = place();
   if (current?.moved && shown.path === to.path && !life.over) { // the same thing, looked at otherwise
+    if (!history.state) history.replaceState({}, '');
     current.moved(to);
     return;
   }
@@ -113,6 +115,9 @@ async function route() {
   life = new Life(told);
   told({});
   const mine = life;
+  tops.set(shown.path, scrollY);
+  const top = history.state ? tops.get(to.path) : 0; // one comes back, or by a link
+  if (!history.state) history.replaceState({}, '');
   shown = to;
   current = null;
   const view = Object.hasOwn(views, to.name) && !to.words.some(odd) ? views[to.name] : null;
@@ -141,7 +146,25 @@ async function route() {
     return;
   }
   if (document.activeElement === document.body || !document.body.contains(document.activeElement)) main.focus({ preventScroll: true });
-  scrollTo(0, 0);
+  scrolled(top ?? 0, mine);
+}
+
+/** scrolled goes as far down as one was, once what is shown is long enough for it, unless somebody has moved meanwhile. */
+function scrolled(top, mine) {
+  scrollTo(0, top);
+  if (scrollY >= top - 1) return;
+  const observer = new ResizeObserver(() => {
+    scrollTo(0, top);
+    if (scrollY >= top - 1) end();
+  });
+  const moves = ['wheel', 'touchmove', 'pointerdown', 'keydown'];
+  const end = () => {
+    observer.disconnect();
+    for (const kind of moves) removeEventListener(kind, end);
+  };
+  for (const kind of moves) addEventListener(kind, end, { passive: true });
+  observer.observe(main);
+  mine.onEnd(end);
 }
 
 /** loaded loads a view, and tries it again and again while the API is away. */
@@ -249,6 +272,7 @@ function ended() {
 
 async function start() {
   frame();
+  history.scrollRestoration = 'manual'; // the browser knows nothing of what is still to be read
   addEventListener('hashchange', () => { if (!nav.hidden) route(); });
   refused.addEventListener('refused', () => {
     if (asking) return;

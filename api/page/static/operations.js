@@ -4,6 +4,7 @@ import { act, get, pages } from './api.js';
 import { dialog, stopping, told } from './dialog.js';
 import { h, icon, lines, scroll, text } from './dom.js';
 import { link } from './explain.js';
+import { keep } from './filters.js';
 import { deniedOn } from './rights.js';
 import { groupOf, nameOf, pageOf, placeOf, span, stateOfOperation, when } from './words.js';
 
@@ -15,7 +16,7 @@ const streamed = 2000; // running operations that the stream has at the most
 const ends = 100; // as many of those that have ended the stream has at the most, and the list with others
 const listed = 1000; // and the list, from where no further page is asked for
 
-export function show(main, _at, life) {
+export function show(main, at, life) {
   let all = new Map(); // by run
   let known = false;
   let most = streamed;
@@ -26,7 +27,7 @@ export function show(main, _at, life) {
   const hasEnded = h('p', { class: 'dim', hidden: true });
   const why = h('p', { class: 'dim', hidden: true });
   const summary = h('span', { class: 'dim' });
-  const search = h('input', { type: 'search', class: 'search', placeholder: 'Find operations', 'aria-label': 'Find operations by what they are of, their kind or who asked', on: { input: () => { words = search.value.trim().toLowerCase(); draw(); } } });
+  const search = h('input', { type: 'search', class: 'search', placeholder: 'Find operations', 'aria-label': 'Find operations by what they are of, their kind or who asked', on: { input: () => { words = search.value.trim().toLowerCase(); keep('operations', { find: search.value.trim() }); draw(); } } });
   const said = new Map(); // by run: what explain says
   const denied = new Map(); // by resource: what who looks may not do, as far as that is known
   const wanted = new Set(); // runs of which somebody wants to know what they wait for
@@ -155,6 +156,14 @@ export function show(main, _at, life) {
       }, (list) => taken(Object.fromEntries(list.map((o) => [runOf(o), o])), true), fail);
     },
   });
+  /** moved looks for what the address says. */
+  const moved = (to) => {
+    search.value = to.query.get('find') ?? '';
+    words = search.value.trim().toLowerCase();
+    draw();
+  };
+  moved(at);
+  return { moved };
 }
 
 const runOf = (o) => o.workflow?.runID ?? o.id;
