@@ -195,6 +195,19 @@ func TestThePageComesBack(t *testing.T) {
 	list := "{" + strings.Join(groups, ",") + `,"projects/demo/composite-apps/shop/v1/deployment-intent-groups/other":{"state":"Instantiated","contextStatus":"Instantiated"}}`
 	h.tell(h.next(), "status", list)
 	p.Says(".rows", "other")
+	nothing := func(words string) {
+		t.Helper()
+		p.Until(words, fmt.Sprintf(`[...document.querySelectorAll(".empty")].some((e) => e.checkVisibility() && e.innerText.includes(%q))`, words))
+	}
+	findGroup(p, "deployment") // which is in the path of each
+	nothing("No group is like that now")
+	findGroup(p, "demo/shop")
+	p.Says(".rows", "other")
+	p.Size(390, 844)
+	p.Until("a phone says where each is", `document.querySelector(".rows .row").innerText.includes("demo / shop v1") && document.documentElement.scrollWidth <= innerWidth`)
+	require.Empty(t, p.Violations())
+	p.Screenshot("page-groups-place")
+	p.Size(1400, 900)
 	findGroup(p, "web")
 	p.Click(".chip.is-ready", "Instantiated")
 	p.Click("button", "not ready")
@@ -214,12 +227,20 @@ func TestThePageComesBack(t *testing.T) {
 	p.Click(".nav a", "Fleet")
 	clusters := `{"cluster-providers/east/clusters/c1":{"connectivity":"Available","report":"none","groups":0,"labels":["edge"]},"cluster-providers/west/clusters/c2":{"connectivity":"Available","report":"none","groups":0}}`
 	h.tell(h.next(), "status", clusters)
+	find := func(words string) {
+		p.Ask(fmt.Sprintf(`((box) => { box.value = %q; box.dispatchEvent(new Event("input")); })(document.querySelector("input.search"))`, words), nil)
+	}
+	find("cluster")
+	nothing("No cluster is like that now")
+	find("")
 	choose(p, "Label", "edge")
 	choose(p, "Provider", "east")
 	p.Until("one of them", "document.querySelectorAll('.tile').length === 1")
 	p.Click(".nav a", "Operations")
 	h.tell(h.next(), "status", "{"+runs("demo", 1, 3)+"}")
-	p.Ask(`((box) => { box.value = "g01"; box.dispatchEvent(new Event("input")); })(document.querySelector("input.search"))`, nil)
+	find("composite")
+	nothing("No operation is like that now")
+	find("g01")
 	p.Until("one operation", "document.querySelectorAll('[data-stop]').length === 1")
 	p.Ask("setTimeout(() => history.back())", nil)
 	h.tell(h.next(), "status", clusters)

@@ -7,7 +7,7 @@ import { showExplanation } from './explain.js';
 import { keep } from './filters.js';
 import { operationsTable } from './operations.js';
 import { Rows } from './rows.js';
-import { bar, count, pageOf, span, when } from './words.js';
+import { bar, count, namesOf, pageOf, span, when } from './words.js';
 
 export function show(main, at, life) {
   if (at.words.length === 2) return showCluster(main, at.words[0], at.words[1], life);
@@ -177,7 +177,7 @@ function showFleet(main, at, life) {
     if (!status) { all.delete(path); return; }
     const [, provider, , name] = path.split('/');
     const said = JSON.stringify(status);
-    all.set(path, was?.said === said ? was : { path, provider, name, status, words: `${path} ${status.version ?? ''}`.toLowerCase(), state: stateOf(status), said, stamp: (was?.stamp ?? 0) + 1 });
+    all.set(path, was?.said === said ? was : { path, provider, name, status, words: `${namesOf(path)} ${status.version ?? ''}`.toLowerCase(), state: stateOf(status), said, stamp: (was?.stamp ?? 0) + 1 });
   }
 
   function choices() {

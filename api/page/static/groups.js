@@ -6,7 +6,7 @@ import { fill, h, icon, text } from './dom.js';
 import { keep } from './filters.js';
 import { show as showGroup } from './group.js';
 import { Rows } from './rows.js';
-import { bar, count, groupOf, pageOf, stateOfContext, states, sum, when } from './words.js';
+import { bar, count, groupOf, namesOf, pageOf, placeOf, stateOfContext, states, sum, when } from './words.js';
 
 export function show(main, at, life) {
   if (at.words.length === 4) return showGroup(main, at, life);
@@ -53,7 +53,7 @@ function showList(main, at, life) {
   function take(path, g) {
     const was = all.get(path);
     if (!g) { all.delete(path); return; }
-    all.set(path, { path, id: groupOf(path), g, state: stateOf(g), health: healthOf(g), stamp: (was?.stamp ?? 0) + 1 });
+    all.set(path, { path, names: namesOf(path).toLowerCase(), id: groupOf(path), g, state: stateOf(g), health: healthOf(g), stamp: (was?.stamp ?? 0) + 1 });
   }
 
   /** moved looks for what the address says; looked is called when somebody looks for something else. */
@@ -79,7 +79,7 @@ function showList(main, at, life) {
     if (!sick) ill.setAttribute('aria-pressed', 'false');
     text(ill, `${sick.toLocaleString('en')} not ready`);
     let list = [...all.values()];
-    if (words) list = list.filter((x) => x.path.toLowerCase().includes(words));
+    if (words) list = list.filter((x) => x.names.includes(words));
     if (chips.only) list = list.filter((x) => x.state === chips.only);
     if (ill.getAttribute('aria-pressed') === 'true') list = list.filter((x) => x.health.state === 'notready');
     list.sort((a, b) => (a.path < b.path ? -1 : 1));
@@ -95,7 +95,7 @@ function showList(main, at, life) {
   function drawRow(row, x) {
     const { g, id } = x;
     fill(row,
-      h('span', { role: 'cell' }, h('a', { class: 'strong', href: pageOf(x.path) }, id?.name ?? x.path)),
+      h('span', { role: 'cell', title: x.path }, h('a', { class: 'strong', href: pageOf(x.path) }, id?.name ?? x.path), h('span', { class: 'dim place' }, placeOf(x.path))), // where a phone has no columns for it
       h('span', { role: 'cell', class: 'dim' }, id?.project ?? ''),
       h('span', { role: 'cell', class: 'dim' }, id ? `${id.app} ${id.version}` : ''),
       h('span', { role: 'cell', class: `state is-${x.state}`, title: g.reason ?? '' }, icon(x.state), h('span', {}, g.contextStatus || g.state)),

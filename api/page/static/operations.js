@@ -6,7 +6,7 @@ import { h, icon, lines, scroll, text } from './dom.js';
 import { link } from './explain.js';
 import { keep } from './filters.js';
 import { deniedOn } from './rights.js';
-import { groupOf, nameOf, pageOf, placeOf, span, stateOfOperation, when } from './words.js';
+import { groupOf, nameOf, namesOf, pageOf, placeOf, span, stateOfOperation, when } from './words.js';
 
 const asked = 12; // running operations of which it is found out what they wait for, beside those that somebody wants to know it of
 const drawn = 200; // running operations that are shown at a time, and those that have ended
@@ -36,7 +36,7 @@ export function show(main, at, life) {
   going.element.hidden = ended.element.hidden = true;
   main.append(h('div', { class: 'title' }, h('h1', {}, 'Operations'), summary, h('span', { class: 'grow' }), search), h('h2', {}, 'Going on'), going.element, goesOn, h('h2', {}, 'Ended within a day'), ended.element, hasEnded, why);
 
-  const found = (o) => !words || `${o.resource} ${o.detail ?? ''} ${o.operation} ${o.requestedBy ?? ''} ${o.state}`.toLowerCase().includes(words);
+  const found = (o) => !words || `${namesOf(o.resource)} ${o.detail ?? ''} ${o.operation} ${o.requestedBy ?? ''} ${o.state}`.toLowerCase().includes(words);
   const running = () => [...all.values()].filter((o) => o.state === 'Running' && found(o)).sort((a, b) => (a.started < b.started ? 1 : -1)).slice(0, drawn);
   const finished = () => [...all.values()].filter((o) => o.state !== 'Running' && found(o)).sort((a, b) => ((a.ended ?? a.started) < (b.ended ?? b.started) ? 1 : -1)).slice(0, drawn);
 

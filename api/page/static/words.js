@@ -107,6 +107,12 @@ export function pageOf(key) {
   return c ? `#/fleet/${encodeURIComponent(c[1])}/${encodeURIComponent(c[2])}` : '';
 }
 
+/** namesOf are the names in a path, without the words between them, which are in all paths of a kind. */
+export function namesOf(key) {
+  const g = groupOf(key ?? '');
+  return g ? `${g.project}/${g.app}/${g.version}/${g.name}` : (key ?? '').split('/').filter((_, i) => i % 2).join('/');
+}
+
 /** nameOf is the last part of a path. */
 export const nameOf = (key) => (key ?? '').split('/').pop();
 
