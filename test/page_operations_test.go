@@ -256,6 +256,14 @@ func TestThePageComesBack(t *testing.T) {
 		p.Click("a.cell", cell)
 		p.Says(".cellbox h2", cell)
 	}
+	p.Ask("(window.seen = [], true)", nil)
+	for n := range 6 {
+		p.Click("a.cell", fmt.Sprintf("c%d", n%2))
+		p.Says(".cellbox h2", fmt.Sprintf("c%d", n%2))
+		p.Says(".cellbox summary", "page")
+		p.Ask("(window.seen.push(new WeakRef(document.querySelector('.cellbox .resources'))), true)", nil)
+	}
+	p.Until("those that were looked at before are forgotten", fmt.Sprintf("(%v, window.seen.filter((e) => e.deref()).length < 3)", p.Heap() > 0))
 	p.Press(kb.Escape)
 	p.Until("closed", `document.querySelector(".cellbox").hidden && location.hash === "#/groups/demo/shop/v1/web"`)
 	p.Ask("setTimeout(() => history.back())", nil)

@@ -7,7 +7,7 @@ const slowly = 10_000; // between two questions where the last one was refused
 
 /** Life is that of one view. */
 export class Life {
-  #ends = [];
+  #ends = new Set(); // what ends with it; what ends before is in it no more
   #control = new AbortController();
   #sources = new Map(); // why a source is lost, null while it is live
   #read = new Map(); // of those that are asked again and again: when they were answered last
@@ -25,7 +25,7 @@ export class Life {
   end() {
     if (this.over) return;
     this.#control.abort();
-    for (const f of this.#ends.splice(0)) f();
+    this.#endAll();
     this.#sources.clear();
     this.#read.clear();
     this.#tell();
@@ -36,13 +36,18 @@ export class Life {
     if (this.over) return;
     this.#control.abort();
     this.#control = new AbortController();
-    for (const f of this.#ends.splice(0)) f();
+    this.#endAll();
     this.#sources.clear();
     this.#read.clear();
     this.#tell();
   }
 
-  onEnd(f) { this.#ends.push(f); }
+  #endAll() {
+    for (const f of this.#ends) f();
+    this.#ends.clear();
+  }
+
+  onEnd(f) { this.#ends.add(f); }
 
   /** #say notes that a source is live, or why it is lost and as of when what it has said is, if it has said anything. */
   #say(source, why, since, how) {
@@ -80,8 +85,8 @@ export class Life {
       lost: (why, since) => { gone ||= Date.now(); this.#say(source, why, since); },
       over: (problem) => { this.#drop(source); if (!this.over) handlers.over(problem); },
     });
-    const end = () => { close(); this.#drop(source); };
-    this.#ends.push(end);
+    const end = () => { close(); this.#ends.delete(end); this.#drop(source); };
+    this.#ends.add(end);
     return end;
   }
 
@@ -153,9 +158,10 @@ export class Life {
       clearTimeout(timer);
       clearInterval(clock);
       document.removeEventListener('visibilitychange', seen);
+      this.#ends.delete(again.end);
       this.#drop(source);
     };
-    this.#ends.push(again.end);
+    this.#ends.add(again.end);
     round();
     return again;
   }
@@ -163,14 +169,14 @@ export class Life {
   /** each returns what has a function called with the next frame, once, however often it is asked for before that. */
   each(f) {
     let frame = 0;
-    this.#ends.push(() => cancelAnimationFrame(frame));
+    this.#ends.add(() => cancelAnimationFrame(frame));
     return () => { frame ||= requestAnimationFrame(() => { frame = 0; if (!this.over) f(); }); };
   }
 
   /** every calls a function again and again. */
   every(milliseconds, f) {
     const timer = setInterval(f, milliseconds);
-    this.#ends.push(() => clearInterval(timer));
+    this.#ends.add(() => clearInterval(timer));
   }
 
   /** listen listens as long as the view lives. */
