@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -278,5 +279,49 @@ func TestThePageComesBack(t *testing.T) {
 	p.Until("closed", `document.querySelector(".cellbox").hidden && location.hash === "#/groups/demo/shop/v1/web"`)
 	p.Ask("history.length", &after)
 	require.Equal(t, before, after)
+	require.Empty(t, p.Wrong())
+}
+
+// TestThePageByKeyboard: from cell to cell, over those that are not there, and back to the one that was looked at, wherever it is by then.
+func TestThePageByKeyboard(t *testing.T) {
+	t.Parallel()
+	const many = 200
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newKeptHost(ctx, t, oneCell)
+	p := browser.Tab(h.URL+"/#/groups/demo/shop/v1/web", harness.BypassPolicy())
+	ready := slices.Repeat([]string{"Ready"}, many)
+	holes := slices.Repeat([]string{"Ready", "", ""}, many/3)
+	s := h.next()
+	h.tell(s, "status", `{"name":"web","states":{"actions":[]},"deployedStatus":"Instantiated","apps":[`+cellsOf("a", ready...)+","+cellsOf("b", holes...)+","+cellsOf("c", ready...)+`]}`)
+	cell := func(app string, n int) string {
+		return fmt.Sprintf("document.querySelector('a.cell[aria-label^=\"%s on p+c%d:\"]')", app, n)
+	}
+	on := func(app string, n int) {
+		t.Helper()
+		p.Until(fmt.Sprintf("on %s of c%d", app, n), "document.activeElement === "+cell(app, n)+" && document.activeElement.checkVisibility({ visibilityProperty: true })")
+	}
+	p.Until("there", cell("a", 1))
+	p.Ask(cell("a", 1)+".focus()", nil)
+	p.Press(kb.ArrowRight) // there is none of b: as their names are sorted, c1 is followed by c10, c100, c101, and c102, which has one
+	on("c", 1)
+	p.Press(kb.ArrowLeft)
+	on("a", 1)
+	p.Ask(cell("b", 102)+".focus()", nil)
+	p.Press(kb.ArrowDown)
+	on("b", 105)
+	p.Press(kb.ArrowUp)
+	on("b", 102)
+	p.Press(kb.ArrowLeft)
+	on("a", 102)
+
+	// The row of the cell that is looked at becomes that of another cluster.
+	p.Press(kb.Enter)
+	p.Says(".cellbox h2", "a on p+c102")
+	p.Ask("scrollTo(0, document.body.scrollHeight)", nil)
+	p.Until("others are in sight", cell("a", 99)+" && !"+cell("a", 102))
+	p.Press(kb.Escape)
+	p.Until("closed", `document.querySelector(".cellbox").hidden`)
+	on("a", 102)
+	require.Empty(t, p.Violations())
 	require.Empty(t, p.Wrong())
 }

@@ -165,21 +165,25 @@ export function show(main, at, life) {
     }
     const of = to.query.get('cell') ?? '';
     if (cell?.of === of) return;
+    const was = cell;
     cell?.end();
     cell = null;
     aside.hidden = !of;
     if (!of) {
       before = undefined;
-      left?.focus?.({ preventScroll: true });
+      if (!was) return;
+      // What the keyboard was on may be gone, or be of another cluster: rows are.
+      if (left.from.href === left.to) left.from.focus({ preventScroll: true });
+      if (document.activeElement !== left.from && tab === 'matrix') matrix.go(was.app, was.cluster);
       left = null;
       return;
     }
     if (history.state?.cells === undefined) history.replaceState({ ...history.state, cells: first ? 0 : (before ?? 0) + 1 }, '');
     before = history.state.cells;
-    left ??= document.activeElement;
+    left ??= { from: document.activeElement, to: document.activeElement.href };
     const cut = of.indexOf('/');
     cell = showCell(aside, life, { key, app: of.slice(0, cut), cluster: of.slice(cut + 1), back: here, close, matrix });
-    cell.of = of;
+    Object.assign(cell, { of, app: of.slice(0, cut), cluster: of.slice(cut + 1) });
   }
   life.listen(document, 'keydown', (e) => { if (e.key === 'Escape' && cell && !document.querySelector('dialog[open]')) close(); });
   moved(at, true);

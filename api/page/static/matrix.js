@@ -197,11 +197,21 @@ export class Matrix {
     if (!step || !a) return;
     e.preventDefault();
     const row = a.closest('.row');
-    const column = [...row.children].indexOf(a.parentElement) + step[1];
-    const to = step[0] ? this.rows.row(Number(row.getAttribute('aria-rowindex')) - 2 + step[0]) : row;
-    const next = to?.children[Math.max(1, Math.min(column, this.apps.length))]?.firstChild;
-    if (next && !next.hidden) next.focus({ preventScroll: true });
+    let line = Number(row.getAttribute('aria-rowindex')) - 2;
+    let at = [...row.children].indexOf(a.parentElement) - 1;
+    do { // an app may have none there: it is beyond that
+      line += step[0];
+      at += step[1];
+    } while (this.rows.at(line) && at >= 0 && at < this.apps.length && !this.rows.at(line).cells[at]);
+    this.#go(line, at);
   }
+
+  #go(line, at) {
+    if (this.rows.at(line)?.cells[at]) this.rows.row(line).children[at + 1].firstChild.focus({ preventScroll: true });
+  }
+
+  /** go has the keyboard on a cell, if that is shown. */
+  go(app, cluster) { this.#go(this.rows.index(cluster), this.apps.indexOf(app)); }
 }
 
 /** progress is how many of a cell's resources are where they are to be: of those that are there how many are ready. */

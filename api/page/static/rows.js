@@ -161,6 +161,10 @@ export class Rows {
     }
   }
 
+  /** at is the item of a number, and index the number of the one that has a key, -1 for none. */
+  at(index) { return this.#items[index]; }
+  index(key) { return this.#items.findIndex((x) => this.#key(x) === key); }
+
   /** row is the element of a number; it is scrolled into sight. */
   row(index) {
     if (index < 0 || index >= this.#items.length) return null;
