@@ -142,12 +142,7 @@ type claims struct {
 }
 
 // id is what two objects that are the same one share.
-func (c *claims) id(o *object) plan.ResourceID {
-	id := o.ResourceID
-	id.Version = "" // versions of a kind are views of one object
-	id.Namespace = cmp.Or(id.Namespace, c.namespace)
-	return id
-}
+func (c *claims) id(o *object) plan.ResourceID { return plan.Place(o.ResourceID, c.namespace) }
 
 func (c *claims) claim(o *object) error {
 	id := c.id(o)
