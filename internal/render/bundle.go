@@ -26,7 +26,7 @@ const notesFile = "NOTES.txt"
 // bundle sorts the objects of the rendered files and of the crds directories, which are the definitions, into resources of the
 // release and hooks.
 func bundle(ctx context.Context, in Input, definitions []object, files map[string]string) (*plan.Bundle, error) {
-	p := &parts{resources: []plan.Resource{}, claims: claims{namespace: in.Namespace, files: map[plan.ResourceID]string{}}}
+	p := &parts{resources: []plan.Resource{}, claims: claims{namespace: in.Namespace, first: map[plan.ResourceID]*object{}}}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(file, notesFile) {
 			continue
@@ -83,10 +83,14 @@ func kept(o *object) bool {
 	return strings.EqualFold(strings.TrimSpace(o.annotations[policyAnnotation]), policyKeep)
 }
 
-// release takes what is applied as it is.
+// release takes what is applied as it is. What is written twice in the same words, as where two subcharts include one template,
+// counts once.
 func (p *parts) release(o *object, keep bool) error {
-	p.resources = append(p.resources, resource(o, keep))
-	return p.claims.claim(o)
+	again, err := p.claims.claim(o)
+	if err == nil && !again {
+		p.resources = append(p.resources, resource(o, keep))
+	}
+	return err
 }
 
 // maxDiffering is how many definitions of which there are several a bundle's warnings name.
@@ -95,7 +99,7 @@ const maxDiffering = 10
 // define takes the objects of the crds directories, as Helm does: what a template renders holds when they have it too
 // (prometheus-operator), and of what several of them have, such as subcharts that need the same kind, the first one.
 func (p *parts) define(definitions []object) (warnings []string, err error) {
-	templated, taken := maps.Clone(p.claims.files), map[plan.ResourceID]*object{}
+	templated, taken := maps.Clone(p.claims.first), map[plan.ResourceID]*object{}
 	for i := range definitions {
 		o := &definitions[i]
 		id := p.claims.id(o)
@@ -134,23 +138,29 @@ func crds(ctx context.Context, ch *chart.Chart) ([]object, error) {
 	return all, nil
 }
 
-// claims notes which file says what a resource is to be. Two that disagree would overwrite each other in
+// claims notes which object says what a resource is to be. Two that disagree would overwrite each other in
 // the cluster for ever.
 type claims struct {
 	namespace string // of objects that name none
-	files     map[plan.ResourceID]string
+	first     map[plan.ResourceID]*object
 }
 
 // id is what two objects that are the same one share.
 func (c *claims) id(o *object) plan.ResourceID { return plan.Place(o.ResourceID, c.namespace) }
 
-func (c *claims) claim(o *object) error {
+// claim notes an object, or says that an equal one has been noted.
+func (c *claims) claim(o *object) (again bool, err error) {
 	id := c.id(o)
-	if first, taken := c.files[id]; taken {
-		return fmt.Errorf("%s: %s is already rendered by %s", o.file, o, first)
+	first := c.first[id]
+	switch {
+	case first == nil:
+		c.first[id] = o
+		return false, nil
+	case bytes.Equal(o.manifest, first.manifest):
+		return true, nil
+	default:
+		return false, fmt.Errorf("%s: %s is already rendered by %s", o.file, o, first.file)
 	}
-	c.files[id] = o.file
-	return nil
 }
 
 func resource(o *object, keep bool) plan.Resource {
