@@ -133,6 +133,11 @@ func crds(ctx context.Context, ch *chart.Chart) ([]object, error) {
 		if err != nil {
 			return nil, err
 		}
+		for i := range found {
+			if err := found[i].fault; err != nil { // no template: what its annotations say of hooks does not count
+				return nil, fmt.Errorf("%s: %w", crd.Filename, err)
+			}
+		}
 		all = append(all, found...)
 	}
 	return all, nil

@@ -118,6 +118,13 @@ func TestCheckChart(t *testing.T) {
 			files:   map[string]string{"web/Chart.yaml": chartYAML, "web/crds/a.yaml": "- a"},
 			wantErr: "app web: web/crds/a.yaml: a document is not a Kubernetes object",
 		},
+		"an object of crds that says it is a test": {
+			reason: "there are no hooks in crds, so that it would be applied",
+			files: map[string]string{
+				"web/Chart.yaml": chartYAML, "web/crds/a.yaml": "{apiVersion: v1, kind: Pod, metadata: {generateName: a, annotations: {helm.sh/hook: test}}}",
+			},
+			wantErr: "app web: web/crds/a.yaml: Pod: metadata.generateName is not possible: give it a name",
+		},
 		"a schema that is no JSON": {
 			files:   map[string]string{"web/Chart.yaml": chartYAML, "web/values.schema.json": "{"},
 			wantErr: "app web: web/values.schema.json: ",

@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,19 +38,30 @@ var hookEvents = map[string]bool{
 	"test-success":                    false, // Helm 2's name for test
 }
 
-// hook makes a hook of an object annotated with events; nil for one that is never run: a test, or as in Helm
-// one with an event that nobody knows.
-func hook(o *object, events string) (*plan.Hook, error) {
-	h := &plan.Hook{}
+// run gives the events of an annotation at which a hook is run; none for a test, or as in Helm where there is one that nobody
+// knows.
+func run(events string) (at []string) {
 	for _, event := range words(events) {
 		runs, known := hookEvents[event]
 		if !known {
-			return nil, nil
+			return nil
 		}
 		if runs {
-			h.Events = append(h.Events, event)
+			at = append(at, event)
 		}
 	}
+	return at
+}
+
+// neverRuns says whether annotations make a hook that is run at no event. A definition that is to be installed is none.
+func neverRuns(annotations map[string]string) bool {
+	events, hooked := annotations[hookAnnotation]
+	return hooked && len(run(events)) == 0 && !slices.Contains(words(events), crdInstall)
+}
+
+// hook makes a hook of an object annotated with events; nil for one that is never run.
+func hook(o *object, events string) (*plan.Hook, error) {
+	h := &plan.Hook{Events: run(events)}
 	if len(h.Events) == 0 {
 		return nil, nil
 	}

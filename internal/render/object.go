@@ -21,6 +21,7 @@ type object struct {
 	file        string
 	annotations map[string]string
 	manifest    json.RawMessage
+	fault       error // for which it could not be applied, of a hook that is never run
 }
 
 // String names the object in messages.
@@ -32,7 +33,8 @@ func (o *object) String() string {
 }
 
 // objects splits a rendered file into its objects: documents without content are skipped, lists are replaced
-// by their items. Every object has an apiVersion, a kind and a name. Errors begin with the file's name.
+// by their items. Every object has an apiVersion, a kind and a name, unless it is a hook that is never run. Errors begin with the
+// file's name.
 func objects(file, text string) ([]object, error) {
 	documents := releaseutil.SplitManifests(text)
 	keys := make([]string, 0, len(documents))
@@ -95,13 +97,17 @@ func flatten(data json.RawMessage, of schema.GroupVersionKind) ([]object, error)
 		return all, nil
 	}
 	o, err := single(gvk, members)
+	if err == nil {
+		if path, wrong := fields.UnboundedIn(gvk, data); path != "" {
+			err = fmt.Errorf("%s: %s: %w", &o, path, wrong)
+		}
+	}
+	if o.manifest = data; err != nil && neverRuns(o.annotations) {
+		o.fault, err = err, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	if path, err := fields.UnboundedIn(gvk, data); path != "" {
-		return nil, fmt.Errorf("%s: %s: %w", &o, path, err)
-	}
-	o.manifest = data
 	return []object{o}, nil
 }
 
@@ -155,18 +161,23 @@ func single(gvk schema.GroupVersionKind, members map[string]json.RawMessage) (ob
 			return o, fmt.Errorf("%s: metadata is not an object", o.Kind)
 		}
 	}
-	var err error
+	var err, unread error
+	o.annotations, unread = stringsOf(metadata, "annotations") // first: they say whether the rest matters
 	if o.Name, err = stringOf(metadata, "name"); err != nil {
 		return o, fmt.Errorf("%s: metadata.%w", o.Kind, err)
 	}
-	if o.Name == "" {
+	switch generated, _ := stringOf(metadata, "generateName"); {
+	case o.Name != "":
+	case generated != "":
+		return o, fmt.Errorf("%s: metadata.generateName is not possible: give it a name", o.Kind)
+	default:
 		return o, fmt.Errorf("%s: metadata.name is missing", o.Kind)
 	}
 	if o.Namespace, err = stringOf(metadata, "namespace"); err != nil {
 		return o, fmt.Errorf("%s: metadata.%w", &o, err)
 	}
-	if o.annotations, err = stringsOf(metadata, "annotations"); err != nil {
-		return o, fmt.Errorf("%s: metadata.%w", &o, err)
+	if unread != nil {
+		return o, fmt.Errorf("%s: metadata.%w", &o, unread)
 	}
 	if _, err = stringsOf(metadata, "labels"); err != nil {
 		return o, fmt.Errorf("%s: metadata.%w", &o, err)
