@@ -1,9 +1,10 @@
 package render
 
 import (
+	"bytes"
 	"fmt"
 
-	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/strvals"
 )
 
@@ -15,9 +16,9 @@ func set(values map[string]any, key, value string) error {
 	return nil
 }
 
-// parseValues reads a values file; one without content has no values.
+// parseValues reads a values file, of which as in Helm later documents go over earlier ones; one without content has no values.
 func parseValues(name string, data []byte) (map[string]any, error) {
-	values, err := common.ReadValues(data)
+	values, err := loader.LoadValues(bytes.NewReader(data))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", name, yamlText(err))
 	}
