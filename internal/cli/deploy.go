@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/strvals"
 	"sigs.k8s.io/yaml"
 
@@ -496,8 +497,8 @@ func (f *deployFlags) profile() ([]byte, error) {
 		if err != nil {
 			return nil, errUsage{err}
 		}
-		more := map[string]any{}
-		if err := yaml.Unmarshal(data, &more); err != nil {
+		more, err := loader.LoadValues(bytes.NewReader(data))
+		if err != nil {
 			return nil, usage("values of %s: %w", name, err)
 		}
 		merge(values, more)
