@@ -257,12 +257,12 @@ func (d *DTC) add(w *Work, in *Inbound, o object) error {
 		if !bytes.Equal(r.Manifest, manifest) {
 			return d.refuse(in, "%s is there already, with something else in it: it is the chart's, or of another intent", name(id))
 		}
-		w.Effect(i, "made", d.by(in))
+		w.Effect(i, madeEffect, d.by(in))
 		return nil
 	}
 	index, err := w.AddManifest(id, manifest)
 	if err == nil {
-		w.Effect(index, "made", d.by(in))
+		w.Effect(index, madeEffect, d.by(in))
 	}
 	return err
 }

@@ -304,11 +304,15 @@ func (g *Generic) add(w *Work, chosen []*Customized) error {
 	if gvk := g.Spec.ResourceGVK; version(id) != gvk.APIVersion || !strings.EqualFold(id.Kind, gvk.Kind) || id.Name != gvk.Name {
 		return g.refuse(nil, "it would become another object (%s)", name(id))
 	}
+	replaced := w.replaced(id, is.manifest, g.by())
 	index, err := w.AddManifest(id, is.manifest)
 	if err != nil {
 		return g.refuse(nil, "%s", fail.TextOf(err))
 	}
-	w.Effect(index, "object", g.by())
+	if replaced != "" {
+		w.Warn("%s", fail.TextOf(g.refuse(nil, "it is to be a new object, and takes the place of the one %s", replaced)))
+	}
+	w.Effect(index, objectEffect, g.by())
 	g.note(w, index, chosen)
 	return nil
 }

@@ -66,6 +66,7 @@ func TestCustomizations(t *testing.T) {
 		kind    string
 		want    string
 		effects []string
+		warning string
 	}{
 		"a JSON patch": {
 			of:      generic(domain.False, "apps/v1", "StatefulSet", "etcd", "", everywhere(`[{"op":"replace","path":"/spec/replicas","value":1}]`)),
@@ -133,6 +134,13 @@ func TestCustomizations(t *testing.T) {
 			kind:    "Beam",
 			want:    `{"apiVersion":"x.io/v1","kind":"Beam","metadata":{"name":"beam"},"spec":1}`,
 			effects: []string{"object by gac intent g, resource r"},
+			warning: `gac intent g, resource "r": app "web": Beam "beam": it is to be a new object, and takes the place of the one that the app renders`,
+		},
+		"in place of an equal object": {
+			of:      generic(domain.True, "x.io/v1", "Beam", "beam", strings.ReplaceAll(beam, "1.50", "15"), everywhere(`[{"op":"replace","path":"/spec/of/b","value":1.50}]`)),
+			kind:    "Beam",
+			want:    beam,
+			effects: []string{"object by gac intent g, resource r", "replace /spec/of/b by gac intent g, resource r, customization c"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +152,11 @@ func TestCustomizations(t *testing.T) {
 				v, err := vary.Apply(intents, app)
 				require.NoError(t, err)
 				require.Empty(t, v.Variants)
-				require.Empty(t, v.Warnings)
+				if c.warning == "" {
+					require.Empty(t, v.Warnings)
+				} else {
+					require.Equal(t, []string{c.warning}, v.Warnings)
+				}
 				found := false
 				for _, r := range v.Bundle.Resources {
 					if r.Kind == c.kind {
@@ -163,6 +175,17 @@ func TestCustomizations(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Of two intents that make one object it is said which one the other's is in the place of.
+func TestTwoMakeOneObject(t *testing.T) {
+	first, second := generic(domain.True, "v1", "ConfigMap", "cm", "", everywhere("", "a", "1")), generic(domain.True, "v1", "ConfigMap", "cm", "", everywhere("", "a", "2"))
+	second.Name = "s"
+	v, err := vary.Apply([]vary.Intent{first, second}, &vary.App{Name: "web", Clusters: []*vary.Cluster{cluster("c1"), cluster("c2")}})
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		`gac intent g, resource "s": app "web": ConfigMap "cm": it is to be a new object, and takes the place of the one of gac intent g, resource r`,
+	}, v.Warnings)
 }
 
 // A customization is for the clusters that it selects: by provider and name, or by provider and label; deny is all others.

@@ -155,6 +155,30 @@ func (w *Work) AddManifest(id plan.ResourceID, manifest json.RawMessage) (index 
 	return index, nil
 }
 
+// What effects say of an object that an intent adds, as a whole.
+const (
+	objectEffect = "object"
+	madeEffect   = "made"
+)
+
+// replaced says whose object an intent is about to put another one in the place of; "" for none, or an equal one.
+func (w *Work) replaced(id plan.ResourceID, manifest json.RawMessage, by string) (whose string) {
+	index := w.union.index(id)
+	if !w.Has(index) || bytes.Equal(w.manifest(index), manifest) {
+		return ""
+	}
+	whose = "that the app renders"
+	for _, e := range w.effects {
+		if e.Resource != index || e.What != objectEffect && e.What != madeEffect {
+			continue
+		}
+		if whose = "of " + e.By; e.By == by {
+			whose = ""
+		}
+	}
+	return whose
+}
+
 // Effect notes what was made of a resource, and by which intent.
 func (w *Work) Effect(index int, what, by string) {
 	e := plan.Effect{Resource: index, What: what, By: by}
