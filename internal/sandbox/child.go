@@ -16,6 +16,9 @@ const variable = "DROVER_SANDBOX"
 // exceededCPU is what a child says when its processor time is over.
 const exceededCPU = "SIGXCPU"
 
+// mark is what a child writes to its standard error when a request comes: what it has said before has nothing to do with it.
+const mark = 0
+
 // Work answers one request. It says with note what it is at, so that the death of the child can name it.
 type Work func(request []byte, note func(string)) (answer []byte)
 
@@ -61,6 +64,7 @@ func serve(work Work) int {
 		if err != nil {
 			return 0
 		}
+		_, _ = os.Stderr.Write([]byte{mark})
 		if err := allowCPU(l.CPU); err != nil {
 			fmt.Fprintln(os.Stderr, "sandbox:", err)
 			return 1

@@ -23,7 +23,7 @@ type child struct {
 	answers *bufio.Reader
 	board   board
 	asked   uint32 // requests so far
-	said    head   // its standard error
+	said    head   // its standard error, since the last request
 
 	mu     sync.Mutex
 	why    Limit // that it was killed for, by us

@@ -327,7 +327,8 @@ func (p *Pool) keep(c *child) {
 	}()
 }
 
-// head keeps the beginning of what is written to it.
+// head keeps the beginning of what is written to it after the last mark. The beginning, as a runtime says what it dies of, and then where
+// all its goroutines are.
 type head struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -339,7 +340,12 @@ const maxHead = 4 << 10
 func (h *head) Write(b []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.text.Write(b[:min(len(b), maxHead-h.text.Len())])
+	last := b
+	if i := bytes.LastIndexByte(b, mark); i >= 0 {
+		h.text.Reset()
+		last = b[i+1:]
+	}
+	h.text.Write(last[:min(len(last), maxHead-h.text.Len())])
 	return len(b), nil
 }
 

@@ -216,6 +216,22 @@ func TestNotesAreOfTheirRequest(t *testing.T) {
 	require.Equal(t, ("doing " + long)[:maxNote], noted(long))
 }
 
+// What a child has said of earlier requests, however much, does not hide what it dies of.
+func TestDeathsAfterWords(t *testing.T) {
+	t.Parallel()
+	p := pool(t, 1, nil)
+	first := do(t, p, "pid")
+	for range 3 {
+		require.Equal(t, "printed", do(t, p, "print"))
+	}
+	require.Equal(t, first, do(t, p, "pid"), "it is the same child")
+	_, err := p.Do(t.Context(), []byte("recurse"))
+	var death *Death
+	require.ErrorAs(t, err, &death)
+	require.Equal(t, Stack, death.Limit, death.Text)
+	require.NotContains(t, death.Text, "between the frames")
+}
+
 // A child that is stopped, as by a paused machine, is late like any other.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
