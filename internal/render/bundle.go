@@ -42,19 +42,20 @@ func bundle(ctx context.Context, in Input, definitions []object, files map[strin
 			}
 		}
 	}
-	warnings, err := p.define(definitions)
-	if err != nil {
+	p.warnings = few(p.warnings, "%d more hooks are left out")
+	if err := p.define(definitions); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(p.resources, inApplyOrder)
 	slices.SortStableFunc(p.hooks, inHookOrder)
-	return &plan.Bundle{App: in.App, Resources: append(p.resources, p.hooks...), Warnings: warnings}, nil
+	return &plan.Bundle{App: in.App, Resources: append(p.resources, p.hooks...), Warnings: p.warnings}, nil
 }
 
 // parts are the resources of a bundle in the making.
 type parts struct {
 	claims           claims
 	resources, hooks []plan.Resource
+	warnings         []string
 }
 
 // add takes one object of a template.
@@ -67,8 +68,14 @@ func (p *parts) add(o *object) error {
 		return p.release(o, true)
 	}
 	h, err := hook(o, events)
-	if err != nil || h == nil {
+	if err != nil {
 		return err
+	}
+	if h == nil {
+		if event := strange(events); event != "" {
+			p.warnings = append(p.warnings, fmt.Sprintf("%s: %s is left out: its annotation %s names %.64q, which is no event of Helm", o.file, o, hookAnnotation, event))
+		}
+		return nil
 	}
 	for _, run := range h.Runs() {
 		r := resource(o, kept(o) || o.IsDefinition())
@@ -93,12 +100,21 @@ func (p *parts) release(o *object, keep bool) error {
 	return err
 }
 
-// maxDiffering is how many definitions of which there are several a bundle's warnings name.
-const maxDiffering = 10
+// maxWarnings is how many things of one sort a bundle's warnings name.
+const maxWarnings = 10
+
+// few are the first ones of many warnings; more says with their number that there are others.
+func few(warnings []string, more string) []string {
+	if n := len(warnings) - maxWarnings; n > 0 {
+		return append(warnings[:maxWarnings], fmt.Sprintf(more, n))
+	}
+	return warnings
+}
 
 // define takes the objects of the crds directories, as Helm does: what a template renders holds when they have it too
 // (prometheus-operator), and of what several of them have, such as subcharts that need the same kind, the first one.
-func (p *parts) define(definitions []object) (warnings []string, err error) {
+func (p *parts) define(definitions []object) error {
+	var warnings []string
 	templated, taken := maps.Clone(p.claims.first), map[plan.ResourceID]*object{}
 	for i := range definitions {
 		o := &definitions[i]
@@ -112,16 +128,14 @@ func (p *parts) define(definitions []object) (warnings []string, err error) {
 			taken[id] = o
 			// What is no definition goes with its context, as nothing tells it from what has been left behind.
 			if err := p.release(o, o.IsDefinition() || kept(o)); err != nil {
-				return nil, err
+				return err
 			}
 		case !bytes.Equal(first.manifest, o.manifest):
 			warnings = append(warnings, fmt.Sprintf("%s: %s is taken from %s, which has something else in it", o.file, o, first.file))
 		}
 	}
-	if more := len(warnings) - maxDiffering; more > 0 {
-		warnings = append(warnings[:maxDiffering], fmt.Sprintf("%d more objects of crds/ are taken from other files, which have something else in them", more))
-	}
-	return warnings, nil
+	p.warnings = append(p.warnings, few(warnings, "%d more objects of crds/ are taken from other files, which have something else in them")...)
+	return nil
 }
 
 // crds gives the objects of the crds directories, which are not templates.

@@ -27,22 +27,24 @@ import (
 var update = flag.Bool("update", false, "rewrite the results in testdata")
 
 // A case in testdata is input.yaml, the chart's archive below chart/, the profile's below profile/, and the
-// result: want.yaml with the bundle or want.error with the message. The names of failing cases begin with
+// result: want.yaml with the bundle, and want.warnings with its warnings if there are any, or want.error with the message. The names of failing cases begin with
 // "error-", so that nobody has to read them to know: Helm's engine does not survive one of them.
 type goldenCase struct {
 	archive *txtar.Archive
 	input   Input
 	want    string
+	warns   string
 }
 
 func TestRenderGolden(t *testing.T) {
 	t.Parallel()
+	p := processes(t, 0) // for what Helm warns of
 	for name, file := range goldenFiles(t, "*") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := readGolden(t, file)
-			bundle, err := Render(c.input)
-			var section, got string
+			bundle, err := p.Render(t.Context(), c.input)
+			var section, got, warned string
 			if err != nil {
 				require.Equal(t, fail.Invalid, fail.KindOf(err), "%v", err)
 				section, got = "want.error", fail.TextOf(err)+"\n"
@@ -50,13 +52,17 @@ func TestRenderGolden(t *testing.T) {
 				text, err := yaml.Marshal(bundle)
 				require.NoError(t, err)
 				section, got = "want.yaml", string(text)
+				for _, warning := range bundle.Warnings {
+					warned += warning + "\n"
+				}
 			}
 			if *update {
-				c.write(t, file, section, got)
+				c.write(t, file, section, got, warned)
 				return
 			}
 			require.Equal(t, strings.HasPrefix(name, "error-"), err != nil, "%v", err)
 			require.Empty(t, cmp.Diff(c.want, got))
+			require.Empty(t, cmp.Diff(c.warns, warned))
 		})
 	}
 }
@@ -137,6 +143,8 @@ func readGolden(t *testing.T, file string) goldenCase {
 			require.NoError(t, yaml.UnmarshalStrict(f.Data, &input))
 		case "want.yaml", "want.error":
 			c.want = data
+		case "want.warnings":
+			c.warns = data
 		case "chart":
 			chartFiles[below] = data
 		case "profile":
@@ -163,10 +171,13 @@ func readGolden(t *testing.T, file string) goldenCase {
 }
 
 // write replaces the result of the case.
-func (c goldenCase) write(t *testing.T, file, section, text string) {
+func (c goldenCase) write(t *testing.T, file, section, text, warned string) {
 	t.Helper()
 	files := slices.DeleteFunc(c.archive.Files, func(f txtar.File) bool { return strings.HasPrefix(f.Name, "want.") })
 	c.archive.Files = append(files, txtar.File{Name: section, Data: []byte(text)})
+	if warned != "" {
+		c.archive.Files = append(c.archive.Files, txtar.File{Name: "want.warnings", Data: []byte(warned)})
+	}
 	require.NoError(t, os.WriteFile(file, txtar.Format(c.archive), 0o600))
 }
 
@@ -198,14 +209,4 @@ func pack(t testing.TB, files map[string]string) []byte {
 	require.NoError(t, w.Close())
 	require.NoError(t, zipped.Close())
 	return data.Bytes()
-}
-
-// Of definitions that several subcharts have, and that differ, it is said which one is taken.
-func TestDefinitionsThatDifferAreWarnings(t *testing.T) {
-	t.Parallel()
-	bundle, err := Render(readGolden(t, "testdata/crds-of-subcharts.txtar").input)
-	require.NoError(t, err)
-	require.Equal(t, []string{
-		"web/charts/two/crds/widgets.yaml: CustomResourceDefinition widgets.example.com is taken from web/charts/one/crds/widgets.yaml, which has something else in it",
-	}, bundle.Warnings)
 }

@@ -53,6 +53,16 @@ func run(events string) (at []string) {
 	return at
 }
 
+// strange is the first event of an annotation that nobody knows, "" for none.
+func strange(events string) string {
+	for _, event := range words(events) {
+		if _, known := hookEvents[event]; !known {
+			return event
+		}
+	}
+	return ""
+}
+
 // neverRuns says whether annotations make a hook that is run at no event. A definition that is to be installed is none.
 func neverRuns(annotations map[string]string) bool {
 	events, hooked := annotations[hookAnnotation]

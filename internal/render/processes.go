@@ -217,9 +217,11 @@ func reply(ctx context.Context, data []byte) (a answer) {
 	if err == nil {
 		switch r.Do {
 		case "render":
+			stop := listen()
 			a.Bundle, err = renderIn(ctx, Input{
 				App: r.App, Chart: chart, Profile: profile, OverrideValues: r.OverrideValues, Release: r.Release, Namespace: r.Namespace, Limits: r.Limits,
 			})
+			a.Warnings = stop()
 		case "check chart":
 			err = checkChartIn(ctx, r.App, chart)
 		case "check profile":
@@ -232,7 +234,7 @@ func reply(ctx context.Context, data []byte) (a answer) {
 		return answer{Kind: fail.KindOf(err), Text: fail.TextOf(err)}
 	}
 	if a.Bundle != nil {
-		a.Warnings = a.Bundle.Warnings
+		a.Warnings = append(a.Warnings, a.Bundle.Warnings...)
 	}
 	return a
 }
