@@ -25,8 +25,8 @@ import (
 
 // CheckChart says whether the archive holds a chart that can be rendered as the app: it loads, it is an
 // application chart whose dependencies are complete, and its templates, its schemas and the objects in its
-// crds directory can be parsed. Nothing is rendered, so a chart that needs values passes. Errors are as of
-// Render.
+// crds directory can be parsed. Nothing is rendered, so a chart that needs values passes, as does one with a dependency that
+// cannot be rendered and that values may switch off. Errors are as of Render.
 func CheckChart(app string, tgz []byte) error { return checkChartIn(context.Background(), app, tgz) }
 
 func checkChartIn(ctx context.Context, app string, tgz []byte) error {
@@ -36,6 +36,7 @@ func checkChartIn(ctx context.Context, app string, tgz []byte) error {
 		if err != nil {
 			return nil, err
 		}
+		leaveOptional(ch)
 		e := engine{ctx: ctx, limits: l}
 		sources, err := templatesOf(ch, common.Values{})
 		if err != nil {

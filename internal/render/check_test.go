@@ -114,6 +114,14 @@ func TestCheckChart(t *testing.T) {
 			},
 			wantErr: "app web: web/charts/db/templates/a.yaml:1: missing value for if",
 		},
+		"a template with a syntax error of a dependency that one of two names does not switch off": {
+			files: map[string]string{
+				"web/Chart.yaml":                 "{apiVersion: v2, name: web, version: 1.0.0, dependencies: [{name: db, version: 1.0.0, condition: a.b}, {name: db, version: 1.0.0, alias: c}]}",
+				"web/charts/db/Chart.yaml":       "{apiVersion: v2, name: db, version: 1.0.0}",
+				"web/charts/db/templates/a.yaml": "{{ if }}",
+			},
+			wantErr: "app web: web/charts/db/templates/a.yaml:1: missing value for if",
+		},
 		"a CRD that is no object": {
 			files:   map[string]string{"web/Chart.yaml": chartYAML, "web/crds/a.yaml": "- a"},
 			wantErr: "app web: web/crds/a.yaml: a document is not a Kubernetes object",

@@ -10,6 +10,7 @@ import (
 
 	helmarchive "helm.sh/helm/v4/pkg/chart/loader/archive"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 
 	"github.com/drover-io/drover/internal/archive"
 )
@@ -92,4 +93,25 @@ func missingDependencies(ch *chart.Chart) []string {
 		}
 	}
 	return missing
+}
+
+// leaveOptional takes the dependencies away that values can switch off, by a condition or by tags.
+func leaveOptional(ch *chart.Chart) {
+	ch.SetDependencies(slices.DeleteFunc(slices.Clone(ch.Dependencies()), func(d *chart.Chart) bool { return optional(ch, d) })...)
+	for _, dependency := range ch.Dependencies() {
+		leaveOptional(dependency)
+	}
+}
+
+// optional says whether values can switch a dependency off, under each name under which it is required.
+func optional(ch, dependency *chart.Chart) (can bool) {
+	for _, r := range ch.Metadata.Dependencies {
+		if r == nil || r.Name != dependency.Name() || !chartutil.IsCompatibleRange(r.Version, dependency.Metadata.Version) {
+			continue
+		}
+		if can = r.Condition != "" || len(r.Tags) > 0; !can {
+			return false
+		}
+	}
+	return can
 }
