@@ -105,7 +105,7 @@ func checkMetadata(ch *chart.Chart) error {
 		return fmt.Errorf("chart %s is of type %s; only application charts can be deployed", ch.Name(), t)
 	}
 	if want := ch.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, kubeVersion.Version) {
-		return fmt.Errorf("chart %s requires kubeVersion %s, which is incompatible with Kubernetes %s",
+		return fmt.Errorf("chart %s requires kubeVersion %s, and charts are rendered for Kubernetes %s, whatever the clusters have",
 			ch.Name(), want, kubeVersion.Version)
 	}
 	if missing := missingDependencies(ch); len(missing) > 0 {

@@ -2,6 +2,8 @@ package render
 
 import (
 	"maps"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -321,6 +323,14 @@ func TestRenderIsRepeatable(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, first, again)
 	}
+}
+
+// Whoever writes a chart is told for which Kubernetes it is rendered.
+func TestTheVersionIsDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/how-to/profiles.md")
+	require.NoError(t, err)
+	require.Contains(t, string(text), "Kubernetes "+strings.TrimPrefix(kubeVersion.Version, "v"))
 }
 
 // requireText checks the error's kind and how its text goes; none is wanted when want is "".
