@@ -20,6 +20,7 @@ type engine struct {
 	limits Limits
 	braked map[*parse.Tree]bool
 	writes int
+	varies bool // a function was called that gives something else each time
 }
 
 // render gives the text of each template file by its path; partials are left out.
@@ -58,6 +59,7 @@ func (e *engine) parse(sources map[string]source) (*template.Template, error) {
 	e.braked = map[*parse.Tree]bool{}
 	t := template.New("gotpl").Option("missingkey=zero")
 	t.Funcs(functions())
+	t.Funcs(watched(&e.varies))
 	e.bind(t)
 	for _, name := range parseOrder(sources) {
 		text := sources[name].text

@@ -70,35 +70,46 @@ func renderIn(ctx context.Context, in Input) (*plan.Bundle, error) {
 }
 
 func render(ctx context.Context, l Limits, in Input) (*plan.Bundle, error) {
+	begun := time.Now()
+	b, varies, err := renderOnce(ctx, l, in)
+	if err == nil && varies {
+		b.Warnings = append(b.Warnings, unsteady(ctx, l, in, begun, b)...)
+	}
+	return b, err
+}
+
+// renderOnce renders; varies says that another rendering may give something else.
+func renderOnce(ctx context.Context, l Limits, in Input) (b *plan.Bundle, varies bool, err error) {
 	if err := chartutil.ValidateReleaseName(in.Release); err != nil {
-		return nil, fmt.Errorf("release name %q: %w", in.Release, err)
+		return nil, false, fmt.Errorf("release name %q: %w", in.Release, err)
 	}
 	at(ctx, "profile: reading it")
 	p, err := readProfile(in.Profile)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	at(ctx, "chart: unpacking it")
 	ch, err := loadChart(in.App, in.Chart, p.resources)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	values := p.values
 	for _, key := range slices.Sorted(maps.Keys(in.OverrideValues)) {
 		if err := set(values, key, in.OverrideValues[key]); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	scope, definitions, err := prepare(ctx, ch, values, in.Release, in.Namespace)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	e := engine{ctx: ctx, limits: l}
 	files, err := e.render(ch, scope)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return bundle(ctx, in, definitions, files)
+	b, err = bundle(ctx, in, definitions, files)
+	return b, e.varies, err
 }
 
 // prepare resolves the dependencies of the chart and makes what its templates see as their root. The definitions are the objects of

@@ -1,0 +1,55 @@
+package render
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What each update changes, as it is random, is warned of: also in a value, in the sum of something random, and in a hook.
+func TestUnsteady(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{
+		"web/Chart.yaml":  chartYAML,
+		"web/values.yaml": `password: '{{ randAlphaNum 12 }}'`,
+		"web/templates/secret.yaml": `{{- $_ := set .Values "made" (tpl .Values.password .) }}
+{apiVersion: v1, kind: Secret, metadata: {name: web}, stringData: {password: {{ .Values.made | quote }}}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: sum}, data: {sum: "{{ .Values.made | sha256sum }}"}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: steady}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: hook, labels: {a: {{ uuidv4 | quote }}}, annotations: {helm.sh/hook: "pre-install,post-install"}}}
+`,
+	}
+	in := Input{App: "web", Release: "r1", Namespace: "default", Chart: pack(t, files)}
+	bundle, err := Render(in)
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"each update changes Secret web, ConfigMap sum, Pod hook, in which the chart has something random, or the time: give it as a value",
+	}, bundle.Warnings)
+
+	in.OverrideValues = map[string]string{"password": "known"}
+	files["web/templates/secret.yaml"] = `{{- $_ := set .Values "made" (tpl .Values.password .) }}
+{apiVersion: v1, kind: Secret, metadata: {name: web}, stringData: {password: {{ .Values.made | quote }}}}`
+	in.Chart = pack(t, files)
+	bundle, err = Render(in)
+	require.NoError(t, err)
+	require.Empty(t, bundle.Warnings)
+}
+
+// A second rendering is for a warning alone: one that takes long is not made.
+func TestUnsteadyWithinBounds(t *testing.T) {
+	t.Parallel()
+	in := Input{
+		App: "web", Release: "r1",
+		Chart: pack(t, map[string]string{"web/Chart.yaml": chartYAML, "web/templates/a.yaml": `{apiVersion: v1, kind: Secret, metadata: {name: {{ uuidv4 }}}}`}),
+	}
+	begun := time.Now()
+	bundle, varies, err := renderOnce(t.Context(), DefaultLimits, in)
+	require.NoError(t, err)
+	require.True(t, varies)
+	require.Len(t, unsteady(t.Context(), DefaultLimits, in, begun, bundle), 1)
+	require.Empty(t, unsteady(t.Context(), DefaultLimits, in, begun.Add(-DefaultLimits.Time/quick), bundle))
+}
