@@ -211,6 +211,7 @@ func pageFleet(ctx context.Context, t *trial) {
 	}
 	s.events <- pageEvent("status", "{"+strings.Join(all, ",")+"}")
 	tab.Until("the fleet", "document.querySelectorAll('.tile').length > 20")
+	tab.Screenshot("page-fleet-2000") // docs/page-fleet.png
 	tab.CountWork()
 	// Work for one thing is that of the next 150 ms, until all of its frames are drawn. A script that does nothing costs what is asked for with it.
 	work := func(script string) float64 {
