@@ -3,7 +3,7 @@ package render
 import (
 	"context"
 	"fmt"
-	"log"
+	"log" //nolint:depguard // it is where Helm says what it leaves out
 	"log/slog"
 	"maps"
 	"slices"

@@ -2,7 +2,7 @@ package render
 
 import (
 	"fmt"
-	"log"
+	"log" //nolint:depguard // as Helm does
 	"log/slog"
 	"strings"
 	"testing"
