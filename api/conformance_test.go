@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -132,6 +133,7 @@ var verbs = []verb{
 	{aCloudKey, "POST", "/terminate", "", codes{0: 409, 3: 202, 8: 409}},
 	{aCloudKey, "POST", "/stop", "", codes{0: 409, 3: 200, 8: 200}},
 	{aCloudKey, "POST", "/update", "", codes{0: 202, 3: 202, 8: 202}},
+	{aCloudKey, "POST", "/update?reapply=true", "", codes{3: 202}},
 	{aCloudKey, "GET", "/status", "", codes{0: 200, 3: 200, 8: 200}},
 	{aCloudKey, "GET", "/explain", "", codes{0: 200, 3: 200, 8: 200}},
 	{theCloudKey, "POST", "/terminate", "", codes{3: 400}}, // a group names it
@@ -148,6 +150,25 @@ var verbs = []verb{
 	{theClusterKey, "POST", "/stop", "", codes{409, 0, 204, 409, 409, 409, 409, 204, 409, 409, 409, 409}},
 	{theClusterKey, "GET", "/status", "", okUnapproved},
 	{theClusterKey, "GET", "/explain", "", okUnapproved},
+}
+
+// warnings are those of calls of verbs that are accepted and do nothing, by owner and path, and by the index of the stand; in the others there is none.
+var warnings = map[string]map[int]string{
+	string(aCloudKey) + "/update": {
+		0: `nothing is done: logical cloud "free" is in state Created; instantiate it`,
+		8: `nothing is done: logical cloud "free" is in state Terminated (Terminated); instantiate it`,
+	},
+	string(aCloudKey) + "/update?reapply=true": {3: `nothing of logical cloud "free" was applied again: it has nothing in clusters that could be`},
+	string(theUsersKey) + "/update": {
+		0:  `nothing is done: logical cloud "standard" is in state Created; instantiate it`,
+		2:  `nothing is done: logical cloud "standard" is in state Instantiated (Instantiating); update it again when that has ended`,
+		5:  `nothing is done: logical cloud "standard" is in state InstantiateStopped (Instantiating); update it again when that has ended`,
+		7:  `nothing is done: logical cloud "standard" is in state Terminated (Terminating); instantiate it when that has ended`,
+		8:  `nothing is done: logical cloud "standard" is in state Terminated (Terminated); instantiate it`,
+		9:  `nothing is done: logical cloud "standard" is in state Terminated (TerminateFailed); terminate it again, then instantiate it`,
+		10: `nothing is done: logical cloud "standard" is in state TerminateStopped (Terminating); instantiate it when that has ended`,
+		11: `nothing is done: logical cloud "standard" is in state TerminateStopped (TerminateFailed); terminate it again, then instantiate it`,
+	},
 }
 
 // queries are the lists and documents that a parameter turns into something else.
@@ -483,6 +504,12 @@ func walkVerbs(t *testing.T, w *world) {
 			c := call{name: v.method + " " + url + " when " + stands[i].name, method: v.method, url: url, body: v.body, status: code}
 			if code == http.StatusConflict {
 				c.contains = []string{v.owner.Name()}
+			}
+			if texts := warnings[string(v.owner)+v.path]; texts != nil {
+				c.answers = map[string]string{"Warning": ""}
+				if text := texts[i]; text != "" {
+					c.answers["Warning"] = fmt.Sprintf("299 - %q", text)
+				}
 			}
 			check(t, w.router, []call{c})
 		}

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -195,7 +196,7 @@ func (o *LogicalCloud) Decide(c ContextStatus, op Operation) (Transition, error)
 		return Transition{To: Terminated, Revision: next}, nil
 	case OpUpdate:
 		if c != ContextInstantiated && c != ContextInstantiateFailed { // EMCO answers 202 all the same
-			return Transition{To: s, Same: true}, nil
+			return Transition{To: s, Same: true, Why: o.notUpdated(c)}, nil
 		}
 		return Transition{To: Updated, Revision: next}, nil
 	case OpStop:
@@ -205,6 +206,21 @@ func (o *LogicalCloud) Decide(c ContextStatus, op Operation) (Transition, error)
 	default:
 		return Transition{}, fail.New(fail.Internal, "unknown operation %q", op)
 	}
+}
+
+// notUpdated says why an update does nothing, which EMCO does not.
+func (o *LogicalCloud) notUpdated(c ContextStatus) string {
+	advice := "instantiate it"
+	switch c {
+	case ContextInstantiating:
+		advice = "update it again when that has ended"
+	case ContextTerminating:
+		advice = "instantiate it when that has ended"
+	case ContextTerminateFailed: // an instantiate is refused
+		advice = "terminate it again, then instantiate it"
+	default:
+	}
+	return fmt.Sprintf("nothing is done: logical cloud %q is in state %s%s; %s", o.Name, o.History.State(), ofContext(c), advice)
 }
 
 // UsedBy is why a cloud that a group names is not terminated; EMCO answers this with 400.

@@ -64,10 +64,16 @@ func TestDecideUpdateOfACloud(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, domain.Transition{To: want, Revision: 4}, got)
 	}
-	for _, short := range []string{"-", "i", "t", "T", "TF"} {
+	for short, why := range map[string]string{
+		"-": `in state Instantiated; instantiate it`, "i": `(Instantiating); update it again when that has ended`,
+		"t": `(Terminating); instantiate it when that has ended`, "T": `(Terminated); instantiate it`,
+		"TF": `(TerminateFailed); terminate it again, then instantiate it`,
+	} {
 		got, err := cloudIn(domain.LevelStandard, domain.Instantiated).Decide(contexts[short], domain.OpUpdate)
 		require.NoError(t, err)
 		require.True(t, got.Same, "EMCO accepts it and does nothing: %s", short)
+		require.Contains(t, got.Why, `nothing is done: logical cloud "lc" is in state `)
+		require.Contains(t, got.Why, why)
 	}
 }
 

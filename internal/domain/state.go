@@ -244,6 +244,8 @@ type Transition struct {
 	To       State
 	Revision int
 	Same     bool
+	// Why says, when Same is true, why nothing is done, and what to do instead; "" where nobody misses anything.
+	Why string
 	// Leaves says that an action Updated goes before it, of the context that there is and with the revision
 	// before.
 	Leaves bool

@@ -195,7 +195,7 @@ func (s clouds) Instantiate(ctx context.Context, key domain.Key) (warnings []str
 	if !cloud.Admin() {
 		return s.operations.Instantiate(ctx, key)
 	}
-	return nil, s.operateAdmin(ctx, key, domain.OpInstantiate, func(*domain.LogicalCloud) (string, error) {
+	return s.operateAdmin(ctx, key, domain.OpInstantiate, func(*domain.LogicalCloud) (string, error) {
 		if err := s.hasMembers(ctx, cloud); err != nil {
 			return "", err
 		}
@@ -226,7 +226,7 @@ func (s clouds) Terminate(ctx context.Context, key domain.Key) error {
 		}
 		return s.operations.Terminate(ctx, key)
 	}
-	err = s.operateAdmin(ctx, key, domain.OpTerminate, func(cloud *domain.LogicalCloud) (string, error) {
+	_, err = s.operateAdmin(ctx, key, domain.OpTerminate, func(cloud *domain.LogicalCloud) (string, error) {
 		cloud.History.StatusContextID = cloud.History.ContextID()
 		return cloud.History.ContextID(), s.unnamed(ctx, cloud)
 	})
@@ -278,13 +278,14 @@ func (s clouds) Stop(ctx context.Context, key domain.Key) error {
 	if !cloud.Admin() {
 		return s.operations.Stop(ctx, key)
 	}
-	return s.operateAdmin(ctx, key, domain.OpStop, func(cloud *domain.LogicalCloud) (string, error) {
+	_, err = s.operateAdmin(ctx, key, domain.OpStop, func(cloud *domain.LogicalCloud) (string, error) {
 		return cloud.History.ContextID(), nil
 	})
+	return err
 }
 
 // Update brings the clusters of an instantiated cloud in line with its references, permissions and quotas. A cloud
-// that is not instantiated is left alone, as in EMCO: an instantiate takes what there is.
+// that is not instantiated is left alone, as in EMCO, which a warning says: an instantiate takes what there is.
 func (s clouds) Update(ctx context.Context, key domain.Key, how UpdateOptions) (revision int, warnings []string, err error) {
 	cloud, err := s.cloud(ctx, key)
 	if err != nil {
@@ -293,7 +294,11 @@ func (s clouds) Update(ctx context.Context, key domain.Key, how UpdateOptions) (
 	if !cloud.Admin() {
 		return s.operations.Update(ctx, key, how)
 	}
-	return 0, nil, s.operateAdmin(ctx, key, domain.OpUpdate, func(*domain.LogicalCloud) (string, error) { return newContextID() })
+	warnings, err = s.operateAdmin(ctx, key, domain.OpUpdate, func(*domain.LogicalCloud) (string, error) { return newContextID() })
+	if err == nil && warnings == nil {
+		warnings = how.nothing(cloud)
+	}
+	return 0, warnings, err
 }
 
 func (s *Service) cloud(ctx context.Context, key domain.Key) (*domain.LogicalCloud, error) {
@@ -314,10 +319,12 @@ func (s *Service) hasMembers(ctx context.Context, cloud *domain.LogicalCloud) er
 }
 
 // operateAdmin checks that the cloud may, lets act name the context, and records; again when somebody else has
-// written meanwhile, but for itself: a database may do a write of which it has lost its own answer.
-func (s *Service) operateAdmin(ctx context.Context, key domain.Key, op domain.Operation, act func(*domain.LogicalCloud) (contextID string, err error)) error {
+// written meanwhile, but for itself: a database may do a write of which it has lost its own answer. The warnings say why nothing is done.
+func (s *Service) operateAdmin(
+	ctx context.Context, key domain.Key, op domain.Operation, act func(*domain.LogicalCloud) (contextID string, err error),
+) (warnings []string, err error) {
 	var own domain.Action
-	return cas.Do(ctx, func() error {
+	err = cas.Do(ctx, func() error {
 		cloud, err := s.cloud(ctx, key)
 		if err != nil {
 			return err
@@ -326,7 +333,7 @@ func (s *Service) operateAdmin(ctx context.Context, key domain.Key, op domain.Op
 			return nil
 		}
 		t, err := cloud.Decide(cloud.AdminStatus(), op)
-		if err != nil || t.Same {
+		if warnings = whyNot(t); err != nil || t.Same {
 			return err
 		}
 		id, err := act(cloud)
@@ -338,6 +345,7 @@ func (s *Service) operateAdmin(ctx context.Context, key domain.Key, op domain.Op
 		own = cloud.History.Last()
 		return cas.Overtaken(s.store.Replace(ctx, cloud))
 	})
+	return warnings, err
 }
 
 // UserKubeconfig is the kubeconfig of the cloud's user for the cluster of a reference. Conflict as long as there is

@@ -26,7 +26,7 @@ func (l *Lifecycle) Update(ctx context.Context, key domain.Key, how UpdateOption
 		return 0, nil, err
 	}
 	if t.Same {
-		return 0, how.nothing(owner), nil
+		return 0, whyNot(t), nil
 	}
 	err = l.takingIn(ctx, owner, domain.OpUpdate, func() error {
 		revision, warnings, err = l.change(ctx, key, domain.OpUpdate, seen(owner, observed), domain.Goal{Reapply: how.Reapply})
@@ -36,6 +36,14 @@ func (l *Lifecycle) Update(ctx context.Context, key domain.Key, how UpdateOption
 		warnings = append(warnings, how.nothing(owner)...)
 	}
 	return revision, warnings, err
+}
+
+// whyNot is the warning of an operation that does nothing.
+func whyNot(t domain.Transition) (warnings []string) {
+	if t.Same && t.Why != "" {
+		warnings = append(warnings, t.Why)
+	}
+	return warnings
 }
 
 // nothing are the warnings of an update that has applied nothing.
