@@ -146,7 +146,7 @@ var verbs = []verb{
 	{theUsersKey, "GET", "/explain", "", okUnapproved},
 
 	{theClusterKey, "POST", "/apply", "", codes{204, 0, 204, 204, 204, 204, 204, 409, 204, 204, 409, 204}},
-	{theClusterKey, "POST", "/terminate", "", codes{409, 0, 204, 204, 204, 204, 204, 204, 204, 204, 204, 204}},
+	{theClusterKey, "POST", "/terminate", "", codes{409, 0, 204, 204, 204, 204, 204, 204, 204, 204, 409, 204}},
 	{theClusterKey, "POST", "/stop", "", codes{409, 0, 204, 409, 409, 409, 409, 204, 409, 409, 409, 409}},
 	{theClusterKey, "GET", "/status", "", okUnapproved},
 	{theClusterKey, "GET", "/explain", "", okUnapproved},

@@ -18,7 +18,7 @@ func (c *Cluster) Decide(observed ContextStatus, op Operation) (Transition, erro
 		case s == Applied, s == InstantiateStopped:
 			return Transition{To: s, Same: true}, nil
 		case busy:
-			return c.refuse(observed, "Network intents for cluster have not completed terminating", "wait, or stop it")
+			return c.refuse(observed, notTerminated, c.wait(observed))
 		default:
 			return Transition{To: Applied}, nil
 		}
@@ -32,6 +32,8 @@ func (c *Cluster) Decide(observed ContextStatus, op Operation) (Transition, erro
 		// Nor to end an instantiate that goes on after its terminate was ended by hand.
 		case observed == ContextTerminateFailed, observed == ContextInstantiating:
 			return Transition{To: Terminated}, nil
+		case s == TerminateStopped && observed == ContextTerminating: // what is accepted now would be lost with the terminate that ends
+			return c.refuse(observed, notTerminated, "wait until the stop has ended, then terminate them again")
 		default:
 			return Transition{To: s, Same: true}, nil
 		}
@@ -42,7 +44,7 @@ func (c *Cluster) Decide(observed ContextStatus, op Operation) (Transition, erro
 		case s == Applied, s == InstantiateStopped:
 			return c.refuse(observed, "Cluster network intents must be terminated before it can be deleted", "terminate them first")
 		case busy:
-			return c.refuse(observed, "Network intents for cluster have not completed terminating", "wait, or stop it")
+			return c.refuse(observed, notTerminated, c.wait(observed))
 		default:
 			return Transition{To: s, Same: true}, nil
 		}
@@ -59,13 +61,29 @@ func (c *Cluster) stop(observed ContextStatus) (Transition, error) {
 		return Transition{To: TerminateStopped}, nil
 	case s == InstantiateStopped:
 		return c.refuse(observed, "Cluster network intents instantiation already stopped", "terminate them")
+	case s == TerminateStopped && observed == ContextTerminating:
+		return c.refuse(observed, terminationStopped, c.wait(observed))
 	case s == TerminateStopped:
-		return c.refuse(observed, "Cluster network intents termination already stopped", "terminate them again, or apply them")
+		return c.refuse(observed, terminationStopped, "terminate them again, or apply them")
 	case s == Created:
 		return c.refuse(observed, "Cluster network intents have not been applied", "there is nothing to stop")
 	default:
 		return c.refuse(observed, "Cluster network intents are not instantiating or terminating", "there is nothing to stop")
 	}
+}
+
+// Sentences of EMCO that several refusals begin with.
+const (
+	notTerminated      = "Network intents for cluster have not completed terminating"
+	terminationStopped = "Cluster network intents termination already stopped"
+)
+
+// wait is the advice while something goes on.
+func (c *Cluster) wait(observed ContextStatus) string {
+	if c.History.State() == TerminateStopped && observed == ContextTerminating {
+		return "wait until the stop has ended"
+	}
+	return "wait, or stop it"
 }
 
 func (c *Cluster) refuse(observed ContextStatus, sentence, advice string) (Transition, error) {

@@ -44,7 +44,8 @@ func TestDecideOfNetworks(t *testing.T) {
 			applied: {{all, terminated, false}}, iStopped: {{all, terminated, false}},
 			// what is left over of a termination can be terminated again, and so can what goes on after one
 			terminated: {{again, terminated, false}, {done, terminated, true}},
-			terStopped: {{again, terminated, false}, {done, terStopped, true}},
+			// but not while its stop goes on: nothing would come of it
+			terStopped: {{again, terminated, false}, {[]string{"-", "I", "IF", "T"}, terStopped, true}},
 		},
 		domain.OpStop: {
 			applied: {{[]string{"i"}, iStopped, false}}, terminated: {{[]string{"t"}, terStopped, false}},
@@ -94,6 +95,11 @@ func TestRefusalsOfNetworks(t *testing.T) {
 		{domain.OpStop, domain.Applied, domain.ContextInstantiated, "Cluster network intents are not instantiating or terminating: "},
 		{domain.OpStop, domain.InstantiateStopped, domain.ContextInstantiating, "Cluster network intents instantiation already stopped: "},
 		{domain.OpStop, domain.TerminateStopped, domain.ContextTerminating, "Cluster network intents termination already stopped: "},
+		{domain.OpStop, domain.TerminateStopped, domain.ContextTerminating, "; wait until the stop has ended"},
+		{domain.OpStop, domain.TerminateStopped, domain.ContextTerminateFailed, "; terminate them again, or apply them"},
+		{domain.OpTerminate, domain.TerminateStopped, domain.ContextTerminating, "Network intents for cluster have not completed terminating: "},
+		{domain.OpTerminate, domain.TerminateStopped, domain.ContextTerminating, "; wait until the stop has ended, then terminate them again"},
+		{domain.OpInstantiate, domain.TerminateStopped, domain.ContextTerminating, "; wait until the stop has ended"},
 		{domain.OpDelete, domain.Applied, domain.ContextInstantiated, "Cluster network intents must be terminated before it can be deleted: "},
 		{domain.OpDelete, domain.Terminated, domain.ContextTerminating, "Network intents for cluster have not completed terminating: "},
 	} {
