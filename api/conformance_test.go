@@ -154,6 +154,11 @@ var verbs = []verb{
 
 // warnings are those of calls of verbs that are accepted and do nothing, by owner and path, and by the index of the stand; in the others there is none.
 var warnings = map[string]map[int]string{
+	string(theClusterKey) + "/apply": {
+		4: `nothing is applied: cluster "c1" is in state Applied (InstantiateFailed); terminate the network intents first`,
+		5: `nothing is applied: cluster "c1" is in state InstantiateStopped (Instantiating); terminate the network intents first`,
+		6: `nothing is applied: cluster "c1" is in state InstantiateStopped (InstantiateFailed); terminate the network intents first`,
+	},
 	string(aCloudKey) + "/update": {
 		0: `nothing is done: logical cloud "free" is in state Created; instantiate it`,
 		8: `nothing is done: logical cloud "free" is in state Terminated (Terminated); instantiate it`,

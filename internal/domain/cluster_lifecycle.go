@@ -1,6 +1,10 @@
 package domain
 
-import "github.com/drover-io/drover/internal/fail"
+import (
+	"fmt"
+
+	"github.com/drover-io/drover/internal/fail"
+)
 
 // The lifecycle of a cluster is that of its network intents (seeds, "Cluster Network Intent lifecycle";
 // reference 1.3). Applied is their word for instantiated.
@@ -16,7 +20,7 @@ func (c *Cluster) Decide(observed ContextStatus, op Operation) (Transition, erro
 	case OpInstantiate:
 		switch {
 		case s == Applied, s == InstantiateStopped:
-			return Transition{To: s, Same: true}, nil
+			return Transition{To: s, Same: true, Why: c.notApplied(observed)}, nil
 		case busy:
 			return c.refuse(observed, notTerminated, c.wait(observed))
 		default:
@@ -51,6 +55,15 @@ func (c *Cluster) Decide(observed ContextStatus, op Operation) (Transition, erro
 	default:
 		return Transition{}, fail.New(fail.Internal, "unknown operation %q", op)
 	}
+}
+
+// notApplied says why an apply does nothing, which EMCO does not; "" where all is there, or is on its way.
+func (c *Cluster) notApplied(observed ContextStatus) string {
+	s := c.History.State()
+	if s == Applied && (observed == ContextInstantiated || observed == ContextInstantiating) {
+		return ""
+	}
+	return fmt.Sprintf("nothing is applied: cluster %q is in state %s%s; terminate the network intents first", c.Name, s, ofContext(observed))
 }
 
 func (c *Cluster) stop(observed ContextStatus) (Transition, error) {

@@ -65,6 +65,7 @@ func TestDecideOfNetworks(t *testing.T) {
 					for _, want := range cells[s] {
 						if slices.Contains(want.in, short) {
 							require.NoError(t, err)
+							got.Why = ""
 							require.Equal(t, domain.Transition{To: want.to, Same: want.same}, got)
 							return
 						}
@@ -106,6 +107,26 @@ func TestRefusalsOfNetworks(t *testing.T) {
 		_, err := clusterIn(c.in).Decide(c.context, c.op)
 		require.True(t, fail.Is(err, fail.Conflict), "%s in %s", c.op, c.in)
 		require.Contains(t, fail.TextOf(err), c.want)
+	}
+}
+
+// An apply that comes after one that has failed or was stopped is accepted, as in EMCO, and does nothing.
+func TestAnApplyThatDoesNothingSaysWhy(t *testing.T) {
+	for _, c := range []struct {
+		in      domain.State
+		context domain.ContextStatus
+		want    string
+	}{
+		{domain.Applied, domain.ContextInstantiated, ""},
+		{domain.Applied, domain.ContextInstantiating, ""},
+		{domain.Applied, domain.ContextInstantiateFailed, `nothing is applied: cluster "edge01" is in state Applied (InstantiateFailed); terminate the network intents first`},
+		{domain.InstantiateStopped, domain.ContextInstantiating, `nothing is applied: cluster "edge01" is in state InstantiateStopped (Instantiating); terminate the network intents first`},
+		{domain.InstantiateStopped, domain.ContextInstantiateFailed, `nothing is applied: cluster "edge01" is in state InstantiateStopped (InstantiateFailed); terminate the network intents first`},
+		{domain.InstantiateStopped, domain.ContextInstantiated, `nothing is applied: cluster "edge01" is in state InstantiateStopped (Instantiated); terminate the network intents first`},
+	} {
+		got, err := clusterIn(c.in).Decide(c.context, domain.OpInstantiate)
+		require.NoError(t, err)
+		require.Equal(t, domain.Transition{To: c.in, Same: true, Why: c.want}, got)
 	}
 }
 

@@ -165,11 +165,11 @@ func (l *Lifecycle) approve(ctx context.Context, key domain.Key) (warnings []str
 }
 
 // Instantiate starts a new app context. It returns when everything is rendered, placed, planned and
-// recorded; the warnings say what the user should know about the plan.
+// recorded; the warnings say what the user should know about the plan, or why nothing is done.
 func (l *Lifecycle) Instantiate(ctx context.Context, key domain.Key) (warnings []string, err error) {
 	owner, t, observed, err := l.decide(ctx, key, domain.OpInstantiate)
 	if err != nil || t.Same {
-		return nil, err
+		return whyNot(t), err
 	}
 	id, err := newContextID()
 	if err != nil {
