@@ -48,9 +48,10 @@ type parameter struct {
 	name, about string
 	enum        []string
 	repeats     bool
-	lastCounts  bool // it may be given several times, as in an example of EMCO's documentation
-	flag        bool // that it is there counts, as in EMCO; it has no value, or true. Of several the first one of the endpoint counts
-	filled      bool // it has a value: one that is empty would be no filter, and the answer everything
+	lastCounts  bool     // it may be given several times, as in an example of EMCO's documentation
+	flag        bool     // that it is there counts, as in EMCO; it has no value, or true. Of several the first one of the endpoint counts
+	ignores     []string // parameters that do nothing beside it
+	filled      bool     // it has a value: one that is empty would be no filter, and the answer everything
 }
 
 // anyDocument stands for a body that has several forms.

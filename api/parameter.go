@@ -107,6 +107,23 @@ func (p endpoint) flags(u *url.URL) (names []string) {
 	return names
 }
 
+// idle says which parameters of a query do nothing beside others. Of several flags the first one counts.
+func (p endpoint) idle(u *url.URL) (texts []string) {
+	values, listed := u.Query(), false
+	for _, k := range p.query {
+		if !values.Has(k.name) || k.flag && listed {
+			continue
+		}
+		listed = listed || k.flag
+		for _, name := range k.ignores {
+			if values.Has(name) {
+				texts = append(texts, name+" is given; beside "+k.name+" it does nothing")
+			}
+		}
+	}
+	return texts
+}
+
 // wrong says what is wrong with a parameter, "" for nothing.
 func (p endpoint) wrong(name string, values []string) string {
 	known := p.parameters()
@@ -117,10 +134,7 @@ func (p endpoint) wrong(name string, values []string) string {
 		}
 		return ""
 	}
-	names := make([]string, len(known))
-	for i := range known {
-		names[i] = known[i].name
-	}
+	names := namesOf(known)
 	slices.Sort(names)
 	text := "is no parameter of this request"
 	if near := nearest.Name(name, names); near != "" {

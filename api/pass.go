@@ -52,6 +52,7 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 		if flags := p.flags(c.Request().URL); len(flags) > 1 {
 			warn(c, "%s are given; only %s counts", strings.Join(flags, " and "), flags[0])
 		}
+		warnAll(c, p.idle(c.Request().URL))
 		r.Renders = p.renders
 		if p.secret && e.kubeconfigs && takesFile(c.Request()) {
 			r.Verb = door.Download

@@ -228,6 +228,15 @@ func words[T ~string](values []T) []string {
 	return names
 }
 
+// namesOf are those of parameters.
+func namesOf(of []parameter) []string {
+	all := make([]string, len(of))
+	for i, k := range of {
+		all[i] = k.name
+	}
+	return all
+}
+
 // oneQuery names one of a list.
 func oneQuery(name, title string) []parameter {
 	return []parameter{{name: name, about: "answer with this " + title + ", not with the list", filled: true}}
@@ -258,17 +267,18 @@ var (
 	}
 	watchQuery  = parameter{name: "watch", about: "true: answer with server-sent events: the document (status), then what changes of it (change), with ids to go on from by Last-Event-ID; end, error and dropped are the last event", enum: truths}
 	outputQuery = parameter{name: "output", about: "how much; counts, with status, has for each cluster how many resources are in each state in place of them. Of several the last one counts", enum: []string{"summary", "all", "detail", "counts"}, lastCounts: true}
+	listIgnores = []string{"output", "resource"}
 	statusQuery = []parameter{
 		{name: "instance", about: "the context id; the last one when missing"},
 		{name: "type", about: "what was done (rsync) or what clusters report (cluster), in the form of EMCO up to 21.03", enum: []string{"rsync", "cluster"}},
-		{name: "status", about: "the same in the form of EMCO 22; overrides type", enum: []string{"deployed", "ready"}},
+		{name: "status", about: "the same in the form of EMCO 22; overrides type", enum: []string{"deployed", "ready"}, ignores: []string{"type"}},
 		outputQuery,
 		{name: "app", about: "only this app", repeats: true},
 		{name: "cluster", about: "only this cluster, as provider+cluster", repeats: true},
 		{name: "resource", about: "only resources of this name", repeats: true},
-		{name: "apps", about: "list the apps; it needs no value", flag: true},
-		{name: "clusters", about: "list the clusters by app; it needs no value", flag: true},
-		{name: "resources", about: "list the resources by app; it needs no value", flag: true},
+		{name: "apps", about: "list the apps, all of them: output, app, cluster and resource do nothing beside it; it needs no value", flag: true, ignores: []string{"output", "app", "cluster", "resource"}},
+		{name: "clusters", about: "list the clusters by app; output and resource do nothing beside it; it needs no value", flag: true, ignores: listIgnores},
+		{name: "resources", about: "list the resources by app; output and resource do nothing beside it; it needs no value", flag: true, ignores: listIgnores},
 		watchQuery,
 	}
 	tablesQuery = []parameter{
@@ -298,7 +308,7 @@ var (
 	}
 	// One cluster has no lists.
 	networkStatusQuery = append(statusQuery[:7:7], watchQuery,
-		parameter{name: "view", about: "full: answer with what runs in the cluster, every deployment intent group and logical cloud with what hangs there and why, in place of EMCO's document of its network intents", enum: []string{"full"}})
+		parameter{name: "view", about: "full: answer with what runs in the cluster, every deployment intent group and logical cloud with what hangs there and why, in place of EMCO's document of its network intents; no other parameter does anything beside it", enum: []string{"full"}, ignores: namesOf(statusQuery[:7])})
 	diffQuery = []parameter{
 		{name: "operation", about: "what would be asked for; the operation that is due when missing", enum: words([]domain.Operation{domain.OpInstantiate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate})},
 		{name: "revision", about: "of a rollback: the revision to go back to. Of an update: what it would do if this revision were there, as after a rollback to it, which may still go on"},
@@ -316,8 +326,8 @@ var (
 		outputQuery,
 		{name: "cluster", about: "only this cluster, as provider+cluster", repeats: true},
 		{name: "resource", about: "only resources of this name", repeats: true},
-		{name: "clusters", about: "list the clusters; it needs no value", flag: true},
-		{name: "resources", about: "list the resources by cluster; it needs no value", flag: true},
+		{name: "clusters", about: "list the clusters; output and resource do nothing beside it; it needs no value", flag: true, ignores: listIgnores},
+		{name: "resources", about: "list the resources by cluster; output and resource do nothing beside it; it needs no value", flag: true, ignores: listIgnores},
 		watchQuery,
 	}
 )

@@ -50,6 +50,7 @@ func TestWhatIsGoneIsNotShown(t *testing.T) {
 		"cluster=p%2Ba":             {"a", "new"},
 		"cluster=p%2Bc":             {},
 		"clusters":                  {"a", "b"},
+		"clusters&resource=old":     {"a", "b"}, // which is no filter of theirs
 		"resources":                 {"new", "old"},
 		"resources&cluster=p%2Ba":   {"new"},
 		"resources&status=deployed": {"a", "b", "new", "old"},

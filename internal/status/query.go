@@ -110,7 +110,7 @@ func (q Query) Ask() view.Ask {
 	switch q.List {
 	case ListNone:
 		a.Judged, a.Detail = a.Reported && camel, q.Output == OutputDetail
-	case ListResources:
+	case ListClusters, ListResources:
 		a.Resources = nil // as in EMCO
 	default:
 	}
