@@ -445,7 +445,7 @@ func TestCountsOfWhatWasMigrated(t *testing.T) {
 		require.NoError(t, d.Write(&text))
 		return text.String()
 	}
-	for _, q := range []url.Values{{"status": {"deployed"}, "output": {"summary"}}, {"status": {"deployed"}}, {"type": {"rsync"}}} {
+	for _, q := range []url.Values{{"status": {"deployed"}, "output": {"summary"}}, {"status": {"deployed"}}, {"type": {"rsync"}}, {"app": {"web"}}} {
 		require.Contains(t, summary(theGroup, q), `"Updated"`)
 		require.NotContains(t, summary(theGroup, q), "Applied", q)
 	}

@@ -146,6 +146,17 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestNoAppIsRefusedWhereNoneIsKnown: the apps of a group that was migrated are those of the group that has them now.
+func TestNoAppIsRefusedWhereNoneIsKnown(t *testing.T) {
+	for _, of := range []domain.ContextStatus{domain.ContextUpdated, domain.ContextInstantiating} {
+		for _, query := range []string{"?app=sink", "?app=sink&status=deployed", "?app=sink&output=summary", "?app=sink&type=cluster", "?app=sink&status=ready", "?app=sink&clusters", "?app=sink&resources"} {
+			s := newSource(t, "vfw-reported")
+			s.Status, s.Apps, s.Counts, s.Observations = of, nil, nil, nil
+			require.NotContains(t, write(t, parseQuery(t, query), s), `"sink"`, query)
+		}
+	}
+}
+
 // TestCountsAgreeWithWhatIsListed reads documents back: for every source, form and filter the counts are
 // those of the resources in the document, and those of Summary.
 func TestCountsAgreeWithWhatIsListed(t *testing.T) {

@@ -51,9 +51,10 @@ func (s *Source) Ready(t *view.Tally) bool {
 }
 
 // check refuses a filter that names an app which the context does not have. An unknown cluster or resource leaves
-// nothing.
+// nothing, and so does an app where it is not known which ones there are: what was migrated is another group's, and what was accepted
+// a moment ago is not planned yet.
 func (s *Source) check(q Query) error {
-	if q.Apps == nil || s.ContextID == "" {
+	if q.Apps == nil || s.ContextID == "" || s.Apps == nil {
 		return nil
 	}
 	names := s.Names()
