@@ -113,12 +113,22 @@ func (l *Lifecycle) adminApps(ctx context.Context, cloud *domain.LogicalCloud) (
 	return []view.App{app}, nil
 }
 
-// adminStatus is where a context of an admin cloud stands: a new one begins when the one before it is over.
+// adminStatus is where a context of an admin cloud stands: a new one begins when the one before it is over, or takes over from it.
 func adminStatus(cloud *domain.LogicalCloud, contextID string) domain.ContextStatus {
-	if contextID != cloud.History.ContextID() {
-		return domain.ContextTerminated
+	if contextID == cloud.History.ContextID() {
+		return cloud.AdminStatus()
 	}
-	return cloud.AdminStatus()
+	next := domain.Created
+	for _, a := range slices.Backward(cloud.History.Actions) {
+		if a.ContextID == contextID {
+			break
+		}
+		next = a.State
+	}
+	if next == domain.Updated {
+		return domain.ContextUpdated
+	}
+	return domain.ContextTerminated
 }
 
 // heading is what a status document says of the owner itself.
