@@ -171,6 +171,13 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 			append([]any{name, op, s, ofContext(c)}, args...)...)
 	}
 	busy := c.InProgress()
+	stopping := s == InstantiateStopped && c == ContextInstantiating || s == TerminateStopped && c == ContextTerminating
+	wait := func(until string) (Transition, error) {
+		if stopping { // by another stop it would end no sooner
+			return refuse("wait until the stop has ended")
+		}
+		return refuse("wait until %s, or stop it", until)
+	}
 	switch op {
 	case OpApprove:
 		switch {
@@ -181,9 +188,11 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		case s == Updated:
 			return Transition{To: Approved}, nil
 		case s == Created, s == Terminated:
-			return refuse("wait until it is terminated, or stop it")
-		case s == Instantiated:
+			return wait("it is terminated")
+		case s == Instantiated, s == InstantiateStopped:
 			return refuse("it has already been instantiated; update it, or terminate it first")
+		case stopping:
+			return refuse("wait until the stop has ended, then instantiate or terminate it instead")
 		default:
 			return refuse("instantiate or terminate it instead")
 		}
@@ -196,7 +205,7 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		case s == InstantiateStopped:
 			return refuse("terminate it first")
 		case busy:
-			return refuse("wait until the last operation has ended, or stop it")
+			return wait("the last operation has ended")
 		default:
 			return Transition{To: Instantiated, Revision: 1}, nil
 		}
@@ -210,6 +219,8 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		// Nor to end an instantiate that goes on after its terminate was ended by hand. What is wanted next does not matter.
 		case c == ContextTerminateFailed, c == ContextInstantiating:
 			return Transition{To: Terminated}, nil
+		case stopping:
+			return refuse("wait until the stop has ended, then terminate it again")
 		case s == Terminated && busy, c == ContextTerminating && s != TerminateStopped:
 			return refuse("it is already being terminated")
 		case s == Terminated:
@@ -224,7 +235,7 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		case s != Instantiated && s != InstantiateStopped:
 			return refuse("it is not instantiated")
 		case busy:
-			return refuse("wait until the last operation has ended, or stop it")
+			return wait("the last operation has ended")
 		case op == OpMigrate:
 			return Transition{To: Updated}, nil
 		default:
@@ -235,7 +246,7 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		case s != Approved:
 			return refuse("it is not approved")
 		case busy:
-			return refuse("wait until the last operation has ended, or stop it")
+			return wait("the last operation has ended")
 		case c == ContextTerminateFailed: // nothing could name what is left once the group has another context
 			return refuse("it has left something in clusters; terminate it first")
 		default:
@@ -263,7 +274,7 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 			return Transition{To: s, Same: true}, nil
 		// A terminate goes by the instance's plan, too: only what the group itself says is held, such as its logical cloud.
 		case busy && (op == OpChange || s == Updated):
-			return refuse("wait until it is terminated, or stop it")
+			return wait("it is terminated")
 		case s == Created:
 			return Transition{To: Created, Same: true}, nil
 		default:
@@ -274,7 +285,7 @@ func (d *DeploymentIntentGroup) Decide(c ContextStatus, op Operation) (Transitio
 		case s == Instantiated, s == InstantiateStopped:
 			return refuse("it is instantiated; terminate it first")
 		case busy:
-			return refuse("wait until it is terminated, or stop it")
+			return wait("it is terminated")
 		default:
 			return Transition{To: s, Same: true}, nil
 		}

@@ -2,6 +2,7 @@ package domain_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,6 +99,35 @@ func TestDecide(t *testing.T) {
 	}
 	_, err := groupIn(created).Decide(domain.ContextNone, "dance")
 	require.Equal(t, fail.Internal, fail.KindOf(err))
+}
+
+// TestAdviceWhileAStopGoesOn: nothing else can be asked for before it has ended, and another stop is none.
+func TestAdviceWhileAStopGoesOn(t *testing.T) {
+	const iStopped, terStopped = domain.InstantiateStopped, domain.TerminateStopped
+	for _, c := range []struct {
+		op   domain.Operation
+		in   domain.State
+		want string
+	}{
+		{domain.OpTerminate, terStopped, "wait until the stop has ended, then terminate it again"},
+		{domain.OpInstantiate, terStopped, "wait until the stop has ended"},
+		{domain.OpApprove, terStopped, "wait until the stop has ended, then instantiate or terminate it instead"},
+		{domain.OpChange, terStopped, "wait until the stop has ended"},
+		{domain.OpDelete, terStopped, "wait until the stop has ended"},
+		{domain.OpUpdate, iStopped, "wait until the stop has ended"},
+		{domain.OpMigrate, iStopped, "wait until the stop has ended"},
+		{domain.OpApprove, iStopped, "it has already been instantiated; update it, or terminate it first"},
+		{domain.OpUpdate, domain.Instantiated, "wait until the last operation has ended, or stop it"},
+		{domain.OpDelete, domain.Terminated, "wait until it is terminated, or stop it"},
+	} {
+		status := domain.ContextTerminating
+		if c.in == iStopped || c.in == domain.Instantiated {
+			status = domain.ContextInstantiating
+		}
+		_, err := groupIn(c.in).Decide(status, c.op)
+		require.True(t, fail.Is(err, fail.Conflict), "%s in %s", c.op, c.in)
+		require.True(t, strings.HasSuffix(fail.TextOf(err), ": "+c.want), "%s in %s: %v", c.op, c.in, err)
+	}
 }
 
 func groupIn(s domain.State) *domain.DeploymentIntentGroup {
