@@ -212,14 +212,14 @@ func (e *Engine) described(ctx context.Context, id, runID string) (*workflowpb.W
 // Close implements activities.Runs. A workflow that does not end in policy.Close is terminated.
 func (e *Engine) Close(ctx context.Context, s domain.Scope) (activities.RunEnd, error) {
 	end, err := e.shut(ctx, workflows.OperationID(s))
-	if err == nil && end == activities.RunBroken {
+	if err == nil && end != activities.RunInOrder {
 		err = e.below(ctx, s)
 	}
 	return end, err
 }
 
-// below waits until nothing of an operation runs any more whose root came to no end of its own: Temporal terminates what runs below one that was
-// terminated, one after the other, and many in its own time. It asks visibility, and for policy.Below at the most: a run whose end was lost there
+// below waits until nothing of an operation runs any more whose root came to no end of its own, or is not known any more: Temporal terminates what
+// runs below one that was terminated or deleted, one after the other, and many in its own time. It asks visibility, and for policy.Below at the most: a run whose end was lost there
 // would be waited for without end.
 func (e *Engine) below(ctx context.Context, s domain.Scope) error {
 	for deadline := time.Now().Add(policy.Below); ; {

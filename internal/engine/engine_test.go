@@ -288,7 +288,7 @@ func TestClose(t *testing.T) {
 			if len(c.statuses) > 0 && c.statuses[0] == running {
 				asked = []string{"cancel " + workflows.OperationID(scope)}
 			}
-			if c.want == activities.RunBroken { // what runs for its apps and clusters ends after it
+			if c.want != activities.RunInOrder { // what runs for its apps and clusters ends after it, or after it was deleted
 				count := "count DroverContext = '1' AND DroverOperation = 'instantiate' AND ExecutionStatus = 'Running'"
 				asked = append(asked, count, count, count)
 			}
