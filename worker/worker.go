@@ -41,6 +41,9 @@ type Options struct {
 	// Leases has to listen to the connection to Temporal. Without it an attempt does not notice that its worker was
 	// frozen.
 	Leases *Leases
+	// Refused is told, once for each queue, that Temporal refuses to be polled, for a reason that no time puts right, such as a namespace that is
+	// not there any more: the SDK polls that queue no more. nil tells nobody.
+	Refused func(error)
 	// Build is what Temporal is told that this worker is. When it is empty the worker is of no build, and Temporal gives it what
 	// is of none.
 	Build string
@@ -66,6 +69,29 @@ type Worker struct {
 	alive   sync.WaitGroup
 	end     context.CancelFunc
 	silence func() // ends what is said of windows
+}
+
+// stoppedOnce is a worker of the SDK, which takes none that is stopped by two at a time.
+type stoppedOnce struct {
+	worker.Worker
+	stop func()
+}
+
+// Stop stops it, or waits until somebody else has.
+func (s *stoppedOnce) Stop() { s.stop() }
+
+// of makes the worker of one queue.
+func (o *Options) of(c client.Client, queue string, with worker.Options) worker.Worker {
+	w := &stoppedOnce{}
+	with.OnFatalError = func(err error) {
+		if o.Refused != nil {
+			o.Refused(fmt.Errorf("the queue %s gets no work from Temporal any more: %w", queue, err))
+		}
+		w.Stop() // as the SDK does it next, where nobody has
+	}
+	w.Worker = worker.New(c, queue, with)
+	w.stop = sync.OnceFunc(w.Worker.Stop)
+	return w
 }
 
 // New makes a worker; Start starts it.
@@ -97,10 +123,10 @@ func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, 
 	both.StickyScheduleToStartTimeout = policy.Sticky
 	w := &Worker{
 		leases: o.Leases, windows: inMemory,
-		lifecycle: worker.New(c, workflows.LifecycleQueue, both),
-		kube:      worker.New(c, workflows.KubeQueue, options(o.Clusters, 4)),
-		watch:     worker.New(c, workflows.WatchQueue, options(o.Watches, 2)),
-		wait:      worker.New(c, workflows.WaitQueue, options(o.Waits, 2)),
+		lifecycle: o.of(c, workflows.LifecycleQueue, both),
+		kube:      o.of(c, workflows.KubeQueue, options(o.Clusters, 4)),
+		watch:     o.of(c, workflows.WatchQueue, options(o.Watches, 2)),
+		wait:      o.of(c, workflows.WaitQueue, options(o.Waits, 2)),
 	}
 	workflows.Register(w.lifecycle)
 	w.lifecycle.RegisterActivity(lifecycle)

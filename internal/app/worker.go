@@ -26,8 +26,11 @@ import (
 	"github.com/drover-io/drover/workflows"
 )
 
-// Work runs the worker until ctx ends, then ends what runs or hands it over. ready is called when it polls.
+// Work runs the worker until ctx ends, then ends what runs or hands it over. ready is called when it polls. It is an error when Temporal does not let it
+// poll any more: who waits for a worker that does nothing would wait without end.
 func (p *Parts) Work(ctx context.Context, ready func()) error {
+	polls, refused := context.WithCancelCause(ctx)
+	defer refused(nil)
 	if err := p.tellBuild(); err != nil {
 		return err
 	}
@@ -63,17 +66,20 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		worker.Options{
 			Workflows: p.config.Workflows, Activities: p.config.Activities, Clusters: p.config.Clusters,
 			Watches: activities.WatchShards, Waits: waits,
-			Cache: p.config.Cache, Drain: p.config.Drain, Leases: p.leases, Build: p.build,
+			Cache: p.config.Cache, Drain: p.config.Drain, Leases: p.leases, Build: p.build, Refused: refused,
 		})
 	if err := w.Start(); err != nil {
 		return err
 	}
 	defer w.Stop()
-	if err := p.takeOver(ctx); err != nil {
+	if err := p.takeOver(polls); err != nil {
 		return err
 	}
 	ready()
-	p.keepWork(ctx, policy.Claim)
+	p.keepWork(polls, policy.Claim)
+	if ctx.Err() == nil {
+		return context.Cause(polls)
+	}
 	return nil
 }
 
