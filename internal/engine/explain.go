@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -190,7 +191,19 @@ func (e *Engine) attemptOf(p *workflowpb.PendingActivityInfo) explain.Attempt {
 		Trying: p.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED,
 		Last:   moment(p.GetLastAttemptCompleteTime()), Next: moment(p.GetNextAttemptScheduleTime()),
 		Begun: moment(p.GetLastStartedTime()), Error: e.said(p.GetLastFailure()), Late: late(p.GetLastFailure()),
+		Paused: pauseOf(p),
 	}
+}
+
+// pauseOf is who has paused an activity, in person or by a rule of the namespace, nil where nobody has.
+func pauseOf(p *workflowpb.PendingActivityInfo) *explain.Pause {
+	if !p.GetPaused() {
+		return nil
+	}
+	info := p.GetPauseInfo()
+	by := cmp.Or(info.GetManual().GetIdentity(), info.GetRule().GetIdentity())
+	why := cmp.Or(info.GetManual().GetReason(), info.GetRule().GetReason())
+	return &explain.Pause{Activity: p.GetActivityId(), By: by, Why: why}
 }
 
 // late says of a failure whether more time was taken than there was, by a worker that was heard of all the while.

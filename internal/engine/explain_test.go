@@ -190,7 +190,7 @@ func TestStarting(t *testing.T) {
 func TestAttempts(t *testing.T) {
 	places := []explain.Place{}
 	runs := map[string]*workflowservice.DescribeWorkflowExecutionResponse{}
-	for _, c := range []string{"dead", "silent", "young", "slow", "gone"} {
+	for _, c := range []string{"dead", "silent", "young", "slow", "paused", "gone"} {
 		places = append(places, explain.Place{App: "sink", Cluster: domain.ClusterName{Provider: "p", Name: c}})
 	}
 	id := func(i int) string { return workflows.LeafID(scope, "sink", places[i].Cluster) }
@@ -208,6 +208,12 @@ func TestAttempts(t *testing.T) {
 		TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{TimeoutType: enumspb.TIMEOUT_TYPE_START_TO_CLOSE},
 	}}
 	runs[id(3)] = described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, slow)
+	paused := pending("ApplyToCluster", nil)
+	paused.State, paused.Paused, paused.ActivityId, paused.LastFailure = enumspb.PENDING_ACTIVITY_STATE_PAUSED, true, "5", nil
+	paused.PauseInfo = &workflowpb.PendingActivityInfo_PauseInfo{PausedBy: &workflowpb.PendingActivityInfo_PauseInfo_Manual_{
+		Manual: &workflowpb.PendingActivityInfo_PauseInfo_Manual{Identity: "alice@desk", Reason: "the site moves"},
+	}}
+	runs[id(4)] = described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, paused)
 	s := &describing{runs: runs}
 	got, err := engine.New(s).Attempts(t.Context(), scope, places)
 	require.NoError(t, err)
@@ -217,8 +223,10 @@ func TestAttempts(t *testing.T) {
 	other.ID, other.Error = id(1), "the worker that was at it was not heard of any more"
 	third := attempt
 	third.ID, third.Error, third.Late = id(3), "it took too long", true
+	fourth := attempt
+	fourth.ID, fourth.Paused = id(4), &explain.Pause{Activity: "5", By: "alice@desk", Why: "the site moves"}
 	require.Empty(t, cmp.Diff(map[explain.Place]explain.Attempt{
-		places[0]: first, places[1]: other, places[2]: {ID: id(2), RunID: "run", Since: second}, places[3]: third,
+		places[0]: first, places[1]: other, places[2]: {ID: id(2), RunID: "run", Since: second}, places[3]: third, places[4]: fourth,
 	}, got))
 
 	s.down = true

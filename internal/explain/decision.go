@@ -49,6 +49,7 @@ type place struct {
 	said     string
 	lastSeen time.Time
 	step     *Attempt
+	workflow string // whose step it is
 }
 
 // groupKey is equal for reasons that are the same but for the names and numbers in what was said.
@@ -172,10 +173,32 @@ func (d *decision) run(run *Run) {
 	}
 	for i := range run.Steps {
 		step := &run.Steps[i]
+		if step.Paused != nil {
+			d.paused(step, 0, place{step: step, workflow: run.ID})
+			continue
+		}
 		if said := step.failure(d.s.Now); said != "" && said != d.remnants() { // for which it waits
 			d.add(StepFails, said, 0, place{step: step})
 		}
 	}
+}
+
+// paused notes that a person has paused a step of an operation, or of its work at a place.
+func (d *decision) paused(a *Attempt, resources int, at place) {
+	said := "somebody has paused it in Temporal"
+	if a.Paused.By != "" {
+		said += ", by " + a.Paused.By
+	}
+	d.add(Paused, clip(said+because(a.Paused.Why)), resources, at)
+}
+
+// unpause is the command that ends the pause of a place.
+func (d *decision) unpause(p *place) string {
+	at := ""
+	if ns := d.s.UI.Namespace; ns != "" {
+		at = " --namespace " + ns
+	}
+	return fmt.Sprintf("temporal activity unpause%s --workflow-id %s --activity-id %s", at, p.workflow, p.step.Paused.Activity)
 }
 
 // remnants are what clusters have and are not to have, "" for nothing.
@@ -238,6 +261,10 @@ func (d *decision) leaf(p *view.Place) {
 	}
 	switch {
 	case marks.unsettled() == 0:
+	case c.InProgress && d.s.Attempts[at.Place].Paused != nil:
+		a := d.s.Attempts[at.Place]
+		at.step, at.workflow = &a, a.ID
+		d.paused(&a, marks.unsettled(), at)
 	case c.InProgress && c.Connectivity == domain.ConnectivityRetrying && !c.Earlier:
 		d.add(ClusterHoldsUp, c.LastError, marks.unsettled(), at)
 	case c.InProgress && c.Reason != "" && !c.Heard():
@@ -427,6 +454,9 @@ func (d *decision) reason(g *group) Reason {
 	if g.kind == ClusterUnheard {
 		r.Do = cmp.Or(remedy(g.said, g.examples[0].Cluster), r.Do)
 	}
+	if g.kind == Paused {
+		r.Do = "it goes on by `" + d.unpause(&g.examples[0]) + "`"
+	}
 	said := d.newest(g)
 	switch {
 	case g.kind == StepFails:
@@ -434,7 +464,7 @@ func (d *decision) reason(g *group) Reason {
 	case g.kind == AtWork && said != "":
 		r.Text = fmt.Sprintf("the work on %s fails and is tried again", d.of(g))
 	}
-	if g.kind != Waiting && g.kind != NotStarted && r.Text != said { // what is waited for is no error
+	if g.kind != Waiting && g.kind != NotStarted && g.kind != Paused && r.Text != said { // what is waited for is no error
 		r.Error = clip(said)
 	}
 	for i := range g.examples {
@@ -567,7 +597,7 @@ func (d *decision) effects() (texts []string) {
 
 // attempt adds where an attempt stands.
 func (d *decision) attempt(e *Example, a *Attempt) {
-	e.Step, e.Since, e.Attempt, e.Trying = a.Step, at(a.Since), a.Number, a.Trying
+	e.Step, e.Since, e.Attempt, e.Trying, e.Paused = a.Step, at(a.Since), a.Number, a.Trying, a.Paused != nil
 	e.LastAttempt, e.NextAttempt = at(a.Last), at(a.Next)
 	if a.ID != "" {
 		e.Workflow = &Workflow{ID: a.ID, RunID: a.RunID, Status: Running, Link: d.s.UI.Link(a.ID, a.RunID)}

@@ -103,6 +103,13 @@ type Attempt struct {
 	Next      time.Time // when the next one begins, zero when that is not known
 	Error     string    // what the last attempt failed with
 	Late      bool      // that attempt took too long
+	Paused    *Pause    // nil unless somebody has paused it in Temporal
+}
+
+// Pause is that of an activity, which nothing but a person ends.
+type Pause struct {
+	Activity string // its id in its workflow
+	By, Why  string // "" when nobody said
 }
 
 // failure is what the work fails with, "" while an attempt is well: it has come further than the one before. Of work that took
@@ -201,7 +208,8 @@ type Example struct {
 	Since       *time.Time `json:"since,omitempty"`       // since when
 	LastSeen    *time.Time `json:"lastSeen,omitempty"`    // when it was last reported
 	Attempt     int        `json:"attempt,omitempty"`     // counts the attempts, from 1
-	Trying      bool       `json:"trying,omitempty"`      // it is being tried now; else, and without nextAttempt, it waits for a worker
+	Trying      bool       `json:"trying,omitempty"`      // it is being tried now; else, and without nextAttempt or paused, it waits for a worker
+	Paused      bool       `json:"paused,omitempty"`      // somebody has paused it in Temporal
 	LastAttempt *time.Time `json:"lastAttempt,omitempty"` // when the last attempt ended
 	NextAttempt *time.Time `json:"nextAttempt,omitempty"` // when the next one begins
 	Workflow    *Workflow  `json:"workflow,omitempty"`

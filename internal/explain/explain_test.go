@@ -372,6 +372,26 @@ var situations = map[string]func() *explain.Situation{
 		s.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(1)}: {Step: "ApplyToCluster", Since: before(20 * time.Second), Number: 1}}
 		return s
 	},
+	"paused-by-hand": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.View.Apps = []view.App{app("sink", 2, func(int) view.Cluster {
+			return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityRetrying, Marks: domain.DecodeMarks("3s"), LastError: fmt.Sprintf(refused, 41001)}
+		})}
+		s.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(1)}: {
+			Step: "ApplyToCluster", ID: s.Run.ID + "/sink/p1+c001", RunID: "run-3", Since: before(200 * time.Second), Number: 17,
+			Last: before(100 * time.Second), Error: fmt.Sprintf(refused, 41001),
+			Paused: &explain.Pause{Activity: "5", By: "alice@desk", Why: "the site moves"},
+		}}
+		return s
+	},
+	"a-step-that-is-paused": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.Run.Steps = []explain.Attempt{{Step: "AwaitReady", Number: 2, Error: "the database does not answer", Paused: &explain.Pause{Activity: "12"}}}
+		s.View.Apps = []view.App{app("web", 2, func(int) view.Cluster {
+			return view.Cluster{InProgress: true, Reason: "waits until app db is Ready"}
+		})}
+		return s
+	},
 	"waiting-for-an-app-and-a-hook": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
 		s.View.Apps = []view.App{app("db", 2, func(i int) view.Cluster {

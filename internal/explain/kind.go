@@ -18,6 +18,7 @@ const (
 	EngineSilent     Kind = "EngineSilent"     // Temporal does not answer
 	WorkflowGone     Kind = "WorkflowGone"     // an operation's workflow has ended without its own end
 	NoWorker         Kind = "NoWorker"         // no worker takes up the workflow
+	Paused           Kind = "Paused"           // somebody has paused it in Temporal
 	StepFails        Kind = "StepFails"        // a step of the operation itself is tried again and again
 	Preparing        Kind = "Preparing"        // an operation is not accepted yet
 	ResourceRefused  Kind = "ResourceRefused"  // a cluster refuses a resource, or its deletion
@@ -55,7 +56,7 @@ const (
 
 // kinds are all of them, the gravest first.
 var kinds = []Kind{
-	EngineSilent, WorkflowGone, NoWorker, StepFails, Preparing, Stopped, RuleRefused, NameConflict, CannotBeMade, ResourceRefused, HookFailed, WorkGaveUp,
+	EngineSilent, WorkflowGone, NoWorker, Paused, StepFails, Preparing, Stopped, RuleRefused, NameConflict, CannotBeMade, ResourceRefused, HookFailed, WorkGaveUp,
 	ClusterHoldsUp, BeyondLimit, LeftOut, NoPlace, Unanswered, Leftover, Remnants, NeverSent, Unrecorded, Waiting, AtWork, NotStarted, Queued, Finishing,
 	ResourceMissing, ResourceNotReady, ClusterUnheard, ClusterUnreached, Held, InGrace, MatchesNothing, TenantStale, NotAsked,
 }
@@ -63,7 +64,7 @@ var kinds = []Kind{
 func (k Kind) rank() int { return slices.Index(kinds, k) }
 
 // tried says whether it is about work that goes on, so that there are attempts at it.
-func (k Kind) tried() bool { return k == ClusterHoldsUp || k == Waiting || k == AtWork }
+func (k Kind) tried() bool { return k == ClusterHoldsUp || k == Waiting || k == AtWork || k == Paused }
 
 // of are the clusters of a group.
 func (d *decision) of(g *group) string {
@@ -111,6 +112,11 @@ func (d *decision) text(g *group) string {
 		return fmt.Sprintf("work on %s %s", of, clip(g.said))
 	case AtWork:
 		return fmt.Sprintf("work on %s is under way", of)
+	case Paused:
+		if len(g.clusters) == 0 {
+			return g.said
+		}
+		return fmt.Sprintf("work on %s stands still: %s", of, g.said)
 	case Queued:
 		return fmt.Sprintf("work on %s has not begun: it waits for its turn", of)
 	case ResourceMissing:

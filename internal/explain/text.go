@@ -201,6 +201,8 @@ func (t *text) example(e *Example) {
 		when = append(when, fmt.Sprintf("attempt %d", e.Attempt))
 	}
 	switch {
+	case e.Paused:
+		when = append(when, "paused")
 	case e.Trying:
 		when = append(when, "being tried now")
 	case e.NextAttempt != nil && e.NextAttempt.Sub(t.now) >= time.Second:
