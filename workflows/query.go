@@ -19,7 +19,7 @@ type Wanted struct {
 	ContextID    string
 	Operation    domain.Operation
 	IDs          []string // of the roots
-	Open, Closed bool     // those that run, those that do not
+	Open, Closed bool     // those that run, those that do not: those that somebody has paused, too, as not all servers know that word
 	Since        time.Time
 }
 
@@ -36,15 +36,15 @@ func OperationsQuery(w Wanted) string {
 		terms = append(terms, "ExecutionStatus != 'Running'")
 	}
 	if !w.Since.IsZero() {
-		terms = append(terms, fmt.Sprintf("(ExecutionStatus = 'Running' OR CloseTime >= '%s')", w.Since.UTC().Format(time.RFC3339Nano)))
+		terms = append(terms, fmt.Sprintf("(CloseTime IS NULL OR CloseTime >= '%s')", w.Since.UTC().Format(time.RFC3339Nano)))
 	}
 	return strings.Join(terms, " AND ")
 }
 
-// PartsQuery selects all that runs of an operation, its root and what runs for its apps and clusters.
+// PartsQuery selects all that is open of an operation, what somebody has paused among it: its root and what runs for its apps and clusters.
 func PartsQuery(s domain.Scope) string {
 	terms := Wanted{ContextID: s.ContextID, Operation: s.Operation}.identity()
-	return strings.Join(append(terms, "ExecutionStatus = 'Running'"), " AND ")
+	return strings.Join(append(terms, "CloseTime IS NULL"), " AND ")
 }
 
 // ClusterQuery selects the workflows on a cluster, those of its own networks among them: of each of them ScopeOf says to

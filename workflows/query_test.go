@@ -16,10 +16,10 @@ func TestQueries(t *testing.T) {
 	cluster := domain.ClusterName{Provider: "p", Name: "c"}
 	for want, w := range map[string]workflows.Wanted{
 		roots: {},
-		roots + " AND DroverProject = 'p' AND DroverOperation = 'update' AND ExecutionStatus = 'Running'":             {Project: "p", Operation: domain.OpUpdate, Open: true},
-		roots + " AND DroverContext = '1' AND WorkflowId IN ('a', 'b') AND ExecutionStatus != 'Running'":              {ContextID: "1", IDs: []string{"a", "b"}, Closed: true},
-		roots + " AND DroverCluster = 'p+c' AND (ExecutionStatus = 'Running' OR CloseTime >= '2026-11-21T05:29:07Z')": {Owner: cluster.Key(), Since: time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC)},
-		roots + " AND (DroverProject IN ('p', 'q'))":                                                                  {Within: []domain.Key{"projects/p", "projects/q"}},
+		roots + " AND DroverProject = 'p' AND DroverOperation = 'update' AND ExecutionStatus = 'Running'":   {Project: "p", Operation: domain.OpUpdate, Open: true},
+		roots + " AND DroverContext = '1' AND WorkflowId IN ('a', 'b') AND ExecutionStatus != 'Running'":    {ContextID: "1", IDs: []string{"a", "b"}, Closed: true},
+		roots + " AND DroverCluster = 'p+c' AND (CloseTime IS NULL OR CloseTime >= '2026-11-21T05:29:07Z')": {Owner: cluster.Key(), Since: time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC)},
+		roots + " AND (DroverProject IN ('p', 'q'))":                                                        {Within: []domain.Key{"projects/p", "projects/q"}},
 		roots + " AND (DroverProject IS NULL OR (DroverProject IS NULL AND DroverCluster STARTS_WITH 'x+') OR DroverProject IN ('p'))": {
 			Within: []domain.Key{"cluster-providers", "cluster-providers/x", "projects/p"},
 		},

@@ -161,7 +161,7 @@ func (e *Engine) undecided(ctx context.Context, id string, cause error) error {
 	defer cancel()
 	what := "it was not begun as far as is known"
 	if d, err := e.temporal.DescribeWorkflowExecution(ctx, id, ""); err == nil {
-		if d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		if open(d.GetWorkflowExecutionInfo().GetStatus()) {
 			what = fmt.Sprintf("it was begun, and is given up unless it is accepted within %s of that", policy.Accept)
 		}
 	}
@@ -190,7 +190,7 @@ func (e *Engine) Running(ctx context.Context, s domain.Scope) (bool, error) {
 	if fail.Is(err, fail.NotFound) {
 		return false, nil
 	}
-	return status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, err
+	return open(status), err
 }
 
 func (e *Engine) status(ctx context.Context, id string) (enumspb.WorkflowExecutionStatus, error) {
@@ -247,10 +247,15 @@ func (e *Engine) Ended(ctx context.Context, s domain.Scope) (activities.RunEnd, 
 	return endOf(status), err
 }
 
+// open says of a workflow whether it has not ended: one that somebody has paused goes on as soon as somebody wishes.
+func open(status enumspb.WorkflowExecutionStatus) bool {
+	return status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || status == enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED
+}
+
 // endOf says of a workflow how it has ended.
 func endOf(status enumspb.WorkflowExecutionStatus) activities.RunEnd {
 	switch status {
-	case enumspb.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+	case enumspb.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:
 		return activities.RunUnknown
 	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
 		return activities.RunInOrder
@@ -263,7 +268,7 @@ func endOf(status enumspb.WorkflowExecutionStatus) activities.RunEnd {
 // other one that was begun meanwhile.
 func (e *Engine) shut(ctx context.Context, id string) (activities.RunEnd, error) {
 	run, err := e.described(ctx, id, "")
-	for first := run.GetFirstRunId(); err == nil && run.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING; {
+	for first := run.GetFirstRunId(); err == nil && open(run.GetStatus()); {
 		if run, err = e.shutRun(ctx, id, run.GetExecution().GetRunId()); err != nil || run.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
 			break
 		}
@@ -299,7 +304,7 @@ func (e *Engine) shutRun(ctx context.Context, id, runID string) (*workflowpb.Wor
 	deadline := time.Now().Add(policy.Close)
 	for {
 		run, err := e.described(ctx, id, runID)
-		if err != nil || run.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		if err != nil || !open(run.GetStatus()) {
 			return run, err
 		}
 		if time.Now().After(deadline) {

@@ -142,6 +142,7 @@ func TestUndecided(t *testing.T) {
 		text     string
 	}{
 		"begun":     {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}, "was begun, and is given up unless it is accepted within 1m0s"},
+		"paused":    {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED}, "was begun, and is given up unless it is accepted within 1m0s"},
 		"not begun": {nil, "was not begun"},
 		"ended":     {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}, "was not begun"},
 	} {
@@ -254,7 +255,7 @@ func TestStop(t *testing.T) {
 func TestRunning(t *testing.T) {
 	for status, want := range map[enumspb.WorkflowExecutionStatus]bool{
 		enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING: true, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED: false,
-		enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED: false,
+		enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED: false, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED: true,
 	} {
 		got, err := engine.New(&server{statuses: []enumspb.WorkflowExecutionStatus{status}}).Running(t.Context(), scope)
 		require.NoError(t, err)
@@ -268,7 +269,7 @@ func TestRunning(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	const running = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	const running, paused = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED
 	for name, c := range map[string]struct {
 		statuses []enumspb.WorkflowExecutionStatus
 		want     activities.RunEnd
@@ -276,6 +277,7 @@ func TestClose(t *testing.T) {
 		"ended long ago":     {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}, activities.RunInOrder},
 		"ends as cancelled":  {[]enumspb.WorkflowExecutionStatus{running, running, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED}, activities.RunInOrder},
 		"was killed by hand": {[]enumspb.WorkflowExecutionStatus{running, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED}, activities.RunBroken},
+		"is paused":          {[]enumspb.WorkflowExecutionStatus{paused, paused, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED}, activities.RunInOrder},
 		"failed":             {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_FAILED}, activities.RunBroken},
 		"is not known":       {nil, activities.RunUnknown},
 	} {
@@ -285,11 +287,11 @@ func TestClose(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.want, ended)
 			var asked []string
-			if len(c.statuses) > 0 && c.statuses[0] == running {
+			if len(c.statuses) > 0 && (c.statuses[0] == running || c.statuses[0] == paused) {
 				asked = []string{"cancel " + workflows.OperationID(scope)}
 			}
 			if c.want != activities.RunInOrder { // what runs for its apps and clusters ends after it, or after it was deleted
-				count := "count DroverContext = '1' AND DroverOperation = 'instantiate' AND ExecutionStatus = 'Running'"
+				count := "count DroverContext = '1' AND DroverOperation = 'instantiate' AND CloseTime IS NULL"
 				asked = append(asked, count, count, count)
 			}
 			require.Equal(t, asked, s.asked)
@@ -297,6 +299,18 @@ func TestClose(t *testing.T) {
 	}
 	_, err := engine.New(&server{err: serviceerror.NewUnavailable("x")}).Close(t.Context(), scope)
 	require.True(t, fail.Is(err, fail.Unavailable), "the terminate tries again")
+}
+
+// TestEnded: what somebody has paused goes on as soon as somebody wishes.
+func TestEnded(t *testing.T) {
+	for status, want := range map[enumspb.WorkflowExecutionStatus]activities.RunEnd{
+		enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING: activities.RunUnknown, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED: activities.RunUnknown,
+		enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED: activities.RunInOrder, enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT: activities.RunBroken,
+	} {
+		got, err := engine.New(&server{statuses: []enumspb.WorkflowExecutionStatus{status}}).Ended(t.Context(), scope)
+		require.NoError(t, err)
+		require.Equal(t, want, got, status)
+	}
 }
 
 // runs is a workflow that may be begun anew.

@@ -99,7 +99,7 @@ func (e *Engine) run(ctx context.Context, run explain.Run, d *workflowservice.De
 	info := d.GetWorkflowExecutionInfo()
 	run.RunID = info.GetExecution().GetRunId()
 	run.Status = runStatuses[info.GetStatus()]
-	run.Started = moment(info.GetStartTime())
+	run.Started, run.Paused = moment(info.GetStartTime()), runPauseOf(d)
 	run.By, run.Trace = e.requestedBy(info), e.memoOf(info, traceMemo)
 	for _, p := range d.GetPendingActivities() {
 		run.Steps = append(run.Steps, e.attemptOf(p))
@@ -135,6 +135,7 @@ func (e *Engine) end(ctx context.Context, run *explain.Run) error {
 
 var runStatuses = map[enumspb.WorkflowExecutionStatus]explain.RunStatus{
 	enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:    explain.Running,
+	enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:     explain.RunPaused,
 	enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:  explain.Completed,
 	enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:     explain.Failed,
 	enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:   explain.Canceled,
@@ -180,6 +181,7 @@ func (e *Engine) attempt(ctx context.Context, id string) (explain.Attempt, error
 	if pending := d.GetPendingActivities(); len(pending) > 0 {
 		a = e.attemptOf(pending[0])
 	}
+	a.Paused = cmp.Or(runPauseOf(d), a.Paused)
 	info := d.GetWorkflowExecutionInfo()
 	a.ID, a.RunID, a.Since = id, info.GetExecution().GetRunId(), moment(info.GetStartTime())
 	return a, nil
@@ -204,6 +206,15 @@ func pauseOf(p *workflowpb.PendingActivityInfo) *explain.Pause {
 	by := cmp.Or(info.GetManual().GetIdentity(), info.GetRule().GetIdentity())
 	why := cmp.Or(info.GetManual().GetReason(), info.GetRule().GetReason())
 	return &explain.Pause{Activity: p.GetActivityId(), By: by, Why: why}
+}
+
+// runPauseOf is who has paused a run as a whole, nil where nobody has.
+func runPauseOf(d *workflowservice.DescribeWorkflowExecutionResponse) *explain.Pause {
+	if d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED {
+		return nil
+	}
+	info := d.GetWorkflowExtendedInfo().GetPauseInfo()
+	return &explain.Pause{By: info.GetIdentity(), Why: info.GetReason()}
 }
 
 // late says of a failure whether more time was taken than there was, by a worker that was heard of all the while.

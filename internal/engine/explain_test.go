@@ -126,6 +126,10 @@ func TestRun(t *testing.T) {
 	running.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{
 		State: enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED, OriginalScheduledTime: timestamppb.New(later), Attempt: 2,
 	}
+	onHold := described(enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED)
+	onHold.WorkflowExtendedInfo = &workflowpb.WorkflowExecutionExtendedInfo{
+		PauseInfo: &workflowpb.WorkflowExecutionPauseInfo{Identity: "alice@desk", Reason: "look at it"},
+	}
 	for name, c := range map[string]struct {
 		run    *workflowservice.DescribeWorkflowExecutionResponse
 		closed *historypb.HistoryEvent
@@ -135,6 +139,9 @@ func TestRun(t *testing.T) {
 			r.Status, r.By = explain.Running, "alice"
 			r.Steps = []explain.Attempt{{Step: "Prepare", Number: 3, Last: second, Next: later, Error: "the database is away"}}
 			r.Task = &explain.Task{Since: later, Attempt: 2}
+		})},
+		"paused": {run: onHold, want: with(func(r *explain.Run) {
+			r.Status, r.Paused = explain.RunPaused, &explain.Pause{By: "alice@desk", Why: "look at it"}
 		})},
 		"completed": {
 			run:  described(enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED),

@@ -49,7 +49,8 @@ type place struct {
 	said     string
 	lastSeen time.Time
 	step     *Attempt
-	workflow string // whose step it is
+	workflow string // which somebody has paused, or whose step
+	pause    *Pause
 }
 
 // groupKey is equal for reasons that are the same but for the names and numbers in what was said.
@@ -154,7 +155,7 @@ func (d *decision) operation() {
 	for _, i := range s.Earlier {
 		d.say(Remnants, "clusters have something of the earlier app context %s again: %s", i.ContextID, i.Remnants)
 	}
-	if run.Status == Running {
+	if run.Status == Running || run.Paused != nil {
 		d.run(run)
 	}
 	if s.Starting != nil && len(d.groups) == 0 {
@@ -164,6 +165,10 @@ func (d *decision) operation() {
 
 // run finds what is wrong with a run that goes on.
 func (d *decision) run(run *Run) {
+	if run.Paused != nil {
+		d.paused(run.Paused, 0, place{workflow: run.ID, pause: run.Paused})
+		return
+	}
 	if t := run.Task; t != nil && d.s.Now.Sub(t.Since) > policy.TaskPatience {
 		if t.Attempt > 1 {
 			d.say(NoWorker, "no worker has done the workflow's task since %s: attempt %d", d.ago(t.Since), t.Attempt)
@@ -174,7 +179,7 @@ func (d *decision) run(run *Run) {
 	for i := range run.Steps {
 		step := &run.Steps[i]
 		if step.Paused != nil {
-			d.paused(step, 0, place{step: step, workflow: run.ID})
+			d.paused(step.Paused, 0, place{step: step, workflow: run.ID, pause: step.Paused})
 			continue
 		}
 		if said := step.failure(d.s.Now); said != "" && said != d.remnants() { // for which it waits
@@ -183,13 +188,13 @@ func (d *decision) run(run *Run) {
 	}
 }
 
-// paused notes that a person has paused a step of an operation, or of its work at a place.
-func (d *decision) paused(a *Attempt, resources int, at place) {
+// paused notes that a person has paused an operation, its work at a place, or a step of one of them.
+func (d *decision) paused(p *Pause, resources int, at place) {
 	said := "somebody has paused it in Temporal"
-	if a.Paused.By != "" {
-		said += ", by " + a.Paused.By
+	if p.By != "" {
+		said += ", by " + p.By
 	}
-	d.add(Paused, clip(said+because(a.Paused.Why)), resources, at)
+	d.add(Paused, clip(said+because(p.Why)), resources, at)
 }
 
 // unpause is the command that ends the pause of a place.
@@ -198,7 +203,10 @@ func (d *decision) unpause(p *place) string {
 	if ns := d.s.UI.Namespace; ns != "" {
 		at = " --namespace " + ns
 	}
-	return fmt.Sprintf("temporal activity unpause%s --workflow-id %s --activity-id %s", at, p.workflow, p.step.Paused.Activity)
+	if p.pause.Activity == "" {
+		return fmt.Sprintf("temporal workflow unpause%s --workflow-id %s", at, p.workflow)
+	}
+	return fmt.Sprintf("temporal activity unpause%s --workflow-id %s --activity-id %s", at, p.workflow, p.pause.Activity)
 }
 
 // remnants are what clusters have and are not to have, "" for nothing.
@@ -263,8 +271,8 @@ func (d *decision) leaf(p *view.Place) {
 	case marks.unsettled() == 0:
 	case c.InProgress && d.s.Attempts[at.Place].Paused != nil:
 		a := d.s.Attempts[at.Place]
-		at.step, at.workflow = &a, a.ID
-		d.paused(&a, marks.unsettled(), at)
+		at.workflow, at.pause = a.ID, a.Paused
+		d.paused(a.Paused, marks.unsettled(), at)
 	case c.InProgress && c.Connectivity == domain.ConnectivityRetrying && !c.Earlier:
 		d.add(ClusterHoldsUp, c.LastError, marks.unsettled(), at)
 	case c.InProgress && c.Reason != "" && !c.Heard():

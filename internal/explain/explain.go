@@ -60,6 +60,8 @@ type Run struct {
 	Started   time.Time
 	// End is why the run is closed although it did not come to its own end.
 	End string
+	// Paused is set while the run is.
+	Paused *Pause
 	// Steps are the activities of the run itself that are under way.
 	Steps []Attempt
 	// Task is set while the run waits for a worker that takes its next step.
@@ -72,6 +74,7 @@ type RunStatus string
 // The statuses of a run. The empty status stands for a run that the engine does not know.
 const (
 	Running    RunStatus = "Running"
+	RunPaused  RunStatus = "Paused" // it goes on when somebody wishes
 	Completed  RunStatus = "Completed"
 	Failed     RunStatus = "Failed"
 	Canceled   RunStatus = "Canceled"
@@ -106,9 +109,9 @@ type Attempt struct {
 	Paused    *Pause    // nil unless somebody has paused it in Temporal
 }
 
-// Pause is that of an activity, which nothing but a person ends.
+// Pause is that of an activity or a run, which nothing but a person ends.
 type Pause struct {
-	Activity string // its id in its workflow
+	Activity string // its id in its workflow, "" for the run as a whole
 	By, Why  string // "" when nobody said
 }
 

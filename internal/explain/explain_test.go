@@ -384,6 +384,12 @@ var situations = map[string]func() *explain.Situation{
 		}}
 		return s
 	},
+	"a-run-that-is-paused": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.Run.Status, s.Run.Paused = explain.RunPaused, &explain.Pause{By: "alice@desk", Why: "the site moves"}
+		s.View.Apps = []view.App{app("sink", 2, func(int) view.Cluster { return view.Cluster{InProgress: true} })}
+		return s
+	},
 	"a-step-that-is-paused": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
 		s.Run.Steps = []explain.Attempt{{Step: "AwaitReady", Number: 2, Error: "the database does not answer", Paused: &explain.Pause{Activity: "12"}}}

@@ -184,7 +184,7 @@ func (d *decision) tenant(t *TenantMatches) {
 		d.say(EngineSilent, "how far it is cannot be asked: %s", t.Silent)
 	case t.Silent != "":
 		d.unknown = append(d.unknown, "whether anything is under way: "+t.Silent)
-	case due && t.Run.Status == Running:
+	case due && (t.Run.Status == Running || t.Run.Paused != nil):
 		run := t.Run
 		run.Steps = slices.DeleteFunc(slices.Clone(run.Steps), func(a Attempt) bool { return a.Step == awaitCluster })
 		d.run(&run)

@@ -148,7 +148,7 @@ func stateOf(x Execution, ran *domain.Ran, recorded bool) State {
 	switch {
 	case x.Refused != "":
 		return Refused
-	case x.Run.Status == explain.Running && (ran == nil || ran.Ended.IsZero()): // the engine's list may be late
+	case (x.Run.Status == explain.Running || x.Run.Status == explain.RunPaused) && (ran == nil || ran.Ended.IsZero()): // the engine's list may be late
 		return Running
 	case ran == nil && x.Run.Status == explain.Completed && x.Operation.TakesOver():
 		return Succeeded

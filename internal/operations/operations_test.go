@@ -52,6 +52,7 @@ func TestStates(t *testing.T) {
 		reason string
 	}{
 		"going on, not recorded yet":     {execution(domain.OpInstantiate, "r0", explain.Running), nil, operations.Running, ""},
+		"paused by hand":                 {execution(domain.OpInstantiate, "r0", explain.RunPaused), nil, operations.Running, ""},
 		"going on":                       {execution(domain.OpTerminate, "r3", explain.Running), record(), operations.Running, ""},
 		"ended a moment ago":             {execution(domain.OpUpdate, "r1", explain.Running), record(), operations.Succeeded, ""},
 		"done":                           {execution(domain.OpUpdate, "r1", explain.Completed), record(), operations.Succeeded, ""},
