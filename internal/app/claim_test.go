@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	sdk "go.temporal.io/sdk/worker"
 
 	"github.com/drover-io/drover/internal/config"
@@ -29,7 +30,25 @@ type routing struct {
 
 	mu      sync.Mutex
 	current string
-	err     error // of every call
+	err     error          // of every call
+	made    map[string]int // how often each schedule that there was not
+}
+
+func (r *routing) ScheduleClient() client.ScheduleClient { return schedules{of: r} }
+
+// schedules are there until somebody deletes them.
+type schedules struct {
+	client.ScheduleClient
+	of *routing
+}
+
+func (s schedules) Create(_ context.Context, o client.ScheduleOptions) (client.ScheduleHandle, error) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	if s.of.made[o.ID]++; s.of.made[o.ID] > 1 {
+		return nil, temporal.ErrScheduleAlreadyRunning
+	}
+	return nil, s.of.err
 }
 
 func (r *routing) WorkerDeploymentClient() client.WorkerDeploymentClient { return routes{of: r} }
@@ -95,7 +114,7 @@ func TestAWorkerClaimsTheWorkAgain(t *testing.T) {
 				const older, newer, every = "0.0.1", "1000.0.0", time.Minute
 				own, err := version.Build()
 				require.NoError(t, err)
-				r := &routing{current: newer}
+				r := &routing{current: newer, made: map[string]int{}}
 				p, log := claiming(t, versioning, r)
 				require.ErrorContains(t, p.hasWork(t.Context()), "has not found out yet", "it was only started")
 				require.NoError(t, p.takeOver(t.Context()))
@@ -128,6 +147,7 @@ func TestAWorkerClaimsTheWorkAgain(t *testing.T) {
 				require.Error(t, p.hasWork(t.Context()))
 				after(own)
 				require.NoError(t, p.hasWork(t.Context()), "another worker of this build has got it back")
+				require.Len(t, r.made, 2, "somebody had deleted the schedules")
 				cancel()
 				<-ended
 			})
@@ -138,7 +158,7 @@ func TestAWorkerClaimsTheWorkAgain(t *testing.T) {
 // TestWorkersWithoutABuild take the work at their start, and leave it as it is then.
 func TestWorkersWithoutABuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &routing{current: "0.0.1"}
+		r := &routing{current: "0.0.1", made: map[string]int{}}
 		p, _ := claiming(t, "off", r)
 		require.NoError(t, p.takeOver(t.Context()))
 		require.Empty(t, r.is())
@@ -148,6 +168,7 @@ func TestWorkersWithoutABuild(t *testing.T) {
 		defer cancel()
 		p.keepWork(ctx, time.Minute)
 		require.Equal(t, "0.0.1", r.is())
+		require.Len(t, r.made, 2, "schedules are of no build")
 
 		r.err = serviceerror.NewPermissionDenied("not you", "")
 		p, log := claiming(t, "off", r)

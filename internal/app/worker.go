@@ -125,9 +125,13 @@ func (p *Parts) takeOver(ctx context.Context) error {
 
 // keepWork claims the work again and again until ctx ends: another build may have been made the current one meanwhile, by somebody's force, or
 // because Temporal's database is that of a backup. Force counts for the start alone, or two builds that have it would take the work from each
-// other for as long as both run. A worker without a build leaves it as it is: it knows none that would be older.
+// other for as long as both run. A worker without a build leaves it as it is: it knows none that would be older. What goes on by itself is scheduled
+// again, too, where somebody has deleted that.
 func (p *Parts) keepWork(ctx context.Context, every time.Duration) {
 	for pause.For(ctx, every) == nil {
+		if err := p.engine.EnsureSchedules(ctx); err != nil && ctx.Err() == nil {
+			p.log.Warn("this worker cannot see whether what goes on by itself is scheduled", "error", err)
+		}
 		if p.build == "" {
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 // EnsureSchedules makes the schedules of what goes on by itself. One that is there stays as it is: somebody may
-// have paused it or changed its interval.
+// have paused it or changed its interval. One that somebody has deleted is made again: to pause it is what stops it.
 func (e *Engine) EnsureSchedules(ctx context.Context) error {
 	for _, s := range []struct {
 		id, workflow, summary string
