@@ -13,6 +13,9 @@ import (
 func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 	stop := beat(ctx)
 	defer stop()
+	if err := l.keepAgain(ctx); err != nil {
+		return 0, err
+	}
 	if _, err := l.Store.SweepRenewals(ctx, policy.Unwanted); err != nil {
 		return 0, err
 	}
@@ -24,6 +27,27 @@ func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 		return 0, err
 	}
 	return l.Store.SweepBlobs(ctx, func(d domain.Digest) bool { return wanted[d] }, policy.Unwanted)
+}
+
+// keepAgain has the certificates of every logical cloud renewed from now on: somebody may have ended by hand what does that, and nobody would notice
+// before they are no good any more. What does it looks once more.
+func (l *Control) keepAgain(ctx context.Context) error {
+	if l.Keepers == nil {
+		return nil
+	}
+	instances, err := l.Store.Instances(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range instances {
+		if i.Status != domain.ContextInstantiated || i.Plan == "" || !domain.Certifies(i.Owner) { // a cloud of level 0 has no plan
+			continue
+		}
+		if err := l.Keepers.Keep(ctx, i.Owner); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // contexts are the ids by which clusters may say something that somebody wants to know: of app contexts, by which objects are labelled that

@@ -71,6 +71,43 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 	require.Equal(t, fail.NotFound, fail.KindOf(err))
 }
 
+// kept are the clouds whose certificates are renewed.
+type kept struct {
+	activities.Keepers
+	clouds []domain.Key
+}
+
+func (k *kept) Keep(_ context.Context, cloud domain.Key) error {
+	k.clouds = append(k.clouds, cloud)
+	return nil
+}
+
+// TestSweepKeepsCertificates of clouds that are instantiated, where somebody has ended by hand what does that.
+func TestSweepKeepsCertificates(t *testing.T) {
+	s := storetest.Open(t, store.Config{})
+	ctx := t.Context()
+	plan, err := s.PutBlob(ctx, []byte(`{}`))
+	require.NoError(t, err)
+	for id, i := range map[string]*domain.Instance{
+		"1": {Owner: "projects/p/logical-clouds/kept", Plan: plan, Status: domain.ContextInstantiated},
+		"2": {Owner: "projects/p/logical-clouds/level-0", Status: domain.ContextInstantiated},
+		"3": {Owner: "projects/p/logical-clouds/on-its-way", Plan: plan, Status: domain.ContextInstantiating},
+		"4": {Owner: "projects/p/logical-clouds/gone", Plan: plan, Status: domain.ContextTerminated},
+		"5": {Owner: "projects/p/composite-apps/c/v1/deployment-intent-groups/g", Plan: plan, Status: domain.ContextInstantiated},
+	} {
+		i.ContextID = id
+		require.NoError(t, s.PutInstance(ctx, i))
+	}
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.SetTestTimeout(time.Minute)
+	k := &kept{}
+	l := &activities.Control{Store: s, Now: time.Now, Keepers: k}
+	env.RegisterActivity(l)
+	_, err = env.ExecuteActivity(l.Sweep)
+	require.NoError(t, err)
+	require.Equal(t, []domain.Key{"projects/p/logical-clouds/kept"}, k.clouds)
+}
+
 // TestSweepRemovesWhatClustersSaidOfContextsThatAreGone: whoever watches has stored it after the deletion. What somebody may want to know stays.
 func TestSweepRemovesWhatClustersSaidOfContextsThatAreGone(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
