@@ -45,6 +45,9 @@ type leaf struct {
 func (l *leaf) run(ctx workflow.Context) error {
 	for ctx.Err() == nil {
 		end, err := l.do(ctx)
+		if err == nil && l.blank(end.Marks) {
+			err = errByHand
+		}
 		if err != nil {
 			return l.record(err)
 		}
@@ -138,11 +141,21 @@ func (l *leaf) listen(ctx workflow.Context) {
 	for {
 		var c activities.Contact
 		contacts.Receive(ctx, &c)
-		l.contacted = true
-		l.state.Connectivity, l.state.Marks, l.state.Error, l.state.Reason = c.Connectivity, c.Marks, c.Error, c.Reason
-		l.state.Notes = c.Notes
-		l.tell(ctx)
+		if !l.blank(c.Marks) {
+			l.contacted = true
+			l.state.Connectivity, l.state.Marks, l.state.Error, l.state.Reason = c.Connectivity, c.Marks, c.Error, c.Reason
+			l.state.Notes = c.Notes
+		}
+		l.tell(ctx) // also of one by hand: a replay has to do what was done
 	}
+}
+
+// errByHand is what a leaf has ended with whose activity somebody has completed in Temporal.
+var errByHand = fail.New(fail.Conflict, "its activity was completed by hand, and what it has done is not known")
+
+// blank says of marks that they say nothing of what the leaf is about: no activity of ours has sent them.
+func (l *leaf) blank(marks string) bool {
+	return l.in.Resources > 0 && len(domain.DecodeMarks(marks)) == 0
 }
 
 // tell shows where the leaf stands, also to its app.

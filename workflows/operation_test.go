@@ -763,6 +763,25 @@ func TestStopWhileAnActivityHangs(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 }
 
+// TestByHand: who completes a leaf's activity in Temporal, or signals the leaf, says nothing of what is in the cluster.
+func TestByHand(t *testing.T) {
+	w := newWorld(t, domain.OpInstantiate, 1, "completed", "signalled")
+	w.clusters.acts["completed"] = func(context.Context, activities.LeafInput) (*domain.Leaf, error) { return &domain.Leaf{}, nil }
+	w.clusters.acts["signalled"] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+		if activity.GetInfo(ctx).IsLocalActivity {
+			return nil, fail.New(fail.Unavailable, "not done at once")
+		}
+		_ = w.SignalWorkflowByID(activity.GetInfo(ctx).WorkflowExecution.ID, workflows.ContactSignal, activities.Contact{})
+		return nil, workflows.ToTemporal(fail.New(fail.Invalid, "no such bundle"), 1)
+	}
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiateFailed, out.Status)
+	require.Equal(t, "2s", w.leaf("completed").Marks, "it may all be there")
+	require.Contains(t, w.leaf("completed").LastError, "completed by hand")
+	require.Equal(t, "2s", w.leaf("signalled").Marks)
+}
+
 // TestStopOfAttemptsOfTheSameWorker ends the leaves whose attempts it has halted without cancelling them.
 func TestStopOfAttemptsOfTheSameWorker(t *testing.T) {
 	w := newWorld(t, domain.OpInstantiate, 1, "a", "hangs")
