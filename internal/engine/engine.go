@@ -3,9 +3,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -492,6 +494,26 @@ func alreadyRuns(cause error, about string) error {
 // updateOutlived is the type of the server's failure of an update that was under way when its workflow ended.
 const updateOutlived = "AcceptedUpdateCompletedWorkflow"
 
+// lacking is how servers say which search attribute their namespace does not have, of a start and of a query.
+var lacking = regexp.MustCompile(`no mapping defined for search attribute (\w+)|search attribute (\w+) is not defined|invalid search attribute: (\w+)`)
+
+// lackedBy is the search attribute for which Temporal refused something, "" when that was not the reason.
+func lackedBy(err error) string {
+	var refused *serviceerror.InvalidArgument
+	if !errors.As(err, &refused) {
+		return ""
+	}
+	if found := lacking.FindStringSubmatch(refused.Message); found != nil {
+		return cmp.Or(found[1:]...)
+	}
+	return ""
+}
+
+// withoutAttribute is that the namespace lacks a search attribute, which somebody has removed since the last process began.
+func withoutAttribute(cause error, first, name string) error {
+	return fail.Wrap(cause, fail.Unavailable, "%sthe workflow engine's namespace lacks the search attribute %s: restart an API or a worker, which adds it", first, name)
+}
+
 // kindOf turns Temporal's errors into the product's. What our own workflows and activities failed with
 // comes back as it was. about is what was asked for or after, which the message names; "" when there is nothing but the engine.
 func kindOf(err error, about string) error {
@@ -511,6 +533,7 @@ func kindOf(err error, about string) error {
 		multi       *serviceerror.MultiOperationExecution
 		notFound    *serviceerror.NotFound
 		nsNotFound  *serviceerror.NamespaceNotFound
+		elsewhere   *serviceerror.NamespaceNotActive
 		unavailable *serviceerror.Unavailable
 		exhausted   *serviceerror.ResourceExhausted
 		deadline    *serviceerror.DeadlineExceeded
@@ -530,12 +553,20 @@ func kindOf(err error, about string) error {
 			if errors.As(e, &running) {
 				return alreadyRuns(err, about)
 			}
+			if name := lackedBy(e); name != "" {
+				return withoutAttribute(err, first, name)
+			}
 		}
 		return fail.Wrap(err, fail.Unavailable, "%sthe workflow engine refused it; try again later", first)
 	case errors.As(err, &running):
 		return alreadyRuns(err, about)
 	case errors.As(err, &nsNotFound):
 		return fail.Wrap(err, fail.Unavailable, "%sthe workflow engine does not have the namespace %q (--temporal-namespace)", first, nsNotFound.Namespace)
+	case errors.As(err, &elsewhere):
+		return fail.Wrap(err, fail.Unavailable, "%sthe namespace %q is active in the Temporal cluster %q, and %q was asked (--temporal-address); try again when it is active there",
+			first, elsewhere.Namespace, elsewhere.ActiveCluster, elsewhere.CurrentCluster)
+	case lackedBy(err) != "":
+		return withoutAttribute(err, first, lackedBy(err))
 	case errors.As(err, &notFound):
 		return fail.Wrap(err, fail.NotFound, "%s is not running", about)
 	case errors.As(err, &denied):

@@ -168,9 +168,27 @@ func TestErrors(t *testing.T) {
 		"no server":    {serviceerror.NewUnavailable("x"), fail.Unavailable, "WHAT: the workflow engine is not available; try again later"},
 		"too much":     {serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "x"), fail.Unavailable, "WHAT: the workflow engine is not available; try again later"},
 		"no namespace": {serviceerror.NewNamespaceNotFound("x"), fail.Unavailable, `WHAT: the workflow engine does not have the namespace "x" (--temporal-namespace)`},
-		"no access":    {serviceerror.NewPermissionDenied("x", "y"), fail.Unavailable, "WHAT: the workflow engine denies Drover access"},
-		"no workflow":  {serviceerror.NewNotFound("x"), fail.NotFound, "WHAT is not running"},
-		"runs already": {serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), fail.Conflict, "WHAT is running already; wait until it has ended, or stop it"},
+		"active elsewhere": {
+			serviceerror.NewNamespaceNotActive("x", "here", "there"), fail.Unavailable,
+			`WHAT: the namespace "x" is active in the Temporal cluster "there", and "here" was asked (--temporal-address); try again when it is active there`,
+		},
+		"no attribute, of a start": {
+			serviceerror.NewInvalidArgument("Namespace x has no mapping defined for search attribute DroverApp"), fail.Unavailable,
+			"WHAT: the workflow engine's namespace lacks the search attribute DroverApp: restart an API or a worker, which adds it",
+		},
+		"no attribute, of two calls": {
+			serviceerror.NewMultiOperationExecution("x", []error{
+				serviceerror.NewInvalidArgument("search attribute DroverApp is not defined"), serviceerror.NewMultiOperationAborted("x"),
+			}), fail.Unavailable, "WHAT: the workflow engine's namespace lacks the search attribute DroverApp: restart an API or a worker, which adds it",
+		},
+		"no attribute, of a query": {
+			serviceerror.NewInvalidArgument("invalid query: invalid search attribute: DroverApp"), fail.Unavailable,
+			"WHAT: the workflow engine's namespace lacks the search attribute DroverApp: restart an API or a worker, which adds it",
+		},
+		"another argument": {serviceerror.NewInvalidArgument("search attribute DroverApp value size 3000 exceeds size limit"), fail.Internal, "WHAT: the workflow engine failed"},
+		"no access":        {serviceerror.NewPermissionDenied("x", "y"), fail.Unavailable, "WHAT: the workflow engine denies Drover access"},
+		"no workflow":      {serviceerror.NewNotFound("x"), fail.NotFound, "WHAT is not running"},
+		"runs already":     {serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), fail.Conflict, "WHAT is running already; wait until it has ended, or stop it"},
 		"runs already, of two calls": {
 			serviceerror.NewMultiOperationExecution("x", []error{
 				serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), serviceerror.NewMultiOperationAborted("x"),
