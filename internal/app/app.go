@@ -58,6 +58,7 @@ type Parts struct {
 	leases   *worker.Leases
 	build    string                  // by which Temporal knows this worker, "" where it is to know of none
 	newer    *atomic.Pointer[string] // the build that does the work instead of this worker's, "" for none; nil until it is known
+	ramp     *atomic.Pointer[string] // which part of the work this worker does not get though its build does it; nil and "" for none
 	audit    *auditing
 	issuers  *oidc.Providers // whose tokens callers of the API may show; nil for none
 	sessions *oidc.Sessions  // of browsers that have logged in at one of them; nil where nobody does
@@ -66,7 +67,7 @@ type Parts struct {
 // Connect makes the parts and waits, until ctx ends, for the dependencies to answer, saying which one it
 // waits for, also at the front; nil for none.
 func Connect(ctx context.Context, c *config.Config, logger *slog.Logger, f *Front) (*Parts, error) {
-	p := &Parts{config: c, log: logger, leases: worker.NewLeases(lease.Now), newer: new(atomic.Pointer[string])}
+	p := &Parts{config: c, log: logger, leases: worker.NewLeases(lease.Now), newer: new(atomic.Pointer[string]), ramp: new(atomic.Pointer[string])}
 	ok := false
 	defer func() {
 		if !ok {

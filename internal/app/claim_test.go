@@ -30,6 +30,7 @@ type routing struct {
 
 	mu      sync.Mutex
 	current string
+	ramp    float32        // to workers without a build
 	err     error          // of every call
 	made    map[string]int // how often each schedule that there was not
 }
@@ -76,6 +77,7 @@ func (r *routing) Describe(context.Context, client.WorkerDeploymentDescribeOptio
 	if r.current != "" {
 		is.Info.RoutingConfig.CurrentVersion = &sdk.WorkerDeploymentVersion{DeploymentName: workflows.Deployment, BuildID: r.current}
 	}
+	is.Info.RoutingConfig.RampingVersionPercentage = r.ramp
 	return is, r.err
 }
 
@@ -99,7 +101,7 @@ func (r *routing) is() string {
 // claiming are the parts of a worker that has what it needs to claim the work.
 func claiming(t *testing.T, versioning string, r *routing) (*Parts, *bytes.Buffer) {
 	log := &bytes.Buffer{}
-	p := &Parts{newer: new(atomic.Pointer[string]),
+	p := &Parts{newer: new(atomic.Pointer[string]), ramp: new(atomic.Pointer[string]),
 		config: &config.Config{WorkerVersioning: versioning}, log: slog.New(slog.NewTextHandler(log, nil)), engine: engine.New(r),
 	}
 	require.NoError(t, p.tellBuild())
@@ -147,6 +149,18 @@ func TestAWorkerClaimsTheWorkAgain(t *testing.T) {
 				require.Error(t, p.hasWork(t.Context()))
 				after(own)
 				require.NoError(t, p.hasWork(t.Context()), "another worker of this build has got it back")
+				r.mu.Lock()
+				r.ramp = 50
+				r.mu.Unlock()
+				after(own)
+				require.ErrorContains(t, p.hasWork(t.Context()), "50% to workers without a build")
+				after(own)
+				require.Equal(t, 1, strings.Count(log.String(), "a part of the work"), "it is said once")
+				r.mu.Lock()
+				r.ramp = 0
+				r.mu.Unlock()
+				after(own)
+				require.NoError(t, p.hasWork(t.Context()))
 				require.Len(t, r.made, 2, "somebody had deleted the schedules")
 				cancel()
 				<-ended

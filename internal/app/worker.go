@@ -144,9 +144,13 @@ func (p *Parts) keepWork(ctx context.Context, every time.Duration) {
 // claim is one TakeOver, and notes who does the work.
 func (p *Parts) claim(ctx context.Context, force bool) error {
 	build := p.build
-	now, before, err := p.engine.TakeOver(ctx, build, force)
+	now, before, part, err := p.engine.TakeOver(ctx, build, force)
 	if err != nil {
 		return err
+	}
+	if was := p.ramp.Swap(&part); part != "" && (was == nil || *was != part) {
+		p.log.Warn("somebody has Temporal give a part of the work to another build", "build", build, "part", part,
+			"remedy", "temporal worker deployment set-ramping-version --deployment-name "+workflows.Deployment+" --delete, with --build-id and that build or with --unversioned")
 	}
 	newer := ""
 	if now != build {
@@ -167,15 +171,17 @@ func (p *Parts) claim(ctx context.Context, force bool) error {
 	return nil
 }
 
-// hasWork is an error until it is known which build does the work, and while a newer one does, for /readyz: a worker that was only started has
+// hasWork is an error until it is known which build does the work, and while a newer one does, or another one has a part of it, for /readyz: a worker that was only started has
 // taken nothing over, and whoever waits for it to stop the old ones would stop them too early.
 func (p *Parts) hasWork(context.Context) error {
-	newer := p.newer.Load()
+	newer, part := p.newer.Load(), p.ramp.Load()
 	switch {
 	case newer == nil:
 		return fail.New(fail.Unavailable, "this worker has not found out yet which build does the work of this namespace")
 	case *newer != "":
 		return fail.New(fail.Unavailable, "the newer build %s does the work of this namespace, and this worker, of build %s, gets none", *newer, p.build)
+	case part != nil && *part != "":
+		return fail.New(fail.Unavailable, "of the work of this namespace %s, and not to build %s", *part, p.build)
 	default:
 		return nil
 	}

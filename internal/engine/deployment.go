@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"go.temporal.io/api/serviceerror"
@@ -16,16 +17,17 @@ import (
 )
 
 // TakeOver has workflows of the namespace go on with workers of a build from their next task on, unless a newer one does their work; force
-// does not look at that. It says which build does it now, and which one did before: "" for workers that are of no build. An empty build
+// does not look at that. It says which build does it now, and which one did before: "" for workers that are of no build. part says, of the build that
+// does it, which other one somebody has given a part of it, "" for none. An empty build
 // gives the work back to those, where there is anything to give back. Unavailable as long as Temporal does not know that the build's workers poll every
 // queue, Precondition where it offers no Worker Deployments.
-func (e *Engine) TakeOver(ctx context.Context, build string, force bool) (now, before string, err error) {
+func (e *Engine) TakeOver(ctx context.Context, build string, force bool) (now, before, part string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, policy.Call)
 	defer cancel()
 	deployment := e.temporal.WorkerDeploymentClient().GetHandle(workflows.Deployment)
 	if build != "" {
 		if err := awaitPollers(ctx, deployment, build); err != nil {
-			return "", "", deploymentKindOf(err)
+			return "", "", "", deploymentKindOf(err)
 		}
 	}
 	is, err := deployment.Describe(ctx, client.WorkerDeploymentDescribeOptions{})
@@ -35,21 +37,36 @@ func (e *Engine) TakeOver(ctx context.Context, build string, force bool) (now, b
 			tooOld *serviceerror.Unimplemented
 		)
 		if build == "" && (errors.As(err, &none) || errors.As(err, &tooOld)) {
-			return "", "", nil // nobody can have told it a build
+			return "", "", "", nil // nobody can have told it a build
 		}
-		return "", "", deploymentKindOf(err)
+		return "", "", "", deploymentKindOf(err)
 	}
 	if v := is.Info.RoutingConfig.CurrentVersion; v != nil {
 		before = v.BuildID
 	}
 	if before == build || !force && build != "" && before != "" && version.Newer(before, build) {
-		return before, before, nil
+		if before == build && build != "" {
+			part = rampOf(&is.Info.RoutingConfig)
+		}
+		return before, before, part, nil
 	}
 	_, err = deployment.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build, ConflictToken: is.ConflictToken})
 	if err != nil {
-		return "", "", deploymentKindOf(err)
+		return "", "", "", deploymentKindOf(err)
 	}
-	return build, before, nil
+	return build, before, "", nil
+}
+
+// rampOf is which part of the work goes to another build than the current one, "" for none.
+func rampOf(c *client.WorkerDeploymentRoutingConfig) string {
+	if c.RampingVersionPercentage == 0 {
+		return ""
+	}
+	to := "workers without a build"
+	if v := c.RampingVersion; v != nil {
+		to = "build " + v.BuildID
+	}
+	return fmt.Sprintf("%g%% to %s", c.RampingVersionPercentage, to)
 }
 
 // awaitPollers waits until Temporal knows that workers of a build poll all queues, which takes it some tenths of a second from when they

@@ -20,6 +20,8 @@ type deployment struct {
 	client.WorkerDeploymentHandle
 
 	current string
+	ramp    float32 // in percent
+	to      string  // the build it is to, "" for workers of none
 	absent  bool
 	err     error // of every call
 	refused error // of a change
@@ -70,6 +72,9 @@ func (d *deployment) Describe(context.Context, client.WorkerDeploymentDescribeOp
 	if d.current != "" {
 		is.Info.RoutingConfig.CurrentVersion = &worker.WorkerDeploymentVersion{DeploymentName: workflows.Deployment, BuildID: d.current}
 	}
+	if is.Info.RoutingConfig.RampingVersionPercentage = d.ramp; d.to != "" {
+		is.Info.RoutingConfig.RampingVersion = &worker.WorkerDeploymentVersion{DeploymentName: workflows.Deployment, BuildID: d.to}
+	}
 	return is, nil
 }
 
@@ -108,7 +113,7 @@ func TestTakeOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			is := c.is
-			now, before, err := engine.New(&is).TakeOver(t.Context(), c.build, c.force)
+			now, before, part, err := engine.New(&is).TakeOver(t.Context(), c.build, c.force)
 			if c.kind != "" {
 				require.True(t, fail.Is(err, c.kind), "%s: %v", c.reason, err)
 			} else {
@@ -116,11 +121,35 @@ func TestTakeOver(t *testing.T) {
 			}
 			require.Equal(t, c.now, now, c.reason)
 			require.Equal(t, c.before, before, c.reason)
+			require.Empty(t, part, c.reason)
 			if !c.set {
 				require.Empty(t, is.set, c.reason)
 				return
 			}
 			require.Equal(t, []client.WorkerDeploymentSetCurrentVersionOptions{{BuildID: c.build, ConflictToken: []byte("seen")}}, is.set, c.reason)
+		})
+	}
+}
+
+// TestTakeOverHasAPart: who is current does not have all the work while somebody ramps to another build.
+func TestTakeOverHasAPart(t *testing.T) {
+	for name, c := range map[string]struct {
+		is    deployment
+		build string
+		part  string
+	}{
+		"to another build":      {deployment{current: "0.2.0", ramp: 12.5, to: "0.1.0"}, "0.2.0", "12.5% to build 0.1.0"},
+		"to none":               {deployment{current: "0.2.0", ramp: 100}, "0.2.0", "100% to workers without a build"},
+		"that is held":          {deployment{current: "0.2.0", to: "0.1.0"}, "0.2.0", ""},
+		"of who has no work":    {deployment{current: "0.3.0", ramp: 5, to: "0.1.0"}, "0.2.0", ""},
+		"of who takes over":     {deployment{current: "0.1.0", ramp: 5, to: "0.2.0"}, "0.2.0", ""},
+		"of who is of no build": {deployment{ramp: 5, to: "0.2.0"}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			is := c.is
+			_, _, part, err := engine.New(&is).TakeOver(t.Context(), c.build, false)
+			require.NoError(t, err)
+			require.Equal(t, c.part, part)
 		})
 	}
 }
