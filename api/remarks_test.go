@@ -33,6 +33,9 @@ func TestCloudsWarnOfWhatIsNotActedOn(t *testing.T) {
 	clouds := theProject + "/logical-clouds"
 	one := clouds + "/one"
 	permission := `{"metadata":{"name":"p"},"spec":{"namespace":"ns","apiGroups":[""],"resources":["pods"],"verbs":["get"]}}`
+	member := func(more string) string {
+		return `{"metadata":{"name":"r"},"spec":{"clusterProvider":"p1","cluster":"c1",` + more + `}}`
+	}
 	says(t, w, []said{
 		{call: call{name: "level 0", method: "POST", url: clouds, body: `{"metadata":{"name":"zero"},"spec":{"level":"0","namespace":"default","user":{}}}`, status: 201}},
 		{
@@ -47,6 +50,12 @@ func TestCloudsWarnOfWhatIsNotActedOn(t *testing.T) {
 		{call: call{name: "level 1", method: "POST", url: clouds, body: `{"metadata":{"name":"one"},"spec":{"namespace":"shop","user":{"userName":"u","type":"Certificate"}}}`, status: 201}},
 		{call: call{name: "a permission", method: "POST", url: one + "/user-permissions", body: permission, status: 201}},
 		{call: call{name: "a quota", method: "POST", url: one + "/cluster-quotas", body: `{"metadata":{"name":"q"},"spec":{"pods":"3"}}`, status: 201}},
+		{call: call{name: "a reference as in EMCO's examples", method: "POST", url: one + "/cluster-references", body: member(`"loadBalancerIP":"0.0.0.0","certificate":""`), status: 201}},
+		{call: call{name: "which goes", method: "DELETE", url: one + "/cluster-references/r", status: 204}},
+		{
+			call: call{name: "a certificate of one's own", method: "POST", url: one + "/cluster-references", body: member(`"loadBalancerIP":"10.0.0.1","certificate":"b3du"`), status: 201},
+			want: []string{"spec.certificate: what was sent is not kept; the cluster signs one when the logical cloud is instantiated", `spec.loadBalancerIP: nothing is done with \"10.0.0.1\"`},
+		},
 		{
 			call: call{name: "a token", method: "PUT", url: one, body: `{"metadata":{"name":"one"},"spec":{"namespace":"shop","user":{"userName":"u","type":"token"}}}`, status: 201},
 			want: []string{`spec.user.type: nothing is done with \"token\"; the user gets a certificate`},

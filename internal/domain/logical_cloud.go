@@ -262,6 +262,8 @@ type ClusterReference struct {
 	Identity `bson:",inline"`
 	Metadata `json:"metadata" api:"required"`
 	Spec     ClusterReferenceSpec `json:"spec" api:"required"`
+	// Uncertified says that a certificate was sent which is not that of the cluster, and is not kept.
+	Uncertified bool `json:"-" bson:"-"`
 }
 
 // ClusterReferenceSpec names the cluster.
@@ -280,6 +282,12 @@ var ClusterReferences = &Noun{
 
 // Noun is ClusterReferences.
 func (*ClusterReference) Noun() *Noun { return ClusterReferences }
+
+// Certify leaves the certificate to the cluster: the reference has the one that the cluster has signed, "" before that.
+func (o *ClusterReference) Certify(signed string) {
+	o.Uncertified = o.Uncertified || o.Spec.Certificate != "" && o.Spec.Certificate != signed
+	o.Spec.Certificate = signed
+}
 
 // ClusterName is the cluster.
 func (o *ClusterReference) ClusterName() ClusterName {

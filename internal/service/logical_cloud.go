@@ -90,11 +90,11 @@ func (s *Service) mayChangeMembers(ctx context.Context, c change) error {
 		return err
 	}
 	if c.to != nil {
-		to := c.to.(*domain.ClusterReference)
-		to.Spec.Certificate = "" // the cluster fills it in
+		to, signed := c.to.(*domain.ClusterReference), ""
 		if from, ok := c.from.(*domain.ClusterReference); ok && from.ClusterName() == to.ClusterName() {
-			to.Spec.Certificate = from.Spec.Certificate
+			signed = from.Spec.Certificate
 		}
+		to.Certify(signed)
 		return s.changeReach(ctx, cloud, c)
 	}
 	if cloud.Admin() {
@@ -157,6 +157,21 @@ func (s *Service) remarkCloud(ctx context.Context, o domain.Object) (warnings []
 		if found {
 			warnings = append(warnings, fmt.Sprintf("spec.level: at level 0 nothing is done with %s, which are still there, such as %s", noun.Kind, first))
 		}
+	}
+	return warnings, nil
+}
+
+// unroutable is the address that EMCO's examples have in every reference.
+const unroutable = "0.0.0.0"
+
+// remarkReference says what of a cluster reference is not acted on.
+func (*Service) remarkReference(_ context.Context, o domain.Object) (warnings []string, _ error) {
+	reference := o.(*domain.ClusterReference)
+	if reference.Uncertified {
+		warnings = append(warnings, "spec.certificate: what was sent is not kept; the cluster signs one when the logical cloud is instantiated")
+	}
+	if ip := reference.Spec.LoadBalancerIP; ip != "" && ip != unroutable {
+		warnings = append(warnings, fmt.Sprintf("spec.loadBalancerIP: nothing is done with %q", ip))
 	}
 	return warnings, nil
 }

@@ -73,7 +73,7 @@ var rules = map[*domain.Noun]rule{
 	domain.ProviderNetworks:   {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 
 	domain.LogicalClouds:     {operations: func(s *Service) contextOperations { return clouds{s} }, fill: fillCloud, before: (*Service).mayChangeCloud, after: (*Service).wroteCloud, gone: (*Service).forgetInstances, remark: (*Service).remarkCloud, orphan: fail.NotFound},
-	domain.ClusterReferences: {before: (*Service).mayChangeMembers, after: (*Service).changedMembers, orphan: fail.NotFound, listOrphan: true},
+	domain.ClusterReferences: {before: (*Service).mayChangeMembers, after: (*Service).changedMembers, remark: (*Service).remarkReference, orphan: fail.NotFound, listOrphan: true},
 	domain.UserPermissions:   {before: (*Service).changePermission, after: (*Service).changedPermission, remark: (*Service).remarkPermission, orphan: fail.NotFound, listOrphan: true},
 	domain.ClusterQuotas:     {before: (*Service).mayHaveQuotas, after: (*Service).changedCloud, orphan: fail.NotFound, listOrphan: true},
 	domain.LogicalCloudKVs:   {orphan: fail.NotFound, listOrphan: true},
