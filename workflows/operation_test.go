@@ -767,7 +767,7 @@ func TestStopWhileAnActivityHangs(t *testing.T) {
 func TestByHand(t *testing.T) {
 	w := newWorld(t, domain.OpInstantiate, 1, "completed", "signalled")
 	w.clusters.acts["completed"] = func(context.Context, activities.LeafInput) (*domain.Leaf, error) { return &domain.Leaf{}, nil }
-	w.clusters.acts["signalled"] = func(ctx context.Context, in activities.LeafInput) (*domain.Leaf, error) {
+	w.clusters.acts["signalled"] = func(ctx context.Context, _ activities.LeafInput) (*domain.Leaf, error) {
 		if activity.GetInfo(ctx).IsLocalActivity {
 			return nil, fail.New(fail.Unavailable, "not done at once")
 		}
