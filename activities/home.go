@@ -302,7 +302,13 @@ func (m *Match) left(ctx context.Context, name string, matches []domain.Match) (
 				return nil, err
 			}
 		case h.Left(t):
-			is = !slices.ContainsFunc(matches, h.Keeps)
+			of := matches
+			if name == "" {
+				if of, err = m.Store.Matches(ctx, h.Tenant); err != nil {
+					return nil, err
+				}
+			}
+			is = !slices.ContainsFunc(of, h.Keeps)
 		case h.App != "":
 			is = name != "" && !slices.ContainsFunc(matches, func(o domain.Match) bool { return h.Needs(&o) })
 		}

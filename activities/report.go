@@ -78,7 +78,7 @@ func (a *attempt) apply(ctx context.Context, cluster, admin *kube.Cluster, job k
 		}
 	}
 	certifies := domain.Certifies(a.in.Owner)
-	if err := a.spare(ctx, admin, job); err != nil {
+	if err := a.spare(ctx, cluster, job); err != nil {
 		return kube.Outcome{Retry: err}
 	}
 	outcome := cluster.Apply(ctx, job)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
@@ -21,8 +23,9 @@ const definitionKind = "CustomResourceDefinition"
 
 // spare leaves alone what was in the cluster before, and would go with the leaf with all that others have in it: an app's
 // holders that carry no label of a deployment, and a logical cloud's namespace that is not its own. Whether it was there, its
-// label says, whatever the records do: they may be of an attempt that was killed. A CRD that stays in any case is left alone where applying
-// it would take a version away from the cluster.
+// label says, whatever the records do: they may be of an attempt that was killed. A CRD that stays in any case, and is another's, is left alone where
+// applying it would take a version away from the cluster, and bring none. What is being deleted does not stay. It is looked at with the rights by which it
+// would be applied: what they do not show is nobody's affair, and to apply it says why it is refused.
 func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job) error {
 	for i := range a.resources {
 		r := &a.resources[i]
@@ -30,7 +33,7 @@ func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job
 			continue
 		}
 		why, err := a.spared(ctx, cluster, r)
-		if fail.Is(err, fail.Forbidden) { // so is to apply it, or nothing is lost
+		if err != nil && !fail.KindOf(err).Retryable() { // to apply it tells of that
 			continue
 		}
 		if err != nil {
@@ -46,32 +49,34 @@ func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job
 
 // spared says why a resource is left alone, "" where it is not.
 func (a *attempt) spared(ctx context.Context, cluster *kube.Cluster, r *plan.Resource) (string, error) {
+	certifies, definition := domain.Certifies(a.in.Owner), r.Kind == definitionKind
+	if certifies && r.Kind != "Namespace" || r.Keep && !definition {
+		return "", nil
+	}
 	id := r.ResourceID
 	id.Namespace = cmp.Or(id.Namespace, a.in.Namespace)
-	switch certifies := domain.Certifies(a.in.Owner); {
-	case r.Keep && r.Kind == definitionKind:
-		live, err := cluster.Object(ctx, id)
-		if err != nil {
-			return "", err
-		}
-		if more := without(versionsOf(live), versionsOf(r.Manifest)); len(more) > 0 {
+	data, err := cluster.Object(ctx, id)
+	if err != nil || data == nil {
+		return "", err
+	}
+	var live metav1.PartialObjectMetadata
+	if json.Unmarshal(data, &live) != nil || live.DeletionTimestamp != nil {
+		return "", nil
+	}
+	label := live.Labels[plan.DeploymentLabel]
+	switch {
+	case r.Keep && label != a.in.deploymentID():
+		has, brings := versionsOf(data), versionsOf(r.Manifest)
+		if more := without(has, brings); len(more) > 0 && len(without(brings, has)) == 0 {
 			return fmt.Sprintf("the cluster has it with %s, too, which the chart does not: it is left as it is", strings.Join(more, ", ")), nil
 		}
 		return "", nil
-	case r.Keep || certifies && r.Kind != "Namespace":
-		return "", nil
+	case certifies && label != a.in.deploymentID():
+		return "the namespace was there before the logical cloud: it is left as it is, and stays", nil
+	case !certifies && !r.Keep && label == "":
+		return "it was there before the app: it is left as it is, and stays", nil
 	default:
-		labels, present, err := cluster.Labels(ctx, id)
-		switch label := labels[plan.DeploymentLabel]; {
-		case err != nil || !present:
-			return "", err
-		case certifies && label != a.in.deploymentID():
-			return "the namespace was there before the logical cloud: it is left as it is, and stays", nil
-		case !certifies && label == "":
-			return "it was there before the app: it is left as it is, and stays", nil
-		default:
-			return "", nil
-		}
+		return "", nil
 	}
 }
 
@@ -98,5 +103,5 @@ func versionsOf(manifest []byte) (versions []string) {
 
 // without are the words of all that are not among some.
 func without(all, some []string) []string {
-	return slices.DeleteFunc(all, func(word string) bool { return slices.Contains(some, word) })
+	return slices.DeleteFunc(slices.Clone(all), func(word string) bool { return slices.Contains(some, word) })
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
@@ -53,16 +54,7 @@ func TestWhatOthersHaveStays(t *testing.T) {
 	add(plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets." + group}, true, crd(version("v1", true)))
 	add(plan.ResourceID{Version: "v1", Kind: "PersistentVolumeClaim", Name: "data"}, false, claim)
 	add(plan.ResourceID{Version: "v1", Kind: "PersistentVolumeClaim", Name: "more"}, false, `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"more"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`)
-	l := newLeaf(t, domain.OpInstantiate)
-	l.in.Bundle, l.in.Resources, l.in.Namespace = l.store.put(t, bundle), len(bundle.Resources), before
-	clusters, err := kube.NewClusters(kubetest.Patient(kube.Config{}), func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
-		return kubetest.Kubeconfig(t), "", nil
-	})
-	require.NoError(t, err)
-	t.Cleanup(clusters.Close)
-	l.kube = activities.NewKube(clusters, l.store, l, l, agent())
-	l.kube.Rules, l.kube.Records = l, l.store
-	l.env = l.environment()
+	l := newRealLeaf(t, bundle, before)
 	out, err := l.run()
 	require.NoError(t, err)
 	require.Equal(t, domain.Marks("KAKKA"), domain.DecodeMarks(out.Marks))
@@ -89,4 +81,69 @@ func TestWhatOthersHaveStays(t *testing.T) {
 	require.NotEqual(t, corev1.NamespaceTerminating, corev1.NamespacePhase(o.Object["status"].(map[string]any)["phase"].(string)))
 	_, err = admin.Resource(claims).Namespace(before).Get(t.Context(), "data", metav1.GetOptions{})
 	require.NoError(t, err)
+}
+
+// newRealLeaf is an instantiate in a cluster that is one.
+func newRealLeaf(t *testing.T, bundle plan.Bundle, namespace string) *leaf {
+	t.Helper()
+	l := newLeaf(t, domain.OpInstantiate)
+	l.in.Bundle, l.in.Resources, l.in.Namespace = l.store.put(t, bundle), len(bundle.Resources), namespace
+	clusters, err := kube.NewClusters(kubetest.Patient(kube.Config{}), func(context.Context, domain.ClusterName) ([]byte, domain.Digest, error) {
+		return kubetest.Kubeconfig(t), "", nil
+	})
+	require.NoError(t, err)
+	t.Cleanup(clusters.Close)
+	l.kube = activities.NewKube(clusters, l.store, l, l, agent())
+	l.kube.Rules, l.kube.Records = l, l.store
+	l.env = l.environment()
+	return l
+}
+
+// TestWhatDoesNotStayIsNotSpared: what is being deleted is made anew when it is gone, a CRD of the app's own gets its new versions though one goes, and what no
+// cluster takes is refused alone.
+func TestWhatDoesNotStayIsNotSpared(t *testing.T) {
+	admin := kubetest.Dynamic(t, kubetest.Kubeconfig(t))
+	namespace, group := kubetest.Name("spare"), kubetest.Name("spare")+".example.com"
+	kubetest.MakeNamespace(t, admin, namespace)
+	claims := admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}).Namespace(namespace)
+	claim := func(name string) string {
+		return `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"` + name + `"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`
+	}
+	object := &unstructured.Unstructured{}
+	require.NoError(t, json.Unmarshal([]byte(claim("going")), &object.Object))
+	object.SetFinalizers([]string{"example.com/held"})
+	_, err := claims.Create(t.Context(), object, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, claims.Delete(t.Context(), "going", metav1.DeleteOptions{}))
+	l := newRealLeaf(t, plan.Bundle{App: "app", Resources: []plan.Resource{
+		{ResourceID: plan.ResourceID{Version: "v1", Kind: "PersistentVolumeClaim", Name: "a/b"}, Manifest: json.RawMessage(claim("a/b"))},
+		{ResourceID: plan.ResourceID{Version: "v1", Kind: "PersistentVolumeClaim", Name: "going"}, Manifest: json.RawMessage(claim("going"))},
+	}}, namespace)
+	_, err = l.run()
+	require.ErrorContains(t, err, "waits for finalizer example.com/held")
+	_, err = claims.Patch(t.Context(), "going", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	l.env = l.environment()
+	out, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.Marks("FA"), domain.DecodeMarks(out.Marks))
+
+	crd := func(versions string) plan.Bundle {
+		return plan.Bundle{App: "app", Resources: []plan.Resource{{
+			ResourceID: plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets." + group}, Keep: true,
+			Manifest: json.RawMessage(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.` + group + `"},"spec":{"group":"` + group + `",
+				"scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},"versions":[` + versions + `]}}`),
+		}}}
+	}
+	version := func(name string, served, storage bool) string {
+		return fmt.Sprintf(`{"name":%q,"served":%t,"storage":%t,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`, name, served, storage)
+	}
+	t.Cleanup(func() {
+		kubetest.Undefine(t, admin, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "widgets"})
+	})
+	for _, versions := range []string{version("v1beta1", true, true) + "," + version("v1", true, false), version("v1beta1", false, true) + "," + version("v1", true, false)} {
+		out, err = newRealLeaf(t, crd(versions), namespace).run()
+		require.NoError(t, err)
+		require.Equal(t, domain.Marks("A"), domain.DecodeMarks(out.Marks))
+	}
 }

@@ -22,7 +22,7 @@ const (
 	exampleReason = `{"kind":"ClusterHoldsUp","text":"a cluster does not answer","error":"connection refused","clusters":1,"resources":3,"more":1,
 		"do":"look at the cluster; the work goes on by itself when it answers",
 		"examples":[{"app":"sink","cluster":"vfw-cluster-provider+edge02","resource":"Deployment.apps/fw0-sink","step":"Apply",
-			"error":"connection refused","since":"2026-11-21T05:29:07Z","lastSeen":"2026-11-21T05:28:00Z","attempt":3,"trying":true,
+			"error":"connection refused","since":"2026-11-21T05:29:07Z","lastSeen":"2026-11-21T05:28:00Z","attempt":3,"trying":true,"paused":false,
 			"lastAttempt":"2026-11-21T05:30:07Z","nextAttempt":"2026-11-21T05:31:07Z",` + exampleWorkflow + `}]}`
 	exampleNotAsWished = exampleGroup + `,"kind":"deployment intent group","asWished":false,"summary":"instantiate goes on: 1 cluster does not answer",
 		"state":"Instantiated","since":"2026-11-21T05:29:07Z","status":"Instantiating","instance":"2621114006130701074",

@@ -30,6 +30,7 @@ type pageHost struct {
 
 // pageStream is a stream that the page reads.
 type pageStream struct {
+	path   string
 	after  string // the event that it says it has read
 	events chan string
 }
@@ -90,7 +91,7 @@ func (h *pageHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // stream answers with the events that the test makes, until it ends them.
 func (h *pageHost) stream(w http.ResponseWriter, r *http.Request) {
-	s := &pageStream{after: r.Header.Get("Last-Event-ID"), events: make(chan string)}
+	s := &pageStream{path: r.URL.Path, after: r.Header.Get("Last-Event-ID"), events: make(chan string)}
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
 	if control.Flush() != nil {

@@ -55,7 +55,7 @@ func configured(t testing.TB) *config.Config {
 func partial(t testing.TB) *Parts {
 	t.Helper()
 	c := configured(t)
-	p := &Parts{config: c, log: slog.New(slog.DiscardHandler), leases: worker.NewLeases(lease.Now), metrics: prometheus.NewRegistry(), newer: new(atomic.Pointer[string])}
+	p := &Parts{config: c, log: slog.New(slog.DiscardHandler), leases: worker.NewLeases(lease.Now), metrics: prometheus.NewRegistry(), newer: new(atomic.Pointer[string]), ramp: new(atomic.Pointer[string])}
 	var err error
 	p.sealer, err = secret.Parse(c.SecretKeys)
 	require.NoError(t, err)

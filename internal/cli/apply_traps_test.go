@@ -151,6 +151,10 @@ func TestAPageIsNoAnswer(t *testing.T) {
 			}
 		}
 	}
+	code, answers = http.StatusRequestEntityTooLarge, 0
+	large := w.run("apply", "-f", folder+"/project.yaml", "--server", proxy.URL)
+	require.Equal(t, 1, large.code, "a proxy refuses one request, and is on the way to the API: %s%s", large.out, large.err)
+	require.Contains(t, large.err, "something before the API does not let it through: Request Entity Too Large")
 	w.stand(group, domain.Terminated, domain.ContextTerminating, 1)
 	code, answers = http.StatusNotFound, 1
 	r := w.run("wait", group, "--for=terminated", "--timeout", "1500ms", "--server", proxy.URL)

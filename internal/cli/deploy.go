@@ -181,7 +181,12 @@ func sameApp(ctx context.Context, d *client.Deployment) error {
 		names = append(names, o.LocalName())
 	}
 	app := d.Apps[0].Name
-	if len(names) == 0 || slices.Contains(names, app) {
+	switch {
+	case slices.Contains(names, app):
+		return nil
+	case left.first != nil: // it may be the one
+		return left.first
+	case len(names) == 0:
 		return nil
 	}
 	return fail.New(fail.Conflict, "%s has the app %s, and the chart is called %s: it would be one more beside that. To replace it, terminate the group and delete the composite app first "+
@@ -322,6 +327,11 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key d
 	d, err := a.api.Status(ctx, key, summary)
 	if err != nil {
 		return err
+	}
+	if further && d.Status == domain.ContextInstantiating && !f.dryRun { // while one goes on an update does nothing
+		if err := s.await(ctx, a.api, key, domain.OpInstantiate, f.timeout); err != nil {
+			return err
+		}
 	}
 	op := domain.OpInstantiate
 	if d.Status == domain.ContextInstantiated || d.Status == domain.ContextInstantiating {

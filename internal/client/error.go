@@ -45,6 +45,12 @@ func refused(res *http.Response, body []byte, method, path string) error {
 	}
 	isProblem := strings.HasPrefix(res.Header.Get("Content-Type"), fail.ProblemJSON)
 	if !isProblem && e.RequestID == "" {
+		switch res.StatusCode { // a proxy's word on this one request, and no other
+		case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
+			e.Body = fmt.Sprintf("something before the API does not let it through: %s", http.StatusText(res.StatusCode))
+			e.problem.Kind, e.problem.Message = fail.Malformed, e.Body
+			return e
+		}
 		return notOurs(res, body, method, path)
 	}
 	var p fail.Problem

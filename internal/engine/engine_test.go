@@ -39,6 +39,7 @@ type server struct {
 	err      error // of every call
 	statuses []enumspb.WorkflowExecutionStatus
 	parts    []int64 // how many run of an operation, one answer after the other; none in the end
+	blind    error   // of counts
 	update   error   // what an update ends with
 	answers  map[string]any
 	asked    []string
@@ -73,6 +74,9 @@ func (s *server) DescribeWorkflowExecution(context.Context, string, string) (*wo
 
 func (s *server) CountWorkflow(_ context.Context, r *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
 	s.asked = append(s.asked, "count "+r.GetQuery())
+	if s.blind != nil {
+		return nil, s.blind
+	}
 	if len(s.parts) == 0 {
 		return &workflowservice.CountWorkflowExecutionsResponse{}, nil
 	}
@@ -317,6 +321,12 @@ func TestClose(t *testing.T) {
 	}
 	_, err := engine.New(&server{err: serviceerror.NewUnavailable("x")}).Close(t.Context(), scope)
 	require.True(t, fail.Is(err, fail.Unavailable), "the terminate tries again")
+
+	blind := serviceerror.NewUnavailable("visibility")
+	_, err = engine.New(&server{blind: blind}).Close(t.Context(), scope)
+	require.NoError(t, err, "what Temporal has forgotten has mostly ended long ago")
+	_, err = engine.New(&server{blind: blind, statuses: []enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED}}).Close(t.Context(), scope)
+	require.True(t, fail.Is(err, fail.Unavailable))
 }
 
 // TestEnded: what somebody has paused goes on as soon as somebody wishes.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/plan"
@@ -48,17 +47,4 @@ func (c *Cluster) Object(ctx context.Context, id plan.ResourceID) (json.RawMessa
 		return nil, nil
 	}
 	return body, kindOf(err)
-}
-
-// Labels are those of one object; present is false when it, or its kind, is not in the cluster.
-func (c *Cluster) Labels(ctx context.Context, id plan.ResourceID) (labels map[string]string, present bool, err error) {
-	data, err := c.Object(ctx, id)
-	if err != nil || data == nil {
-		return nil, false, err
-	}
-	var object metav1.PartialObjectMetadata
-	if err := json.Unmarshal(data, &object); err != nil {
-		return nil, false, notAnAPIServer(err)
-	}
-	return object.Labels, true, nil
 }

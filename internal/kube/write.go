@@ -173,6 +173,8 @@ func (w *write) lasts(ctx context.Context, made []byte) error {
 func (w *write) outlived(ctx context.Context, refused error) error {
 	found, err := w.metadata(ctx, w.path)
 	switch {
+	case isAbsent(err): // it went in between
+		return w.do(ctx)
 	case answerOf(err) != nil && !isOfCluster(err):
 		return refused
 	case err != nil:

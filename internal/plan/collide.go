@@ -127,11 +127,12 @@ func (c *collisions) has(p *Plan, r ResourceID, there bool) bool {
 }
 
 // there says whether a cluster is known to have the resource with an index, by the marks with which its target began and those of its record, nil for
-// none. What was there and may be so still counts.
+// none. What was there and may be so still counts; what is left as it is, as somebody else has made it, does not.
 func there(i int, begun, now domain.Marks) bool {
-	was := i < len(begun) && begun[i].There()
+	has := func(m domain.Mark) bool { return m.There() && m != domain.MarkKept }
+	was := i < len(begun) && has(begun[i])
 	if i < len(now) {
-		return now[i].There() || was && now[i].MayBeThere()
+		return has(now[i]) || was && now[i].MayBeThere()
 	}
 	return was
 }

@@ -20,7 +20,9 @@ func TestUnsteady(t *testing.T) {
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: steady}}
 ---
-{apiVersion: v1, kind: Pod, metadata: {name: hook, labels: {a: {{ uuidv4 | quote }}}, annotations: {helm.sh/hook: "pre-install,post-install"}}}
+{apiVersion: v1, kind: Pod, metadata: {name: hook, labels: {a: {{ uuidv4 | quote }}}, annotations: {helm.sh/hook: "pre-install,pre-upgrade"}}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: once, annotations: {helm.sh/hook: pre-install}}, stringData: {a: {{ uuidv4 | quote }}}}
 `,
 	}
 	in := Input{App: "web", Release: "r1", Namespace: "default", Chart: pack(t, files)}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -118,7 +119,24 @@ func (p *Process) Freeze(t testing.TB) (thaw func()) {
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
 	thaw = sync.OnceFunc(func() { _ = p.cmd.Process.Signal(syscall.SIGCONT) })
 	t.Cleanup(thaw)
+	// One thread has the signal, and stops the others when it gets a processor: on a busy machine they go on until then.
+	Until(t.Context(), t, "all of it is stopped", p.stopped)
 	return thaw
+}
+
+// stopped says whether no thread of the process runs, as Linux tells it.
+func (p *Process) stopped() bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return false
+	}
+	for _, thread := range threads {
+		data, err := os.ReadFile(thread) //nolint:gosec // of a process of ours
+		if _, state, found := strings.Cut(string(data), ") "); err == nil && found && !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
 }
 
 // Alive says whether the process runs.

@@ -62,7 +62,8 @@ export function dialog({ title, about, confirm, danger, wide, done, of, back }) 
     fill(result, h('p', { class: 'dim' }, 'Finding out whether that is still so…'));
     await foreseen.again();
     if (foreseen.at && foreseen.sum === before) return true;
-    fill(result, h('p', { class: 'warn' }, 'That is another thing by now, and nothing is done yet. See above what it is, and confirm that.'));
+    if (!foreseen.at) fill(result, h('p', { class: 'warn' }, 'What it would do now could not be found out, and nothing is done yet. Confirm it once more to have it done all the same.'));
+    else fill(result, h('p', { class: 'warn' }, 'That is another thing by now, and nothing is done yet. See above what it is, and confirm that.'));
     return false;
   };
   go.addEventListener('click', async () => {
@@ -164,7 +165,7 @@ async function byPreview(key, words, verb, signal) {
   }
   const n = putWhere(p);
   return {
-    sum: JSON.stringify(n),
+    sum: JSON.stringify([p.apps, p.warnings]),
     what: [
       h('p', { class: 'lead' }, verb(n)),
       h('ul', { class: 'tight' }, p.apps.map((a) => h('li', {}, h('b', {}, a.app), ` on ${count(a.clusters.length, 'cluster')}`, a.differences?.length ? ', some of which get something otherwise' : ''))),
@@ -173,8 +174,8 @@ async function byPreview(key, words, verb, signal) {
   };
 }
 
-/** sumOf is what a difference comes to. */
-const sumOf = (d) => JSON.stringify([d.changes, d.clusters, d.unchanged]);
+/** sumOf is what a difference comes to, with what is shown of it at first. */
+const sumOf = (d) => JSON.stringify([d.changes, d.clusters, d.unchanged, d.items]);
 
 /** byDiff says what an operation would change in clusters; words say it where that cannot be found out. */
 async function byDiff(key, operation, words, signal) {

@@ -128,6 +128,7 @@ export function show(main, at, life) {
   let reread = null; // has what was read once read again, unless that was asked for since a time
   let before; // how many steps back it is from the cell that is open to where none was, 0 where that is not known
   let left = null; // where the keyboard was before a cell was opened
+  let closing = false; // the address of a cell is being left
 
   function showTab() {
     ending?.abort();
@@ -144,12 +145,16 @@ export function show(main, at, life) {
 
   /** close leaves the address of a cell: to where one has come from to the first of those that were looked at, if that is known. */
   function close() {
+    if (closing) return; // a key that is held, or pressed twice, goes no further back
+    closing = true;
+    setTimeout(() => { closing = false; }, 1000); // if the browser does not go there
     const steps = history.state?.cells;
     if (steps) history.go(-steps);
     else location.replace(here);
   }
 
   function moved(to, first) {
+    closing = false;
     if (gone) { anew(); return; }
     const wanted = Object.hasOwn(tabs, to.query.get('tab') ?? '') ? to.query.get('tab') : 'matrix';
     if (wanted !== tab) {
@@ -178,7 +183,7 @@ export function show(main, at, life) {
       left = null;
       return;
     }
-    if (history.state?.cells === undefined) history.replaceState({ ...history.state, cells: first ? 0 : (before ?? 0) + 1 }, '');
+    if (history.state?.cells === undefined) history.replaceState({ ...history.state, cells: first || before === 0 ? 0 : (before ?? 0) + 1 }, '');
     before = history.state.cells;
     left ??= { from: document.activeElement, to: document.activeElement.href };
     const cut = of.indexOf('/');
