@@ -9,7 +9,6 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -69,7 +68,7 @@ func unsteady(ctx context.Context, l Limits, in Input, begun time.Time, first *p
 		r := &first.Resources[i]
 		name := r.Kind + " " + r.Name
 		switch {
-		case r.Hook != nil && !plan.HasHooks(r.Hook.Events, domain.OpUpdate): // no update sends it
+		case r.Hook != nil && !plan.HasHooks(r.Hook.Events, "update"): // no update sends it
 		case again[manifest{r.ResourceID, string(r.Manifest)}] || slices.Contains(names, name): // a hook may be there twice
 		case len(names) == maxWarnings:
 			more++
