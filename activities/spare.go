@@ -60,7 +60,10 @@ func (a *attempt) spared(ctx context.Context, cluster *kube.Cluster, r *plan.Res
 		return "", err
 	}
 	var live metav1.PartialObjectMetadata
-	if json.Unmarshal(data, &live) != nil || live.DeletionTimestamp != nil {
+	if err := json.Unmarshal(data, &live); err != nil {
+		return "", fail.Wrap(err, fail.Unavailable, "what answers is no API server")
+	}
+	if live.DeletionTimestamp != nil {
 		return "", nil
 	}
 	label := live.Labels[plan.DeploymentLabel]
