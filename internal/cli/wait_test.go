@@ -120,7 +120,7 @@ func TestWhatIsRefusedForNowIsAskedForAgain(t *testing.T) {
 		}
 		return 0
 	}
-	documents := w.file("all.yaml", `resourceContext: {anchor: projects}
+	const three = `resourceContext: {anchor: projects}
 metadata: {name: demo}
 ---
 resourceContext: {anchor: projects/demo/composite-apps}
@@ -129,7 +129,8 @@ spec: {compositeAppVersion: v1}
 ---
 resourceContext: {anchor: projects/demo/composite-apps/vfw/v1/composite-profiles}
 metadata: {name: cp}
-`)
+`
+	documents := w.file("all.yaml", three)
 	answers = third
 	for _, args := range [][]string{{"apply", "-f", documents}, {"export", "project", "demo", "--to", t.TempDir()}} {
 		asked = nil
@@ -183,16 +184,7 @@ metadata: {name: cp}
 		}
 		return 0
 	}
-	r = w.feed(strings.ReplaceAll(`resourceContext: {anchor: projects}
-metadata: {name: demo}
----
-resourceContext: {anchor: projects/demo/composite-apps}
-metadata: {name: vfw}
-spec: {compositeAppVersion: v1}
----
-resourceContext: {anchor: projects/demo/composite-apps/vfw/v1/composite-profiles}
-metadata: {name: cp}
-`, "demo", "new"), "apply", "-f", "-", "--server", between.URL)
+	r = w.feed(strings.ReplaceAll(three, "demo", "new"), "apply", "-f", "-", "--server", between.URL)
 	require.Equal(t, 5, r.code, "%s%s", r.out, r.err)
 	require.Contains(t, r.err, "projects/new/composite-apps/vfw/v1: it ends here; 1 document after it not tried\n")
 }
