@@ -303,7 +303,7 @@ func (m *Match) left(ctx context.Context, name string, matches []domain.Match) (
 			}
 		case h.Left(t):
 			of := matches
-			if name == "" {
+			if name == "" && h.App == "" { // a report is kept by none
 				if of, err = m.Store.Matches(ctx, h.Tenant); err != nil {
 					return nil, err
 				}

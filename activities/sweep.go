@@ -35,11 +35,11 @@ func (l *Control) keepAgain(ctx context.Context) error {
 	if l.Keepers == nil {
 		return nil
 	}
-	instances, err := l.Store.Instances(ctx)
+	active, err := l.Store.ActiveInstances(ctx)
 	if err != nil {
 		return err
 	}
-	for _, i := range instances {
+	for _, i := range active {
 		if i.Status != domain.ContextInstantiated || i.Plan == "" || !domain.Certifies(i.Owner) { // a cloud of level 0 has no plan
 			continue
 		}
