@@ -17,9 +17,7 @@ import (
 )
 
 // holders are the kinds with which goes what others have: a terminate that deletes one deletes that, too.
-var holders = []string{"Namespace", definitionKind, "PersistentVolumeClaim", "PersistentVolume"}
-
-const definitionKind = "CustomResourceDefinition"
+var holders = []string{"Namespace", "CustomResourceDefinition", "PersistentVolumeClaim", "PersistentVolume"}
 
 // spare leaves alone what was in the cluster before, and would go with the leaf with all that others have in it: an app's
 // holders that carry no label of a deployment, and a logical cloud's namespace that is not its own. Whether it was there, its
@@ -49,8 +47,8 @@ func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job
 
 // spared says why a resource is left alone, "" where it is not.
 func (a *attempt) spared(ctx context.Context, cluster *kube.Cluster, r *plan.Resource) (string, error) {
-	certifies, definition := domain.Certifies(a.in.Owner), r.Kind == definitionKind
-	if certifies && r.Kind != "Namespace" || r.Keep && !definition {
+	certifies := domain.Certifies(a.in.Owner)
+	if certifies && r.Kind != "Namespace" || r.Keep && !r.IsDefinition() {
 		return "", nil
 	}
 	id := r.ResourceID
@@ -69,7 +67,7 @@ func (a *attempt) spared(ctx context.Context, cluster *kube.Cluster, r *plan.Res
 	label := live.Labels[plan.DeploymentLabel]
 	switch {
 	case r.Keep && label != a.in.deploymentID():
-		has, brings := versionsOf(data), versionsOf(r.Manifest)
+		has, brings := plan.DefinitionIn(data).Served, plan.DefinitionIn(r.Manifest).Served
 		if more := without(has, brings); len(more) > 0 && len(without(brings, has)) == 0 {
 			return fmt.Sprintf("the cluster has it with %s, too, which the chart does not: it is left as it is", strings.Join(more, ", ")), nil
 		}
@@ -81,27 +79,6 @@ func (a *attempt) spared(ctx context.Context, cluster *kube.Cluster, r *plan.Res
 	default:
 		return "", nil
 	}
-}
-
-// versionsOf are those that a CRD serves.
-func versionsOf(manifest []byte) (versions []string) {
-	var crd struct {
-		Spec struct {
-			Versions []struct {
-				Name   string
-				Served bool
-			}
-		}
-	}
-	if json.Unmarshal(manifest, &crd) != nil {
-		return nil
-	}
-	for _, v := range crd.Spec.Versions {
-		if v.Served {
-			versions = append(versions, v.Name)
-		}
-	}
-	return versions
 }
 
 // without are the words of all that are not among some.

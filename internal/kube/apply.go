@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -150,23 +151,9 @@ func (r *run) defines(id plan.ResourceID) bool {
 		if r.Resources[i].Kind != "CustomResourceDefinition" || !r.comes(i) {
 			continue
 		}
-		var crd struct {
-			Spec struct {
-				Group    string
-				Names    struct{ Kind string }
-				Versions []struct {
-					Name   string
-					Served bool
-				}
-			}
-		}
-		if json.Unmarshal(r.Resources[i].Manifest, &crd) != nil || crd.Spec.Group != id.Group || crd.Spec.Names.Kind != id.Kind {
-			continue
-		}
-		for _, v := range crd.Spec.Versions {
-			if v.Name == id.Version && v.Served {
-				return true
-			}
+		d := plan.DefinitionIn(r.Resources[i].Manifest)
+		if d.Group == id.Group && d.Kind == id.Kind && slices.Contains(d.Served, id.Version) {
+			return true
 		}
 	}
 	return false

@@ -16,6 +16,37 @@ func (id ResourceID) IsDefinition() bool {
 	return id.Kind == "CustomResourceDefinition" && id.Group == "apiextensions.k8s.io"
 }
 
+// Definition is the kind that a CRD defines, with its versions that are served.
+type Definition struct {
+	Group, Kind string
+	Served      []string
+}
+
+// DefinitionIn reads it off the manifest of a CRD, as it is sent or as a cluster has it; an empty one when it cannot be read, and the cluster says
+// what is wrong.
+func DefinitionIn(manifest []byte) (d Definition) {
+	var crd struct {
+		Spec struct {
+			Group    string
+			Names    struct{ Kind string }
+			Versions []struct {
+				Name   string
+				Served bool
+			}
+		}
+	}
+	if json.Unmarshal(manifest, &crd) != nil {
+		return Definition{}
+	}
+	d.Group, d.Kind = crd.Spec.Group, crd.Spec.Names.Kind
+	for _, v := range crd.Spec.Versions {
+		if v.Served {
+			d.Served = append(d.Served, v.Name)
+		}
+	}
+	return d
+}
+
 // DefinitionsOf reads them off the resources of a bundle.
 func DefinitionsOf(resources []Resource) *Definitions {
 	d := &Definitions{}

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"encoding/json"
 	"slices"
 	"sync"
 
@@ -27,6 +26,8 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // kubeVersion is the Kubernetes that charts are told of: that of the API types in go.mod. Member clusters
@@ -80,24 +81,10 @@ func defining(known *common.Capabilities, definitions []object) *common.Capabili
 		if !definitions[i].IsDefinition() {
 			continue
 		}
-		var crd struct {
-			Spec struct {
-				Group    string
-				Names    struct{ Kind string }
-				Versions []struct {
-					Name   string
-					Served bool
-				}
-			}
-		}
-		if json.Unmarshal(definitions[i].manifest, &crd) != nil {
-			continue // the cluster says what is wrong with it
-		}
-		for _, v := range crd.Spec.Versions {
-			if v.Served {
-				gv := crd.Spec.Group + "/" + v.Name
-				versions = append(versions, gv, gv+"/"+crd.Spec.Names.Kind)
-			}
+		d := plan.DefinitionIn(definitions[i].manifest)
+		for _, version := range d.Served {
+			gv := d.Group + "/" + version
+			versions = append(versions, gv, gv+"/"+d.Kind)
 		}
 	}
 	if len(versions) == 0 {
