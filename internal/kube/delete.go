@@ -255,25 +255,14 @@ func foreign(owner string) string {
 
 // find gets the metadata of resource i, in whatever version the cluster serves it.
 func (r *run) find(ctx context.Context, i int) (o *object, err error) {
-	look := func(gvk schema.GroupVersionKind) error {
-		return r.kinds.at(ctx, gvk, func(m mapped) error {
-			path, _, err := r.place(gvk.GroupVersion(), m, i)
-			if err != nil {
-				return fmt.Errorf("%w: %w", errNowhere, err)
-			}
-			o, err = r.metadata(ctx, path)
-			return err
-		})
-	}
-	gvk := gvkOf(r.Resources[i].ResourceID)
-	if err = look(gvk); !meta.IsNoMatchError(err) {
-		return o, err
-	}
-	gv, _, err := r.kinds.elsewhere(ctx, gvk)
-	if err != nil {
-		return nil, err
-	}
-	err = look(gv.WithKind(gvk.Kind))
+	err = r.kinds.anywhere(ctx, gvkOf(r.Resources[i].ResourceID), func(gv schema.GroupVersion, m mapped) error {
+		path, _, err := r.place(gv, m, i)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errNowhere, err)
+		}
+		o, err = r.metadata(ctx, path)
+		return err
+	})
 	return o, err
 }
 

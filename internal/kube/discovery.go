@@ -112,6 +112,21 @@ func (k *kinds) missing(ctx context.Context, gvk schema.GroupVersionKind, was ma
 	return mapped{}, fail.Wrap(said, fail.Unavailable, "the cluster says that it serves the kind, and not where")
 }
 
+// anywhere is at in the version that is wanted, or in another one where the cluster does not serve that any more.
+func (k *kinds) anywhere(ctx context.Context, gvk schema.GroupVersionKind, do func(schema.GroupVersion, mapped) error) error {
+	in := func(gv schema.GroupVersion) error {
+		return k.at(ctx, gv.WithKind(gvk.Kind), func(m mapped) error { return do(gv, m) })
+	}
+	if err := in(gvk.GroupVersion()); !meta.IsNoMatchError(err) {
+		return err
+	}
+	gv, _, err := k.elsewhere(ctx, gvk)
+	if err != nil {
+		return err
+	}
+	return in(gv)
+}
+
 // elsewhere finds another version in which the cluster serves the kind: the one wanted may be gone since a
 // cluster was upgraded, the objects are not. A *meta.NoKindMatchError when there is none.
 func (k *kinds) elsewhere(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersion, mapped, error) {

@@ -23,26 +23,16 @@ func (c *Cluster) Serves(ctx context.Context, id plan.ResourceID) (bool, error) 
 // Object gets one object, in another version where the cluster does not serve the one that is asked for any more; nil when it, or its kind, is
 // not in the cluster.
 func (c *Cluster) Object(ctx context.Context, id plan.ResourceID) (json.RawMessage, error) {
-	gvk := gvkOf(id)
 	r := c.begin(Job{Resources: []plan.Resource{{ResourceID: id}}})
 	var body []byte
-	look := func(gvk schema.GroupVersionKind) error {
-		return c.kinds.at(ctx, gvk, func(m mapped) error {
-			path, _, err := r.place(gvk.GroupVersion(), m, 0)
-			if err != nil {
-				return err
-			}
-			body, err = r.send(ctx, request{method: http.MethodGet, path: path, accept: contentJSON}, nil)
+	err := c.kinds.anywhere(ctx, gvkOf(id), func(gv schema.GroupVersion, m mapped) error {
+		path, _, err := r.place(gv, m, 0)
+		if err != nil {
 			return err
-		})
-	}
-	err := look(gvk)
-	if meta.IsNoMatchError(err) {
-		var gv schema.GroupVersion
-		if gv, _, err = c.kinds.elsewhere(ctx, gvk); err == nil {
-			err = look(gv.WithKind(gvk.Kind))
 		}
-	}
+		body, err = r.send(ctx, request{method: http.MethodGet, path: path, accept: contentJSON}, nil)
+		return err
+	})
 	if isAbsent(err) || meta.IsNoMatchError(err) {
 		return nil, nil
 	}

@@ -144,19 +144,10 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) ([]remnant, error) {
 
 // listed are the remnants in one place.
 func (c *Cluster) listed(ctx context.Context, place plan.ResourceID, selector string) (found []remnant, err error) {
-	look := func(gvk schema.GroupVersionKind) error {
-		return c.kinds.at(ctx, gvk, func(m mapped) error {
-			found, err = c.listedAt(ctx, place, gvk.GroupVersion(), m, selector)
-			return err
-		})
-	}
-	gvk := gvkOf(place)
-	if err = look(gvk); meta.IsNoMatchError(err) {
-		var gv schema.GroupVersion
-		if gv, _, err = c.kinds.elsewhere(ctx, gvk); err == nil {
-			err = look(gv.WithKind(gvk.Kind))
-		}
-	}
+	err = c.kinds.anywhere(ctx, gvkOf(place), func(gv schema.GroupVersion, m mapped) error {
+		found, err = c.listedAt(ctx, place, gv, m, selector)
+		return err
+	})
 	switch {
 	case errors.Is(err, ErrExpired):
 		return nil, fail.Wrap(err, fail.Unavailable, "%s could not be listed in time", place.Kind)

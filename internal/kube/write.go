@@ -162,7 +162,12 @@ func (w *write) lasts(ctx context.Context, made []byte) error {
 	if o.DeletionTimestamp == nil {
 		return nil
 	}
-	if err := w.hear(ctx, w.index, &o); err != nil {
+	return w.leaves(ctx, &o)
+}
+
+// leaves is that an object is being deleted, and has to be gone first.
+func (w *write) leaves(ctx context.Context, o *object) error {
+	if err := w.hear(ctx, w.index, o); err != nil {
 		return err
 	}
 	return fail.New(fail.Unavailable, "it is made anew when the one of its name is gone: %s", o.waitsFor())
@@ -181,11 +186,9 @@ func (w *write) outlived(ctx context.Context, refused error) error {
 		return err
 	case found.DeletionTimestamp == nil:
 		return refused
+	default:
+		return w.leaves(ctx, found)
 	}
-	if err := w.hear(ctx, w.index, found); err != nil {
-		return err
-	}
-	return fail.New(fail.Unavailable, "it is made anew when the one of its name is gone: %s", found.waitsFor())
 }
 
 // unknown asks the cluster for all the fields that the kind does not know: server-side apply names one of each object.
