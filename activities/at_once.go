@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"go.temporal.io/sdk/activity"
+
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/pause"
 )
@@ -13,10 +15,24 @@ var ErrNotAtOnce = fail.New(fail.Unavailable, "not done at once")
 
 // BoundTasks bounds how many of the workflow tasks that a worker does at a time may wait: what is to be done in others must
 // not have to wait for those. Half of them may try leaves at once, of which one whose cluster hangs holds its task until
-// it is given up; what comes beyond is left to activities. A quarter may gather. Without it there is no bound. Call it
-// before the worker starts. (It is no method: those are activities.)
-func BoundTasks(k *Kube, tasks int) {
+// it is given up; what comes beyond is left to activities. A quarter may gather, and an eighth wait for the end of another operation. Without
+// it there is no bound. Call it before the worker starts. (It is no method: those are activities.)
+func BoundTasks(l *Control, k *Kube, tasks int) {
 	k.tries, k.gatherers = make(slots, max(tasks/2, 1)), make(slots, max(tasks/4, 1))
+	l.closers = make(slots, max(tasks/8, 1))
+}
+
+// inTime is the error of an attempt: ErrNotAtOnce where the time of the workflow's task was over, of which nobody need know more.
+func inTime(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && triedAtOnce(ctx) {
+		return ErrNotAtOnce
+	}
+	return err
+}
+
+// triedAtOnce says whether an activity is tried in the workflow's own task.
+func triedAtOnce(ctx context.Context) bool {
+	return activity.IsActivity(ctx) && activity.GetInfo(ctx).IsLocalActivity
 }
 
 // Gather keeps the calling workflow's task for a time: what happens meanwhile to the workflow comes together in the next

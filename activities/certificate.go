@@ -337,5 +337,5 @@ type Keepers interface {
 
 // KeepCertificates sees to it that the certificates of a cloud are renewed from now on.
 func (l *Control) KeepCertificates(ctx context.Context, cloud domain.Key) error {
-	return l.Keepers.Keep(ctx, cloud)
+	return inTime(ctx, l.Keepers.Keep(ctx, cloud))
 }

@@ -114,6 +114,7 @@ type Control struct {
 	footprints *lru.Cache[domain.Digest, plan.Footprint] // of the plans of other groups
 	// definitions are those of the bundles of other groups' apps.
 	definitions *lru.Cache[domain.Digest, *plan.Definitions]
+	closers     slots // workflow tasks that wait for the end of another operation, see BoundTasks
 }
 
 // Record changes the owner's state by compare-and-set and writes the context's record. Doing it again
@@ -409,6 +410,18 @@ func (l *Control) RecordLeaf(ctx context.Context, leaf domain.Leaf) error {
 func (l *Control) Supersede(ctx context.Context, s domain.Scope) (*Prepared, error) {
 	stop := beat(ctx)
 	defer stop()
+	if triedAtOnce(ctx) {
+		leave, ok := l.closers.enter()
+		if !ok {
+			return nil, ErrNotAtOnce
+		}
+		defer leave()
+	}
+	prepared, err := l.supersede(ctx, s)
+	return prepared, inTime(ctx, err)
+}
+
+func (l *Control) supersede(ctx context.Context, s domain.Scope) (*Prepared, error) {
 	if domain.Certifies(s.Owner) {
 		if err := l.Keepers.Release(ctx, s.Owner); err != nil {
 			return nil, err

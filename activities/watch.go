@@ -191,18 +191,18 @@ func (w *Watch) tell(ctx context.Context, in WatchingInput, tell func(context.Co
 	for _, c := range clustersOf(p, anyTarget) {
 		concerned[shardOf(c)] = true
 	}
-	g, ctx := panics.WithContext(ctx)
+	g, all := panics.WithContext(ctx)
 	for n, clusters := range shards {
 		if concerned[n] {
 			g.Go(func() error {
-				if err := lease.Check(ctx); err != nil { // a word that comes when the context has ended would claim clusters for good
+				if err := lease.Check(all); err != nil { // a word that comes when the context has ended would claim clusters for good
 					return err
 				}
-				return tell(ctx, n, clusters)
+				return tell(all, n, clusters)
 			})
 		}
 	}
-	return g.Wait()
+	return inTime(ctx, g.Wait())
 }
 
 // clustersOf are the clusters of a plan that have a target that counts, each once.

@@ -38,28 +38,29 @@ func (o *operation) watch(activity any, in activities.WatchingInput) {
 		if err := o.lasting(ctx); err != nil {
 			return
 		}
-		if err := workflow.ExecuteActivity(waiting(ctx), activity, in).Get(ctx, nil); err != nil {
+		if err := o.soonest(ctx, waiting, activity, in, nil); err != nil {
 			workflow.GetLogger(ctx).Error("watch", "error", err)
 		}
 	})
 }
 
-// lasting waits until the operation is over, or is one that lasts: something holds it up, or watchLatest has passed. Until then all that there is
-// belongs to its own work, of which watches take away: a list and a watch of each kind of a cluster, and workflows of their own.
+// lasting waits until the operation is over, or is one that lasts: something holds it up after watchDelay, or watchLatest has passed. Until then all
+// that there is belongs to its own work, of which watches take away: a list and a watch of each kind of a cluster, and workflows of their own. See
+// docs/decisions/0097.
 func (o *operation) lasting(ctx workflow.Context) error {
-	over, err := workflow.AwaitWithTimeout(ctx, watchDelay, func() bool { return o.ended })
-	if err != nil || over {
+	ended := func() bool { return o.ended }
+	if !o.atOnce { // as v0.1.0 does
+		_, err := workflow.AwaitWithTimeout(ctx, watchDelay, ended)
 		return err
 	}
-	if workflow.GetVersion(ctx, laterWatches, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return nil
+	began := workflow.Now(ctx)
+	_, err := workflow.AwaitWithTimeout(ctx, watchLatest, func() bool { return o.ended || o.heldUp() })
+	// One timer is all that most runs need: a second one is for what is held up from the beginning.
+	if left := watchDelay - workflow.Now(ctx).Sub(began); err == nil && !o.ended && left > 0 {
+		_, err = workflow.AwaitWithTimeout(ctx, left, ended)
 	}
-	_, err = workflow.AwaitWithTimeout(ctx, watchLatest-watchDelay, func() bool { return o.ended || o.heldUp() })
 	return err
 }
-
-// laterWatches names the change by which watches wait for operations that go on, see docs/decisions/0097.
-const laterWatches = "later-watches"
 
 // heldUp says whether something of the operation waits for a cluster, a hook or another app, which may take any time.
 func (o *operation) heldUp() bool {
@@ -77,7 +78,7 @@ func (o *operation) keepCertificates(out *activities.Outcome) {
 		return
 	}
 	o.beside(func(ctx workflow.Context) {
-		if err := workflow.ExecuteActivity(waiting(ctx), lifecycle.KeepCertificates, o.in.Owner).Get(ctx, nil); err != nil {
+		if err := o.soonest(ctx, waiting, lifecycle.KeepCertificates, o.in.Owner, nil); err != nil {
 			workflow.GetLogger(ctx).Error("keep certificates", "error", err)
 		}
 	})

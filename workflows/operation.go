@@ -138,6 +138,7 @@ type operation struct {
 	unsure    bool
 	stoppedBy string // who asked for that
 	ended     bool   // too late to stop
+	atOnce    bool   // see soonest
 	calls     int    // that go on beside the operation, see beside
 	failed    int    // resources of apps of whose end nothing is known
 	lost      int    // see AppProgress
@@ -162,6 +163,7 @@ func begin(ctx workflow.Context, in OperationInput) (*operation, error) {
 	if err := o.handle(); err != nil {
 		return nil, err
 	}
+	o.atOnce = workflow.GetVersion(o.whole, triesAtOnce, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 	workflow.Go(o.whole, func(c workflow.Context) { // a person cancels in the Web UI, or a terminate does
 		ctx.Done().Receive(c, nil)
 		o.cancelled = true
@@ -176,18 +178,35 @@ func begin(ctx workflow.Context, in OperationInput) (*operation, error) {
 	return o, nil
 }
 
-// prepare renders, places and plans.
+// prepare renders, places and plans. It is an activity also where it is quick: what it comes to must be in the history before anything is
+// recorded. Who did both in one task, and died, would plan again for an owner that has the operation already.
 func (o *operation) prepare() (prepared activities.Prepared, err error) {
 	err = workflow.ExecuteActivity(preparing(o.work), lifecycle.Prepare, o.in.Scope).Get(o.work, &prepared)
 	return prepared, err
 }
 
-// prepareChange plans the way from what is there to what is wanted.
+// prepareChange plans the way from what is there to what is wanted. It is an activity, as prepare.
 func (o *operation) prepareChange() (prepared activities.Prepared, err error) {
 	in := activities.ChangeInput{Scope: o.in.Scope, Goal: o.in.Goal}
 	err = workflow.ExecuteActivity(preparing(o.work), lifecycle.PrepareChange, in).Get(o.work, &prepared)
 	return prepared, err
 }
+
+// soonest does what is mostly done in no time: at once, in the run's own task, and as an activity where that has not got through. An activity
+// costs Temporal two transactions and a further task of the run's. It must be such that doing it again, after something that was done later, comes to
+// the same.
+func (o *operation) soonest(ctx workflow.Context, options func(workflow.Context) workflow.Context, activity, in, out any) error {
+	if o.atOnce {
+		err := workflow.ExecuteLocalActivity(atOnce(ctx), activity, in).Get(ctx, out)
+		if err == nil || !retryable(err) {
+			return err
+		}
+	}
+	return workflow.ExecuteActivity(options(ctx), activity, in).Get(ctx, out)
+}
+
+// triesAtOnce is the change by which an operation ends the one before, and tells watches, in its own task, see soonest and lasting.
+const triesAtOnce = "tries-at-once"
 
 // stopsLook is the change by which a stop looks whether an operation is recorded of which the workflow does not know it.
 const stopsLook = "stops-look"
@@ -210,7 +229,7 @@ func (o *operation) record(prepared *activities.Prepared) error {
 
 // supersede ends the operation that may still be going on in the context, and loads the plan.
 func (o *operation) supersede() (prepared activities.Prepared, err error) {
-	err = workflow.ExecuteActivity(waiting(o.whole), lifecycle.Supersede, o.in.Scope).Get(o.whole, &prepared)
+	err = o.soonest(o.whole, waiting, lifecycle.Supersede, o.in.Scope, &prepared)
 	return prepared, err
 }
 

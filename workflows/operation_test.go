@@ -763,6 +763,23 @@ func TestStopWhileAnActivityHangs(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 }
 
+// TestSmallOperationsHaveFewActivities: what is quick is done in the tasks of the workflows, but for planning, which must be in the history before
+// anything is recorded.
+func TestSmallOperationsHaveFewActivities(t *testing.T) {
+	for op, want := range map[domain.Operation][]string{domain.OpInstantiate: {"Prepare"}, domain.OpTerminate: nil} {
+		t.Run(string(op), func(t *testing.T) {
+			w := newWorld(t, op, 1, "a")
+			var scheduled []string
+			w.SetOnActivityStartedListener(func(i *activity.Info, _ context.Context, _ converter.EncodedValues) {
+				scheduled = append(scheduled, i.ActivityType.Name)
+			})
+			_, err := w.run()
+			require.NoError(t, err)
+			require.Equal(t, want, scheduled)
+		})
+	}
+}
+
 // TestByHand: who completes a leaf's activity in Temporal, or signals the leaf, says nothing of what is in the cluster.
 func TestByHand(t *testing.T) {
 	w := newWorld(t, domain.OpInstantiate, 1, "completed", "signalled")
