@@ -47,6 +47,9 @@ type Access struct {
 // policyLabel is the label of clusters whose network plugin enforces NetworkPolicies.
 const policyLabel = "networkpolicy-supported"
 
+// namespaceLabel is the label by which Kubernetes names each namespace.
+const namespaceLabel = "kubernetes.io/metadata.name"
+
 // anywhere are all addresses of IPv4.
 const anywhere = "0.0.0.0/0"
 
@@ -121,7 +124,7 @@ func (d *DTC) Check(app *App) (warnings []string, err error) {
 		if in.Spec.App == app.Name {
 			warnings = append(warnings, d.open(in, app.Clusters)...)
 			if slices.ContainsFunc(app.Clusters, func(c *Cluster) bool { return c.Labels[policyLabel] }) {
-				warnings = append(warnings, d.width(in)...)
+				warnings = append(warnings, d.width(in, app)...)
 			}
 			if !carry(in.Spec.AppLabel) {
 				warnings = append(warnings, fmt.Sprintf("%s: no pods of app %q, as it is rendered, carry the label %s: nothing is restricted", d.by(in), app.Name, in.Spec.AppLabel))
@@ -181,13 +184,16 @@ func (d *DTC) open(in *Inbound, clusters []*Cluster) []string {
 	}
 }
 
-// width warns of a policy whose addresses no client names: it lets in all there are, or none.
-func (d *DTC) width(in *Inbound) []string {
+// width warns of a policy whose addresses no client names: it lets in all there are, or none. It warns, too, of addresses that do not
+// hold for whoever comes through Istio's gateway.
+func (d *DTC) width(in *Inbound, app *App) []string {
 	switch {
 	case in.anyone():
 		return []string{fmt.Sprintf("%s: spec.externalSupport is false and no client has cidrs, so that all IPv4 addresses are let in, beside any client: name cidrs to restrict them", d.by(in))}
-	case !in.named() && (!in.istio() || !in.exposed()):
+	case !in.named() && !in.led(app.Placed):
 		return []string{fmt.Sprintf("%s: spec.externalSupport is true and no client has cidrs, so that only pods of the same cluster are let in: name cidrs to let others in", d.by(in))}
+	case in.named() && in.istio() && in.exposed():
+		return []string{fmt.Sprintf("%s: the cidrs of its clients hold for who comes to the pods directly: who comes by %s through Istio's gateway is let in from all addresses", d.by(in), in.Spec.ExternalName)}
 	default:
 		return nil
 	}
@@ -217,7 +223,7 @@ func (d *DTC) Vary(w *Work) error {
 			continue
 		}
 		if in.Spec.App == w.App && w.Cluster.Labels[policyLabel] {
-			if err := d.add(w, in, d.policy(in)); err != nil {
+			if err := d.add(w, in, d.policy(w, in)); err != nil {
 				return err
 			}
 		}
@@ -268,8 +274,9 @@ func (d *DTC) add(w *Work, in *Inbound, o object) error {
 }
 
 // policy is what nps makes. Its peers are the clients by their labels, and addresses: those that clients name, or with
-// externalSupport false and none named all there are, since a client in another cluster comes from outside the pods' network.
-func (d *DTC) policy(in *Inbound) object {
+// externalSupport false and none named all there are, since a client in another cluster comes from outside the pods' network. With
+// Istio its gateway is one more, where it leads to the server: whoever comes through it comes from its pods.
+func (d *DTC) policy(w *Work, in *Inbound) object {
 	clients := slices.SortedStableFunc(slices.Values(in.Clients), func(a, b Client) int { return cmp.Compare(a.Name, b.Name) })
 	var from list
 	known := map[string]bool{}
@@ -284,7 +291,7 @@ func (d *DTC) policy(in *Inbound) object {
 		p := object{"podSelector": labelled(c.Spec.AppLabel)}
 		if len(c.Spec.Namespaces) > 0 {
 			p["namespaceSelector"] = object{"matchExpressions": list{
-				object{"key": "kubernetes.io/metadata.name", "operator": "In", "values": texts(sortedSet(c.Spec.Namespaces))},
+				object{"key": namespaceLabel, "operator": "In", "values": texts(sortedSet(c.Spec.Namespaces))},
 			}}
 		}
 		peer(p)
@@ -294,6 +301,11 @@ func (d *DTC) policy(in *Inbound) object {
 	}
 	if in.anyone() {
 		peer(object{"ipBlock": object{"cidr": anywhere}})
+	}
+	if in.led(w.union.app.Placed) {
+		peer(object{
+			"namespaceSelector": object{"matchLabels": object{namespaceLabel: istioSystem}}, "podSelector": object{"matchLabels": gatewayLabels()},
+		})
 	}
 	return object{
 		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": object{"name": d.Name + "-" + in.Name},

@@ -330,6 +330,51 @@ func TestIstio(t *testing.T) {
 	}
 }
 
+// Where Istio's gateway leads to a server, its pods are let in: who comes through it comes from them.
+func TestIstioGatewayIsLetIn(t *testing.T) {
+	const (
+		gateway = `{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"istio-system"}},"podSelector":{"matchLabels":{"istio":"ingressgateway"}}}`
+		more    = "name cidrs to let others in"
+		through = "who comes by web.example through Istio's gateway is let in from all addresses"
+	)
+	cidrs := func(s *domain.InboundClientsIntentSpec) { s.CIDRs = []string{"10.0.0.0/8"} }
+	inside := func(d *vary.DTC) {
+		d.Inbound[0].Spec.Management, d.Inbound[0].Spec.ExternalSupport = domain.InboundManagement{}, true
+	}
+	for name, c := range map[string]struct {
+		change func(d *vary.DTC)
+		beside bool // the clients are where the server is
+		in     bool
+		says   string
+	}{
+		"from outside, and from other clusters": {change: func(*vary.DTC) {}, in: true},
+		"from outside":                          {change: func(*vary.DTC) {}, beside: true, in: true},
+		"from outside, whatever the addresses":  {change: func(d *vary.DTC) { d.Inbound[0].Clients = []vary.Client{client("a", cidrs)} }, beside: true, in: true, says: through},
+		"from other clusters":                   {change: inside, in: true},
+		"from nowhere else":                     {change: inside, beside: true, says: more},
+		"without Istio": {change: func(d *vary.DTC) {
+			d.Inbound[0].Spec.ServiceMesh, d.Inbound[0].Spec.Management = "none", domain.InboundManagement{}
+		}, says: more},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, where := meshed()
+			c.change(d)
+			if c.beside {
+				where["client-a"], where["client-b"] = where["web"], where["web"]
+			}
+			v, err := vary.Apply([]vary.Intent{d}, placed("web", where))
+			require.NoError(t, err)
+			for i := range where["web"] {
+				require.Equal(t, c.in, strings.Contains(gets(v, i)["NetworkPolicy/group-in"], gateway), gets(v, i)["NetworkPolicy/group-in"])
+			}
+			for _, text := range []string{more, through} {
+				said := slices.ContainsFunc(v.Warnings, func(w string) bool { return strings.Contains(w, text) })
+				require.Equal(t, c.says == text, said, v.Warnings)
+			}
+		})
+	}
+}
+
 // Neither the order of documents nor carrying out an intent a second time makes a difference.
 func TestTrafficIsTheSame(t *testing.T) {
 	d, where := meshed()

@@ -30,6 +30,9 @@ const (
 	gatewayHTTP     = "istioIngressGatewayHttpPort"
 )
 
+// gatewayLabels are those of the pods of Istio's gateway.
+func gatewayLabels() object { return object{"istio": "ingressgateway"} }
+
 // exposed says whether a server is led to from outside the mesh.
 func (in *Inbound) exposed() bool {
 	return in.Spec.ExternalSupport && in.Spec.Management.SidecarProxy == domain.SidecarProxy
@@ -88,7 +91,7 @@ func (d *DTC) mesh(w *Work, in *Inbound, n int) error {
 	var objects []object
 	var err error
 	if in.Spec.App == w.App {
-		objects, err = d.server(w, in, servers)
+		objects, err = d.server(w, in)
 	}
 	// Of several clients on a cluster the first one brings what all of them need.
 	if err == nil && !serves && w.App == in.firstOn(w) {
@@ -119,9 +122,10 @@ func (in *Inbound) firstOn(w *Work) string {
 }
 
 // elsewhere says whether a client is on a cluster where the server is not.
-func (in *Inbound) elsewhere(w *Work, servers []*Cluster) bool {
+func (in *Inbound) elsewhere(placed map[string][]*Cluster) bool {
+	servers := placed[in.Spec.App]
 	for _, client := range in.Clients {
-		for _, c := range w.union.app.Placed[client.Spec.App] {
+		for _, c := range placed[client.Spec.App] {
 			if !slices.ContainsFunc(servers, func(s *Cluster) bool { return s.ClusterName == c.ClusterName }) {
 				return true
 			}
@@ -130,18 +134,23 @@ func (in *Inbound) elsewhere(w *Work, servers []*Cluster) bool {
 	return false
 }
 
+// led says whether Istio's gateway leads to the server, from outside the mesh or from another cluster.
+func (in *Inbound) led(placed map[string][]*Cluster) bool {
+	return in.istio() && (in.exposed() || in.elsewhere(placed))
+}
+
 // host is the name of the server in one of its clusters.
 func (in *Inbound) host(namespace string, c *Cluster) string {
 	return fmt.Sprintf("%s.%s.%s.%s", in.Spec.ServiceName, namespace, c.Provider, c.Name)
 }
 
 // server is what the server's cluster gets.
-func (d *DTC) server(w *Work, in *Inbound, servers []*Cluster) (objects []object, err error) {
+func (d *DTC) server(w *Work, in *Inbound) (objects []object, err error) {
 	service, namespace := in.Spec.ServiceName, w.union.app.Namespace
 	inside := service + "." + namespace + ".svc.cluster.local"
 	own := in.host(namespace, w.Cluster)
 	hosts := []string{service, inside}
-	if in.elsewhere(w, servers) {
+	if in.elsewhere(w.union.app.Placed) {
 		internal, err := d.portOf(in, w.Cluster, gatewayInternal)
 		if err != nil {
 			return nil, err
@@ -149,7 +158,7 @@ func (d *DTC) server(w *Work, in *Inbound, servers []*Cluster) (objects []object
 		hosts = append(hosts, own)
 		objects = append(objects,
 			istio("Gateway", istioSystem, service+"-gateway", object{
-				"selector": object{"istio": "ingressgateway"},
+				"selector": gatewayLabels(),
 				"servers": list{object{
 					"port": object{"number": internal, "name": "tls", "protocol": "TLS"}, "tls": object{"mode": "AUTO_PASSTHROUGH"}, "hosts": list{own},
 				}},
@@ -201,7 +210,7 @@ func (d *DTC) expose(w *Work, in *Inbound, inside string) (objects []object, err
 		})
 	}
 	return append(objects,
-		istio("Gateway", istioSystem, gateway, object{"selector": object{"istio": "ingressgateway"}, "servers": list{entry}}),
+		istio("Gateway", istioSystem, gateway, object{"selector": gatewayLabels(), "servers": list{entry}}),
 		istio("VirtualService", "", service+"-vs-"+gateway, object{
 			"hosts": list{in.Spec.ExternalName}, "gateways": list{istioSystem + "/" + gateway},
 			"http": list{object{"route": list{object{"destination": object{"host": inside, "port": object{"number": in.Spec.Port}}}}}},
