@@ -51,7 +51,7 @@ type InboundServerIntentSpec struct {
 	ServiceName string `json:"serviceName" api:"required"` // the Service by which clients know the server
 	// the name under which the server is known from outside, for an Istio gateway; at most 128 characters
 	ExternalName string `json:"externalName"`
-	Port         int    `json:"port" api:"required"` // of the server's pods, 1 to 65535
+	Port         int    `json:"port" api:"required"` // of the Service, or of the pods where their Service has no such port; 1 to 65535
 	// TCP, UDP or SCTP; HTTP, HTTPS and GRPC mean TCP. In any case of letters
 	Protocol string `json:"protocol" api:"required,enum=TCP;UDP;SCTP;HTTP;HTTPS;GRPC"`
 	// whether clients may come from outside the clusters: from the cidrs of the clients, and with Istio through a gateway

@@ -3,6 +3,7 @@ package vary
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -311,9 +312,58 @@ func (d *DTC) policy(w *Work, in *Inbound) object {
 		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": object{"name": d.Name + "-" + in.Name},
 		"spec": object{
 			"podSelector": labelled(in.Spec.AppLabel), "policyTypes": list{"Ingress"},
-			"ingress": list{object{"from": from, "ports": list{object{"protocol": in.Spec.Transport(), "port": in.Spec.Port}}}},
+			"ingress": list{object{"from": from, "ports": list{object{"protocol": in.Spec.Transport(), "port": in.podPort(w)}}}},
 		},
 	}
+}
+
+// podPort is the port of the server's pods, by its number or its name, which a policy has: spec.port is that of the Service where that
+// has it, and leads to the one of the pods.
+func (in *Inbound) podPort(w *Work) any {
+	for _, i := range w.Find("Service", in.Spec.ServiceName) {
+		if !in.isService(w.union.resource(i), w.union.app.Namespace) {
+			continue
+		}
+		service, err := w.object(i)
+		if err != nil {
+			continue
+		}
+		switch to := in.servicePort(service)["targetPort"].(type) {
+		case json.Number:
+			if to != "0" {
+				return to
+			}
+		case string:
+			if to != "" {
+				return to
+			}
+		}
+	}
+	return in.Spec.Port
+}
+
+// isService says whether a resource is the Service by which clients know the server.
+func (in *Inbound) isService(r *plan.Resource, namespace string) bool {
+	return r.Hook == nil && version(r.ResourceID) == "v1" && r.Kind == "Service" && r.Name == in.Spec.ServiceName && (r.Namespace == "" || r.Namespace == namespace)
+}
+
+// servicePort is the server's port among those of the Service; nil for none, and for a Service without an address of its own: who calls
+// that calls the pods, by their port.
+func (in *Inbound) servicePort(service object) object {
+	spec, _ := service["spec"].(object)
+	ports, _ := spec["ports"].(list)
+	if spec["clusterIP"] == "None" {
+		return nil
+	}
+	for _, p := range ports {
+		p, _ := p.(object)
+		number, _ := p["port"].(json.Number)
+		protocol, _ := p["protocol"].(string)
+		if n, err := number.Int64(); err == nil && n == int64(in.Spec.Port) && cmp.Or(protocol, "TCP") == in.Spec.Transport() {
+			return p
+		}
+	}
+	return nil
 }
 
 // rangeOf is a range as Kubernetes and Calico want it, with its first address: EMCO's own example has another one, 10.20.20.0/16.

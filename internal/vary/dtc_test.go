@@ -133,6 +133,31 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 }
 
+// A policy is about the pods' port, which is another one than that of their Service where the Service says so.
+func TestNetworkPolicyHasThePortOfThePods(t *testing.T) {
+	for name, c := range map[string]struct{ service, want string }{
+		"of no Service":         {"", `3333`},
+		"of another Service":    {`{"apiVersion":"v1","kind":"Service","metadata":{"name":"other"},"spec":{"ports":[{"port":3333,"targetPort":80}]}}`, `3333`},
+		"of another's Service":  {`{"apiVersion":"serving.knative.dev/v1","kind":"Service","metadata":{"name":"web-svc"},"spec":{"ports":[{"port":3333,"targetPort":80}]}}`, `3333`},
+		"by number":             {`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web-svc"},"spec":{"ports":[{"port":80,"targetPort":8080},{"port":3333,"targetPort":80}]}}`, `80`},
+		"by name":               {`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web-svc"},"spec":{"ports":[{"port":3333,"targetPort":"web","protocol":"TCP"}]}}`, `"web"`},
+		"the same":              {`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web-svc"},"spec":{"ports":[{"port":3333}]}}`, `3333`},
+		"of another protocol":   {`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web-svc"},"spec":{"ports":[{"port":3333,"targetPort":80,"protocol":"UDP"}]}}`, `3333`},
+		"without an address":    {`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web-svc"},"spec":{"clusterIP":"None","ports":[{"port":3333,"targetPort":80}]}}`, `3333`},
+		"that is the pods' own": {`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web-svc"},"spec":{"ports":[{"port":8000,"targetPort":3333}]}}`, `3333`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := placed("web", map[string][]*vary.Cluster{"web": {with("c1")}})
+			if c.service != "" {
+				app.Resources = []plan.Resource{resource(t, c.service)}
+			}
+			v, err := vary.Apply([]vary.Intent{traffic(nil, client("a"))}, app)
+			require.NoError(t, err)
+			require.Contains(t, gets(v, 0)["NetworkPolicy/group-in"], `"ports":[{"port":`+c.want+`,"protocol":"TCP"}]`)
+		})
+	}
+}
+
 // A label that no pods carry names nobody, be they the server's or a client's.
 func TestTrafficOfPodsThatNobodyLabels(t *testing.T) {
 	const (
