@@ -141,6 +141,7 @@ func (d *DTC) Check(app *App) (warnings []string, err error) {
 			if err := d.checkIstio(in); err != nil {
 				return nil, err
 			}
+			warnings = append(warnings, d.shut(in, app)...)
 			if d.Foreign {
 				warnings = append(warnings, fmt.Sprintf("%s: gateways are made in namespace %s, where the user of the logical cloud needs rights", d.by(in), istioSystem))
 			}

@@ -230,6 +230,10 @@ func TestTrafficThatCannotBeControlled(t *testing.T) {
 		"a way from outside without a name": {
 			intent: traffic(exposed("", ""), client("a")), says: "spec.externalSupport needs spec.externalName",
 		},
+		"access points of datagrams": {
+			intent: traffic(istio(func(s *domain.InboundServerIntentSpec) { s.Protocol = "udp" }), vary.Client{Name: "a", Access: []vary.Access{{Name: "get"}}}),
+			says:   "spec.protocol is udp, and access points are of HTTP",
+		},
 		"TLS without certificates": {intent: traffic(exposed("SIMPLE", "web.example"), client("a")), says: "TLS type SIMPLE needs serviceCertificate and servicePrivateKey"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -396,6 +400,72 @@ func TestIstioGatewayIsLetIn(t *testing.T) {
 				said := slices.ContainsFunc(v.Warnings, func(w string) bool { return strings.Contains(w, text) })
 				require.Equal(t, c.says == text, said, v.Warnings)
 			}
+		})
+	}
+}
+
+// Access points keep out all that is not HTTP to Istio, and whoever has none beside them.
+func TestWhatAccessPointsKeepOut(t *testing.T) {
+	service := func(port string) string {
+		return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web-svc"},"spec":{"ports":[{"port":3333,` + port + `}]}}`
+	}
+	const (
+		by     = "dtc intent group, inbound intent in: "
+		opaque = by + "access points are of HTTP, and %s: as long as the port is that to Istio, nobody is let in"
+		named  = `the port of Service "web-svc" is, by its name or appProtocol, `
+	)
+	second := func(change func(in *vary.Inbound)) func(d *vary.DTC) {
+		return func(d *vary.DTC) {
+			in := vary.Inbound{Name: "in2", Spec: d.Inbound[0].Spec, Clients: []vary.Client{client("a")}}
+			in.Spec.ServiceMesh, in.Spec.Port = "none", 4444
+			change(&in)
+			d.Inbound = append(d.Inbound, in)
+		}
+	}
+	for name, c := range map[string]struct {
+		protocol string // HTTP when ""
+		service  string
+		change   func(d *vary.DTC)
+		want     string
+	}{
+		"nobody":                            {},
+		"all of TCP":                        {protocol: "tcp", want: fmt.Sprintf(opaque, "spec.protocol is tcp")},
+		"all of TLS":                        {protocol: "HTTPS", want: fmt.Sprintf(opaque, "spec.protocol is HTTPS")},
+		"nobody where the Service has HTTP": {protocol: "TCP", service: service(`"name":"http-web"`)},
+		"nobody where Istio finds out":      {protocol: "TCP", service: service(`"targetPort":80`)},
+		"all where the Service has TCP":     {service: service(`"name":"tcp"`), want: fmt.Sprintf(opaque, named+"tcp")},
+		"all where it says so elsewhere":    {service: service(`"name":"http","appProtocol":"redis"`), want: fmt.Sprintf(opaque, named+"redis")},
+		"another client": {
+			change: func(d *vary.DTC) { d.Inbound[0].Clients = append(d.Inbound[0].Clients, client("c")) },
+			want:   by + `client "c" has no access points, and others have: it is let in by theirs alone`,
+		},
+		"another intent of the same pods": {
+			change: second(func(*vary.Inbound) {}),
+			want:   "dtc intent group, inbound intent in2: no access points hold for it, and those of inbound intent in hold for all ports of the same pods: its clients are let in by these alone",
+		},
+		"not another intent of other pods": {change: second(func(in *vary.Inbound) { in.Spec.AppLabel = "app=other" })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, where := meshed()
+			if c.protocol != "" {
+				d.Inbound[0].Spec.Protocol = c.protocol
+			}
+			if c.change != nil {
+				c.change(d)
+			}
+			app := placed("web", where)
+			if c.service != "" {
+				app.Resources = []plan.Resource{resource(t, c.service)}
+			}
+			v, err := vary.Apply([]vary.Intent{d}, app)
+			require.NoError(t, err)
+			var got []string
+			for _, w := range v.Warnings {
+				if strings.Contains(w, "access points") {
+					got = append(got, w)
+				}
+			}
+			require.Equal(t, c.want, strings.Join(got, "\n"))
 		})
 	}
 }

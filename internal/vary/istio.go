@@ -44,8 +44,57 @@ func (in *Inbound) tls() (on, mutual bool) {
 	return t == domain.TLSSimple || t == domain.TLSMutual, t == domain.TLSMutual
 }
 
-// checkIstio refuses a way from outside to which something is missing.
+// limited says whether a client has access points: Istio lets in by those alone, whichever client they are of.
+func (in *Inbound) limited() bool {
+	return slices.ContainsFunc(in.Clients, func(c Client) bool { return len(c.Access) > 0 })
+}
+
+// opaque are the protocols of which Istio sees no requests, by their names in ports.
+var opaque = []string{"tcp", "tls", "https", "udp", "mongo", "mysql", "redis"}
+
+// shut warns of what access points keep out, though nobody has said so: all of a port that is not HTTP to Istio, and those of the same pods
+// who have none.
+func (d *DTC) shut(in *Inbound, app *App) (warnings []string) {
+	if !in.limited() {
+		return nil
+	}
+	protocol, of := in.Spec.Protocol, "spec.protocol is"
+	for i := range app.Resources {
+		if r := &app.Resources[i]; in.isService(r, app.Namespace) {
+			if service, err := decode(r.Manifest); err == nil {
+				if port := in.servicePort(service); port != nil { // it says what the port is to Istio, or that Istio is to find out
+					name, _ := port["name"].(string)
+					protocol, _, _ = strings.Cut(name, "-")
+					if is, _ := port["appProtocol"].(string); is != "" {
+						protocol = is
+					}
+					of = fmt.Sprintf("the port of Service %q is, by its name or appProtocol,", in.Spec.ServiceName)
+				}
+			}
+		}
+	}
+	if slices.Contains(opaque, strings.ToLower(protocol)) {
+		warnings = append(warnings, fmt.Sprintf("%s: access points are of HTTP, and %s %s: as long as the port is that to Istio, nobody is let in", d.by(in), of, protocol))
+	}
+	for _, c := range in.Clients {
+		if len(c.Access) == 0 {
+			warnings = append(warnings, fmt.Sprintf("%s: client %q has no access points, and others have: it is let in by theirs alone", d.by(in), c.Name))
+		}
+	}
+	for i := range d.Inbound {
+		other := &d.Inbound[i]
+		if other.Spec.App == in.Spec.App && other.Spec.AppLabel == in.Spec.AppLabel && len(other.Clients) > 0 && !(other.istio() && other.limited()) {
+			warnings = append(warnings, fmt.Sprintf("%s: no access points hold for it, and those of inbound intent %s hold for all ports of the same pods: its clients are let in by these alone", d.by(other), in.Name))
+		}
+	}
+	return warnings
+}
+
+// checkIstio refuses access points of what Istio does not see, and a way from outside to which something is missing.
 func (d *DTC) checkIstio(in *Inbound) error {
+	if t := in.Spec.Transport(); in.limited() && t != "TCP" {
+		return d.refuse(in, "spec.protocol is %s, and access points are of HTTP", in.Spec.Protocol)
+	}
 	if !in.exposed() {
 		return nil
 	}
