@@ -230,7 +230,7 @@ func (d *DTC) Vary(w *Work) error {
 			}
 		}
 		if in.istio() && in.concerns(w.App) && w.Cluster.Name != "" { // a cluster of which nothing is known has no gateway
-			if err := d.mesh(w, in, i); err != nil {
+			if err := d.mesh(w, in); err != nil {
 				return err
 			}
 		}

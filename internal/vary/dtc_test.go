@@ -350,7 +350,7 @@ func TestIstio(t *testing.T) {
 		}
 		if app == "client-a" {
 			got := gets(v, 1)
-			require.JSONEq(t, `{"apiVersion":"networking.istio.io/v1beta1","kind":"ServiceEntry","metadata":{"name":"web-svc-se-client1"},"spec":{"hosts":["web-svc.ns.p.c2"],"addresses":["240.0.0.3"],
+			require.JSONEq(t, `{"apiVersion":"networking.istio.io/v1beta1","kind":"ServiceEntry","metadata":{"name":"web-svc-se-client1"},"spec":{"hosts":["web-svc.ns.p.c2"],"addresses":["251.253.155.180"],
 				"location":"MESH_INTERNAL","resolution":"DNS","ports":[{"number":3333,"name":"http","protocol":"HTTP"}],"endpoints":[{"address":"gateway.example","ports":{"http":32002}}]}}`, got["ServiceEntry/web-svc-se-client1"])
 			require.Contains(t, got["ServiceEntry/web-svc-se-client2"], `"hosts":["web-svc"]`)
 			require.JSONEq(t, `{"apiVersion":"networking.istio.io/v1beta1","kind":"DestinationRule","metadata":{"name":"web-svc-dr-client-svcname"},"spec":{"host":"web-svc",
@@ -402,6 +402,56 @@ func TestIstioGatewayIsLetIn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// No two hosts have one virtual address on a cluster, whichever intents or groups they are of, and each keeps its own.
+func TestVirtualAddressesAreOfHosts(t *testing.T) {
+	// of are the addresses by host that a client's cluster gets of servers.
+	of := func(namespace string, groups ...[]string) map[string]string {
+		var intents []vary.Intent
+		for n, services := range groups {
+			d := traffic(nil)
+			d.Name, d.Inbound = fmt.Sprintf("group%d", n), nil
+			for _, service := range services {
+				in := traffic(func(s *domain.InboundServerIntentSpec) { s.ServiceMesh, s.ServiceName = "istio", service }, client("a")).Inbound[0]
+				in.Name = service
+				d.Inbound = append(d.Inbound, in)
+			}
+			intents = append(intents, d)
+		}
+		_, where := meshed()
+		app := placed("client-a", map[string][]*vary.Cluster{"web": where["web"][:1], "client-a": {cluster("c3")}})
+		app.Namespace = namespace
+		v, err := vary.Apply(intents, app)
+		require.NoError(t, err)
+		found := map[string]string{}
+		for name, manifest := range gets(v, 0) {
+			if !strings.HasPrefix(name, "ServiceEntry/") {
+				continue
+			}
+			var entry struct {
+				Spec struct{ Hosts, Addresses []string }
+			}
+			require.NoError(t, json.Unmarshal([]byte(manifest), &entry))
+			require.Len(t, entry.Spec.Addresses, 1)
+			found[namespace+"/"+entry.Spec.Hosts[0]] = entry.Spec.Addresses[0]
+		}
+		return found
+	}
+	all := map[string]string{} // hosts by address
+	for n, some := range []map[string]string{of("ns", []string{"db", "web"}, []string{"cache"}), of("ns", []string{"mail"}), of("other", []string{"web"})} {
+		require.Len(t, some, []int{6, 2, 2}[n])
+		for host, address := range some {
+			require.Empty(t, all[address], host)
+			all[address] = host
+			require.Regexp(t, `^2(4\d|5[0-4])\.`, address)
+		}
+	}
+	require.Subset(t, of("ns", []string{"aaa", "web"}), of("ns", []string{"web"}), "whatever else there is")
+	// The hosts of these two come to the same.
+	both := of("ns", []string{"web-1402", "web-13914"})
+	require.Equal(t, of("ns", []string{"web-1402"})["ns/web-1402.ns.p.c1"], of("ns", []string{"web-13914"})["ns/web-13914.ns.p.c1"])
+	require.NotEqual(t, both["ns/web-1402.ns.p.c1"], both["ns/web-13914.ns.p.c1"])
 }
 
 // Access points keep out all that is not HTTP to Istio, and whoever has none beside them.

@@ -2,6 +2,7 @@ package vary
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -133,8 +134,8 @@ func (d *DTC) portOf(in *Inbound, c *Cluster, key string) (int, error) {
 	return port, nil
 }
 
-// mesh adds what the app gets for Istio on the cluster, as a server and as a client. n is the place of the inbound intent.
-func (d *DTC) mesh(w *Work, in *Inbound, n int) error {
+// mesh adds what the app gets for Istio on the cluster, as a server and as a client.
+func (d *DTC) mesh(w *Work, in *Inbound) error {
 	servers := w.union.app.Placed[in.Spec.App]
 	serves := slices.ContainsFunc(servers, func(c *Cluster) bool { return c.ClusterName == w.Cluster.ClusterName })
 	var objects []object
@@ -145,7 +146,7 @@ func (d *DTC) mesh(w *Work, in *Inbound, n int) error {
 	// Of several clients on a cluster the first one brings what all of them need.
 	if err == nil && !serves && w.App == in.firstOn(w) {
 		var more []object
-		more, err = d.client(w, in, n, servers)
+		more, err = d.client(w, in, servers)
 		objects = append(objects, more...)
 	}
 	for _, o := range objects {
@@ -299,10 +300,9 @@ func (in *Inbound) authorization(hosts []string) (objects []object) {
 
 // client is what a cluster gets from which the server is in others: each of them by its name, and the first one by the name of
 // the service.
-func (d *DTC) client(w *Work, in *Inbound, n int, servers []*Cluster) (objects []object, err error) {
+func (d *DTC) client(w *Work, in *Inbound, servers []*Cluster) (objects []object, err error) {
 	service, namespace := in.Spec.ServiceName, w.union.app.Namespace
-	address := d.firstAddress(w, n)
-	entry := func(i int, host string, behind *Cluster) error {
+	entry := func(i int, host, whole string, behind *Cluster) error {
 		at, err := d.pair(in, behind, gatewayAddress)
 		if err != nil {
 			return err
@@ -316,15 +316,14 @@ func (d *DTC) client(w *Work, in *Inbound, n int, servers []*Cluster) (objects [
 			resolution = "STATIC"
 		}
 		objects = append(objects, istio("ServiceEntry", "", fmt.Sprintf("%s-se-client%d", service, i), object{
-			"hosts": list{host}, "addresses": list{address.String()}, "location": "MESH_INTERNAL", "resolution": resolution, "ports": list{in.port()},
+			"hosts": list{host}, "addresses": list{w.address(whole).String()}, "location": "MESH_INTERNAL", "resolution": resolution, "ports": list{in.port()},
 			"endpoints": list{object{"address": at, "ports": object{in.portName(): port}}},
 		}))
-		address = address.Next()
 		return nil
 	}
 	for i, c := range servers {
 		host := in.host(namespace, c)
-		if err := entry(i, host, c); err != nil {
+		if err := entry(i, host, host, c); err != nil {
 			return nil, err
 		}
 		objects = append(objects, destination("", fmt.Sprintf("%s-dr-client%d", service, i), host, ""))
@@ -332,7 +331,7 @@ func (d *DTC) client(w *Work, in *Inbound, n int, servers []*Cluster) (objects [
 	if len(servers) == 0 {
 		return nil, nil
 	}
-	if err := entry(len(servers), service, servers[0]); err != nil {
+	if err := entry(len(servers), service, service+"."+namespace, servers[0]); err != nil {
 		return nil, err
 	}
 	// The gateway knows the server by its name there.
@@ -340,18 +339,26 @@ func (d *DTC) client(w *Work, in *Inbound, n int, servers []*Cluster) (objects [
 	return append(objects, destination("", service+"-dr-client-svcname", service, sni)), nil
 }
 
-// firstAddress is the first virtual address of an inbound intent: those before it have one for each cluster of their servers, and
-// one for the service.
-func (d *DTC) firstAddress(w *Work, n int) netip.Addr {
-	a := netip.AddrFrom4([4]byte{240, 0, 0, 2})
-	for i := range d.Inbound[:n] {
-		if before := &d.Inbound[i]; before.istio() && len(before.Clients) > 0 {
-			for range len(w.union.app.Placed[before.Spec.App]) + 1 {
-				a = a.Next()
-			}
+// address is the virtual address of a host, of 240.0.0.0/4 as in EMCO. It is made of the host's name, so that no two hosts of a cluster
+// have the same, whichever intents or groups they are of, and a host keeps its own whatever else there is. Of those that one app gets
+// on a cluster a second one with the same address gets another.
+func (w *Work) address(host string) netip.Addr {
+	for n := 0; ; n++ {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", host, n))
+		at := [4]byte{240 + sum[0]%15, sum[1], sum[2], 1 + sum[3]%254} // 255.0.0.0/8 has the address of all; others end like that of a network
+		if at[0] == 240 && at[1] == 240 {
+			continue // Istio hands these out itself
 		}
+		a := netip.AddrFrom4(at)
+		if of, taken := w.addresses[a]; taken && of != host {
+			continue
+		}
+		if w.addresses == nil {
+			w.addresses = map[netip.Addr]string{}
+		}
+		w.addresses[a] = host
+		return a
 	}
-	return a
 }
 
 // port is the server's as Istio has ports. Its name begins with the protocol, as Istio wants it.

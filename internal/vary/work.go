@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -23,6 +24,8 @@ type Work struct {
 	edits    map[int]json.RawMessage // manifests by index: of what is changed, and of what is added
 	effects  []plan.Effect
 	warnings []string
+	// addresses are the virtual addresses that hosts have, see address.
+	addresses map[netip.Addr]string
 }
 
 // Resources are the app's, with the manifests that they have by now.
