@@ -120,7 +120,7 @@ func (g *Generic) of(cluster *Cluster) (found []*Customized) {
 }
 
 // URLs are where the values of a customization come from on a cluster, by step of its patch: {clusterProvider} and {cluster} are
-// what the customization says, or else the cluster's own. A cluster that nobody knows yet has none.
+// what the customization says, unless that is what it denies, or else the cluster's own. A cluster that nobody knows yet has none.
 func (c *Customized) URLs(cluster *Cluster) map[int]string {
 	if cluster.Name == "" || c.Spec.PatchType != domain.PatchJSON {
 		return nil
@@ -131,9 +131,11 @@ func (c *Customized) URLs(cluster *Cluster) map[int]string {
 	}
 	urls := make(map[int]string, len(templates))
 	names := cluster.ClusterName
-	if of := &c.Spec.ClusterInfo; of.ClusterProvider != "" && of.Cluster != "" {
+	switch of := &c.Spec.ClusterInfo; {
+	case c.denies(): // it says where the customization is not
+	case of.ClusterProvider != "" && of.Cluster != "":
 		names = domain.ClusterName{Provider: of.ClusterProvider, Name: of.Cluster}
-	} else if of.ClusterProvider != "" {
+	case of.ClusterProvider != "":
 		names.Provider = of.ClusterProvider
 	}
 	insert := strings.NewReplacer("{clusterProvider}", names.Provider, "{cluster}", names.Name)

@@ -403,6 +403,31 @@ func TestValuesFromElsewhere(t *testing.T) {
 	require.Empty(t, g.Needs([]*vary.Cluster{{}}), "as long as nobody knows where it goes")
 }
 
+// Who denies a cluster names it, and yet gets no value of it: each of the others has its own, also of other providers.
+func TestValuesWhereSomeAreDenied(t *testing.T) {
+	for name, info := range map[string]domain.ClusterInfo{
+		"by name":  {Scope: domain.ScopeName, ClusterProvider: "p", Cluster: "c1", Mode: domain.ModeDeny},
+		"by label": {Scope: domain.ScopeLabel, ClusterProvider: "p", ClusterLabel: "edge", Mode: domain.ModeDeny},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := only(info, everywhere(`[{"op":"add","path":"/says","value":"$(http://x/{clusterProvider}/{cluster})$"}]`))
+			g := generic(domain.False, "x.io/v1", "Beam", "beam", "", c)
+			app := &vary.App{Name: "web", Resources: []plan.Resource{resource(t, beam)}, Clusters: []*vary.Cluster{cluster("c1"), cluster("c2"), cluster("c3")}}
+			app.Clusters[0].Labels, app.Clusters[2].Provider = map[string]bool{"edge": true}, "q"
+			require.Equal(t, []string{"http://x/p/c2", "http://x/q/c3"}, g.Needs(app.Clusters))
+			g.Values = map[string]vary.Value{}
+			for _, at := range []string{"p/c1", "p/c2", "p/c3", "q/c3"} {
+				g.Values["http://x/"+at] = vary.Value{JSON: json.RawMessage(`"` + at + `"`)}
+			}
+			v, err := vary.Apply([]vary.Intent{g}, app)
+			require.NoError(t, err)
+			for i, says := range []string{"", "p/c2", "q/c3"} {
+				require.Equal(t, []string{"Beam/beam=" + says}, on(v, i))
+			}
+		})
+	}
+}
+
 // TestVaryPatchesEachClusterByItself: a patch is read once for all clusters, and what it makes on one is what it makes there alone,
 // whatever the values are and however later steps change what earlier ones have put there.
 func TestVaryPatchesEachClusterByItself(t *testing.T) {
