@@ -207,7 +207,8 @@ func (l *Control) loadPlaced(ctx context.Context, w *wanted) error {
 // providers is read.
 const fewClusters = 16
 
-// loadFacts reads what intents may look at, of these clusters, but labels that placing them has read.
+// loadFacts reads what intents may look at, of these clusters, but labels that placing them has read. The clusters themselves are read
+// where an intent asks for their networks.
 func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*vary.Cluster, w *wanted) error {
 	below := make([]domain.Key, 0, len(facts))
 	for name := range facts {
@@ -219,6 +220,11 @@ func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*v
 			below[i], _ = domain.ClusterProviders.Above(key)
 		}
 		below = slices.Compact(below)
+	}
+	if slices.ContainsFunc(w.varying, func(s vary.Intent) bool { _, is := s.(*vary.OVN); return is }) {
+		if err := l.loadApplied(ctx, facts, below); err != nil {
+			return err
+		}
 	}
 	for _, prefix := range below {
 		for _, noun := range []*domain.Noun{domain.ClusterKVs, domain.Networks, domain.ProviderNetworks, domain.ClusterLabels} {
@@ -245,6 +251,35 @@ func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*v
 					c.Networks[o.LocalName()] = true
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// loadApplied reads which clusters have their network intents applied; below are their keys, or those of their providers.
+func (l *Control) loadApplied(ctx context.Context, facts map[domain.ClusterName]*vary.Cluster, below []domain.Key) error {
+	note := func(c *domain.Cluster) {
+		if f := facts[c.ClusterName()]; f != nil {
+			f.Applied = c.History.State() == domain.Applied
+		}
+	}
+	for _, key := range below {
+		if _, one := domain.ClustersNoun.Split(key); one {
+			o, err := l.Store.Get(ctx, domain.ClustersNoun, key)
+			if err != nil && !fail.Is(err, fail.NotFound) {
+				return err
+			}
+			if err == nil {
+				note(o.(*domain.Cluster))
+			}
+			continue
+		}
+		clusters, err := list[*domain.Cluster](l.Store.List(ctx, domain.ClustersNoun, key))
+		if err != nil {
+			return err
+		}
+		for _, c := range clusters {
+			note(c)
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/stored"
 )
 
-// varied is described, on more clusters, with a Deployment whose pods get an interface.
+// varied is described, on more clusters, with a Deployment whose pods get an interface in a network that all of them have.
 func varied(clusters int) *description {
 	d := described()
 	d.chart["web/templates/deployment.yaml"] = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: "{{ .Release.Name }}-web"}, spec: {template: {spec: {}}}}`
@@ -30,7 +30,13 @@ func varied(clusters int) *description {
 	workload := &domain.WorkloadIntent{Identity: under(domain.KeyOf(ovn)), Metadata: named("w"), Spec: domain.WorkloadIntentSpec{App: "web", WorkloadResource: "r1-web", Type: "Deployment"}}
 	d.more = append(d.more, ovn, workload, &domain.InterfaceIntent{
 		Identity: under(domain.KeyOf(workload)), Metadata: named("if"), Spec: domain.InterfaceIntentSpec{Interface: "eth1", Name: "net-a", DefaultGateway: domain.False},
-	}, &domain.Network{Identity: under("cluster-providers/cp/clusters/c"), Metadata: named("net-a")})
+	})
+	has := func(name string) {
+		cluster := &domain.Cluster{Identity: under("cluster-providers/cp"), Metadata: named(name), History: domain.NewHistory(time.Now())}
+		cluster.History.Append(domain.Applied, "net-"+name, 0, time.Now())
+		d.more = append(d.more, cluster, &domain.Network{Identity: under(domain.KeyOf(cluster)), Metadata: named("net-a")})
+	}
+	has("c")
 	for n := 1; n < clusters; n++ {
 		name := fmt.Sprintf("c%d", n)
 		cluster := domain.ClusterName{Provider: "cp", Name: name}.Key()
@@ -38,6 +44,7 @@ func varied(clusters int) *description {
 			&domain.ClusterReference{Identity: under("projects/p/logical-clouds/lc"), Metadata: named(name), Spec: domain.ClusterReferenceSpec{ClusterProvider: "cp", Cluster: name}},
 			&domain.ClusterLabel{Identity: under(cluster), Label: "edge"},
 		)
+		has(name)
 		if n%3 == 0 {
 			d.more = append(d.more, &domain.ClusterKV{Identity: under(cluster), Metadata: named("kv"), Spec: domain.KVSpec{KV: []map[string]string{{"CNI-Networking-Multi-CNI-Wrapper": "none"}}}})
 		}
@@ -134,6 +141,39 @@ func TestPlansHaveWhatIntentsMakeOfApps(t *testing.T) {
 	require.Len(t, targets.Overlays, 13)
 	for i := range targets.Clusters {
 		require.Equal(t, app.OverlayOf(&app.Targets[i]), targets.Overlays[i])
+	}
+}
+
+// Who asks for a network is told of each cluster that has none of its name, or has not applied it, be the clusters read one by one or not.
+func TestClustersThatLackNetworksAreWarnings(t *testing.T) {
+	p := partial(t)
+	for _, clusters := range []int{4, 40} {
+		t.Run(fmt.Sprint(clusters), func(t *testing.T) {
+			p := with(t, p)
+			d := varied(clusters)
+			d.more = slices.DeleteFunc(d.more, func(o domain.Object) bool {
+				return o.Noun() == domain.Networks && o.Base().Parent == "cluster-providers/cp/clusters/c1"
+			})
+			for _, o := range d.more {
+				c, is := o.(*domain.Cluster)
+				switch {
+				case is && c.Name == "c2":
+					c.History = domain.NewHistory(time.Now())
+				case is && c.Name == "c3":
+					c.History.Append(domain.Terminated, "net-c3", 0, time.Now())
+				}
+			}
+			d.group.History.Append(domain.Approved, "", 0, time.Now())
+			d.store(t, p.store)
+			worker := &activities.Control{Store: p.store, Now: time.Now, Charts: p.charts}
+			prepared, err := worker.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
+			require.NoError(t, err)
+			const by = `ovnaction intent networks, workload intent "w", interface "if": `
+			require.Equal(t, []string{
+				fmt.Sprintf(by+`1 of %d clusters of app "web" have no network "net-a": cp+c1`, clusters),
+				fmt.Sprintf(by+`network "net-a" is not applied on 2 of %d clusters of app "web": cp+c2, cp+c3`, clusters),
+			}, prepared.Warnings)
+		})
 	}
 }
 

@@ -93,14 +93,31 @@ func attaches(c *Cluster) bool {
 // maxNamed bounds how many workloads a refusal names.
 const maxNamed = 20
 
-// Check warns of networks that no cluster of the app has.
+// Check warns of clusters of the app that do not have a network: nobody has described it, or what is described is not applied.
 func (o *OVN) Check(app *App) (warnings []string, err error) {
 	for _, workload := range o.of(app.Name) {
 		for _, i := range workload.Interfaces {
-			has := func(c *Cluster) bool { return c.Networks[i.Spec.Name] }
-			if len(app.Clusters) > 0 && !slices.ContainsFunc(app.Clusters, has) {
-				warnings = append(warnings, fmt.Sprintf("%s, workload intent %q, interface %q: no cluster of app %q has a network %q",
-					o.by(), workload.Name, i.Name, app.Name, i.Spec.Name))
+			var without, waiting []string
+			for _, c := range app.Clusters {
+				switch {
+				case !c.Networks[i.Spec.Name]:
+					without = append(without, c.String())
+				case !c.Applied:
+					waiting = append(waiting, c.String())
+				}
+			}
+			by := fmt.Sprintf("%s, workload intent %q, interface %q", o.by(), workload.Name, i.Name)
+			switch n := len(without); {
+			case n == 0:
+			case n == len(app.Clusters):
+				warnings = append(warnings, fmt.Sprintf("%s: no cluster of app %q has a network %q", by, app.Name, i.Spec.Name))
+			default:
+				warnings = append(warnings, fmt.Sprintf("%s: %d of %d clusters of app %q have no network %q: %s",
+					by, n, len(app.Clusters), app.Name, i.Spec.Name, fewOf(without)))
+			}
+			if n := len(waiting); n > 0 {
+				warnings = append(warnings, fmt.Sprintf("%s: network %q is not applied on %d of %d clusters of app %q: %s",
+					by, i.Spec.Name, n, len(app.Clusters), app.Name, fewOf(waiting)))
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func intent(kind, name string, interfaces ...domain.InterfaceIntent) *vary.OVN {
 }
 
 func cluster(name string, pairs ...map[string]string) *vary.Cluster {
-	c := &vary.Cluster{ClusterName: domain.ClusterName{Provider: "p", Name: name}, Networks: map[string]bool{"net-a": true}}
+	c := &vary.Cluster{ClusterName: domain.ClusterName{Provider: "p", Name: name}, Networks: map[string]bool{"net-a": true}, Applied: true}
 	if pairs != nil {
 		c.Pairs = []domain.KVSpec{{KV: []map[string]string{{"other": "x"}}}, {KV: pairs}}
 	}
@@ -228,6 +228,15 @@ func TestWhatIsOddIsAWarning(t *testing.T) {
 	require.Equal(t, []string{
 		`ovnaction intent vfw, workload intent "w", interface "intent-eth2": no cluster of app "web" has a network "net-z"`,
 		`ovnaction intent vfw, workload intent "w", interface "intent-eth1": Deployment "x" has 3 replicas, which all get the address 10.0.0.1`,
+	}, got.Warnings)
+	lacks, waits := cluster("c2"), cluster("c3")
+	lacks.Networks, waits.Applied = nil, false
+	got, err = vary.Apply([]vary.Intent{intent("Deployment", "x", an("eth1", "net-a", ""))},
+		&vary.App{Name: "web", Resources: resources, Clusters: []*vary.Cluster{cluster("c1"), lacks, waits}})
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		`ovnaction intent vfw, workload intent "w", interface "intent-eth1": 1 of 3 clusters of app "web" have no network "net-a": p+c2`,
+		`ovnaction intent vfw, workload intent "w", interface "intent-eth1": network "net-a" is not applied on 1 of 3 clusters of app "web": p+c3`,
 	}, got.Warnings)
 	for kind, manifest := range map[string]string{
 		"Job":     `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"x"},"spec":{"parallelism":2,"template":{}}}`,

@@ -19,6 +19,7 @@ type Cluster struct {
 	domain.ClusterName
 	Pairs    []domain.KVSpec // its key-value pairs, of all documents
 	Networks map[string]bool // by name, those of its network intents and provider network intents
+	Applied  bool            // these are applied; read where OVN asks for networks
 	Labels   map[string]bool
 }
 
