@@ -120,7 +120,7 @@ func TestTrafficIsControlled(t *testing.T) {
 	do(ctx, t, d, domain.OpApprove, domain.OpInstantiate)
 	require.Equal(t, map[domain.ResourceState]int{"Applied": 4}, s.Await(ctx, d, "Instantiated").Deployed)
 
-	// policyIs compares the policy in the server's cluster; there is none in the client's.
+	// policyIs compares the policy in the server's cluster; there is none in the client's. Its port is the pods', as their Service names it.
 	policyIs := func(from string) {
 		t.Helper()
 		policies, err := clusters[1].Client(t).NetworkingV1().NetworkPolicies("default").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=testdtc-serverin"})
@@ -134,7 +134,7 @@ func TestTrafficIsControlled(t *testing.T) {
 		require.NoError(t, err)
 		spec, err := json.Marshal(policy.Spec)
 		require.NoError(t, err)
-		require.JSONEq(t, `{"podSelector":{"matchLabels":{"app":"http-server"}},"policyTypes":["Ingress"],"ingress":[{"from":[`+from+`],"ports":[{"protocol":"TCP","port":3333}]}]}`, string(spec))
+		require.JSONEq(t, `{"podSelector":{"matchLabels":{"app":"http-server"}},"policyTypes":["Ingress"],"ingress":[{"from":[`+from+`],"ports":[{"protocol":"TCP","port":"http"}]}]}`, string(spec))
 	}
 	const first, anywhere = `{"podSelector":{"matchLabels":{"app":"http-client"}}}`, `{"ipBlock":{"cidr":"0.0.0.0/0"}}`
 	policyIs(first + "," + anywhere)
@@ -170,7 +170,8 @@ func TestTrafficIsControlled(t *testing.T) {
 	})
 	do(ctx, t, d, domain.OpUpdate)
 	s.Await(ctx, d, "Instantiated")
-	policyIs(first + `,{"podSelector":{"matchLabels":{"app":"other"}},"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"In","values":["np1"]}]}},{"ipBlock":{"cidr":"10.0.0.0/8"}}`)
+	policyIs(first + `,{"podSelector":{"matchLabels":{"app":"other"}},"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"In","values":["np1"]}]}},{"ipBlock":{"cidr":"10.0.0.0/8"}},
+		{"podSelector":{"matchLabels":{"istio":"ingressgateway"}},"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"istio-system"}}}`)
 	require.Equal(t, []string{
 		"authorizationpolicies/http-server-get", "destinationrules/http-service-se-server-dr", "gateways/http-service-ext-simple-gateway", "gateways/http-service-gateway",
 		"serviceentries/http-service-se-server", "virtualservices/http-service-vs-http-service-ext-simple-gateway",
