@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/strvals"
 	"sigs.k8s.io/yaml"
 
@@ -105,6 +106,9 @@ func (s *session) doDeploy(ctx context.Context, f *deployFlags, chart string) er
 	var p fail.Problems
 	if domain.CheckName(&p, "name", f.name); p.Err() != nil {
 		return usage("--name %q: %s", f.name, strings.TrimPrefix(p.Err().Error(), "Invalid Input:\nname: "))
+	}
+	if err := chartutil.ValidateReleaseName(f.name); err != nil { // else all is made, and then never approved
+		return usage("--name %q is to be the name of a release of Helm, too: %w", f.name, err)
 	}
 	app, tgz, err := readChart(chart)
 	if err != nil {

@@ -207,3 +207,16 @@ func TestADryRunSaysWhatWouldBeAskedFor(t *testing.T) {
 	changed := strings.Replace(w.done("get", "group", group, "-o", "yaml"), "version: web", "version: other", 1)
 	require.Equal(t, group+" configured (dry run)\n"+group+"/approve approve would be asked for (dry run)\n", w.feed(changed+"---\n"+approve, "apply", "--dry-run", "-f", "-").out)
 }
+
+// TestDeployByANameThatHelmRefuses is refused at once: all would be made, and then never approved.
+func TestDeployByANameThatHelmRefuses(t *testing.T) {
+	w := newWorld(t)
+	chart := w.chart()
+	before := w.requests.Load()
+	for _, name := range []string{"my_app", "Web", strings.Repeat("a", 54)} {
+		r := w.run("deploy", chart, "--name", name, "--clusters", "edge01")
+		require.Equal(t, 2, r.code, "%s: %s", name, r.err)
+		require.Contains(t, r.err, "release name", name)
+	}
+	require.Equal(t, before, w.requests.Load())
+}
