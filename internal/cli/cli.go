@@ -144,7 +144,11 @@ func (s *session) end(ctx context.Context, err error) int {
 		return exitUsage
 	}
 	fmt.Fprintf(s.Err, "drover: %s\n", s.asCalled(s.text(err)))
-	if fail.Is(err, fail.Unauthorized) {
+	switch variable := s.tokenVariable(); {
+	case !fail.Is(err, fail.Unauthorized):
+	case variable != "" && s.flags.token == "" && s.flags.tokenFile == "":
+		fmt.Fprintf(s.Err, "The token is that of %s, which stands above every login\n", variable)
+	default:
 		fmt.Fprintf(s.Err, "Log in with: %s login %s%s\n", s.Program, s.server(), s.byToken(ctx))
 	}
 	return codeOf(err)

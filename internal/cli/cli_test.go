@@ -221,6 +221,33 @@ func TestLogin(t *testing.T) {
 	require.NotContains(t, w.run("get", "projects").err, "Log in with")
 }
 
+// TestWhatStandsAboveALogin is named to who logs in or uses a context, and where it is refused: to log in once more helps nobody.
+func TestWhatStandsAboveALogin(t *testing.T) {
+	w := newWorldWith(t, knows)
+	file, bad := w.file("token", "good\n"), w.file("bad", "bad\n")
+	login := []string{"login", w.url, "--token-file", file, "--name", "here", "-q"}
+	require.Empty(t, w.run(login...).err)
+	for variable, value := range map[string]string{"DROVER_TOKEN": "bad", "DROVER_TOKEN_FILE": bad} {
+		w.env[variable] = value
+		for _, args := range [][]string{login, {"context", "use", "here"}} {
+			r := w.run(args...)
+			require.Zero(t, r.code, r.err)
+			require.Equal(t, "Warning: "+variable+" is set, and stands above context here: commands show its token until it is unset\n", r.err, "%v", args)
+		}
+		r := w.run("get", "projects")
+		require.Equal(t, 4, r.code, r.out)
+		require.Contains(t, r.err, "The token is that of "+variable+", which stands above every login\n")
+		require.NotContains(t, r.err, "Log in with")
+		r = w.run("get", "projects", "--token", "worse")
+		require.Contains(t, r.err, "Log in with", "it is not that of the variable")
+		delete(w.env, variable)
+	}
+	w.done("context", "set", "there", "--server", "https://drover.example")
+	w.env["DROVER_CONTEXT"] = "there"
+	require.Contains(t, w.run("context", "use", "here").err, "Warning: DROVER_CONTEXT is set, and stands above context here: commands use there until")
+	require.Equal(t, "Warning: DROVER_SERVER is set, and stands above context there: commands ask http://API until it is unset\n", w.run("context", "use", "there").err)
+}
+
 // TestLoginAtASecondServer: the context of the first one stays as it is.
 func TestLoginAtASecondServer(t *testing.T) {
 	w, other := newWorldWith(t, knows), newWorldWith(t, knows)

@@ -66,6 +66,33 @@ func (s *session) current() (*Context, error) {
 	return c, nil
 }
 
+// above are warnings of the variables for which the commands that follow do not do as a context says, although it is the current one.
+func (s *session) above(c *Context) (warnings []string) {
+	warn := func(variable, instead string) {
+		warnings = append(warnings, fmt.Sprintf("%s is set, and stands above context %s: commands %s until it is unset", variable, c.Name, instead))
+	}
+	if name := s.Getenv("DROVER_CONTEXT"); name != "" && name != c.Name {
+		warn("DROVER_CONTEXT", "use "+name)
+	}
+	if server := s.Getenv("DROVER_SERVER"); server != "" && !sameServer(server, c.Server) {
+		warn("DROVER_SERVER", "ask "+server)
+	}
+	if variable := s.tokenVariable(); variable != "" {
+		warn(variable, "show its token")
+	}
+	return warnings
+}
+
+// tokenVariable is the variable that says which token commands show that have no flag for it, "" for none.
+func (s *session) tokenVariable() string {
+	for _, variable := range []string{"DROVER_TOKEN", "DROVER_TOKEN_FILE"} {
+		if s.Getenv(variable) != "" {
+			return variable
+		}
+	}
+	return ""
+}
+
 func sameServer(a, b string) bool {
 	x, errX := baseURL(a)
 	y, errY := baseURL(b)

@@ -101,8 +101,9 @@ func (s *session) listContexts(p *printer) error {
 }
 
 func (s *session) useContext(ctx context.Context, name string) error {
+	var used *Context
 	err := s.update(ctx, func(found *settings) error {
-		if found.find(name) == nil {
+		if used = found.find(name); used == nil {
 			return usage("there is no context %q; see '%s context list'", name, s.Program)
 		}
 		found.Current = name
@@ -110,6 +111,7 @@ func (s *session) useContext(ctx context.Context, name string) error {
 	})
 	if err == nil {
 		s.sayf("context %s is used from now on", name)
+		s.warn(s.above(used))
 	}
 	return err
 }

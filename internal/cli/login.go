@@ -32,7 +32,8 @@ that it gives is replaced before it expires, as long as the provider lets it.
 With --token-file (- for the standard input) or --token you show a token that you have, such as that of a service account. Without
 providers it is read from the standard input.
 
-What proves who you are is kept in a context, in a file that nobody else can read, and shown to the API before.`,
+What proves who you are is kept in a context, in a file that nobody else can read, and shown to the API before. DROVER_TOKEN and DROVER_TOKEN_FILE
+are not read here: they are for the other commands, where they stand above what is kept.`,
 		Example: `  drover login https://drover.example:9015
   drover login https://drover.example:9015 --device
   drover login http://127.0.0.1:9015 --token-file build/run/admin-token
@@ -118,6 +119,7 @@ func (s *session) doLogin(ctx context.Context, f *loginFlags) error {
 		return err
 	}
 	s.sayf("logged in at %s as %s, as context %s", x.Server, nameOf(who), x.Name)
+	s.warn(s.above(x))
 	return nil
 }
 
