@@ -106,7 +106,7 @@ func (e errSaid) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 func Main(ctx context.Context, o Options) int {
 	s := &session{Options: o}
 	out := &people{to: o.Out, terminal: o.Terminal}
-	s.Out, s.Err = out, &people{to: o.Err, terminal: true}
+	s.In, s.Out, s.Err = &input{ctx, o.In}, out, &people{to: o.Err, terminal: true}
 	root := s.root()
 	root.SetArgs(o.Args)
 	err := root.ExecuteContext(ctx)

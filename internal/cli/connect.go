@@ -221,7 +221,7 @@ func (s *session) tokenOf(c *Context) (string, error) {
 	return s.readToken(c.TokenFile)
 }
 
-// readToken reads a token of a file, - for the standard input.
+// readToken reads a token of a file, - for the standard input, where one line of a terminal is it.
 func (s *session) readToken(file string) (string, error) {
 	in, called := s.In, "the standard input"
 	if file != "-" {
@@ -233,9 +233,13 @@ func (s *session) readToken(file string) (string, error) {
 		defer f.Close()
 		in = f
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxToken))
+	read := func() ([]byte, error) { return readWhole(io.LimitReader(in, maxToken), "token") }
+	if f := s.inTerminal(); file == "-" && f != nil {
+		read = func() ([]byte, error) { return s.typedToken(f) }
+	}
+	data, err := read()
 	if err != nil {
-		return "", errUsage{fmt.Errorf("read token: %w", err)}
+		return "", err
 	}
 	token := strings.TrimSpace(string(data))
 	if token == "" || strings.ContainsAny(token, " \t\r\n") {

@@ -129,9 +129,9 @@ func readValues(files []string) (map[string]any, error) {
 
 func (s *session) readSource(f *sources, name string, values map[string]any) ([]*paper, error) {
 	if name == "-" {
-		data, err := io.ReadAll(s.In)
+		data, err := readWhole(s.In, "the standard input")
 		if err != nil {
-			return nil, errUsage{fmt.Errorf("read the standard input: %w", err)}
+			return nil, err
 		}
 		return s.parse("standard input", ".", data, values, false)
 	}

@@ -82,7 +82,7 @@ func (s *session) doEdit(ctx context.Context, api *client.API, n *domain.Noun, k
 	}
 	editor := or(s.Getenv("DROVER_EDITOR"), s.Getenv("VISUAL"), s.Getenv("EDITOR"), "vi")
 	command := exec.CommandContext(ctx, "sh", "-c", editor+` "$0"`, file) // an editor may have arguments, as kubectl takes it
-	command.Stdin, command.Stdout, command.Stderr = s.In, bare(s.Out), bare(s.Err)
+	command.Stdin, command.Stdout, command.Stderr = bareIn(s.In), bare(s.Out), bare(s.Err)
 	edited := command.Run
 	if s.Lend != nil {
 		edited = func() error { return s.Lend(command.Run) }

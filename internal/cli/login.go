@@ -132,7 +132,7 @@ func (s *session) loginByToken(x *Context) (err error) {
 		return nil
 	}
 	file := or(s.flags.tokenFile, "-")
-	if file == "-" {
+	if file == "-" && s.inTerminal() == nil {
 		s.note("The token is read from the standard input.")
 	}
 	x.Token, err = s.readToken(file)

@@ -85,6 +85,33 @@ func TestWhoHasWaitedLongEnough(t *testing.T) {
 	require.Zero(t, r.code, "as long as it takes: %s%s", r.out, r.err)
 }
 
+// TestAnInterruptEndsWhatIsRead of a pipe that never ends, as of a terminal at which nobody types.
+func TestAnInterruptEndsWhatIsRead(t *testing.T) {
+	w := newWorld(t)
+	for _, args := range [][]string{
+		{"login", w.url}, {"get", "projects", "--token-file", "-"}, {"context", "set", "x", "--server", w.url, "--token-file", "-"},
+		{"apply", "-f", "-"}, {"delete", "-f", "-"},
+	} {
+		in, never := io.Pipe()
+		t.Cleanup(func() { require.NoError(t, never.Close()) })
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan int, 1)
+		var said bytes.Buffer
+		go func() { ended <- w.start(ctx, in, io.Discard, &said, args...) }()
+		go func() {
+			_, _ = io.WriteString(never, "#") // once it is read more is waited for
+			cancel()
+		}()
+		select {
+		case code := <-ended:
+			require.Equal(t, 130, code, "%v: %s", args, said.String())
+			require.Contains(t, said.String(), "drover: interrupted\n", "%v", args)
+		case <-time.After(time.Minute):
+			t.Fatal(args, "goes on to read")
+		}
+	}
+}
+
 // TestWhatIsRefusedForNowIsAskedForAgain, when the API says, and a fault of the API's own ends no wait; where something else ends one it is said that
 // the operation goes on, and where an apply ends what was not tried.
 func TestWhatIsRefusedForNowIsAskedForAgain(t *testing.T) {
