@@ -132,6 +132,31 @@ func TestGet(t *testing.T) {
 	}
 }
 
+// TestOneNameIsOneDocument to programs: where others have made one of the same name it is refused, as it would come in another shape.
+func TestOneNameIsOneDocument(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const first, second = "projects/demo/composite-apps/vfw/v1", "projects/theirs/composite-apps/vfw/v1"
+	w.feed(`resourceContext: {anchor: projects}
+metadata: {name: theirs}
+---
+resourceContext: {anchor: projects/theirs/composite-apps}
+metadata: {name: vfw}
+spec: {compositeAppVersion: v1}
+`, "apply", "-f", "-")
+	for _, form := range []string{"json", "yaml", "jsonpath={.metadata.name}"} {
+		r := w.run("get", "composite-app", "vfw/v1", "-o", form)
+		require.Equal(t, 2, r.code, "%s: %s", form, r.out)
+		require.Empty(t, r.out)
+		require.Contains(t, r.err, "\"vfw/v1\" may be any of 2:\n  "+first+"\n  "+second+"\n")
+		require.NotContains(t, w.done("get", "composite-app", "vfw/v1", "-p", "demo", "-o", form), "items")
+	}
+	require.Equal(t, first+"\n"+second+"\n", w.done("get", "composite-app", "vfw/v1", "-o", "name"))
+	require.Contains(t, w.done("get", "composite-app", "vfw/v1"), "theirs")
+	require.Contains(t, w.done("get", "composite-apps", "-o", "json"), `"items"`)
+}
+
 // TestGetWatch prints what there is, then what changes, until the user has seen enough.
 func TestGetWatch(t *testing.T) {
 	w := newWorld(t)

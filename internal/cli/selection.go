@@ -335,11 +335,16 @@ func (s *session) pick(ctx context.Context, api *client.API, n *domain.Noun, nam
 		return "", err
 	}
 	if len(found) > 1 {
-		var keys []string
-		for _, one := range found[:min(len(found), 5)] {
-			keys = append(keys, "  "+string(one.key))
-		}
-		return "", usage("%q may be any of %d:\n%s", name, len(found), strings.Join(keys, "\n"))
+		return "", ambiguous(name, found)
 	}
 	return found[0].key, nil
+}
+
+// ambiguous refuses a name that several have, and names the first of them.
+func ambiguous(name string, found []item) error {
+	var keys []string
+	for _, one := range found[:min(len(found), 5)] {
+		keys = append(keys, "  "+string(one.key))
+	}
+	return usage("%q may be any of %d:\n%s", name, len(found), strings.Join(keys, "\n"))
 }
