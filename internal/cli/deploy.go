@@ -34,6 +34,7 @@ type deployFlags struct {
 	values, set, setString []string
 	wait, dryRun           bool
 	timeout                time.Duration
+	until                  time.Time // when all that is waited for is to have ended; zero for as long as it takes
 }
 
 // deployNames are what deploy calls what nobody has named.
@@ -52,7 +53,8 @@ func (s *session) deploy() *cobra.Command {
 		Long: `Put a Helm chart, a folder or a tgz, onto clusters. What is missing is made: the project, a logical cloud of level 0 with the clusters,
 a composite app with the chart, a profile with the values, a group with its placement; then the group is approved and
 instantiated. A second run makes of it what is said then: it shows the difference and updates. A chart of another name needs
-another --name. What was made can be shown, changed and deleted as anything else (get, edit, delete).
+another --name. What was made can be shown, changed and deleted as anything else (get, edit, delete). A logical cloud that is
+instantiated is waited for, also without --wait: at level 1 it makes a namespace and a user in each cluster first.
 
 WHICH clusters: a name (edge01, provider+edge01), or a label (label=edge, provider/label=edge) for all that carry it. Of those
 of --any-of one is taken.`,
@@ -71,7 +73,7 @@ of --any-of one is taken.`,
 	c.Flags().StringArrayVar(&f.set, "set", nil, "a `value` of the chart, over the files: image.tag=v2")
 	c.Flags().StringArrayVar(&f.setString, "set-string", nil, "the same, as text whatever it looks like")
 	c.Flags().BoolVar(&f.wait, "wait", false, "wait for the end, and show what is going on")
-	c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait; 0 for as long as it takes")
+	c.Flags().DurationVar(&f.timeout, "timeout", defaultWait, "how long to wait, in all, also for a logical cloud without --wait; 0 for as long as it takes")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be made, and do nothing")
 	s.completeFlag(c, "cloud", func(ctx context.Context) []string {
 		project, err := s.project(false)
@@ -83,8 +85,11 @@ of --any-of one is taken.`,
 	s.completeFlag(c, "clusters", s.completeWhich)
 	s.completeFlag(c, "any-of", s.completeWhich)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := timed(c, f.wait, "--wait"); err != nil {
+		if err := timed(c, true, ""); err != nil { // the cloud is waited for without --wait, too
 			return err
+		}
+		if f.timeout > 0 {
+			f.until = time.Now().Add(f.timeout)
 		}
 		return s.doDeploy(c.Context(), f, args[0])
 	}
@@ -333,7 +338,7 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key d
 		return err
 	}
 	if further && d.Status == domain.ContextInstantiating && !f.dryRun { // while one goes on an update does nothing
-		if err := s.await(ctx, a.api, key, domain.OpInstantiate, f.timeout); err != nil {
+		if err := f.await(ctx, s, a.api, key, domain.OpInstantiate); err != nil {
 			return err
 		}
 	}
@@ -361,7 +366,15 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key d
 	}
 	s.warn(accepted.Warnings)
 	s.sayf("%s %s", key, past(op, accepted))
-	return s.await(ctx, a.api, key, domain.OpInstantiate, f.timeout)
+	return f.await(ctx, s, a.api, key, domain.OpInstantiate)
+}
+
+// await waits for the end of an operation as long as is left for the whole command, and looks at it in any case.
+func (f *deployFlags) await(ctx context.Context, s *session, api *client.API, key domain.Key, op domain.Operation) error {
+	if f.until.IsZero() {
+		return s.await(ctx, api, key, op, 0)
+	}
+	return s.await(ctx, api, key, op, max(time.Until(f.until).Round(time.Second), min(f.timeout, time.Second)))
 }
 
 // doneBy says of an operation what it would have done.
@@ -427,7 +440,7 @@ func (s *session) goOn(ctx context.Context, api *client.API, f *deployFlags, key
 	}
 	if f.wait && d.Status.InProgress() {
 		s.note("%s is %s: that comes to its end first", key, d.Status)
-		if err := s.await(ctx, api, key, domain.OpStop, f.timeout); err != nil {
+		if err := f.await(ctx, s, api, key, domain.OpStop); err != nil {
 			return err
 		}
 		if d, err = api.Status(ctx, key, summary); err != nil {
@@ -457,7 +470,7 @@ func (s *session) goOn(ctx context.Context, api *client.API, f *deployFlags, key
 		s.note("See how it goes on: %s status %s --watch", s.Program, key)
 		return nil
 	}
-	return s.await(ctx, api, key, domain.OpInstantiate, f.timeout)
+	return f.await(ctx, s, api, key, domain.OpInstantiate)
 }
 
 // readChart reads a chart, a folder or a tgz, and says how its folder in the archive is called: that is the app's name.

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -219,4 +220,36 @@ func TestDeployByANameThatHelmRefuses(t *testing.T) {
 		require.Contains(t, r.err, "release name", name)
 	}
 	require.Equal(t, before, w.requests.Load())
+}
+
+// TestDeployWaitsOnce: the timeout is that of all that is waited for, and of the cloud without --wait, too.
+func TestDeployWaitsOnce(t *testing.T) {
+	w := newWorld(t)
+	chart := w.chart()
+	w.feed(`resourceContext: {anchor: projects}
+metadata: {name: default}
+---
+resourceContext: {anchor: projects/default/logical-clouds}
+metadata: {name: slow}
+spec: {namespace: slow, level: "1", user: {userName: slow}}
+---
+resourceContext: {anchor: projects/default/logical-clouds}
+metadata: {name: stuck}
+spec: {namespace: stuck, level: "1", user: {userName: stuck}}
+`, "apply", "-f", "-")
+	const clouds = "projects/default/logical-clouds/"
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiating, 1)
+		if s.Owner == clouds+"slow" {
+			time.AfterFunc(2*time.Second, func() { w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1) })
+		}
+		return 1, nil, nil
+	}
+	r := w.run("deploy", chart, "--name", "web", "--clusters", "edge01", "--cloud", "stuck", "--timeout", "1s")
+	require.Equal(t, 6, r.code, r.out+r.err)
+	require.Contains(t, r.err, clouds+"stuck: it is Instantiating after 1s, and goes on\n")
+
+	r = w.run("deploy", chart, "--name", "db", "--clusters", "edge01", "--cloud", "slow", "--wait", "--timeout", "4s")
+	require.Equal(t, 6, r.code, r.out+r.err)
+	require.Regexp(t, `deployment-intent-groups/db: it is Instantiating after [12]s, and goes on\n`, r.err, "the cloud has taken the rest")
 }
