@@ -33,7 +33,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "cli",
-			ours: "client kube access service operations combined status combine audit authn rights domain nearest yamltext atomicfile connections hosts policy limits version pause fail",
+			ours: "client kube access service operations combined status combine audit authn rights domain nearest yamltext helmignore atomicfile connections hosts policy limits version pause fail",
 			libs: "github.com/coreos/go-oidc github.com/spf13/cobra github.com/spf13/pflag go.yaml.in/yaml/v3 golang.org/x/oauth2 golang.org/x/sync golang.org/x/term k8s.io/client-go " +
 				"helm.sh/helm/v4/pkg/chart/v2/loader helm.sh/helm/v4/pkg/chart/v2/util helm.sh/helm/v4/pkg/strvals sigs.k8s.io/yaml",
 			world: "context net net/http os os/exec syscall",
@@ -191,7 +191,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "render",
-			ours: "fields plan measure policy archive sandbox nearest limits fail",
+			ours: "fields plan measure policy archive helmignore sandbox nearest limits fail",
 			libs: "github.com/BurntSushi/toml github.com/Masterminds/sprig github.com/gobwas/glob " +
 				"github.com/santhosh-tekuri/jsonschema helm.sh/helm k8s.io/api k8s.io/apimachinery sigs.k8s.io/yaml",
 			world: "context",
@@ -289,6 +289,7 @@ var layers = []layer{
 		{pkg: "atomicfile", world: "os syscall"},
 		{pkg: "lru", libs: "github.com/hashicorp/golang-lru"},
 		{pkg: "archive", ours: "limits fail"},
+		{pkg: "helmignore", libs: "helm.sh/helm/v4/pkg/ignore"},
 		{pkg: "yamltext", libs: "go.yaml.in/yaml/v3"},
 		{pkg: "yamlsize", ours: "fail", libs: "go.yaml.in/yaml/v3"},
 		{pkg: "sandbox", libs: "golang.org/x/sys/unix", world: "context os os/exec os/signal syscall"},

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+
+	"github.com/drover-io/drover/internal/helmignore"
 )
 
 // pack makes a tgz of a folder. Charts have the folder's name before each path, and profiles have their files at the top (flat). The same
@@ -26,8 +28,8 @@ func pack(folder string, flat bool) ([]byte, error) {
 	return packAs(whole, prefix)
 }
 
-// packAs is pack with what stands before each path. A link may lead to another file of the folder, and not out of it: a chart is often
-// somebody else's.
+// packAs is pack with what stands before each path. What a chart's .helmignore leaves out is none of it, and stays on this machine. A link may lead to
+// another file of the folder, and not out of it: a chart is often somebody else's.
 func packAs(folder, prefix string) ([]byte, error) {
 	var data bytes.Buffer
 	zipped := gzip.NewWriter(&data)
@@ -38,14 +40,21 @@ func packAs(folder, prefix string) ([]byte, error) {
 		return nil, errUsage{err}
 	}
 	defer root.Close()
+	out, err := leavesOut(root)
+	if err != nil {
+		return nil, usage("pack %s: %w", folder, err)
+	}
 	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if entry.IsDir() {
-			if entry.Name() == ".git" {
+			if entry.Name() == ".git" || out(name, true) {
 				return fs.SkipDir
 			}
+			return nil
+		}
+		if out(name, false) {
 			return nil
 		}
 		info, err := root.Stat(name) // of what a link leads to
@@ -71,6 +80,23 @@ func packAs(folder, prefix string) ([]byte, error) {
 		return nil, usage("pack %s: there is no file in it", folder)
 	}
 	return data.Bytes(), nil
+}
+
+// leavesOut says of the paths in a folder whether they are none of the chart that it is, nothing where it is no chart. The rules themselves go
+// with it: the server goes by them as well.
+func leavesOut(root *os.Root) (func(name string, dir bool) bool, error) {
+	if _, err := root.Stat("Chart.yaml"); err != nil {
+		return func(string, bool) bool { return false }, nil //nolint:nilerr // it is no chart
+	}
+	text, err := root.ReadFile(helmignore.File)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	rules, err := helmignore.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", helmignore.File, err)
+	}
+	return func(name string, dir bool) bool { return name != helmignore.File && rules.Out(name, dir) }, nil
 }
 
 func notRegular(name string, info fs.FileInfo) error {

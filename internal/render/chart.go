@@ -5,22 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	helmarchive "helm.sh/helm/v4/pkg/chart/loader/archive"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
-	"helm.sh/helm/v4/pkg/ignore"
 
 	"github.com/drover-io/drover/internal/archive"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/helmignore"
 )
 
 // CheckChart says whether the archive holds a chart that can be rendered as the app: it loads, it is an
@@ -121,51 +118,19 @@ var utf8BOM = []byte{0xEF, 0xBB, 0xBF}
 // withoutIgnored gives the files below dir, without those that .helmignore and Helm's defaults name: archives
 // made with plain tar still carry them (editors' backups, "._" files of macOS).
 func withoutIgnored(dir string, files map[string][]byte) ([]*helmarchive.BufferedFile, error) {
-	rules := ignore.Empty()
-	if text, ok := files[dir+"/"+ignore.HelmIgnore]; ok {
-		var err error
-		if rules, err = ignore.Parse(bytes.NewReader(text)); err != nil {
-			return nil, fmt.Errorf("%s/%s: %w", dir, ignore.HelmIgnore, err)
-		}
+	rules, err := helmignore.Parse(files[dir+"/"+helmignore.File])
+	if err != nil {
+		return nil, fmt.Errorf("%s/%s: %w", dir, helmignore.File, err)
 	}
-	rules.AddDefaults()
 	var kept []*helmarchive.BufferedFile
 	for _, full := range slices.Sorted(maps.Keys(files)) {
 		name, below := strings.CutPrefix(full, dir+"/")
-		if !below || ignored(rules, name) {
+		if !below || rules.Out(name, false) {
 			continue
 		}
 		kept = append(kept, &helmarchive.BufferedFile{Name: name, Data: bytes.TrimPrefix(files[full], utf8BOM)})
 	}
 	return kept, nil
-}
-
-// ignored says whether the rules leave out the file or a directory above it.
-func ignored(rules *ignore.Rules, name string) bool {
-	for i := range len(name) {
-		if name[i] == '/' && rules.Ignore(name[:i], entry{name[:i], true}) {
-			return true
-		}
-	}
-	return rules.Ignore(name, entry{name, false})
-}
-
-// entry is what rules ask of a file: its name and whether it is a directory.
-type entry struct {
-	path string
-	dir  bool
-}
-
-func (e entry) Name() string       { return path.Base(e.path) }
-func (e entry) IsDir() bool        { return e.dir }
-func (e entry) Size() int64        { return 0 }
-func (e entry) ModTime() time.Time { return time.Time{} }
-func (e entry) Sys() any           { return nil }
-func (e entry) Mode() fs.FileMode {
-	if e.dir {
-		return fs.ModeDir
-	}
-	return 0
 }
 
 // unpack reads an archive into files by path.
