@@ -188,7 +188,18 @@ func (s *session) replaceToken(ctx context.Context, o *kube.Owned, known bool, r
 		return nil, err
 	}
 	s.sayf("the token of serviceaccount %s/%s is good until %s", o.Namespace, issued.Account, until(issued.Expires))
+	s.warn(shortened(o.Life, issued.Expires))
 	return issued, nil
+}
+
+// shortened warns of a token that the cluster has made far shorter than it was asked for, as managed ones do: who rotates it by what he has asked for comes
+// too late.
+func shortened(asked time.Duration, expires time.Time) []string {
+	if given := time.Until(expires); given < asked/2 {
+		return []string{fmt.Sprintf("the cluster lets no token live that long: it is good until %s, and not for %s; "+
+			"have 'cluster rotate' run before that, again and again, or register a credential of another kind (--use-own-credentials)", until(expires), lasting(asked))}
+	}
+	return nil
 }
 
 // refused says whether the API has answered that it has not done what was asked. After a fault of its own, or without an answer, it may have.
@@ -490,5 +501,13 @@ func (s *session) isRegistered(ctx context.Context, api *client.API, key domain.
 
 // until is a time to come for people.
 func until(t time.Time) string {
-	return fmt.Sprintf("%s (%d days)", t.Local().Format(time.DateTime), int(time.Until(t).Hours()/24))
+	return fmt.Sprintf("%s (%s)", t.Local().Format(time.DateTime), lasting(time.Until(t)))
+}
+
+// lasting is a time for people: days, but for what is short.
+func lasting(d time.Duration) string {
+	if d < 48*time.Hour {
+		return d.Round(time.Minute).String()
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
