@@ -112,7 +112,15 @@ func TestFilesThatCannotBeApplied(t *testing.T) {
 		require.Equal(t, 2, r.code, "%s: %s", text, r.err)
 		require.Contains(t, r.err, want, text)
 	}
-	require.Contains(t, w.run("apply", "-f", w.file("f.yaml", "a: {{.B}}"), "-v", w.file("v.yaml", "A: b")).err, `map has no entry for key "B"`)
+	values := w.file("v.yaml", "A: b")
+	require.Contains(t, w.run("apply", "-f", w.file("f.yaml", "a: {{.B}}"), "-v", values).err, `map has no entry for key "B"`)
+	for text, want := range map[string]string{ // whose lines are those of no file
+		"{{if .A}}\n{{end}}resourceContext: {anchor: projects}\n":       "f.yaml:2 (as it is filled by -v): project: metadata.name is missing",
+		"# {{.A}}\nresourceContext: {anchor: projects}\n\tmetadata: {}": "yaml: line 3: found character that cannot start any token (as it is filled by -v)",
+		"resourceContext: {anchor: projects}\n":                         "f.yaml:1: project: metadata.name is missing",
+	} {
+		require.Contains(t, w.run("apply", "-f", w.file("f.yaml", text), "-v", values).err, want)
+	}
 	require.Zero(t, w.requests.Load())
 }
 

@@ -196,10 +196,14 @@ func (s *session) readFile(name string, values map[string]any, inFolder bool) ([
 
 // parse reads the documents of one text. A file of a folder that has none, such as a chart's values, is left out and named.
 func (s *session) parse(name, folder string, data []byte, values map[string]any, inFolder bool) ([]*paper, error) {
+	filled := "" // of lines, which are then those of no file
 	if values != nil {
-		var err error
-		if data, err = fill(filepath.Base(name), data, values); err != nil {
+		text, err := fill(filepath.Base(name), data, values)
+		if err != nil {
 			return nil, usage("%s: %w", name, err)
+		}
+		if !bytes.Equal(text, data) {
+			data, filled = text, " (as it is filled by -v)"
 		}
 	}
 	var all []*paper
@@ -211,7 +215,7 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		hint := ""
+		hint := filled
 		if values == nil && bytes.Contains(data, []byte("{{")) {
 			hint = " (it is a template: -v FILE says what it is filled with)"
 		}
@@ -233,13 +237,13 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 		for i, one := range list {
 			document, ok := one.(map[string]any)
 			if !ok {
-				return nil, usage("%s: line %d: an item is no document", name, lines[i])
+				return nil, usage("%s: line %d: an item is no document%s", name, lines[i], filled)
 			}
 			if inFolder && document["resourceContext"] == nil && document["version"] != emco && !isCollector(document) {
 				foreign = append(foreign, lines[i])
 				continue
 			}
-			p, err := s.paperOf(fmt.Sprintf("%s:%d", name, lines[i]), folder, document)
+			p, err := s.paperOf(fmt.Sprintf("%s:%d%s", name, lines[i], filled), folder, document)
 			if err != nil {
 				return nil, err
 			}
@@ -248,7 +252,7 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 	}
 	switch {
 	case len(foreign) > 0 && len(all) > 0:
-		return nil, usage("%s: line %d: resourceContext.anchor is missing, which the other documents of the file have", name, foreign[0])
+		return nil, usage("%s: line %d: resourceContext.anchor is missing, which the other documents of the file have%s", name, foreign[0], filled)
 	case len(foreign) > 0:
 		s.note("%s is left out: it has no documents (version: %s, resourceContext.anchor)", name, emco)
 	}
