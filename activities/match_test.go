@@ -152,7 +152,7 @@ func (m *matches) end(id string) {
 // wantedBy is what rules want of workloads.
 func wantedBy(m *matches, of *domain.Tenant, hosts []*domain.Host, rules []*match.Rule, workloads []*domain.Workload) []domain.Match {
 	m.Helper()
-	pairs, err := match.Pairs(m.Context().Err, of, rules, workloads)
+	pairs, err := match.Pairs(m.Context().Err, rules, workloads)
 	require.NoError(m, err)
 	wanted, err := match.Wanted(m.Context().Err, of, hosts, pairs)
 	require.NoError(m, err)

@@ -140,7 +140,7 @@ var layers = []layer{
 			pkg: "service",
 			ours: "notify access operations explain combined status repair view combine network logicalcloud bundle match vary rights readiness plan stored audit " +
 				"authn domain policy cas caller lru share limits token version panics fail",
-			world: "context",
+			libs: "golang.org/x/sync", world: "context",
 		},
 		{pkg: "trail", ours: "audit authn policy lru panics fail", world: "context"},
 		{pkg: "notify", ours: "status domain policy limits panics fail", libs: "github.com/prometheus/client_golang", world: "context"},

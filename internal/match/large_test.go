@@ -112,11 +112,11 @@ func TestNobodyWaitsForMatches(t *testing.T) {
 	r, err := match.Compile(tenant(), rule())
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	pairs, err := match.Pairs(ctx.Err, tenant(), []*match.Rule{r}, []*domain.Workload{workload()})
+	pairs, err := match.Pairs(ctx.Err, []*match.Rule{r}, []*domain.Workload{workload()})
 	require.NoError(t, err)
 	cancel()
 	_, err = match.Wanted(ctx.Err, tenant(), hosts(), pairs)
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = match.Pairs(ctx.Err, tenant(), []*match.Rule{r}, []*domain.Workload{workload()})
+	_, err = match.Pairs(ctx.Err, []*match.Rule{r}, []*domain.Workload{workload()})
 	require.ErrorIs(t, err, context.Canceled)
 }

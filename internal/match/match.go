@@ -166,23 +166,28 @@ func (r *Rule) Want(t *domain.Tenant, hosts []*domain.Host, w *domain.Workload) 
 	return domain.Match{Tenant: t.Name, Rule: r.key, Workload: w.ID, Wanted: &wanted}, object
 }
 
-// Pair is a rule and a workload that it applies to.
+// Pair is a rule and a workload that it applies to. It is small: there may be as many as rules times workloads.
 type Pair struct {
-	domain.Match // its identity; nothing else is set
-	rule         *Rule
-	workload     *domain.Workload
+	rule     *Rule
+	workload *domain.Workload
 }
 
-// Pairs are all of a tenant, by workload, then by rule as they are given. What they want is not known yet, which takes much longer: who does not
+// Rule is the key of the rule's document.
+func (p Pair) Rule() domain.Key { return p.rule.key }
+
+// ID is that of the match of a tenant.
+func (p Pair) ID(tenant string) string { return domain.MatchID(tenant, p.rule.key, p.workload.ID) }
+
+// Pairs are all of rules and workloads of a tenant, by workload, then by rule as they are given. What they want is not known yet, which takes much longer: who does not
 // want them all leaves some out before. over is asked now and then whether anybody waits for them; its error is why not.
-func Pairs(over func() error, t *domain.Tenant, rules []*Rule, workloads []*domain.Workload) (all []Pair, err error) {
+func Pairs(over func() error, rules []*Rule, workloads []*domain.Workload) (all []Pair, err error) {
 	for _, w := range workloads {
 		if err := over(); err != nil {
 			return nil, err
 		}
 		for _, r := range rules {
 			if r.Matches(w) {
-				all = append(all, Pair{domain.Match{Tenant: t.Name, Rule: r.key, Workload: w.ID}, r, w})
+				all = append(all, Pair{r, w})
 			}
 		}
 	}

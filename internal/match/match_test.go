@@ -84,7 +84,7 @@ func TestDiff(t *testing.T) {
 	now := time.Date(2026, 11, 22, 16, 0, 0, 0, time.UTC)
 	r, err := match.Compile(tenant(), rule())
 	require.NoError(t, err)
-	pairs, err := match.Pairs(t.Context().Err, tenant(), []*match.Rule{r}, []*domain.Workload{workload()})
+	pairs, err := match.Pairs(t.Context().Err, []*match.Rule{r}, []*domain.Workload{workload()})
 	require.NoError(t, err)
 	wanted, err := match.Wanted(t.Context().Err, tenant(), hosts(), pairs)
 	require.NoError(t, err)

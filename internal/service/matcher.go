@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
@@ -32,6 +34,7 @@ type TenantStore interface {
 	KnownWorkloads(ctx context.Context, tenant string, ids []string) (found []*domain.Workload, version int64, err error)
 	WorkloadsVersion(ctx context.Context, tenant string) (int64, error)
 	CountWorkloads(ctx context.Context, tenant string) (count int, bytes int64, err error)
+	LookBytes(ctx context.Context, tenant string) (int64, error)
 	WriteWorkloads(ctx context.Context, tenant string, w *domain.WorkloadWrite) (domain.WorkloadsWritten, error)
 	RemoveHeld(ctx context.Context, tenant string) (removed []string, err error)
 	AnyGone(ctx context.Context, tenant string, until time.Time) (bool, error)
@@ -88,14 +91,18 @@ type Matcher struct {
 
 	known *lru.Weighed[string, *settings]
 
+	looking *share.Reads[struct{}] // at all workloads, by tenant: one of a tenant at a time
+	room    *semaphore.Weighted    // bytes of what those read
+
 	began    time.Time                       // by which its streams look at the same time
 	standing *share.Reads[map[string]string] // tokens of streams by tenant
 
 	mu       sync.Mutex
-	changing map[string][]word  // by tenant
-	intakes  map[string]*Intake // the last stream of each tenant in this process
-	begins   map[string]int     // how many streams of a tenant begin in this process
-	kicked   map[string]bool    // tenants to be settled; true: once more
+	unseen   map[string]domain.Key // by tenant, the rule that all workloads are to be looked at for; "": for all rules
+	changing map[string][]word     // by tenant
+	intakes  map[string]*Intake    // the last stream of each tenant in this process
+	begins   map[string]int        // how many streams of a tenant begin in this process
+	kicked   map[string]bool       // tenants to be settled; true: once more
 	stats    map[string]*TenantCounts
 	work     sync.WaitGroup
 }
@@ -112,12 +119,19 @@ const (
 	knownBytes    = 4 * limits.TenantRuleBytes
 )
 
+// lookBytes bounds what looks at all workloads of tenants read at a time, and leastLook is what each of them is taken to read at least.
+const (
+	lookBytes = 4 * limits.Tenants
+	leastLook = 1 << 20
+)
+
 // NewMatcher makes one. The process is a name that no other process has.
 func NewMatcher(s TenantStore, settler Settler, now Clock, process string) *Matcher {
 	return &Matcher{
 		store: s, settler: settler, now: now, process: process, known: lru.NewWeighed[string, *settings](knownSettings, knownBytes),
+		looking: share.New[struct{}](), room: semaphore.NewWeighted(lookBytes),
 		began: time.Now(), standing: share.New[map[string]string](),
-		changing: map[string][]word{}, intakes: map[string]*Intake{}, begins: map[string]int{}, kicked: map[string]bool{},
+		unseen: map[string]domain.Key{}, changing: map[string][]word{}, intakes: map[string]*Intake{}, begins: map[string]int{}, kicked: map[string]bool{},
 		stats: map[string]*TenantCounts{},
 	}
 }
@@ -182,9 +196,70 @@ type scope struct {
 	written bool
 }
 
+// errAll says that all workloads of a tenant are to be looked at, where only some were.
+var errAll = errors.New("all workloads are to be looked at")
+
 // look compares the matches that there are to be with the records, writes the difference and has settled what is due. Nothing
 // is written when nothing differs. Of a tenant that is gone nothing is wanted.
+//
+// A look at all workloads reads all that a tenant has, and a tenant may ask for many at a time, as by writing rules: those who ask while
+// one goes on share the next one, which is for all of their rules.
 func (m *Matcher) look(ctx context.Context, tenant string, at scope) error {
+	if at.workloads != nil {
+		if err := m.compare(ctx, tenant, at); !errors.Is(err, errAll) {
+			return err
+		}
+		at = scope{}
+	}
+	m.ask(tenant, at.rule)
+	_, err := m.looking.Get(ctx, tenant, func(ctx context.Context) (none struct{}, err error) { return none, m.lookWhole(ctx, tenant) })
+	return err
+}
+
+// ask has the next look at all workloads of a tenant be for a rule, too.
+func (m *Matcher) ask(tenant string, rule domain.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if other, ok := m.unseen[tenant]; ok && other != rule {
+		rule = ""
+	}
+	m.unseen[tenant] = rule
+}
+
+// lookWhole looks at all workloads for what was asked until it began. Nothing is left when the look before it began later than all who share this one
+// asked; what that one has failed to see is asked for again.
+func (m *Matcher) lookWhole(ctx context.Context, tenant string) error {
+	m.mu.Lock()
+	rule, some := m.unseen[tenant]
+	delete(m.unseen, tenant)
+	m.mu.Unlock()
+	if !some {
+		return nil
+	}
+	seen := false
+	defer func() {
+		if !seen {
+			m.ask(tenant, rule)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, policy.Answer)
+	defer cancel()
+	bytes, err := m.store.LookBytes(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	bytes = min(bytes+leastLook, lookBytes)
+	if err := m.room.Acquire(ctx, bytes); err != nil {
+		return fail.Wrap(err, fail.Unavailable, "looks at other tenants have all the memory that there is for them: try again later")
+	}
+	defer m.room.Release(bytes)
+	err = m.compare(ctx, tenant, scope{rule: rule})
+	seen = err == nil
+	return err
+}
+
+// compare is look, without a turn. errAll when part of the workloads will not do.
+func (m *Matcher) compare(ctx context.Context, tenant string, at scope) error {
 	due := false
 	err := cas.Do(ctx, func() error {
 		s, err := m.settings(ctx, tenant)
@@ -195,6 +270,9 @@ func (m *Matcher) look(ctx context.Context, tenant string, at scope) error {
 			}
 			_, err = m.settings(ctx, tenant)
 			if err == nil { // somebody has made one of its name meanwhile
+				if at.workloads != nil {
+					return errAll
+				}
 				at = scope{}
 				return cas.ErrOvertaken
 			}
@@ -219,7 +297,7 @@ func (m *Matcher) look(ctx context.Context, tenant string, at scope) error {
 		if err != nil {
 			return err
 		}
-		pairs, err := match.Pairs(ctx.Err, s.tenant, rules, workloads)
+		pairs, err := match.Pairs(ctx.Err, rules, workloads)
 		if err != nil {
 			return err
 		}
@@ -246,8 +324,7 @@ func (m *Matcher) look(ctx context.Context, tenant string, at scope) error {
 		}
 		m.count(tenant, func(c *TenantCounts) { c.MatchWrites += int64(len(changes.Write) + len(changes.Remove)) })
 		if all { // there is room for others now
-			at.workloads = nil
-			return cas.ErrOvertaken
+			return errAll
 		}
 		return m.stands(ctx, tenant, s.version, version)
 	})
@@ -323,12 +400,17 @@ func (m *Matcher) within(ctx context.Context, tenant string, at scope, wanted []
 	for _, r := range records {
 		recorded[r.ID()] = r.Wanted != nil
 	}
-	there := make(map[string]bool, len(wanted))
-	for _, w := range wanted {
-		there[w.ID()] = true
+	there := map[string]bool{} // of those with a record
+	had, comes := make([]bool, len(wanted)), false
+	for i, w := range wanted {
+		id := w.ID(tenant)
+		is, found := recorded[id]
+		if found {
+			there[id] = true
+		}
+		had[i], comes = is, comes || !is
 	}
 	part := at.workloads != nil
-	comes := slices.ContainsFunc(wanted, func(w match.Pair) bool { return !recorded[w.ID()] })
 	goes := slices.ContainsFunc(records, func(r domain.Match) bool { return r.Wanted != nil && !there[r.ID()] })
 	if few := !part && len(wanted) <= limits.RuleMatches; few || !comes && (!goes || !part) {
 		return wanted, false, nil
@@ -349,12 +431,12 @@ func (m *Matcher) within(ctx context.Context, tenant string, at scope, wanted []
 			count[r.Rule]++
 		}
 	}
-	for _, w := range wanted {
-		if !recorded[w.ID()] {
-			if count[w.Rule] >= limits.RuleMatches {
+	for i, w := range wanted {
+		if !had[i] {
+			if count[w.Rule()] >= limits.RuleMatches {
 				continue
 			}
-			count[w.Rule]++
+			count[w.Rule()]++
 		}
 		kept = append(kept, w)
 	}

@@ -155,7 +155,7 @@ func (m *Matcher) previewOf(ctx context.Context, p *RulePreview, tenant string, 
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := match.Pairs(ctx.Err, s.tenant, rules, workloads)
+	pairs, err := match.Pairs(ctx.Err, rules, workloads)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/share"
 )
 
 // Store keeps documents and blobs. Its errors are fail errors whose messages name the document.
@@ -145,6 +146,7 @@ type Service struct {
 	now            Clock
 	matching       Matching
 	looks          *looks
+	ruleBytes      *share.Reads[map[string]int] // of the rules of a tenant, or of the operator, by name
 }
 
 // New makes a service.
@@ -157,6 +159,6 @@ func New(d Deps) *Service {
 	}
 	return &Service{
 		store: d.Store, sealer: d.Sealer, instances: d.Instances, operations: d.Operations, checks: d.Checks,
-		userKubeconfig: d.UserKubeconfig, renewing: d.Renewing, now: d.Now, matching: d.Matching, looks: newLooks(),
+		userKubeconfig: d.UserKubeconfig, renewing: d.Renewing, now: d.Now, matching: d.Matching, looks: newLooks(), ruleBytes: share.New[map[string]int](),
 	}
 }

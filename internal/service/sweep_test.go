@@ -76,6 +76,8 @@ func (s *stalled) SettingsVersion(ctx context.Context, tenant string) (string, b
 	return "", false, s.about(ctx, tenant, "is looked at")
 }
 
+func (s *stalled) LookBytes(context.Context, string) (int64, error) { return 0, nil }
+
 func (s *stalled) CutStream(ctx context.Context, lost *domain.Stream) error {
 	return s.about(ctx, lost.Tenant, "is cut")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Matching keeps the matches of rules and workloads in line with rules, hosts and tenants.
@@ -361,14 +362,17 @@ func (s *Service) roomForRule(ctx context.Context, c change) error {
 	if c.from != nil && rule.Bytes() <= domain.RuleOf(c.from).Bytes() {
 		return nil
 	}
-	list, err := s.store.List(ctx, c.to.Noun(), c.to.Base().Parent)
+	noun, parent := c.to.Noun(), c.to.Base().Parent
+	sizes, err := s.ruleBytes.Get(ctx, string(parent.Child(noun.Collection)), func(ctx context.Context) (map[string]int, error) {
+		return s.bytesOfRules(ctx, noun, parent)
+	})
 	if err != nil {
 		return err
 	}
 	n, bytes := 1, rule.Bytes()
-	for _, o := range list {
-		if o.LocalName() != c.to.LocalName() {
-			n, bytes = n+1, bytes+domain.RuleOf(o).Bytes()
+	for name, have := range sizes {
+		if name != c.to.LocalName() {
+			n, bytes = n+1, bytes+have
 		}
 	}
 	switch {
@@ -380,6 +384,21 @@ func (s *Service) roomForRule(ctx context.Context, c change) error {
 	default:
 		return nil
 	}
+}
+
+// bytesOfRules are those of rules, by name. Who makes many at a time shares a read of them: together they are large.
+func (s *Service) bytesOfRules(ctx context.Context, noun *domain.Noun, parent domain.Key) (map[string]int, error) {
+	ctx, cancel := context.WithTimeout(ctx, policy.Plain)
+	defer cancel()
+	list, err := s.store.List(ctx, noun, parent)
+	if err != nil {
+		return nil, err
+	}
+	sizes := make(map[string]int, len(list))
+	for _, o := range list {
+		sizes[o.LocalName()] = domain.RuleOf(o).Bytes()
+	}
+	return sizes, nil
 }
 
 // room refuses a document beside which there are so many that with so many more there would be too many.

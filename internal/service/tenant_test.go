@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -339,6 +340,50 @@ func TestThereIsRoomForSoManyRules(t *testing.T) {
 		require.NoError(t, s.Create(t.Context(), ruleIn("t", "last")))
 	}
 	require.True(t, fail.Is(s.Create(t.Context(), ruleIn("t", "over")), fail.Exhausted))
+}
+
+// listed counts how many read all rules of a tenant at a time. Who does waits a moment for another one.
+type listed struct {
+	*store.Store
+
+	mu          sync.Mutex
+	going, most int
+	two         chan struct{} // closed when two are at it
+	once        sync.Once
+}
+
+func (s *listed) List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error) {
+	if noun != domain.WorkloadRules {
+		return s.Store.List(ctx, noun, parent)
+	}
+	s.mu.Lock()
+	s.going++
+	if s.most = max(s.most, s.going); s.going == 2 {
+		s.once.Do(func() { close(s.two) })
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.two:
+	case <-time.After(100 * time.Millisecond):
+	}
+	found, err := s.Store.List(ctx, noun, parent)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.going--
+	return found, err
+}
+
+// TestRulesThatAreMadeAtATimeAreCountedTogether: all rules of a tenant are large, and each that is made is compared with them.
+func TestRulesThatAreMadeAtATimeAreCountedTogether(t *testing.T) {
+	_, m := newTenants(t)
+	reads := &listed{Store: m.store, two: make(chan struct{})}
+	s := service.New(service.Deps{Store: reads, Matching: m, Now: time.Now})
+	var all errgroup.Group
+	for i := range 16 {
+		all.Go(func() error { return s.Create(t.Context(), ruleIn("t", fmt.Sprint("r", i))) })
+	}
+	require.NoError(t, all.Wait())
+	require.Equal(t, 1, reads.most)
 }
 
 // TestWhatAClusterHasThatDoesNotComeBack keeps neither its tenants nor its registration for ever: who abandons them is told what is left.

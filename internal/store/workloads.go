@@ -78,6 +78,16 @@ func (s *Store) CountWorkloads(ctx context.Context, tenant string) (count int, b
 	return count, bytes, err
 }
 
+// LookBytes is how many bytes the workloads of a tenant and their matches have, as this process knows them (KnownWorkloads).
+func (s *Store) LookBytes(ctx context.Context, tenant string) (bytes int64, err error) {
+	for _, of := range []*ledgers{s.workloads, s.matches} {
+		if err := of.known(ctx, tenant, func(b *book) { bytes += b.bytes }); err != nil {
+			return 0, err
+		}
+	}
+	return bytes, nil
+}
+
 // WriteWorkloads changes the workloads of a tenant, all at once. Aborted when another stream has begun since the one that says
 // it.
 func (s *Store) WriteWorkloads(ctx context.Context, tenant string, w *domain.WorkloadWrite) (written domain.WorkloadsWritten, err error) {

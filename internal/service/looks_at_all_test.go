@@ -1,0 +1,126 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+)
+
+// crowded counts how many have all workloads of a tenant in memory at a time. Who has them waits a moment for another one.
+type crowded struct {
+	*store.Store
+	bytes int64 // that each tenant is said to have, unless 0
+
+	mu                 sync.Mutex
+	going, most, reads int
+	two                chan struct{} // closed when two are at it
+}
+
+func (s *crowded) WorkloadsAt(ctx context.Context, tenant string) ([]*domain.Workload, int64, error) {
+	s.mu.Lock()
+	s.going++
+	s.reads++
+	if s.most = max(s.most, s.going); s.going == 2 {
+		close(s.two)
+		s.two = make(chan struct{})
+	}
+	two := s.two
+	s.mu.Unlock()
+	select {
+	case <-two:
+	case <-time.After(100 * time.Millisecond):
+	}
+	return s.Store.WorkloadsAt(ctx, tenant)
+}
+
+// Matches are read while the workloads are in memory.
+func (s *crowded) Matches(ctx context.Context, tenant string) ([]domain.Match, error) {
+	s.mu.Lock()
+	s.going--
+	s.mu.Unlock()
+	return s.Store.Matches(ctx, tenant)
+}
+
+func (s *crowded) LookBytes(ctx context.Context, tenant string) (int64, error) {
+	if s.bytes > 0 {
+		return s.bytes, nil
+	}
+	return s.Store.LookBytes(ctx, tenant)
+}
+
+// TestRulesThatAreWrittenAtATimeShareALook: else each would have all that the tenant has in memory, as often as its calls are.
+func TestRulesThatAreWrittenAtATimeShareALook(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	w.take(w.begin(r), syncs(labelled("a", "yes"), labelled("b", "no")))
+	s := &crowded{Store: r.store, two: make(chan struct{})}
+	r.Matcher = service.NewMatcher(s, r.settled, w.clock.Now, "crowded")
+	defer r.Close()
+	var all errgroup.Group
+	var want []string
+	for n := range limits.TenantCalls {
+		id := fmt.Sprintf("r-%02d", n)
+		want = append(want, id+"/a")
+		all.Go(func() error { return r.make(t.Context(), rule(id, "yes")) })
+	}
+	require.NoError(t, all.Wait())
+	require.Equal(t, want, w.wanted(), "each rule is looked at")
+	require.Equal(t, 1, s.most, "at a time")
+	require.Less(t, s.reads, limits.TenantCalls, "those who wait share")
+	unfinished, err := r.store.UnfinishedSettings(t.Context(), 0)
+	require.NoError(t, err)
+	require.Empty(t, unfinished)
+}
+
+// TestLooksAtLargeTenantsTakeTurns: together they have so much memory, whoever they are for.
+func TestLooksAtLargeTenantsTakeTurns(t *testing.T) {
+	w := newTenancy(t, 1)
+	for name, c := range map[string]struct {
+		bytes int64
+		most  int
+	}{
+		"large": {2 * limits.Tenants, 1},
+		"small": {1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &crowded{Store: w.first().store, two: make(chan struct{}), bytes: c.bytes}
+			m := service.NewMatcher(s, nil, w.clock.Now, "crowded")
+			defer m.Close()
+			tenants := []string{name + "-a", name + "-b"}
+			var all sync.WaitGroup
+			for _, tenant := range tenants {
+				w.tenant(tenant, func(*domain.Tenant) {})
+				require.NoError(t, m.Changing(t.Context(), tenant))
+				all.Go(func() { m.Changed(t.Context(), tenant, "") })
+			}
+			all.Wait()
+			require.Equal(t, c.most, s.most)
+			require.Equal(t, len(tenants), s.reads)
+		})
+	}
+}
+
+// TestALookThatFailsIsDoneByTheNext: what it was asked for is not forgotten.
+func TestALookThatFailsIsDoneByTheNext(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	w.take(w.begin(r), syncs(labelled("a", "yes")))
+	s := &forgetful{Store: r.store, end: true}
+	r.Matcher = service.NewMatcher(s, r.settled, w.clock.Now, "forgetful")
+	defer r.Close()
+	require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+	require.Empty(t, w.wanted())
+	s.end = false
+	require.NoError(t, r.make(t.Context(), rule("other", "yes")))
+	require.Equal(t, []string{"other/a", "r/a"}, w.wanted())
+}
