@@ -124,3 +124,41 @@ func TestALookThatFailsIsDoneByTheNext(t *testing.T) {
 	require.NoError(t, r.make(t.Context(), rule("other", "yes")))
 	require.Equal(t, []string{"other/a", "r/a"}, w.wanted())
 }
+
+// crossed calls between when matches were written, once.
+type crossed struct {
+	*store.Store
+	between func()
+}
+
+func (s *crossed) WriteMatches(ctx context.Context, tenant string, write, remove []domain.Match) error {
+	if between := s.between; between != nil {
+		s.between = nil
+		between()
+	}
+	return s.Store.WriteMatches(ctx, tenant, write, remove)
+}
+
+// TestARuleThatGoesWhileItsMatchIsWritten leaves none: who has deleted it has looked before, and who has written it looks again.
+// That one is due no more, so that nobody else would look.
+func TestARuleThatGoesWhileItsMatchIsWritten(t *testing.T) {
+	w := newTenancy(t, 2)
+	r, other := w.replicas[0], w.replicas[1]
+	gone := rule("r", "yes")
+	gone.Spec.DPUSelectionPolicy = domain.SameNode
+	require.NoError(t, r.make(t.Context(), gone))
+	s := &crossed{Store: r.store}
+	m := service.NewMatcher(s, r.settled, w.clock.Now, "crossed")
+	defer m.Close()
+	in, err := m.Begin(t.Context(), "t")
+	require.NoError(t, err)
+	s.between = func() { require.NoError(t, other.delete(t.Context(), gone)) }
+	one := labelled("a", "yes")
+	one.NodeName = "nobody-knows"
+	require.NoError(t, in.Take(t.Context(), updates(one)))
+	require.NoError(t, in.End(t.Context()))
+	require.Nil(t, s.between)
+	records, err := r.store.Matches(t.Context(), "t")
+	require.NoError(t, err)
+	require.Empty(t, records)
+}

@@ -261,6 +261,7 @@ func (m *Matcher) lookWhole(ctx context.Context, tenant string) error {
 // compare is look, without a turn. errAll when part of the workloads will not do.
 func (m *Matcher) compare(ctx context.Context, tenant string, at scope) error {
 	due := false
+	var written []string // ids of records
 	err := cas.Do(ctx, func() error {
 		s, err := m.settings(ctx, tenant)
 		if fail.Is(err, fail.NotFound) {
@@ -293,7 +294,7 @@ func (m *Matcher) compare(ctx context.Context, tenant string, at scope) error {
 			return err
 		}
 		at.written = false // who looks again has been overtaken
-		records, err := m.records(ctx, tenant, at, rules)
+		records, err := m.records(ctx, tenant, at, rules, written)
 		if err != nil {
 			return err
 		}
@@ -325,6 +326,11 @@ func (m *Matcher) compare(ctx context.Context, tenant string, at scope) error {
 		m.count(tenant, func(c *TenantCounts) { c.MatchWrites += int64(len(changes.Write) + len(changes.Remove)) })
 		if all { // there is room for others now
 			return errAll
+		}
+		if at.workloads != nil {
+			for i := range changes.Write {
+				written = append(written, changes.Write[i].ID())
+			}
 		}
 		return m.stands(ctx, tenant, s.version, version)
 	})
@@ -374,15 +380,20 @@ func (m *Matcher) workloads(ctx context.Context, tenant string, at scope) ([]*do
 	return m.store.WorkloadsByID(ctx, tenant, at.workloads)
 }
 
-// records are those of a scope. Of workloads they are those with the rules that there are: those of a rule that is gone are
-// looked at when it goes.
-func (m *Matcher) records(ctx context.Context, tenant string, at scope, rules []*match.Rule) ([]domain.Match, error) {
+// records are those of a scope. Of workloads they are those with the rules that there are, and those with the ids: those of a rule that is gone are
+// looked at when it goes, but for what this look itself has written since.
+func (m *Matcher) records(ctx context.Context, tenant string, at scope, rules []*match.Rule, written []string) ([]domain.Match, error) {
 	if at.workloads != nil {
-		ids := make([]string, 0, len(at.workloads)*len(rules))
+		ids := make([]string, 0, len(at.workloads)*len(rules)+len(written))
 		for _, w := range at.workloads {
 			for _, r := range rules {
 				ids = append(ids, domain.MatchID(tenant, r.Key(), w))
 			}
+		}
+		if len(written) > 0 {
+			ids = append(ids, written...)
+			slices.Sort(ids)
+			ids = slices.Compact(ids)
 		}
 		return m.store.MatchesByID(ctx, tenant, ids)
 	}

@@ -151,7 +151,7 @@ func (m *Matcher) previewOf(ctx context.Context, p *RulePreview, tenant string, 
 	if err != nil {
 		return nil, err
 	}
-	records, err := m.records(ctx, tenant, at, rules)
+	records, err := m.records(ctx, tenant, at, rules, nil)
 	if err != nil {
 		return nil, err
 	}
