@@ -189,7 +189,8 @@ func (in *Intake) lost(ctx context.Context) error {
 	if err := in.matcher.exists(ctx, domain.Tenants, domain.TenantKey(tenant)); fail.Is(err, fail.NotFound) {
 		return errGone(tenant)
 	}
-	if last, _, err := in.matcher.store.StreamStands(ctx, in.stream); last && err == nil {
+	last, _, err := in.matcher.store.StreamStands(ctx, in.stream)
+	if last && err == nil || fail.Is(err, fail.NotFound) { // of none nothing is known: the tenant was deleted, and made anew
 		return errCut(tenant)
 	}
 	return errDisplaced(tenant)

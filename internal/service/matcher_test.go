@@ -338,6 +338,19 @@ func TestAPodThatTakesAnothersPlace(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestAStreamOfATenantThatIsMadeAnew connects again: no other one has taken its place.
+func TestAStreamOfATenantThatIsMadeAnew(t *testing.T) {
+	w := newTenancy(t, 2)
+	in := w.begin(w.first())
+	w.take(in, syncs(labelled("a", "1")))
+	other := w.replicas[1]
+	require.NoError(t, other.store.Delete(t.Context(), domain.Tenants, domain.TenantKey("t"), 0))
+	require.NoError(t, other.Forget(t.Context(), "t"))
+	w.tenant("t", func(*domain.Tenant) {})
+	err := in.Take(t.Context(), updates(labelled("b", "1")))
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+}
+
 // TestManyMessagesThatAreTakenTogether cost as much as they are many: a tenant must not keep a process busy by small messages.
 func TestManyMessagesThatAreTakenTogether(t *testing.T) {
 	w := newTenancy(t, 1)

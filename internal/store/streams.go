@@ -115,14 +115,13 @@ func (s *Store) setStream(ctx context.Context, stream *domain.Stream, members bs
 }
 
 // StreamStands says whether a stream is the last one of its tenant, and whether it was cut. It is for those that say nothing: what
-// one writes is refused when it does not stand.
+// one writes is refused when it does not stand. NotFound when nothing is known of a stream of the tenant.
 func (s *Store) StreamStands(ctx context.Context, stream *domain.Stream) (last, cut bool, err error) {
 	var d streamDoc
-	err = s.findOne(ctx, s.streams(), stream.Tenant, &d)
-	if fail.Is(err, fail.NotFound) {
-		return false, false, nil
+	if err := s.findOne(ctx, s.streams(), stream.Tenant, &d); err != nil {
+		return false, false, err
 	}
-	return d.Token == stream.Token, !d.Ended.IsZero(), err
+	return d.Token == stream.Token, !d.Ended.IsZero(), nil
 }
 
 // StandingStreams are the tokens of the last streams of tenants that have not ended, nor were cut, by tenant. It is StreamStands for
