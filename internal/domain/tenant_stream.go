@@ -55,8 +55,15 @@ type WorkloadWrite struct {
 
 // WorkloadsWritten is what came of a WorkloadWrite.
 type WorkloadsWritten struct {
-	Changed []string // the ids of those that are not as before, sorted
-	Over    []string // the ids of those that were left out since there are too many, or they are too large; sorted
-	Held    []string // the ids of those that stay since Guard holds their deletion, sorted
-	Count   int      // how many there are now
+	Changed []string        // the ids of those that are not as before, sorted
+	Over    []string        // the ids of those that were left out since there are too many, or they are too large; sorted
+	Held    []string        // the ids of those that stay since Guard holds their deletion, sorted
+	Count   int             // how many there are now
+	Lacks   map[string]Room // what there was not for those of Over
+}
+
+// Room is what a workload takes of what a tenant may have.
+type Room struct {
+	Count int   // 0 for one that is there, in another state
+	Bytes int64 // more than it has
 }

@@ -43,6 +43,8 @@ const (
 	// StreamStands is how often a stream that says nothing looks whether it is the last one of its tenant still, and whether who speaks
 	// on it still may.
 	StreamStands = 5 * time.Second
+	// StreamAgain is how often a stream of a tenant may end at the most so that all is said again, when there is room for what was left out.
+	StreamAgain = time.Minute
 	// StreamLeast is the least time until the next look.
 	StreamLeast = time.Millisecond
 	// StreamHandOver is how long a stream waits at most for the end of the one that it displaces in the same process.

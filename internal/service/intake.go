@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -40,7 +41,9 @@ type Intake struct {
 	broken  bool                      // something was not stored, or what follows from it was not
 	wrote   bool                      // something was stored of it
 	ended   bool
-	over    chan struct{} // closed when its end is noted, or was tried to be
+	over    chan struct{}                 // closed when its end is noted, or was tried to be
+	lacks   map[string]domain.Room        // what there was not for those that this stream has said, by leftKey
+	least   atomic.Pointer[[]domain.Room] // the least of those, with another place and without; for Context's end
 }
 
 // errGone ends the stream of a tenant that was deleted.
@@ -56,6 +59,11 @@ func errDisplaced(tenant string) error {
 // errCut ends a stream that others took for lost, since this process had no pulse for a while.
 func errCut(tenant string) error {
 	return fail.New(fail.Unavailable, "the stream of tenant %q was taken for lost: connect again", tenant)
+}
+
+// errRoom ends a stream that has left something out: only a sync says that again, with which each stream begins.
+func errRoom(tenant string) error {
+	return fail.New(fail.Unavailable, "tenant %q has room again for what was left out: connect again", tenant)
 }
 
 // Begin begins a stream of a tenant, and displaces the one that there is. What follows from what that has said is seen to first:
@@ -97,6 +105,7 @@ func (m *Matcher) open(ctx context.Context, tenant string) (*Intake, error) {
 	}
 	in := &Intake{
 		matcher: m, stream: stream, left: map[string]domain.LeftOut{}, unnamed: stream.LeftOutCount - len(stream.LeftOut), over: make(chan struct{}),
+		lacks: map[string]domain.Room{},
 	}
 	for _, one := range stream.LeftOut {
 		in.left[leftKey(one.ID)] = one
@@ -175,10 +184,15 @@ func (in *Intake) stand() {
 		}
 		_ = panics.Do(in.ctx, func() error { // what fails is done the next time
 			tokens, err := m.standing.Get(in.ctx, "", m.store.StandingStreams)
-			if err == nil && tokens[in.stream.Tenant] != in.stream.Token {
+			switch {
+			case err != nil:
+				return err
+			case tokens[in.stream.Tenant] != in.stream.Token:
 				in.displace(in.lost(in.ctx))
+				return nil
+			default:
+				return in.makeGood(in.ctx)
 			}
-			return err
 		})
 	}
 }
@@ -194,6 +208,69 @@ func (in *Intake) lost(ctx context.Context) error {
 		return errCut(tenant)
 	}
 	return errDisplaced(tenant)
+}
+
+// makeGood ends the stream when there is room for something that it has left out, whoever has made that: what is removed after its time, or
+// released, makes room, too. What is gone and stays for a time gives its place up.
+func (in *Intake) makeGood(ctx context.Context) error {
+	m, tenant := in.matcher, in.stream.Tenant
+	least := in.least.Load()
+	if least == nil || len(*least) == 0 {
+		return nil
+	}
+	m.mu.Lock()
+	last, before := m.again[tenant]
+	m.mu.Unlock()
+	if before && m.now().Sub(last) < policy.StreamAgain {
+		return nil
+	}
+	count, bytes, err := m.store.CountWorkloads(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	gone, err := m.store.AnyGone(ctx, tenant, m.now())
+	if err != nil {
+		return err
+	}
+	if gone {
+		count--
+	}
+	if !slices.ContainsFunc(*least, func(r domain.Room) bool {
+		return (r.Count == 0 || count+r.Count <= limits.TenantWorkloads) && bytes+r.Bytes <= limits.Tenants
+	}) {
+		return nil
+	}
+	m.mu.Lock()
+	m.again[tenant] = m.now()
+	m.mu.Unlock()
+	in.displace(errRoom(tenant))
+	return nil
+}
+
+// lacked keeps what there was no room for.
+func (in *Intake) lacked(said *Said, lacks map[string]domain.Room) {
+	if said.Sync {
+		clear(in.lacks)
+	}
+	for _, one := range said.Put {
+		delete(in.lacks, leftKey(one.ID))
+	}
+	for _, id := range said.Delete {
+		delete(in.lacks, leftKey(id))
+	}
+	for id, room := range lacks {
+		if len(in.lacks) < limits.LeftOutCounted {
+			in.lacks[leftKey(id)] = room
+		}
+	}
+	least := map[int]domain.Room{} // by count
+	for _, room := range in.lacks {
+		if one, ok := least[room.Count]; !ok || room.Bytes < one.Bytes {
+			least[room.Count] = room
+		}
+	}
+	all := slices.Collect(maps.Values(least))
+	in.least.Store(&all)
 }
 
 // SpokenBy says who speaks on the stream: it ends within policy.StreamStands when that one may not any more. What arrives after that is
@@ -278,6 +355,7 @@ func (in *Intake) take(ctx context.Context, said *Said) error {
 			c.Held++
 		}
 	})
+	in.lacked(said, written.Lacks)
 	for _, one := range w.Put {
 		if _, over := slices.BinarySearch(written.Over, one.ID); over {
 			left[one.ID] = leftOut(one, "the tenant has as many workloads as it may have, or as many bytes of them")

@@ -104,6 +104,7 @@ type Matcher struct {
 	begins   map[string]int        // how many streams of a tenant begin in this process
 	kicked   map[string]bool       // tenants to be settled; true: once more
 	stats    map[string]*TenantCounts
+	again    map[string]time.Time // when a stream of a tenant has ended so that all is said again
 	work     sync.WaitGroup
 }
 
@@ -132,7 +133,7 @@ func NewMatcher(s TenantStore, settler Settler, now Clock, process string) *Matc
 		looking: share.New[struct{}](), room: semaphore.NewWeighted(lookBytes),
 		began: time.Now(), standing: share.New[map[string]string](),
 		unseen: map[string]domain.Key{}, changing: map[string][]word{}, intakes: map[string]*Intake{}, begins: map[string]int{}, kicked: map[string]bool{},
-		stats: map[string]*TenantCounts{},
+		stats: map[string]*TenantCounts{}, again: map[string]time.Time{},
 	}
 }
 
@@ -590,6 +591,7 @@ func (m *Matcher) Forget(ctx context.Context, tenant string) error {
 	m.mu.Lock()
 	in := m.intakes[tenant]
 	delete(m.stats, tenant)
+	delete(m.again, tenant)
 	m.mu.Unlock()
 	if in != nil {
 		in.displace(errGone(tenant))

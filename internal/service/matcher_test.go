@@ -323,19 +323,57 @@ func TestWhatIsLeftOutTakesNoWordBack(t *testing.T) {
 // TestAPodThatTakesAnothersPlace is taken though a tenant has as many workloads as it may have, when it is told of together with the end of the
 // other one: a Deployment that is rolled out says so first of the new one.
 func TestAPodThatTakesAnothersPlace(t *testing.T) {
-	w := newTenancy(t, 1)
-	in := w.begin(w.first())
+	for name, grace := range map[string]string{"at once": "", "in its grace": "30s"} {
+		t.Run(name, func(t *testing.T) {
+			w := newTenancy(t, 1)
+			w.guarded(0, grace)
+			in := w.begin(w.first())
+			w.take(in, syncs(asManyAsMayBe()...))
+			w.take(in, slices.Concat(updates(labelled("new", "1")), []*service.Said{{Delete: []string{"w-000007"}}}))
+			s, err := w.first().store.TenantStream(t.Context(), "t")
+			require.NoError(t, err)
+			require.Empty(t, s.LeftOut)
+			_, err = w.first().store.Workload(t.Context(), "t", "new")
+			require.NoError(t, err)
+			_, err = w.first().store.Workload(t.Context(), "t", "w-000007")
+			require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+		})
+	}
+}
+
+// asManyAsMayBe are as many workloads as a tenant may have.
+func asManyAsMayBe() []*domain.Workload {
 	all := make([]*domain.Workload, limits.TenantWorkloads)
 	for i := range all {
 		all[i] = labelled(fmt.Sprintf("w-%06d", i), "1")
 	}
-	w.take(in, syncs(all...))
-	w.take(in, slices.Concat(updates(labelled("new", "1")), []*service.Said{{Delete: []string{"w-000007"}}}))
-	s, err := w.first().store.TenantStream(t.Context(), "t")
+	return all
+}
+
+// TestAStreamEndsWhenThereIsRoomForWhatItHasLeftOut: no agent says that again unless it begins anew.
+func TestAStreamEndsWhenThereIsRoomForWhatItHasLeftOut(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	in := w.begin(r)
+	w.take(in, syncs(append(asManyAsMayBe(), labelled("late", "1"))...))
+	w.take(in, []*service.Said{{Delete: []string{"w-000007"}}})
+	ends := func(in *service.Intake) error {
+		t.Helper()
+		select {
+		case <-in.Context().Done():
+			return context.Cause(in.Context())
+		case <-time.After(time.Minute):
+			return nil
+		}
+	}
+	err := ends(in)
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.ErrorContains(t, err, "connect again")
+	require.NoError(t, in.End(t.Context()))
+	w.take(w.begin(r), syncs(append(asManyAsMayBe()[:limits.TenantWorkloads-1], labelled("late", "1"))...))
+	s, err := r.store.TenantStream(t.Context(), "t")
 	require.NoError(t, err)
 	require.Empty(t, s.LeftOut)
-	_, err = w.first().store.Workload(t.Context(), "t", "new")
-	require.NoError(t, err)
 }
 
 // TestAStreamOfATenantThatIsMadeAnew connects again: no other one has taken its place.

@@ -141,6 +141,36 @@ func TestWhatIsTooMuchIsLeftOut(t *testing.T) {
 	require.Equal(t, []string{"w-00001", "w-00005"}, storedIDs(t, s), "of one that is said twice its end counts")
 }
 
+// TestWhatIsGoneGivesWay: what stays for a time after it is gone keeps nothing out that is there. What has been gone for longest goes first, and no more
+// than has to.
+func TestWhatIsGoneGivesWay(t *testing.T) {
+	s := open(t)
+	stream := begin(t, s)
+	write := func(w domain.WorkloadWrite) domain.WorkloadsWritten {
+		t.Helper()
+		w.Begun, w.Count = stream.Begun, 4
+		written, err := s.WriteWorkloads(t.Context(), "t", &w)
+		require.NoError(t, err)
+		require.Len(t, storedIDs(t, s), written.Count)
+		return written
+	}
+	write(domain.WorkloadWrite{Put: workloads(0, 4)})
+	write(domain.WorkloadWrite{Delete: []string{"w-00002"}, Gone: time.UnixMilli(1000)})
+	write(domain.WorkloadWrite{Delete: []string{"w-00000", "w-00001"}, Gone: time.UnixMilli(2000)})
+	written := write(domain.WorkloadWrite{Put: workloads(4, 5), Gone: time.UnixMilli(3000)})
+	require.Equal(t, []string{"w-00002", "w-00004"}, written.Changed)
+	require.Equal(t, []string{"w-00000", "w-00001", "w-00003", "w-00004"}, storedIDs(t, s))
+	written = write(domain.WorkloadWrite{Put: []*domain.Workload{workload(5), workload(0)}, Gone: time.UnixMilli(3000)})
+	require.Empty(t, written.Over)
+	require.Equal(t, []string{"w-00000", "w-00003", "w-00004", "w-00005"}, storedIDs(t, s), "one that is back is there")
+	written = write(domain.WorkloadWrite{Put: workloads(6, 7), Gone: time.UnixMilli(4000)})
+	require.Equal(t, []string{"w-00006"}, written.Over)
+	require.Equal(t, 1, written.Lacks["w-00006"].Count)
+	written = write(domain.WorkloadWrite{Put: workloads(6, 7), Delete: []string{"w-00003"}, Gone: time.UnixMilli(4000)})
+	require.Empty(t, written.Over)
+	require.Equal(t, []string{"w-00000", "w-00004", "w-00005", "w-00006"}, storedIDs(t, s))
+}
+
 func TestAGuardHoldsDeletions(t *testing.T) {
 	s := open(t)
 	stream := begin(t, s)

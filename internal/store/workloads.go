@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -114,6 +115,7 @@ func (s *Store) WriteWorkloads(ctx context.Context, tenant string, w *domain.Wor
 // decide is what is to be written of w.
 func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, written domain.WorkloadsWritten, err error) {
 	count, bytes := len(b.values), b.bytes
+	written.Lacks = map[string]domain.Room{}
 	change := map[string][]byte{}
 	size := func(id string) (int64, bool) {
 		value, changed := change[id]
@@ -204,7 +206,31 @@ func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, writte
 			return nil, written, err
 		}
 	}
-	over := map[string]bool{}
+	// outgoing are those that are gone, and may stay only as long as nobody needs the room; those first that have been gone for longest.
+	var outgoing []string
+	sorted := false
+	fits := func(room domain.Room) bool {
+		return (w.Count == 0 || room.Count <= 0 || count+room.Count <= w.Count) && (w.Bytes == 0 || bytes+room.Bytes <= w.Bytes)
+	}
+	yield := func(room domain.Room) {
+		if !sorted {
+			outgoing, sorted = goneFirst(b, change, encoded), true
+		}
+		all := domain.Room{Count: room.Count - len(outgoing), Bytes: room.Bytes}
+		for _, id := range outgoing {
+			have, _ := size(id)
+			all.Bytes -= have
+		}
+		if !fits(all) {
+			return
+		}
+		for len(outgoing) > 0 && !fits(room) {
+			id := outgoing[0]
+			have, _ := size(id)
+			outgoing = outgoing[1:]
+			count, bytes, change[id] = count-1, bytes-have, nil
+		}
+	}
 	for i, p := range encoded {
 		if goes[p.id] {
 			continue
@@ -221,14 +247,18 @@ func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, writte
 			more = 1
 		}
 		now := int64(len(p.id) + len(p.value))
-		if w.Count > 0 && count+more > w.Count && !ok || w.Bytes > 0 && bytes-have+now > w.Bytes {
-			over[p.id] = true
+		room := domain.Room{Count: more, Bytes: now - have}
+		if !fits(room) {
+			yield(room)
+		}
+		if !fits(room) {
+			written.Lacks[p.id] = room
 			if err := back(p.id); err != nil {
 				return nil, written, err
 			}
 			continue
 		}
-		delete(over, p.id)
+		delete(written.Lacks, p.id)
 		count, bytes, change[p.id] = count+more, bytes-have+now, p.value
 	}
 	for _, id := range slices.Sorted(maps.Keys(change)) {
@@ -242,8 +272,27 @@ func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, writte
 		written.Changed = append(written.Changed, id)
 		puts = append(puts, put{id, value})
 	}
-	written.Over, written.Count = slices.Sorted(maps.Keys(over)), count
+	written.Over, written.Count = slices.Sorted(maps.Keys(written.Lacks)), count
 	return puts, written, nil
+}
+
+// goneFirst are the ids of workloads that are gone, as they are stored or changed, and of which nothing is put; those first that have been gone for
+// longest.
+func goneFirst(b *book, change map[string][]byte, encoded []put) []string {
+	said := make(map[string]bool, len(encoded))
+	for _, p := range encoded {
+		said[p.id] = true
+	}
+	since := map[string]time.Time{}
+	for id, value := range b.values {
+		if changed, ok := change[id]; ok {
+			value = changed
+		}
+		if at, gone := bson.Raw(value).Lookup("gone").TimeOK(); gone && !said[id] && !isNewer(id, b.values[id]) {
+			since[id] = at
+		}
+	}
+	return slices.SortedFunc(maps.Keys(since), func(a, b string) int { return cmp.Or(since[a].Compare(since[b]), cmp.Compare(a, b)) })
 }
 
 // isGone says whether an encoded workload has a time in Gone.
