@@ -40,6 +40,14 @@ type MatchExpression struct {
 // memberBytes is what a member of a rule has beside its text in the protocol, at the most: its number and its length.
 const memberBytes = 6
 
+// Expressions is how many of them all terms of the rule have: limits.TenantRuleExpressions bounds all of a tenant.
+func (r *WorkloadRule) Expressions() (n int) {
+	for _, term := range r.Spec.WorkloadTerms {
+		n += len(term.MatchExpressions)
+	}
+	return n
+}
+
 // Bytes is how many bytes the rule has in an answer of the gRPC API, or some more: limits.TenantRuleBytes bounds all of a tenant.
 func (r *WorkloadRule) Bytes() int {
 	spec := &r.Spec

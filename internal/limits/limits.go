@@ -72,9 +72,11 @@ const (
 	TenantSaid    = 50_000
 	TenantMembers = 1_000_000
 	// TenantRules bounds the workload rules of a tenant, and those of the operator. TenantRuleBytes bounds all of them together: they
-	// are one answer of List, and a process knows them by heart.
-	TenantRules     = 200
-	TenantRuleBytes = 16 << 20
+	// are one answer of List, and a process knows them by heart. TenantRuleExpressions bounds the expressions of them all, each of which is asked of
+	// each workload: of 200 rules as large as may be that took minutes.
+	TenantRules           = 200
+	TenantRuleBytes       = 16 << 20
+	TenantRuleExpressions = 10_000
 	// Tokens bounds the bearer tokens of a tenant, and those of a service account, those that have expired included.
 	Tokens = 100
 	// Template bounds the template of a workload rule, in bytes.
@@ -328,6 +330,7 @@ func All(body, renderMemory int64) []Size {
 		{"tenantCalls", "calls of a tenant at a time, its streams apart", TenantCalls, false, "", "UNAVAILABLE"},
 		{"tenantRules", "workload rules of a tenant, or of the operator", TenantRules, false, "", "429, by gRPC RESOURCE_EXHAUSTED"},
 		{"tenantRuleBytes", "all workload rules of a tenant together, or of the operator", TenantRuleBytes, true, "", "429, by gRPC RESOURCE_EXHAUSTED"},
+		{"tenantRuleExpressions", "matchExpressions of all workload rules of a tenant together, or of the operator", TenantRuleExpressions, false, "", "429, by gRPC RESOURCE_EXHAUSTED"},
 		{"template", "the template of a workload rule", Template, true, "", "400, by gRPC INVALID_ARGUMENT"},
 		{"ruleExpressions", "matchExpressions of a workload rule, in all terms", RuleExpressions, false, "", "400, by gRPC INVALID_ARGUMENT"},
 		{"ruleValues", "values of them all", RuleValues, false, "", "400, by gRPC INVALID_ARGUMENT"},

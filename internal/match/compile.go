@@ -71,7 +71,7 @@ func (c *compiler) terms() [][]expression {
 		}
 		expressions := make([]expression, 0, len(term.MatchExpressions))
 		for j, e := range term.MatchExpressions {
-			expressions = append(expressions, expression{e, c.expression(fmt.Sprintf("%s[%d]", path, j), e)})
+			expressions = append(expressions, expressionOf(e, c.expression(fmt.Sprintf("%s[%d]", path, j), e)))
 		}
 		terms = append(terms, expressions)
 	}

@@ -31,7 +31,29 @@ type Rule struct {
 
 type expression struct {
 	domain.MatchExpression
-	key Key
+	key    Key
+	sorted []string // its values, where they are many; nil else
+}
+
+// manyValues is from how many values on they are looked through in their order.
+const manyValues = 8
+
+// expressionOf makes one ready: a value is looked for among its values for each workload.
+func expressionOf(e domain.MatchExpression, key Key) expression {
+	x := expression{MatchExpression: e, key: key}
+	if len(e.Values) >= manyValues {
+		x.sorted = slices.Sorted(slices.Values(e.Values))
+	}
+	return x
+}
+
+// has says whether a text is one of its values.
+func (e *expression) has(text string) bool {
+	if e.sorted == nil {
+		return slices.Contains(e.Values, text)
+	}
+	_, found := slices.BinarySearch(e.sorted, text)
+	return found
 }
 
 type injection struct {
@@ -80,8 +102,28 @@ func (r *Rule) Key() domain.Key { return r.key }
 // Matches says whether the rule applies to a workload: it is of the rule's tenant, orchestrator and type, and as one of the
 // rule's terms says.
 func (r *Rule) Matches(w *domain.Workload) bool {
-	return r.gate(w) == "" && r.asked(ViewOf(w, r.tenant == ""))
+	seen := views{of: w}
+	return r.matches(&seen)
 }
+
+// views are those of a workload that rules have asked for, of which each is made once.
+type views struct {
+	of                *domain.Workload
+	tenant, operators View
+}
+
+func (v *views) by(r *Rule) View {
+	view := &v.tenant
+	if r.tenant == "" {
+		view = &v.operators
+	}
+	if view.root == nil {
+		*view = ViewOf(v.of, r.tenant == "")
+	}
+	return *view
+}
+
+func (r *Rule) matches(seen *views) bool { return r.gate(seen.of) == "" && r.asked(seen.by(r)) }
 
 // gate says why the terms are not even looked at; "" when they are.
 func (r *Rule) gate(w *domain.Workload) string {
@@ -99,7 +141,12 @@ func (r *Rule) gate(w *domain.Workload) string {
 
 func (r *Rule) asked(v View) bool {
 	return slices.ContainsFunc(r.terms, func(term []expression) bool {
-		return !slices.ContainsFunc(term, func(e expression) bool { return !v.At(e.key).holds(e.Operation, e.Values) })
+		for i := range term {
+			if e := &term[i]; !e.holds(v.At(e.key)) {
+				return false
+			}
+		}
+		return true
 	})
 }
 
@@ -138,9 +185,10 @@ func (r *Rule) Explain(w *domain.Workload) Explanation {
 	view := ViewOf(w, r.tenant == "")
 	for _, term := range r.terms {
 		t := Term{Holds: true}
-		for _, e := range term {
+		for i := range term {
+			e := &term[i]
 			v := view.At(e.key)
-			s := Seen{Key: e.Key, Operation: e.Operation, Values: e.Values, Holds: v.holds(e.Operation, e.Values), Absent: !v.Present}
+			s := Seen{Key: e.Key, Operation: e.Operation, Values: e.Values, Holds: e.holds(v), Absent: !v.Present}
 			if s.Value = v.String(); len(s.Value) > maxSeen {
 				s.Value = string(bytes.ToValidUTF8([]byte(s.Value[:maxSeen]), nil)) + "..."
 			}
@@ -185,8 +233,9 @@ func Pairs(over func() error, rules []*Rule, workloads []*domain.Workload) (all 
 		if err := over(); err != nil {
 			return nil, err
 		}
+		seen := views{of: w}
 		for _, r := range rules {
-			if r.Matches(w) {
+			if r.matches(&seen) {
 				all = append(all, Pair{r, w})
 			}
 		}

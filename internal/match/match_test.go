@@ -131,3 +131,22 @@ func TestEveryMemberAtFaultIsNamed(t *testing.T) {
 		"metadata.name", "spec.orchestratorType", "spec.resourceType", "spec.dpuSelectionPolicy", "spec.workloadTerms", "spec.ruleTemplate",
 	}, paths)
 }
+
+// TestAValueOfMany is found wherever it is, and the values are explained as the rule has them.
+func TestAValueOfMany(t *testing.T) {
+	values := []string{"z", "web", "a", "c", "b", "y", "x", "w", "d"}
+	for _, op := range []domain.MatchOperation{domain.OperationIn, domain.OperationNotIn} {
+		for n := range len(values) + 1 {
+			some := values[:n:n]
+			if n == 0 {
+				some = []string{"other"}
+			}
+			r, err := match.Compile(tenant(), rule(func(s *domain.WorkloadRuleSpec) {
+				s.WorkloadTerms[0].MatchExpressions = []domain.MatchExpression{{Key: "state.extra.labels.k8s-app", Operation: op, Values: some}}
+			}))
+			require.NoError(t, err)
+			require.Equal(t, (n >= 2) == (op == domain.OperationIn), r.Matches(workload()), "%s %v", op, some)
+			require.Equal(t, some, r.Explain(workload()).Terms[0].Expressions[0].Values)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package match
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -56,13 +55,15 @@ type Value struct {
 // At is the value at a key.
 func (v View) At(key Key) Value {
 	var at any = v.root
-	for _, name := range key {
+	for i, name := range key {
 		var found bool
 		switch in := at.(type) {
 		case map[string]any:
 			at, found = in[name]
 		case map[string]string:
-			at, found = in[name]
+			if text, is := in[name]; is && i == len(key)-1 {
+				return Value{Present: true, Text: text}
+			}
 		}
 		if !found {
 			return Value{}
@@ -87,13 +88,14 @@ func (v Value) String() string {
 }
 
 // holds is the table of issue 13: what an operation says of a value.
-func (v Value) holds(op domain.MatchOperation, values []string) bool {
+func (e *expression) holds(v Value) bool {
 	text := v.Present && !v.Map
+	op, values := e.Operation, e.Values
 	switch op {
 	case domain.OperationIn:
-		return text && slices.Contains(values, v.Text)
+		return text && e.has(v.Text)
 	case domain.OperationNotIn:
-		return !text || !slices.Contains(values, v.Text)
+		return !text || !e.has(v.Text)
 	case domain.OperationExists:
 		return v.Present
 	case domain.OperationDoesNotExist:

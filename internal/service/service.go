@@ -146,7 +146,7 @@ type Service struct {
 	now            Clock
 	matching       Matching
 	looks          *looks
-	ruleBytes      *share.Reads[map[string]int] // of the rules of a tenant, or of the operator, by name
+	ruleSizes      *share.Reads[map[string]ruleSize] // of the rules of a tenant, or of the operator, by name
 }
 
 // New makes a service.
@@ -159,6 +159,6 @@ func New(d Deps) *Service {
 	}
 	return &Service{
 		store: d.Store, sealer: d.Sealer, instances: d.Instances, operations: d.Operations, checks: d.Checks,
-		userKubeconfig: d.UserKubeconfig, renewing: d.Renewing, now: d.Now, matching: d.Matching, looks: newLooks(), ruleBytes: share.New[map[string]int](),
+		userKubeconfig: d.UserKubeconfig, renewing: d.Renewing, now: d.Now, matching: d.Matching, looks: newLooks(), ruleSizes: share.New[map[string]ruleSize](),
 	}
 }

@@ -353,50 +353,64 @@ func (s *Service) changedRule(ctx context.Context, c change) error {
 }
 
 // roomForRule refuses a rule beside which there are too many, or with which all together are too large. One that does not become
-// larger may be changed in any case.
+// larger may be changed in any case, also where there was no such limit when the others were made.
 func (s *Service) roomForRule(ctx context.Context, c change) error {
 	if c.to == nil {
 		return nil
 	}
-	rule := domain.RuleOf(c.to)
-	if c.from != nil && rule.Bytes() <= domain.RuleOf(c.from).Bytes() {
+	size, before := sizeOfRule(c.to), ruleSize{}
+	if c.from != nil {
+		before = sizeOfRule(c.from)
+	}
+	if size.bytes <= before.bytes && size.expressions <= before.expressions {
 		return nil
 	}
 	noun, parent := c.to.Noun(), c.to.Base().Parent
-	sizes, err := s.ruleBytes.Get(ctx, string(parent.Child(noun.Collection)), func(ctx context.Context) (map[string]int, error) {
-		return s.bytesOfRules(ctx, noun, parent)
+	sizes, err := s.ruleSizes.Get(ctx, string(parent.Child(noun.Collection)), func(ctx context.Context) (map[string]ruleSize, error) {
+		return s.sizesOfRules(ctx, noun, parent)
 	})
 	if err != nil {
 		return err
 	}
-	n, bytes := 1, rule.Bytes()
+	n, all := 1, size
 	for name, have := range sizes {
 		if name != c.to.LocalName() {
-			n, bytes = n+1, bytes+have
+			n, all = n+1, ruleSize{all.bytes + have.bytes, all.expressions + have.expressions}
 		}
 	}
 	switch {
 	case n > limits.TenantRules && c.from == nil:
 		return full(c.to, limits.TenantRules)
-	case bytes > limits.TenantRuleBytes:
+	case all.bytes > limits.TenantRuleBytes && size.bytes > before.bytes:
 		return fail.New(fail.Exhausted, "all workload rules together may have %d bytes, and with %q they would have %d; delete one first, or make one smaller",
-			limits.TenantRuleBytes, c.to.LocalName(), bytes)
+			limits.TenantRuleBytes, c.to.LocalName(), all.bytes)
+	case all.expressions > limits.TenantRuleExpressions && size.expressions > before.expressions:
+		return fail.New(fail.Exhausted, "all workload rules together may have %d matchExpressions, and with %q they would have %d; delete one first, or make one smaller",
+			limits.TenantRuleExpressions, c.to.LocalName(), all.expressions)
 	default:
 		return nil
 	}
 }
 
-// bytesOfRules are those of rules, by name. Who makes many at a time shares a read of them: together they are large.
-func (s *Service) bytesOfRules(ctx context.Context, noun *domain.Noun, parent domain.Key) (map[string]int, error) {
+// ruleSize is what a rule has of what all may have together.
+type ruleSize struct{ bytes, expressions int }
+
+func sizeOfRule(o domain.Object) ruleSize {
+	rule := domain.RuleOf(o)
+	return ruleSize{rule.Bytes(), rule.Expressions()}
+}
+
+// sizesOfRules are those of rules, by name. Who makes many at a time shares a read of them: together they are large.
+func (s *Service) sizesOfRules(ctx context.Context, noun *domain.Noun, parent domain.Key) (map[string]ruleSize, error) {
 	ctx, cancel := context.WithTimeout(ctx, policy.Plain)
 	defer cancel()
 	list, err := s.store.List(ctx, noun, parent)
 	if err != nil {
 		return nil, err
 	}
-	sizes := make(map[string]int, len(list))
+	sizes := make(map[string]ruleSize, len(list))
 	for _, o := range list {
-		sizes[o.LocalName()] = domain.RuleOf(o).Bytes()
+		sizes[o.LocalName()] = sizeOfRule(o)
 	}
 	return sizes, nil
 }

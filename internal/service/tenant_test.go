@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -340,6 +341,31 @@ func TestThereIsRoomForSoManyRules(t *testing.T) {
 		require.NoError(t, s.Create(t.Context(), ruleIn("t", "last")))
 	}
 	require.True(t, fail.Is(s.Create(t.Context(), ruleIn("t", "over")), fail.Exhausted))
+}
+
+// TestThereIsRoomForSoManyExpressionsOfRules: each is asked of each workload.
+func TestThereIsRoomForSoManyExpressionsOfRules(t *testing.T) {
+	s, m := newTenants(t)
+	asking := func(name string, n int) *domain.WorkloadRule {
+		r := ruleIn("t", name)
+		r.Spec.WorkloadTerms[0].MatchExpressions = slices.Repeat(r.Spec.WorkloadTerms[0].MatchExpressions, n)
+		return r
+	}
+	const most = limits.TenantRuleExpressions / limits.RuleExpressions
+	for i := range most - 1 {
+		require.NoError(t, m.store.Create(t.Context(), asking(fmt.Sprint("r", i), limits.RuleExpressions)))
+	}
+	require.NoError(t, s.Create(t.Context(), asking("fits", limits.RuleExpressions)))
+	err := s.Create(t.Context(), asking("over", 1))
+	require.True(t, fail.Is(err, fail.Exhausted), "%v", err)
+	require.ErrorContains(t, err, "10000 matchExpressions")
+	require.NoError(t, m.store.Create(t.Context(), asking("older", 10)), "made when there was no such limit")
+	require.NoError(t, s.Replace(t.Context(), asking("older", 9)))
+	other := asking("older", 9)
+	other.Description = "it asks for no more"
+	require.NoError(t, s.Replace(t.Context(), other))
+	err = s.Replace(t.Context(), asking("older", 10))
+	require.True(t, fail.Is(err, fail.Exhausted), "%v", err)
 }
 
 // listed counts how many read all rules of a tenant at a time. Who does waits a moment for another one.
