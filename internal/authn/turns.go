@@ -10,16 +10,13 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
 )
 
-// What tokens of callers who are not known yet cost at a time: so many are looked for in the store, of an address half of those, and so
-// many wait for that, of an address and of all.
-const (
-	MostLookups      = 16
-	mostWaitingOfOne = 512
-	mostWaiting      = 4_096
-)
+// MostLookups is how many tokens of callers who are not known yet are looked for in the store at a time, of an address half of those. So many as
+// limits.TokenCalls wait for that.
+const MostLookups = 16
 
 // Turns lets tokens be looked for a few at a time, so that who sends what is none keeps no other address waiting. Its methods may be
 // called concurrently.
@@ -70,7 +67,7 @@ func (t *Turns) enter(host string) (*turn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one := t.of[host]
-	if t.waiting >= mostWaiting || one != nil && one.waiting >= mostWaitingOfOne {
+	if t.waiting >= limits.TokenCalls || one != nil && one.waiting >= limits.TokenAddressCalls {
 		return nil, &fail.Error{
 			Kind: fail.Unavailable, RetryAfter: policy.TokensRetry,
 			Message: fmt.Sprintf("too many calls whose credentials are still looked at, from %s or in all; try again later", cmp.Or(host, "an address that is not known")),

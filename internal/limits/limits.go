@@ -52,11 +52,18 @@ const (
 
 // Calls to the gRPC server of the workload API at a time; more are UNAVAILABLE.
 const (
-	// NamelessCalls are those that need no credentials, and those of which it is not known yet who calls: of all, and of an address.
+	// NamelessCalls are those that need no credentials, such as health: of all, and of an address. Of those that bring a token see TokenCalls.
 	NamelessCalls        = 4_096
 	NamelessAddressCalls = 32
 	// TenantCalls are those of a tenant, its streams apart.
 	TenantCalls = 64
+)
+
+// Calls at a time whose bearer token is still looked for in the database, of which a few are at a time and the others wait; more are 503, by gRPC
+// UNAVAILABLE. Of an address there may be many: all tenants that come by a proxy begin again at once.
+const (
+	TokenCalls        = 4_096
+	TokenAddressCalls = 512
 )
 
 // What a tenant of the workload API may have; more is RESOURCE_EXHAUSTED, by REST 429.
@@ -325,8 +332,10 @@ func All(body, renderMemory int64) []Size {
 		{"tenantMembers", "parts of a message of the stream: workloads, labels, annotations", TenantMembers, false, "", "RESOURCE_EXHAUSTED"},
 		{"tenantCall", "another gRPC request of a tenant, such as one with a rule", TenantCall, true, "", "RESOURCE_EXHAUSTED"},
 		{"nameless", "a gRPC request there that needs no credentials", Nameless, true, "", "RESOURCE_EXHAUSTED"},
-		{"namelessCalls", "calls to the workload API at a time of which nobody knows who calls", NamelessCalls, false, "", "UNAVAILABLE"},
+		{"namelessCalls", "calls to the workload API at a time that need no credentials, such as for health", NamelessCalls, false, "", "UNAVAILABLE"},
 		{"namelessAddressCalls", "those of one address", NamelessAddressCalls, false, "", "UNAVAILABLE"},
+		{"tokenCalls", "calls at a time whose bearer token is still looked for, by REST and of tenants apart", TokenCalls, false, "", "503, by gRPC UNAVAILABLE"},
+		{"tokenAddressCalls", "those of one address", TokenAddressCalls, false, "", "503, by gRPC UNAVAILABLE"},
 		{"tenantCalls", "calls of a tenant at a time, its streams apart", TenantCalls, false, "", "UNAVAILABLE"},
 		{"tenantRules", "workload rules of a tenant, or of the operator", TenantRules, false, "", "429, by gRPC RESOURCE_EXHAUSTED"},
 		{"tenantRuleBytes", "all workload rules of a tenant together, or of the operator", TenantRuleBytes, true, "", "429, by gRPC RESOURCE_EXHAUSTED"},
