@@ -102,10 +102,11 @@ type placed struct {
 
 // prepare finds what apps give up. Resources that other apps want may be among them.
 func (d *differ) prepare() {
-	owners := map[ResourceID]string{} // of what is wanted; the last one, as any will do
+	owners := map[ResourceID][]string{} // of what is wanted: several apps may have one
 	for i := range d.wanted.Plan.Apps {
 		for _, r := range d.wanted.Plan.Apps[i].Resources {
-			owners[d.place(r)] = d.wanted.Plan.Apps[i].Name
+			at := d.place(r)
+			owners[at] = append(owners[at], d.wanted.Plan.Apps[i].Name)
 		}
 	}
 	d.moving = map[placed][]giver{}
@@ -120,7 +121,7 @@ func (d *differ) prepare() {
 		}
 		var candidates []int
 		for n, r := range app.Resources {
-			if owner, ok := owners[d.place(r)]; ok && owner != app.Name {
+			if slices.ContainsFunc(owners[d.place(r)], func(owner string) bool { return owner != app.Name }) {
 				candidates = append(candidates, n)
 			}
 		}

@@ -156,6 +156,11 @@ func TestDiff(t *testing.T) {
 			old:    "web on a: x=1 svc=1\nlog on a: x=1", leaves: "web/a=2A log/a=1A", wanted: "web on a: svc=1\nlog on a: x=1",
 			want: "web: svc -x; a 1A1d\nlog: x; a 1o\n", numbers: [4]int{0, 1, 1, 1},
 		},
+		"a resource that two apps have, one of which leaves a cluster": {
+			reason: "the pruning of the one that leaves would take it from the other, whichever of them comes last",
+			old:    "log on a b: x=1\nweb on a b: x=1 svc=1", leaves: "log/a=1A log/b=1A web/a=2A web/b=2A", wanted: "log on a b: x=1\nweb on b: x=1 svc=1",
+			want: "log: x; a 1o; b 1A\nweb: x svc; a (2d); b 2A\n", numbers: [4]int{0, 1, 2, 3},
+		},
 		"a resource that another app takes over, and that may be there": {
 			old: "web on a: svc=1 x=1\nlog on a: job=1", leaves: "web/a=1A1s log/a=1A", wanted: "web on a: svc=1\nlog on a: job=1 x=1",
 			want: "web: svc -x; a 1A1r\nlog: job x; a 1A1s\n", numbers: [4]int{0, 1, 1, 2},
