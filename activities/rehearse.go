@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -127,7 +128,7 @@ func (r *Rehearsal) Foresee(ctx context.Context, s domain.Scope, goal domain.Goa
 		return nil, err
 	}
 	way := &plan.Way{From: *t.installed, Change: t.diff(s.Operation)}
-	way.Warnings, err = r.warnings(ctx, t.wanted, way.Change.Plan, t.from.ContextID)
+	way.Warnings, err = r.warnings(ctx, t.wanted, way.Change.Plan, t.from.ContextID, way.Change.Warnings...)
 	return way, err
 }
 
@@ -185,14 +186,14 @@ func (r *Rehearsal) foreseeInstantiate(ctx context.Context, s domain.Scope) (*pl
 	}
 	way := &plan.Way{From: *from}
 	way.Change = plan.Diff(*from, plan.Side{Plan: &d.plan, Bundles: d.bundles, Overlays: d.overlays}, domain.OpInstantiate)
-	way.Warnings, err = r.warnings(ctx, d, way.Change.Plan, context)
+	way.Warnings, err = r.warnings(ctx, d, way.Change.Plan, context, way.Change.Warnings...)
 	return way, err
 }
 
 // warnings are those of a draft that has come to a plan, which takes over from a context where one is named. What somebody else
 // has already is one.
-func (r *Rehearsal) warnings(ctx context.Context, d *draft, p *plan.Plan, from string) ([]string, error) {
-	warnings := append(d.warnings, sharedWithin(&d.plan)...)
+func (r *Rehearsal) warnings(ctx context.Context, d *draft, p *plan.Plan, from string, ofChange ...string) ([]string, error) {
+	warnings := slices.Concat(d.warnings, ofChange, sharedWithin(&d.plan))
 	err := r.lifecycle.checkCollisions(ctx, p, from)
 	if fail.Is(err, fail.Conflict) {
 		return append(warnings, fail.TextOf(err)), nil

@@ -46,7 +46,7 @@ func (l *Control) prepareChange(ctx context.Context, in ChangeInput) (*Prepared,
 	if change.Empty() && in.Operation != domain.OpMigrate && from.Status == domain.ContextInstantiated {
 		return &Prepared{Unchanged: true, Revision: revision, Warnings: toldOf(append([]string{
 			fmt.Sprintf("nothing to %s: what is wanted is what revision %d has", in.Operation, revision) + orReapply(in),
-		}, d.warnings...))}, nil
+		}, append(d.warnings, change.Warnings...)...))}, nil
 	}
 	out, err := l.plannedChange(ctx, d, change, from)
 	if err != nil {
@@ -260,6 +260,7 @@ func (l *Control) installed(ctx context.Context, from *domain.Instance) (*plan.I
 // plannedChange stores the plan of a change.
 func (l *Control) plannedChange(ctx context.Context, d *draft, change *plan.Change, from *domain.Instance) (*Prepared, error) {
 	p := change.Plan
+	d.warnings = append(d.warnings, change.Warnings...)
 	p.Label = from.LabelID()
 	for i := range p.Apps {
 		a := &p.Apps[i]

@@ -36,6 +36,8 @@ type Change struct {
 	Side
 	// Numbers of resources, each counted once a cluster.
 	Added, Changed, Removed, Unchanged int
+	// Warnings say what is not wanted any more and stays all the same.
+	Warnings []string
 
 	op    domain.Operation    // which goes it
 	pairs map[string]*pairing // by app, for Way.Differences
@@ -52,7 +54,7 @@ func (c *Change) Empty() bool { return c.Added+c.Changed+c.Removed == 0 }
 //
 // Only what the records say that we applied, or may have, is pruned, and not what is to be kept. A resource that
 // another app of the plan takes over is applied by that one, which gives it another label; by that label its
-// pruning, which comes later, leaves it alone.
+// pruning, which comes later, leaves it alone. A namespace or a CRD with which something would go that is wanted stays, too.
 //
 // Hooks are no difference, but for those that have not succeeded. Where not all hooks of the install have succeeded on a
 // cluster, the operation goes on with the install there, and runs those that have not, as they are now. On other clusters,
@@ -76,6 +78,7 @@ func Diff(old Installed, wanted Side, op domain.Operation) *Change {
 			d.app(&App{Name: gone.Name}, gone)
 		}
 	}
+	d.change.Warnings = d.holding.warnings()
 	return &d.change
 }
 
@@ -85,6 +88,9 @@ type differ struct {
 	wanted Side
 	op     domain.Operation
 	change Change
+	// owners are what is wanted, by place: several apps may have one.
+	owners  map[ResourceID][]resident
+	holding holding
 	// moving has, by the place of a resource and the cluster, the apps that may have it there and give it up.
 	moving map[placed][]giver
 }
@@ -102,11 +108,12 @@ type placed struct {
 
 // prepare finds what apps give up. Resources that other apps want may be among them.
 func (d *differ) prepare() {
-	owners := map[ResourceID][]string{} // of what is wanted: several apps may have one
+	d.owners = map[ResourceID][]resident{}
 	for i := range d.wanted.Plan.Apps {
-		for _, r := range d.wanted.Plan.Apps[i].Resources {
+		app := &d.wanted.Plan.Apps[i]
+		for n, r := range app.Resources {
 			at := d.place(r)
-			owners[at] = append(owners[at], d.wanted.Plan.Apps[i].Name)
+			d.owners[at] = append(d.owners[at], resident{app, n})
 		}
 	}
 	d.moving = map[placed][]giver{}
@@ -121,7 +128,7 @@ func (d *differ) prepare() {
 		}
 		var candidates []int
 		for n, r := range app.Resources {
-			if slices.ContainsFunc(owners[d.place(r)], func(owner string) bool { return owner != app.Name }) {
+			if slices.ContainsFunc(d.owners[d.place(r)], func(by resident) bool { return by.app.Name != app.Name }) {
 				candidates = append(candidates, n)
 			}
 		}
@@ -280,6 +287,7 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 			},
 			hook:  func(i int, was domain.Mark) domain.Mark { return d.hook(m.hooks[i], same[i], was, unfinished) },
 			again: func(i int) bool { return d.old.Reapplied && !m.at(i, t.Variant).Expires() },
+			held:  func(r *Resource) bool { return d.holds(next.Name, r, t.ClusterName) },
 		})
 		if before != nil && !t.Leaving {
 			l.warnings = m.stay(d.warnings(old, before), l.marks)
@@ -514,6 +522,7 @@ type changing struct {
 	moves  func(id ResourceID) []domain.Mark        // those of other apps that may have given the resource their label
 	hook   func(i int, was domain.Mark) domain.Mark // the mark of a wanted hook
 	again  func(i int) bool                         // a wanted resource is applied again though it is there as it is wanted
+	held   func(r *Resource) bool                   // an old resource stays though it is not wanted, see differ.holds
 }
 
 // marks are those with which a leaf begins that had the marks was: of the wanted resources, then of the old ones.
@@ -526,7 +535,7 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 		}
 		switch gone, given := !c.wanted || c.lacks.lacks(i), c.moves(m.ids[i]); {
 		case gone && had.Ours():
-			out = append(out, doomed(m.old[before], had))
+			out = append(out, c.doomed(&m.old[before], had))
 		case gone:
 			out = append(out, domain.MarkGone)
 		case m.hooks[i] != nil:
@@ -545,7 +554,7 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 	}
 	for i := range m.old {
 		if !m.after[i] && was[i].Ours() {
-			out = append(out, doomed(m.old[i], was[i]))
+			out = append(out, c.doomed(&m.old[i], was[i]))
 		} else {
 			out = append(out, domain.MarkGone)
 		}
@@ -581,8 +590,8 @@ func (m *matching) stay(warnings []domain.Note, marks domain.Marks) (kept []doma
 }
 
 // doomed is the mark of what is not wanted any more and had a mark that is Ours.
-func doomed(r Resource, had domain.Mark) domain.Mark {
-	if r.Keep {
+func (c *changing) doomed(r *Resource, had domain.Mark) domain.Mark {
+	if r.Keep || c.held(r) {
 		return domain.MarkGone // it stays, as nobody's
 	}
 	return had.Doom()
