@@ -568,7 +568,11 @@ func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string
 		if err != nil {
 			return err
 		}
-		c, ok := plan.CollideNow(p, other, records, permissions)
+		before, err := l.before(ctx, p, from)
+		if err != nil {
+			return err
+		}
+		c, ok := plan.CollideNow(p, other, before, records, permissions)
 		if ok {
 			whose := fmt.Sprintf("%s already (app %q)", i.Owner, c.OtherApp)
 			if ours := domain.ScopeOf(p.Owner); domain.ScopeOf(i.Owner) != ours { // which is theirs to know
@@ -582,6 +586,19 @@ func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string
 		}
 	}
 	return nil
+}
+
+// before is the plan of the context from which another one takes over, as far as collisions go by it.
+func (l *Control) before(ctx context.Context, p *plan.Plan, from string) (*plan.Plan, error) {
+	i, err := l.known(ctx, from)
+	if err != nil || i == nil {
+		return nil, err
+	}
+	before, err := l.plan(ctx, i.Plan)
+	if err != nil {
+		return nil, err
+	}
+	return before, l.define(ctx, p, before)
 }
 
 // permissions are those of the users with whose rights two plans are applied, where it counts what they may do.

@@ -39,8 +39,8 @@ func ClusterScoped(group, kind string) bool { return slices.Contains(clusterScop
 // group name the same resource. A CRD may be shared as long as no terminate deletes it, so that every user of one may have its own copy in
 // its chart. One that is deleted may not: with it go the objects that others have of its kind. Nor do two have an object
 // of one name of a kind to which a CRD of theirs gives no namespace. What a has of either on the cluster already, since earlier builds
-// let it in, is no reason to refuse it the update that mends that. It goes by what the plans say alone: of what it finds CollideNow says whether
-// it counts.
+// let it in, is no reason to refuse it the update that mends that: of a CRD, one that keeps it. It goes by what the plans say alone: of what it finds
+// CollideNow says whether it counts.
 func Collide(a, b *Plan) (Collision, bool) {
 	return (&collisions{a: a, b: b, scopes: scopesOf(a, b)}).find()
 }
@@ -48,8 +48,9 @@ func Collide(a, b *Plan) (Collision, bool) {
 // CollideNow is Collide when records of b's context are known: what was to be pruned and is gone does not collide any more. Of plans of
 // different scopes each has what it may have alone, by the permissions of the cloud with whose user's rights it is applied, and what the cluster is
 // known to have of it: else who may have one namespace would keep a name anywhere in the cluster from all others, by a chart that the cluster refuses.
-func CollideNow(a, b *Plan, records []domain.Leaf, permissions map[domain.Key][]*domain.UserPermission) (Collision, bool) {
-	c := &collisions{a: a, b: b, scopes: scopesOf(a, b), records: make(map[string]domain.Leaf, len(records)), permissions: permissions}
+// From is the plan from which a takes over, nil for none: a CRD that a terminate deletes by that one, too, is no worse than it was.
+func CollideNow(a, b, from *Plan, records []domain.Leaf, permissions map[domain.Key][]*domain.UserPermission) (Collision, bool) {
+	c := &collisions{a: a, b: b, from: from, scopes: scopesOf(a, b), records: make(map[string]domain.Leaf, len(records)), permissions: permissions}
 	c.apart = Apart(a, b)
 	for _, leaf := range records {
 		c.records[domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)] = leaf
@@ -63,6 +64,7 @@ func Apart(a, b *Plan) bool { return domain.ScopeOf(a.Owner) != domain.ScopeOf(b
 // collisions are looked for between two plans.
 type collisions struct {
 	a, b        *Plan
+	from        *Plan // of a, nil for none
 	scopes      scopes
 	records     map[string]domain.Leaf                  // of b, by their ids
 	permissions map[domain.Key][]*domain.UserPermission // by logical cloud; for plans that are apart
@@ -110,7 +112,7 @@ func (c *collisions) between(x, y *App) (Collision, bool) {
 			n := r[1]
 			pruned := n < len(now) && n < len(others) && others[n].ToDelete() && !now[n].MayBeThere()
 			id := x.Resources[r[0]]
-			had := (id.IsDefinition() || s.has(id)) && r[0] < len(mine) && mine[r[0]].MayBeThere()
+			had := (id.IsDefinition() && (x.keeps(r[0]) || c.deleted(id)) || s.has(id)) && r[0] < len(mine) && mine[r[0]].MayBeThere()
 			has := c.has(a, id, there(r[0], mine, nil)) && c.has(b, y.Resources[n], there(n, others, now))
 			if !(lacking{mine}).lacks(r[0]) && !(lacking{others}).lacks(n) && !pruned && !had && has {
 				return Collision{x.Name, y.Name, id, on[0].ClusterName}, true
@@ -118,6 +120,18 @@ func (c *collisions) between(x, y *App) (Collision, bool) {
 		}
 	}
 	return Collision{}, false
+}
+
+// deleted says whether the plan from which a takes over has a CRD that does not outlive it.
+func (c *collisions) deleted(definition ResourceID) bool {
+	if c.from == nil {
+		return false
+	}
+	at := Place(definition, "")
+	return slices.ContainsFunc(c.from.Apps, func(app App) bool {
+		i := slices.IndexFunc(app.Resources, func(r ResourceID) bool { return Place(r, "") == at })
+		return i >= 0 && !app.keeps(i)
+	})
 }
 
 // has says whether a plan has a resource, so that one of another scope may not. What it says of a resource that its user may write counts, and

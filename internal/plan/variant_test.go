@@ -191,7 +191,7 @@ func TestWhatIsLackedDoesNotCollide(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "b", c.Cluster.Name)
 	for mark, collides := range map[domain.Mark]bool{domain.MarkDoomed: true, domain.MarkDeleting: true, domain.MarkUndeleted: true, domain.MarkDeleted: false} {
-		_, ok = plan.CollideNow(a.Plan, b.Plan, []domain.Leaf{{ContextID: "2", App: "shop", Cluster: on.ClusterName, Marks: domain.NewMarks(1, mark).Encode()}}, nil)
+		_, ok = plan.CollideNow(a.Plan, b.Plan, nil, []domain.Leaf{{ContextID: "2", App: "shop", Cluster: on.ClusterName, Marks: domain.NewMarks(1, mark).Encode()}}, nil)
 		require.Equal(t, collides, ok, "%c", mark)
 	}
 }
@@ -242,6 +242,16 @@ func TestDefinitionsCollideUnlessTheyAreKept(t *testing.T) {
 		a.Apps[0].Targets[0].Inherited = &plan.Inherited{Marks: domain.NewMarks(2, mark).Encode()}
 		_, ok := plan.Collide(a, b)
 		require.Equal(t, collides, ok, "%c", mark)
+	}
+
+	// An update that has it deleted from now on mends nothing. One of what was never kept has no worse an end.
+	a, b = widgetsOf("1", "Namespaced", false), widgetsOf("2", "Namespaced", true)
+	a.Apps[0].Targets[0].Inherited = &plan.Inherited{Marks: domain.NewMarks(2, domain.MarkApplied).Encode()}
+	for from, collides := range map[*plan.Plan]bool{widgetsOf("0", "Namespaced", true): true, nil: true, widgetsOf("0", "Namespaced", false): false} {
+		_, ok := plan.Collide(a, b)
+		require.True(t, ok)
+		_, ok = plan.CollideNow(a, b, from, nil, nil)
+		require.Equal(t, collides, ok)
 	}
 }
 
