@@ -128,11 +128,15 @@ func (l *Control) Record(ctx context.Context, in RecordInput) error {
 }
 
 func (l *Control) record(ctx context.Context, in RecordInput) error {
+	takesOver := in.Prepared != nil && in.Prepared.From != nil
 	owner, err := l.owner(ctx, in.Owner)
+	if takesOver && in.Prepared.From.Owner != in.Owner && fail.Is(err, fail.NotFound) {
+		return l.targetGone(ctx, in, err)
+	}
 	if err != nil {
 		return err
 	}
-	if in.Prepared != nil && in.Prepared.From != nil {
+	if takesOver {
 		return l.takeOver(ctx, owner, in)
 	}
 	switch {

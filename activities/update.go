@@ -368,9 +368,9 @@ func (l *Control) leaveSource(ctx context.Context, in RecordInput) error {
 }
 
 // withdraw takes back what a takeover that is refused has written, and returns the refusal. What an earlier attempt has sent to the owner, or to a
-// migrate's source, comes to nothing (see refuse).
+// migrate's source, comes to nothing (see refuse). An owner that was deleted meanwhile gets nothing any more.
 func (l *Control) withdraw(ctx context.Context, owner domain.Owner, in RecordInput, refusal error) error {
-	if err := l.replace(ctx, owner); err != nil {
+	if err := l.replace(ctx, owner); err != nil && !fail.Is(err, fail.NotFound) {
 		return err
 	}
 	if err := l.rejoinSource(ctx, in); err != nil {
@@ -383,6 +383,28 @@ func (l *Control) withdraw(ctx context.Context, owner domain.Owner, in RecordInp
 		return err
 	}
 	return refusal
+}
+
+// targetGone takes back what an earlier attempt has written of a migrate whose target was deleted since, and returns that it is gone. A record that
+// was passed on says that the target had the instance.
+func (l *Control) targetGone(ctx context.Context, in RecordInput, gone error) error {
+	i, err := l.known(ctx, in.Prepared.From.ContextID)
+	if err != nil {
+		return err
+	}
+	if i == nil || i.Owner != in.Prepared.From.Owner {
+		return gone
+	}
+	if err := l.rejoinSource(ctx, in); err != nil {
+		return err
+	}
+	if err := lease.Check(ctx); err != nil {
+		return err
+	}
+	if err := l.Store.DeleteInstance(ctx, in.ContextID); err != nil {
+		return err
+	}
+	return gone
 }
 
 // rejoinSource takes leaveSource back.

@@ -172,10 +172,15 @@ func (l *lostOnce) Replace(ctx context.Context, o domain.Object) error {
 type twoGroups struct {
 	*memory
 	source domain.DeploymentIntentGroup
+	left   func() error // when the source is written
+	gone   bool         // the target
 }
 
 func (s *twoGroups) Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error) {
 	if key != domain.KeyOf(&s.source) {
+		if s.gone {
+			return nil, fail.New(fail.NotFound, "%s not found", key)
+		}
 		return s.memory.Get(ctx, noun, key)
 	}
 	g := s.source
@@ -186,6 +191,9 @@ func (s *twoGroups) Get(ctx context.Context, noun *domain.Noun, key domain.Key) 
 func (s *twoGroups) Replace(ctx context.Context, o domain.Object) error {
 	g := *o.(*domain.DeploymentIntentGroup)
 	if domain.KeyOf(&g) != domain.KeyOf(&s.source) {
+		if s.gone {
+			return fail.New(fail.NotFound, "%s not found", domain.KeyOf(o))
+		}
 		return s.memory.Replace(ctx, o)
 	}
 	if g.Revision != s.source.Revision {
@@ -193,6 +201,9 @@ func (s *twoGroups) Replace(ctx context.Context, o domain.Object) error {
 	}
 	g.Revision++
 	s.source = g
+	if s.left != nil {
+		return s.left()
+	}
 	return nil
 }
 
@@ -252,6 +263,38 @@ func TestMigrateRefused(t *testing.T) {
 			require.Equal(t, domain.KeyOf(&s.source), s.instances["1"].Owner)
 		})
 	}
+}
+
+// TestMigrateToAGroupThatGoes: its source has its instance as before, be it that the target is deleted while an attempt records the migrate, or before
+// the next one does. Whoever deletes it deletes its records, too.
+func TestMigrateToAGroupThatGoes(t *testing.T) {
+	for name, answer := range map[string]error{"in an attempt": nil, "between two": fail.New(fail.Unavailable, "store is gone")} {
+		t.Run(name, func(t *testing.T) {
+			d, s, in := migrating(t)
+			s.left = func() error {
+				require.Equal(t, domain.Updated, s.source.History.State())
+				s.left, s.gone = nil, true
+				delete(s.instances, "2")
+				return answer
+			}
+			if answer != nil {
+				require.ErrorIs(t, d.Record(t.Context(), in), answer)
+			}
+			for range 2 {
+				require.True(t, fail.Is(d.Record(t.Context(), in), fail.NotFound))
+				require.Equal(t, domain.Instantiated, s.source.History.State())
+				require.Equal(t, "1", s.source.History.ContextID())
+				require.NotContains(t, s.instances, "2")
+				require.Equal(t, domain.KeyOf(&s.source), s.instances["1"].Owner)
+			}
+		})
+	}
+
+	d, s, in := migrating(t)
+	require.NoError(t, d.Record(t.Context(), in))
+	s.gone = true
+	require.True(t, fail.Is(d.Record(t.Context(), in), fail.NotFound))
+	require.Equal(t, domain.Updated, s.source.History.State(), "the target had it")
 }
 
 // TestMigrateOntoWhatIsLeft is refused when it is planned, too: the group that gets the instance may have left something meanwhile.

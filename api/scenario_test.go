@@ -198,6 +198,8 @@ func (o *operations) ContextStatus(context.Context, domain.Key, string) (domain.
 	return o.status, nil
 }
 
+func (*operations) Awaits(context.Context, domain.Owner) error { return nil }
+
 func (*operations) Repair(_ context.Context, owner domain.Owner) (domain.Owner, error) {
 	return owner, nil
 }

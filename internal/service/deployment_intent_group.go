@@ -24,6 +24,9 @@ func (s *Service) changeGroup(ctx context.Context, c change) error {
 		return s.forgetNamesake(ctx, domain.KeyOf(c.to))
 	case c.to == nil:
 		_, err := s.decide(ctx, c.from.(*domain.DeploymentIntentGroup), domain.OpDelete)
+		if err == nil {
+			err = s.instances.Awaits(ctx, c.from.(*domain.DeploymentIntentGroup))
+		}
 		return err
 	}
 	old, group := c.from.(*domain.DeploymentIntentGroup), c.to.(*domain.DeploymentIntentGroup)

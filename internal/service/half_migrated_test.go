@@ -47,7 +47,7 @@ func halfway(t *testing.T) (*fixture, *service.Lifecycle, *ended) {
 	require.NoError(t, f.reach(ctx, domain.Instantiated))
 	for id, i := range map[string]domain.Instance{
 		"1": {Owner: theGroup, Operation: domain.OpInstantiate, Origin: domain.OpInstantiate, Status: domain.ContextInstantiated},
-		"2": {Owner: givenTo, Operation: domain.OpMigrate, Origin: domain.OpMigrate, Status: domain.ContextInstantiating},
+		"2": {Owner: givenTo, From: "1", Operation: domain.OpMigrate, Origin: domain.OpMigrate, Status: domain.ContextInstantiating},
 	} {
 		i.ContextID = id
 		require.NoError(t, f.store.PutInstance(ctx, &i))
@@ -103,6 +103,24 @@ func TestWhatWouldLoseTheInstance(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "new", f.group(t, theGroup).Description)
 	require.Equal(t, domain.Instantiated, f.group(t, theGroup).History.State())
+}
+
+// TestTheGroupThatAMigrateGoesToIsNotDeleted while it goes on: with the group would go the record of the context that has the instance.
+func TestTheGroupThatAMigrateGoesToIsNotDeleted(t *testing.T) {
+	f, l, e := halfway(t)
+	next := f.group(t, givenTo)
+	next.History.Append(domain.Approved, "", 0, time.Unix(1, 0))
+	require.NoError(t, f.store.Store.Replace(t.Context(), next))
+	e.running = true
+	err := f.with(l).Delete(t.Context(), domain.DeploymentIntentGroups, givenTo)
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.ErrorContains(t, err, "migrate")
+	_, err = f.store.Instance(t.Context(), "2")
+	require.NoError(t, err)
+
+	e.running = false
+	require.NoError(t, f.with(l).Delete(t.Context(), domain.DeploymentIntentGroups, givenTo))
+	require.Equal(t, domain.Instantiated, f.group(t, theGroup).History.State(), "its instance is back")
 }
 
 func TestAMigrateGoesOn(t *testing.T) {

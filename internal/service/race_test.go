@@ -97,6 +97,8 @@ func (*allKnowing) Within(context.Context, domain.Key) (domain.Key, bool, error)
 	return "", false, nil
 }
 
+func (*allKnowing) Awaits(context.Context, domain.Owner) error { return nil }
+
 func (*allKnowing) Repair(_ context.Context, owner domain.Owner) (domain.Owner, error) {
 	return owner, nil
 }

@@ -178,8 +178,31 @@ func (l *Lifecycle) passOnto(ctx context.Context, successor *domain.Instance, ea
 	return l.records.UpdateInstance(ctx, earlier, func(e *domain.Instance) error { e.PassOn(successor); return nil })
 }
 
+// Awaits is as Instances has it.
+func (l *Lifecycle) Awaits(ctx context.Context, owner domain.Owner) error {
+	return l.unknown(ctx, owner, func(i *domain.Instance, running bool) error {
+		if !running {
+			return nil // it is dropped by whoever asks for something else
+		}
+		return fail.New(fail.Conflict, "%s of %s begins: wait until that is recorded", working(i).Operation, describe(owner.Noun(), domain.KeyOf(owner)))
+	})
+}
+
 // dropUnknown removes the records of contexts that were to take over and of which their owner does not know.
 func (l *Lifecycle) dropUnknown(ctx context.Context, owner domain.Owner) error {
+	return l.unknown(ctx, owner, func(i *domain.Instance, running bool) error {
+		if running {
+			return nil
+		}
+		if err := l.giveBack(ctx, owner, i); err != nil {
+			return err
+		}
+		return l.write(ctx, repair.OfUnknown(domain.KeyOf(owner), i.ContextID), owner)
+	})
+}
+
+// unknown has each of those records, with whether its operation runs.
+func (l *Lifecycle) unknown(ctx context.Context, owner domain.Owner, each func(i *domain.Instance, running bool) error) error {
 	contexts, err := l.records.InstancesOf(ctx, domain.KeyOf(owner))
 	if err != nil {
 		return err
@@ -192,13 +215,7 @@ func (l *Lifecycle) dropUnknown(ctx context.Context, owner domain.Owner) error {
 		if err != nil {
 			return err
 		}
-		if running {
-			continue
-		}
-		if err := l.giveBack(ctx, owner, i); err != nil {
-			return err
-		}
-		if err := l.write(ctx, repair.OfUnknown(domain.KeyOf(owner), i.ContextID), owner); err != nil {
+		if err := each(i, running); err != nil {
 			return err
 		}
 	}

@@ -74,6 +74,9 @@ type Instances interface {
 	// Repair puts right what operations have left of an owner that were ended by hand between two of their writes, and
 	// returns it as it is then.
 	Repair(ctx context.Context, owner domain.Owner) (domain.Owner, error)
+	// Awaits refuses, with Conflict, an owner for which an operation runs that the owner does not know of yet: a migrate has taken an instance from
+	// another group for it.
+	Awaits(ctx context.Context, owner domain.Owner) error
 	// Planned is what a context of one app puts into clusters, nil for a context that there is no record of.
 	Planned(ctx context.Context, contextID string) (*plan.Bundle, error)
 	// Left says what contexts of an owner that have not come to their end may have left in clusters.
