@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -178,34 +179,95 @@ var cloudSentences = map[domain.ContextStatus]string{
 	domain.ContextTerminateFailed:   "The Logical Cloud has failed terminating, so for safety it can no longer receive DIGs.",
 }
 
-// checkCloud refuses a cloud that groups cannot be put into. An admin cloud that is stopped takes none either.
-func (l *Control) checkCloud(ctx context.Context, cloud *domain.LogicalCloud) error {
-	status, err := l.cloudStatus(ctx, cloud)
+// checkCloud refuses a cloud that groups cannot be put into. An admin cloud that is stopped takes none either. What is there already is let be
+// changed while an update of the cloud goes on, or after it has failed: behind is the context of such an update then (decision 106).
+func (l *Control) checkCloud(ctx context.Context, cloud *domain.LogicalCloud, isThere bool) (behind *domain.Instance, err error) {
+	status, i, err := l.cloudStatus(ctx, cloud)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sentence, refused := cloudSentences[status]
 	if !refused && cloud.History.State() == domain.InstantiateStopped {
 		sentence, refused = "The Logical Cloud is stopped", true
 	}
 	if !refused {
-		return nil
+		return nil, nil
 	}
-	return fail.New(fail.Conflict, "%s: logical cloud %q is in state %s; instantiate it first", sentence, cloud.Name, cloud.History.State())
+	if isThere && i != nil && i.Origin.TakesOver() && !status.Deleting() {
+		return i, nil
+	}
+	return nil, fail.New(fail.Conflict, "%s: logical cloud %q is in state %s; instantiate it first", sentence, cloud.Name, cloud.History.State())
 }
 
-// cloudStatus is where the cloud's last context stands, as its status shows it.
-func (l *Control) cloudStatus(ctx context.Context, cloud *domain.LogicalCloud) (domain.ContextStatus, error) {
+// cloudStatus is where the cloud's last context stands, as its status shows it, and its record where there is one.
+func (l *Control) cloudStatus(ctx context.Context, cloud *domain.LogicalCloud) (domain.ContextStatus, *domain.Instance, error) {
 	id := cloud.History.ContextID()
 	if cloud.Admin() || id == "" {
-		return cloud.AdminStatus(), nil
+		return cloud.AdminStatus(), nil, nil
 	}
 	i, err := l.Store.Instance(ctx, id)
 	if fail.Is(err, fail.NotFound) { // its state is recorded first
-		return domain.ContextInstantiating, nil
+		return domain.ContextInstantiating, nil, nil
 	}
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	return l.stands(ctx, i)
+	status, err := l.stands(ctx, i)
+	return status, i, err
+}
+
+// checkBehind refuses a change by which an app would go to a cluster that is new to its instance, and that the update of the cloud which is behind
+// has not got through to: the namespace may not be there, nor the user's rights.
+func (l *Control) checkBehind(ctx context.Context, behind *domain.Instance, installed, wanted *plan.Plan) error {
+	has := map[domain.ClusterName]bool{}
+	for i := range installed.Apps {
+		for _, t := range installed.Apps[i].Targets {
+			has[t.ClusterName] = true
+		}
+	}
+	isNew := func(t plan.Target) bool { return !t.Leaving && !has[t.ClusterName] }
+	if !slices.ContainsFunc(wanted.Apps, func(a plan.App) bool { return slices.ContainsFunc(a.Targets, isNew) }) {
+		return nil
+	}
+	through, err := l.through(ctx, behind)
+	if err != nil {
+		return err
+	}
+	for i := range wanted.Apps {
+		for _, t := range wanted.Apps[i].Targets {
+			if isNew(t) && !through[t.ClusterName] {
+				return fail.New(fail.Conflict, "app %q would go to cluster %s, to which the update of logical cloud %q has not got through; wait for that, or have it go elsewhere",
+					wanted.Apps[i].Name, t.ClusterName, wanted.User.Name())
+			}
+		}
+	}
+	return nil
+}
+
+// through are the clusters that have all of a cloud's context.
+func (l *Control) through(ctx context.Context, i *domain.Instance) (map[domain.ClusterName]bool, error) {
+	p, err := l.plan(ctx, i.Plan)
+	if err != nil {
+		return nil, err
+	}
+	leaves, err := l.Store.Leaves(ctx, i.ContextID)
+	if err != nil {
+		return nil, err
+	}
+	recorded := make(map[string]domain.Leaf, len(leaves))
+	for _, leaf := range leaves {
+		recorded[leaf.ID] = leaf
+	}
+	through := map[domain.ClusterName]bool{}
+	for n := range p.Apps {
+		app := &p.Apps[n]
+		for _, t := range app.Targets {
+			marks := t.Begin(len(app.Resources))
+			if leaf, ok := recorded[domain.LeafID(i.ContextID, app.Name, t.ClusterName)]; ok {
+				marks = domain.DecodeMarks(leaf.Marks)
+			}
+			through[t.ClusterName] = !t.Leaving && !marks.Has(func(m domain.Mark) bool { return !m.Stays() && m != domain.MarkGone })
+		}
+	}
+	return through, nil
 }

@@ -506,6 +506,78 @@ func TestCloudWhoseInstantiateWasEndedByHand(t *testing.T) {
 	}
 }
 
+// TestCloudWhoseUpdateIsBehind has its groups changed, but on clusters that are new to them and to which it has not got through.
+func TestCloudWhoseUpdateIsBehind(t *testing.T) {
+	for name, c := range map[string]struct {
+		origin domain.Operation // of the cloud's context
+		status domain.ContextStatus
+		runs   activities.Runs
+		wants  string // of the rollback that is refused
+		back   string // the cluster to which it goes
+	}{
+		"goes on":             {origin: domain.OpUpdate, status: domain.ContextInstantiating, runs: going{}, back: "here"},
+		"has failed":          {origin: domain.OpUpdate, status: domain.ContextInstantiateFailed, runs: closed{}, back: "here"},
+		"a cluster it has":    {origin: domain.OpUpdate, status: domain.ContextInstantiating, runs: going{}, back: "there"},
+		"one it has not yet":  {origin: domain.OpUpdate, status: domain.ContextInstantiating, runs: going{}, back: "dead", wants: "has not got through"},
+		"the first":           {origin: domain.OpInstantiate, status: domain.ContextInstantiating, runs: going{}, back: "here", wants: "is still instantiating"},
+		"is being terminated": {origin: domain.OpUpdate, status: domain.ContextTerminating, runs: going{}, back: "here", wants: "is terminating"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud := level1()
+			cloud.Spec.Namespace = "lc-ns"
+			cloud.History.Append(domain.Instantiated, "1", 1, begun)
+			group := &domain.DeploymentIntentGroup{
+				Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "dig"},
+				Spec: domain.DeploymentIntentGroupSpec{LogicalCloud: "lc"}, History: domain.NewHistory(begun),
+			}
+			group.History.Append(domain.Instantiated, "2", 1, begun)
+			group.History.Leave("2", "3", 1, begun)
+			group.History.Append(domain.Instantiated, "3", 2, begun)
+			d := newDocuments(cloud, group, reference("r", "here"), reference("s", "there"), reference("u", "dead"))
+			on := func(user domain.Key, app, marks string, clusters ...string) domain.Digest {
+				bundle := plan.Bundle{App: app, Resources: []plan.Resource{{ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: app}, Manifest: json.RawMessage(`{}`)}}}
+				a := plan.App{Name: app, Bundle: d.put(t, bundle), Resources: []plan.ResourceID{bundle.Resources[0].ResourceID}}
+				for _, name := range clusters {
+					target := plan.Target{ClusterName: reference("r", name).ClusterName()}
+					if name != "dead" {
+						target.Inherited = &plan.Inherited{Marks: marks}
+					}
+					a.Targets = append(a.Targets, target)
+				}
+				return d.put(t, plan.Plan{Namespace: "lc-ns", User: user, Apps: []plan.App{a}})
+			}
+			for _, i := range []*domain.Instance{
+				{ContextID: "1", Owner: cloudKey, Origin: c.origin, Operation: c.origin, Status: c.status, Plan: on("", "logical-cloud", "1A", "here", "there", "dead")},
+				{ContextID: "2", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Namespace: "lc-ns", Status: domain.ContextUpdated, Plan: on(cloudKey, "web", "1p", c.back)},
+				{ContextID: "3", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Namespace: "lc-ns", Origin: domain.OpUpdate, Status: domain.ContextInstantiated, Plan: on(cloudKey, "sink", "1A", "here")},
+			} {
+				require.NoError(t, d.PutInstance(t.Context(), i))
+			}
+			l := &activities.Control{Store: d, Runs: c.runs, Now: func() time.Time { return begun }}
+			change := activities.ChangeInput{
+				Scope: domain.Scope{Owner: domain.KeyOf(group), ContextID: "4", Operation: domain.OpRollback}, Goal: domain.Goal{Revert: "2"},
+			}
+			prepared, err := l.PrepareChange(t.Context(), change)
+			if c.wants != "" {
+				require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+				require.ErrorContains(t, err, c.wants)
+				return
+			}
+			require.NoError(t, err)
+			require.Contains(t, prepared.Warnings, `the last update of logical cloud "lc" has not got through to all of its clusters: it is in state Instantiated`)
+
+			change.Operation, change.Goal = domain.OpUpdate, domain.Goal{}
+			_, err = l.PrepareChange(t.Context(), change)
+			require.ErrorContains(t, err, "has no apps", "an update gets as far as that")
+			group.History = domain.NewHistory(begun)
+			group.History.Append(domain.Approved, "", 0, begun)
+			d.byKey[domain.KeyOf(group)] = group
+			_, err = l.Prepare(t.Context(), domain.Scope{Owner: domain.KeyOf(group), ContextID: "4", Operation: domain.OpInstantiate})
+			require.ErrorContains(t, err, "The Logical Cloud ", "a new instance waits")
+		})
+	}
+}
+
 // TestCloudThatAGroupCameToName is not terminated: whoever was asked to has looked, and slept until there was one.
 func TestCloudThatAGroupCameToName(t *testing.T) {
 	cloud := level1()

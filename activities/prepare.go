@@ -105,6 +105,7 @@ type draft struct {
 	warnings    []string
 	profile     string                  // for the instance's record, as is
 	cloud       domain.Key              // this
+	behind      *domain.Instance        // of the cloud, see checkCloud
 	bundles     map[string]*plan.Bundle // by app
 	overlays    map[string][]*plan.Overlay
 	unreachable map[domain.ClusterName]bool
@@ -172,7 +173,7 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 	if err := l.load(ctx, w); err != nil || w.cloud == nil {
 		return err
 	}
-	d.profile, d.cloud = w.group.Spec.CompositeProfile, domain.KeyOf(w.cloud)
+	d.profile, d.cloud, d.behind = w.group.Spec.CompositeProfile, domain.KeyOf(w.cloud), w.behind
 	d.plan.Release, d.plan.Namespace = w.group.Spec.Version, w.cloud.Spec.Namespace
 	if !w.cloud.Admin() {
 		d.plan.User = d.cloud
@@ -233,6 +234,7 @@ type wanted struct {
 	group       *domain.DeploymentIntentGroup
 	from        *domain.Instance // draft's
 	cloud       *domain.LogicalCloud
+	behind      *domain.Instance // see checkCloud
 	members     map[domain.ClusterName]bool
 	apps        []*domain.App // in the order of their creation
 	profiles    map[string]*domain.Profile
@@ -286,7 +288,11 @@ func (l *Control) loadCloud(ctx context.Context, w *wanted) error {
 		return err
 	}
 	w.cloud = o.(*domain.LogicalCloud)
-	err = l.checkCloud(ctx, w.cloud)
+	w.behind, err = l.checkCloud(ctx, w.cloud, w.from != nil)
+	if w.behind != nil {
+		w.warnings = append(w.warnings, fmt.Sprintf("the last update of logical cloud %q has not got through to all of its clusters: it is in state %s",
+			w.cloud.Name, w.cloud.History.State()))
+	}
 	if fail.Is(err, fail.Conflict) {
 		w.closed = true
 		err = w.absent(err)

@@ -114,7 +114,10 @@ func (l *Control) takeoverOf(ctx context.Context, in ChangeInput) (*takeover, er
 		return nil, err
 	}
 	t.installed.Reapplied = in.Reapply
-	return t, nil
+	if d.behind != nil {
+		err = l.checkBehind(ctx, d.behind, t.installed.Plan, &d.plan)
+	}
+	return t, err
 }
 
 // mayTakeOver is the record of the source's context when the operation may take over from it. What runs is not ended for an
@@ -187,7 +190,7 @@ func (l *Control) goal(ctx context.Context, owner domain.Owner, in ChangeInput, 
 		return nil, err
 	}
 	wanted := plan.Wanted(*side)
-	d := &draft{plan: *wanted.Plan, bundles: wanted.Bundles, overlays: wanted.Overlays, profile: i.Profile, cloud: i.LogicalCloud}
+	d := &draft{plan: *wanted.Plan, bundles: wanted.Bundles, overlays: wanted.Overlays, from: from, profile: i.Profile, cloud: i.LogicalCloud}
 	d.plan.ContextID, d.plan.Owner = in.ContextID, in.Owner
 	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
 		return nil, err
@@ -201,10 +204,11 @@ func (l *Control) checkMembers(ctx context.Context, owner domain.Owner, d *draft
 	if !ok {
 		return nil
 	}
-	w := &wanted{group: group}
+	w := &wanted{group: group, from: d.from}
 	if err := l.loadCloud(ctx, w); err != nil {
 		return err
 	}
+	d.warnings, d.behind = append(d.warnings, w.warnings...), w.behind
 	if app, c, found := outside(&d.plan, w.members); found {
 		return fail.New(fail.Conflict, "app %q was on cluster %s, which is no longer in logical cloud %q; add it again, or update instead",
 			app, c, w.cloud.Name)
