@@ -66,8 +66,8 @@ func (u *unpatched) unpatchable(r rights) { u.lately().Add(r, time.Now()) }
 
 func (u *unpatched) forget(r rights) { u.lately().Remove(r) }
 
-// create makes the object, or updates the one that is there with our label. Any other one is a conflict: it is
-// somebody else's.
+// create makes the object, or updates the one that is there with a label of our context: an update may have an app take it over from another one. Any
+// other one is a conflict: it is somebody else's.
 func (w *write) create(ctx context.Context) error {
 	object, digest, err := written(w.body)
 	if err != nil {
@@ -110,7 +110,7 @@ func (w *write) replace(ctx context.Context, digest string, dropped []string) er
 		return notAnAPIServer(err)
 	}
 	switch {
-	case labelOf(live, plan.DeploymentLabel) != w.DeploymentID:
+	case !plan.SameContext(w.DeploymentID, labelOf(live, plan.DeploymentLabel)):
 		return fail.New(fail.Conflict, "it is there already and does not carry the label %s=%s; to take it over its user would need the verb patch",
 			plan.DeploymentLabel, w.DeploymentID)
 	case annotationOf(live, writtenAnnotation) == digest:

@@ -217,6 +217,24 @@ func TestUserWhoMayNotPatchLeavesWhatIsOthers(t *testing.T) {
 	require.Equal(t, "of others", data(t, l.find("a"))["key"])
 }
 
+// An app takes over what another one of its context has, as where an update renames it; not what another context has left.
+func TestUserWhoMayNotPatchTakesOverWithinAContext(t *testing.T) {
+	t.Parallel()
+	l := newLand(t, append(emcoVerbs, "update")...)
+	apply := func(deployment, says string) domain.Marks {
+		j, watcher := job([]plan.Resource{l.configMap("a", "key: "+says)}, domain.MarkPending)
+		j.Namespace, j.DeploymentID = l.namespace, deployment
+		require.NoError(t, l.user.Apply(t.Context(), j).Retry)
+		return watcher.Marks
+	}
+	require.Equal(t, domain.Marks{domain.MarkApplied}, apply("47-web", "old"))
+	require.Equal(t, domain.Marks{domain.MarkApplied}, apply("47-shop", "new"))
+	require.Equal(t, "new", data(t, l.find("a"))["key"])
+	require.Equal(t, "47-shop", l.find("a").GetLabels()[plan.DeploymentLabel])
+	require.Equal(t, domain.Marks{domain.MarkRefused}, apply("4-shop", "another's"))
+	require.Equal(t, "new", data(t, l.find("a"))["key"])
+}
+
 func TestRightsThatChangeAreUsed(t *testing.T) {
 	t.Parallel()
 	l := newLand(t, emcoVerbs...)

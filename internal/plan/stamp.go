@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -28,6 +29,13 @@ func DeploymentID(contextID, app string) string {
 	sum := sha256.Sum256([]byte(id))
 	suffix := "-" + hex.EncodeToString(sum[:5])
 	return id[:maxLabel-len(suffix)] + suffix
+}
+
+// SameContext says whether two values of DeploymentLabel are of one app context, be it of two apps: the id of a context is a number, and is never cut.
+// What is of none, such as Drover's own, has no other.
+func SameContext(a, b string) bool {
+	of, _, found := strings.Cut(a, "-")
+	return a == b || found && of != "" && strings.Trim(of, "0123456789") == "" && strings.HasPrefix(b, of+"-")
 }
 
 // Stamp returns the manifest as it is applied: with the labels on the object, on the template of its pods

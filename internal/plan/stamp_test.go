@@ -167,3 +167,26 @@ func BenchmarkStamp(b *testing.B) {
 		}
 	}
 }
+
+func TestSameContext(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 70)
+	for name, c := range map[string]struct {
+		a, b string
+		same bool
+	}{
+		"two apps":                {plan.DeploymentID("9223372036854775807", "web"), plan.DeploymentID("9223372036854775807", "log"), true},
+		"with names that are cut": {plan.DeploymentID("9223372036854775807", long), plan.DeploymentID("9223372036854775807", long+"b"), true},
+		"two contexts":            {plan.DeploymentID("12", "web"), plan.DeploymentID("123", "web"), false},
+		"and the other way":       {plan.DeploymentID("123", "web"), plan.DeploymentID("12", "web"), false},
+		"of nobody":               {plan.DeploymentID("12", "web"), "", false},
+		"of no context":           {"drover-monitor", "drover-other", false},
+		"the same":                {"drover-monitor", "drover-monitor", true},
+		"a number alone":          {"12", "12-web", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, c.same, plan.SameContext(c.a, c.b))
+		})
+	}
+}
