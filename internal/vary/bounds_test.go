@@ -75,7 +75,13 @@ func TestWhatIsToBeKeptIsKept(t *testing.T) {
 	}
 	require.Equal(t, map[string]bool{"there": true, "new": true, "other": false}, keeps)
 	require.Len(t, v.Variants, 1)
+	all := v.Bundle.Resources
 	for _, o := range v.Variants[0].Overlay.Resources {
 		require.True(t, o.Keep, o.Name)
+		all = append(all, o.Resource)
+	}
+	// And it says so on each, for whoever looks there for what is left after a terminate.
+	for _, r := range all {
+		require.Equal(t, r.Keep, strings.Contains(strings.ToLower(string(r.Manifest)), `"helm.sh/resource-policy":"keep"`), "%s", r.Manifest)
 	}
 }

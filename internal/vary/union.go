@@ -226,22 +226,53 @@ func (k *kept) bundle(base *Work) (b *plan.Bundle, places map[int]int) {
 		r.Manifest = has.manifest(i)
 		// What is to be kept in one cluster is kept in all: rather too much stays than too little.
 		r.Keep = r.Keep || r.Hook == nil && slices.ContainsFunc(k.results, func(r result) bool { return keeps(r.edits[i]) })
+		sayKept(&r)
 		b.Resources = append(b.Resources, r)
 	}
 	return b, places
 }
 
-// keeps says whether a manifest says, as Helm has it, that its object is never deleted.
+// As Helm has them.
+const policyAnnotation, policyKeep = "helm.sh/resource-policy", "keep"
+
+// keeps says whether a manifest says that its object is never deleted.
 func keeps(manifest json.RawMessage) bool {
-	const annotation, keep = "helm.sh/resource-policy", "keep"
-	if !bytes.Contains(manifest, []byte(annotation)) {
+	if !bytes.Contains(manifest, []byte(policyAnnotation)) {
 		return false
 	}
 	var of struct {
 		Metadata struct{ Annotations map[string]string }
 	}
 	err := json.Unmarshal(manifest, &of)
-	return err == nil && strings.EqualFold(strings.TrimSpace(of.Metadata.Annotations[annotation]), keep)
+	return err == nil && strings.EqualFold(strings.TrimSpace(of.Metadata.Annotations[policyAnnotation]), policyKeep)
+}
+
+// sayKept has the manifest of what is to be kept say so: who looks in clusters for what is left there after a terminate goes by what objects say. A
+// CRD is never looked for. What cannot be said stays as it is, for the cluster to refuse.
+func sayKept(r *plan.Resource) {
+	if !r.Keep || r.IsDefinition() || keeps(r.Manifest) {
+		return
+	}
+	object, err := decode(r.Manifest)
+	if err != nil {
+		return
+	}
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return
+	}
+	annotations, ok := metadata["annotations"].(map[string]any)
+	if !ok && metadata["annotations"] != nil {
+		return
+	}
+	if !ok {
+		annotations = map[string]any{}
+		metadata["annotations"] = annotations
+	}
+	annotations[policyAnnotation] = policyKeep
+	if manifest, err := json.Marshal(object); err == nil {
+		r.Manifest = manifest
+	}
 }
 
 // lacks are the marks with which clusters begin that do not get all of the bundle, "" for those that do.
@@ -276,8 +307,10 @@ func (w *Work) over(base *Work, b *plan.Bundle, places map[int]int) *plan.Overla
 		if !w.Has(i) {
 			continue
 		}
-		if r := b.Resources[places[i]]; !bytes.Equal(w.manifest(i), r.Manifest) {
-			r.Manifest = w.manifest(i)
+		r := b.Resources[places[i]]
+		r.Manifest = w.manifest(i)
+		sayKept(&r)
+		if !bytes.Equal(r.Manifest, b.Resources[places[i]].Manifest) {
 			o.Resources = append(o.Resources, plan.Overlaid{Index: places[i], Resource: r})
 		}
 	}
