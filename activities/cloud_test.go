@@ -578,6 +578,51 @@ func TestCloudWhoseUpdateIsBehind(t *testing.T) {
 	}
 }
 
+// TestARollbackSaysWhatStays: a namespace that it drops, and in which it wants something.
+func TestARollbackSaysWhatStays(t *testing.T) {
+	mon := plan.Resource{ResourceID: plan.ResourceID{Version: "v1", Kind: "Namespace", Name: "mon"}, Manifest: json.RawMessage(`{}`)}
+	in := plan.Resource{ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Namespace: "mon", Name: "in"}, Manifest: json.RawMessage(`{}`)}
+	more := plan.Resource{ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: "more"}, Manifest: json.RawMessage(`{}`)}
+	for name, to := range map[string][]plan.Resource{"and nothing else": {in}, "and something else": {in, more}} {
+		t.Run(name, func(t *testing.T) {
+			cloud := level1()
+			cloud.Spec.Namespace = "lc-ns"
+			cloud.History.Append(domain.Instantiated, "1", 1, begun)
+			group := &domain.DeploymentIntentGroup{
+				Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "dig"},
+				Spec: domain.DeploymentIntentGroupSpec{LogicalCloud: "lc"}, History: domain.NewHistory(begun),
+			}
+			group.History.Append(domain.Instantiated, "2", 1, begun)
+			group.History.Leave("2", "3", 1, begun)
+			group.History.Append(domain.Instantiated, "3", 2, begun)
+			d := newDocuments(cloud, group, reference("r", "c"))
+			of := func(marks string, resources ...plan.Resource) domain.Digest {
+				a := plan.App{Name: "web", Bundle: d.put(t, plan.Bundle{App: "web", Resources: resources})}
+				for _, r := range resources {
+					a.Resources = append(a.Resources, r.ResourceID)
+				}
+				a.Targets = []plan.Target{{ClusterName: reference("r", "c").ClusterName(), Inherited: &plan.Inherited{Marks: marks}}}
+				return d.put(t, plan.Plan{Namespace: "lc-ns", User: cloudKey, Apps: []plan.App{a}})
+			}
+			for _, i := range []*domain.Instance{
+				{ContextID: "1", Owner: cloudKey, Origin: domain.OpInstantiate, Status: domain.ContextInstantiated, Plan: d.put(t, plan.Plan{})},
+				{ContextID: "2", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Namespace: "lc-ns", Status: domain.ContextUpdated, Plan: of("2A", to...)},
+				{ContextID: "3", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Namespace: "lc-ns", Origin: domain.OpUpdate, Status: domain.ContextInstantiated, Plan: of("2A", mon, in)},
+			} {
+				require.NoError(t, d.PutInstance(t.Context(), i))
+			}
+			l := &activities.Control{Store: d, Runs: closed{}, Now: func() time.Time { return begun }}
+			prepared, err := l.PrepareChange(t.Context(), activities.ChangeInput{
+				Scope: domain.Scope{Owner: domain.KeyOf(group), ContextID: "4", Operation: domain.OpRollback}, Goal: domain.Goal{Revert: "2"},
+			})
+			require.NoError(t, err)
+			require.Equal(t, len(to) == 1, prepared.Unchanged)
+			require.Contains(t, prepared.Warnings,
+				`Namespace "mon", which app "web" does not have any more, stays on cluster p+c: with it would go ConfigMap "in" of app "web"`)
+		})
+	}
+}
+
 // TestCloudThatAGroupCameToName is not terminated: whoever was asked to has looked, and slept until there was one.
 func TestCloudThatAGroupCameToName(t *testing.T) {
 	cloud := level1()
