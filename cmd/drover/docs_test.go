@@ -198,6 +198,30 @@ func TestFlagsInDocuments(t *testing.T) {
 	require.Greater(t, n, 60)
 }
 
+// TestFilesInKubernetes: each variable of production.md that names a file is said again for Kubernetes, with a path below what is mounted there: a process
+// whose file is not there does not start.
+func TestFilesInKubernetes(t *testing.T) {
+	text := pages(t)["../../docs/how-to/production.md"]
+	before, in, found := strings.Cut(text, "In Kubernetes:\n\n```yaml\n")
+	require.True(t, found)
+	var mounts []string
+	for _, m := range regexp.MustCompile(`mountPath: ([^,} ]+)`).FindAllStringSubmatch(in, -1) {
+		mounts = append(mounts, m[1]+"/")
+	}
+	require.NotEmpty(t, mounts)
+	named := regexp.MustCompile(`(DROVER_[A-Z_]+|--[a-z-]+)=(/etc/[^ ,` + "`" + `\]]+)`)
+	said := map[string]bool{}
+	for _, m := range named.FindAllStringSubmatch(in, -1) {
+		said[m[1]] = true
+		require.True(t, slices.ContainsFunc(mounts, func(at string) bool { return strings.HasPrefix(m[2], at) }), "%s is below no mount", m[0])
+	}
+	files := named.FindAllStringSubmatch(before, -1)
+	require.Greater(t, len(files), 1)
+	for _, m := range files {
+		require.True(t, said[m[1]], "%s in Kubernetes", m[1])
+	}
+}
+
 // TestMetricsInDocuments: there is each metric that a document names.
 func TestMetricsInDocuments(t *testing.T) {
 	known, err := os.ReadFile("../../docs/metrics.md") // which a test of internal/measure holds true
