@@ -90,6 +90,12 @@ func TestWritesToAGroupByState(t *testing.T) {
 		"requirement created":  {method: "PUT", url: theHPAConsumer + "/resource-requirements/new", body: `{"metadata":{"name":"new"},"spec":{"allocatable":false,"resource":{"key":"k","value":"v"}}}`, status: 200},
 		"hpa intent created":   {method: "POST", url: theGroup + "/hpa-intents", body: `{"metadata":{"name":"new"},"spec":{"app":"sink"}}`, status: 201},
 		"requirements deleted": {method: "DELETE", url: theHPAConsumer + "/resource-requirements", status: 204},
+		// What is refused changes nothing.
+		"intent that is there":     {method: "POST", url: theGroup + "/intents", body: `{"metadata":{"name":"intent"},"spec":{"intent":{}}}`, status: 409},
+		"app intent that is there": {method: "POST", url: thePlacement + "/app-intents", body: `{"metadata":{"name":"ai"},"spec":{"app":"sink","intent":{}}}`, status: 409},
+		"generic of another kind":  {method: "PUT", url: theGenericResource, body: resourceBody("r", "true", "Service"), status: 400},
+		"inbound without its key":  {method: "PUT", url: theInbound, body: `{"metadata":{"name":"in"},"spec":{"app":"web","appLabel":"app=web","serviceName":"web","port":81,"protocol":"HTTP","external":{"externalCerts":{"servicePrivateKey":"********"}}}}`, status: 400},
+
 		"app intent not there": {method: "PUT", url: thePlacement + "/app-intents/new", body: `{"metadata":{"name":"new"},"spec":{"app":"sink","intent":{}}}`, status: 201},
 	}
 	states := map[string]struct {
@@ -130,8 +136,14 @@ func TestWritesToAGroupByState(t *testing.T) {
 					c.status, c.contains = 409, []string{`deployment intent group "` + dig + `" cannot change`}
 				}
 				said := ""
-				if stateName == "approved" {
+				switch stateName {
+				case "approved":
 					said = `299 - "deployment intent group ` + dig + ` is approved no more; approve it again"`
+				case "terminating", "terminated", "half-way ended":
+					said = fmt.Sprintf(`299 - "deployment intent group %s was %s and has to be approved now before it is instantiated again"`, dig, s.reach[1])
+				}
+				if c.status >= 400 {
+					want, said = append([]domain.State{domain.Created}, s.reach...), ""
 				}
 				answer := do(t, w.router, c)
 				require.Equal(t, c.status, answer.Code, answer.Body)

@@ -8,6 +8,7 @@ type Profile struct {
 	Metadata `json:"metadata" api:"required"`
 	Spec     ProfileSpec `json:"spec" api:"required"`
 	Archive  Digest      `json:"-" bson:"archive"` // blob: the tgz as it was sent; "" for none
+	Stay     bool        `json:"-" bson:"-"`       // the archive that was stored before stays, as none has come in its place
 	// Remarks are what the user should know of the archive that was accepted.
 	Remarks []string `json:"-" bson:"-"`
 }

@@ -62,6 +62,15 @@ func (s *Service) forgetNamesake(ctx context.Context, key domain.Key) error {
 // what was approved is not what is there any more; an instantiated one keeps its instance as it is until it is
 // updated. It runs before the write, and unapproved after it, for an approval that came in between.
 func (s *Service) unapprove(ctx context.Context, c change) error {
+	if c.from == nil { // what is refused as it is there already is no change
+		exists, err := s.store.Exists(ctx, c.to.Noun(), domain.KeyOf(c.to))
+		if err == nil && exists {
+			err = fail.New(fail.Conflict, "%s already exists", describe(c.to.Noun(), domain.KeyOf(c.to)))
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return s.changeBelow(ctx, c, func(t domain.Transition) bool { return !t.Same })
 }
 
@@ -95,8 +104,8 @@ func (s *Service) changeBelow(ctx context.Context, c change, writes func(domain.
 		}
 		err = cas.Overtaken(s.store.Replace(ctx, group))
 		overtaken = errors.Is(err, cas.ErrOvertaken)
-		if err == nil && was == domain.Approved {
-			warnUnapproved(ctx, group)
+		if err == nil {
+			warnUnapproved(ctx, was, group)
 		}
 		return err
 	})
@@ -105,17 +114,23 @@ func (s *Service) changeBelow(ctx context.Context, c change, writes func(domain.
 // changedGroup says that a write to a group itself has ended its approval.
 func (s *Service) changedGroup(ctx context.Context, c change) error {
 	from, replaced := c.from.(*domain.DeploymentIntentGroup)
-	if to, stays := c.to.(*domain.DeploymentIntentGroup); replaced && stays && from.History.State() == domain.Approved {
-		warnUnapproved(ctx, to)
+	if to, stays := c.to.(*domain.DeploymentIntentGroup); replaced && stays {
+		warnUnapproved(ctx, from.History.State(), to)
 	}
 	return nil
 }
 
-// warnUnapproved says that an approval was ended by a change: EMCO's clients that approve before they have described all would find out by the
-// refusal of their instantiate alone.
-func warnUnapproved(ctx context.Context, group *domain.DeploymentIntentGroup) {
-	if group.History.State() == domain.Created {
+// warnUnapproved says that a change has ended an approval, or what is as good as one: a group that was terminated may be instantiated again. EMCO's
+// clients that approve before they have described all would find out by the refusal of their instantiate alone.
+func warnUnapproved(ctx context.Context, was domain.State, group *domain.DeploymentIntentGroup) {
+	if group.History.State() != domain.Created {
+		return
+	}
+	switch was {
+	case domain.Approved:
 		caller.RequestOf(ctx).Warn(fmt.Sprintf("deployment intent group %s is approved no more; approve it again", group.Name))
+	case domain.Terminated, domain.TerminateStopped:
+		caller.RequestOf(ctx).Warn(fmt.Sprintf("deployment intent group %s was %s and has to be approved now before it is instantiated again", group.Name, was))
 	}
 }
 

@@ -82,6 +82,8 @@ func TestFourEyesSeeUpdates(t *testing.T) {
 
 	require.NoError(t, update(alice), "nobody has changed anything")
 	change(alice, "a")
+	intent := &domain.PlacementIntent{Identity: domain.Identity{Parent: domain.KeyOf(g)}, Metadata: domain.Metadata{Name: "a"}}
+	require.True(t, fail.Is(documents.Create(bob, intent), fail.Conflict), "which makes bob nobody who has changed it")
 	refused(update(alice), "was changed by user alice since it was last approved")
 	refused(update(alice), "somebody else has to update it")
 	require.NoError(t, update(bob))

@@ -70,10 +70,18 @@ func (s *Service) blobOf(ctx context.Context, digest domain.Digest) ([]byte, err
 
 // changeResource keeps the template of a resource that comes without one. Malformed when a new object has none, as in EMCO.
 func (s *Service) changeResource(ctx context.Context, c change) error {
-	if err := s.unapprove(ctx, c); err != nil || c.to == nil {
-		return err
+	if o, ok := c.to.(*domain.GenericResource); ok {
+		if err := s.keepTemplate(ctx, c, o); err != nil {
+			return err
+		}
 	}
-	o := c.to.(*domain.GenericResource)
+	return s.unapprove(ctx, c)
+}
+
+func (s *Service) keepTemplate(ctx context.Context, c change, o *domain.GenericResource) error {
+	if o.Stay { // by a try before, which another write has overtaken
+		o.Template, o.Stay = "", false
+	}
 	if from, ok := c.from.(*domain.GenericResource); ok && o.Template == "" && from.Template != "" {
 		file, err := s.store.Blob(ctx, from.Template)
 		if err != nil {
@@ -159,7 +167,11 @@ func (s *Service) filesOf(ctx context.Context, o domain.Object) (files []domain.
 
 // changeCustomization keeps the files of a customization that comes without any.
 func (s *Service) changeCustomization(ctx context.Context, c change) error {
-	if to, ok := c.to.(*domain.Customization); ok && len(to.Files) == 0 {
+	to, ok := c.to.(*domain.Customization)
+	if ok && to.Stay { // by a try before, which another write has overtaken
+		to.Files, to.Stay = nil, false
+	}
+	if ok && len(to.Files) == 0 {
 		if from, ok := c.from.(*domain.Customization); ok && len(from.Files) > 0 {
 			to.Files, to.Stay = from.Files, true
 			files, err := s.filesOf(ctx, to)

@@ -9,8 +9,13 @@ import (
 
 // changeProfile leaves a profile that is replaced without an archive the one that it has.
 func (s *Service) changeProfile(ctx context.Context, c change) error {
-	if c.from != nil && c.to != nil && c.to.(*domain.Profile).Archive == "" {
-		c.to.(*domain.Profile).Archive = c.from.(*domain.Profile).Archive
+	if to, ok := c.to.(*domain.Profile); ok {
+		if to.Stay { // by a try before, which another write has overtaken
+			to.Archive, to.Stay = "", false
+		}
+		if from, ok := c.from.(*domain.Profile); ok && to.Archive == "" {
+			to.Archive, to.Stay = from.Archive, true
+		}
 	}
 	return s.oneProfilePerApp(ctx, c)
 }

@@ -293,6 +293,60 @@ func TestPutMeetsOtherWriters(t *testing.T) {
 	})
 }
 
+// TestPutWithoutItsFileMeetsOneWithAnother: who sends no file keeps the one that there is, also where another one has come since he has looked first.
+func TestPutWithoutItsFileMeetsOneWithAnother(t *testing.T) {
+	f := newFixture(t)
+	file := func(name string) domain.Digest {
+		digest, err := f.store.PutBlob(t.Context(), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {file: "+name+"}\n"))
+		require.NoError(t, err)
+		return digest
+	}
+	before, after := file("before"), file("after")
+	resources := theGroup.Child("generic-k8s-intents", "gac")
+	resource := func(template domain.Digest) *domain.GenericResource {
+		return &domain.GenericResource{
+			Identity: identity(resources), Metadata: domain.Metadata{Name: "r"}, Template: template,
+			Spec: domain.GenericResourceSpec{App: "sink", NewObject: domain.True, ResourceGVK: domain.ResourceGVK{APIVersion: "v1", Kind: "ConfigMap", Name: "m"}},
+		}
+	}
+	customization := func(files ...domain.CustomizationFile) *domain.Customization {
+		return &domain.Customization{
+			Identity: identity(resources.Child("resources", "r")), Metadata: domain.Metadata{Name: "c"}, Files: files,
+			Spec: domain.CustomizationSpec{ClusterSpecific: domain.False, ClusterInfo: domain.ClusterInfo{Scope: domain.ScopeLabel, ClusterProvider: "p", ClusterLabel: "l", Mode: domain.ModeAllow}},
+		}
+	}
+	archived := func(archive domain.Digest) *domain.Profile {
+		p := profile("p")
+		p.Archive = archive
+		return p
+	}
+	require.NoError(t, f.Create(t.Context(), &domain.GenericK8sIntent{Identity: identity(theGroup), Metadata: domain.Metadata{Name: "gac"}}))
+	for _, c := range []struct {
+		had, comes, put domain.Object
+		kept            func(o domain.Object) domain.Digest
+	}{
+		{resource(before), resource(after), resource(""), func(o domain.Object) domain.Digest { return o.(*domain.GenericResource).Template }},
+		{
+			customization(domain.CustomizationFile{Name: "f", Content: before}), customization(domain.CustomizationFile{Name: "f", Content: after}), customization(),
+			func(o domain.Object) domain.Digest { return o.(*domain.Customization).Files[0].Content },
+		},
+		{archived(before), archived(after), archived(""), func(o domain.Object) domain.Digest { return o.(*domain.Profile).Archive }},
+	} {
+		t.Run(c.put.Noun().Title, func(t *testing.T) {
+			require.NoError(t, f.Create(t.Context(), c.had))
+			f.store.before = func(ctx context.Context) error {
+				_, err := f.Put(ctx, c.comes)
+				return err
+			}
+			_, err := f.Put(t.Context(), c.put)
+			require.NoError(t, err)
+			o, err := f.store.Get(t.Context(), c.put.Noun(), domain.KeyOf(c.put))
+			require.NoError(t, err)
+			require.Equal(t, after, c.kept(o))
+		})
+	}
+}
+
 func TestWritesBelowAGroupMeetItsOperations(t *testing.T) {
 	for name, c := range map[string]struct {
 		write func(ctx context.Context, f *fixture) error

@@ -10,10 +10,15 @@ import (
 
 // changeInbound seals the private key of an inbound intent: the store never sees it open.
 func (s *Service) changeInbound(ctx context.Context, c change) error {
-	if err := s.unapprove(ctx, c); err != nil || c.to == nil {
-		return err
+	if to, ok := c.to.(*domain.InboundServerIntent); ok {
+		if err := s.sealInbound(c, to); err != nil {
+			return err
+		}
 	}
-	to := c.to.(*domain.InboundServerIntent)
+	return s.unapprove(ctx, c)
+}
+
+func (s *Service) sealInbound(c change, to *domain.InboundServerIntent) error {
 	var was domain.Sealed
 	if c.from != nil {
 		was = c.from.(*domain.InboundServerIntent).PrivateKey
