@@ -32,10 +32,9 @@ type Nodes interface {
 
 // hpa is what hpa intents ask for, and what clusters have.
 type hpa struct {
-	places   bool           // they choose clusters
-	acts     bool           // they are carried out already
-	room     placement.Room // Needs is nil where nothing binds hpa
-	resident map[domain.ClusterName]map[string]bool
+	places bool           // they choose clusters
+	acts   bool           // they are carried out already
+	room   placement.Room // Needs is nil where nothing binds hpa
 }
 
 // loadHPA reads all hpa intents of the group, where anything binds hpa: EMCO never reads the name that is bound.
@@ -136,7 +135,7 @@ func (l *Control) loadNodes(ctx context.Context, w *wanted) error {
 	if !w.hpa.places {
 		return nil
 	}
-	own, err := l.loadResident(ctx, w)
+	own, err := l.loadOwn(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -248,10 +247,38 @@ func (l *Control) nodesOf(ctx context.Context, c domain.ClusterName, within time
 	return n
 }
 
-// loadResident reads where apps with hpa intents are, of the instance that is to be updated or migrated: they stay there as long as that
-// fits, and as long as nothing else is preferred than was. What their pods take is room for them, as they take the place of these, but
+// loadResident reads where apps are, of the instance that is to be updated or migrated: they stay there as long as that fits, and as long as
+// nothing else is preferred than was. What an app has stored goes with it where it leaves.
+func (l *Control) loadResident(ctx context.Context, w *wanted) error {
+	if w.from == nil || w.from.Plan == "" {
+		return nil
+	}
+	p, err := l.plan(ctx, w.from.Plan)
+	if err != nil {
+		return err
+	}
+	w.resident = map[domain.ClusterName]map[string]bool{}
+	for i := range p.Apps {
+		app := &p.Apps[i]
+		if app.Prefers != placement.Prefers(w.hpa.room.Needs[app.Name]) {
+			continue
+		}
+		for _, t := range app.Targets {
+			if t.Leaving {
+				continue
+			}
+			if w.resident[t.ClusterName] == nil {
+				w.resident[t.ClusterName] = map[string]bool{}
+			}
+			w.resident[t.ClusterName][app.Name] = true
+		}
+	}
+	return nil
+}
+
+// loadOwn reads what apps with hpa intents have already. What their pods take is room for them, as they take the place of these, but
 // not more than they need: pods that no consumer names go on. All is room of what pods of apps take that are to go.
-func (l *Control) loadResident(ctx context.Context, w *wanted) (own kube.LeftOut, err error) {
+func (l *Control) loadOwn(ctx context.Context, w *wanted) (own kube.LeftOut, err error) {
 	from := w.from
 	if from == nil { // something may be left of it all the same
 		if from, err = l.known(ctx, w.group.History.ContextID()); err != nil {
@@ -273,7 +300,6 @@ func (l *Control) loadResident(ctx context.Context, w *wanted) (own kube.LeftOut
 	if err != nil {
 		return own, err
 	}
-	w.hpa.resident = map[domain.ClusterName]map[string]bool{}
 	for i := range p.Apps {
 		app := &p.Apps[i]
 		needs := w.hpa.room.Needs[app.Name]
@@ -285,18 +311,6 @@ func (l *Control) loadResident(ctx context.Context, w *wanted) (own kube.LeftOut
 		ours[id] = true
 		if stays {
 			own.Most[id] = placement.Requested(needs)
-		}
-		if w.from == nil || app.Prefers != placement.Prefers(needs) {
-			continue
-		}
-		for _, t := range app.Targets {
-			if t.Leaving {
-				continue
-			}
-			if w.hpa.resident[t.ClusterName] == nil {
-				w.hpa.resident[t.ClusterName] = map[string]bool{}
-			}
-			w.hpa.resident[t.ClusterName][app.Name] = true
 		}
 	}
 	return own, nil

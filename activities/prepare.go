@@ -179,6 +179,9 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 		d.plan.User = d.cloud
 	}
 	var unknown []string
+	if err := l.loadResident(ctx, w); err != nil {
+		return err
+	}
 	if err := l.loadNodes(ctx, w); err != nil {
 		return err
 	}
@@ -242,8 +245,9 @@ type wanted struct {
 	labelled    map[string][]string // provider/label to cluster names
 	providers   map[string]bool     // whose labels were all read, as labelled
 	unreachable map[domain.ClusterName]bool
-	needs       map[string][]plan.Dependency // by app
-	targets     map[string][]plan.Target     // by app
+	resident    map[domain.ClusterName]map[string]bool // the apps of from that are there, and may stay
+	needs       map[string][]plan.Dependency           // by app
+	targets     map[string][]plan.Target               // by app
 	varying     []vary.Intent
 	hpa         hpa
 	placed      map[string][]*vary.Cluster       // targets, as varying sees them; nil as long as it has looked at none
@@ -491,7 +495,7 @@ func (w *wanted) placement(app string) placement.Input {
 		Member:    func(c domain.ClusterName) bool { return w.members[c] || w.closed },
 		Reachable: func(c domain.ClusterName) bool { return !w.unreachable[c] },
 		Fit:       w.fit(app),
-		Resident:  func(c domain.ClusterName) bool { return w.hpa.resident[c][app] },
+		Resident:  func(c domain.ClusterName) bool { return w.resident[c][app] },
 	}
 }
 

@@ -409,6 +409,87 @@ func TestUpdatesKeepTheirClusters(t *testing.T) {
 	})
 }
 
+// TestAppsStayWithoutHPA: of several clusters the first did not answer when the app was placed, and is back.
+func TestAppsStayWithoutHPA(t *testing.T) {
+	p := partial(t)
+	edge := func(name string) domain.ClusterName { return domain.ClusterName{Provider: "cp", Name: name} }
+	for name, c := range map[string]struct {
+		source string // of a migrate
+		away   string // the cluster that does not answer when the instance is changed
+		only   string // the one cluster that may be taken then
+		to     string
+		reason string
+	}{
+		"update":                            {to: "c1", reason: "anyOf: it is there already, of 3"},
+		"migrate":                           {source: "dig", to: "c1", reason: "anyOf: it is there already, of 3"},
+		"a cluster that does not answer":    {away: "c1", to: "c", reason: "anyOf: first of 3"},
+		"a cluster that may not be taken":   {only: "c2", to: "c2", reason: "anyOf: first of 1"},
+		"migrate, and it may not be taken":  {source: "dig", only: "c2", to: "c2", reason: "anyOf: first of 1"},
+		"migrate, and it does not answer":   {source: "dig", away: "c1", to: "c", reason: "anyOf: first of 3"},
+		"an update while none of them does": {away: "all", to: "c1", reason: "anyOf: it is there already, of 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, d := with(t, p), hardware(nil)
+			d.group.History.Append(domain.Approved, "", 0, time.Now())
+			d.store(t, p.store)
+			worker := &activities.Control{Store: p.store, Runs: p.engine, Now: time.Now, Charts: p.charts}
+			key := domain.KeyOf(d.group)
+			require.NoError(t, p.store.SetReachable(t.Context(), edge("c"), false))
+			prepared, err := worker.Prepare(t.Context(), domain.Scope{Owner: key, ContextID: "2", Operation: domain.OpInstantiate})
+			require.NoError(t, err)
+			require.Equal(t, "c1", planned(t, p, prepared).App("web").Targets[0].Name)
+			require.NoError(t, p.store.PutInstance(t.Context(), &domain.Instance{
+				ContextID: "2", Owner: key, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated,
+				Plan: prepared.Plan, Namespace: prepared.Namespace, LogicalCloud: prepared.LogicalCloud,
+			}))
+			d.group.History.Append(domain.Instantiated, "2", 1, time.Now())
+			require.NoError(t, p.store.Replace(t.Context(), d.group))
+
+			require.NoError(t, p.store.SetReachable(t.Context(), edge("c"), c.away != "all"))
+			for _, name := range []string{"c1", "c2"} {
+				if c.away == name || c.away == "all" {
+					require.NoError(t, p.store.SetReachable(t.Context(), edge(name), false))
+				}
+			}
+			if c.only != "" {
+				d.apps.Spec.Intent.AnyOf = []domain.Clusters{{ClusterProvider: "cp", Cluster: c.only}}
+				require.NoError(t, p.store.Replace(t.Context(), d.apps))
+			}
+			in := activities.ChangeInput{Scope: domain.Scope{Owner: key, ContextID: "3", Operation: domain.OpUpdate}}
+			if c.source != "" {
+				next := hardware(nil)
+				next.group.Name = "next"
+				next.group.History.Append(domain.Approved, "", 0, time.Now())
+				of := domain.KeyOf(next.group)
+				next.intent.Parent, next.placement.Parent, next.apps.Parent = of, of, of.Child("generic-placement-intents", "gpi")
+				next.apps.Spec.Intent.AnyOf = d.apps.Spec.Intent.AnyOf
+				for _, o := range []domain.Object{next.group, next.intent, next.placement, next.apps} {
+					require.NoError(t, p.store.Create(t.Context(), o))
+				}
+				in = activities.ChangeInput{Scope: domain.Scope{Owner: of, ContextID: "3", Operation: domain.OpMigrate}, Goal: domain.Goal{Source: key}}
+			} else {
+				d.group.Spec.OverrideValues = []domain.OverrideValues{{App: "web", Values: map[string]string{"another": "value"}}}
+				require.NoError(t, p.store.Replace(t.Context(), d.group))
+			}
+			out, err := worker.PrepareChange(t.Context(), in)
+			require.NoError(t, err)
+			if out.Unchanged {
+				require.Equal(t, "c1", c.to)
+				return
+			}
+			var stays []plan.Target
+			for _, target := range planned(t, p, out).App("web").Targets {
+				if !target.Leaving {
+					stays = append(stays, target)
+				}
+			}
+			require.Len(t, stays, 1)
+			require.Equal(t, c.to, stays[0].Name)
+			require.Equal(t, c.reason, stays[0].Reason)
+		})
+	}
+}
+
 // planned is the plan of an operation.
 func planned(t *testing.T, p *Parts, prepared *activities.Prepared) *plan.Plan {
 	t.Helper()

@@ -56,12 +56,12 @@ func (in *Input) fit(c domain.ClusterName) Fit {
 // Place resolves the intents to at least one target, each cluster once, in the order of plan.SortTargets.
 //
 // Every cluster of an allOf entry, named or labelled, is mandatory. An anyOf, nested or at the top, takes
-// one of its clusters: only members of the logical cloud qualify; those that answer come first, then the
-// order of provider and name decides. Groups choose independently of each other, and a cluster that
+// one of its clusters: only members of the logical cloud qualify; those that answer come first, of these the one on which the app is
+// already (Resident), then the order of provider and name decides. Groups choose independently of each other, and a cluster that
 // several of them chose is one target. A label that no cluster carries contributes nothing.
 //
 // With hpa intents a cluster qualifies that has what they ask for; of those that answer the one comes first on which the app is
-// already (Resident), then the one that has most of what is not mandatory. A target says which were passed over.
+// already, then the one that has most of what is not mandatory. A target says which were passed over.
 //
 // The error is Invalid when a mandatory cluster or every candidate of an anyOf is outside the logical
 // cloud, and when nothing at all was chosen. It is Malformed when a mandatory cluster, or none of an anyOf, has what hpa intents
