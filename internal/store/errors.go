@@ -7,18 +7,21 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
 )
 
-// MongoDB's codes for credentials that it does not accept, and for a server that is not the primary, or
-// not any more.
+// MongoDB's codes for credentials that it does not accept, for a server that is not the primary, or not any more, and for one that
+// another one cannot reach, as while a set elects a primary.
 var (
-	refusals   = []int{13, 18}                              // Unauthorized, AuthenticationFailed
-	fullDisk   = []int{14031}                               // OutOfDiskSpace
-	notPrimary = []int{91, 189, 10107, 11600, 11602, 13435} // shutting down, stepping down, not primary
+	refusals   = []int{13, 18}                                     // Unauthorized, AuthenticationFailed
+	fullDisk   = []int{14031}                                      // OutOfDiskSpace
+	notPrimary = []int{91, 189, 10107, 11600, 11602, 13435, 13436} // shutting down, stepping down, not primary, recovering
+	unreached  = []int{6, 7, 89, 262, 9001}                        // HostUnreachable, HostNotFound, NetworkTimeout, ExceededTimeLimit, SocketException
+	cursorGone = []int{43}                                         // CursorNotFound: the server that had it was started again
 )
 
 // sqliteFull is how FerretDB passes SQLite's SQLITE_FULL on, as an internal error.
@@ -30,6 +33,7 @@ func kindOf(err error) error {
 	var (
 		known     *fail.Error
 		selection topology.ServerSelectionError
+		pool      driver.RetryablePoolError
 	)
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.As(err, &known):
@@ -44,15 +48,30 @@ func kindOf(err error) error {
 		full := fail.Wrap(err, fail.Unavailable, "the database's disk is full: nothing can be stored until there is room")
 		full.RetryAfter = policy.RoomAfter
 		return full
-	case errors.As(err, &selection), hasCode(err, notPrimary), errors.Is(err, mongo.ErrClientDisconnected):
+	case errors.As(err, &selection), errors.As(err, &pool), hasCode(err, notPrimary), hasCode(err, unreached),
+		hasCode(err, cursorGone), errors.Is(err, mongo.ErrClientDisconnected):
 		return fail.Wrap(err, fail.Unavailable, "the database cannot be reached")
-	case mongo.IsTimeout(err):
+	case mongo.IsTimeout(err), ofWriteConcern(err): // it may have been written
 		return fail.Wrap(err, fail.Timeout, "the database does not answer in time")
-	case mongo.IsNetworkError(err):
+	case mongo.IsNetworkError(err), retryableWrite(err):
 		return fail.Wrap(err, fail.Unavailable, "the database cannot be reached")
 	default:
 		return fail.Wrap(err, fail.Internal, "the database failed")
 	}
+}
+
+// ofWriteConcern says whether members of the set did not confirm a write.
+func ofWriteConcern(err error) bool {
+	var (
+		one  mongo.WriteException
+		bulk mongo.BulkWriteException
+	)
+	return errors.As(err, &one) && one.WriteConcernError != nil || errors.As(err, &bulk) && bulk.WriteConcernError != nil
+}
+
+func retryableWrite(err error) bool {
+	var labeled mongo.LabeledError
+	return errors.As(err, &labeled) && labeled.HasErrorLabel(driver.RetryableWriteError)
 }
 
 func hasCode(err error, codes []int) bool {

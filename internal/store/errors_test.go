@@ -19,25 +19,34 @@ func TestKindOf(t *testing.T) {
 		err  error
 		want fail.Kind
 	}{
-		"no document":                     {mongo.ErrNoDocuments, fail.NotFound},
-		"a duplicate":                     {duplicate, fail.Conflict},
-		"a duplicate of many":             {mongo.BulkWriteException{WriteErrors: []mongo.BulkWriteError{{WriteError: mongo.WriteError{Code: 11000}}}}, fail.Conflict},
-		"no server to send to":            {topology.ServerSelectionError{Wrapped: errors.New("server selection timeout")}, fail.Unavailable},
-		"no server until the deadline":    {topology.ServerSelectionError{Wrapped: context.DeadlineExceeded}, fail.Unavailable},
-		"a broken connection":             {mongo.CommandError{Labels: []string{"NetworkError"}}, fail.Unavailable},
-		"a server that is not primary":    {mongo.CommandError{Code: 10107}, fail.Unavailable},
-		"a primary that steps down":       {mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: 11602}}, fail.Unavailable},
-		"a full disk":                     {mongo.CommandError{Code: 14031}, fail.Unavailable},
-		"a full disk of FerretDB":         {mongo.CommandError{Code: 1, Message: "[msg_insert.go:168 handler.(*Handler).MsgInsert] database or disk is full (13)"}, fail.Unavailable},
-		"a closed client":                 {mongo.ErrClientDisconnected, fail.Unavailable},
-		"wrong credentials":               {mongo.CommandError{Code: 18}, fail.Unavailable},
-		"no right to do it":               {mongo.CommandError{Code: 13}, fail.Unavailable},
-		"a passed deadline":               {context.DeadlineExceeded, fail.Timeout},
-		"a passed deadline of the server": {mongo.CommandError{Code: 50}, fail.Timeout},
-		"a connection that timed out":     {mongo.CommandError{Labels: []string{"NetworkError", "NetworkTimeoutError"}}, fail.Timeout},
-		"a failure of the server":         {mongo.CommandError{Code: 8}, fail.Internal},
-		"anything else":                   {errors.New("?"), fail.Internal},
-		"what is classified already":      {fail.New(fail.Precondition, "x"), fail.Precondition},
+		"no document":                                 {mongo.ErrNoDocuments, fail.NotFound},
+		"a duplicate":                                 {duplicate, fail.Conflict},
+		"a duplicate of many":                         {mongo.BulkWriteException{WriteErrors: []mongo.BulkWriteError{{WriteError: mongo.WriteError{Code: 11000}}}}, fail.Conflict},
+		"no server to send to":                        {topology.ServerSelectionError{Wrapped: errors.New("server selection timeout")}, fail.Unavailable},
+		"no server until the deadline":                {topology.ServerSelectionError{Wrapped: context.DeadlineExceeded}, fail.Unavailable},
+		"a broken connection":                         {mongo.CommandError{Labels: []string{"NetworkError"}}, fail.Unavailable},
+		"a server that is not primary":                {mongo.CommandError{Code: 10107}, fail.Unavailable},
+		"a primary that steps down":                   {mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: 11602}}, fail.Unavailable},
+		"a full disk":                                 {mongo.CommandError{Code: 14031}, fail.Unavailable},
+		"a full disk of FerretDB":                     {mongo.CommandError{Code: 1, Message: "[msg_insert.go:168 handler.(*Handler).MsgInsert] database or disk is full (13)"}, fail.Unavailable},
+		"a closed client":                             {mongo.ErrClientDisconnected, fail.Unavailable},
+		"wrong credentials":                           {mongo.CommandError{Code: 18}, fail.Unavailable},
+		"no right to do it":                           {mongo.CommandError{Code: 13}, fail.Unavailable},
+		"a passed deadline":                           {context.DeadlineExceeded, fail.Timeout},
+		"a passed deadline of the server":             {mongo.CommandError{Code: 50}, fail.Timeout},
+		"a connection that timed out":                 {mongo.CommandError{Labels: []string{"NetworkError", "NetworkTimeoutError"}}, fail.Timeout},
+		"a server that recovers":                      {mongo.CommandError{Code: 13436}, fail.Unavailable},
+		"a server that another one does not reach":    {mongo.CommandError{Code: 6}, fail.Unavailable},
+		"a server that another one waited for":        {mongo.CommandError{Code: 262}, fail.Unavailable},
+		"a cursor of a server that was started again": {mongo.CommandError{Code: 43}, fail.Unavailable},
+		"a pool that was cleared":                     {clearedPool{errors.New("pool cleared")}, fail.Unavailable},
+		"a write to be tried again":                   {mongo.CommandError{Code: 8, Labels: []string{"RetryableWriteError"}}, fail.Unavailable},
+		"a write that members do not confirm":         {mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: 64}}, fail.Timeout},
+		"writes that members do not confirm":          {mongo.BulkWriteException{WriteConcernError: &mongo.WriteConcernError{Code: 64}}, fail.Timeout},
+		"writes that too few members confirm":         {mongo.BulkWriteException{WriteConcernError: &mongo.WriteConcernError{Code: 100}}, fail.Timeout},
+		"a failure of the server":                     {mongo.CommandError{Code: 8}, fail.Internal},
+		"anything else":                               {errors.New("?"), fail.Internal},
+		"what is classified already":                  {fail.New(fail.Precondition, "x"), fail.Precondition},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.want, fail.KindOf(kindOf(c.err)))
@@ -53,3 +62,8 @@ func TestKindOf(t *testing.T) {
 		require.Equal(t, err, kindOf(err))
 	})
 }
+
+// clearedPool is what the driver says of connections that it gave up since their server failed.
+type clearedPool struct{ error }
+
+func (clearedPool) Retryable() bool { return true }
