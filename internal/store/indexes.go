@@ -89,9 +89,9 @@ func (s *Store) ensureIndexes(ctx context.Context, collection string, fields ...
 	return nil
 }
 
+// ensureIndex has no deadline but the caller's: the driver sends one with the command, and MongoDB breaks off the index of a large
+// collection that takes longer, and begins anew when it is asked for once more.
 func (s *Store) ensureIndex(ctx context.Context, collection string, fields ...string) error {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
 	keys := make(bson.D, len(fields))
 	for i, f := range fields {
 		keys[i] = bson.E{Key: f, Value: 1}

@@ -1,0 +1,38 @@
+package store
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/drover-io/drover/internal/mongotest"
+)
+
+// TestAnIndexMayTakeItsTime has no deadline sent with what makes one: MongoDB would break off that of a large collection, again and again.
+func TestAnIndexMayTakeItsTime(t *testing.T) {
+	var asked, bounded atomic.Int64
+	watched := options.Client().ApplyURI(mongotest.URI(t)).SetMonitor(&event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStartedEvent) {
+			if e.CommandName != "createIndexes" {
+				return
+			}
+			asked.Add(1)
+			if _, err := e.Command.LookupErr("maxTimeMS"); err == nil {
+				bounded.Add(1)
+			}
+		},
+	})
+	client, err := mongo.Connect(watched)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) })
+	s := &Store{db: client.Database(mongotest.Database(t)), timeout: 10 * time.Second}
+	require.NoError(t, s.ensureIndex(t.Context(), "things", "parent"))
+	require.EqualValues(t, 1, asked.Load())
+	require.Zero(t, bounded.Load())
+}
