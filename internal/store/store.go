@@ -13,6 +13,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/limits"
@@ -117,6 +119,9 @@ func Open(c Config) (*Store, error) {
 	if connection.MaxPoolSize == nil {
 		connection.SetMaxPoolSize(defaultAtOnce)
 	}
+	if err := sure(connection); err != nil {
+		return nil, err
+	}
 	client, err := mongo.Connect(connection.
 		SetAppName("drover").
 		SetServerSelectionTimeout(c.Timeout).
@@ -146,6 +151,24 @@ func Open(c Config) (*Store, error) {
 	s.unread = &unread{now: s.now, at: map[unreadID]time.Time{}}
 	s.sizes = append(s.sizes, measure.Read(s.unread.say, measure.Unreadable))
 	return s, nil
+}
+
+// sure has what is written stay written, and what is read be the last that was written: compare-and-set needs both. It refuses a URI that
+// says otherwise.
+func sure(connection *options.ClientOptions) error {
+	if p := connection.ReadPreference; p != nil && p.Mode() != readpref.PrimaryMode {
+		return fmt.Errorf("the URI of the database says readPreference=%s: what is stored is read from the primary alone", p.Mode())
+	}
+	if w := connection.WriteConcern; w != nil && w.W != nil && w.W != writeconcern.Majority().W {
+		return fmt.Errorf("the URI of the database says w=%v: what is stored needs w=majority", w.W)
+	}
+	if connection.WriteConcern == nil {
+		connection.SetWriteConcern(writeconcern.Majority())
+	} else {
+		connection.WriteConcern.W = writeconcern.Majority().W
+	}
+	connection.SetReadPreference(readpref.Primary())
+	return nil
 }
 
 // Close waits until ctx ends for what is being written, and closes the connections. Calls for leaves and observations are refused

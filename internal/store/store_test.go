@@ -61,6 +61,23 @@ func TestOpenRefusesWhatIsNoURI(t *testing.T) {
 	require.Error(t, err)
 }
 
+func TestOpenRefusesWhatLosesWrites(t *testing.T) {
+	for option, ok := range map[string]bool{
+		"readPreference=secondary": false, "readPreference=primaryPreferred": false, "w=0": false, "w=1": false, "w=2": false,
+		"readPreference=primary": true, "w=majority": true, "wtimeoutMS=5000": true,
+	} {
+		t.Run(option, func(t *testing.T) {
+			s, err := store.Open(store.Config{URI: "mongodb://127.0.0.1:1/?" + option, Database: "x", Keys: storetest.Keys})
+			if !ok {
+				require.ErrorContains(t, err, "the URI of the database says")
+				return
+			}
+			require.NoError(t, err)
+			require.NoError(t, s.Close(t.Context()))
+		})
+	}
+}
+
 func TestADatabaseThatIsNotThere(t *testing.T) {
 	s := storetest.Open(t, store.Config{URI: "mongodb://127.0.0.1:1", Database: "x", Timeout: 200 * time.Millisecond})
 	leaf := leafOf("1", "app", 1)
