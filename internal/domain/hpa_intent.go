@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/quantity"
@@ -244,6 +245,12 @@ func (r *HPAResourceName) validateAmount(p *fail.Problems) {
 	}
 }
 
+// extendedResource says whether a device plugin or an operator has made the resource. Kubernetes counts such in whole numbers, and
+// refuses the pod otherwise.
+func extendedResource(name string) bool {
+	return strings.Contains(name, "/") && !strings.Contains(name, "kubernetes.io/")
+}
+
 // check adds a problem unless the amount is one, or none. It gives what it is worth, nil when that is not known.
 func (a Amount) check(p *fail.Problems, path, resource string) *big.Rat {
 	if a == "" {
@@ -257,6 +264,8 @@ func (a Amount) check(p *fail.Problems, path, resource string) *big.Rat {
 		p.Add(path, "Must be greater than or equal to 1")
 	case worth.Sign() <= 0:
 		p.Add(path, "Must be greater than 0")
+	case extendedResource(resource) && !worth.IsInt():
+		p.Add(path, "%.40q must be a whole number: %s is not a resource of Kubernetes' own", a.Quantity(resource), resource)
 	default:
 		return worth
 	}
