@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -179,6 +180,22 @@ var cloudSentences = map[domain.ContextStatus]string{
 	domain.ContextTerminateFailed:   "The Logical Cloud has failed terminating, so for safety it can no longer receive DIGs.",
 }
 
+// cloudAdvice says what makes a cloud that is in the status take groups: an instantiate is not allowed in all of them.
+func cloudAdvice(status domain.ContextStatus) string {
+	switch status {
+	case domain.ContextInstantiating:
+		return "try again when that has ended"
+	case domain.ContextInstantiateFailed:
+		return "terminate it, then instantiate it"
+	case domain.ContextTerminating:
+		return "instantiate it when that has ended"
+	case domain.ContextTerminateFailed:
+		return "terminate it again, then instantiate it"
+	default:
+		return "instantiate it first"
+	}
+}
+
 // checkCloud refuses a cloud that groups cannot be put into. An admin cloud that is stopped takes none either. What is there already is let be
 // changed while an update of the cloud goes on, or after it has failed: behind is the context of such an update then (decision 106).
 func (l *Control) checkCloud(ctx context.Context, cloud *domain.LogicalCloud, isThere bool) (behind *domain.Instance, err error) {
@@ -196,7 +213,7 @@ func (l *Control) checkCloud(ctx context.Context, cloud *domain.LogicalCloud, is
 	if isThere && i != nil && i.Origin.TakesOver() && !status.Deleting() {
 		return i, nil
 	}
-	return nil, fail.New(fail.Conflict, "%s: logical cloud %q is in state %s; instantiate it first", sentence, cloud.Name, cloud.History.State())
+	return nil, fail.New(fail.Conflict, "%s: logical cloud %q is in state %s; %s", strings.TrimSuffix(sentence, "."), cloud.Name, cloud.History.State(), cloudAdvice(status))
 }
 
 // cloudStatus is where the cloud's last context stands, as its status shows it, and its record where there is one.
