@@ -32,6 +32,7 @@ func rollback(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 		return nil, err
 	}
 	var p fail.Problems
+	checkRemark(c, &p, body.Metadata)
 	domain.CheckName(&p, "spec.revision", body.Spec.Revision)
 	revision, wrong := strconv.Atoi(body.Spec.Revision)
 	if p.Err() == nil && wrong != nil {
@@ -51,6 +52,7 @@ func migrate(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 		return nil, err
 	}
 	var p fail.Problems
+	checkRemark(c, &p, body.Metadata)
 	domain.CheckName(&p, "spec.targetCompositeAppVersion", body.Spec.TargetCompositeAppVersion)
 	domain.CheckName(&p, "spec.targetDeploymentIntentGroup", body.Spec.TargetDeploymentIntentGroup)
 	if err := p.Err(); err != nil {
@@ -59,6 +61,14 @@ func migrate(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	warnings, err := s.Migrate(c.Request().Context(), on.Key(), body.Spec.TargetCompositeAppVersion, body.Spec.TargetDeploymentIntentGroup)
 	warnAll(c, warnings)
 	return noContent(http.StatusAccepted), err
+}
+
+// checkRemark checks what users say of a change, as of a document, and says that it is not kept: a change is none.
+func checkRemark(c echo.Context, p *fail.Problems, m service.RequestMetadata) {
+	domain.CheckLength(p, "metadata.description", m.Description, domain.DescriptionLength)
+	if m.Description != "" {
+		warn(c, "metadata.description: nothing is done with it; the audit log and the history say who has asked for what")
+	}
 }
 
 // receiveChange reads a body that is no document.

@@ -215,9 +215,12 @@ func (m *Metadata) Validate(p *fail.Problems) {
 	m.checkRemarks(p)
 }
 
+// DescriptionLength is how many characters a description may have, as in EMCO.
+const DescriptionLength = 1024
+
 // checkRemarks checks what users say of a resource.
 func (m *Metadata) checkRemarks(p *fail.Problems) {
-	CheckLength(p, "metadata.description", m.Description, 1024)
+	CheckLength(p, "metadata.description", m.Description, DescriptionLength)
 	CheckLength(p, "metadata.userData1", m.UserData1, 512)
 	CheckLength(p, "metadata.userData2", m.UserData2, 512)
 }
