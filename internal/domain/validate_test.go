@@ -248,7 +248,7 @@ func TestValidate(t *testing.T) {
 		"an hpa consumer of every kind": {o: &domain.HPAConsumer{Metadata: meta("a"), Spec: domain.HPAConsumerSpec{Name: "r1-web", Replicas: new(int64(1 << 31))}}, want: []fail.Field{
 			{Path: "spec.replicas", Message: "Must be less than or equal to 2147483647"},
 		}},
-		"quantities that are required": {o: requirement(true, domain.HPAResourceName{Name: "intel.com/qat", Requests: `"500m"`, Limits: `"0.5"`})},
+		"quantities that are required": {o: requirement(true, domain.HPAResourceName{Name: "cpu", Requests: `"500m"`, Limits: `"0.5"`})},
 		"megabytes and bytes":          {o: requirement(true, domain.HPAResourceName{Name: "memory", Requests: `1`, Limits: `"999k"`}), want: []fail.Field{{Path: "spec.resource.limits", Message: `"999k" is less than requests, 1`}}},
 		"a label of no value":          {o: requirement(false, domain.HPAResourceName{Key: "a/b", Value: new("")})},
 		"a resource of no sort": {o: requirement(false, domain.HPAResourceName{}), want: []fail.Field{
