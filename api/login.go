@@ -155,7 +155,6 @@ func (e *edge) logout(c echo.Context) error {
 	if secret == "" {
 		return fail.New(fail.Invalid, "there is no session to end: what is shown with this request is none")
 	}
-	c.SetCookie(e.login.cookie(sessionCookie, "", 0, http.SameSiteStrictMode))
 	asked := &door.Request{Verb: door.Delete, Noun: domain.Sessions, Name: domain.SessionName(authn.SessionID(secret))}
 	c.Set(contextPassed, true)
 	var left string
@@ -163,6 +162,10 @@ func (e *edge) logout(c echo.Context) error {
 		left, err = e.login.Logins.End(ctx, secret)
 		return err
 	})
+	// A logout that is refused leaves the session as it was: it is tried again with the cookie.
+	if err == nil || fail.Is(err, fail.Unauthorized) && r.Header.Get(echo.HeaderAuthorization) == "" {
+		c.SetCookie(e.login.cookie(sessionCookie, "", 0, http.SameSiteStrictMode))
+	}
 	if err != nil {
 		return err
 	}
@@ -172,8 +175,12 @@ func (e *edge) logout(c echo.Context) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// forget takes a session from the browser that is over.
+// forget takes a session from the browser that is over. What was sent in Authorization goes before the session: that it is refused
+// says nothing of that.
 func (e *edge) forget(c echo.Context) {
+	if c.Request().Header.Get(echo.HeaderAuthorization) != "" {
+		return
+	}
 	_, err := caller.IdentityOf(c.Request().Context())
 	if fail.Is(err, fail.Unauthorized) && e.login.session(c.Request()) != "" {
 		c.SetCookie(e.login.cookie(sessionCookie, "", 0, http.SameSiteStrictMode))

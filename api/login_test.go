@@ -243,7 +243,9 @@ func TestLoginsThatFailAreRecordedOnce(t *testing.T) {
 	plain := map[string]string{"Accept": "application/json"}
 	sealed, session := &http.Cookie{Name: "drover-login", Value: "sealed"}, &http.Cookie{Name: "drover-session", Value: "alices-secret"}
 	require.Equal(t, http.StatusForbidden, browse(t, w, "GET", "/login/callback?state=good", plain, sealed).StatusCode)
-	require.Equal(t, http.StatusForbidden, browse(t, w, "POST", "/logout", plain, session).StatusCode)
+	refused := browse(t, w, "POST", "/logout", plain, session)
+	require.Equal(t, http.StatusForbidden, refused.StatusCode)
+	require.Empty(t, refused.Cookies(), "the session is still there, and is ended with its cookie")
 	require.Equal(t, http.StatusBadRequest, browse(t, w, "POST", "/logout", plain).StatusCode)
 	name := domain.SessionName(authn.SessionID("alices-secret"))
 	want := []string{
