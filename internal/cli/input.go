@@ -57,7 +57,7 @@ func (s *session) typedToken(f *os.File) ([]byte, error) {
 	if err != nil {
 		return nil, errUsage{fmt.Errorf("read token: %w", err)}
 	}
-	fmt.Fprint(s.Err, "Token, which is not shown: ") // also with --quiet: somebody is waited for
+	_, _ = fmt.Fprint(s.Err, "Token, which is not shown: ") // also with --quiet: somebody is waited for
 	defer fmt.Fprintln(s.Err)
 	var line []byte
 	err = s.In.(*input).until(func() (err error) {

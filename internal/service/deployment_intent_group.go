@@ -126,10 +126,10 @@ func warnUnapproved(ctx context.Context, was domain.State, group *domain.Deploym
 	if group.History.State() != domain.Created {
 		return
 	}
-	switch was {
-	case domain.Approved:
+	switch {
+	case was == domain.Approved:
 		caller.RequestOf(ctx).Warn(fmt.Sprintf("deployment intent group %s is approved no more; approve it again", group.Name))
-	case domain.Terminated, domain.TerminateStopped:
+	case was == domain.Terminated, was == domain.TerminateStopped:
 		caller.RequestOf(ctx).Warn(fmt.Sprintf("deployment intent group %s was %s and has to be approved now before it is instantiated again", group.Name, was))
 	}
 }

@@ -84,7 +84,8 @@ func (d *DTC) shut(in *Inbound, app *App) (warnings []string) {
 	}
 	for i := range d.Inbound {
 		other := &d.Inbound[i]
-		if other.Spec.App == in.Spec.App && other.Spec.AppLabel == in.Spec.AppLabel && len(other.Clients) > 0 && !(other.istio() && other.limited()) {
+		open := !other.istio() || !other.limited()
+		if open && other.Spec.App == in.Spec.App && other.Spec.AppLabel == in.Spec.AppLabel && len(other.Clients) > 0 {
 			warnings = append(warnings, fmt.Sprintf("%s: no access points hold for it, and those of inbound intent %s hold for all ports of the same pods: its clients are let in by these alone", d.by(other), in.Name))
 		}
 	}
