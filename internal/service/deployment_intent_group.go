@@ -126,11 +126,12 @@ func warnUnapproved(ctx context.Context, was domain.State, group *domain.Deploym
 	if group.History.State() != domain.Created {
 		return
 	}
-	switch {
-	case was == domain.Approved:
-		caller.RequestOf(ctx).Warn(fmt.Sprintf("deployment intent group %s is approved no more; approve it again", group.Name))
-	case was == domain.Terminated, was == domain.TerminateStopped:
-		caller.RequestOf(ctx).Warn(fmt.Sprintf("deployment intent group %s was %s and has to be approved now before it is instantiated again", group.Name, was))
+	request := caller.RequestOf(ctx)
+	if was == domain.Approved {
+		request.Warn(fmt.Sprintf("deployment intent group %s is approved no more; approve it again", group.Name))
+	}
+	if was == domain.Terminated || was == domain.TerminateStopped {
+		request.Warn(fmt.Sprintf("deployment intent group %s was %s and has to be approved now before it is instantiated again", group.Name, was))
 	}
 }
 
