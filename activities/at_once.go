@@ -15,11 +15,10 @@ var ErrNotAtOnce = fail.New(fail.Unavailable, "not done at once")
 
 // BoundTasks bounds how many of the workflow tasks that a worker does at a time may wait: what is to be done in others must
 // not have to wait for those. Half of them may try leaves at once, of which one whose cluster hangs holds its task until
-// it is given up; what comes beyond is left to activities. A quarter may gather, and an eighth wait for the end of another operation. Without
-// it there is no bound. Call it before the worker starts. (It is no method: those are activities.)
-func BoundTasks(l *Control, k *Kube, tasks int) {
+// it is given up; what comes beyond is left to activities. A quarter may gather. Without it there is no bound. Call it
+// before the worker starts. (It is no method: those are activities.)
+func BoundTasks(k *Kube, tasks int) {
 	k.tries, k.gatherers = make(slots, max(tasks/2, 1)), make(slots, max(tasks/4, 1))
-	l.closers = make(slots, max(tasks/8, 1))
 }
 
 // inTime is the error of an attempt: ErrNotAtOnce where the time of the workflow's task was over, of which nobody need know more.

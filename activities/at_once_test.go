@@ -81,7 +81,7 @@ func TestHalt(t *testing.T) {
 // once and without a request.
 func TestTriesAreBounded(t *testing.T) {
 	l := newLeaf(t, domain.OpInstantiate, 0)
-	activities.BoundTasks(&activities.Control{}, l.kube, 2)
+	activities.BoundTasks(l.kube, 2)
 	hanging, answers := make(chan struct{}), make(chan struct{})
 	hangs := sync.OnceFunc(func() { close(hanging) })
 	l.handle = func(w http.ResponseWriter, _ *http.Request) {
@@ -109,7 +109,7 @@ func TestTriesAreBounded(t *testing.T) {
 // TestGatherersAreBounded has two gather where one may: the other one comes back at once.
 func TestGatherersAreBounded(t *testing.T) {
 	l := newLeaf(t, domain.OpInstantiate, 0)
-	activities.BoundTasks(&activities.Control{}, l.kube, 4)
+	activities.BoundTasks(l.kube, 4)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
 	for range cap(ended) {

@@ -181,11 +181,15 @@ var cloudSentences = map[domain.ContextStatus]string{
 }
 
 // cloudAdvice says what makes a cloud that is in the status take groups: an instantiate is not allowed in all of them.
-func cloudAdvice(status domain.ContextStatus) string {
+// One that groups are in cannot be terminated, but updated again where that was what has failed: i is the record of the context.
+func cloudAdvice(status domain.ContextStatus, i *domain.Instance) string {
 	switch status {
 	case domain.ContextInstantiating:
 		return "try again when that has ended"
 	case domain.ContextInstantiateFailed:
+		if i != nil && i.Origin.TakesOver() {
+			return "update it again"
+		}
 		return "terminate it, then instantiate it"
 	case domain.ContextTerminating:
 		return "instantiate it when that has ended"
@@ -213,7 +217,7 @@ func (l *Control) checkCloud(ctx context.Context, cloud *domain.LogicalCloud, is
 	if isThere && i != nil && i.Origin.TakesOver() && !status.Deleting() {
 		return i, nil
 	}
-	return nil, fail.New(fail.Conflict, "%s: logical cloud %q is in state %s; %s", strings.TrimSuffix(sentence, "."), cloud.Name, cloud.History.State(), cloudAdvice(status))
+	return nil, fail.New(fail.Conflict, "%s: logical cloud %q is in state %s; %s", strings.TrimSuffix(sentence, "."), cloud.Name, cloud.History.State(), cloudAdvice(status, i))
 }
 
 // cloudStatus is where the cloud's last context stands, as its status shows it, and its record where there is one.

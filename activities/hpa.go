@@ -260,7 +260,7 @@ func (l *Control) loadResident(ctx context.Context, w *wanted) error {
 	w.resident = map[domain.ClusterName]map[string]bool{}
 	for i := range p.Apps {
 		app := &p.Apps[i]
-		if app.Prefers != placement.Prefers(w.hpa.room.Needs[app.Name]) {
+		if prefers := placement.Prefers(w.hpa.room.Needs[app.Name]); w.hpa.places && prefers != "" && prefers != app.Prefers {
 			continue
 		}
 		for _, t := range app.Targets {

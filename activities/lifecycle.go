@@ -114,7 +114,6 @@ type Control struct {
 	footprints *lru.Cache[domain.Digest, plan.Footprint] // of the plans of other groups
 	// definitions are those of the bundles of other groups' apps.
 	definitions *lru.Cache[domain.Digest, *plan.Definitions]
-	closers     slots // workflow tasks that wait for the end of another operation, see BoundTasks
 }
 
 // Record changes the owner's state by compare-and-set and writes the context's record. Doing it again
@@ -414,13 +413,6 @@ func (l *Control) RecordLeaf(ctx context.Context, leaf domain.Leaf) error {
 func (l *Control) Supersede(ctx context.Context, s domain.Scope) (*Prepared, error) {
 	stop := beat(ctx)
 	defer stop()
-	if triedAtOnce(ctx) {
-		leave, ok := l.closers.enter()
-		if !ok {
-			return nil, ErrNotAtOnce
-		}
-		defer leave()
-	}
 	prepared, err := l.supersede(ctx, s)
 	return prepared, inTime(ctx, err)
 }
@@ -434,6 +426,15 @@ func (l *Control) supersede(ctx context.Context, s domain.Scope) (*Prepared, err
 	i, err := l.Store.Instance(ctx, s.ContextID)
 	if err != nil {
 		return nil, err
+	}
+	if triedAtOnce(ctx) { // who asks for the terminate is answered when the task is done, and need not wait for the end of another operation
+		goesOn, err := l.Runs.Running(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: cmp.Or(i.Origin, domain.OpInstantiate)})
+		if err == nil && goesOn {
+			err = ErrNotAtOnce
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	inOrder, err := l.end(ctx, i, i.Origin)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
@@ -532,6 +533,7 @@ func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string
 		return err
 	}
 	mine, in := plan.FootprintOf(p), map[string]plan.Footprint{} // by namespace: FootprintIn
+	before := sync.OnceValues(func() (*plan.Plan, error) { return l.before(ctx, p, from) })
 	for _, s := range stand {
 		if s.Owner == p.Owner || s.ContextID == p.ContextID || s.ContextID == from {
 			continue
@@ -578,11 +580,11 @@ func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string
 		if err != nil {
 			return err
 		}
-		before, err := l.before(ctx, p, from)
+		inherited, err := before()
 		if err != nil {
 			return err
 		}
-		c, ok := plan.CollideNow(p, other, before, records, permissions)
+		c, ok := plan.CollideNow(p, other, inherited, records, permissions)
 		if ok {
 			whose := fmt.Sprintf("%s already (app %q)", i.Owner, c.OtherApp)
 			if ours := domain.ScopeOf(p.Owner); domain.ScopeOf(i.Owner) != ours { // which is theirs to know

@@ -97,7 +97,7 @@ func (o *Options) of(c client.Client, queue string, with worker.Options) worker.
 // New makes a worker; Start starts it.
 func New(c client.Client, lifecycle *activities.Control, kube *activities.Kube, watch *activities.Watch, match *activities.Match, o Options) *Worker {
 	worker.SetStickyWorkflowCacheSize(o.Cache)
-	activities.BoundTasks(lifecycle, kube, o.Workflows)
+	activities.BoundTasks(kube, o.Workflows)
 	activities.BoundSilent(kube, o.Clusters)
 	inMemory := &windows{of: map[string]workflows.WindowState{}}
 	interceptors := []interceptor.WorkerInterceptor{newKinds(), &measuring{windows: inMemory}, &telemetry.RequestLogs{}, newTracing()}

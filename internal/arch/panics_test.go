@@ -45,6 +45,7 @@ var uncaught = map[string]struct {
 	"internal/store/gather.go":    {2, "each call is caught by run; close only waits"},
 	"internal/trail/trail.go":     {1, "what the store and sinks do is caught by flush and have"},
 	"internal/notify/hub.go":      {1, "each look is caught by run"},
+	"internal/service/matcher.go": {1, "ends a context"},
 }
 
 // TestNoPanicEndsOthers: what is begun beside a request has its panics caught. A goroutine, a timer or a flight that does not say so is in uncaught.

@@ -212,7 +212,7 @@ func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlag
 	further := false // the cloud got a cluster more
 	for _, step := range append(d.CloudSteps(), d.GroupSteps()...) {
 		if step.Object == nil {
-			if err := s.cloudUp(ctx, a, f, d.CloudKey(), further); err != nil {
+			if err := s.cloudUp(ctx, a, f, d, further); err != nil {
 				return err
 			}
 			continue
@@ -329,7 +329,8 @@ func (a *applier) referenceName(ref *domain.ClusterReference) string {
 
 // cloudUp instantiates a logical cloud that is not, and updates one of level 1 that is and got a cluster more: neither its namespace nor its user is
 // there yet.
-func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key domain.Key, further bool) error {
+func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, of *client.Deployment, further bool) error {
+	key := of.CloudKey()
 	if f.dryRun && a.made[key] {
 		return nil
 	}
@@ -337,7 +338,13 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key d
 	if err != nil {
 		return err
 	}
-	if further && d.Status == domain.ContextInstantiating && !f.dryRun { // while one goes on an update does nothing
+	waits := d.Status == domain.ContextInstantiating && !f.dryRun
+	if waits && !further { // an instance that is there can be updated all the same
+		if waits, err = s.isNew(ctx, a.api, of.Key()); err != nil {
+			return err
+		}
+	}
+	if waits { // while one goes on an update does nothing, and no group begins in it
 		if err := f.await(ctx, s, a.api, key, domain.OpInstantiate); err != nil {
 			return err
 		}
@@ -367,6 +374,18 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, key d
 	s.warn(accepted.Warnings)
 	s.sayf("%s %s", key, past(op, accepted))
 	return f.await(ctx, s, a.api, key, domain.OpInstantiate)
+}
+
+// isNew says whether a group has no instance yet.
+func (*session) isNew(ctx context.Context, api *client.API, group domain.Key) (bool, error) {
+	d, err := api.Status(ctx, group, summary)
+	if fail.Is(err, fail.NotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return due(d.States.State())[0] != domain.OpUpdate, nil
 }
 
 // await waits for the end of an operation as long as is left for the whole command, and looks at it in any case.

@@ -40,7 +40,7 @@ func (s *session) get() *cobra.Command {
 	c := &cobra.Command{
 		Use: "get NOUN [NAME...]", Short: "List what there is, or show what is named",
 		Long: "List what there is, or show what is named. \"drover nouns\" lists the nouns; short names (dig, lc) and the ends of their titles\n" +
-			"(group, cloud) will do.\n\n" + aboutNames + "\n\nWhat -o json and -o yaml print, apply -f reads; not so of operations, workloads and matches,\nwhich are no documents. One NAME is one document there: where it may be any of several it is refused.",
+			"(group, cloud) will do.\n\n" + aboutNames + "\n\nWhat -o json and -o yaml print, apply -f reads; not so of operations, workloads and matches,\nwhich are no documents. One NAME is one document there, and is refused where it\nmay be any of several; with -A it is a list.",
 		Example: `  drover get clusters
   drover get groups -A -o wide
   drover get apps --in compositevfw/v1
@@ -138,7 +138,7 @@ func (s *session) doGet(ctx context.Context, f *getFlags, word string, wanted []
 	if err = left.keep(err); err != nil {
 		return err
 	}
-	single := len(wanted) == 1
+	single := len(wanted) == 1 && !f.where.all
 	if single && len(found) > 1 && !p.people() && p.form != "name" {
 		return ambiguous(wanted[0], found) // the shape of one document is what a script reads, whatever others have made since
 	}

@@ -155,6 +155,7 @@ spec: {compositeAppVersion: v1}
 	require.Equal(t, first+"\n"+second+"\n", w.done("get", "composite-app", "vfw/v1", "-o", "name"))
 	require.Contains(t, w.done("get", "composite-app", "vfw/v1"), "theirs")
 	require.Contains(t, w.done("get", "composite-apps", "-o", "json"), `"items"`)
+	require.Contains(t, w.done("get", "composite-app", "vfw", "-A", "-o", "json"), `"items"`)
 }
 
 // TestGetWatch prints what there is, then what changes, until the user has seen enough.

@@ -233,6 +233,20 @@ func TestAppsStay(t *testing.T) {
 	}
 }
 
+// TestAMandatoryClusterIsNoChoice: that an app is where it has to be takes no place of what is to be chosen beside that, as where it comes later.
+func TestAMandatoryClusterIsNoChoice(t *testing.T) {
+	both := anyOf(label("p", "edge"))
+	in := placement.Input{
+		App: "web", Intents: []domain.AppIntent{{Spec: domain.AppIntentSpec{App: "web", Intent: domain.Placement{AllOf: allOf(cluster("p", "b")), AnyOf: both}}}},
+		Labelled: func(string, string) []string { return []string{"a", "b"} }, Member: func(domain.ClusterName) bool { return true },
+		Resident: func(n domain.ClusterName) bool { return n == domain.ClusterName{Provider: "p", Name: "b"} },
+	}
+	targets, err := placement.Place(in)
+	require.NoError(t, err)
+	require.Len(t, targets, 2)
+	require.Equal(t, []string{"a", "b"}, []string{targets[0].Name, targets[1].Name})
+}
+
 // What is preferred is told apart, and nothing else is.
 func TestPrefers(t *testing.T) {
 	need := func(key string, weight int64) domain.HPANeed { return preferred(labelled("c", key), weight) }

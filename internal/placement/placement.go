@@ -82,7 +82,7 @@ func Place(in Input) ([]plan.Target, error) {
 		reasons[c] = "allOf"
 	}
 	for _, candidates := range g.choices {
-		chosen, reason, over, err := choose(in, candidates)
+		chosen, reason, over, err := choose(in, candidates, g.mandatory)
 		if err != nil {
 			return nil, err
 		}
@@ -156,8 +156,9 @@ func (g *groups) checkMandatory(in Input) error {
 		in.App, in.LogicalCloud, join(outside))
 }
 
-// choose takes one of the candidates, which are in order; over are those that it has passed over, and why.
-func choose(in Input, candidates []domain.ClusterName) (chosen domain.ClusterName, reason string, over []string, err error) {
+// choose takes one of the candidates, which are in order; over are those that it has passed over, and why. That the app is on a mandatory cluster says
+// nothing of a choice.
+func choose(in Input, candidates, mandatory []domain.ClusterName) (chosen domain.ClusterName, reason string, over []string, err error) {
 	var members []domain.ClusterName
 	for _, c := range candidates {
 		if in.Member(c) {
@@ -194,7 +195,7 @@ func choose(in Input, candidates []domain.ClusterName) (chosen domain.ClusterNam
 	}
 	most := func(a, b domain.ClusterName) int { return cmp.Compare(scores[a], scores[b]) }
 	best := slices.MaxFunc(answering, most)
-	kept := slices.DeleteFunc(slices.Clone(answering), func(c domain.ClusterName) bool { return !in.resident(c) })
+	kept := slices.DeleteFunc(slices.Clone(answering), func(c domain.ClusterName) bool { return !in.resident(c) || slices.Contains(mandatory, c) })
 	switch {
 	case len(kept) > 0 && !in.resident(best):
 		return slices.MaxFunc(kept, most), fmt.Sprintf("anyOf: it is there already, of %s", of), over, nil

@@ -112,7 +112,7 @@ func (c *collisions) between(x, y *App) (Collision, bool) {
 			n := r[1]
 			pruned := n < len(now) && n < len(others) && others[n].ToDelete() && !now[n].MayBeThere()
 			id := x.Resources[r[0]]
-			had := (id.IsDefinition() && (x.keeps(r[0]) || c.deleted(id)) || s.has(id)) && r[0] < len(mine) && mine[r[0]].MayBeThere()
+			had := r[0] < len(mine) && mine[r[0]].MayBeThere() && (id.IsDefinition() && (x.keeps(r[0]) || c.deleted(id)) || s.has(id))
 			has := c.has(a, id, there(r[0], mine, nil)) && c.has(b, y.Resources[n], there(n, others, now))
 			if !(lacking{mine}).lacks(r[0]) && !(lacking{others}).lacks(n) && !pruned && !had && has {
 				return Collision{x.Name, y.Name, id, on[0].ClusterName}, true

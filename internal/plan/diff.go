@@ -591,7 +591,8 @@ func (m *matching) stay(warnings []domain.Note, marks domain.Marks) (kept []doma
 
 // doomed is the mark of what is not wanted any more and had a mark that is Ours.
 func (c *changing) doomed(r *Resource, had domain.Mark) domain.Mark {
-	if r.Keep || c.held(r) {
+	sent := had.ToDelete() && had != domain.MarkDoomed // its deletion, which nothing holds up any more
+	if r.Keep || !sent && c.held(r) {
 		return domain.MarkGone // it stays, as nobody's
 	}
 	return had.Doom()

@@ -67,6 +67,11 @@ func TestWhatIsWantedHoldsWhatItIsIn(t *testing.T) {
 			old:    "web on a: mon=1\nlog on a: mon=1 in=1", leaves: "web/a=1A log/a=2A", wanted: "log on a: mon=1 in=1",
 			want: "log: mon in; a 1o1A\nweb: -mon; a (1d)\n",
 		},
+		"it is being deleted already": {
+			reason: "nothing holds that up any more",
+			old:    "web on a: mon=1 svc=1", leaves: "web/a=1L1A", wanted: "web on a: in=1 svc=1",
+			want: "web: in svc -mon; a 1p1A1L\n",
+		},
 		"nothing is in it any more": {
 			old: "web on a: mon=1 in=1 svc=1", leaves: "web/a=3A", wanted: "web on a: svc=1",
 			want: "web: svc -mon -in; a 1A2d\n",

@@ -238,6 +238,8 @@ func (s *Service) keepUsedCluster(ctx context.Context, c change) error {
 	if !c.abandon {
 		return fail.New(fail.Conflict, "%s; wait until it is deleted; if the cluster does not come back, delete its registration with abandon=true", said[0])
 	}
-	*c.left = said
+	if len(*c.left) == 0 { // what was seen before stands: when the registration is gone, a worker forgets what nobody can look at any more
+		*c.left = said
+	}
 	return nil
 }

@@ -413,23 +413,35 @@ func looksAtLabels(specs []*domain.StatusCollectorSpec) bool {
 	})
 }
 
-// labels are those of the clusters of a group, and the keys of those that cannot be read.
+// labels are those of the clusters of a group, and the keys of those that cannot be read. Who sees the group sees those, and of no other clusters.
 func (t *Tables) labels(ctx context.Context, g *combined.Group) (labels map[domain.ClusterName][]string, unread []string, err error) {
 	if g.Plan == nil {
 		return nil, nil, nil
 	}
 	labels = map[domain.ClusterName][]string{}
-	for _, p := range providersOf(reached(g.Plan)) {
+	clusters := reached(g.Plan)
+	of := func(label domain.Key) (c domain.ClusterName, ours bool) {
+		cluster, _ := domain.Cut(domain.ClusterLabels, label)
+		names, _ := domain.ClustersNoun.Split(cluster)
+		c = domain.ClusterName{Provider: names["clusterProvider"], Name: names["cluster"]}
+		_, ours = slices.BinarySearchFunc(clusters, c, domain.ClusterName.Compare)
+		return c, ours
+	}
+	for _, p := range providersOf(clusters) {
 		list, err := t.lifecycle.store.ListUnder(ctx, domain.ClusterLabels, domain.Join(domain.ClusterProviders.Collection, p))
 		keys, err := domain.UnreadableOf(err)
 		if err != nil {
 			return nil, nil, err
 		}
-		unread = append(unread, keys...)
+		for _, key := range keys {
+			if _, ours := of(domain.Key(key)); ours {
+				unread = append(unread, key)
+			}
+		}
 		for _, o := range list { // sorted by key
-			names, _ := domain.ClustersNoun.Split(o.Base().Parent)
-			c := domain.ClusterName{Provider: names["clusterProvider"], Name: names["cluster"]}
-			labels[c] = append(labels[c], o.LocalName())
+			if c, ours := of(domain.KeyOf(o)); ours {
+				labels[c] = append(labels[c], o.LocalName())
+			}
 		}
 	}
 	return labels, unread, nil

@@ -228,13 +228,11 @@ func (in *Intake) makeGood(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	gone, err := m.store.AnyGone(ctx, tenant, m.now())
+	gone, err := m.store.GoneRoom(ctx, tenant)
 	if err != nil {
 		return err
 	}
-	if gone {
-		count--
-	}
+	count, bytes = count-gone.Count, bytes-gone.Bytes
 	if !slices.ContainsFunc(*least, func(r domain.Room) bool {
 		return (r.Count == 0 || count+r.Count <= limits.TenantWorkloads) && bytes+r.Bytes <= limits.Tenants
 	}) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,6 +124,35 @@ func TestALookThatFailsIsDoneByTheNext(t *testing.T) {
 	s.end = false
 	require.NoError(t, r.make(t.Context(), rule("other", "yes")))
 	require.Equal(t, []string{"other/a", "r/a"}, w.wanted())
+}
+
+// stuck has who reads all workloads wait until he is called off.
+type stuck struct {
+	*store.Store
+	reads chan struct{} // closed when he reads
+	over  atomic.Bool
+}
+
+func (s *stuck) WorkloadsAt(ctx context.Context, _ string) ([]*domain.Workload, int64, error) {
+	close(s.reads)
+	<-ctx.Done()
+	s.over.Store(true)
+	return nil, 0, ctx.Err()
+}
+
+// TestCloseEndsLooks: a look goes on when who has asked for it is gone, and not when the store is closed.
+func TestCloseEndsLooks(t *testing.T) {
+	w := newTenancy(t, 1)
+	s := &stuck{Store: w.first().store, reads: make(chan struct{})}
+	m := service.NewMatcher(s, nil, w.clock.Now, "stuck")
+	w.tenant("stuck", func(*domain.Tenant) {})
+	require.NoError(t, m.Changing(t.Context(), "stuck"))
+	var asks sync.WaitGroup
+	asks.Go(func() { m.Changed(t.Context(), "stuck", "") })
+	<-s.reads
+	m.Close()
+	require.True(t, s.over.Load())
+	asks.Wait()
 }
 
 // crossed calls between when matches were written, once.

@@ -38,6 +38,7 @@ type TenantStore interface {
 	WriteWorkloads(ctx context.Context, tenant string, w *domain.WorkloadWrite) (domain.WorkloadsWritten, error)
 	RemoveHeld(ctx context.Context, tenant string) (removed []string, err error)
 	AnyGone(ctx context.Context, tenant string, until time.Time) (bool, error)
+	GoneRoom(ctx context.Context, tenant string) (domain.Room, error)
 	RemoveGone(ctx context.Context, tenant string, until time.Time) (removed []string, err error)
 	ForgetTenant(ctx context.Context, tenant string) error
 	// Homes are those of tenants with a name; all when it is "".
@@ -106,6 +107,9 @@ type Matcher struct {
 	stats    map[string]*TenantCounts
 	again    map[string]time.Time // when a stream of a tenant has ended so that all is said again
 	work     sync.WaitGroup
+	ending   context.Context // of what goes on beside requests and streams
+	end      context.CancelFunc
+	closed   bool // nothing more is begun beside them
 }
 
 // word says that settings of a tenant are being changed, until it is taken back. One is as good as another: what counts is how many stand.
@@ -128,7 +132,9 @@ const (
 
 // NewMatcher makes one. The process is a name that no other process has.
 func NewMatcher(s TenantStore, settler Settler, now Clock, process string) *Matcher {
+	ending, end := context.WithCancel(context.Background())
 	return &Matcher{
+		ending: ending, end: end,
 		store: s, settler: settler, now: now, process: process, known: lru.NewWeighed[string, *settings](knownSettings, knownBytes),
 		looking: share.New[struct{}](), room: semaphore.NewWeighted(lookBytes),
 		began: time.Now(), standing: share.New[map[string]string](),
@@ -243,8 +249,13 @@ func (m *Matcher) lookWhole(ctx context.Context, tenant string) error {
 			m.ask(tenant, rule)
 		}
 	}()
+	if !m.begun() { // who has asked may be gone: a look goes on without him
+		return fail.New(fail.Unavailable, "this process ends: try again")
+	}
+	defer m.work.Done()
 	ctx, cancel := context.WithTimeout(ctx, policy.Answer)
 	defer cancel()
+	defer context.AfterFunc(m.ending, cancel)()
 	bytes, err := m.store.LookBytes(ctx, tenant)
 	if err != nil {
 		return err
@@ -614,6 +625,9 @@ func (m *Matcher) kick(tenant string) {
 		m.kicked[tenant] = true
 		return
 	}
+	if m.closed {
+		return
+	}
 	m.kicked[tenant] = false
 	m.work.Go(func() {
 		for {
@@ -665,7 +679,24 @@ func again(ctx context.Context, every time.Duration, do func() error) error {
 }
 
 // Close waits for what goes on beside requests and streams, which must have ended.
-func (m *Matcher) Close() { m.work.Wait() }
+func (m *Matcher) Close() {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.end()
+	m.work.Wait()
+}
+
+// begun has Close wait for what begins, which calls m.work.Done when it is over; false where nothing more is to begin.
+func (m *Matcher) begun() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return false
+	}
+	m.work.Add(1)
+	return true
+}
 
 // Sweep does what processes that died have left: it looks for the tenants whose settings were being changed, and for those
 // whose streams were lost, be it by this process. It removes the workloads whose time is over. What fails for one tenant, or takes long, keeps none of the others

@@ -281,6 +281,8 @@ func TestWhatTablesAreMadeOfCannotBeRead(t *testing.T) {
 		l := &domain.ClusterLabel{Identity: domain.Identity{Parent: cluster.Key()}, Label: label}
 		require.NoError(t, map[string]*store.Store{"one": db, "two": damaging}[label].Create(ctx, l))
 	}
+	elsewhere := domain.ClusterName{Provider: "cp", Name: "b"} // which is nothing to who sees the group
+	require.NoError(t, damaging.Create(ctx, &domain.ClusterLabel{Identity: domain.Identity{Parent: elsewhere.Key()}, Label: "other"}))
 	for name, into := range map[string]*store.Store{"i": db, "lost": damaging} {
 		i := domain.StatusIntents.New().(*domain.StatusIntent)
 		i.Parent, i.Name, i.Spec.StatusCollectors = key, name, []string{"bad", "good", "newer"}

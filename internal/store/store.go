@@ -162,6 +162,9 @@ func sure(connection *options.ClientOptions) error {
 	if w := connection.WriteConcern; w != nil && w.W != nil && w.W != writeconcern.Majority().W {
 		return fmt.Errorf("the URI of the database says w=%v: what is stored needs w=majority", w.W)
 	}
+	if w := connection.WriteConcern; w != nil && w.Journal != nil && !*w.Journal {
+		return errors.New("the URI of the database says journal=false: what is stored has to outlast a power failure")
+	}
 	if connection.WriteConcern == nil {
 		connection.SetWriteConcern(writeconcern.Majority())
 	} else {

@@ -63,7 +63,7 @@ func TestOpenRefusesWhatIsNoURI(t *testing.T) {
 
 func TestOpenRefusesWhatLosesWrites(t *testing.T) {
 	for option, ok := range map[string]bool{
-		"readPreference=secondary": false, "readPreference=primaryPreferred": false, "w=0": false, "w=1": false, "w=2": false,
+		"readPreference=secondary": false, "readPreference=primaryPreferred": false, "w=0": false, "w=1": false, "w=2": false, "journal=false": false, "journal=true": true,
 		"readPreference=primary": true, "w=majority": true, "wtimeoutMS=5000": true,
 	} {
 		t.Run(option, func(t *testing.T) {

@@ -208,6 +208,7 @@ func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, writte
 	}
 	// outgoing are those that are gone, and may stay only as long as nobody needs the room; those first that have been gone for longest.
 	var outgoing []string
+	var ofOutgoing int64 // bytes
 	sorted := false
 	fits := func(room domain.Room) bool {
 		return (w.Count == 0 || room.Count <= 0 || count+room.Count <= w.Count) && (w.Bytes == 0 || bytes+room.Bytes <= w.Bytes)
@@ -215,19 +216,18 @@ func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, writte
 	yield := func(room domain.Room) {
 		if !sorted {
 			outgoing, sorted = goneFirst(b, change, encoded), true
+			for _, id := range outgoing {
+				have, _ := size(id)
+				ofOutgoing += have
+			}
 		}
-		all := domain.Room{Count: room.Count - len(outgoing), Bytes: room.Bytes}
-		for _, id := range outgoing {
-			have, _ := size(id)
-			all.Bytes -= have
-		}
-		if !fits(all) {
+		if !fits(domain.Room{Count: room.Count - len(outgoing), Bytes: room.Bytes - ofOutgoing}) {
 			return
 		}
 		for len(outgoing) > 0 && !fits(room) {
 			id := outgoing[0]
 			have, _ := size(id)
-			outgoing = outgoing[1:]
+			outgoing, ofOutgoing = outgoing[1:], ofOutgoing-have
 			count, bytes, change[id] = count-1, bytes-have, nil
 		}
 	}
@@ -328,6 +328,19 @@ func (s *Store) AnyGone(ctx context.Context, tenant string, until time.Time) (so
 		}
 	})
 	return some, err
+}
+
+// GoneRoom is what those workloads have that are gone and give way to one for which there is no room.
+func (s *Store) GoneRoom(ctx context.Context, tenant string) (room domain.Room, err error) {
+	err = s.workloads.read(ctx, tenant, func(b *book) {
+		room = domain.Room{}
+		for id, value := range b.values {
+			if isGone(value) && !isNewer(id, value) {
+				room.Count, room.Bytes = room.Count+1, room.Bytes+int64(len(id)+len(value))
+			}
+		}
+	})
+	return room, err
 }
 
 func goneSince(until time.Time) func([]byte) bool {

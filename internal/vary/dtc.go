@@ -326,7 +326,7 @@ func (in *Inbound) podPort(w *Work) any {
 			continue
 		}
 		service, err := w.object(i)
-		if err != nil {
+		if err != nil || headless(service) {
 			continue
 		}
 		switch to := in.servicePort(service)["targetPort"].(type) {
@@ -348,14 +348,16 @@ func (in *Inbound) isService(r *plan.Resource, namespace string) bool {
 	return r.Hook == nil && version(r.ResourceID) == "v1" && r.Kind == "Service" && r.Name == in.Spec.ServiceName && (r.Namespace == "" || r.Namespace == namespace)
 }
 
-// servicePort is the server's port among those of the Service; nil for none, and for a Service without an address of its own: who calls
-// that calls the pods, by their port.
+// headless says whether a Service has no address of its own: who calls it calls the pods, by their port.
+func headless(service object) bool {
+	spec, _ := service["spec"].(object)
+	return spec["clusterIP"] == "None"
+}
+
+// servicePort is the server's port among those of the Service; nil for none.
 func (in *Inbound) servicePort(service object) object {
 	spec, _ := service["spec"].(object)
 	ports, _ := spec["ports"].(list)
-	if spec["clusterIP"] == "None" {
-		return nil
-	}
 	for _, p := range ports {
 		p, _ := p.(object)
 		number, _ := p["port"].(json.Number)

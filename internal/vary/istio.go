@@ -340,9 +340,9 @@ func (d *DTC) client(w *Work, in *Inbound, servers []*Cluster) (objects []object
 	return append(objects, destination("", service+"-dr-client-svcname", service, sni)), nil
 }
 
-// address is the virtual address of a host, of 240.0.0.0/4 as in EMCO. It is made of the host's name, so that no two hosts of a cluster
-// have the same, whichever intents or groups they are of, and a host keeps its own whatever else there is. Of those that one app gets
-// on a cluster a second one with the same address gets another.
+// address is the virtual address of a host, of 240.0.0.0/4 as in EMCO. It is made of the host's name, so that two hosts of a cluster
+// hardly ever have the same, whichever intents or groups they are of, and a host keeps its own whatever else there is. Of those that one app gets
+// on a cluster no two have the same.
 func (w *Work) address(host string) netip.Addr {
 	for n := 0; ; n++ {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", host, n))
