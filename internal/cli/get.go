@@ -138,7 +138,7 @@ func (s *session) doGet(ctx context.Context, f *getFlags, word string, wanted []
 	if err = left.keep(err); err != nil {
 		return err
 	}
-	single := len(wanted) == 1 && !f.where.all
+	single := len(wanted) == 1 && !f.all
 	if single && len(found) > 1 && !p.people() && p.form != "name" {
 		return ambiguous(wanted[0], found) // the shape of one document is what a script reads, whatever others have made since
 	}
