@@ -88,6 +88,8 @@ func (s *Store) decode(collection string, document bson.Raw, into any) error {
 			return err
 		}
 		return s.openLeaf(r)
+	case *head:
+		return r.read(document)
 	case **observation:
 		*r = &observation{}
 		return s.decode(collection, document, *r)

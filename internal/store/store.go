@@ -59,6 +59,8 @@ type Store struct {
 	leafWrites  *gatherer[leafRecord]
 	leafLookups *gatherer[*leafRead]
 	leafReads   *share.Reads[[]domain.Leaf]
+	// standingReads are of one key, "".
+	standingReads *share.Reads[[]domain.Standing]
 	childReads  *gatherer[*childrenRead]
 	// Who asks for the same thing at the same time, as many do who wait for the same operation, shares what is read, and
 	// those who ask for what clusters say soon after have it from memory.
@@ -135,6 +137,7 @@ func Open(c Config) (*Store, error) {
 	s := &Store{
 		client: client, keys: c.Keys, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now,
 		cache: newBlobCache(c.Cache), chunk: limits.Chunk, documentReads: share.New[bson.Raw](), leafReads: share.New[[]domain.Leaf](),
+		standingReads: share.New[[]domain.Standing](),
 		observedReads: share.New[*saidOfApp](), observedIDs: share.New[map[string][]domain.ObservedApp](), versionReads: share.New[string](), watchReads: share.New[*said](),
 		observedApps: newBounded[string](measure.CacheObserved, observedBytes, (*saidOfApp).size),
 	}
