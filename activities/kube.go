@@ -138,7 +138,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 
 	work, cancel := whileHeld(ctx)
 	defer cancel(nil)
-	run, halt := info.WorkflowExecution.RunID, &halting{in: in, local: info.IsLocalActivity, cancel: cancel, done: make(chan struct{})}
+	run, halt := info.WorkflowExecution.RunID, &halting{in: in, cancel: cancel, done: make(chan struct{})}
 	k.running.Store(run, halt)
 	defer func() {
 		k.running.CompareAndDelete(run, halt)
@@ -149,6 +149,8 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 	a.reached = outcome.Reached || outcome.Waits != ""
 	lost := lease.Check(ctx)
 	switch {
+	case info.IsLocalActivity && lost == nil && errors.Is(context.Cause(work), errHalted):
+		return a.endAtOnce(ctx)
 	case info.IsLocalActivity && (work.Err() != nil || outcome.Retry != nil):
 		// The activity that comes after this one begins anew and is the one to tell of the cluster.
 		return nil, ErrNotAtOnce
@@ -233,11 +235,11 @@ func (k *Kube) Halt(ctx context.Context) (*domain.Leaf, error) {
 }
 
 // HaltApp ends all attempts that this worker has at an app in an operation, and returns on which clusters. Each
-// records how far it came, and its activity succeeds.
+// records how far it came, and succeeds; one in its workflow's own task is cancelled where there is no time for that.
 func (k *Kube) HaltApp(_ context.Context, in HaltInput) (halted []domain.ClusterName, err error) {
 	k.running.Range(func(_, running any) bool {
 		r := running.(*halting)
-		if !r.local && r.in.Scope == in.Scope && r.in.App == in.App {
+		if r.in.Scope == in.Scope && r.in.App == in.App {
 			r.cancel(errHalted)
 			halted = append(halted, r.in.Cluster)
 		}
@@ -249,7 +251,6 @@ func (k *Kube) HaltApp(_ context.Context, in HaltInput) (halted []domain.Cluster
 // halting is an attempt that can be halted.
 type halting struct {
 	in     LeafInput
-	local  bool // in the workflow's own task, after which comes another attempt
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 	end    *domain.Leaf // once it is done: what it recorded, nil for nothing

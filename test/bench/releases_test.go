@@ -59,11 +59,11 @@ func releases(ctx context.Context, t *trial) {
 			}
 		}
 	})
-	roots := func() time.Duration {
+	roots := func(name string, args ...any) time.Duration {
 		began := time.Now()
 		runs := make([]temporalclient.WorkflowRun, n)
 		inTurns(ctx, t, n, func(ctx context.Context, i int) (err error) {
-			runs[i], err = b.client.ExecuteWorkflow(ctx, temporalclient.StartWorkflowOptions{ID: fmt.Sprint("bare-root-", i), TaskQueue: bareQueue}, "BareLeaf")
+			runs[i], err = b.client.ExecuteWorkflow(ctx, temporalclient.StartWorkflowOptions{ID: fmt.Sprint(name, "-", i), TaskQueue: bareQueue}, name, args...)
 			return err
 		})
 		for _, run := range runs {
@@ -72,13 +72,16 @@ func releases(ctx context.Context, t *trial) {
 		return time.Since(began)
 	}
 	what := fmt.Sprintf("%d groups of one app of %d resources on one real cluster, from the first POST to the last Instantiated", n, scaleResources)
-	var bare, loop, accepted, took time.Duration
+	var bare, trees, loop, accepted, took time.Duration
 	spent := map[string]time.Duration{}
 	of := map[string]*harness.Process{"worker": a.Worker, "temporal": a.Temporal, "database": a.Database, "api": a.API}
 	t.finally(func() (figures []figure) {
 		if took > 0 {
 			figures = append(figures,
-				most("releases_1000_s_over_bare", what+", over as many bare root workflows and the bare client-go loop of the same applies", "ratio", took.Seconds()/(bare+loop).Seconds(), 2))
+				most("releases_1000_s_over_bare", what+", over as many bare root workflows and the bare client-go loop of the same applies", "ratio", took.Seconds()/(bare+loop).Seconds(), 2),
+				values("releases_1000_s_over_trees", what+", over as many bare trees and the loop", "ratio", []float64{took.Seconds() / (trees + loop).Seconds()}),
+				values("releases_1000_trees_over_bare", "as many bare trees of a root, an app and a leaf, and the loop, over as many bare root workflows and the loop", "ratio",
+					[]float64{(trees + loop).Seconds() / (bare + loop).Seconds()}))
 			for _, name := range slices.Sorted(maps.Keys(of)) {
 				figures = append(figures, values("releases_1000_cpu_"+name, what+": CPU time of "+name+" for each", "ms", []float64{millis(spent[name]) / float64(n)}))
 			}
@@ -90,6 +93,7 @@ func releases(ctx context.Context, t *trial) {
 			{"releases_1000_s", what, took},
 			{"releases_1000_accepted_s", what + ": until the last POST is answered", accepted},
 			{"releases_1000_bare_s", "as many bare root workflows with a local activity", bare},
+			{"releases_1000_trees_s", "as many bare trees of three workflows, of which the leaf has a local activity", trees},
 			{"releases_1000_clientgo_s", "as many resources by a bare client-go loop", loop},
 		} {
 			if f.took > 0 {
@@ -98,7 +102,8 @@ func releases(ctx context.Context, t *trial) {
 		}
 		return figures
 	})
-	bare = roots()
+	bare = roots("BareLeaf")
+	trees = roots("BareTree", bareInput{Apps: 1, Leaves: 1, Window: 1, Leaf: "BareLeaf"})
 	loop = a.byLoop(ctx, t, n*scaleResources, "releases")
 
 	for name, p := range of {
