@@ -47,6 +47,8 @@ func TestFieldValidation(t *testing.T) {
 		{name: "strict, of what is right", method: "POST", url: "/v2/projects?fieldValidation=Strict", body: `{"metadata":{"name":"fv5"}}`, status: 201, answers: map[string]string{"Warning": ""}},
 		{name: "another word", method: "POST", url: "/v2/projects?fieldValidation=strict", body: body("fv6"), status: 400, contains: []string{"Strict, Warn or Ignore"}},
 		{name: "a name of EMCO 20.12", method: "POST", url: theProject + "/composite-apps?fieldValidation=Strict", body: `{"metadata":{"name":"old"},"spec":{"composite-app-version":"v1"}}`, status: 400, contains: []string{`did you mean "spec.compositeAppVersion"?`}},
+		{name: "a name of EMCO 20.12 for what may be missing", method: "POST", url: theProject + "/logical-clouds", body: `{"metadata":{"name":"old"},"spec":{"namespace":"ns","user":{"user-name":"u"}}}`, status: 201,
+			answers: map[string]string{"Warning": `299 - "unknown field \"spec.user.user-name\", did you mean \"spec.user.userName\"?"`}},
 	})
 }
 
