@@ -134,3 +134,17 @@ func TestPairsThatNobodyFinds(t *testing.T) {
 		{call: call{name: "of a provider", method: "POST", url: theProvider + "/cluster-sync-objects", body: body(`[{"k":"a"},{"k":"b"}]`), status: 201}, want: hidden},
 	})
 }
+
+// What is kept for its own sake says so, where somebody who comes from EMCO expects that something is done with it.
+func TestDocumentsThatDoNothingSaySo(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	unused, uncalled := []string{"spec.kv: nothing is done with the key-value pairs of a logical cloud; patches find those of clusters and of cluster providers"},
+		[]string{"nothing is done with it: no clm controller is called, and hpa intents need none"}
+	controller := `{"metadata":{"name":"hpa-placement-controller-1"},"spec":{"host":"hpa-plc","port":9099,"priority":1}}`
+	says(t, w, []said{
+		{call: call{name: "pairs of a logical cloud", method: "POST", url: theCloud + "/kv-pairs", body: `{"metadata":{"name":"n"},"spec":{"kv":[{"k":"a"},{"k":"b"}]}}`, status: 201}, want: unused},
+		{call: call{name: "a clm controller", method: "POST", url: "/v2/clm-controllers", body: controller, status: 201}, want: uncalled},
+		{call: call{name: "a clm controller, again", method: "PUT", url: "/v2/clm-controllers/hpa-placement-controller-1", body: controller, status: 200}, want: uncalled},
+	})
+}

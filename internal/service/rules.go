@@ -69,6 +69,7 @@ var rules = map[*domain.Noun]rule{
 	domain.ClustersNoun:       {before: (*Service).changeCluster, after: (*Service).changedCluster, gone: (*Service).forgetCluster, remark: (*Service).unreached, attach: (*Service).attachKubeconfig, file: (*Service).kubeconfig, listOrphan: true},
 	domain.ClusterKVs:         {remark: (*Service).remarkPairs, listOrphan: true},
 	domain.ClusterSyncObjects: {remark: (*Service).remarkPairs},
+	domain.CLMControllers:     {remark: remarkAlways("nothing is done with it: no clm controller is called, and hpa intents need none")},
 	domain.Networks:           {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 	domain.ProviderNetworks:   {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 
@@ -76,7 +77,7 @@ var rules = map[*domain.Noun]rule{
 	domain.ClusterReferences: {before: (*Service).mayChangeMembers, after: (*Service).changedMembers, remark: (*Service).remarkReference, orphan: fail.NotFound, listOrphan: true},
 	domain.UserPermissions:   {before: (*Service).changePermission, after: (*Service).changedPermission, remark: (*Service).remarkPermission, orphan: fail.NotFound, listOrphan: true},
 	domain.ClusterQuotas:     {before: (*Service).mayHaveQuotas, after: (*Service).changedCloud, orphan: fail.NotFound, listOrphan: true},
-	domain.LogicalCloudKVs:   {orphan: fail.NotFound, listOrphan: true},
+	domain.LogicalCloudKVs:   {remark: remarkAlways("spec.kv: nothing is done with the key-value pairs of a logical cloud; patches find those of clusters and of cluster providers"), orphan: fail.NotFound, listOrphan: true},
 
 	domain.CompositeApps:   {orphan: fail.NotFound, listOrphan: true},
 	domain.Apps:            {attach: (*Service).attachChart, file: (*Service).chart},
@@ -131,6 +132,11 @@ func both(first, then func(*Service, context.Context, change) error) func(*Servi
 		}
 		return then(s, ctx, c)
 	}
+}
+
+// remarkAlways says of all documents of a noun that they are kept, and that is all.
+func remarkAlways(remark string) func(*Service, context.Context, domain.Object) ([]string, error) {
+	return func(*Service, context.Context, domain.Object) ([]string, error) { return []string{remark}, nil }
 }
 
 func (r rule) runAccept(ctx context.Context, s *Service, o domain.Object) error {
