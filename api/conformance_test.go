@@ -333,6 +333,17 @@ func deviations(t *testing.T) []deviation {
 	}
 }
 
+// standings are deviations of a group that stands somewhere, as stands have it.
+var standings = []struct {
+	stand int
+	deviation
+}{
+	{1, deviation{409, "a change of a group ends its approval", call{method: "PUT", url: theGroup, body: groupBody, status: 200}}},
+	{3, deviation{409, "an instance has its own plan, and an update takes the change over", call{method: "PUT", url: theGroup, body: groupBody, status: 200}}},
+	{8, deviation{409, "what was terminated is changed and approved again", call{method: "PUT", url: theGroup, body: groupBody, status: 200}}},
+	{7, deviation{202, "what is being deleted is not made anew beside that", call{method: "POST", url: theGroup + "/instantiate", status: 409, contains: []string{"wait until"}}}},
+}
+
 func TestConformance(t *testing.T) {
 	w := newRealWorld(t)
 	furnish(t, w)
@@ -372,6 +383,13 @@ func TestConformance(t *testing.T) {
 			require.NotEqual(t, d.emco, d.status, d.name)
 			check(t, w.router, []call{d.call})
 		}
+		for _, d := range standings {
+			put(t, w, theGroupKey, stands[d.stand])
+			d.name = d.reason + ": " + d.method + " " + d.url
+			require.NotEqual(t, d.emco, d.status, d.name)
+			check(t, w.router, []call{d.call})
+		}
+		put(t, w, theGroupKey, stands[0])
 	})
 	check(t, w.router, []call{
 		{method: "POST", url: theProject + "/logical-clouds/free/cluster-references", body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`, status: 201},

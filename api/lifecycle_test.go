@@ -169,7 +169,8 @@ func TestWritesToAGroupByState(t *testing.T) {
 	}
 }
 
-// TestReleaseOfAnInstance: what decides the names and the namespace of resources stays as long as there is an instance.
+// TestReleaseOfAnInstance: what decides the names and the namespace of resources stays as long as there is an instance. Of all else an instance has what
+// is written with the next update.
 func TestReleaseOfAnInstance(t *testing.T) {
 	w := newWorld(t)
 	furnish(t, w)
@@ -177,9 +178,15 @@ func TestReleaseOfAnInstance(t *testing.T) {
 	w.operations.status = domain.ContextInstantiated
 	body := strings.Replace(groupBody, `"version":"`, `"version":"other-`, 1)
 	require.NotEqual(t, groupBody, body)
+	valued := strings.Replace(groupBody, `{"k":"v"}`, `{"k":"w"}`, 1)
+	require.NotEqual(t, groupBody, valued)
+	const awaits = `299 - "deployment intent group dig is instantiated: what has changed is there when an update takes it over"`
 	check(t, w.router, []call{
 		{method: "PUT", url: theGroup, body: body, status: 409, contains: []string{"spec.version", "Instantiated"}},
-		{method: "PUT", url: theGroup, body: groupBody, status: 200},
+		{name: "what is there", method: "PUT", url: theGroup, body: groupBody, status: 200, answers: map[string]string{"Warning": ""}},
+		{name: "other values", method: "PUT", url: theGroup, body: valued, status: 200, answers: map[string]string{"Warning": awaits}},
+		{name: "the same again", method: "PUT", url: theGroup, body: valued, status: 200, answers: map[string]string{"Warning": ""}},
+		{name: "the first ones", method: "PUT", url: theGroup, body: groupBody, status: 200, answers: map[string]string{"Warning": awaits}},
 	})
 	record(t, w, theGroupKey, domain.Terminated, "1")
 	w.operations.status = domain.ContextTerminated

@@ -156,6 +156,12 @@ func (d *DeploymentIntentGroup) SameInstance(next *DeploymentIntentGroup) bool {
 	return d.Spec.Version == next.Spec.Version && d.Spec.LogicalCloud == next.Spec.LogicalCloud
 }
 
+// SaysTheSame says whether an instance of the group is one of next as it is.
+func (d *DeploymentIntentGroup) SaysTheSame(next *DeploymentIntentGroup) bool {
+	return d.SameInstance(next) && d.Spec.CompositeProfile == next.Spec.CompositeProfile &&
+		slices.EqualFunc(d.Spec.OverrideValues, next.Spec.OverrideValues, func(a, b OverrideValues) bool { return a.App == b.App && maps.Equal(a.Values, b.Values) })
+}
+
 // Fill has a group that says nothing of override values have none.
 func (d *DeploymentIntentGroup) Fill() {
 	if d.Spec.OverrideValues == nil {

@@ -111,11 +111,17 @@ func (s *Service) changeBelow(ctx context.Context, c change, writes func(domain.
 	})
 }
 
-// changedGroup says that a write to a group itself has ended its approval.
+// changedGroup says what a write to a group itself comes to: that it has ended its approval, or that an instance, for which EMCO refuses the write, does
+// not have it yet.
 func (s *Service) changedGroup(ctx context.Context, c change) error {
 	from, replaced := c.from.(*domain.DeploymentIntentGroup)
-	if to, stays := c.to.(*domain.DeploymentIntentGroup); replaced && stays {
-		warnUnapproved(ctx, from.History.State(), to)
+	to, stays := c.to.(*domain.DeploymentIntentGroup)
+	if !replaced || !stays {
+		return nil
+	}
+	warnUnapproved(ctx, from.History.State(), to)
+	if state := to.History.State(); (state == domain.Instantiated || state == domain.InstantiateStopped) && !from.SaysTheSame(to) {
+		caller.RequestOf(ctx).Warn(fmt.Sprintf("deployment intent group %s is instantiated: what has changed is there when an update takes it over", to.Name))
 	}
 	return nil
 }
