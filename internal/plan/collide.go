@@ -112,7 +112,7 @@ func (c *collisions) between(x, y *App) (Collision, bool) {
 			n := r[1]
 			pruned := n < len(now) && n < len(others) && others[n].ToDelete() && !now[n].MayBeThere()
 			id := x.Resources[r[0]]
-			had := r[0] < len(mine) && mine[r[0]].MayBeThere() && (id.IsDefinition() && (x.keeps(r[0]) || c.deleted(id)) || s.has(id))
+			had := r[0] < len(mine) && mine[r[0]].MayBeThere() && (id.IsDefinition() && (x.keeps(r[0]) || c.deleted(id, on[0].ClusterName)) || s.has(id))
 			has := c.has(a, id, there(r[0], mine, nil)) && c.has(b, y.Resources[n], there(n, others, now))
 			if !(lacking{mine}).lacks(r[0]) && !(lacking{others}).lacks(n) && !pruned && !had && has {
 				return Collision{x.Name, y.Name, id, on[0].ClusterName}, true
@@ -122,15 +122,17 @@ func (c *collisions) between(x, y *App) (Collision, bool) {
 	return Collision{}, false
 }
 
-// deleted says whether the plan from which a takes over has a CRD that does not outlive it.
-func (c *collisions) deleted(definition ResourceID) bool {
+// deleted says whether the plan from which a takes over has a CRD on a cluster that does not outlive it there.
+func (c *collisions) deleted(definition ResourceID, on domain.ClusterName) bool {
 	if c.from == nil {
 		return false
 	}
-	at := Place(definition, "")
+	at, known := Place(definition, ""), map[string]domain.Marks{}
 	return slices.ContainsFunc(c.from.Apps, func(app App) bool {
 		i := slices.IndexFunc(app.Resources, func(r ResourceID) bool { return Place(r, "") == at })
-		return i >= 0 && !app.keeps(i)
+		return i >= 0 && !app.keeps(i) && slices.ContainsFunc(app.Targets, func(t Target) bool {
+			return t.ClusterName == on && !(lacking{app.begins(&t, known)}).lacks(i)
+		})
 	})
 }
 

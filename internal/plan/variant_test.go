@@ -244,10 +244,15 @@ func TestDefinitionsCollideUnlessTheyAreKept(t *testing.T) {
 		require.Equal(t, collides, ok, "%c", mark)
 	}
 
-	// An update that has it deleted from now on mends nothing. One of what was never kept has no worse an end.
+	// An update that has it deleted from now on mends nothing. One of what was never kept on this cluster has no worse an end.
 	a, b = widgetsOf("1", "Namespaced", false), widgetsOf("2", "Namespaced", true)
 	a.Apps[0].Targets[0].Inherited = &plan.Inherited{Marks: domain.NewMarks(2, domain.MarkApplied).Encode()}
-	for from, collides := range map[*plan.Plan]bool{widgetsOf("0", "Namespaced", true): true, nil: true, widgetsOf("0", "Namespaced", false): false} {
+	elsewhere, lacked := widgetsOf("0", "Namespaced", false), widgetsOf("0", "Namespaced", false)
+	elsewhere.Apps[0].Targets[0].Name = "other"
+	lacked.Apps[0].Targets[0].Inherited = &plan.Inherited{Marks: domain.NewMarks(2, domain.MarkGone).Encode()}
+	for from, collides := range map[*plan.Plan]bool{
+		widgetsOf("0", "Namespaced", true): true, nil: true, widgetsOf("0", "Namespaced", false): false, elsewhere: true, lacked: true,
+	} {
 		_, ok := plan.Collide(a, b)
 		require.True(t, ok)
 		_, ok = plan.CollideNow(a, b, from, nil, nil)
