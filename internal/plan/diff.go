@@ -54,7 +54,7 @@ func (c *Change) Empty() bool { return c.Added+c.Changed+c.Removed == 0 }
 //
 // Only what the records say that we applied, or may have, is pruned, and not what is to be kept. A resource that
 // another app of the plan takes over is applied by that one, which gives it another label; by that label its
-// pruning, which comes later, leaves it alone. A namespace or a CRD with which something would go that is wanted stays, too.
+// pruning, which comes later, leaves it alone. A namespace or a CRD with which something would go that is wanted, or kept, stays, too.
 //
 // Hooks are no difference, but for those that have not succeeded. Where not all hooks of the install have succeeded on a
 // cluster, the operation goes on with the install there, and runs those that have not, as they are now. On other clusters,
@@ -113,7 +113,7 @@ func (d *differ) prepare() {
 		app := &d.wanted.Plan.Apps[i]
 		for n, r := range app.Resources {
 			at := d.place(r)
-			d.owners[at] = append(d.owners[at], resident{app, n})
+			d.owners[at] = append(d.owners[at], resident{app: app, n: n})
 		}
 	}
 	d.moving = map[placed][]giver{}

@@ -2,11 +2,13 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
 )
 
-// With a namespace, or a CRD, goes all that is in it. What holds one that is not wanted any more is what is wanted and would go with it.
+// With a namespace, or a CRD, goes all that is in it. What holds one that is not wanted any more is what would go with it, and is wanted, or is to be kept
+// though it is not wanted any more either.
 
 // held is one that stays for that.
 type held struct {
@@ -17,10 +19,11 @@ type held struct {
 	clusters int
 }
 
-// resident is a wanted resource.
+// resident is a wanted resource, or, where kept says so, one of the old plan that stays in clusters when it is not wanted any more.
 type resident struct {
-	app *App
-	n   int
+	app  *App
+	n    int
+	kept bool
 }
 
 // holding finds what holds resources, for one Diff.
@@ -44,7 +47,7 @@ func (d *differ) holds(app string, r *Resource, c domain.ClusterName) bool {
 		}
 	}
 	for _, by := range d.within(r) {
-		if by.on(c) {
+		if by.kept && d.mayHave(by, c) || !by.kept && by.on(c) {
 			d.hold(app, r.ResourceID, by, c)
 			return true
 		}
@@ -58,7 +61,13 @@ func (w resident) on(c domain.ClusterName) bool {
 	return t != nil && !w.app.lacksOn(t).lacks(w.n)
 }
 
-// within are the wanted resources that are in a namespace, or of the kind that a CRD defines.
+// mayHave says whether a cluster may have a resource of the old plan.
+func (d *differ) mayHave(old resident, c domain.ClusterName) bool {
+	i := slices.IndexFunc(old.app.Targets, func(t Target) bool { return t.ClusterName == c })
+	return i >= 0 && d.marks(old.app, old.app.Targets[i])[old.n].MayBeThere()
+}
+
+// within are the resources that are in a namespace, or of the kind that a CRD defines: the wanted ones, and those that are kept.
 func (d *differ) within(r *Resource) []resident {
 	at := d.place(r.ResourceID)
 	if all, known := d.holding.residents[at]; known {
@@ -74,7 +83,16 @@ func (d *differ) within(r *Resource) []resident {
 		app := &d.wanted.Plan.Apps[i]
 		for n, id := range app.Resources {
 			if in(id) {
-				all = append(all, resident{app, n})
+				all = append(all, resident{app: app, n: n})
+			}
+		}
+	}
+	for i := range d.old.Plan.Apps {
+		app := &d.old.Plan.Apps[i]
+		bundle := d.bundleOf(app)
+		for n, id := range app.Resources {
+			if in(id) && bundle != nil && n < len(bundle.Resources) && bundle.Resources[n].Keep {
+				all = append(all, resident{app, n, true})
 			}
 		}
 	}
@@ -103,8 +121,12 @@ func (h *holding) warnings() (out []string) {
 			where += fmt.Sprintf(" and %d more", h.clusters-1)
 		}
 		by := h.by.app.Resources[h.by.n]
-		out = append(out, fmt.Sprintf("%s %q, which app %q does not have any more, stays on %s: with it would go %s %q of app %q",
-			h.resource.Kind, h.resource.Name, h.app, where, by.Kind, by.Name, h.by.app.Name))
+		text := fmt.Sprintf("%s %q, which app %q does not have any more, stays on %s: with it would go %s %q of app %q",
+			h.resource.Kind, h.resource.Name, h.app, where, by.Kind, by.Name, h.by.app.Name)
+		if h.by.kept {
+			text += ", which is to be kept"
+		}
+		out = append(out, text)
 	}
 	return out
 }

@@ -81,6 +81,22 @@ func TestWhatIsWantedHoldsWhatItIsIn(t *testing.T) {
 			want:     "web: svc; a 1A\nlog: widget; a 1A\n",
 			warnings: []string{`CustomResourceDefinition "crd", which app "web" does not have any more, stays on cluster p+a: with it would go Widget "widget" of app "log"`},
 		},
+		"what is kept": {
+			reason: "and is not wanted any more, either",
+			old:    "web on a b: mon=1 in=1! svc=1", leaves: "web/a=3A web/b=1A1F1A", wanted: "web on a b: svc=1",
+			want:     "web: svc -mon; a 1A1G; b 1A1d\n",
+			warnings: []string{`Namespace "mon", which app "web" does not have any more, stays on cluster p+a: with it would go ConfigMap "in" of app "web", which is to be kept`},
+		},
+		"what is kept of an app that goes": {
+			old: "web on a: mon=1\nlog on a: in=1!", leaves: "web/a=1A log/a=1s", wanted: "db on a: svc=1",
+			want:     "db: svc; a 1p\n",
+			warnings: []string{`Namespace "mon", which app "web" does not have any more, stays on cluster p+a: with it would go ConfigMap "in" of app "log", which is to be kept`},
+		},
+		"what is kept of a kind": {
+			old: "web on a b: crd=1 svc=1\nlog on a: widget=1!", leaves: "web/a=2A web/b=2A log/a=1A", wanted: "web on a b: svc=1",
+			want:     "web: svc -crd; a 1A1G; b 1A1d\n",
+			warnings: []string{`CustomResourceDefinition "crd", which app "web" does not have any more, stays on cluster p+a: with it would go Widget "widget" of app "log", which is to be kept`},
+		},
 		"a CRD whose resources go, too": {
 			old: "web on a: crd=1 svc=1 widget=1", leaves: "web/a=3A", wanted: "web on a: svc=1",
 			want: "web: svc -crd -widget; a 1A2d\n",
