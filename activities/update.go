@@ -45,7 +45,7 @@ func (l *Control) prepareChange(ctx context.Context, in ChangeInput) (*Prepared,
 	change := t.diff(in.Operation)
 	if change.Empty() && in.Operation != domain.OpMigrate && from.Status == domain.ContextInstantiated {
 		return &Prepared{Unchanged: true, Revision: revision, Warnings: toldOf(append([]string{
-			fmt.Sprintf("nothing to %s: what is wanted is what revision %d has", in.Operation, revision) + orReapply(in),
+			fmt.Sprintf("nothing to %s: revision %d has all that is wanted", in.Operation, revision) + orReapply(in),
 		}, append(d.warnings, change.Warnings...)...))}, nil
 	}
 	out, err := l.plannedChange(ctx, d, change, from)
