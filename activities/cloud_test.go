@@ -619,6 +619,9 @@ func TestARollbackSaysWhatStays(t *testing.T) {
 			require.Equal(t, len(to) == 1, prepared.Unchanged)
 			if prepared.Unchanged {
 				require.Equal(t, "nothing to rollback: revision 2 has all that is wanted", prepared.Warnings[0], "and more")
+			} else {
+				held := blob[plan.Plan](t, d, prepared.Plan).Held
+				require.Equal(t, []plan.Held{{App: "web", Resource: mon.ResourceID, Clusters: []domain.ClusterName{reference("r", "c").ClusterName()}}}, held)
 			}
 			require.Contains(t, prepared.Warnings,
 				`Namespace "mon", which app "web" does not have any more, stays on cluster p+c: with it would go ConfigMap "in" of app "web"`)

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/stored"
 	"github.com/drover-io/drover/internal/storetest"
 )
 
@@ -59,7 +60,7 @@ func (n *networked) scope(contextID string) domain.Scope {
 	return domain.Scope{Owner: edge, ContextID: contextID, Operation: domain.OpInstantiate}
 }
 
-func blob[T any](t *testing.T, db *store.Store, digest domain.Digest) T {
+func blob[T any](t *testing.T, db stored.Blobs, digest domain.Digest) T {
 	t.Helper()
 	data, err := db.Blob(t.Context(), digest)
 	require.NoError(t, err)

@@ -39,7 +39,8 @@ func ClusterScoped(group, kind string) bool { return slices.Contains(clusterScop
 // group name the same resource. A CRD may be shared as long as no terminate deletes it, so that every user of one may have its own copy in
 // its chart. One that is deleted may not: with it go the objects that others have of its kind. Nor do two have an object
 // of one name of a kind to which a CRD of theirs gives no namespace. What a has of either on the cluster already, since earlier builds
-// let it in, is no reason to refuse it the update that mends that: of a CRD, one that keeps it. It goes by what the plans say alone: of what it finds
+// let it in, is no reason to refuse it the update that mends that: of a CRD, one that keeps it. What b holds counts as what it has, of a CRD as one that
+// it keeps. It goes by what the plans say alone: of what it finds
 // CollideNow says whether it counts.
 func Collide(a, b *Plan) (Collision, bool) {
 	return (&collisions{a: a, b: b, scopes: scopesOf(a, b)}).find()
@@ -76,6 +77,30 @@ func (c *collisions) find() (Collision, bool) {
 		for j := range c.b.Apps {
 			if found, ok := c.between(&c.a.Apps[i], &c.b.Apps[j]); ok {
 				return found, true
+			}
+		}
+		if found, ok := c.takes(&c.a.Apps[i]); ok {
+			return found, true
+		}
+	}
+	return Collision{}, false
+}
+
+// takes finds what an app of a would take, and delete, that b has given up, and that holds something of b's. What a has already is no reason to
+// refuse it an update.
+func (c *collisions) takes(x *App) (Collision, bool) {
+	known := map[string]domain.Marks{}
+	for _, h := range c.b.Held {
+		at := Place(h.Resource, "")
+		i := slices.IndexFunc(x.Resources, func(r ResourceID) bool { return Place(r, "") == at })
+		if i < 0 || at.IsDefinition() && x.keeps(i) || !c.has(c.a, at, false) || !c.has(c.b, at, false) {
+			continue
+		}
+		for j := range x.Targets {
+			t := &x.Targets[j]
+			mine := x.begins(t, known)
+			if had := i < len(mine) && mine[i].MayBeThere(); !had && !(lacking{mine}).lacks(i) && slices.Contains(h.Clusters, t.ClusterName) {
+				return Collision{x.Name, h.App, x.Resources[i], t.ClusterName}, true
 			}
 		}
 	}

@@ -78,7 +78,7 @@ func Diff(old Installed, wanted Side, op domain.Operation) *Change {
 			d.app(&App{Name: gone.Name}, gone)
 		}
 	}
-	d.change.Warnings = d.holding.warnings()
+	d.change.Warnings, d.change.Plan.Held = d.holding.warnings(), d.held()
 	return &d.change
 }
 

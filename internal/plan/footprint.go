@@ -26,6 +26,11 @@ func footprintOf(p *Plan, place func(ResourceID) (ResourceID, bool)) Footprint {
 			}
 		}
 	}
+	for i := range p.Held {
+		if at, ok := place(p.Held[i].Resource); ok {
+			f = append(f, maphash.Comparable(footprintSeed, at))
+		}
+	}
 	slices.Sort(f)
 	return slices.Compact(f)
 }

@@ -10,13 +10,20 @@ import (
 // With a namespace, or a CRD, goes all that is in it. What holds one that is not wanted any more is what would go with it, and is wanted, or is to be kept
 // though it is not wanted any more either.
 
-// held is one that stays for that.
+// Held is a namespace or a CRD that stays in clusters for that. Nobody else may have it as long as it does: he would delete it with what is in it.
+type Held struct {
+	App      string               `json:"app"` // that had it
+	Resource ResourceID           `json:"resource"`
+	Group    string               `json:"group,omitempty"` // of a CRD: of the kind that it defines
+	Kind     string               `json:"kind,omitempty"`
+	Kept     bool                 `json:"kept,omitempty"` // what holds it is to be kept: no plan says whether that is still there
+	Clusters []domain.ClusterName `json:"clusters"`
+}
+
+// held is one that a Diff has found, and what holds it on the first of its clusters.
 type held struct {
-	app      string // that had it
-	resource ResourceID
-	by       resident
-	first    domain.ClusterName
-	clusters int
+	Held
+	by resident
 }
 
 // resident is a wanted resource, or, where kept says so, one of the old plan that stays in clusters when it is not wanted any more.
@@ -38,21 +45,63 @@ func mayHold(r ResourceID) bool { return r.IsDefinition() || r.Group == "" && r.
 // holds says whether a resource of an app stays on a cluster though it is not wanted there any more. Where another app has it, that one's label
 // saves it.
 func (d *differ) holds(app string, r *Resource, c domain.ClusterName) bool {
-	if !mayHold(r.ResourceID) {
+	if !mayHold(r.ResourceID) || d.wants(r.ResourceID, c, app) {
 		return false
 	}
-	for _, owner := range d.owners[d.place(r.ResourceID)] {
-		if owner.app.Name != app && owner.on(c) {
-			return false
-		}
+	h := Held{App: app, Resource: r.ResourceID}
+	if r.IsDefinition() {
+		kind := DefinitionIn(r.Manifest)
+		h.Group, h.Kind = kind.Group, kind.Kind
 	}
-	for _, by := range d.within(r) {
+	by, found := d.holder(&h, c)
+	if found {
+		h.Kept = by.kept
+		d.hold(h, by, c)
+	}
+	return found
+}
+
+// wants says whether an app wants a resource on a cluster, but for the one with a name.
+func (d *differ) wants(r ResourceID, c domain.ClusterName, but string) bool {
+	return slices.ContainsFunc(d.owners[d.place(r)], func(by resident) bool { return by.app.Name != but && by.on(c) })
+}
+
+// holder is what would go with a resource on a cluster.
+func (d *differ) holder(h *Held, c domain.ClusterName) (by resident, found bool) {
+	for _, by := range d.within(h) {
 		if by.kept && d.mayHave(by, c) || !by.kept && by.on(c) {
-			d.hold(app, r.ResourceID, by, c)
-			return true
+			return by, true
 		}
 	}
-	return false
+	return resident{}, false
+}
+
+// held are all that stay: those of before, as long as there is something in them and no app wants them again, and the new ones.
+func (d *differ) held() (all []Held) {
+	for _, h := range d.old.Plan.Held {
+		wanted, kept := h, h
+		wanted.Clusters, kept.Kept, kept.Clusters = nil, true, nil
+		for _, c := range h.Clusters {
+			if d.wants(h.Resource, c, "") {
+				continue
+			}
+			switch by, found := d.holder(&h, c); {
+			case h.Kept, by.kept:
+				kept.Clusters = append(kept.Clusters, c)
+			case found:
+				wanted.Clusters = append(wanted.Clusters, c)
+			}
+		}
+		for _, h := range []Held{wanted, kept} {
+			if len(h.Clusters) > 0 {
+				all = append(all, h)
+			}
+		}
+	}
+	for _, h := range d.holding.of {
+		all = append(all, h.Held)
+	}
+	return all
 }
 
 // on says whether the resource is wanted on a cluster.
@@ -68,15 +117,14 @@ func (d *differ) mayHave(old resident, c domain.ClusterName) bool {
 }
 
 // within are the resources that are in a namespace, or of the kind that a CRD defines: the wanted ones, and those that are kept.
-func (d *differ) within(r *Resource) []resident {
-	at := d.place(r.ResourceID)
+func (d *differ) within(h *Held) []resident {
+	at := d.place(h.Resource)
 	if all, known := d.holding.residents[at]; known {
 		return all
 	}
-	in := func(id ResourceID) bool { return !mayHold(id) && d.place(id).Namespace == r.Name }
-	if r.IsDefinition() {
-		kind := DefinitionIn(r.Manifest)
-		in = func(id ResourceID) bool { return kind.Kind != "" && id.Group == kind.Group && id.Kind == kind.Kind }
+	in := func(id ResourceID) bool { return !mayHold(id) && d.place(id).Namespace == h.Resource.Name }
+	if h.Resource.IsDefinition() {
+		in = func(id ResourceID) bool { return h.Kind != "" && id.Group == h.Group && id.Kind == h.Kind }
 	}
 	var all []resident
 	for i := range d.wanted.Plan.Apps {
@@ -103,27 +151,28 @@ func (d *differ) within(r *Resource) []resident {
 	return all
 }
 
-func (d *differ) hold(app string, r ResourceID, by resident, c domain.ClusterName) {
+func (d *differ) hold(of Held, by resident, c domain.ClusterName) {
 	for _, h := range d.holding.of {
-		if h.app == app && h.resource == r {
-			h.clusters++
+		if h.App == of.App && h.Resource == of.Resource && h.Kept == of.Kept {
+			h.Clusters = append(h.Clusters, c)
 			return
 		}
 	}
-	d.holding.of = append(d.holding.of, &held{app: app, resource: r, by: by, first: c, clusters: 1})
+	of.Clusters = []domain.ClusterName{c}
+	d.holding.of = append(d.holding.of, &held{of, by})
 }
 
 // warnings say what stays, and why.
 func (h *holding) warnings() (out []string) {
 	for _, h := range h.of {
-		where := fmt.Sprintf("cluster %s", h.first)
-		if h.clusters > 1 {
-			where += fmt.Sprintf(" and %d more", h.clusters-1)
+		where := fmt.Sprintf("cluster %s", h.Clusters[0])
+		if more := len(h.Clusters) - 1; more > 0 {
+			where += fmt.Sprintf(" and %d more", more)
 		}
 		by := h.by.app.Resources[h.by.n]
 		text := fmt.Sprintf("%s %q, which app %q does not have any more, stays on %s: with it would go %s %q of app %q",
-			h.resource.Kind, h.resource.Name, h.app, where, by.Kind, by.Name, h.by.app.Name)
-		if h.by.kept {
+			h.Resource.Kind, h.Resource.Name, h.App, where, by.Kind, by.Name, h.by.app.Name)
+		if h.Kept {
 			text += ", which is to be kept"
 		}
 		out = append(out, text)

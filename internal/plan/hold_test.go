@@ -110,3 +110,109 @@ func TestWhatIsWantedHoldsWhatItIsIn(t *testing.T) {
 		})
 	}
 }
+
+// What is held is so as long as there is something in it, and nobody wants it again, however many updates there are.
+func TestWhatIsHeldIsSaidByThePlan(t *testing.T) {
+	t.Parallel()
+	cluster := func(names ...string) (all []domain.ClusterName) {
+		for _, name := range names {
+			all = append(all, domain.ClusterName{Provider: "p", Name: name})
+		}
+		return all
+	}
+	mon := plan.Held{App: "web", Resource: plan.ResourceID{Version: "v1", Kind: "Namespace", Name: "mon"}}
+	crd := plan.Held{App: "web", Resource: plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "crd"}, Group: "example.com", Kind: "Widget"}
+	held := func(h plan.Held, kept bool, clusters ...string) plan.Held {
+		h.Kept, h.Clusters = kept, cluster(clusters...)
+		return h
+	}
+	const first = "web on a b: mon=1 crd=1 svc=1\nlog on a b: in=1 widget=1 db=1"
+	for name, c := range map[string]struct {
+		first   string // first, when it is missing
+		updates []string
+		want    []plan.Held
+	}{
+		"what is wanted": {updates: []string{"web on a b: svc=1\nlog on a b: in=1 widget=1"}, want: []plan.Held{held(mon, false, "a", "b"), held(crd, false, "a", "b")}},
+		"after another update": {
+			updates: []string{"web on a b: svc=1\nlog on a b: in=1 widget=1", "web on a b: svc=2\nlog on a b: in=2 widget=1"},
+			want:    []plan.Held{held(mon, false, "a", "b"), held(crd, false, "a", "b")},
+		},
+		"where it still is": {
+			updates: []string{"web on a b: svc=1\nlog on a b: in=1 widget=1", "web on a b: svc=1\nlog on b: in=1 widget=1"},
+			want:    []plan.Held{held(mon, false, "b"), held(crd, false, "b")},
+		},
+		"nothing any more": {updates: []string{"web on a b: svc=1\nlog on a b: in=1 widget=1", "web on a b: svc=1\nlog on a b: db=1"}},
+		"wanted again, by another app": {
+			updates: []string{"web on a b: svc=1\nlog on a b: in=1 widget=1", "web on a b: svc=1\nlog on a b: in=1 widget=1\ndb on a: mon=1 crd=1"},
+			want:    []plan.Held{held(mon, false, "b"), held(crd, false, "b")},
+		},
+		"what is kept, for good": {
+			first: "web on a: mon=1 in=1! svc=1", updates: []string{"web on a: svc=1", "web on a: svc=2"},
+			want: []plan.Held{held(mon, true, "a")},
+		},
+		"what is kept when it goes later": {
+			first: "web on a: mon=1 in=1! svc=1", updates: []string{"web on a: in=1! svc=1", "web on a: svc=2", "web on a: svc=3"},
+			want: []plan.Held{held(mon, true, "a")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.first == "" {
+				c.first = first
+			}
+			side := holding("1", c.first)
+			for _, update := range c.updates {
+				side = plan.Diff(*side.Done(), holding("2", update), domain.OpUpdate).Side
+			}
+			require.Equal(t, c.want, side.Plan.Held)
+		})
+	}
+}
+
+// What is held is not another group's to have: its terminate would delete it.
+func TestNobodyTakesWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	mon := plan.ResourceID{Version: "v1", Kind: "Namespace", Name: "mon"}
+	crd := plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets.example.com"}
+	everything := &domain.UserPermission{Spec: domain.UserPermissionSpec{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+	for name, c := range map[string]struct {
+		resource  plan.ResourceID
+		keep      bool
+		change    func(a, b *plan.Plan)
+		permitted bool // both users, to do all
+		collides  bool
+	}{
+		"a namespace":               {resource: mon, permitted: true, collides: true},
+		"of one project":            {resource: mon, change: func(a, b *plan.Plan) { a.Owner, b.Owner = "projects/p/a", "projects/p/b" }, collides: true},
+		"which nobody there has":    {resource: mon},
+		"on another cluster":        {resource: mon, permitted: true, change: func(_, b *plan.Plan) { b.Held[0].Clusters[0].Name = "other" }},
+		"which it has already":      {resource: mon, permitted: true, change: func(a, _ *plan.Plan) { inherit(a, domain.MarkApplied) }},
+		"which it does not get":     {resource: mon, permitted: true, change: func(a, _ *plan.Plan) { inherit(a, domain.MarkGone) }},
+		"a CRD":                     {resource: crd, permitted: true, collides: true},
+		"a CRD of which both agree": {resource: crd, keep: true, permitted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := planIn("p", c.resource), planIn("q", plan.ResourceID{Version: "v1", Kind: "ConfigMap", Namespace: "mon", Name: "in"})
+			a.Apps[0].Definitions = plan.DefinitionsOf([]plan.Resource{{ResourceID: c.resource, Keep: c.keep}})
+			b.Held = []plan.Held{{App: "web", Resource: c.resource, Clusters: []domain.ClusterName{b.Apps[0].Targets[0].ClusterName}}}
+			if c.change != nil {
+				c.change(a, b)
+			}
+			permissions := map[domain.Key][]*domain.UserPermission{}
+			if c.permitted {
+				permissions[a.User], permissions[b.User] = []*domain.UserPermission{everything}, []*domain.UserPermission{everything}
+			}
+			require.True(t, plan.FootprintOf(a).Meets(plan.FootprintOf(b)))
+			found, ok := plan.CollideNow(a, b, nil, nil, permissions)
+			require.Equal(t, c.collides, ok)
+			if ok {
+				require.Equal(t, plan.Collision{App: "app", OtherApp: "web", Resource: c.resource, Cluster: a.Apps[0].Targets[0].ClusterName}, found)
+				_, ok = plan.Collide(a, b)
+				require.True(t, ok, "by what they say")
+				_, ok = plan.CollideNow(b, a, nil, nil, permissions)
+				require.False(t, ok, "to hold it is no reason to refuse an update")
+			}
+		})
+	}
+}

@@ -137,6 +137,8 @@ type Plan struct {
 	Namespace string     `json:"namespace"`
 	User      domain.Key `json:"user,omitempty"` // the logical cloud with whose user's rights it is applied
 	Apps      []App      `json:"apps"`           // in the order of the composite app
+	// Held are what the apps do not have any more, and stays for what is in it. A build that does not know of it keeps nobody from taking it.
+	Held []Held `json:"held,omitempty"`
 }
 
 // Known is the newest version of plans and of bundles that this build knows. Who gives them a member by which other things are done to clusters
