@@ -72,7 +72,7 @@ func (p *parts) add(o *object) error {
 		return err
 	}
 	if h == nil {
-		if event := strange(events); event != "" {
+		if event, found := strange(events); found {
 			p.warnings = append(p.warnings, fmt.Sprintf("%s: %s is left out: its annotation %s names %.64q, which is no event of Helm", o.file, o, hookAnnotation, event))
 		}
 		return nil

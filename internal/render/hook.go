@@ -53,14 +53,14 @@ func run(events string) (at []string) {
 	return at
 }
 
-// strange is the first event of an annotation that nobody knows, "" for none.
-func strange(events string) string {
+// strange is the first event of an annotation that nobody knows, if there is one. It may be empty: so is what follows a last comma.
+func strange(events string) (event string, found bool) {
 	for _, event := range words(events) {
 		if _, known := hookEvents[event]; !known {
-			return event
+			return event, true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // neverRuns says whether annotations make a hook that is run at no event. A definition that is to be installed is none.
