@@ -81,7 +81,7 @@ func loadChart(app string, tgz []byte, extra map[string][]byte) (*chart.Chart, e
 		return nil, fmt.Errorf("chart: there is no %s/%s in the archive; the chart's directory must have the app's name",
 			app, chartutil.ChartfileName)
 	}
-	kept, err := withoutIgnored(app, files)
+	kept, err := withoutIgnored(app, files, extra)
 	if err != nil {
 		return nil, err
 	}
@@ -115,9 +115,10 @@ func checkMetadata(ch *chart.Chart) error {
 // utf8BOM is dropped from files, as Helm's loaders do; YAML would take it for a part of the first key.
 var utf8BOM = []byte{0xEF, 0xBB, 0xBF}
 
-// withoutIgnored gives the files below dir, without those that .helmignore and Helm's defaults name: archives
-// made with plain tar still carry them (editors' backups, "._" files of macOS).
-func withoutIgnored(dir string, files map[string][]byte) ([]*helmarchive.BufferedFile, error) {
+// withoutIgnored gives the files below dir, without those of the chart itself that .helmignore and Helm's defaults name: archives
+// made with plain tar still carry them (editors' backups, "._" files of macOS). Those of dependencies are not asked for: Helm packs
+// unpacked what it had as an archive, and the rules were not made for that. What a profile names by its path is wanted.
+func withoutIgnored(dir string, files, named map[string][]byte) ([]*helmarchive.BufferedFile, error) {
 	rules, err := helmignore.Parse(files[dir+"/"+helmignore.File])
 	if err != nil {
 		return nil, fmt.Errorf("%s/%s: %w", dir, helmignore.File, err)
@@ -125,7 +126,11 @@ func withoutIgnored(dir string, files map[string][]byte) ([]*helmarchive.Buffere
 	var kept []*helmarchive.BufferedFile
 	for _, full := range slices.Sorted(maps.Keys(files)) {
 		name, below := strings.CutPrefix(full, dir+"/")
-		if !below || rules.Out(name, false) {
+		if !below {
+			continue
+		}
+		_, wanted := named[full]
+		if !wanted && !strings.HasPrefix(name, chartutil.ChartsDir+"/") && rules.Out(name, false) {
 			continue
 		}
 		kept = append(kept, &helmarchive.BufferedFile{Name: name, Data: bytes.TrimPrefix(files[full], utf8BOM)})
