@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+	"time"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -20,7 +21,8 @@ type engine struct {
 	limits Limits
 	braked map[*parse.Tree]bool
 	writes int
-	varies bool // a function was called that gives something else each time
+	ahead  time.Duration // how far the clock of the templates is ahead
+	varies bool          // a function was called that gives something else each time
 }
 
 // render gives the text of each template file by its path; partials are left out.
@@ -59,7 +61,7 @@ func (e *engine) parse(sources map[string]source) (*template.Template, error) {
 	e.braked = map[*parse.Tree]bool{}
 	t := template.New("gotpl").Option("missingkey=zero")
 	t.Funcs(functions())
-	t.Funcs(watched(&e.varies))
+	t.Funcs(watched(&e.varies, e.ahead))
 	e.bind(t)
 	for _, name := range parseOrder(sources) {
 		text := sources[name].text

@@ -71,15 +71,15 @@ func renderIn(ctx context.Context, in Input) (*plan.Bundle, error) {
 
 func render(ctx context.Context, l Limits, in Input) (*plan.Bundle, error) {
 	begun := time.Now()
-	b, varies, err := renderOnce(ctx, l, in)
+	b, varies, err := renderOnce(ctx, l, in, 0)
 	if err == nil && varies {
 		b.Warnings = append(b.Warnings, unsteady(ctx, l, in, begun, b)...)
 	}
 	return b, err
 }
 
-// renderOnce renders; varies says that another rendering may give something else.
-func renderOnce(ctx context.Context, l Limits, in Input) (b *plan.Bundle, varies bool, err error) {
+// renderOnce renders by a clock that is ahead; varies says that another rendering may give something else.
+func renderOnce(ctx context.Context, l Limits, in Input, ahead time.Duration) (b *plan.Bundle, varies bool, err error) {
 	if err := chartutil.ValidateReleaseName(in.Release); err != nil {
 		return nil, false, fmt.Errorf("release name %q: %w", in.Release, err)
 	}
@@ -103,7 +103,7 @@ func renderOnce(ctx context.Context, l Limits, in Input) (b *plan.Bundle, varies
 	if err != nil {
 		return nil, false, err
 	}
-	e := engine{ctx: ctx, limits: l}
+	e := engine{ctx: ctx, limits: l, ahead: ahead}
 	files, err := e.render(ch, scope)
 	if err != nil {
 		return nil, false, err

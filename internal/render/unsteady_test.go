@@ -29,7 +29,7 @@ func TestUnsteady(t *testing.T) {
 	bundle, err := Render(in)
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"each update changes Secret web, ConfigMap sum, Pod hook, in which the chart has something random, or the time: give it as a value",
+		"updates change Secret web, ConfigMap sum, Pod hook, in which the chart has something random, or the time: give it as a value",
 	}, bundle.Warnings)
 
 	in.OverrideValues = map[string]string{"password": "known"}
@@ -41,6 +41,45 @@ func TestUnsteady(t *testing.T) {
 	require.Empty(t, bundle.Warnings)
 }
 
+// So is what goes by the clock, of which the two renderings are at the same second: no update is.
+func TestUnsteadyByTheClock(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		`now`:                                  true,
+		`now | unixEpoch`:                      true,
+		`now | date "2006"`:                    true,
+		`now | date "Jan"`:                     true,
+		`now | htmlDate`:                       true,
+		`now | date "15"`:                      true,
+		`now | date "04"`:                      true,
+		`now.Year`:                             true,
+		`now | date_modify "-24h" | ago`:       false,
+		`ago 1700000000`:                       true,
+		`toDate "2006" "2020" | ago`:           true,
+		`durationRound (toDate "2006" "2020")`: true,
+		`durationRound "2h"`:                   false,
+		`date "2006" ""`:                       true,
+		`date "2006" .Values.number`:           true,
+		`dateInZone "2006" nil "UTC"`:          true,
+		`htmlDateInZone "" "UTC"`:              true,
+		`date "2006" (int64 .Values.number)`:   false,
+		`htmlDate 1700000000`:                  false,
+		`ago ""`:                               false,
+		`toDate "2006" "2020" | unixEpoch`:     false,
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			bundle, err := Render(Input{App: "web", Release: "r1", Namespace: "default", Chart: pack(t, map[string]string{
+				"web/Chart.yaml":       chartYAML,
+				"web/values.yaml":      "number: 1700000000\n",
+				"web/templates/a.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {at: {{ " + text + " | toString | quote }}}}",
+			})})
+			require.NoError(t, err)
+			require.Equal(t, want, len(bundle.Warnings) > 0, "%s: %s", bundle.Resources[0].Manifest, bundle.Warnings)
+		})
+	}
+}
+
 // A second rendering is for a warning alone: one that takes long is not made.
 func TestUnsteadyWithinBounds(t *testing.T) {
 	t.Parallel()
@@ -49,7 +88,7 @@ func TestUnsteadyWithinBounds(t *testing.T) {
 		Chart: pack(t, map[string]string{"web/Chart.yaml": chartYAML, "web/templates/a.yaml": `{apiVersion: v1, kind: Secret, metadata: {name: {{ uuidv4 }}}}`}),
 	}
 	begun := time.Now()
-	bundle, varies, err := renderOnce(t.Context(), DefaultLimits, in)
+	bundle, varies, err := renderOnce(t.Context(), DefaultLimits, in, 0)
 	require.NoError(t, err)
 	require.True(t, varies)
 	require.Len(t, unsteady(t.Context(), DefaultLimits, in, begun, bundle), 1)
