@@ -59,7 +59,7 @@ func (c *Change) Empty() bool { return c.Added+c.Changed+c.Removed == 0 }
 // Hooks are no difference, but for those that have not succeeded. Where not all hooks of the install have succeeded on a
 // cluster, the operation goes on with the install there, and runs those that have not, as they are now. On other clusters,
 // hooks of the operation itself that failed the last time, or were never begun, are a reason for work. What any other hook
-// has left in the cluster stays.
+// has left in the cluster stays. What a hook that is run takes the place of, as it has the same name, is applied again.
 //
 // Manifests are compared by what they say, not by how they are written. Digests of the bundles that are made are left
 // to the caller. Both plans must have the same namespace.
@@ -295,6 +295,7 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 		if !t.Leaving && !unfinished && !was.Has(domain.Mark.Ours) {
 			d.arrive(&l, before == nil, m, func(i int) bool { return m.before[i] >= 0 && was[m.before[i]].Succeeded() && same[i] })
 		}
+		d.restore(&l, m)
 		out = append(out, l)
 	}
 	before := map[domain.ClusterName]*Target{}
@@ -332,6 +333,32 @@ func (d *differ) arrive(l *leafChange, isNew bool, m *matching, done func(hook i
 			l.marks[i] = domain.MarkDeleted // it has succeeded, and is not there
 		default:
 			l.marks[i] = domain.MarkPending
+		}
+	}
+}
+
+// restore has applied again what a hook of the operation takes the place of: an object of the hook's name is overwritten, or deleted before or after
+// the hook. As a leaf without work runs no hooks, nothing is lost on one.
+func (d *differ) restore(l *leafChange, m *matching) {
+	if !l.marks[:m.wanted].Has(domain.Mark.ToApply) {
+		return
+	}
+	var taken map[ResourceID]bool // by place
+	for i, h := range m.hooks {
+		runs := h != nil && l.marks[i].ToApply()
+		if h != nil && !l.target.Installs { // whatever came of it the last time, see Due
+			runs = HasHooks(h.Events, d.op) && l.marks[i] != domain.MarkGone && !l.marks[i].ToDelete()
+		}
+		if runs {
+			if taken == nil {
+				taken = map[ResourceID]bool{}
+			}
+			taken[d.place(m.ids[i])] = true
+		}
+	}
+	for i, h := range m.hooks {
+		if h == nil && l.marks[i] == domain.MarkApplied && taken[d.place(m.ids[i])] {
+			l.marks[i] = m.renew(i, l.marks[i])
 		}
 	}
 }
@@ -544,8 +571,8 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 			out = append(out, taken(append(given, had)))
 		case had.Stays() && c.same[i] && !c.again(i):
 			out = append(out, had)
-		case had.Ours() && c.again(i) && m.next[i].Keep:
-			out = append(out, domain.MarkSent) // a terminate looks for it: nobody says that it is there to be kept
+		case had.Ours() && c.again(i):
+			out = append(out, m.renew(i, had))
 		case had.Ours():
 			out = append(out, had.Renew())
 		default:
@@ -560,6 +587,14 @@ func (m *matching) marks(was domain.Marks, c changing) domain.Marks {
 		}
 	}
 	return out
+}
+
+// renew is the mark of a wanted resource that is applied again though it had a mark that says that it is there as it is wanted.
+func (m *matching) renew(i int, had domain.Mark) domain.Mark {
+	if m.next[i].Keep {
+		return domain.MarkSent // a terminate looks for it: nobody says that it is there to be kept
+	}
+	return had.Renew()
 }
 
 // taken is the mark of a resource that one app takes over from others, of which the marks say what each had: it is there where one of

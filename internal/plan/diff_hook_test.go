@@ -52,6 +52,41 @@ func TestDiffOfHooks(t *testing.T) {
 	}
 }
 
+// TestDiffOfWhatAHookTakesThePlaceOf: a hook of the name of something else of the app overwrites or deletes it, so that it is applied again where the
+// hook is run.
+func TestDiffOfWhatAHookTakesThePlaceOf(t *testing.T) {
+	t.Parallel()
+	side := func(contextID, text, event string) plan.Side {
+		s := sideOf(contextID, text)
+		resources := s.Bundles["web"].Resources
+		resources[len(resources)-1].Hook = &plan.Hook{Events: []string{event}}
+		s.Plan.App("web").Events = plan.EventsOf(resources)
+		return s
+	}
+	for name, c := range map[string]struct{ event, old, marks, wanted, want string }{
+		"the hook is run":                 {"pre-upgrade", "web on a: svc=1 x=1 y=1 x=9", "3A1h", "web on a: svc=2 x=1 y=1 x=9", "2o1A1h"},
+		"it was before":                   {"post-upgrade", "web on a: svc=1 x=1 y=1 x=9", "4A", "web on a: svc=2 x=1 y=1 x=9", "2o2A"},
+		"it was, and is gone":             {"pre-upgrade", "web on a: svc=1 x=1 y=1 x=9", "3A1D", "web on a: svc=2 x=1 y=1 x=9", "2o1A1h"},
+		"it alone is to be run":           {"pre-upgrade", "web on a: svc=1 x=1 y=1 x=9", "3A1X", "web on a: svc=1 x=1 y=1 x=9", "1A1o1A1s"},
+		"what is to be kept":              {"pre-upgrade", "web on a: svc=1 x=1! y=1 x=9", "3A1h", "web on a: svc=2 x=1! y=1 x=9", "1o1s1A1h"},
+		"what was there before":           {"pre-upgrade", "web on a: svc=1 x=1 y=1 x=9", "1A1K1A1h", "web on a: svc=2 x=1 y=1 x=9", "1o1K1A1h"},
+		"nothing else is to be done":      {"pre-upgrade", "web on a: svc=1 x=1 y=1 x=9", "3A1h", "web on a: svc=1 x=1 y=1 x=9", "3A1h"},
+		"another operation's hook":        {"pre-rollback", "web on a: svc=1 x=1 y=1 x=9", "3A1h", "web on a: svc=2 x=1 y=1 x=9", "1o2A1h"},
+		"the install's, which is not run": {"pre-install", "web on a: svc=1 x=1 y=1 x=9", "4A", "web on a: svc=2 x=1 y=1 x=9", "1o3A"},
+		"the install's, which goes on":    {"post-install", "web on a: svc=1 x=1 y=1 x=9", "3A1X", "web on a: svc=1 x=1 y=1 x=9", "1A1o1A1s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := plan.Installed{Side: side("1", c.old, c.event), Leaves: leavesOf("1", "web/a="+c.marks), Origin: domain.OpUpdate}
+			if c.event == "post-install" {
+				old.Origin = domain.OpInstantiate
+			}
+			change := plan.Diff(old, side("2", c.wanted, c.event), domain.OpUpdate)
+			require.Equal(t, c.want, change.Plan.Apps[0].Targets[0].Inherited.Marks)
+		})
+	}
+}
+
 // TestDiffOfNothingButHooks: an app that comes to a cluster runs those of an install, which are all that it has.
 func TestDiffOfNothingButHooks(t *testing.T) {
 	t.Parallel()
