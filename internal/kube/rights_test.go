@@ -281,6 +281,7 @@ spec:
               size: {type: integer}
               closed: {type: object}
               free: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              template: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
               parts: {type: array, items: {type: object, properties: {name: {type: string}}}}
 `, group)
 	defined := kubetest.Define(t, l.admin, kubetest.Resources(t, false, crd)[0].Manifest)
@@ -300,12 +301,25 @@ apiVersion: %[1]s/v1
 kind: Widget
 metadata: {name: wrong}
 spec: {size: one}
+---
+apiVersion: %[1]s/v1
+kind: Widget
+metadata: {name: labelled}
+spec: {template: {spec: {a: b}}}
+---
+apiVersion: %[1]s/v1
+kind: Widget
+metadata: {name: annotated}
+spec: {template: {metadata: {annotations: {a: b}}, spec: {a: b}}}
 `, group))
 	watcher := l.apply(resources)
-	require.Equal(t, domain.Marks{domain.MarkApplied, domain.MarkApplied, domain.MarkRefused}, watcher.Marks, "notes: %v", watcher.Notes)
+	want := domain.Marks{domain.MarkApplied, domain.MarkApplied, domain.MarkRefused, domain.MarkApplied, domain.MarkApplied}
+	require.Equal(t, want, watcher.Marks, "notes: %v", watcher.Notes)
 	require.Equal(t, map[int][]string{
 		0: {"spec.closed.a", "spec.parts[1].nme", "spec.siez", "spec.szie"},
 		// Server-side apply takes anything for an object without properties, and the API server drops it.
 		1: {"spec.closed.a"},
+		// Of the one before, the label alone is not there.
+		4: {"spec.template.metadata"},
 	}, watcher.Dropped)
 }

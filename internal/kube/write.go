@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -210,13 +209,16 @@ func (w *write) unknown(ctx context.Context, body []byte) ([]string, error) {
 	}
 }
 
-// dropped tells of fields that are not in the cluster.
+// dropped tells of fields that are not in the cluster. What the manifest does not have itself is our label, on the template of a kind that has no
+// metadata there (Notebooks of Kubeflow), which nobody misses.
 func (w *write) dropped(paths []string) {
 	if len(paths) == 0 || w.OnDropped == nil {
 		return
 	}
-	slices.Sort(paths)
-	w.OnDropped(w.index, slices.Compact(paths))
+	_, own, err := fields.Without(w.Resources[w.index].Manifest, paths)
+	if err == nil && len(own) > 0 {
+		w.OnDropped(w.index, own)
+	}
 }
 
 // mayNot says whether the answer is that the user lacks the right to the verb. Webhooks, quotas and the rules against

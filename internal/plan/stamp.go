@@ -55,16 +55,20 @@ func Stamp(manifest []byte, namespace string, labels map[string]string) ([]byte,
 		metadata["namespace"] = namespace
 	}
 	spec, _ := object["spec"].(map[string]any)
-	if err := labelMember(spec, "template", "spec.template.", labels); err != nil {
-		return nil, err
+	if template := objectTemplate(spec); template != nil {
+		if err := label(template, "spec.template.", labels); err != nil {
+			return nil, err
+		}
 	}
 	if jobs, ok := spec["jobTemplate"].(map[string]any); ok && object["kind"] == "CronJob" {
 		if err := label(jobs, "spec.jobTemplate.", labels); err != nil {
 			return nil, err
 		}
 		jobSpec, _ := jobs["spec"].(map[string]any)
-		if err := labelMember(jobSpec, "template", "spec.jobTemplate.spec.template.", labels); err != nil {
-			return nil, err
+		if pods, ok := jobSpec["template"].(map[string]any); ok {
+			if err := label(pods, "spec.jobTemplate.spec.template.", labels); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return json.Marshal(object)
@@ -115,7 +119,7 @@ func Stampable(object map[string]any) error {
 	parts := []struct {
 		path string
 		of   any
-	}{{"", object}, {"spec.template.", spec["template"]}}
+	}{{"", object}, {"spec.template.", objectTemplate(spec)}}
 	if jobs, ok := spec["jobTemplate"].(map[string]any); ok && object["kind"] == "CronJob" {
 		jobSpec, _ := jobs["spec"].(map[string]any)
 		parts = append(parts, parts[0], parts[0])
@@ -138,14 +142,16 @@ func Stampable(object map[string]any) error {
 	return nil
 }
 
-// labelMember labels the member of parent if there is one; a custom resource may use the name for
-// something else, which is left alone unless it is an object.
-func labelMember(parent map[string]any, member, path string, labels map[string]string) error {
-	object, ok := parent[member].(map[string]any)
-	if !ok {
-		return nil
+// objectTemplate is the template in a spec if it is one of objects, which have a spec or metadata; nil otherwise. A custom resource may use the name for
+// something else, which has no room for labels: KafkaNodePools of Strimzi have parts of several objects there, WorkloadGroups of Istio an address.
+func objectTemplate(spec map[string]any) map[string]any {
+	template, _ := spec["template"].(map[string]any)
+	for _, member := range []string{"spec", "metadata"} {
+		if _, ok := template[member].(map[string]any); ok {
+			return template
+		}
 	}
-	return label(object, path, labels)
+	return nil
 }
 
 // label sets metadata.labels of object, which stands at path.

@@ -61,6 +61,21 @@ func TestStamp(t *testing.T) {
 			manifest: `{"kind":"Widget","metadata":{"name":"a"},"spec":{"template":"hello"}}`,
 			want:     `{"kind":"Widget","metadata":{"labels":{"id":"7-sink"},"name":"a"},"spec":{"template":"hello"}}`,
 		},
+		"leaves a template of something else alone": {
+			reason:   "a KafkaNodePool of Strimzi has no metadata there",
+			manifest: `{"kind":"KafkaNodePool","metadata":{"name":"a"},"spec":{"template":{"pod":{"metadata":{}}}}}`,
+			want:     `{"kind":"KafkaNodePool","metadata":{"labels":{"id":"7-sink"},"name":"a"},"spec":{"template":{"pod":{"metadata":{}}}}}`,
+		},
+		"leaves a template that is a map of texts alone": {
+			manifest: `{"kind":"Widget","metadata":{"name":"a"},"spec":{"template":{"metadata":"x","spec":"y"}}}`,
+			want:     `{"kind":"Widget","metadata":{"labels":{"id":"7-sink"},"name":"a"},"spec":{"template":{"metadata":"x","spec":"y"}}}`,
+		},
+		"labels a template of objects without a spec": {
+			reason:   "the Secret that is made of a SealedSecret",
+			manifest: `{"kind":"SealedSecret","metadata":{"name":"a"},"spec":{"template":{"metadata":{"name":"a"},"type":"Opaque"}}}`,
+			want: `{"kind":"SealedSecret","metadata":{"labels":{"id":"7-sink"},"name":"a"},
+				"spec":{"template":{"metadata":{"labels":{"id":"7-sink"},"name":"a"},"type":"Opaque"}}}`,
+		},
 		"sets the namespace where there is none": {
 			manifest:  `{"kind":"ConfigMap","metadata":{"name":"a"}}`,
 			namespace: "prod",
@@ -82,7 +97,7 @@ func TestStamp(t *testing.T) {
 			manifest: `{"kind":"ConfigMap","metadata":{"labels":["a"]}}`, wantErr: fail.Invalid,
 		},
 		"refuses template metadata that is a text": {
-			manifest: `{"kind":"Job","metadata":{"name":"a"},"spec":{"template":{"metadata":"x"}}}`, wantErr: fail.Invalid,
+			manifest: `{"kind":"Job","metadata":{"name":"a"},"spec":{"template":{"metadata":"x","spec":{}}}}`, wantErr: fail.Invalid,
 		},
 		"refuses labels of a job's pods that are a list": {
 			manifest: `{"kind":"CronJob","metadata":{"name":"a"},"spec":{"jobTemplate":{"spec":{"template":{"metadata":{"labels":[]}}}}}}`, wantErr: fail.Invalid,
