@@ -289,7 +289,8 @@ func (s *session) clusterRotate() *cobra.Command {
 		Long: `Replace the credential of a cluster that 'cluster add' has made. With the rights of a context of your kubeconfig a new ServiceAccount with
 a token is made and given to the API, which has running operations go on with it; then the ServiceAccount before is deleted, which ends all
 tokens of it. When it dies in between, run it again: until the API has the new token the one before is good. The API
-refuses one with which it cannot reach the cluster; the one before stays then.
+refuses one with which it cannot reach the cluster; the one before stays then. Where the API reaches the cluster by another address than the
+context has, say --address each time.
 
 Who has stolen the token may have changed what the account says of itself, so that it seems to be another's, or may have bound somebody to its
 ClusterRole. It is refused then, and the error says what was found. --force goes on: the account says again whose it is, and its tokens end. Bindings of

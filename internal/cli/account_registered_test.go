@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -92,6 +93,30 @@ func TestASecondAddTakesNothingAway(t *testing.T) {
 	role, err := access.ClusterRole(a.name, domain.ReportAgent, false)
 	require.NoError(t, err)
 	require.Contains(t, a.done(append([]string{"cluster", "add", "--dry-run", "--narrow"}, a.at...)...), string(role), "for the report that is registered")
+}
+
+// TestLabelsAloneLeaveTheCredential: whoever gives labels, and no context, has them added without a word to any cluster. The current context may be
+// another cluster's, and what is registered have an address, or credentials, of its own.
+func TestLabelsAloneLeaveTheCredential(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere")
+	a := newAccount(t)
+	for label, more := range [][]string{
+		append(a.at[3:], "--address", "https://edge01.example:6443"), {"--use-own-credentials"},
+	} {
+		a.done(append(append([]string{"cluster", "add"}, a.at[:3]...), more...)...)
+		kept, north := a.registered(), fmt.Sprintf("north%d", label)
+		add := []string{"cluster", "add", "edge01", "--label", north}
+		require.Equal(t, edge01+"/labels/"+north+" created (dry run)\n", a.done(append(add, "--dry-run")...))
+		require.Equal(t, edge01+"/labels/"+north+" created\n", a.done(add...))
+		require.Equal(t, edge01+"/labels/"+north+" unchanged\n", a.done(add...))
+		require.Equal(t, kept, a.registered())
+	}
+	require.Equal(t, 2, a.run("cluster", "add", "site/edge01", "--label", "no label").code)
+	for _, args := range [][]string{{"site/edge02"}, {"edge01", "--context", "none"}} { // by which they would be registered
+		r := a.run(append([]string{"cluster", "add", "--label", "south"}, args...)...)
+		require.Equal(t, 2, r.code, r.out)
+		require.Contains(t, r.err, "the kubeconfig has no context")
+	}
 }
 
 // TestNoLiveAccountIsLeftInSilence: a registration whose account is not in the cluster of the context is not forgotten with that context.

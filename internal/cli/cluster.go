@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -305,11 +306,15 @@ When it dies in between, run it again: it goes on, and replaces the token of a c
 not say: the registration, and the rights of the ClusterRole, unless --narrow takes away those that are not asked for now. 'cluster rotate' replaces the
 token before it expires, 'cluster remove --context' takes the account away again.
 
+What a second run registers is made of the context: say --address and --use-own-credentials again, or the address is the context's, and an account's
+token takes the place of the credentials. With --label and no flag beside it a cluster that is registered gets labels, and nothing else is done.
+
 --use-own-credentials makes nothing in the cluster: the user of the context is sent, with the files that it names. What works in the
 cluster has that user's rights then. A user that runs a program for its credentials cannot be sent.`,
 		Example: `  drover cluster add site/edge01 --context edge01 --label edge
   drover cluster add site/edge01 --context edge01 --report agentless --groups cert-manager.io,example.com
-  drover cluster add site/edge01 --kubeconfig edge01.yaml --use-own-credentials`,
+  drover cluster add site/edge01 --kubeconfig edge01.yaml --use-own-credentials
+  drover cluster add site/edge01 --label north`,
 		Args: numbered(1, 1, "a name, or a provider and a name, such as site/edge01"),
 		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -336,9 +341,10 @@ cluster has that user's rights then. A user that runs a program for its credenti
 	dryRun := c.Flags().Bool("dry-run", false, "ask the cluster and the API what would be made, show the ClusterRole, and do nothing")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ctx := c.Context()
-		kubeconfig, err := s.kubeconfig(f.kubeconfig, f.context, *own)
-		if err != nil {
-			return err
+		labelled := onlyLabels(c)
+		kubeconfig, unread := s.kubeconfig(f.kubeconfig, f.context, *own)
+		if unread != nil && !labelled { // then it is seen first whether one is needed
+			return unread
 		}
 		if _, err := access.ClusterRole("drover", domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...); err != nil {
 			return usage("--report or --groups: %s", fail.TextOf(err))
@@ -362,6 +368,12 @@ cluster has that user's rights then. A user that runs a program for its credenti
 		x, err := adding(key, registered, *labels, domain.Report(*report))
 		if err != nil {
 			return err
+		}
+		if registered != nil && labelled {
+			return s.registerBy(ctx, s.applier(api, *dryRun), x.labels...)
+		}
+		if unread != nil {
+			return unread
 		}
 		var holder kube.Holder
 		var role []byte
@@ -406,6 +418,18 @@ cluster has that user's rights then. A user that runs a program for its credenti
 			func() error { return s.registerBy(ctx, a, x.labels...) })
 	}
 	return c
+}
+
+// onlyLabels says whether labels are given, and nothing that says of which cluster, or of the registration or the account: of a cluster that is
+// registered nothing else is written then. Whoever names a context may go on with an add that has died, or mean another credential.
+func onlyLabels(c *cobra.Command) bool {
+	only := c.Flags().Changed("label")
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed && f.Name != "label" && f.Name != "dry-run" {
+			only = false
+		}
+	})
+	return only
 }
 
 // mayAdd refuses, before anything is made, what the caller may not register.
