@@ -411,7 +411,7 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 	if f.dryRun {
 		switch {
 		case known:
-			if err := s.removable(ctx, api, key, f.abandon); err != nil {
+			if err := s.removable(ctx, api, key); err != nil {
 				return err
 			}
 			s.sayf("%s would be deleted (dry run)", key)
@@ -456,16 +456,24 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 	return nil
 }
 
-// removable says of a cluster that the API would refuse to delete it with its labels.
-func (s *session) removable(ctx context.Context, api *client.API, key domain.Key, abandon bool) error {
-	flags, _ := s.hinders(ctx, api, &deleteFlags{terminate: abandon, along: domain.ClusterLabels}, domain.ClustersNoun, key)
+// removable says of a cluster that the API would refuse to delete it with its labels. What cannot be asked hinders nothing, and what names the cluster
+// is not looked for: that may be in any project.
+func (s *session) removable(ctx context.Context, api *client.API, key domain.Key) error {
+	flags, _ := s.hinders(ctx, api, &deleteFlags{along: domain.ClusterLabels}, domain.ClustersNoun, key)
 	switch {
 	case slices.Contains(flags, "--terminate"):
-		return fail.New(fail.Conflict, "it would be refused (dry run), as its network intents are in it: '%s terminate cluster %s' takes them out, and --abandon leaves them there",
-			s.Program, key)
+		return fail.New(fail.Conflict, "it would be refused (dry run), as its network intents are in it: '%s terminate cluster %s' takes them out", s.Program, key)
 	case len(flags) > 0:
 		return fail.New(fail.Conflict, "it would be refused (dry run), as more than labels is below it: '%s delete %s --cascade' deletes that, too", s.Program, key)
 	}
+	if here, err := api.Explain(ctx, key); err == nil && here.Cluster != nil {
+		for _, d := range here.Cluster.Deployments {
+			if d.Resource != key { // its network intents are its own
+				return fail.New(fail.Conflict, "it would be refused (dry run), as %s %s has something in it; terminate that first", d.Title, d.Resource)
+			}
+		}
+	}
+	s.note("It is not looked (dry run) whether cluster references, intents or tenants name it, or tenants that are gone have something in it: then it is refused.")
 	return nil
 }
 

@@ -58,7 +58,8 @@ func (s *session) cluster() *cobra.Command {
 	}
 	remove := &cobra.Command{
 		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Forget a cluster, with its labels and what else is registered of it",
-		Long: `Forget a cluster, with its labels. One in which something runs is refused: terminate that first. With --context also the account
+		Long: `Forget a cluster, with its labels. One in which something runs, or that something names, is refused, with --abandon too: terminate that first, and
+delete it if the cluster does not come back. With --context also the account
 that 'cluster add' has made in the cluster is taken away; if it is not there, nothing is deleted. Its namespace goes when it was made for accounts, none is
 left in it, and nothing else is there.`,
 		Example: "  drover cluster remove edge01 --context edge01",
@@ -84,7 +85,7 @@ cluster. 5: the API does not answer.`,
 	check.PreRunE = func(c *cobra.Command, _ []string) error { return looked.account.meant(c) }
 	forget := &forgotten{accountFlags: in}
 	remove.PreRunE = func(c *cobra.Command, _ []string) error { return in.meant(c) }
-	remove.Flags().BoolVar(&forget.abandon, "abandon", false, "forget it although it may keep something for ever, since it does not come back")
+	remove.Flags().BoolVar(&forget.abandon, "abandon", false, "forget it although it may keep for ever what tenants that are gone have there, since it does not come back")
 	remove.Flags().BoolVar(&forget.force, "force", false, "take the account away although you may not see whether the cluster is registered, or although it says that it is another's")
 	c.AddCommand(
 		s.clusterAdd(), list,

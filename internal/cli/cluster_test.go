@@ -170,5 +170,36 @@ func TestADryRunOfARemoveIsRefused(t *testing.T) {
 	require.Contains(t, w.done(append(remove, "--dry-run")...), "would be deleted")
 	w.stand(key, domain.Applied, domain.ContextInstantiated, 1)
 	refused("'drover terminate cluster " + key + "' takes them out")
-	require.Contains(t, w.done(append(remove, "--dry-run", "--abandon")...), "would be deleted")
+	remove = append(remove, "--abandon")
+	refused("'drover terminate cluster " + key + "' takes them out") // what tenants have left is abandoned, and nothing else
+}
+
+// TestAClusterThatDoesNotComeBackIsRemoved as docs/how-to/connect-a-cluster.md has it: after its network intents and what has something in it, for
+// which a terminate is stopped, and after what names it.
+func TestAClusterThatDoesNotComeBackIsRemoved(t *testing.T) {
+	w := newWorld(t)
+	w.file("k", kubeconfig)
+	w.done("cluster", "add", "p/edge01", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/k", "--label", "edge", "--use-own-credentials")
+	w.done("deploy", w.chart(), "--name", "web", "--clusters", "p+edge01")
+	const key, group = "cluster-providers/p/clusters/edge01", "projects/default/composite-apps/web/v1/deployment-intent-groups/web"
+	w.stand(group, domain.TerminateStopped, domain.ContextTerminateFailed, 1)
+	w.leaves(group, domain.MarkDeleted, domain.MarkDoomed)
+	w.stand(key, domain.TerminateStopped, domain.ContextTerminateFailed, 1)
+	remove := []string{"cluster", "remove", "p/edge01", "--abandon"}
+	r := w.run(append(remove, "--dry-run")...)
+	require.Equal(t, 1, r.code, r.out)
+	require.Contains(t, r.err, "as deployment intent group "+group+" has something in it")
+	require.Equal(t, 1, w.run(remove...).code)
+
+	r = w.run("delete", "group", "web", "--cascade")
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.err, "stay in clusters, and nothing deletes them any more: p+edge01 (1)\n")
+	r = w.run(append(remove, "--dry-run")...)
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.err, "whether cluster references, intents or tenants name it")
+	r = w.run(remove...)
+	require.Equal(t, 1, r.code, r.out)
+	require.Contains(t, r.err, "is used by cluster reference")
+	w.done("delete", "cluster-reference", "p-edge01")
+	require.Equal(t, key+" deleted\n", w.done(remove...), "with its network intents' terminate stopped, and its label")
 }
