@@ -345,6 +345,42 @@ func TestLabelsThatGoAreAudited(t *testing.T) {
 	require.Equal(t, list.Items[0].Request, list.Items[1].Request)
 }
 
+// TestAllThatGoAreAudited each by itself, also before one that is refused: the record of the request names none of them.
+func TestAllThatGoAreAudited(t *testing.T) {
+	w, _ := newAuditedWorld(t)
+	furnish(t, w)
+	const intents, group = theGroup + "/hpa-intents", "projects/proj/composite-apps/ca/v1/deployment-intent-groups/dig"
+	const key = group + "/hpa-intents"
+	create := func(names ...string) {
+		for _, name := range names {
+			require.Equal(t, 201, do(t, w.router, call{method: "POST", url: intents, body: `{"metadata":{"name":"` + name + `"},"spec":{"app":"sink"}}`}).Code)
+		}
+	}
+	for _, url := range []string{theHPAConsumer + "/resource-requirements", theHPAIntent + "/hpa-resource-consumers", intents} {
+		require.Equal(t, 204, do(t, w.router, call{method: "DELETE", url: url}).Code)
+	}
+	cleared := len(audited(t, w, "/v2/audit?verb=delete&noun=hpa-intents").Items)
+	create("a", "b", "c")
+	require.Equal(t, 201, do(t, w.router, call{method: "POST", url: intents + "/b/hpa-resource-consumers", body: `{"metadata":{"name":"c"},"spec":{"name":"r1-sink","container":"sink"}}`}).Code)
+	require.Equal(t, 409, do(t, w.router, call{method: "DELETE", url: intents}).Code)
+	list := audited(t, w, "/v2/audit?verb=delete&noun=hpa-intents")
+	require.Equal(t, []string{"begun delete " + group + " ", "answered delete " + key + "/a done", "answered delete " + group + " Conflict"}, told(list)[cleared:])
+	require.Equal(t, list.Items[0].Request, list.Items[1].Request)
+	require.Empty(t, list.Items[0].Before)
+
+	require.Equal(t, 204, do(t, w.router, call{method: "DELETE", url: intents + "/b/hpa-resource-consumers"}).Code)
+	create("a")
+	require.Equal(t, 204, do(t, w.router, call{method: "DELETE", url: intents}).Code)
+	list = audited(t, w, "/v2/audit?verb=delete&noun=hpa-intents")
+	require.Equal(t, []string{
+		"begun delete " + group + " ", "answered delete " + key + "/a done", "answered delete " + key + "/b done", "answered delete " + key + "/c done", "answered delete " + group + " done",
+	}, told(list)[cleared+3:])
+	require.Empty(t, list.Items[0].Before)
+	made := audited(t, w, "/v2/audit?verb=create&event=answered&noun=hpa-intents").Items
+	require.Equal(t, made[1].After, list.Items[1].Before, "of c")
+	require.Equal(t, made[0].After, list.Items[3].Before, "of the new a")
+}
+
 // TestNothingIsChangedUnrecorded: while audit records cannot be stored a change is refused, and reading goes on. What could not be
 // recorded of the refusals comes when the store is back.
 func TestNothingIsChangedUnrecorded(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
@@ -297,7 +298,7 @@ func truth(c echo.Context, name string) (bool, error) {
 }
 
 // removeAll deletes one after the other, in the order of their names, and stops at the first that cannot be deleted: those
-// before it are gone.
+// before it are gone. The audit log has each of them: the request's own record names none.
 func removeAll(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	ctx := c.Request().Context()
 	list, err := s.List(ctx, on.Noun, on.Parent)
@@ -309,8 +310,15 @@ func removeAll(c echo.Context, s door.Service, on *door.Request) (reply, error) 
 			return nil, err
 		}
 	}
+	request := caller.RequestOf(ctx)
 	for _, o := range list {
-		if err := s.Delete(ctx, on.Noun, domain.KeyOf(o)); err != nil && !fail.Is(err, fail.NotFound) {
+		err := s.Delete(ctx, on.Noun, domain.KeyOf(o))
+		switch {
+		case err == nil:
+			before, _ := request.Change()
+			request.Removes(caller.Removed{Noun: on.Noun.Kind, Key: string(domain.KeyOf(o)), Before: before})
+			request.Changed(nil, nil) // that is of this one, and not of what the request's record names
+		case !fail.Is(err, fail.NotFound):
 			return nil, err
 		}
 	}
