@@ -26,7 +26,6 @@ import (
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
-	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/universe"
 )
 
@@ -111,7 +110,7 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 	if !pause(b.paces.spend(who, callCosts), ctx.Done(), b.stopping) {
 		return fail.New(fail.Unavailable, "the server stops, or the call has ended, before the message of %s was read; connect again", s.method)
 	}
-	ctx = called.WithIdentity(requested(ctx), called.Identity{Kind: called.Tenant, Name: c.tenant.Name(), By: c.by()}, nil) // its end is seen to with the stream's
+	ctx = called.WithIdentity(requested(ctx), called.Identity{Kind: called.Tenant, Name: c.tenant.Name(), By: c.speaker.By, Expires: c.speaker.Until}, nil)
 	c.memory = newMemory(b.wire.lease(c.tenant.Name()), b.read.lease(c.tenant.Name()))
 	defer c.memory.leave()
 	s.memory, s.ctx = c.memory, context.WithValue(ctx, callKey{}, c)
@@ -137,7 +136,7 @@ func (b *bounds) known(ctx context.Context) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.speaker = (&service.Speaker{Until: c.until, Stands: c.stands}); c.bearer == "" {
+	if c.bearer == "" {
 		return c, nil
 	}
 	leave, err := b.lookups.Take(ctx, hostOf(ctx))

@@ -62,10 +62,8 @@ const authorization = "authorization"
 // call is for whom a call is, and by what.
 type call struct {
 	tenant  domain.Key
-	bearer  string       // the token that came with it, "" for none
-	stands  func() error // whether the client's certificate is still trusted, nil where none is needed
-	until   time.Time    // when the client's certificate expires, zero where none is needed
-	speaker *service.Speaker
+	bearer  string           // the token that came with it, "" for none
+	speaker *service.Speaker // nil until the token is known
 	memory  *memory
 }
 
@@ -88,20 +86,8 @@ func callOf(ctx context.Context, trust authn.Trust) (*call, error) {
 		c.bearer, err = bearerIn(sent)
 		return c, err
 	}
-	c.until, c.stands, err = allowed(ctx, values[0], trust)
+	c.speaker, err = allowed(ctx, values[0], trust)
 	return c, err
-}
-
-// by is how it was found that the call may speak for its tenant.
-func (c *call) by() string {
-	switch {
-	case c.bearer != "":
-		return "token"
-	case !c.until.IsZero():
-		return "certificate"
-	default:
-		return "this machine"
-	}
 }
 
 // bearerIn is the token in the values of authorization. No error says what was sent.
@@ -116,34 +102,34 @@ func bearerIn(values []string) (string, error) {
 	return token, nil
 }
 
-// allowed says whether the client may speak for a tenant, and until when: by its certificate, where the connection has TLS. The
-// listener takes connections without TLS from this machine alone.
-func allowed(ctx context.Context, tenant string, trust authn.Trust) (until time.Time, stands func() error, err error) {
+// allowed says who speaks for a tenant by the client's certificate, where the connection has TLS. The listener takes connections
+// without TLS from this machine alone.
+func allowed(ctx context.Context, tenant string, trust authn.Trust) (*service.Speaker, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
-		return until, nil, fail.New(fail.Unauthorized, "the connection is not known")
+		return nil, fail.New(fail.Unauthorized, "the connection is not known")
 	}
 	secured, ok := p.AuthInfo.(credentials.TLSInfo)
 	if !ok {
-		return until, nil, nil
+		return &service.Speaker{By: "this machine"}, nil
 	}
 	chain := authn.Lasting(secured.State.VerifiedChains)
 	if len(chain) == 0 {
-		return until, nil, fail.New(fail.Unauthorized, "credentials are required: a bearer token or a client certificate")
+		return nil, fail.New(fail.Unauthorized, "credentials are required: a bearer token or a client certificate")
 	}
-	until = authn.Expires(chain)
+	until := authn.Expires(chain)
 	name := chain[0].Subject.CommonName
 	own, isTenant := strings.CutSuffix(name, tenantDomain)
 	switch {
 	case !time.Now().Before(until): // it was good when the connection was made
-		return until, nil, fail.New(fail.Unauthorized, "the client certificate of %q has expired", name)
+		return nil, fail.New(fail.Unauthorized, "the client certificate of %q has expired", name)
 	case name == cloudAdmin, isTenant && own == tenant:
-		stands = func() error { return trust.Holds(chain) }
-		return until, stands, stands()
+		s := &service.Speaker{By: "certificate of " + name, Until: until, Stands: func() error { return trust.Holds(chain) }}
+		return s, s.Stands()
 	case isTenant:
-		return until, nil, fail.New(fail.Forbidden, "the certificate of %q does not speak for tenant %q", name, tenant)
+		return nil, fail.New(fail.Forbidden, "the certificate of %q does not speak for tenant %q", name, tenant)
 	default:
-		return until, nil, fail.New(fail.Unauthorized, "the certificate of %q speaks for no tenant: its common name must be <tenant>%s or %s", name, tenantDomain, cloudAdmin)
+		return nil, fail.New(fail.Unauthorized, "the certificate of %q speaks for no tenant: its common name must be <tenant>%s or %s", name, tenantDomain, cloudAdmin)
 	}
 }
 

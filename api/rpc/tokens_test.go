@@ -23,6 +23,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/drover-io/drover/api/rpc"
+	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
@@ -62,7 +63,7 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-func newSecured(t *testing.T) *secured {
+func newSecured(t *testing.T, steps ...door.Step) *secured {
 	t.Helper()
 	w := &secured{T: t, folder: t.TempDir(), log: &lines{}}
 	require.NoError(t, tenantcert.Make(w.folder))
@@ -97,7 +98,7 @@ func newSecured(t *testing.T) *secured {
 				require.NoError(t, s.Create(t.Context(), one))
 			}
 		}
-		d := door.New(door.Parts{Tenancy: m, Documents: w.documents, Commands: commands{w.documents}}, door.Traced(log))
+		d := door.New(door.Parts{Tenancy: m, Documents: w.documents, Commands: commands{w.documents}}, append([]door.Step{door.Traced(log)}, steps...)...)
 		secured, err := files.Config(log, "h2")
 		require.NoError(t, err)
 		w.addresses[i] = serve(d, secured)
@@ -227,6 +228,47 @@ func TestBearerTokens(t *testing.T) {
 		require.Equal(t, one.Name != "short" || one.Status.LastUsed != nil, one.Status.LastUsed != nil, "%s", one.Name)
 		require.NotContains(t, string(one.Hash), good)
 	}
+}
+
+// TestRecordsSayWhoSpoke for a tenant: by which token, or whose certificate, and a login for each, also for another one of the name.
+func TestRecordsSayWhoSpoke(t *testing.T) {
+	log := &notes{}
+	outer, inner := door.Audited(log)
+	w := newSecured(t, outer, inner)
+	first, second := w.token("a", "first", "1h"), w.token("a", "second", "")
+	var want []string
+	create := func(connection *grpc.ClientConn, token, by string) {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "tenant-id", "a")
+		if token != "" {
+			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+		}
+		_, err := universe.NewWorkloadRuleServiceClient(connection).Create(ctx, &universe.CreateRequest{Rule: &universe.Rule{Id: "r"}})
+		require.Equal(t, codes.InvalidArgument, grpcstatus.Code(err), "%v", err)
+		want = append(want, "begun by "+by, "answered by "+by)
+	}
+	connection, plain, admin := w.dial(w.addresses[0], ""), w.dial(w.plain, ""), w.dial(w.addresses[0], "admin")
+	for range 2 {
+		create(connection, first, "token tenants/a/tokens/first")
+		create(connection, second, "token tenants/a/tokens/second")
+		create(admin, "", "certificate of cloud-admin.local")
+		create(plain, "", "this machine")
+	}
+	require.NoError(t, w.documents.Delete(t.Context(), domain.TenantTokens, "tenants/a/tokens/first"))
+	create(connection, w.token("a", "first", "2h"), "token tenants/a/tokens/first")
+
+	var told, logins []string
+	for _, r := range log.all() {
+		require.Equal(t, "tenant a", r.Who.Kind+" "+r.Who.Name)
+		if r.Event == audit.Login {
+			logins = append(logins, r.Who.By)
+			continue
+		}
+		told = append(told, string(r.Event)+" by "+r.Who.By)
+	}
+	require.Equal(t, want, told)
+	require.Equal(t, []string{
+		"token tenants/a/tokens/first", "token tenants/a/tokens/second", "certificate of cloud-admin.local", "this machine", "token tenants/a/tokens/first",
+	}, logins)
 }
 
 // TestStreamsEndWithWhoSpeaks: open streams end when a token is revoked or expires, when a tenant is deleted or a certificate

@@ -26,7 +26,11 @@ func Identified(ctx context.Context, _ *Request, next Next) error {
 	if err != nil {
 		return err
 	}
-	standing, leave := While(ctx, who.Expires, caller.LookOf(ctx))
+	until := who.Expires
+	if who.Kind == caller.Tenant { // its listener ends what goes on when that is over, and stores what has arrived until then
+		until = time.Time{}
+	}
+	standing, leave := While(ctx, until, caller.LookOf(ctx))
 	defer leave()
 	return Withdrawn(standing, next(standing))
 }

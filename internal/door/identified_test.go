@@ -2,6 +2,7 @@ package door_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -79,6 +80,11 @@ func TestWhatIsWithdrawnEnds(t *testing.T) {
 		err = stream(caller.WithIdentity(t.Context(), alice, nil))
 		require.ErrorContains(t, err, "expired")
 		require.Equal(t, 7*time.Second, time.Since(begun))
+
+		tenant, waits := caller.Identity{Kind: caller.Tenant, Name: "t", Expires: time.Now().Add(time.Second)}, errors.New("it waits still")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, waits)
+		defer cancel()
+		require.ErrorIs(t, stream(caller.WithIdentity(ctx, tenant, nil)), waits, "its listener ends it")
 	})
 }
 

@@ -81,6 +81,8 @@ func showToken(o domain.Object) { domain.ShowToken(o.(domain.Bearer)) }
 
 // Speaker is who speaks for a tenant on a connection, and for how long.
 type Speaker struct {
+	// By is by what it speaks, in words for people, as caller.Identity has it.
+	By string
 	// Until is when the certificate or the token expires, zero for never.
 	Until time.Time
 	// Stands says whether the CA of the certificate is still trusted: Unauthorized when it is not. nil where there is none.
@@ -101,7 +103,7 @@ func (m *Matcher) SpeakerBy(ctx context.Context, tenant, bearer string) (*Speake
 	if !ok {
 		return nil, authn.Unknown()
 	}
-	s := &Speaker{token: domain.Key(of), hash: hash}
+	s := &Speaker{By: "token " + of, token: domain.Key(of), hash: hash}
 	if err := m.speaks(ctx, s); err != nil {
 		return nil, err
 	}
