@@ -19,6 +19,8 @@ type DeploymentIntentGroup struct {
 	ChangedBy []string `json:"-" bson:"changedBy,omitempty"`
 	// Reviewing are those of them whose changes an operation is to take in that somebody else has asked for. They count until it has.
 	Reviewing []string `json:"-" bson:"reviewing,omitempty"`
+	// Review is what has made them so, of several that go on the one that began last: it has seen them all.
+	Review string `json:"-" bson:"review,omitempty"`
 }
 
 // DeploymentIntentGroupSpec says what is deployed with which values, and where. Its members have EMCO's order.

@@ -31,7 +31,7 @@ func (s *Service) changeGroup(ctx context.Context, c change) error {
 	}
 	old, group := c.from.(*domain.DeploymentIntentGroup), c.to.(*domain.DeploymentIntentGroup)
 	t, err := s.decide(ctx, old, domain.OpChange)
-	group.History, group.ChangedBy, group.Reviewing = old.History, old.ChangedBy, old.Reviewing
+	group.History, group.ChangedBy, group.Reviewing, group.Review = old.History, old.ChangedBy, old.Reviewing, old.Review
 	group.NoteChange(proven(ctx))
 	if err == nil && t.To != domain.Created && !old.SameInstance(group) {
 		return fail.New(fail.Conflict, "deployment intent group %q cannot change its spec.version or spec.logicalCloud in state %s; terminate it first",

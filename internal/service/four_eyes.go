@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 
 	"github.com/drover-io/drover/internal/caller"
@@ -48,7 +49,8 @@ func (l *Lifecycle) fourEyes(ctx context.Context, group *domain.DeploymentIntent
 // takingIn begins an operation that takes in what a group has become since it was approved: a group that is instantiated is changed, and
 // updated, without another approval, and so is one that is instantiated anew after a terminate. Where its project asks for four eyes somebody
 // else has to ask for that than has changed it, and thereby approves it. Who has changed it is known until the operation was begun,
-// whoever dies in between, and who changes it meanwhile after that, too.
+// whoever dies in between, and who changes it meanwhile after that, too. Of several such calls at a time the one that began last answers for
+// all whom it found: what another one took in may be known for longer then, and nothing is forgotten that nobody took in.
 func (l *Lifecycle) takingIn(ctx context.Context, owner domain.Owner, op domain.Operation, begin func() error) error {
 	group, ok := owner.(*domain.DeploymentIntentGroup)
 	if !ok {
@@ -61,11 +63,12 @@ func (l *Lifecycle) takingIn(ctx context.Context, owner domain.Owner, op domain.
 	if !asked {
 		return begin()
 	}
+	review := rand.Text()
 	err = l.rewrite(ctx, group, func(g *domain.DeploymentIntentGroup) error {
 		if _, err := l.fourEyes(ctx, g, string(op)); err != nil { // it may have been changed since
 			return err
 		}
-		g.Reviewing, g.ChangedBy = g.Changers(), nil
+		g.Reviewing, g.Review, g.ChangedBy = g.Changers(), review, nil
 		return nil
 	})
 	if err != nil {
@@ -76,10 +79,13 @@ func (l *Lifecycle) takingIn(ctx context.Context, owner domain.Owner, op domain.
 	defer cancel()
 	// When this fails they go on to count, and the next one who has changed nothing clears them.
 	_ = l.rewrite(after, group, func(g *domain.DeploymentIntentGroup) error {
+		if g.Review != review {
+			return nil
+		}
 		if err != nil { // nothing was taken in
 			g.ChangedBy = g.Changers()
 		}
-		g.Reviewing = nil
+		g.Reviewing, g.Review = nil, ""
 		return nil
 	})
 	return err

@@ -103,6 +103,33 @@ func TestFourEyesSeeUpdates(t *testing.T) {
 	require.NoError(t, update(carl))
 	require.NoError(t, update(bob))
 
+	wendy := as("wendy")
+	change(alice, "g")
+	begins, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+	engine.while = func() { // bob's begins, and so does carl's, which finds more
+		change(alice, "h")
+		change(wendy, "i")
+		engine.while = func() {
+			engine.while = nil
+			close(begins)
+			<-goOn
+			engine.refusal = fail.New(fail.Conflict, "it is too late")
+		}
+		go func() { ended <- update(carl) }()
+		<-begins
+	}
+	require.NoError(t, update(bob))
+	for _, by := range []context.Context{alice, wendy} {
+		refused(update(by), "somebody else has to update it")
+	}
+	close(goOn)
+	require.True(t, fail.Is(<-ended, fail.Conflict))
+	engine.refusal = nil
+	for _, by := range []context.Context{alice, wendy} {
+		refused(update(by), "somebody else has to update it")
+	}
+	require.NoError(t, update(carl))
+
 	o, err := db.Get(t.Context(), domain.DeploymentIntentGroups, domain.KeyOf(g))
 	require.NoError(t, err)
 	stored := o.(*domain.DeploymentIntentGroup)

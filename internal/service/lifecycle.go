@@ -157,7 +157,7 @@ func (l *Lifecycle) approve(ctx context.Context, key domain.Key) (warnings []str
 		warnings = append(told, differing(p)...)
 	}
 	if ok {
-		group.ChangedBy, group.Reviewing = nil, nil
+		group.ChangedBy, group.Reviewing, group.Review = nil, nil, ""
 	}
 	owner.Track().Append(t.To, "", t.Revision, l.now())
 	owner.Track().Note("", caller.Of(ctx))

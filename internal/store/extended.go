@@ -30,7 +30,7 @@ type extension struct {
 // extended are the extensions of the documents of a collection, the last ones the newest. Who adds a member to a document adds it here:
 // TestMembersOfDocuments says when one is missing.
 var extended = map[string][]extension{
-	"deployment-intent-groups": {{2, "reviewing"}},
+	"deployment-intent-groups": {{2, "reviewing"}, {2, "review"}},
 	instances:                  {{2, "lost"}},
 	sessions:                   {{2, "ended"}},
 }
