@@ -5,8 +5,10 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
 )
@@ -61,7 +63,11 @@ var standing = status.Query{Type: status.TypeReady}
 
 // watchClusters is clustersOfFleet as a stream.
 func (e *edge) watchClusters(c echo.Context, s door.Service, _ *door.Request) (reply, error) {
-	return sent, e.stream(c, ofStatus(s, service.FleetClusters, standing))
+	all := service.FleetClusters
+	if !rights.Of(c.Request().Context()).Shows(domain.ClusterLabels, "") {
+		all = service.FleetUnlabelled
+	}
+	return sent, e.stream(c, ofStatus(s, all, standing))
 }
 
 // watchGroups is groupsBelow as a stream.

@@ -28,6 +28,7 @@ import (
 	"github.com/drover-io/drover/internal/rights/rightstest"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/service/servicetest"
+	"github.com/drover-io/drover/internal/status"
 )
 
 // asksNobody are the routes at which nobody is asked who they are: what is no secret, and where one logs in.
@@ -493,6 +494,41 @@ func TestLabelsOfAClusterNeedTheirRight(t *testing.T) {
 		call{name: "both are there", method: "GET", url: provider + "/clusters/c/labels/edge", status: 200})
 	w.as(t, "adam", call{name: "the cluster with its labels", method: "DELETE", url: provider + "/clusters/c?labels=true", status: 204},
 		call{name: "the cluster is gone", method: "GET", url: provider + "/clusters/c", status: 404})
+}
+
+// TestLabelsAreSeenByTheirRight: who may see clusters and not their labels is not told of them by lists of clusters, nor by what is streamed of all.
+func TestLabelsAreSeenByTheirRight(t *testing.T) {
+	streams := asks{of: map[domain.Key]status.Query{}}
+	w := newCallersWith(t, func(d *deps) { d.Streams = streams })
+	const provider = "/v2/cluster-providers/site"
+	w.as(t, "",
+		call{name: "a provider", method: "POST", url: "/v2/cluster-providers", body: `{"metadata":{"name":"site"}}`, status: 201},
+		call{name: "a cluster", method: "POST", url: provider + "/clusters", body: `{"metadata":{"name":"c"}}`, file: []byte(kubeconfig), status: 201},
+		call{name: "its label", method: "POST", url: provider + "/clusters/c/labels", body: `{"clusterLabel":"edge"}`, status: 201},
+		call{name: "a role", method: "POST", url: "/v2/roles", status: 201,
+			body: `{"metadata":{"name":"counts"},"spec":{"rules":[{"verbs":["get","list","watch"],"nouns":["clusters"]}]}}`},
+		bind(provider, "c", "counts", "cleo"), bind("/v2", "f", "counts", "fred"), bind(provider, "v", "viewer", "vera"), bind("/v2", "v", "viewer", "otto"))
+	for _, user := range []string{"cleo", "fred"} {
+		w.as(t, user,
+			call{name: "labels", method: "GET", url: provider + "/clusters/c/labels", status: 404},
+			call{method: "GET", url: provider + "/clusters?withLabels=true", status: 200, contains: []string{`"name":"c"`, `"labels":[]`}, lacks: []string{"edge"}},
+			call{method: "GET", url: provider + "/clusters?label=edge", status: 200, is: "[]"},
+			call{method: "GET", url: provider + "/clusters?view=full", status: 200, contains: []string{`"name":"c"`}, lacks: []string{"edge"}},
+			call{method: "GET", url: "/v2/clusters", status: 200, contains: []string{`"name":"c"`}, lacks: []string{"edge"}})
+	}
+	for _, user := range []string{"vera", "otto"} {
+		w.as(t, user,
+			call{method: "GET", url: provider + "/clusters?withLabels=true", status: 200, contains: []string{`"clusterLabel":"edge"`}},
+			call{method: "GET", url: provider + "/clusters?label=edge", status: 200, is: `["c"]`},
+			call{method: "GET", url: provider + "/clusters?view=full", status: 200, contains: []string{`"labels":["edge"]`}},
+			call{method: "GET", url: "/v2/clusters", status: 200, contains: []string{`"labels":["edge"]`}})
+	}
+	for user, of := range map[string]domain.Key{"fred": service.FleetUnlabelled, "otto": service.FleetClusters} {
+		clear(streams.of)
+		w.as(t, user, call{method: "GET", url: "/v2/clusters?watch=true", status: 503})
+		require.Contains(t, streams.of, of, user)
+		require.Len(t, streams.of, 1)
+	}
 }
 
 // TestFourEyes: where a project asks for it, who has changed a group does not approve it.

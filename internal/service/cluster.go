@@ -19,7 +19,7 @@ type LabelledCluster struct {
 	Labels          []*domain.ClusterLabel `json:"labels"` // those that placements select it by
 }
 
-// ClustersWithLabels lists the clusters of a provider with the labels of each.
+// ClustersWithLabels lists the clusters of a provider with the labels of each, as far as the caller may see them.
 func (s *Service) ClustersWithLabels(ctx context.Context, provider domain.Key) ([]LabelledCluster, error) {
 	clusters, unreadable := s.List(ctx, domain.ClustersNoun, provider)
 	if _, err := domain.UnreadableOf(unreadable); err != nil {
@@ -27,6 +27,7 @@ func (s *Service) ClustersWithLabels(ctx context.Context, provider domain.Key) (
 	}
 	// One range for all of them: a fleet has thousands.
 	labels, err := s.store.ListUnder(ctx, domain.ClusterLabels, provider)
+	labels, err = shownTo(rights.Of(ctx), domain.ClusterLabels, labels, err)
 	if _, err := domain.UnreadableOf(err); err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func (s *Service) ClustersWithLabels(ctx context.Context, provider domain.Key) (
 	return list, unreadable
 }
 
-// ClustersByLabel names the clusters of a provider that carry the label, sorted.
+// ClustersByLabel names the clusters of a provider that carry the label, sorted, as far as the caller may see that.
 func (s *Service) ClustersByLabel(ctx context.Context, provider domain.Key, label string) ([]string, error) {
 	clusters, unreadable := s.ClustersWithLabels(ctx, provider)
 	if _, err := domain.UnreadableOf(unreadable); err != nil {

@@ -373,9 +373,10 @@ func (f *Fleet) clusters(ctx context.Context, objects []domain.Object, unreadabl
 	return all, nil
 }
 
-// labels are those of all clusters of a provider, or with "" of all, by cluster: they are read at once.
+// labels are those that the caller may see of all clusters of a provider, or with "" of all, by cluster: they are read at once.
 func (f *Fleet) labels(ctx context.Context, provider domain.Key) (map[domain.Key][]string, error) {
 	found, err := f.lifecycle.store.ListUnder(ctx, domain.ClusterLabels, provider)
+	found, err = shownTo(rights.Of(ctx), domain.ClusterLabels, found, err)
 	if _, err := domain.UnreadableOf(err); err != nil {
 		return nil, err
 	}
@@ -481,20 +482,27 @@ func (s *FleetSnapshot) Image(status.Query) (*status.Image, error) { return s.im
 // Known is nil: there are no rows.
 func (s *FleetSnapshot) Known() *status.Source { return nil }
 
-// FleetClusters stands for all clusters in place of a prefix of groups.
-const FleetClusters domain.Key = "clusters"
+// FleetClusters stands for all clusters in place of a prefix of groups, and FleetUnlabelled for those without their labels, as who has no right
+// to these sees them: a stream is shared.
+const (
+	FleetClusters   domain.Key = "clusters"
+	FleetUnlabelled domain.Key = "clusters-unlabelled"
+)
 
-// Snapshot looks at all groups below a prefix, at FleetClusters or at FleetOperations. Invalid when they are too many to be watched.
+// Snapshot looks at all groups below a prefix, at FleetClusters, at FleetUnlabelled or at FleetOperations. Invalid when they are too many to be watched.
 func (f *Fleet) Snapshot(ctx context.Context, prefix domain.Key) (*FleetSnapshot, error) {
 	if prefix == FleetOperations {
 		return f.operations(ctx)
 	}
-	if prefix == FleetClusters {
+	if prefix == FleetClusters || prefix == FleetUnlabelled {
 		return snapshot(ctx, f, domain.ClustersNoun, "", func(ctx context.Context, objects []domain.Object, unreadable map[domain.Key]bool, stands map[domain.Key]ClusterStatus) error {
 			clusters, err := f.clusters(ctx, objects, unreadable, "")
 			for _, c := range clusters {
 				if c.Status.Heard {
 					c.Status.LastHeard = nil // is now, and would be another time with each pulse
+				}
+				if prefix == FleetUnlabelled {
+					c.Status.Labels = nil
 				}
 				stands[c.Resource] = c.Status
 			}

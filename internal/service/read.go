@@ -37,6 +37,16 @@ func (s *Service) List(ctx context.Context, noun *domain.Noun, parent domain.Key
 		return []domain.Object{}, nil
 	}
 	list, err := s.store.List(ctx, noun, parent)
+	list, err = shownTo(granted, noun, list, err)
+	for _, o := range list {
+		show(o)
+	}
+	return list, err
+}
+
+// shownTo are those of the documents that a read of many has come to which are in the lists that somebody gets, and what of them cannot be
+// read, as a domain.Unreadable.
+func shownTo(granted *rights.Granted, noun *domain.Noun, list []domain.Object, err error) ([]domain.Object, error) {
 	unreadable, bad := domain.UnreadableOf(err)
 	if bad != nil {
 		return nil, bad
@@ -47,9 +57,6 @@ func (s *Service) List(ctx context.Context, noun *domain.Noun, parent domain.Key
 	if !granted.Everything() {
 		list = slices.DeleteFunc(list, func(o domain.Object) bool { return !granted.Shows(noun, domain.KeyOf(o)) })
 		unreadable = slices.DeleteFunc(slices.Clone(unreadable), func(id string) bool { return !granted.Shows(noun, domain.Key(id)) })
-	}
-	for _, o := range list {
-		show(o)
 	}
 	if len(unreadable) > 0 {
 		return list, &domain.Unreadable{IDs: unreadable, Cause: err}
