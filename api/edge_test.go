@@ -24,6 +24,7 @@ import (
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -401,8 +402,19 @@ func TestHealth(t *testing.T) {
 	w := newWorld(t)
 	check(t, w.router, []call{
 		{method: "GET", url: "/healthz", status: 200, contains: []string{"ok"}},
-		{name: "ready", method: "GET", url: "/readyz", status: 200},
+		{name: "ready", method: "GET", url: "/readyz", status: 200, lacks: []string{"missing"}},
 	})
+	w = newWorld(t) // one that nobody has asked
+	w.ready["store"] = w.store.Ping
+	w.beside["temporal"] = func(ctx context.Context) error {
+		<-ctx.Done()
+		return fail.Wrap(ctx.Err(), fail.Timeout, "it does not answer")
+	}
+	asked := time.Now()
+	check(t, w.router, []call{{
+		name: "ready without what few need", method: "GET", url: "/readyz", status: 200, contains: []string{`"missing":["temporal (it does not answer)"]`, `"ready":["store"]`},
+	}})
+	require.Less(t, time.Since(asked), policy.Ready, "a probe has a second where nothing else is said")
 	w = newWorld(t) // one that nobody has asked
 	w.ready["store"] = w.store.Ping
 	w.ready["temporal"] = func(context.Context) error { return errors.New("refused") }

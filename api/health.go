@@ -28,6 +28,7 @@ func showVersion(c echo.Context) error { return c.JSON(http.StatusOK, version.Of
 // Probe asks whether what a process needs answers, for everybody who wants to know. Anybody may ask that as often as he likes, so the questions
 // are asked once at a time, and an answer is good for policy.ReadyKept.
 type Probe struct {
+	within    time.Duration
 	questions map[string]func(context.Context) error
 	asking    singleflight.Group
 	last      atomic.Pointer[look]
@@ -39,12 +40,12 @@ type look struct {
 	at      time.Time
 }
 
-// NewProbe asks questions, by the names of those who are to answer.
-func NewProbe(questions map[string]func(context.Context) error) *Probe {
-	return &Probe{questions: questions}
+// NewProbe asks questions, by the names of those who are to answer within so long.
+func NewProbe(within time.Duration, questions map[string]func(context.Context) error) *Probe {
+	return &Probe{within: within, questions: questions}
 }
 
-// Missing are those who do not answer within policy.Ready, sorted.
+// Missing are those who do not answer in time, sorted.
 func (p *Probe) Missing(ctx context.Context) []string {
 	if l := p.last.Load(); l != nil && time.Since(l.at) < policy.ReadyKept {
 		return l.missing
@@ -59,7 +60,7 @@ func (p *Probe) Missing(ctx context.Context) []string {
 
 // ask asks all questions at the same time.
 func (p *Probe) ask(ctx context.Context) (missing []string) {
-	ctx, cancel := context.WithTimeout(ctx, policy.Ready)
+	ctx, cancel := context.WithTimeout(ctx, p.within)
 	defer cancel()
 	var (
 		mu sync.Mutex
@@ -87,10 +88,16 @@ func unanswered(name string, err error) string {
 	return name + " (" + fail.TextOf(err) + ")"
 }
 
-// readyz says whether everything that requests need answers, and names what does not.
+// readyz says whether what every request needs answers, and names what does not. What only some need is named, too: without it the API
+// still says what there is, and one that took no requests could not even say what is missing.
 func (e *edge) readyz(c echo.Context) error {
-	if missing := e.ready.Missing(c.Request().Context()); len(missing) > 0 {
+	ctx := c.Request().Context()
+	if missing := e.ready.Missing(ctx); len(missing) > 0 {
 		return fail.New(fail.Unavailable, "not ready: %s", strings.Join(missing, ", "))
 	}
-	return c.JSON(http.StatusOK, map[string][]string{"ready": slices.Sorted(maps.Keys(e.ready.questions))})
+	said := map[string][]string{"ready": slices.Sorted(maps.Keys(e.ready.questions))}
+	if missing := e.beside.Missing(ctx); len(missing) > 0 {
+		said["missing"] = missing
+	}
+	return c.JSON(http.StatusOK, said)
 }

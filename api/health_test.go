@@ -24,8 +24,8 @@ func TestReadinessHasADeadlineOfItsOwn(t *testing.T) {
 		}
 		return nil
 	}
-	require.Empty(t, api.NewProbe(map[string]func(context.Context) error{"database": bounded, "temporal": bounded}).Missing(t.Context()))
-	require.Equal(t, []string{"database", "work (a newer build)"}, api.NewProbe(map[string]func(context.Context) error{
+	require.Empty(t, api.NewProbe(policy.Ready, map[string]func(context.Context) error{"database": bounded, "temporal": bounded}).Missing(t.Context()))
+	require.Equal(t, []string{"database", "work (a newer build)"}, api.NewProbe(policy.Ready, map[string]func(context.Context) error{
 		"work":     func(context.Context) error { return fail.New(fail.Unavailable, "a newer build") },
 		"database": func(context.Context) error { return errors.New("mongodb://user:password@host") },
 		"temporal": bounded,
@@ -38,7 +38,7 @@ func TestManyAskForReadiness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		answers := error(nil)
-		probe := api.NewProbe(map[string]func(context.Context) error{"database": func(ctx context.Context) error {
+		probe := api.NewProbe(policy.Ready, map[string]func(context.Context) error{"database": func(ctx context.Context) error {
 			asked++
 			time.Sleep(policy.Ready / 2) //nolint:forbidigo // of the bubble's time
 			return errors.Join(ctx.Err(), answers)

@@ -261,6 +261,7 @@ type world struct {
 	statuses   *notifytest.Statuses
 	hub        *notify.Hub
 	ready      map[string]func(context.Context) error
+	beside     map[string]func(context.Context) error
 	log        *lines
 	contexts   int       // made by put
 	stored     time.Time // what the clock of the store says; the time there is when zero
@@ -310,7 +311,7 @@ type deps struct {
 // newWorldWith lets change put other parts in; it may be nil.
 func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *service.Instances)) *world {
 	t.Helper()
-	w := &world{operations: &operations{}, ready: map[string]func(context.Context) error{}, log: &lines{}}
+	w := &world{operations: &operations{}, ready: map[string]func(context.Context) error{}, beside: map[string]func(context.Context) error{}, log: &lines{}}
 	db := storetest.Open(t, store.Config{Now: func() time.Time {
 		if !w.stored.IsZero() {
 			return w.stored
@@ -327,7 +328,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 	var instances service.Instances = w.operations
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	d := deps{
-		Deps:      api.Deps{Installation: theInstallation, Ready: w.ready, MaxBody: 1 << 20, Listen: "127.0.0.1:9015", KubeconfigDownload: true, Log: log},
+		Deps:      api.Deps{Installation: theInstallation, Ready: w.ready, Beside: w.beside, MaxBody: 1 << 20, Listen: "127.0.0.1:9015", KubeconfigDownload: true, Log: log},
 		lifecycle: w.operations,
 	}
 	d.Parts = door.Parts{

@@ -21,6 +21,7 @@ import (
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // base is where the API is.
@@ -34,9 +35,10 @@ type Deps struct {
 	Prove authn.Prover
 	// Login is how people log in.
 	Login Login
-	// Ready are the questions of /readyz, by the name of what is asked.
-	Ready map[string]func(context.Context) error
-	Log   *slog.Logger
+	// Ready are the questions of /readyz, by the name of what is asked. Beside are those that it names and that do not decide: without
+	// what they ask for, most of what is asked of the API is answered.
+	Ready, Beside map[string]func(context.Context) error
+	Log           *slog.Logger
 	// Installation is the id of the installation.
 	Installation string
 	// Metrics is what /metrics shows; a registry of its own when nil.
@@ -59,7 +61,8 @@ type Deps struct {
 // edge holds what the handlers need.
 type edge struct {
 	door        *door.Door
-	ready       *Probe
+	ready       *Probe   // without what it asks for no request is answered
+	beside      *Probe   // only named
 	kubeconfigs bool     // may be read back
 	templates   []string // of all paths, for those that are not there
 	verbs       verbs    // that endpoints have
@@ -81,7 +84,7 @@ func New(d Deps) (*echo.Echo, error) {
 	if d.BodyWait == 0 {
 		d.BodyWait = DefaultBodyWait
 	}
-	e := &edge{door: d.Door, ready: NewProbe(d.Ready), kubeconfigs: d.KubeconfigDownload, log: d.Log, seconds: newHistogram(), login: d.Login, installation: d.Installation}
+	e := &edge{door: d.Door, ready: NewProbe(policy.Ready, d.Ready), beside: NewProbe(policy.ReadyBeside, d.Beside), kubeconfigs: d.KubeconfigDownload, log: d.Log, seconds: newHistogram(), login: d.Login, installation: d.Installation}
 	guarded, err := guard(d.Listen, d.Hosts, d.Origins, d.WebUIs)
 	if err != nil {
 		return nil, err

@@ -107,7 +107,7 @@ func (p *Parts) ServeAPI(ctx context.Context, f *Front, ready func()) error {
 	}
 	handler, err := api.New(api.Deps{
 		Door: entrance, Prove: prove, Login: p.login(),
-		Ready: p.ready(), Log: p.log, Installation: root.ID(), Metrics: registry, MaxBody: p.config.MaxBody,
+		Ready: p.answers(), Beside: p.works(), Log: p.log, Installation: root.ID(), Metrics: registry, MaxBody: p.config.MaxBody,
 		Histories: p.codec.Handler(), WebUIs: webUIs(p.config),
 		Listen: p.config.Listen, Hosts: p.config.AllowedHosts, Origins: p.config.AllowedOrigins, KubeconfigDownload: p.config.KubeconfigDownload,
 	})
@@ -143,6 +143,16 @@ func (p *Parts) ServeAPI(ctx context.Context, f *Front, ready func()) error {
 		})
 	}
 	return g.Wait()
+}
+
+// answers asks what every request needs, for /readyz. works asks what commands need as well: while Temporal is away, or the database takes
+// no writes, all that there is can still be asked for.
+func (p *Parts) answers() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{"database": p.store.Ping}
+}
+
+func (p *Parts) works() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{"temporal": p.engine.Ping, "writes to the database": p.store.Ready}
 }
 
 // kubeConfig bounds the work on clusters, of which so many clients are kept, as many as is usual when 0.

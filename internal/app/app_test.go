@@ -456,3 +456,30 @@ func TestWorkerHealth(t *testing.T) {
 	cancel()
 	require.NoError(t, <-ended)
 }
+
+// TestAnAPIWithoutTemporalIsReady: it says what there is, and what is missing, which nobody learns from one that is taken out of service.
+func TestAnAPIWithoutTemporalIsReady(t *testing.T) {
+	p := partial(t)
+	p.config.Listen = freeport.Address()
+	ctx, cancel := context.WithCancel(t.Context())
+	front, err := OpenAPI(ctx, p.config, p.log)
+	require.NoError(t, err)
+	served, ready := make(chan error, 1), make(chan struct{})
+	go func() { served <- p.ServeAPI(ctx, front, func() { close(ready) }) }()
+	select {
+	case <-ready:
+	case err := <-served:
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+front.Address+"/readyz", nil)
+	require.NoError(t, err)
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, answer.StatusCode, "%s", text)
+	require.JSONEq(t, `{"ready": ["database"], "missing": ["temporal (the workflow engine is not available; try again later)"]}`, string(text))
+	cancel()
+	require.NoError(t, <-served)
+}

@@ -207,7 +207,7 @@ func (p *Parts) WorkerHealth(ctx context.Context, f *Front) error {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	questions := p.ready()
 	questions["work"] = p.hasWork
-	probe := api.NewProbe(questions)
+	probe := api.NewProbe(policy.Ready, questions)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if missing := probe.Missing(r.Context()); len(missing) > 0 {
 			http.Error(w, strings.Join(missing, ", "), http.StatusServiceUnavailable)
@@ -219,7 +219,7 @@ func (p *Parts) WorkerHealth(ctx context.Context, f *Front) error {
 	return f.until(ctx)
 }
 
-// ready asks the dependencies, for /readyz.
+// ready asks the dependencies, for /readyz of a worker, which can do nothing without all of them.
 func (p *Parts) ready() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{"database": p.store.Ready, "temporal": p.engine.Ping}
 }

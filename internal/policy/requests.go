@@ -72,6 +72,9 @@ const (
 	// Ready bounds the questions of one readiness check. What they came to is told for ReadyKept to all who ask.
 	Ready     = 3 * time.Second
 	ReadyKept = time.Second
+	// ReadyBeside bounds those that decide nothing: a probe that has a second, as a kubelet's has where nothing else is said, must not
+	// run out of it for them.
+	ReadyBeside = 500 * time.Millisecond
 	// StreamBeat is how often something goes over the connection of a status stream, which proxies cut mostly after a minute of
 	// silence. A reader of one that takes nothing for as long as StreamWrite is gone; StreamRetry is what one waits whose
 	// connection broke.
