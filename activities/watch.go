@@ -658,7 +658,7 @@ func (s *shard) illegible(o domain.ObservedApp, err error) bool {
 // unreadable is the error of the read of one record, or of one ledger: domain.Unreadable where that itself is why, as a newer build
 // has written it or somebody has damaged it.
 func unreadable(id string, err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || !fail.Is(err, fail.Internal) && !errors.Is(err, version.ErrNewer) {
+	if err == nil || errors.Is(err, context.Canceled) || !errors.Is(err, domain.ErrUnreadable) && !errors.Is(err, version.ErrNewer) {
 		return err
 	}
 	return &domain.Unreadable{IDs: []string{id}, Cause: err}

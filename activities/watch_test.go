@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -708,8 +709,8 @@ func TestObservationsWhoseRecordCannotBeRead(t *testing.T) {
 	s := newSky(t)
 	s.instances["good"] = domain.Instance{ContextID: "good"}
 	s.damaged = map[string]error{
-		"damaged": fail.New(fail.Internal, "instances \"damaged\" is damaged"), "newer": version.Refuse("instance newer", 2, 1),
-		"unanswered": fail.New(fail.Unavailable, "the database cannot be reached"),
+		"damaged": fmt.Errorf("%w: instances \"damaged\" is damaged", domain.ErrUnreadable), "newer": version.Refuse("instance newer", 2, 1),
+		"unanswered": fail.New(fail.Unavailable, "the database cannot be reached"), "failed": fail.New(fail.Internal, "the database failed"),
 	}
 	s.tenants = damagedMatches{}
 	ended := s.run(worker.Options{})
@@ -726,6 +727,7 @@ func TestObservationsWhoseRecordCannotBeRead(t *testing.T) {
 		stored = append(stored, id)
 	}
 	require.True(t, fail.Is(put("unanswered"), fail.Unavailable), "it is told again")
+	require.True(t, fail.Is(put("failed"), fail.Internal), "which says nothing of the record")
 	var got []string
 	for _, o := range s.stored {
 		got = append(got, o.ContextID)

@@ -6,6 +6,10 @@ import (
 	"slices"
 )
 
+// ErrUnreadable says of what is stored that it cannot be opened or decoded: somebody has damaged it, or its key is missing. Who goes on without
+// it asks for this and not for the kind, which is Internal, as that of what the database fails at is, too: that says nothing of what is stored.
+var ErrUnreadable = errors.New("it cannot be read")
+
 // Unreadable is the error of a read of many of which some cannot be read: somebody has damaged them, or has not sealed them. What comes
 // with it are all others. So who decides by what was read fails, as with any other error; who shows it shows the others, and names
 // these.

@@ -31,7 +31,7 @@ func (s *Sessions) End(ctx context.Context, secret string) (left string, err err
 	switch {
 	case fail.Is(err, fail.NotFound):
 		return "", nil // it has ended before
-	case fail.Is(err, fail.Internal): // nobody can read it
+	case errors.Is(err, domain.ErrUnreadable):
 		return "what the provider has given for this session cannot be read, and stays good there until it expires", s.Store.DeleteSession(ctx, authn.SessionID(secret))
 	case err != nil:
 		return "", err

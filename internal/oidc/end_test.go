@@ -22,6 +22,7 @@ import (
 	"github.com/drover-io/drover/internal/oidc"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/secret"
+	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
 )
 
@@ -321,6 +322,27 @@ func TestWhatCannotBeReadHidesNoOther(t *testing.T) {
 	require.NoError(t, r.start(t).Sweep(t.Context()))
 	_, err = r.store.EndedSessions(t.Context(), r.now(), "", page)
 	require.NoError(t, err, "they are dropped when they are old")
+}
+
+// broken is a store whose database fails.
+type broken struct{ *store.Store }
+
+func (broken) Session(context.Context, string) (*domain.Session, error) {
+	return nil, fail.New(fail.Internal, "the database failed")
+}
+
+// TestADatabaseThatFailsForgetsNoSession: one that could not be read this time can still be given back.
+func TestADatabaseThatFailsForgetsNoSession(t *testing.T) {
+	r := newReplicas(t)
+	l := r.login(t)
+	r.one.Store = broken{r.store}
+	_, err := r.one.End(t.Context(), l.Secret)
+	require.True(t, fail.Is(err, fail.Internal), "%v", err)
+	left, err := r.two.End(t.Context(), l.Secret)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	_, revoked := r.good()
+	require.Len(t, revoked, 1)
 }
 
 // another adds another provider to the configuration.

@@ -373,7 +373,7 @@ func (t *Tables) collectors(ctx context.Context, g *combined.Group) (found map[s
 // cannotBeRead says whether an error is about the document alone: somebody has damaged it, its key is missing, or a newer build has
 // written it.
 func cannotBeRead(err error) bool {
-	return errors.Is(err, version.ErrNewer) || fail.Is(err, fail.Internal) && !errors.Is(err, context.Canceled)
+	return errors.Is(err, version.ErrNewer) || errors.Is(err, domain.ErrUnreadable)
 }
 
 // unreadCollector is one that cannot be read, and says so in its results.

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 
 	"github.com/drover-io/drover/internal/caller"
@@ -61,7 +62,7 @@ func (s *Service) Discard(ctx context.Context, noun *domain.Noun, key domain.Key
 // judged is what a rule says of what goes, which knows no more of it than its key. What the rule cannot judge, as it cannot read something
 // else, goes by who says so: else two that are damaged would hold each other.
 func (c change) judged(err error) error {
-	if !fail.Is(err, fail.Internal) {
+	if !errors.Is(err, domain.ErrUnreadable) {
 		return err
 	}
 	if !c.abandon {
@@ -78,7 +79,7 @@ func (s *Service) inClusters(ctx context.Context, c change, key domain.Key) erro
 		return nil
 	}
 	stays, err := s.instances.Left(ctx, key)
-	if fail.Is(err, fail.Internal) {
+	if errors.Is(err, domain.ErrUnreadable) {
 		stays, err = []string{"what it has in clusters cannot be told: " + fail.TextOf(err)}, nil
 	}
 	if err != nil {
@@ -106,7 +107,7 @@ func (s *Service) blank(noun *domain.Noun, key domain.Key) domain.Object {
 
 // orUnread is the error of what cannot be deleted as it cannot be read: it can be all the same, by who says so.
 func (s *Service) orUnread(ctx context.Context, noun *domain.Noun, key domain.Key, err error) error {
-	if !fail.Is(err, fail.Internal) {
+	if !errors.Is(err, domain.ErrUnreadable) {
 		return err
 	}
 	switch _, unread := s.store.Unread(ctx, noun, key); {

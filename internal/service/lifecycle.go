@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -259,7 +260,7 @@ func (l *Lifecycle) Left(ctx context.Context, owner domain.Key) (texts []string,
 			continue
 		}
 		records, err := l.recordsOf(ctx, i, working(i), false)
-		if fail.Is(err, fail.Internal) || fail.Is(err, fail.NotFound) { // which must not keep it for ever
+		if errors.Is(err, domain.ErrUnreadable) || fail.Is(err, fail.NotFound) { // which must not keep it for ever
 			texts = append(texts, "what it has left in clusters cannot be told: "+fail.TextOf(err))
 			continue
 		}

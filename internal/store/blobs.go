@@ -188,7 +188,10 @@ func (s *Store) head(ctx context.Context, digest domain.Digest, members ...strin
 		only = append(only, bson.E{Key: m, Value: 1})
 	}
 	var head blobHead
-	err := s.heads(digest).FindOne(ctx, byID(digest), options.FindOne().SetProjection(only)).Decode(&head)
+	raw, err := s.heads(digest).FindOne(ctx, byID(digest), options.FindOne().SetProjection(only)).Raw()
+	if err == nil {
+		err = s.decode(headsName, raw, &head)
+	}
 	return head, kindOf(err)
 }
 
@@ -289,7 +292,7 @@ func damaged(err error, digest domain.Digest) error {
 	if err != nil && fail.KindOf(err) != fail.NotFound && fail.KindOf(err) != fail.Internal {
 		return fmt.Errorf("read blob %s: %w", digest, err)
 	}
-	return fail.Wrap(err, fail.Internal, "blob %s is damaged", digest)
+	return unopened(fail.Wrap(err, fail.Internal, "blob %s is damaged", digest))
 }
 
 // digestOf names a blob, so that who does not have the root secret cannot try whether a guess of its content is right.

@@ -464,7 +464,7 @@ func (l *ledgers) take(ctx context.Context, tenant string, b *book, e *entry) er
 	}
 	packed, err := l.store.keys.OpenBytes(l.place(e), data)
 	if err != nil {
-		return fmt.Errorf("read entry %s of %s: %w", e.ID, l.name, err)
+		return unopened(fmt.Errorf("read entry %s of %s: %w", e.ID, l.name, err))
 	}
 	plain, err := decoder.DecodeAll(packed, nil)
 	if err == nil {
@@ -474,7 +474,7 @@ func (l *ledgers) take(ctx context.Context, tenant string, b *book, e *entry) er
 			return nil
 		}
 	}
-	return fail.Wrap(err, fail.Internal, "entry %s of %s is damaged", e.ID, l.name)
+	return unopened(fail.Wrap(err, fail.Internal, "entry %s of %s is damaged", e.ID, l.name))
 }
 
 // crowded says whether so much came after the last whole entry that another one is worth its bytes.

@@ -37,7 +37,7 @@ func (s *Store) marked(ctx context.Context, before *observation, o *domain.Obser
 			return markedAfter(known, o, s.now()), gone, nil
 		}
 	}
-	if !fail.Is(err, fail.NotFound) && !errors.Is(err, errDamaged) { // NotFound: deleted meanwhile
+	if !fail.Is(err, fail.NotFound) && !errors.Is(err, domain.ErrUnreadable) { // NotFound: deleted meanwhile
 		return nil, nil, err
 	}
 	return markedAfter(nil, o, s.now()), nil, nil

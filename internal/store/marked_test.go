@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // podOf is a resource whose JSON has the text; none when it is "".
@@ -167,6 +170,22 @@ func TestWhatWasReportedBeforeAClusterFellSilent(t *testing.T) {
 			require.Equal(t, pairBegan.Add(4*time.Second), last().Gone[0].Since)
 		})
 	}
+}
+
+// TestADatabaseThatFailsLosesNoReport: what it fails at says nothing of what was reported before, which stays for when it can be read.
+func TestADatabaseThatFailsLosesNoReport(t *testing.T) {
+	p := newPair(t)
+	p.put(p.writer, podOf("a", strings.Repeat("long", 10)), podOf("b", "two"))
+	deployment, now := plan.DeploymentID(p.app.ContextID, p.app.App), observation{ID: observationID(p.app), Upload: bson.NewObjectID()}
+	var before observation
+	require.NoError(t, p.writer.findOne(t.Context(), p.writer.observations(deployment), now.ID, &before))
+	before.Bodies.Chunks = 1
+	silent := &domain.Observation{ObservedApp: p.app, Error: "it is too large"}
+	require.NoError(t, p.writer.fallSilent(t.Context(), deployment, &before, &now, silent), "another one has taken its place")
+	p.writer.db = p.writer.client.Database(strings.Repeat("x", 100)) // such a name is refused
+	err := p.writer.fallSilent(t.Context(), deployment, &before, &now, silent)
+	require.True(t, fail.Is(err, fail.Internal), "%v", err)
+	require.NotErrorIs(t, err, domain.ErrUnreadable)
 }
 
 func TestAnObjectKeepsItsTimeInChunks(t *testing.T) {

@@ -272,10 +272,10 @@ func (s *Store) fallSilent(ctx context.Context, deployment string, before, now *
 			raw[i] = before.Bodies.Frames[i].Raw
 		}
 		return s.sealParts(ctx, deployment, now, names, bodies, raw)
-	case fail.IsUnanswered(err), ctx.Err() != nil:
-		return err
+	case errors.Is(err, domain.ErrUnreadable), fail.Is(err, fail.NotFound): // NotFound: another one has taken its place
+		return s.pack(ctx, deployment, now, o, markedAfter(nil, o, s.now()))
 	}
-	return s.pack(ctx, deployment, now, o, markedAfter(nil, o, s.now())) // it is damaged, or another one has taken its place
+	return err
 }
 
 // errLaterReport says that there is a report that is not to be replaced.
@@ -365,9 +365,6 @@ func (s *Store) divide(ctx context.Context, deployment string, of *observation, 
 	return nil
 }
 
-// errDamaged says that what is stored cannot be decoded.
-var errDamaged = errors.New("damaged")
-
 // unpack decodes what pack encoded.
 func (s *Store) unpack(ctx context.Context, o *observation, name string, p packed, into any) error {
 	parts, names, err := s.keys.PartsOf(o.Names.Data)
@@ -396,7 +393,7 @@ func damagedObservation(o *observation, err error) error {
 	if kind := fail.KindOf(err); kind == fail.Unavailable || kind == fail.Timeout {
 		return fmt.Errorf("open observation %s: %w", o.ID, err)
 	}
-	return fail.Wrap(fmt.Errorf("%w: %w", errDamaged, err), fail.Internal, "observation %s is damaged", o.ID)
+	return unopened(fail.Wrap(err, fail.Internal, "observation %s is damaged", o.ID))
 }
 
 // withChunks is data with what is in chunks behind it. NotFound when they are gone.
@@ -589,7 +586,7 @@ func (s *Store) Observations(ctx context.Context, contextID, app string, cluster
 			switch {
 			case fail.Is(err, fail.NotFound): // deleted meanwhile
 				return true
-			case errors.Is(err, errDamaged):
+			case errors.Is(err, domain.ErrUnreadable):
 				of := domain.ObservedApp{ContextID: contextID, App: app, Cluster: clusterOf(o.ID)}
 				stored, err = &StoredObservation{Observation: domain.Observation{ObservedApp: of, Error: unreadReport}}, nil
 			}

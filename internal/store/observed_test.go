@@ -253,5 +253,5 @@ func TestOneObjectIsReadWithoutTheOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(pods[0].JSON), string(data))
 	_, err = o.Object(len(pods) - 1)
-	require.ErrorIs(t, err, errDamaged)
+	require.ErrorIs(t, err, domain.ErrUnreadable)
 }

@@ -56,7 +56,7 @@ func each[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson
 		switch {
 		case err == nil:
 			take(v)
-		case !fail.Is(err, fail.Internal) && !errors.Is(err, version.ErrNewer): // it may be opened later
+		case !errors.Is(err, domain.ErrUnreadable) && !errors.Is(err, version.ErrNewer): // it may be opened later
 			return err
 		case unreadable == nil:
 			unreadable = &domain.Unreadable{Cause: fail.Wrap(err, fail.KindOf(err), "a document of %s cannot be read", c.Name())}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -86,7 +87,7 @@ func (s *Store) Reseal(ctx context.Context, say func(Resealing)) (sealed int, da
 			switch {
 			case ctx.Err() != nil:
 				return sealed, damaged, context.Cause(ctx)
-			case fail.Is(err, fail.Internal): // it cannot be opened: others can
+			case errors.Is(err, domain.ErrUnreadable): // it cannot be opened: others can
 				damaged = append(damaged, fmt.Errorf("%s of %s: %w", id, kind.what, err))
 				continue
 			case err != nil:
@@ -180,7 +181,7 @@ func (s *Store) sealAnew(ctx context.Context, c *mongo.Collection, id, member st
 	at := placeOf(d)
 	plain, err := s.keys.OpenBytes(at, data)
 	if err != nil {
-		return false, err
+		return false, unopened(err)
 	}
 	anew, err := s.keys.SealBytes(at, plain)
 	if err != nil {
@@ -292,7 +293,7 @@ func (s *Store) sealBlobAnew(ctx context.Context, digest domain.Digest) (bool, e
 	}
 	plain, err := s.keys.OpenBytes(blobPlace(digest), sealed)
 	if err != nil {
-		return false, err
+		return false, unopened(err)
 	}
 	head := blobHead{ID: digest, Size: old.Size, Wanted: old.Wanted}
 	if head.Data, err = s.keys.SealBytes(blobPlace(digest), plain); err != nil {
@@ -418,24 +419,24 @@ func (l *ledgers) sealAnew(ctx context.Context, tenant string) (bool, error) {
 func (s *Store) packedParts(ctx context.Context, o *observation) (names []byte, bodies [][]byte, err error) {
 	parts, data, err := s.keys.PartsOf(o.Names.Data)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, unopened(err)
 	}
 	if data, err = s.withChunks(ctx, o, namesPart, o.Names, slices.Clip(data)); err != nil {
 		return nil, nil, err
 	}
 	if names, err = parts.Open(observedPlace(o, namesPart, 0), data); err != nil {
-		return nil, nil, err
+		return nil, nil, unopened(err)
 	}
 	if data, err = s.withChunks(ctx, o, bodiesPart, o.Bodies, o.Bodies.Data); err != nil {
 		return nil, nil, err
 	}
 	for i, f := range o.Bodies.Frames {
 		if f.Packed > len(data) {
-			return nil, nil, errCutShort
+			return nil, nil, unopened(errCutShort)
 		}
 		body, err := parts.Open(observedPlace(o, bodiesPart, i), data[:f.Packed])
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, unopened(err)
 		}
 		bodies, data = append(bodies, body), data[f.Packed:]
 	}

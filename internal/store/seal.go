@@ -69,8 +69,21 @@ func (s *Store) sealDocument(collection, id string, revision int64, members bson
 	return append(open, bson.E{Key: sealedMember, Value: data}), err
 }
 
+// unopened is the error of opening or decoding what is stored: domain.ErrUnreadable, unless whoever keeps the keys does not answer, or a newer
+// build has written it.
+func unopened(err error) error {
+	if !fail.Is(err, fail.Internal) || errors.Is(err, domain.ErrUnreadable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", domain.ErrUnreadable, err)
+}
+
 // decode decodes a document of a collection, and what is sealed of it.
 func (s *Store) decode(collection string, document bson.Raw, into any) error {
+	return unopened(s.decodeAs(collection, document, into))
+}
+
+func (s *Store) decodeAs(collection string, document bson.Raw, into any) error {
 	if raw, ok := into.(*bson.Raw); ok {
 		*raw = slices.Clone(document)
 		return nil
@@ -80,7 +93,7 @@ func (s *Store) decode(collection string, document bson.Raw, into any) error {
 	}
 	switch r := into.(type) {
 	case domain.Object, *instance, *domain.Instance, *domain.Session:
-		err := s.decodeSealed(collection, document, into)
+		err := unopened(s.decodeSealed(collection, document, into))
 		s.unread.note(collection, document, err) // what else is read of it says nothing of what is sealed
 		return err
 	case *leafRecord:

@@ -160,7 +160,7 @@ func TestAnObservationWithoutItsChunksIsDamaged(t *testing.T) {
 	require.NoError(t, p.reader.findOne(t.Context(), p.reader.observations("1-app"), observationID(p.app), &o))
 	require.NotZero(t, o.Names.Chunks)
 	_, _, err := p.reader.resourcesOf(t.Context(), &o)
-	require.ErrorIs(t, err, errDamaged)
+	require.ErrorIs(t, err, domain.ErrUnreadable)
 	next := longText(200 << 10)
 	require.NoError(t, p.writer.PutObservation(t.Context(), p.observation(next)))
 	require.True(t, p.said() == next)

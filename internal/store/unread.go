@@ -33,7 +33,7 @@ const mostUnread = 10_000
 
 // note takes into account how a document was read.
 func (u *unread) note(collection string, document bson.Raw, err error) {
-	bad := err != nil && fail.Is(err, fail.Internal)
+	bad := errors.Is(err, domain.ErrUnreadable)
 	if !bad && (err != nil || u.n.Load() == 0) {
 		return
 	}
@@ -95,7 +95,7 @@ func (s *Store) Unread(ctx context.Context, n *domain.Noun, key domain.Key) ([]b
 		return nil, fail.New(fail.Conflict, "%s can be read, and is deleted as any other", describe(n, key))
 	case errors.Is(err, secret.ErrNoKey):
 		return nil, fail.Wrap(err, fail.Conflict, "%s is sealed with a key that is not configured, and nothing of it is damaged: bring the key back", describe(n, key))
-	case !fail.Is(err, fail.Internal):
+	case !errors.Is(err, domain.ErrUnreadable):
 		return nil, err
 	}
 	return raw, nil

@@ -131,7 +131,7 @@ func decide(w *domain.WorkloadWrite, b *book, encoded []put) (puts []put, writte
 	leave := func(id string, as func(*domain.Workload)) error {
 		one := &domain.Workload{}
 		if err := decode(b.values[id], one); err != nil {
-			return fail.Wrap(err, fail.Internal, "workload %q cannot be read", id)
+			return unopened(fail.Wrap(err, fail.Internal, "workload %q cannot be read", id))
 		}
 		as(one)
 		value, err := encodeValue(one)
@@ -441,7 +441,7 @@ func decodeAll[T any](values [][]byte) ([]*T, error) {
 			return nil, err
 		}
 		if err := decode(value, v); err != nil {
-			return nil, fail.Wrap(err, fail.Internal, "a stored value cannot be read")
+			return nil, unopened(fail.Wrap(err, fail.Internal, "a stored value cannot be read"))
 		}
 		found = append(found, v)
 	}

@@ -44,7 +44,7 @@ func JSON[T any](ctx context.Context, from Blobs, digest domain.Digest) (*T, err
 	}
 	v := new(T)
 	if err := json.Unmarshal(data, v); err != nil {
-		return nil, fmt.Errorf("decode blob %s: %w", digest, err)
+		return nil, fmt.Errorf("%w: decode blob %s: %w", domain.ErrUnreadable, digest, err)
 	}
 	if x, ok := any(v).(interface {
 		Versions() (what string, has, known int64)
@@ -91,11 +91,11 @@ func Parts[T any](ctx context.Context, from Blobs, parts []domain.Part) ([]*T, e
 			}
 			for _, w := range all {
 				if w.place >= len(*values) {
-					return fail.New(fail.Internal, "blob %s has %d parts, and no part %d", digest, len(*values), w.place)
+					return fail.Wrap(domain.ErrUnreadable, fail.Internal, "blob %s has %d parts, and no part %d", digest, len(*values), w.place)
 				}
 				out[w.at] = new(T)
 				if err := json.Unmarshal((*values)[w.place], out[w.at]); err != nil {
-					return fmt.Errorf("decode part %d of blob %s: %w", w.place, digest, err)
+					return fmt.Errorf("%w: decode part %d of blob %s: %w", domain.ErrUnreadable, w.place, digest, err)
 				}
 			}
 			return nil
