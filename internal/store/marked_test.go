@@ -13,7 +13,9 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // podOf is a resource whose JSON has the text; none when it is "".
@@ -186,6 +188,61 @@ func TestADatabaseThatFailsLosesNoReport(t *testing.T) {
 	err := p.writer.fallSilent(t.Context(), deployment, &before, &now, silent)
 	require.True(t, fail.Is(err, fail.Internal), "%v", err)
 	require.NotErrorIs(t, err, domain.ErrUnreadable)
+}
+
+// TestChunksThatNothingNamesAreSwept: who replaces an observation, and hears nothing of that, leaves the chunks of the one before, or its own.
+func TestChunksThatNothingNamesAreSwept(t *testing.T) {
+	for name, fault := range map[string]mongotest.Fault{"the answer is lost": {Lost: true}, "it is never replaced": {Cut: true}} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t)
+			proxy := mongotest.NewProxy(t, p.uri)
+			p.uri = proxy.URI()
+			slow := newPairOn(p)
+			long := func() string {
+				var text strings.Builder
+				for range 2_000 {
+					text.WriteString(rand.Text()) // does not get shorter by compression
+				}
+				return text.String()
+			}
+			uploads := func() map[string]bool {
+				found := map[string]bool{}
+				ids, err := p.reader.ids(t.Context(), p.reader.observedChunks(plan.DeploymentID(p.app.ContextID, p.app.App)), bson.D{})
+				require.NoError(t, err)
+				for _, id := range ids {
+					found[ofUpload(id)] = true
+				}
+				return found
+			}
+			sweep := func() {
+				t.Helper()
+				_, err := p.reader.SweepObservations(t.Context(), func(context.Context) (map[string]bool, error) {
+					return map[string]bool{p.app.ContextID: true}, nil
+				}, policy.Unwanted)
+				require.NoError(t, err)
+			}
+			p.put(p.writer, podOf("a", long()))
+			require.Len(t, uploads(), 1)
+			p.after(1)
+			proxy.Meet("observations-*", 1, fault)
+			second := &domain.Observation{ObservedApp: p.app, Resources: []domain.ObservedResource{podOf("a", long())}}
+			require.Error(t, slow.PutObservation(t.Context(), second))
+			require.True(t, proxy.Met())
+			require.Len(t, uploads(), 2)
+			require.NoError(t, p.writer.PutObservation(t.Context(), second), "it is told again")
+			sweep()
+			require.Len(t, uploads(), 2, "an upload may go on")
+			p.now = p.now.Add(policy.Unwanted + 2*time.Second)
+			sweep()
+			require.Len(t, uploads(), 1)
+			for o, err := range p.reader.Observations(t.Context(), p.app.ContextID, p.app.App, nil) {
+				require.NoError(t, err)
+				body, err := o.Object(0)
+				require.NoError(t, err)
+				require.JSONEq(t, string(second.Resources[0].JSON), string(body), "what is named stays")
+			}
+		})
+	}
 }
 
 func TestAnObjectKeepsItsTimeInChunks(t *testing.T) {

@@ -134,6 +134,15 @@ func uploadOf(chunk string) (upload bson.ObjectID) {
 	return upload
 }
 
+// ofUpload is what the _id of all chunks of its upload begin with, before a slash; "" for what is no chunk.
+func ofUpload(chunk string) string {
+	parts := strings.Split(chunk, "/")
+	if len(parts) < 4 {
+		return ""
+	}
+	return strings.Join(parts[:len(parts)-2], "/")
+}
+
 // PutObservation replaces what is known of an app in a cluster. What is there already is not written again, but that it is of the
 // turn of who has reported it again: who had an earlier one may have a report still that is older. Aborted when there is one of a
 // later turn.

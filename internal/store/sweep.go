@@ -34,7 +34,8 @@ func (s *Store) SweepBlobs(ctx context.Context, keep func(domain.Digest) bool, o
 
 // SweepObservations removes what clusters said of app contexts that there are not: whoever watches goes for a time by what it knew of a
 // context, and stores what it is told when that is deleted already. Known is called when it has been listed what is stored, and gives the
-// contexts that there are. Only what is older than that goes. removed counts contexts.
+// contexts that there are. Only what is older than that goes. removed counts contexts. Of contexts that there are it removes what no
+// observation names: chunks of one that was replaced, or was to be, by somebody who did not hear what became of that.
 func (s *Store) SweepObservations(ctx context.Context, known func(context.Context) (map[string]bool, error), olderThan time.Duration) (removed int, err error) {
 	last, err := s.lastObserved(ctx)
 	if err != nil {
@@ -51,7 +52,56 @@ func (s *Store) SweepObservations(ctx context.Context, known func(context.Contex
 			gone = append(gone, id)
 		}
 	}
-	return len(gone), s.deleteObservations(ctx, gone)
+	if err := s.deleteObservations(ctx, gone); err != nil {
+		return 0, err
+	}
+	for n := range divided[observedChunksName] {
+		if err := s.sweepObserved(ctx, n, before); err != nil {
+			return len(gone), err
+		}
+	}
+	return len(gone), nil
+}
+
+// sweepObserved removes chunks that no observation of their part names. Those of an upload that goes on are not that old.
+func (s *Store) sweepObserved(ctx context.Context, n uint32, before time.Time) error {
+	chunks := s.part(observedChunksName, n)
+	ids, err := s.ids(ctx, chunks, bson.D{})
+	if err != nil {
+		return err
+	}
+	var old []string // what the _id of chunks of an upload begin with
+	for _, id := range ids {
+		upload := ofUpload(id)
+		if upload != "" && uploadOf(id).Timestamp().Before(before) && (len(old) == 0 || old[len(old)-1] != upload) {
+			old = append(old, upload)
+		}
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	named := map[string]bool{}
+	err = each(ctx, s, s.part(observationsName, n), bson.D{}, func() *uploadedAs { return &uploadedAs{} }, func(o *uploadedAs) {
+		named[o.ID+"/"+o.Upload.Hex()] = true
+	}, options.Find().SetProjection(bson.D{{Key: "upload", Value: 1}}))
+	if err != nil {
+		return err
+	}
+	for _, upload := range old {
+		if named[upload] {
+			continue
+		}
+		if err := s.deleteRange(ctx, chunks, below(upload)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uploadedAs is of an observation which upload its chunks are of.
+type uploadedAs struct {
+	ID     string        `bson:"_id"`
+	Upload bson.ObjectID `bson:"upload"`
 }
 
 // lastObserved says of each context of which observations, chunks of them or changes are stored when the last one was.
