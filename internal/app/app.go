@@ -230,7 +230,7 @@ func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing, leas
 	if options.MetricsHandler, err = telemetry.TemporalMetrics(); err != nil {
 		return nil, err
 	}
-	tls, err := c.Temporal.TLS()
+	tls, err := c.Temporal.TLS(logger)
 	if err != nil {
 		return nil, err
 	}

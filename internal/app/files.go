@@ -43,7 +43,7 @@ func CheckFiles(c *config.Config) error {
 	if temporal.TLSKey == "" {
 		temporal.TLSCert = ""
 	}
-	_, err := temporal.TLS()
+	_, err := temporal.TLS(silent)
 	look("", err)
 	if c.AuditFile != "" {
 		look("audit-file", sink.CheckFile(c.AuditFile)) // it makes none: something else may be wrong, so that nothing starts

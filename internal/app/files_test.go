@@ -36,7 +36,7 @@ func TestAllThatIsWrongWithFilesIsSaidAtOnce(t *testing.T) {
 		"--tls-cert (DROVER_TLS_CERT): read certificate: " + in("server.crt") + " and " + in("admin.key"),
 		"--client-ca (DROVER_CLIENT_CA): read CA: " + in("admin.key") + ": there is no certificate in it",
 		"--tenant-tls-cert (DROVER_TENANT_TLS_CERT): read certificate: " + in("ca.key"),
-		"read CA of Temporal: no certificate in " + in("ca.key"),
+		"TLS with Temporal: read CA: " + in("ca.key") + ": there is no certificate in it",
 		"--secret-keys (DROVER_SECRET_KEYS): ",
 		"--auth-config: " + in("auth.yaml"), "issuers[0].audiences",
 		"--audit-file (DROVER_AUDIT_FILE): " + in("nowhere") + " is no folder to make audit.log in",

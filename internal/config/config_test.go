@@ -275,26 +275,28 @@ func TestTLS(t *testing.T) {
 		return path
 	}
 	certPEM, keyPEM := pair(t)
+	log := slog.New(slog.DiscardHandler)
 	cert, key, empty := write("cert", certPEM), write("key", keyPEM), write("empty", "")
 	t.Run("none", func(t *testing.T) {
-		c, err := config.Temporal{}.TLS()
+		c, err := config.Temporal{}.TLS(log)
 		require.NoError(t, err)
 		require.Nil(t, c)
 	})
 	t.Run("all of it", func(t *testing.T) {
-		c, err := config.Temporal{TLSCert: cert, TLSKey: key, TLSCA: cert, TLSServer: "temporal"}.TLS()
+		c, err := config.Temporal{TLSCert: cert, TLSKey: key, TLSCA: cert, TLSServer: "temporal"}.TLS(log)
 		require.NoError(t, err)
-		require.Len(t, c.Certificates, 1)
-		require.NotNil(t, c.RootCAs)
+		require.NotNil(t, c.GetClientCertificate)
+		require.NotNil(t, c.VerifyConnection)
 		require.Equal(t, "temporal", c.ServerName)
 	})
 	for name, bad := range map[string]config.Temporal{
 		"a key that is not":      {TLSCert: cert, TLSKey: empty},
 		"a CA without any":       {TLSCA: empty},
 		"a CA that is not there": {TLSCA: filepath.Join(dir, "none")},
+		"no name to look for":    {TLSCA: cert, Address: "/socket of Temporal"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := bad.TLS()
+			_, err := bad.TLS(log)
 			require.Error(t, err)
 			require.True(t, strings.Contains(err.Error(), "Temporal") || strings.Contains(err.Error(), dir), "%v", err)
 		})

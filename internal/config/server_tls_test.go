@@ -144,6 +144,101 @@ func TestStreamsOutliveCertificates(t *testing.T) {
 	}
 }
 
+// TestCertificatesForTemporalAreReadAgain: a connection that is made after the files have changed shows the new certificate, and trusts the new CA and
+// no other. The server has to have the name that is called.
+func TestCertificatesForTemporalAreReadAgain(t *testing.T) {
+	at := t.TempDir()
+	in := func(folder, name string) string { return filepath.Join(at, folder, name) }
+	for _, folder := range []string{"first", "second"} {
+		require.NoError(t, tenantcert.Make(in(folder, "")))
+	}
+	require.NoError(t, os.Symlink("first", in("now", "")))
+	serves := &tls.Config{MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: x509.NewCertPool()}
+	pairs := map[string]tls.Certificate{}
+	for _, folder := range []string{"first", "second"} {
+		pair, err := tls.LoadX509KeyPair(in(folder, "server.crt"), in(folder, "server.key"))
+		require.NoError(t, err)
+		pairs[folder] = pair
+		ca, err := os.ReadFile(in(folder, "ca.crt"))
+		require.NoError(t, err)
+		require.True(t, serves.ClientCAs.AppendCertsFromPEM(ca))
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	// shown connects as gRPC does, to the server with the certificate of a folder, and is the certificate that the server was shown.
+	shown := func(c *tls.Config, name, folder string) (*x509.Certificate, error) {
+		t.Helper()
+		of := serves.Clone()
+		of.Certificates = []tls.Certificate{pairs[folder]}
+		saw := make(chan *x509.Certificate, 1)
+		go func() {
+			defer close(saw)
+			connection, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer connection.Close()
+			s := tls.Server(connection, of)
+			if s.HandshakeContext(t.Context()) == nil {
+				saw <- s.ConnectionState().PeerCertificates[0]
+			}
+		}()
+		c = c.Clone()
+		c.ServerName = name
+		connection, err := (&tls.Dialer{Config: c}).DialContext(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			<-saw
+			return nil, err
+		}
+		defer connection.Close()
+		return <-saw, nil
+	}
+	admin := func(folder string) []byte {
+		t.Helper()
+		pair, err := tls.LoadX509KeyPair(in(folder, "admin.crt"), in(folder, "admin.key"))
+		require.NoError(t, err)
+		return pair.Certificate[0]
+	}
+	files := config.Temporal{Address: "127.0.0.1:7233", TLSCert: in("now", "admin.crt"), TLSKey: in("now", "admin.key"), TLSCA: in("now", "ca.crt")}
+	log := slog.New(slog.DiscardHandler)
+	c, err := files.TLS(log)
+	require.NoError(t, err)
+	got, err := shown(c, "127.0.0.1", "first")
+	require.NoError(t, err)
+	require.Equal(t, admin("first"), got.Raw)
+	_, err = shown(c, "127.0.0.1", "second")
+	require.ErrorContains(t, err, "unknown authority")
+
+	for address, ok := range map[string]bool{"127.0.0.2:7233": false, "temporal.example:7233": false, "localhost:7233": true} {
+		other := files
+		other.Address = address
+		c, err := other.TLS(log)
+		require.NoError(t, err)
+		host, _, err := net.SplitHostPort(address)
+		require.NoError(t, err)
+		if _, err = shown(c, host, "first"); ok {
+			require.NoError(t, err, address)
+		} else {
+			require.ErrorContains(t, err, "certificate is valid for", address)
+		}
+	}
+	named := files
+	named.Address, named.TLSServer = "temporal.example:7233", tenantcert.ServerName
+	byName, err := named.TLS(log)
+	require.NoError(t, err)
+	_, err = shown(byName, named.TLSServer, "first")
+	require.NoError(t, err)
+
+	require.NoError(t, os.Symlink("second", in("next", "")))
+	require.NoError(t, os.Rename(in("next", ""), in("now", "")))
+	got, err = shown(c, "127.0.0.1", "second")
+	require.NoError(t, err)
+	require.Equal(t, admin("second"), got.Raw)
+	_, err = shown(c, "127.0.0.1", "first")
+	require.ErrorContains(t, err, "unknown authority", "the CA was replaced")
+}
+
 // TestFilesThatAreBeingReplaced: a certificate or a CA that is cut off, and a key of another certificate, change nothing; files that are as long and as old
 // as those before, and a link that leads elsewhere, do.
 func TestFilesThatAreBeingReplaced(t *testing.T) {

@@ -8,32 +8,56 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"sync"
 	"time"
 )
 
-// TLS reads the files; nil when none is configured.
-func (t Temporal) TLS() (*tls.Config, error) {
+// TLS reads the files; nil when none is configured. As those of listeners, they are read again when they have changed, for every
+// connection that is made then: when those of before expire, all processes would lose Temporal at the same time.
+func (t Temporal) TLS(log *slog.Logger) (*tls.Config, error) {
 	if t.TLSCert == "" && t.TLSCA == "" && t.TLSServer == "" {
 		return nil, nil
 	}
+	r := &reloaded{files: ServerTLS{Cert: t.TLSCert, Key: t.TLSKey, CA: t.TLSCA}, log: log}
+	if err := r.read(); err != nil {
+		return nil, fmt.Errorf("TLS with Temporal: %w", err)
+	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.TLSServer}
 	if t.TLSCert != "" {
-		pair, err := tls.LoadX509KeyPair(t.TLSCert, t.TLSKey)
-		if err != nil {
-			return nil, fmt.Errorf("read client certificate for Temporal: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &r.present().Certificates[0], nil }
 	}
 	if t.TLSCA != "" {
-		var err error
-		if c.RootCAs, err = Roots(t.TLSCA); err != nil {
-			return nil, fmt.Errorf("read CA of Temporal: %w", err)
+		name := t.TLSServer
+		if name == "" {
+			var err error
+			if name, _, err = net.SplitHostPort(t.Address); err != nil {
+				return nil, fmt.Errorf("TLS with Temporal: %w", err)
+			}
 		}
+		// A configuration has its roots for good, so that they are asked here.
+		c.InsecureSkipVerify = true // #nosec G402 -- VerifyConnection verifies
+		c.VerifyConnection = func(s tls.ConnectionState) error { return vouched(s.PeerCertificates, name, r.present().ClientCAs) }
 	}
 	return c, nil
+}
+
+// vouched says whether authorities vouch for a server of a name, as package tls asks it.
+func vouched(chain []*x509.Certificate, name string, authorities *x509.CertPool) error {
+	if len(chain) == 0 || name == "" {
+		return errors.New("the server does not say who it is, or nobody knows who it is to be")
+	}
+	between := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		between.AddCert(c)
+	}
+	_, err := chain[0].Verify(x509.VerifyOptions{Roots: authorities, Intermediates: between, DNSName: name})
+	if err != nil {
+		return &tls.CertificateVerificationError{UnverifiedCertificates: chain, Err: err}
+	}
+	return nil
 }
 
 // Roots are the certificates of a CA file.
