@@ -222,7 +222,7 @@ var (
 	})
 	StoreDuration = newHistogram(Instrument{
 		Name: "drover_store_duration_seconds", Unit: "s", From: ofServers, Across: Sum, Bounds: calls,
-		Help: "Time of a command to the database. While it is away no command is sent, and those that fail are `hello`, by which it is looked for.",
+		Help: "Time of a command to the database. While it is away no command is sent, and those that fail are `hello`, by which it is looked for. So are those that are answered while there is no primary.",
 		Labels: []Label{
 			{Name: "command", About: "MongoDB's name of it", Values: []string{
 				"find", "getMore", "insert", "update", "delete", "findAndModify", "aggregate", "count", "distinct", "createIndexes", "listIndexes",

@@ -42,7 +42,8 @@ func monitor() *event.CommandMonitor {
 }
 
 // serverMonitor counts looks at the database that fail: while it is away no command is sent, and none could be seen to fail. One
-// member of several that does not answer is not that: as long as one is known that takes commands, nothing is counted.
+// member of several that does not answer is not that: as long as one is known that takes commands, nothing is counted. When none is, those
+// that do answer, such as the secondaries of a set that elects no primary, have failed, too.
 func serverMonitor() *event.ServerMonitor {
 	var there atomic.Bool
 	return &event.ServerMonitor{
@@ -53,6 +54,16 @@ func serverMonitor() *event.ServerMonitor {
 			if !there.Load() && !errors.Is(e.Failure, context.Canceled) {
 				measure.StoreDuration.Record(e.Duration.Seconds(), "hello", measure.Failed)
 			}
+		},
+		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceededEvent) {
+			if there.Load() || takesCommands(e.Reply) {
+				return
+			}
+			took := e.Duration
+			if e.Awaited { // it was to be answered when there is something to say
+				took = 0
+			}
+			measure.StoreDuration.Record(took.Seconds(), "hello", measure.Failed)
 		},
 	}
 }

@@ -42,13 +42,22 @@ func TestADeadMemberIsNotADeadDatabase(t *testing.T) {
 		looks.ServerHeartbeatFailed(&event.ServerHeartbeatFailedEvent{Failure: err, Duration: time.Millisecond})
 		return counted() - before
 	}
+	answers := func(kind string) uint64 {
+		before := counted()
+		looks.ServerHeartbeatSucceeded(&event.ServerHeartbeatSucceededEvent{Reply: event.ServerDescription{Kind: kind}, Duration: 10 * time.Second, Awaited: true})
+		return counted() - before
+	}
 	refused := errors.New("connection refused")
 
 	require.Equal(t, uint64(1), fails(refused), "nothing has ever answered")
 	members("RSPrimary", "RSSecondary", "Unknown")
 	require.Zero(t, fails(refused), "the primary answers")
+	require.Zero(t, answers("RSSecondary"))
 	members("Unknown", "RSSecondary", "RSSecondary")
 	require.Equal(t, uint64(1), fails(refused), "nobody takes commands")
+	members("RSSecondary", "RSSecondary", "RSSecondary")
+	require.Equal(t, uint64(1), answers("RSSecondary"), "all answer, and nobody takes commands")
+	require.Zero(t, answers("RSPrimary"), "it was elected just now")
 	require.Zero(t, fails(context.Canceled), "this process has ended its look")
 	members("Unknown")
 	require.Equal(t, uint64(1), fails(refused))
