@@ -56,6 +56,9 @@ func (h *hookRun) do(ctx context.Context) kube.Outcome {
 		return kube.Outcome{Retry: h.refused(ctx, err)}
 	}
 	if found == nil || found.Metadata.Annotations[runAnnotation] != h.run {
+		if spared, err := h.spares(found); spared || err != nil {
+			return kube.Outcome{Retry: err}
+		}
 		outcome := h.clear(ctx, found)
 		if outcome.Retry == nil && !h.failed() {
 			outcome = h.send(ctx)
@@ -87,6 +90,20 @@ func (h *hookRun) look(ctx context.Context) (*object, error) {
 		return nil, fail.Wrap(err, fail.Unavailable, "%s %s cannot be read", h.id.Kind, h.id.Name)
 	}
 	return o, nil
+}
+
+// spares leaves alone what was there before, see spare: the hook has nothing to do.
+func (h *hookRun) spares(found *object) (bool, error) {
+	r := &h.resources[h.index]
+	if found == nil || !h.mayBeSpared(r) {
+		return false, nil
+	}
+	why, err := h.sparedAs(r, found.raw)
+	if err != nil || why == "" {
+		return false, err
+	}
+	h.mark(h.index, domain.MarkKept, why)
+	return true, nil
 }
 
 // clear takes an earlier run's object out of the way, as the hook's policy says.

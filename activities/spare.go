@@ -20,14 +20,14 @@ import (
 var holders = []string{"Namespace", "CustomResourceDefinition", "PersistentVolumeClaim", "PersistentVolume"}
 
 // spare leaves alone what was in the cluster before, and would go with the leaf with all that others have in it: an app's
-// holders that carry no label of a deployment, and a logical cloud's namespace that is not its own. Whether it was there, its
+// holders that carry no label of a deployment, and a logical cloud's namespace that is not its own. Hooks see to that themselves, see hookRun.spares. Whether it was there, its
 // label says, whatever the records do: they may be of an attempt that was killed. A CRD that stays in any case, and is another's, is left alone where
 // applying it would take a version away from the cluster, and bring none. What is being deleted does not stay. It is looked at with the rights by which it
 // would be applied: what they do not show is nobody's affair, and to apply it says why it is refused.
 func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job) error {
 	for i := range a.resources {
 		r := &a.resources[i]
-		if !slices.Contains(holders, r.Kind) || r.Hook != nil || !job.Marks[i].ToApply() {
+		if r.Hook != nil || !job.Marks[i].ToApply() {
 			continue
 		}
 		why, err := a.spared(ctx, cluster, r)
@@ -47,8 +47,7 @@ func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job
 
 // spared says why a resource is left alone, "" where it is not.
 func (a *attempt) spared(ctx context.Context, cluster *kube.Cluster, r *plan.Resource) (string, error) {
-	certifies := domain.Certifies(a.in.Owner)
-	if certifies && r.Kind != "Namespace" || r.Keep && !r.IsDefinition() {
+	if !a.mayBeSpared(r) {
 		return "", nil
 	}
 	id := r.ResourceID
@@ -57,6 +56,20 @@ func (a *attempt) spared(ctx context.Context, cluster *kube.Cluster, r *plan.Res
 	if err != nil || data == nil {
 		return "", err
 	}
+	return a.sparedAs(r, data)
+}
+
+// mayBeSpared says whether it depends on what the cluster has.
+func (a *attempt) mayBeSpared(r *plan.Resource) bool {
+	if domain.Certifies(a.in.Owner) {
+		return r.Kind == "Namespace" && !r.Keep
+	}
+	return slices.Contains(holders, r.Kind) && (!r.Keep || r.IsDefinition())
+}
+
+// sparedAs says why a resource that may be spared is left alone as the cluster has it, "" where it is not.
+func (a *attempt) sparedAs(r *plan.Resource, data []byte) (string, error) {
+	certifies := domain.Certifies(a.in.Owner)
 	var live metav1.PartialObjectMetadata
 	if err := json.Unmarshal(data, &live); err != nil {
 		return "", fail.Wrap(err, fail.Unavailable, "what answers is no API server")

@@ -83,6 +83,52 @@ func TestWhatOthersHaveStays(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestWhatOthersHaveStaysThoughItIsAHook: so it is with objects that are hooks of the chart. They have nothing to do, and do not hold up the rest.
+func TestWhatOthersHaveStaysThoughItIsAHook(t *testing.T) {
+	admin := kubetest.Dynamic(t, kubetest.Kubeconfig(t))
+	before := kubetest.Name("before")
+	kubetest.MakeNamespace(t, admin, before)
+	claims := admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}).Namespace(before)
+	claim := func(name string) string {
+		return `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"` + name + `"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`
+	}
+	object := &unstructured.Unstructured{}
+	require.NoError(t, json.Unmarshal([]byte(claim("data")), &object.Object))
+	_, err := claims.Create(t.Context(), object, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	hook := on("pre-install", "pre-delete")
+	hook.DeletePolicies = []string{string(plan.BeforeCreation), string(plan.WhenSucceeded)}
+	install := on("pre-install")
+	l := newRealLeaf(t, plan.Bundle{App: "app", Resources: []plan.Resource{
+		{ResourceID: plan.ResourceID{Version: "v1", Kind: "Namespace", Name: before}, Hook: &hook, Manifest: json.RawMessage(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + before + `","labels":{"team":"a"}}}`)},
+		{ResourceID: plan.ResourceID{Version: "v1", Kind: "PersistentVolumeClaim", Name: "data"}, Hook: &hook, Manifest: json.RawMessage(claim("data"))},
+		{ResourceID: plan.ResourceID{Version: "v1", Kind: "PersistentVolumeClaim", Name: "more"}, Hook: &install, Manifest: json.RawMessage(claim("more"))},
+		{ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: "main"}, Stage: 1, Manifest: json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"main"}}`)},
+	}}, before)
+	l.in.Hooked = true
+	marks := l.through()
+	require.Equal(t, domain.Marks("KKAA"), domain.DecodeMarks(marks[len(marks)-1]))
+	stored, err := l.store.Leaf(t.Context(), l.in.LeafID())
+	require.NoError(t, err)
+	require.Len(t, stored.Notes, 2)
+	require.Contains(t, stored.Notes[1].Message, "it was there before the app")
+	o, err := admin.Resource(allNamespaces).Get(t.Context(), before, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NotContains(t, o.GetLabels(), "team")
+
+	l.in.Operation, l.in.Step, l.in.Inherited = domain.OpTerminate, 0, marks[len(marks)-1]
+	l.env = l.environment()
+	marks = l.through()
+	require.Equal(t, domain.Marks("KKDD"), domain.DecodeMarks(marks[len(marks)-1]))
+	o, err = admin.Resource(allNamespaces).Get(t.Context(), before, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Nil(t, o.GetDeletionTimestamp())
+	there, err := claims.Get(t.Context(), "data", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Nil(t, there.GetDeletionTimestamp())
+}
+
 // newRealLeaf is an instantiate in a cluster that is one.
 func newRealLeaf(t *testing.T, bundle plan.Bundle, namespace string) *leaf {
 	t.Helper()
@@ -120,7 +166,7 @@ func TestWhatDoesNotStayIsNotSpared(t *testing.T) {
 		{ResourceID: plan.ResourceID{Version: "v1", Kind: "PersistentVolumeClaim", Name: "going"}, Manifest: json.RawMessage(claim("going"))},
 	}}, namespace)
 	_, err = l.run()
-	require.ErrorContains(t, err, "waits for finalizer example.com/held")
+	require.ErrorContains(t, err, "example.com/held") // the cluster puts one of its own on it, for a while
 	_, err = claims.Patch(t.Context(), "going", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	l.env = l.environment()

@@ -161,8 +161,9 @@ func (m Mark) Answered() bool {
 // Idle says whether it is a hook that the operation does not run.
 func (m Mark) Idle() bool { return m == MarkIdle || m == MarkLeft }
 
-// Succeeded says of a hook whether its last run has done its work. A hook may be Deleted then: its policy says so.
-func (m Mark) Succeeded() bool { return m == MarkApplied || m == MarkDeleted }
+// Succeeded says of a hook whether its last run has done its work. A hook may be Deleted then: its policy says so. One whose object was
+// there before, and is left as it is, has none to do.
+func (m Mark) Succeeded() bool { return m == MarkApplied || m == MarkDeleted || m == MarkKept }
 
 // Missed says of a hook whether it was to be run, and has not succeeded: nobody came to it, nobody knows, or it failed.
 func (m Mark) Missed() bool { return m == MarkPending || m == MarkSent || m.Failed() }
@@ -170,7 +171,7 @@ func (m Mark) Missed() bool { return m == MarkPending || m == MarkSent || m.Fail
 // Completed says, of the mark that a terminate has left a hook of its own with, whether the hook has succeeded. A hook that
 // is to be deleted, or to be kept, has: the objects of hooks are deleted in the last step, which comes after all hooks.
 func (m Mark) Completed() bool {
-	return m.Succeeded() || m.ToDelete() || m == MarkKept || m == MarkKeeping
+	return m.Succeeded() || m.ToDelete() || m == MarkKeeping
 }
 
 // Send is the mark once a request for the resource may be on its way. What is to be applied may be there from then on; what

@@ -176,6 +176,12 @@ func TestDiffOfHooksThatHaveNotSucceeded(t *testing.T) {
 		"all hooks of an install have succeeded": {
 			old: "web on a: svc=1 x=1 pre=1 up=1", marks: "1A1F1D1h", want: "1A1p2h",
 		},
+		"the object of a hook of an install was there before": {
+			old: "web on a: svc=1 pre=1", marks: "1A1K", want: "1A1h", empty: true,
+		},
+		"and another hook of it failed": {
+			old: "web on a: svc=1 pre=1 post=1", marks: "1A1K1X", want: "1A1K1s", install: true,
+		},
 		"there are none of an install": {
 			old: "web on a: svc=1 x=1 up=1", marks: "1A1F1h", want: "1A1p1h",
 		},
