@@ -37,6 +37,20 @@ func TestHooksOfAnUpdate(t *testing.T) {
 	}
 }
 
+// TestPruningLeavesWhatIsAnnotated: what somebody wants to keep stays in the cluster, and is not the context's any more.
+func TestPruningLeavesWhatIsAnnotated(t *testing.T) {
+	l, o := hooked(t, domain.OpUpdate, jobHook("old", on("pre-upgrade")))
+	o.put("old", map[string]any{
+		"labels":      map[string]any{"emco/deployment-id": "1-app"},
+		"annotations": map[string]any{"helm.sh/resource-policy": "keep"},
+	})
+	l.in.Inherited, l.in.Prune = "1A1d", true
+	require.Equal(t, []string{"1A1G"}, l.through())
+	require.Empty(t, o.writes)
+	require.Len(t, l.recorded().Notes, 1)
+	require.Contains(t, l.recorded().Notes[0].Message, "annotated there")
+}
+
 // TestPruningRunsNoHooks deletes what is not wanted any more, also a hook that was run once.
 func TestPruningRunsNoHooks(t *testing.T) {
 	l, o := hooked(t, domain.OpUpdate, jobHook("upgrade", on("pre-upgrade")), jobHook("old", on("pre-upgrade", "pre-delete")))

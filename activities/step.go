@@ -91,7 +91,7 @@ func (a *attempt) job(s plan.Step) kube.Job {
 	defer a.mu.Unlock()
 	return kube.Job{
 		Resources: a.resources, Marks: slices.Clone(a.all), Selects: among(s.Resources), Namespace: a.in.Namespace,
-		DeploymentID: a.in.deploymentID(), BeforeStage: a.announce, OnMark: a.mark,
+		DeploymentID: a.in.deploymentID(), Prunes: a.in.Prune, BeforeStage: a.announce, OnMark: a.mark,
 		OnDropped: a.dropped, OnUnpatchable: a.unpatchable,
 	}
 }

@@ -30,7 +30,8 @@ import (
 // deletion (finalizers, a pod's grace period) is waited for up to Config.StageWait a stage; then it is MarkEnding, with a
 // note that says what it waits for, and the next stage is begun. As long as there is one the outcome is to try again, and
 // says for what in Waits; one that was MarkEnding before is looked at once. What is only to be looked for by its mark is
-// MarkKept when it is found, and is never deleted; else it becomes what it would have become by a deletion.
+// MarkKept when it is found, and is never deleted; else it becomes what it would have become by a deletion. A job that prunes leaves alone
+// what somebody has annotated in the cluster to be kept, as Helm does, which the note says: that counts as deleted, too.
 func (c *Cluster) Delete(ctx context.Context, j Job) Outcome {
 	r := c.begin(j)
 	stages := r.stages(func(m domain.Mark) bool { return m.ToDelete() || m.ToLookFor() })
@@ -174,6 +175,9 @@ func (r *run) request(ctx context.Context, i int) (still *object, note string, e
 				r.mark(i, domain.MarkDeleting, "")
 			}
 			return found, "", nil
+		}
+		if r.Prunes && isKept(found.Annotations) {
+			return nil, "left in the cluster: it is annotated there with " + keepAnnotation + ": keep", nil
 		}
 		wanted, err := r.isWanted(ctx, i, found)
 		if err != nil || wanted {

@@ -30,6 +30,8 @@ type Job struct {
 	Namespace string
 	// DeploymentID is the value of plan.DeploymentLabel.
 	DeploymentID string
+	// Prunes says that what is deleted is what an update does not want any more.
+	Prunes bool
 	// BeforeStage, when not nil, is called before anything of a stage is sent, with the indices of what is
 	// to be sent; its error ends the job and is the outcome's.
 	BeforeStage func(ctx context.Context, indices []int) error

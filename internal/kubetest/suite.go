@@ -53,6 +53,7 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"leaves what belongs to another deployment":               leavesForeign,
 		"leaves what is kept or settled":                          leavesKept,
 		"leaves what it wants in another namespace of none":       leavesWanted,
+		"prunes nothing that is annotated to be kept":             leavesAnnotated,
 		"looks for what is to be kept":                            looksForKept,
 		"deletes by another version when the one wanted is gone":  deletesOtherVersion,
 		"says which finalizers a deletion waits for":              saysFinalizers,
@@ -583,6 +584,25 @@ func leavesKept(w *world) {
 	require.NotNil(w, w.find("deleted"))
 	require.Nil(w, w.find("doomed"))
 	require.Nil(w, w.find("deleting"))
+}
+
+// leavesAnnotated: an update leaves what somebody has annotated in the cluster, whatever the manifest says. A terminate goes by the manifest.
+func leavesAnnotated(w *world) {
+	resources := []plan.Resource{w.configMap(0, "annotated"), w.configMap(0, "plain")}
+	w.mustApply(resources)
+	w.merge("annotated", `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`)
+	j, watcher := w.job(resources, domain.NewMarks(2, domain.MarkDoomed))
+	j.Prunes = true
+	require.NoError(w, w.cluster.Delete(w.Context(), j).Retry)
+	require.Equal(w, domain.NewMarks(2, domain.MarkDeleted), watcher.Marks)
+	require.Len(w, watcher.Notes, 1)
+	require.Contains(w, watcher.Notes[0], "annotated there with helm.sh/resource-policy: keep")
+	require.NotNil(w, w.find("annotated"))
+	require.Nil(w, w.find("plain"))
+	outcome, watcher := w.delete(resources)
+	require.NoError(w, outcome.Retry)
+	require.Empty(w, watcher.Notes)
+	require.Nil(w, w.find("annotated"))
 }
 
 // looksForKept: of what is to be kept, and may be there, the cluster is asked. It is never deleted.
