@@ -94,11 +94,10 @@ func (h *hookRun) look(ctx context.Context) (*object, error) {
 
 // spares leaves alone what was there before, see spare: the hook has nothing to do.
 func (h *hookRun) spares(found *object) (bool, error) {
-	r := &h.resources[h.index]
-	if found == nil || !h.mayBeSpared(r) {
+	if found == nil || !h.mayBeSpared(&h.resources[h.index]) {
 		return false, nil
 	}
-	why, err := h.sparedAs(r, found.raw)
+	why, err := h.sparedAs(h.index, found.raw)
 	if err != nil || why == "" {
 		return false, err
 	}

@@ -22,7 +22,7 @@ var holders = []string{"Namespace", "CustomResourceDefinition", "PersistentVolum
 // spare leaves alone what was in the cluster before, and would go with the leaf with all that others have in it: an app's
 // holders that carry no label of a deployment, and a logical cloud's namespace that is not its own. Hooks see to that themselves, see hookRun.spares. Whether it was there, its
 // label says, whatever the records do: they may be of an attempt that was killed. A CRD that stays in any case, and is another's, is left alone where
-// applying it would take a version away from the cluster, and bring none. What is being deleted does not stay. It is looked at with the rights by which it
+// applying it would take a version away from the cluster, and bring none, or so with fields of the same versions. What is being deleted does not stay. It is looked at with the rights by which it
 // would be applied: what they do not show is nobody's affair, and to apply it says why it is refused.
 func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job) error {
 	for i := range a.resources {
@@ -30,7 +30,7 @@ func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job
 		if r.Hook != nil || !job.Marks[i].ToApply() {
 			continue
 		}
-		why, err := a.spared(ctx, cluster, r)
+		why, err := a.spared(ctx, cluster, i)
 		if err != nil && !fail.KindOf(err).Retryable() { // to apply it tells of that
 			continue
 		}
@@ -46,7 +46,8 @@ func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job
 }
 
 // spared says why a resource is left alone, "" where it is not.
-func (a *attempt) spared(ctx context.Context, cluster *kube.Cluster, r *plan.Resource) (string, error) {
+func (a *attempt) spared(ctx context.Context, cluster *kube.Cluster, i int) (string, error) {
+	r := &a.resources[i]
 	if !a.mayBeSpared(r) {
 		return "", nil
 	}
@@ -56,7 +57,7 @@ func (a *attempt) spared(ctx context.Context, cluster *kube.Cluster, r *plan.Res
 	if err != nil || data == nil {
 		return "", err
 	}
-	return a.sparedAs(r, data)
+	return a.sparedAs(i, data)
 }
 
 // mayBeSpared says whether it depends on what the cluster has.
@@ -68,8 +69,8 @@ func (a *attempt) mayBeSpared(r *plan.Resource) bool {
 }
 
 // sparedAs says why a resource that may be spared is left alone as the cluster has it, "" where it is not.
-func (a *attempt) sparedAs(r *plan.Resource, data []byte) (string, error) {
-	certifies := domain.Certifies(a.in.Owner)
+func (a *attempt) sparedAs(i int, data []byte) (string, error) {
+	r, certifies := &a.resources[i], domain.Certifies(a.in.Owner)
 	var live metav1.PartialObjectMetadata
 	if err := json.Unmarshal(data, &live); err != nil {
 		return "", fail.Wrap(err, fail.Unavailable, "what answers is no API server")
@@ -80,11 +81,7 @@ func (a *attempt) sparedAs(r *plan.Resource, data []byte) (string, error) {
 	label := live.Labels[plan.DeploymentLabel]
 	switch {
 	case r.Keep && label != a.in.deploymentID():
-		has, brings := plan.DefinitionIn(data).Served, plan.DefinitionIn(r.Manifest).Served
-		if more := without(has, brings); len(more) > 0 && len(without(brings, has)) == 0 {
-			return fmt.Sprintf("the cluster has it with %s, too, which the chart does not: it is left as it is", strings.Join(more, ", ")), nil
-		}
-		return "", nil
+		return a.definedBefore(i, plan.DefinitionIn(data), plan.DefinitionIn(r.Manifest)), nil
 	case certifies && label != a.in.deploymentID():
 		return "the namespace was there before the logical cloud: it is left as it is, and stays", nil
 	case !certifies && !r.Keep && label == "":
@@ -93,6 +90,32 @@ func (a *attempt) sparedAs(r *plan.Resource, data []byte) (string, error) {
 		return "", nil
 	}
 }
+
+// definedBefore is sparedAs for a CRD that stays, and is another's. Where it is applied, what the cluster loses by that is told of.
+func (a *attempt) definedBefore(i int, has, brings plan.Definition) (why string) {
+	lost, added := without(has.Served, brings.Served), without(brings.Served, has.Served)
+	if len(lost)+len(added) == 0 {
+		added = brings.Beyond(has)
+	}
+	lost = append(lost, has.Beyond(brings)...)
+	if len(lost) == 0 {
+		return ""
+	}
+	said := strings.Join(lost[:min(len(lost), maxLost)], ", ")
+	if more := len(lost) - maxLost; more > 0 {
+		said += fmt.Sprintf(" and %d more", more)
+	}
+	if len(added) == 0 {
+		return fmt.Sprintf("the cluster has it with %s, too, which the chart does not: it is left as it is", said)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.state.warn(i, fmt.Sprintf("the cluster had it with %s, too, by another's hand, and the chart's took that away", said))
+	return ""
+}
+
+// maxLost bounds what is named of what a CRD would take away.
+const maxLost = 5
 
 // without are the words of all that are not among some.
 func without(all, some []string) []string {

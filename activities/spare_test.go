@@ -83,6 +83,48 @@ func TestWhatOthersHaveStays(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestFieldsOfOthersDefinitionsStay: of two CRDs with the same versions the one with more fields stays. Where the chart's has some of its own, it
+// is applied, and what goes is told of.
+func TestFieldsOfOthersDefinitionsStay(t *testing.T) {
+	admin := kubetest.Dynamic(t, kubetest.Kubeconfig(t))
+	namespace, group := kubetest.Name("spare"), kubetest.Name("spare")+".example.com"
+	kubetest.MakeNamespace(t, admin, namespace)
+	crd := func(fields string) string {
+		return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.` + group + `"},"spec":{"group":"` + group + `",
+			"scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},"versions":[{"name":"v1","served":true,"storage":true,
+			"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{` + fields + `}}}}}}]}}`
+	}
+	old, young := `"size":{"type":"integer"}`, `"size":{"type":"integer"},"color":{"type":"string"}`
+	definitions := kubetest.Define(t, admin, []byte(crd(young)))
+	t.Cleanup(func() { kubetest.Undefine(t, admin, definitions) })
+	apply := func(fields string) (*domain.Leaf, string) {
+		l := newRealLeaf(t, plan.Bundle{App: "app", Resources: []plan.Resource{{
+			ResourceID: plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets." + group}, Keep: true,
+			Manifest: json.RawMessage(crd(fields)),
+		}}}, namespace)
+		_, err := l.run()
+		require.NoError(t, err)
+		live, err := admin.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).Get(t.Context(), "widgets."+group, metav1.GetOptions{})
+		require.NoError(t, err)
+		data, err := live.MarshalJSON()
+		require.NoError(t, err)
+		return l.recorded(), string(data)
+	}
+	leaf, live := apply(old)
+	require.Equal(t, "1K", leaf.Marks)
+	require.Contains(t, leaf.Notes[0].Message, "the cluster has it with v1 spec.color, too")
+	require.Contains(t, live, `"color"`)
+	leaf, live = apply(old + `,"shape":{"type":"string"}`)
+	require.Equal(t, "1A", leaf.Marks)
+	require.Len(t, leaf.Warnings, 1)
+	require.Contains(t, leaf.Warnings[0].Message, "the cluster had it with v1 spec.color, too")
+	require.NotContains(t, live, `"color"`)
+	leaf, live = apply(old) // it is its own by now
+	require.Equal(t, "1A", leaf.Marks)
+	require.Empty(t, leaf.Warnings)
+	require.NotContains(t, live, `"shape"`)
+}
+
 // TestWhatOthersHaveStaysThoughItIsAHook: so it is with objects that are hooks of the chart. They have nothing to do, and do not hold up the rest.
 func TestWhatOthersHaveStaysThoughItIsAHook(t *testing.T) {
 	admin := kubetest.Dynamic(t, kubetest.Kubeconfig(t))

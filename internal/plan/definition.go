@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // Definitions are what the CRDs among an app's resources say, as far as Collide goes by it.
@@ -20,6 +22,7 @@ func (id ResourceID) IsDefinition() bool {
 type Definition struct {
 	Group, Kind string
 	Served      []string
+	schemas     map[string]json.RawMessage // of the versions that are served
 }
 
 // DefinitionIn reads it off the manifest of a CRD, as it is sent or as a cluster has it; an empty one when it cannot be read, and the cluster says
@@ -32,6 +35,7 @@ func DefinitionIn(manifest []byte) (d Definition) {
 			Versions []struct {
 				Name   string
 				Served bool
+				Schema struct{ OpenAPIV3Schema json.RawMessage }
 			}
 		}
 	}
@@ -42,9 +46,65 @@ func DefinitionIn(manifest []byte) (d Definition) {
 	for _, v := range crd.Spec.Versions {
 		if v.Served {
 			d.Served = append(d.Served, v.Name)
+			if d.schemas == nil {
+				d.schemas = map[string]json.RawMessage{}
+			}
+			d.schemas[v.Name] = v.Schema.OpenAPIV3Schema
 		}
 	}
 	return d
+}
+
+// Beyond are the fields that the definition has beyond another one, sorted, in the versions that both serve: "v1 spec.size". Of a field that the
+// other one lacks, those below are not named.
+func (d Definition) Beyond(other Definition) (fields []string) {
+	for _, version := range d.Served {
+		var has, lacks structure
+		if data, both := other.schemas[version]; both && json.Unmarshal(d.schemas[version], &has) == nil && json.Unmarshal(data, &lacks) == nil {
+			fields = has.beyond(&lacks, version+" ", fields)
+		}
+	}
+	slices.Sort(fields)
+	return fields
+}
+
+// structure is what a schema says of fields.
+type structure struct {
+	Properties           map[string]*structure
+	AdditionalProperties freely
+	Items                *structure
+	PreservesUnknown     bool `json:"x-kubernetes-preserve-unknown-fields"`
+}
+
+// freely is the schema of members of any name. It may be a mere true or false, which says nothing of fields.
+type freely struct{ *structure }
+
+// UnmarshalJSON is that of the schema, if it is one.
+func (f *freely) UnmarshalJSON(data []byte) error {
+	if !bytes.HasPrefix(data, []byte("{")) {
+		return nil
+	}
+	f.structure = &structure{}
+	return json.Unmarshal(data, f.structure)
+}
+
+// beyond adds what the structure has beyond another one, which may take any field.
+func (s *structure) beyond(other *structure, at string, fields []string) []string {
+	switch {
+	case s == nil || other == nil || other.PreservesUnknown:
+		return fields
+	case s.PreservesUnknown:
+		fields = append(fields, at+"*")
+	}
+	for name, below := range s.Properties {
+		if has, both := other.Properties[name]; both {
+			fields = below.beyond(has, at+name+".", fields)
+		} else {
+			fields = append(fields, at+name)
+		}
+	}
+	fields = s.Items.beyond(other.Items, strings.TrimSuffix(at, ".")+"[].", fields)
+	return s.AdditionalProperties.beyond(other.AdditionalProperties.structure, at+"*.", fields)
 }
 
 // DefinitionsOf reads them off the resources of a bundle.
