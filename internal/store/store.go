@@ -61,7 +61,7 @@ type Store struct {
 	leafReads   *share.Reads[[]domain.Leaf]
 	// standingReads are of one key, "".
 	standingReads *share.Reads[[]domain.Standing]
-	childReads  *gatherer[*childrenRead]
+	childReads    *gatherer[*childrenRead]
 	// Who asks for the same thing at the same time, as many do who wait for the same operation, shares what is read, and
 	// those who ask for what clusters say soon after have it from memory.
 	documentReads *share.Reads[bson.Raw]
