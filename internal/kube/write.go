@@ -2,7 +2,6 @@ package kube
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -52,8 +51,11 @@ func (w *write) do(ctx context.Context) error {
 // changed. So it is with one that another app has had, or that was kept and whose context is another one now. Its Pods keep that label.
 func (w *write) asLabelled(ctx context.Context, refused error) error {
 	data, err := w.send(ctx, request{method: http.MethodGet, path: w.path, accept: contentJSON}, nil)
-	if err != nil {
-		return refusedOr(refused, err)
+	switch {
+	case answerOf(err) != nil && !isOfCluster(err):
+		return refused
+	case err != nil:
+		return err
 	}
 	live, err := decodeObject(data)
 	if err != nil {
@@ -77,106 +79,6 @@ func (w *write) asLabelled(ctx context.Context, refused error) error {
 // templateLabels are the labels of the Pods that an object makes.
 func templateLabels(object map[string]any) map[string]any {
 	return members(members(members(members(object, "spec"), "template"), "metadata"), "labels")
-}
-
-// strategyManager owns a strategy for as long as it takes to change it.
-const strategyManager = FieldManager + "-strategy"
-
-// notRolling sends a resource once more that the cluster has refused for how it rolls, where its manifest has another strategy and no word of
-// that: the cluster had filled it in, so that it is in nobody's fields, and stays beside what is applied. A null in what is applied takes
-// nothing away either. So a manager of its own takes it over, by other values, which makes it the only one that has it, and gives it up with the change of
-// the strategy. The Pods' template is as it was until then: nothing is rolled.
-func (w *write) notRolling(ctx context.Context, refused error) error {
-	object, err := decodeObject(w.body)
-	name, strategy := strategyOf(object)
-	if err != nil || strategy == nil || !strings.Contains(answerOf(refused).ErrStatus.Message, name+".rollingUpdate: ") {
-		return refused
-	}
-	if !w.patchable(w.rights) { // a PUT does
-		strategy["rollingUpdate"] = nil
-		if w.body, err = json.Marshal(object); err != nil {
-			return refused
-		}
-		return w.do(ctx)
-	}
-	data, err := w.send(ctx, request{method: http.MethodGet, path: w.path, accept: contentJSON}, nil)
-	if err != nil {
-		return refusedOr(refused, err)
-	}
-	live, err := decodeObject(data)
-	if err != nil {
-		return refused
-	}
-	rolling := members(members(members(live, "spec"), name), "rollingUpdate")
-	if len(rolling) == 0 {
-		return refused
-	}
-	for key, is := range rolling {
-		rolling[key] = otherThan(is)
-	}
-	for _, s := range []map[string]any{{"type": "RollingUpdate", "rollingUpdate": rolling}, {"type": strategy["type"]}} {
-		if err := w.own(ctx, object, map[string]any{name: s}); err != nil {
-			return refusedOr(refused, err)
-		}
-	}
-	err = w.do(ctx)
-	return cmp.Or(err, w.own(ctx, object, nil))
-}
-
-// strategyOf is the strategy of an object that is not to roll, and says nothing of how it would; nil of any other.
-func strategyOf(object map[string]any) (name string, strategy map[string]any) {
-	spec, _ := object["spec"].(map[string]any)
-	for _, name := range []string{"strategy", "updateStrategy"} {
-		strategy, _ := spec[name].(map[string]any)
-		kind, _ := strategy["type"].(string)
-		if _, said := strategy["rollingUpdate"]; kind != "" && kind != "RollingUpdate" && !said {
-			return name, strategy
-		}
-	}
-	return "", nil
-}
-
-// otherThan is another value for a number, or a share, of Pods.
-func otherThan(is any) any {
-	switch is {
-	case json.Number("1"):
-		return 2
-	case "50%":
-		return "51%"
-	}
-	if _, share := is.(string); share {
-		return "50%"
-	}
-	return 1
-}
-
-// own has strategyManager own what is said of the spec of an object, and nothing else.
-func (w *write) own(ctx context.Context, object, spec map[string]any) error {
-	metadata := members(object, "metadata")
-	owned := map[string]any{
-		"apiVersion": object["apiVersion"], "kind": object["kind"],
-		"metadata": map[string]any{"name": metadata["name"], "namespace": metadata["namespace"]},
-	}
-	if spec != nil { // an empty one would be owned
-		owned["spec"] = spec
-	}
-	body, err := json.Marshal(owned)
-	if err != nil {
-		return err
-	}
-	_, err = w.send(ctx, request{
-		method: http.MethodPatch, path: w.path, query: "fieldManager=" + strategyManager + "&force=true",
-		contentType: contentApply, accept: metadataOnly, body: body, discard: true,
-	}, nil)
-	return err
-}
-
-// refusedOr is what the cluster has refused before, where err is a refusal as well; else err, by which it is to be tried again.
-func refusedOr(refused, err error) error {
-	if answerOf(err) != nil && !isOfCluster(err) {
-		return refused
-	}
-	return err
 }
 
 // told says that the resource is not applied.

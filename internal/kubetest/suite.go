@@ -36,7 +36,6 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"takes over fields of other managers":                     takesOver,
 		"takes keys out of a Secret":                              takesKeysOut,
 		"takes over a Job of another deployment":                  takesJobOver,
-		"has what rolled roll no more":                            rollsNoMore,
 		"labels objects and pods":                                 labels,
 		"drops the fields that a kind does not know":              dropsUnknown,
 		"refuses by resource and goes on":                         refuses,
@@ -171,57 +170,6 @@ func takesOver(w *world) {
 	data, _, err := unstructured.NestedStringMap(w.find("a").Object, "data")
 	require.NoError(w, err)
 	require.Empty(w, cmp.Diff(map[string]string{"key": "value", "other": "kept"}, data))
-}
-
-// rollsNoMore: how it is to roll the cluster has filled in, which it refuses beside another strategy.
-func rollsNoMore(w *world) {
-	of := func(strategy, updateStrategy string) []plan.Resource {
-		const spec = "selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: example.com/none}]}}"
-		return Resources(w, false, `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: a}
-spec: {`+strategy+`replicas: 0, `+spec+`}
----
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: a}
-spec: {`+updateStrategy+`serviceName: a, replicas: 0, `+spec+`}
----
-apiVersion: apps/v1
-kind: DaemonSet
-metadata: {name: a}
-spec: {`+updateStrategy+spec+`}
-`)
-	}
-	is := func(resource, strategy string) any {
-		o := w.findIn(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: resource}, w.namespace, "a")
-		for _, f := range o.GetManagedFields() {
-			require.NotEqual(w, kube.FieldManager+"-strategy", f.Manager, "it has given up all that it had")
-		}
-		kind, _, err := unstructured.NestedString(o.Object, "spec", strategy, "type")
-		require.NoError(w, err)
-		return kind
-	}
-	for _, rolling := range [][2]string{
-		{"", ""},
-		{"strategy: {rollingUpdate: {maxSurge: 1}}, ", "updateStrategy: {type: RollingUpdate}, "},
-		{"strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 50%}}, ", "updateStrategy: {rollingUpdate: {}}, "},
-	} {
-		w.mustApply(of(rolling[0], rolling[1]))
-		require.Equal(w, "RollingUpdate", is("deployments", "strategy"))
-		require.Equal(w, "RollingUpdate", is("statefulsets", "updateStrategy"))
-		require.Equal(w, "RollingUpdate", is("daemonsets", "updateStrategy"))
-		for range 2 {
-			w.mustApply(of("strategy: {type: Recreate}, ", "updateStrategy: {type: OnDelete}, "))
-			require.Equal(w, "Recreate", is("deployments", "strategy"))
-			require.Equal(w, "OnDelete", is("statefulsets", "updateStrategy"))
-			require.Equal(w, "OnDelete", is("daemonsets", "updateStrategy"))
-		}
-	}
-	_, watcher := w.apply(of("strategy: {type: Recreate, rollingUpdate: {maxSurge: 1}}, ", "")[:1])
-	require.True(w, watcher.Marks.Failed(), "a manifest that says both")
-	require.Contains(w, watcher.Notes[0], "rollingUpdate")
 }
 
 func labels(w *world) {
