@@ -50,7 +50,7 @@ func TestSettingsAndTheirFilesAreRefusedTogether(t *testing.T) {
 	for command, c := range map[string]struct{ args, says []string }{
 		"api": {
 			[]string{"--listen", "nowhere", "--audit-file", filepath.Join(empty, "audit.log"), "--temporal-tls-ca", empty},
-			[]string{"--listen", "--audit-file", "read CA of Temporal: no certificate in"},
+			[]string{"--listen", "--audit-file", "TLS with Temporal: read CA: "},
 		},
 		"tenant-agent": {
 			[]string{"--tenant", "T!", "--token-file", empty, "--server-ca", empty, "--client-cert", filepath.Join(empty, "none")},

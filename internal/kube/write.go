@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -209,17 +210,23 @@ func (w *write) unknown(ctx context.Context, body []byte) ([]string, error) {
 	}
 }
 
-// dropped tells of fields that are not in the cluster. What the manifest does not have itself is our label, on the template of a kind that has no
-// metadata there (Notebooks of Kubeflow), which nobody misses.
+// dropped tells of fields that are not in the cluster. Metadata of a template that the manifest does not have are our label's, on a kind that has none
+// there (Notebooks of Kubeflow): nobody misses them.
 func (w *write) dropped(paths []string) {
-	if len(paths) == 0 || w.OnDropped == nil {
-		return
-	}
-	_, own, err := fields.Without(w.Resources[w.index].Manifest, paths)
-	if err == nil && len(own) > 0 {
-		w.OnDropped(w.index, own)
+	missed := slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
+		if path != labelled {
+			return false
+		}
+		_, own, err := fields.Without(w.Resources[w.index].Manifest, []string{path})
+		return err == nil && len(own) == 0
+	})
+	if len(missed) > 0 && w.OnDropped != nil {
+		w.OnDropped(w.index, missed)
 	}
 }
+
+// labelled is where the label of a template is, see plan.Stamp.
+const labelled = "spec.template.metadata"
 
 // mayNot says whether the answer is that the user lacks the right to the verb. Webhooks, quotas and the rules against
 // granting rights that one does not have answer 403 too, in other words (apiserver, responsewriters/errors.go).

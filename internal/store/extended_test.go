@@ -44,6 +44,7 @@ func documentTypes() map[string][]reflect.Type {
 // droppable are members without a version, each with what its absence means. A build that does not know one drops it when it writes the
 // document again, and says nothing that is not so.
 var droppable = map[string]string{
+	"plans:Plan.held":                    "nobody else's plan is refused for what its group has left and is still in use, as before there was the member",
 	"instances.runs.sound":               "nobody knows whether all that was sent is recorded: clusters are asked",
 	"values of ledgers:Match.made.label": "the label is that of the tenant there is, or of the home of the one that has gone, as it was before",
 	"plans:Plan.apps.expires":            "a Job that has gone by itself is shown as one that is missing, as it was before; nothing is done otherwise",
@@ -190,6 +191,7 @@ func (r released) wrong(now []string, known map[string]int64, extended map[strin
 		kind, _, _ = strings.Cut(kind, ":")
 		knew, isOld := r.known[kind]
 		switch mayBeMissing := strings.HasSuffix(line, "may be missing"); {
+		case isWithinDroppable(path):
 		case !isOld: // the release does not look at what is of a kind that it does not know
 		case member == versionMember: // which all releases look at
 		case kind == "plans" && droppable[path] == "":
@@ -209,6 +211,16 @@ func (r released) wrong(now []string, known map[string]int64, extended map[strin
 		}
 	}
 	return wrong
+}
+
+// isWithinDroppable says whether a member goes with one that it is in.
+func isWithinDroppable(path string) bool {
+	for i, c := range path {
+		if c == '.' && droppable[path[:i]] != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // pathIn is the path of a member in its line. The name of a kind may have several words.
