@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"math/big"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -471,15 +472,16 @@ func TestAnAPIWithoutTemporalIsReady(t *testing.T) {
 	case err := <-served:
 		t.Fatal(err)
 	}
+	var said struct{ Ready, Missing []string }
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+front.Address+"/readyz", nil)
 	require.NoError(t, err)
 	answer, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, answer.StatusCode, "%s", text)
-	require.JSONEq(t, `{"ready": ["database"], "missing": ["temporal (the workflow engine is not available; try again later)"]}`, string(text))
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.NoError(t, json.NewDecoder(answer.Body).Decode(&said))
+	require.Equal(t, []string{"database"}, said.Ready)
+	require.True(t, slices.ContainsFunc(said.Missing, func(what string) bool { return strings.HasPrefix(what, "temporal (") }), said.Missing)
 	cancel()
 	require.NoError(t, <-served)
 }

@@ -466,14 +466,19 @@ func (s *session) removable(ctx context.Context, api *client.API, key domain.Key
 	case len(flags) > 0:
 		return fail.New(fail.Conflict, "it would be refused (dry run), as more than labels is below it: '%s delete %s --cascade' deletes that, too", s.Program, key)
 	}
-	if here, err := api.Explain(ctx, key); err == nil && here.Cluster != nil {
+	here, err := api.Explain(ctx, key)
+	if err != nil {
+		s.note("What has something in it could not be looked at (dry run): " + s.text(err))
+		return nil
+	}
+	if here.Cluster != nil {
 		for _, d := range here.Cluster.Deployments {
 			if d.Resource != key { // its network intents are its own
 				return fail.New(fail.Conflict, "it would be refused (dry run), as %s %s has something in it; terminate that first", d.Title, d.Resource)
 			}
 		}
 	}
-	s.note("It is not looked (dry run) whether cluster references, intents or tenants name it, or tenants that are gone have something in it: then it is refused.")
+	s.note("It is not looked (dry run) whether cluster references, intents or tenants name it, or what you may not see, or tenants that are gone, have something in it: then it is refused.")
 	return nil
 }
 

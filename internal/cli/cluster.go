@@ -371,7 +371,11 @@ cluster has that user's rights then. A user that runs a program for its credenti
 			return err
 		}
 		if registered != nil && labelled {
-			return s.registerBy(ctx, s.applier(api, *dryRun), x.labels...)
+			a := s.applier(api, *dryRun)
+			if err := s.mayLabel(ctx, a, x); err != nil {
+				return err
+			}
+			return s.registerBy(ctx, a, x.labels...)
 		}
 		if unread != nil {
 			return unread
@@ -461,6 +465,20 @@ func (s *session) mayAdd(ctx context.Context, a *applier, x *added, registered b
 		}
 	}
 	return s.needs(ctx, a.api, rights...)
+}
+
+// mayLabel refuses before the first label is written what the caller has no right to.
+func (s *session) mayLabel(ctx context.Context, a *applier, x *added) error {
+	for _, l := range x.labels {
+		there, err := a.before(ctx, l.Object)
+		if err != nil {
+			return err
+		}
+		if there == nil {
+			return s.needs(ctx, a.api, right{"create", domain.ClusterLabels, domain.KeyOf(x.provider.Object)})
+		}
+	}
+	return nil
 }
 
 // tryAccount says what would be made in the cluster, as the cluster says it.

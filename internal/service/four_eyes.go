@@ -68,7 +68,9 @@ func (l *Lifecycle) takingIn(ctx context.Context, owner domain.Owner, op domain.
 		if _, err := l.fourEyes(ctx, g, string(op)); err != nil { // it may have been changed since
 			return err
 		}
-		g.Reviewing, g.Review, g.ChangedBy = g.Changers(), review, nil
+		if changers := g.Changers(); len(changers) > 0 { // another call may have cleared them
+			g.Reviewing, g.Review, g.ChangedBy = changers, review, nil
+		}
 		return nil
 	})
 	if err != nil {
