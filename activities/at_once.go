@@ -5,12 +5,9 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/temporal"
 
-	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/pause"
-	"github.com/drover-io/drover/internal/policy"
 )
 
 // ErrNotAtOnce (Unavailable) hands what could not be done in a workflow's task over to an activity: nothing has failed yet.
@@ -30,24 +27,6 @@ func inTime(ctx context.Context, err error) error {
 		return ErrNotAtOnce
 	}
 	return err
-}
-
-// endAtOnce is the end of an attempt that was halted in its workflow's own task. It is recorded before the time of the task is over, or not at all:
-// after that the workflow would go on with an activity, though nothing more is to be sent. Where it is not, the error is a cancellation, upon which
-// the workflow records that all may be there.
-func (a *attempt) endAtOnce(ctx context.Context) (*domain.Leaf, error) {
-	a.halted = true
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-policy.HandIn))
-		defer cancel()
-	}
-	end, err := a.end(ctx)
-	if err != nil {
-		activity.GetLogger(ctx).Warn("record what was halted", "cluster", a.in.Cluster, "error", err)
-		return nil, temporal.NewCanceledError()
-	}
-	return end, nil
 }
 
 // triedAtOnce says whether an activity is tried in the workflow's own task.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
@@ -76,52 +75,6 @@ func TestHalt(t *testing.T) {
 	require.Equal(t, stored.Marks, end.Marks)
 	require.Equal(t, stored.Marks, told.Marks)
 	require.Equal(t, domain.MarkPending, domain.DecodeMarks(end.Marks)[1], "the second stage was never sent")
-}
-
-// TestHaltAtOnce ends a try in the workflow's own task at a cluster that hangs: it is recorded how far it came, in time or not at all.
-func TestHaltAtOnce(t *testing.T) {
-	halt := func(l *leaf) (domain.Leaf, error) {
-		hangs := make(chan struct{})
-		l.handle = func(_ http.ResponseWriter, r *http.Request) {
-			select {
-			case hangs <- struct{}{}:
-			case <-r.Context().Done():
-			}
-			<-r.Context().Done()
-		}
-		var halted []domain.ClusterName
-		ended := make(chan error, 1)
-		go func() {
-			<-hangs
-			var err error
-			halted, err = l.kube.HaltApp(t.Context(), activities.HaltInput{Scope: l.in.Scope, App: l.in.App})
-			ended <- err
-		}()
-		value, err := l.env.ExecuteLocalActivity(l.kube.ApplyToCluster, l.in)
-		require.NoError(t, <-ended)
-		require.Equal(t, []domain.ClusterName{l.in.Cluster}, halted)
-		var end domain.Leaf
-		if err == nil {
-			err = value.Get(&end)
-		}
-		return end, err
-	}
-	t.Run("recorded", func(t *testing.T) {
-		l := newLeaf(t, domain.OpInstantiate, 0, 1)
-		end, err := halt(l)
-		require.NoError(t, err)
-		stored, err := l.store.Leaf(t.Context(), l.in.LeafID())
-		require.NoError(t, err)
-		require.Equal(t, stored.Marks, end.Marks)
-		require.Equal(t, []domain.Mark{domain.MarkSent, domain.MarkPending}, []domain.Mark(domain.DecodeMarks(end.Marks)))
-		require.Zero(t, end.Next, "nothing follows")
-	})
-	t.Run("not recorded", func(t *testing.T) {
-		l := newLeaf(t, domain.OpInstantiate, 0, 1)
-		l.store.refusing = fail.New(fail.Unavailable, "no primary")
-		_, err := halt(l)
-		require.True(t, temporal.IsCanceledError(err), "no activity may follow: %v", err)
-	})
 }
 
 // TestTriesAreBounded has as many tries at a cluster that hangs as there may be: the next leaf is left to an activity, at

@@ -138,7 +138,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 
 	work, cancel := whileHeld(ctx)
 	defer cancel(nil)
-	run, halt := info.WorkflowExecution.RunID, &halting{in: in, cancel: cancel, done: make(chan struct{})}
+	run, halt := info.WorkflowExecution.RunID, &halting{in: in, local: info.IsLocalActivity, cancel: cancel, done: make(chan struct{})}
 	k.running.Store(run, halt)
 	defer func() {
 		k.running.CompareAndDelete(run, halt)
@@ -146,18 +146,15 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 		close(halt.done)
 	}()
 	outcome := a.step(work, cluster, admin)
-	halted := halt.settle(work)
 	a.reached = outcome.Reached || outcome.Waits != ""
 	lost := lease.Check(ctx)
 	switch {
-	case info.IsLocalActivity && halted:
-		return a.endAtOnce(ctx)
 	case info.IsLocalActivity && (work.Err() != nil || outcome.Retry != nil):
 		// The activity that comes after this one begins anew and is the one to tell of the cluster.
 		return nil, ErrNotAtOnce
 	case lost != nil: // what it has seen is no word on the cluster: it may be another attempt's doing
 		return nil, lost
-	case temporal.IsCanceledError(context.Cause(ctx)), halted:
+	case temporal.IsCanceledError(context.Cause(ctx)), errors.Is(context.Cause(work), errHalted):
 		a.halted = true
 		return a.end(context.WithoutCancel(ctx))
 	case ctx.Err() != nil: // nobody has stopped it: a heartbeat did not get through, say. Another attempt goes on
@@ -226,7 +223,7 @@ func (k *Kube) Halt(ctx context.Context) (*domain.Leaf, error) {
 		return nil, nil
 	}
 	r := running.(*halting)
-	r.halt()
+	r.cancel(errHalted)
 	select {
 	case <-r.done:
 		return r.end, nil
@@ -236,11 +233,12 @@ func (k *Kube) Halt(ctx context.Context) (*domain.Leaf, error) {
 }
 
 // HaltApp ends all attempts that this worker has at an app in an operation, and returns on which clusters. Each
-// records how far it came, and succeeds; one in its workflow's own task is cancelled where there is no time for that.
+// records how far it came, and its activity succeeds.
 func (k *Kube) HaltApp(_ context.Context, in HaltInput) (halted []domain.ClusterName, err error) {
 	k.running.Range(func(_, running any) bool {
 		r := running.(*halting)
-		if r.in.Scope == in.Scope && r.in.App == in.App && r.halt() {
+		if !r.local && r.in.Scope == in.Scope && r.in.App == in.App {
+			r.cancel(errHalted)
 			halted = append(halted, r.in.Cluster)
 		}
 		return true
@@ -251,30 +249,10 @@ func (k *Kube) HaltApp(_ context.Context, in HaltInput) (halted []domain.Cluster
 // halting is an attempt that can be halted.
 type halting struct {
 	in     LeafInput
+	local  bool // in the workflow's own task, after which comes another attempt
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 	end    *domain.Leaf // once it is done: what it recorded, nil for nothing
-
-	mu      sync.Mutex
-	settled bool // how it ends is decided
-}
-
-// halt halts the attempt; false when that comes too late: it may be tried again.
-func (h *halting) halt() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.settled {
-		h.cancel(errHalted)
-	}
-	return !h.settled
-}
-
-// settle is where the attempt has ended its work, within a context, and says whether it was halted.
-func (h *halting) settle(work context.Context) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.settled = true
-	return errors.Is(context.Cause(work), errHalted)
 }
 
 var errHalted = errors.New("halted")

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
-
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/measure"
@@ -117,7 +115,7 @@ func (o *openLeaves) count(now time.Time) (open, stuck map[string]int) {
 // openReason is why the leaf is open after the attempt; "" when it is not, as far as the attempt knows.
 func (a *attempt) openReason(ctx context.Context, err error) string {
 	switch {
-	case err == nil, ctx.Err() != nil, !fail.KindOf(err).Retryable(), errors.Is(err, ErrNotAtOnce), temporal.IsCanceledError(err):
+	case err == nil, ctx.Err() != nil, !fail.KindOf(err).Retryable(), errors.Is(err, ErrNotAtOnce):
 		return "" // the activity that comes after a try at once is another attempt
 	case errors.Is(err, errWorkerStops):
 		return measure.Broken

@@ -30,7 +30,6 @@ type memory struct {
 
 	unreachable map[domain.ClusterName]bool
 	reachable   []bool // what was recorded
-	refusing    error  // what records of leaves fail with
 }
 
 func newMemory() *memory {
@@ -176,9 +175,6 @@ func (m *memory) UpdateInstance(_ context.Context, contextID string, change func
 func (m *memory) PutLeaf(_ context.Context, leaf domain.Leaf) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.refusing != nil {
-		return m.refusing
-	}
 	m.leaves[leaf.ID] = leaf
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/interceptor"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/drover-io/drover/activities"
@@ -27,9 +26,6 @@ func count(info *activity.Info, err error) {
 func attempted(err error) string {
 	if errors.Is(err, activities.ErrNotAtOnce) {
 		return measure.HandedOver
-	}
-	if temporal.IsCanceledError(err) {
-		return measure.Canceled
 	}
 	return measure.OutcomeOf(err)
 }

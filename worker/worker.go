@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/drover-io/drover/activities"
@@ -198,7 +197,7 @@ const knownBugs = 10_000
 // failed counts how often an activity has failed with an error that nobody classified, this one included; 0 where it is another one.
 func (k *kinds) failed(info *activity.Info, err error) (times int32) {
 	id := info.WorkflowExecution.RunID + "/" + info.ActivityID
-	if err == nil || temporal.IsCanceledError(err) || fail.KindOf(err) != fail.Internal {
+	if err == nil || fail.KindOf(err) != fail.Internal {
 		k.bugs.Remove(id)
 		return 0
 	}

@@ -73,8 +73,8 @@ func (l *leaf) do(ctx workflow.Context) (end domain.Leaf, err error) {
 	}
 	if l.in.Resources <= atOnceResources && !l.in.Suspect && !l.in.Hooked {
 		err := workflow.ExecuteLocalActivity(atOnce(l.whole), activity, l.in).Get(l.whole, &end)
-		if err == nil || temporal.IsCanceledError(err) { // its app is stopped, see activities.Kube.HaltApp
-			return end, err
+		if err == nil {
+			return end, nil
 		}
 	}
 	return l.attempt(ctx, activity)

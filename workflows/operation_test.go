@@ -822,20 +822,3 @@ func TestStopOfAttemptsOfTheSameWorker(t *testing.T) {
 	require.Equal(t, "1A1s", w.leaf("hangs").Marks)
 	require.Empty(t, w.clusters.halted, "nothing was cancelled")
 }
-
-// TestStopOfATryAtOnce: a try in the leaf's own task that is halted, and has recorded nothing, is followed by no activity.
-func TestStopOfATryAtOnce(t *testing.T) {
-	w := newWorld(t, domain.OpInstantiate, 1, "hangs")
-	attempt := make(chan struct{})
-	w.clusters.attempts = map[string]chan struct{}{"hangs": attempt}
-	w.clusters.acts["hangs"] = func(context.Context, activities.LeafInput) (*domain.Leaf, error) {
-		w.SignalWorkflow(workflows.StopSignal, nil)
-		<-attempt
-		return nil, temporal.NewCanceledError()
-	}
-	out, err := w.run()
-	require.NoError(t, err)
-	require.Equal(t, domain.ContextInstantiateFailed, out.Status)
-	require.Zero(t, w.clusters.activities["hangs"])
-	require.Equal(t, "2s", w.leaf("hangs").Marks, "all may be there")
-}

@@ -166,7 +166,7 @@ func preparing(ctx workflow.Context) workflow.Context {
 
 // atOnce is for a first try at a cluster in the leaf's own task: little work on a cluster that answers is
 // done in less time than Temporal takes to hand out an activity. What it does not finish is taken up by an
-// activity. It holds a slot among the worker's workflow tasks.
+// activity. A stop is noticed when it is over, and it holds a slot among the worker's workflow tasks.
 func atOnce(ctx workflow.Context) workflow.Context { return once(ctx, atOnceTimeout) }
 
 // once is for a single try in the workflow's own task.

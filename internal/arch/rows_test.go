@@ -125,7 +125,7 @@ var layers = []layer{
 			pkg:  "worker",
 			ours: "workflows activities telemetry domain fail measure span policy lease lru panics",
 			libs: "go.opentelemetry.io/otel go.temporal.io/api/workflowservice go.temporal.io/sdk/activity go.temporal.io/sdk/client " +
-				"go.temporal.io/sdk/interceptor go.temporal.io/sdk/temporal go.temporal.io/sdk/worker go.temporal.io/sdk/workflow google.golang.org/grpc",
+				"go.temporal.io/sdk/interceptor go.temporal.io/sdk/worker go.temporal.io/sdk/workflow google.golang.org/grpc",
 			world: "context",
 		},
 	}},

@@ -221,7 +221,8 @@ func (w *write) dropped(paths []string) {
 		return err == nil && len(own) == 0
 	})
 	if len(missed) > 0 && w.OnDropped != nil {
-		w.OnDropped(w.index, missed)
+		slices.Sort(missed)
+		w.OnDropped(w.index, slices.Compact(missed))
 	}
 }
 

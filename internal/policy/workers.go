@@ -31,9 +31,6 @@ const (
 	HandOver = 50 * time.Millisecond
 	// Record bounds the last write of a cancelled activity.
 	Record = 10 * time.Second
-	// HandIn is how long before the end of a try in a workflow's own task what it comes to is to be there: Temporal's SDK gives up
-	// by a clock of its own.
-	HandIn = 50 * time.Millisecond
 	// InFlight is how long requests may be on their way to clusters after a workflow was killed by hand: its activities learn
 	// of it by their next heartbeat.
 	InFlight = 3 * time.Second

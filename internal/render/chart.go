@@ -116,8 +116,9 @@ func checkMetadata(ch *chart.Chart) error {
 var utf8BOM = []byte{0xEF, 0xBB, 0xBF}
 
 // withoutIgnored gives the files below dir, without those of the chart itself that .helmignore and Helm's defaults name: archives
-// made with plain tar still carry them (editors' backups, "._" files of macOS). Those of dependencies are not asked for: Helm packs
-// unpacked what it had as an archive, and the rules were not made for that. What a profile names by its path is wanted.
+// made with plain tar still carry them (editors' backups, "._" files of macOS, a README beside the dependencies, which Helm takes for one of them). Those of
+// dependencies are not asked for: Helm packs unpacked what it had as an archive, and the rules were not made for that. What a profile names by its path is
+// wanted.
 func withoutIgnored(dir string, files, named map[string][]byte) ([]*helmarchive.BufferedFile, error) {
 	rules, err := helmignore.Parse(files[dir+"/"+helmignore.File])
 	if err != nil {
@@ -130,12 +131,18 @@ func withoutIgnored(dir string, files, named map[string][]byte) ([]*helmarchive.
 			continue
 		}
 		_, wanted := named[full]
-		if !wanted && !strings.HasPrefix(name, chartutil.ChartsDir+"/") && rules.Out(name, false) {
+		if !wanted && !ofDependency(name) && rules.Out(name, false) {
 			continue
 		}
 		kept = append(kept, &helmarchive.BufferedFile{Name: name, Data: bytes.TrimPrefix(files[full], utf8BOM)})
 	}
 	return kept, nil
+}
+
+// ofDependency says whether a file of a chart is one of a dependency, or is one that is packed.
+func ofDependency(name string) bool {
+	file, is := strings.CutPrefix(name, chartutil.ChartsDir+"/")
+	return is && (strings.Contains(file, "/") || strings.HasSuffix(file, ".tgz"))
 }
 
 // unpack reads an archive into files by path.
