@@ -372,7 +372,11 @@ cluster has that user's rights then. A user that runs a program for its credenti
 		}
 		if registered != nil && labelled {
 			a := s.applier(api, *dryRun)
-			if err := s.mayLabel(ctx, a, x); err != nil {
+			rights, err := labelRights(ctx, a, x, true)
+			if err == nil {
+				err = s.needs(ctx, api, rights...)
+			}
+			if err != nil {
 				return err
 			}
 			return s.registerBy(ctx, a, x.labels...)
@@ -453,32 +457,29 @@ func (s *session) mayAdd(ctx context.Context, a *applier, x *added, registered b
 		verb = "put"
 	}
 	rights = append(rights, right{verb, domain.ClustersNoun, provider})
-	for _, l := range x.labels {
-		if registered {
-			if there, err = a.before(ctx, l.Object); err != nil {
-				return err
-			}
-		}
-		if !registered || there == nil {
-			rights = append(rights, right{"create", domain.ClusterLabels, provider})
-			break
-		}
+	toLabel, err := labelRights(ctx, a, x, registered)
+	if err != nil {
+		return err
 	}
+	rights = append(rights, toLabel...)
 	return s.needs(ctx, a.api, rights...)
 }
 
-// mayLabel refuses before the first label is written what the caller has no right to.
-func (s *session) mayLabel(ctx context.Context, a *applier, x *added) error {
+// labelRights are those that the labels need which the cluster does not have yet.
+func labelRights(ctx context.Context, a *applier, x *added, registered bool) ([]right, error) {
 	for _, l := range x.labels {
-		there, err := a.before(ctx, l.Object)
-		if err != nil {
-			return err
+		if registered {
+			there, err := a.before(ctx, l.Object)
+			if err != nil {
+				return nil, err
+			}
+			if there != nil {
+				continue
+			}
 		}
-		if there == nil {
-			return s.needs(ctx, a.api, right{"create", domain.ClusterLabels, domain.KeyOf(x.provider.Object)})
-		}
+		return []right{{"create", domain.ClusterLabels, domain.KeyOf(x.provider.Object)}}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // tryAccount says what would be made in the cluster, as the cluster says it.
