@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,15 +113,9 @@ func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accept
 		StaticSummary:            workflows.Summary(s),
 		Memo:                     known,
 	}
-	start := e.temporal.NewWithStartWorkflowOperation(options, workflows.OperationName(s.Operation), in)
-	handle, err := e.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
-		StartWorkflowOperation: start,
-		UpdateOptions: client.UpdateWorkflowOptions{
-			UpdateName: workflows.AcceptUpdate, WaitForStage: client.WorkflowUpdateStageCompleted,
-		},
-	})
-	if err == nil {
-		err = handle.Get(ctx, &accepted)
+	accepted, err = e.begin(ctx, options, in)
+	if runs(err) && e.leaves(ctx, id) {
+		accepted, err = e.begin(ctx, options, in)
 	}
 	if err != nil {
 		var gone *serviceerror.NotFound // as the server has it: what the workflow has not found is an application's error
@@ -134,6 +129,46 @@ func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accept
 		return accepted, fmt.Errorf("%s %s: %w", s.Operation, s.Owner, err)
 	}
 	return accepted, nil
+}
+
+// begin starts an operation's workflow and waits for its answer.
+func (e *Engine) begin(ctx context.Context, options client.StartWorkflowOptions, in workflows.OperationInput) (accepted workflows.Acceptance, err error) {
+	handle, err := e.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: e.temporal.NewWithStartWorkflowOperation(options, workflows.OperationName(in.Operation), in),
+		UpdateOptions: client.UpdateWorkflowOptions{
+			UpdateName: workflows.AcceptUpdate, WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	if err == nil {
+		err = handle.Get(ctx, &accepted)
+	}
+	return accepted, err
+}
+
+// runs says of a start's error whether the workflow is open.
+func runs(err error) bool {
+	var running *serviceerror.WorkflowExecutionAlreadyStarted
+	var multi *serviceerror.MultiOperationExecution
+	if errors.As(err, &multi) {
+		return slices.ContainsFunc(multi.OperationErrors(), func(err error) bool { return errors.As(err, &running) })
+	}
+	return errors.As(err, &running)
+}
+
+// leaves waits for the end of an operation's workflow whose end is recorded, and says whether it has come. A workflow is open for
+// some time after that, and who has read that the operation has ended may ask for it again.
+func (e *Engine) leaves(ctx context.Context, id string) bool {
+	ctx, cancel := context.WithTimeout(ctx, policy.Leave)
+	defer cancel()
+	var p workflows.OperationProgress
+	switch err := e.query(ctx, id, &p); {
+	case fail.Is(err, fail.NotFound):
+		return true
+	case err != nil || p.Status == domain.ContextInstantiating || p.Status == domain.ContextTerminating:
+		return false
+	}
+	_ = e.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil) // its result does not matter, its end does
+	return ctx.Err() == nil
 }
 
 // named names an operation for people: `the instantiate of deployment intent group "p/ca/v1/web"`.
@@ -551,10 +586,10 @@ func kindOf(err error, about string) error {
 	}
 	switch {
 	case errors.As(err, &multi):
+		if runs(err) {
+			return alreadyRuns(err, about)
+		}
 		for _, e := range multi.OperationErrors() {
-			if errors.As(e, &running) {
-				return alreadyRuns(err, about)
-			}
 			if name := lackedBy(e); name != "" {
 				return withoutAttribute(err, first, name)
 			}

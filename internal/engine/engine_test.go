@@ -40,6 +40,7 @@ type server struct {
 	statuses []enumspb.WorkflowExecutionStatus
 	parts    []int64 // how many run of an operation, one answer after the other; none in the end
 	blind    error   // of counts
+	starts   []error // of starts, one after the other; err in the end
 	update   error   // what an update ends with
 	answers  map[string]any
 	asked    []string
@@ -98,6 +99,11 @@ func (s *server) NewWithStartWorkflowOperation(o client.StartWorkflowOptions, wo
 
 func (s *server) UpdateWithStartWorkflow(_ context.Context, o client.UpdateWithStartWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	s.asked = append(s.asked, "update "+o.UpdateOptions.UpdateName)
+	if len(s.starts) > 0 {
+		err := s.starts[0]
+		s.starts = s.starts[1:]
+		return nil, err
+	}
 	return handle{err: s.update}, s.err
 }
 
@@ -244,6 +250,38 @@ func TestStartIsRefused(t *testing.T) {
 	_, err := engine.New(s).Start(t.Context(), scope, domain.Seen{})
 	require.True(t, fail.Is(err, fail.Invalid), "%v", err)
 	require.Equal(t, "chart is broken", fail.MessageOf(err))
+}
+
+// TestStartBesideOneThatEnds: the workflow of an operation is open for some time after its end is recorded. Who asks for the same operation
+// then is not told that it is running.
+func TestStartBesideOneThatEnds(t *testing.T) {
+	runs := serviceerror.NewMultiOperationExecution("x", []error{
+		serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), serviceerror.NewMultiOperationAborted("x"),
+	})
+	id := workflows.OperationID(scope)
+	for name, c := range map[string]struct {
+		answer any
+		starts []error
+		ok     bool
+	}{
+		"recorded as ended":         {workflows.OperationProgress{Status: domain.ContextInstantiateFailed}, []error{runs}, true},
+		"closed meanwhile":          {nil, []error{runs}, true},
+		"at work":                   {workflows.OperationProgress{Status: domain.ContextInstantiating}, []error{runs}, false},
+		"another one was faster":    {workflows.OperationProgress{Status: domain.ContextInstantiateFailed}, []error{runs, runs}, false},
+		"refused for other reasons": {nil, []error{serviceerror.NewUnavailable("x")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &server{starts: c.starts, answers: map[string]any{id: c.answer}}
+			warnings, err := engine.New(s).Start(t.Context(), scope, domain.Seen{})
+			if c.ok {
+				require.NoError(t, err)
+				require.Equal(t, []string{"beware"}, warnings)
+				return
+			}
+			require.Error(t, err)
+			require.Empty(t, s.starts)
+		})
+	}
 }
 
 // TestEndedByHandBeforeItAnswers: an operation whose workflow a person ends before it has answered may have recorded something; it is

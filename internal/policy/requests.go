@@ -143,6 +143,8 @@ const (
 	// worth while to ask for it again.
 	Look     = time.Second
 	AskAgain = 5 * time.Second
+	// Leave is how long who asks for an operation again waits for the end of its workflow, when the end of the operation is recorded.
+	Leave = 10 * time.Second
 	// Poll bounds one long poll for a workflow's end, and PollLeast is the shortest. Close is how long a cancelled workflow
 	// may take to end in order before it is terminated.
 	Poll      = 20 * time.Second
