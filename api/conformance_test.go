@@ -520,6 +520,13 @@ func walkTenancy(t *testing.T, w *world) {
 		{method: "DELETE", url: theTenant + "/workload-rules/r?abandon=true", status: 400, contains: []string{"abandon"}},
 		{method: "DELETE", url: "/v2/tenants/none?abandon=true", status: 404},
 	})
+	require.NoError(t, in.Take(t.Context(), []*service.Said{{Put: []*domain.Workload{pod("100%", "percent"), pod("a%2Fb", "escaped"), pod("a/b", "slash")}}}))
+	check(t, w.router, []call{
+		{method: "GET", url: theTenant + "/workloads/100%25", status: 200, contains: []string{`"resourceName":"percent"`}},
+		{method: "GET", url: theTenant + "/workloads/100%25/explain", status: 200, contains: []string{"percent"}},
+		{method: "GET", url: theTenant + "/workloads/a%252Fb", status: 200, contains: []string{`"resourceName":"escaped"`}},
+		{method: "GET", url: theTenant + "/workloads/a%2Fb", status: 200, contains: []string{`"resourceName":"slash"`}},
+	})
 	require.NoError(t, in.End(t.Context()))
 	check(t, w.router, []call{{method: "GET", url: theTenant + "/status", status: 200, contains: []string{`"connected":false`, `"staleSince"`}}})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -154,11 +153,7 @@ func (p endpoint) request(c echo.Context) (*door.Request, error) {
 		name := p.noun.Names[0]
 		if all, _, one := strings.Cut(p.path+"/", "/:"+name+"/"); one {
 			above = parentOf(all)
-			id, err := url.PathUnescape(c.Param(name))
-			if err != nil {
-				return nil, fail.New(fail.Invalid, "the id of the %s cannot be read: %s", p.noun.Title, c.Param(name))
-			}
-			r.Name = id
+			r.Name = param(c, name)
 		}
 		parent, err := keyOf(c, above)
 		r.Parent = parent

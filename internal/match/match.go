@@ -14,8 +14,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/nearest"
 )
 
 // Rule is a rule that may be stored, ready to be asked. It does not change, and may be used by several at a time.
@@ -79,6 +83,24 @@ func Compile(t *domain.Tenant, rule *domain.WorkloadRule) (*Rule, error) {
 func ValidateRule(t *domain.Tenant, rule *domain.WorkloadRule) error {
 	_, err := Compile(t, rule)
 	return err
+}
+
+// Unambiguous refuses a template that is decoded to something else than was sent. It is for rules that are written: one that was stored
+// before is made as it was decoded then.
+func Unambiguous(rule *domain.WorkloadRule) error {
+	var p fail.Problems
+	data := rule.Spec.RuleTemplate
+	within := func(path string) string { return strings.TrimSuffix(inTemplate+"."+path, ".") }
+	if !utf8.Valid(data) {
+		p.Add(inTemplate, "is not UTF-8")
+		return p.Err()
+	}
+	if path, half, found := nearest.Half(data); found {
+		p.Add(within(path), "%s is half of a surrogate pair, and no text; send the character itself, or both halves", half)
+	} else if path, _, found := nearest.Twice(map[string]any{}, data); found {
+		p.Add(within(path), "is there twice")
+	}
+	return p.Err()
 }
 
 // CompileAll makes those rules ready that may be stored; the others match nothing, and Compile says why.

@@ -272,3 +272,23 @@ func FuzzTemplates(f *testing.F) {
 		require.Equal(t, "4711-r", object.Metadata.Labels["emco/deployment-id"])
 	})
 }
+
+// TestUnambiguous: what would be decoded to something else than was sent is refused, and named.
+func TestUnambiguous(t *testing.T) {
+	for name, c := range map[string]struct{ template, wrong string }{
+		"a Pod":           {template: podTemplate},
+		"a member twice":  {`{"metadata":{"labels":{"a":"b"},"labels":{}}}`, "spec.ruleTemplate.metadata.labels: is there twice"},
+		"half a pair":     {`{"metadata":{"name":"\ud800"}}`, `spec.ruleTemplate.metadata.name: \ud800 is half of a surrogate pair`},
+		"bytes of others": {"{\"metadata\":\"\xff\"}", "spec.ruleTemplate: is not UTF-8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := match.Unambiguous(&domain.WorkloadRule{Spec: domain.WorkloadRuleSpec{RuleTemplate: domain.Template(c.template)}})
+			if c.wrong == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.True(t, fail.Is(err, fail.Invalid), "%v", err)
+			require.Contains(t, fail.TextOf(err), c.wrong)
+		})
+	}
+}

@@ -323,6 +323,9 @@ func (s *Service) nodesAreFree(ctx context.Context, t *domain.Tenant, host *doma
 // acceptRule refuses a rule that match.Compile refuses.
 func (s *Service) acceptRule(ctx context.Context, o domain.Object) error {
 	rule := domain.RuleOf(o)
+	if err := match.Unambiguous(rule); err != nil {
+		return err
+	}
 	if rule.Operators() {
 		return match.ValidateRule(nil, rule)
 	}

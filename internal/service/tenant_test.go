@@ -171,6 +171,9 @@ func TestWhatRulesBecomeIsTold(t *testing.T) {
 	s, m := newTenants(t)
 	const key = domain.Key("tenants/t/workload-rules/r")
 	m.heard = nil
+	twice := ruleIn("t", "r")
+	twice.Spec.RuleTemplate = domain.Template(`{"apiVersion":"v1","kind":"Pod","kind":"Pod","spec":{"containers":[{"name":"c","image":"i"}]}}`)
+	require.ErrorContains(t, s.Create(t.Context(), twice), "spec.ruleTemplate.kind: is there twice")
 	bad := ruleIn("t", "r")
 	bad.Spec.WorkloadTerms = nil
 	require.True(t, fail.Is(s.Create(t.Context(), bad), fail.Invalid))
