@@ -548,56 +548,61 @@ func (l *Control) checkCollisions(ctx context.Context, p *plan.Plan, from string
 		if !mine.Meets(theirs) && !in[s.Namespace].Meets(theirs) {
 			continue
 		}
-		i, err := l.known(ctx, s.ContextID)
-		if err != nil {
+		if err := l.collidesWith(ctx, p, s.ContextID, before); err != nil {
 			return err
-		}
-		if i == nil || i.Status.Over() {
-			continue
-		}
-		other, err := l.plan(ctx, i.Plan)
-		if err == nil {
-			err = l.define(ctx, p, other)
-		}
-		if err != nil {
-			return err
-		}
-		_, ok := plan.Collide(p, other)
-		if ok {
-			ok, err = l.holds(ctx, i)
-		}
-		if err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		records, err := l.Store.Leaves(ctx, i.ContextID)
-		if err != nil {
-			return err
-		}
-		permissions, err := l.permissions(ctx, p, other)
-		if err != nil {
-			return err
-		}
-		inherited, err := before()
-		if err != nil {
-			return err
-		}
-		c, ok := plan.CollideNow(p, other, inherited, records, permissions)
-		if ok {
-			whose := fmt.Sprintf("%s already (app %q)", i.Owner, c.OtherApp)
-			if ours := domain.ScopeOf(p.Owner); domain.ScopeOf(i.Owner) != ours { // which is theirs to know
-				whose = fmt.Sprintf("a deployment outside of %s already", ours)
-			}
-			use := "use another name, release name (spec.version) or logical cloud"
-			if c.Resource.IsDefinition() {
-				use = "a terminate would delete all objects of that kind, whosever they are: have it in one of them only, or kept by both (crds/ of the chart, or helm.sh/resource-policy: keep)"
-			}
-			return fail.New(fail.Conflict, "app %q: %s %q on cluster %s belongs to %s; %s", c.App, c.Resource.Kind, c.Resource.Name, c.Cluster, whose, use)
 		}
 	}
 	return nil
+}
+
+// collidesWith is checkCollisions with the instance of one other context, which may be over by now. before is the plan that p takes over from.
+func (l *Control) collidesWith(ctx context.Context, p *plan.Plan, contextID string, before func() (*plan.Plan, error)) error {
+	i, err := l.known(ctx, contextID)
+	if err != nil || i == nil || i.Status.Over() {
+		return err
+	}
+	other, err := l.plan(ctx, i.Plan)
+	if err != nil {
+		return err
+	}
+	if err := l.define(ctx, p, other); err != nil {
+		return err
+	}
+	if _, collide := plan.Collide(p, other); !collide { // what follows reads more
+		return nil
+	}
+	if holds, err := l.holds(ctx, i); err != nil || !holds {
+		return err
+	}
+	records, err := l.Store.Leaves(ctx, i.ContextID)
+	if err != nil {
+		return err
+	}
+	permissions, err := l.permissions(ctx, p, other)
+	if err != nil {
+		return err
+	}
+	inherited, err := before()
+	if err != nil {
+		return err
+	}
+	if c, collide := plan.CollideNow(p, other, inherited, records, permissions); collide {
+		return refusalOf(c, p.Owner, i.Owner)
+	}
+	return nil
+}
+
+// refusalOf says what one owner's plan would take from another's.
+func refusalOf(c plan.Collision, ours, theirs domain.Key) error {
+	whose := fmt.Sprintf("%s already (app %q)", theirs, c.OtherApp)
+	if scope := domain.ScopeOf(ours); domain.ScopeOf(theirs) != scope { // which is theirs to know
+		whose = fmt.Sprintf("a deployment outside of %s already", scope)
+	}
+	use := "use another name, release name (spec.version) or logical cloud"
+	if c.Resource.IsDefinition() {
+		use = "a terminate would delete all objects of that kind, whosever they are: have it in one of them only, or kept by both (crds/ of the chart, or helm.sh/resource-policy: keep)"
+	}
+	return fail.New(fail.Conflict, "app %q: %s %q on cluster %s belongs to %s; %s", c.App, c.Resource.Kind, c.Resource.Name, c.Cluster, whose, use)
 }
 
 // before is the plan of the context from which another one takes over, as far as collisions go by it.

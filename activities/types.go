@@ -77,8 +77,8 @@ type PreparedApp struct {
 	Counts map[domain.ResourceState]int `json:"counts,omitempty"`
 }
 
-// RecordInput asks for the state change of an operation. Prepared is set for instantiate. Observed is the
-// context's status as the API saw it: it knows of workflows that somebody ended by hand.
+// RecordInput asks for the state change of an operation. Prepared is set for what is planned, which a
+// terminate is not.
 type RecordInput struct {
 	domain.Scope
 	domain.Seen

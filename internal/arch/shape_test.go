@@ -5,7 +5,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +26,7 @@ func sources(t *testing.T, folders []string, see func(name string, set *token.Fi
 			}
 			files++
 			set := token.NewFileSet()
-			f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+			f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution|parser.ParseComments)
 			if err == nil {
 				see(filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator))), set, f)
 			}
@@ -330,4 +332,68 @@ func TestFlagsAreFound(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, found(file, choosesByFlag), want, code)
 	}
+}
+
+// TestCommentsNameWhatTheyAreAbout: a doc comment that begins with a name begins with the one that it stands above, also after that was changed.
+func TestCommentsNameWhatTheyAreAbout(t *testing.T) {
+	sources(t, product, func(_ string, set *token.FileSet, f *ast.File) {
+		for at, word := range misnamed(f) {
+			t.Errorf("%s: the comment begins with %s, which is not declared there", set.Position(at), word)
+		}
+	})
+}
+
+// misnamed are the first words of doc comments of a file that are names of something else. A sentence that begins with no name has a capital.
+func misnamed(f *ast.File) map[token.Pos]string {
+	wrong := map[token.Pos]string{}
+	check := func(doc *ast.CommentGroup, names ...*ast.Ident) {
+		if doc == nil {
+			return
+		}
+		word := aName.FindString(doc.Text())
+		if word != "" && !slices.ContainsFunc(names, func(n *ast.Ident) bool { return n.Name == word }) {
+			wrong[doc.Pos()] = word
+		}
+	}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			check(d.Doc, d.Name)
+		case *ast.GenDecl:
+			var all []*ast.Ident
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					all = append(all, s.Name)
+					check(s.Doc, s.Name)
+				case *ast.ValueSpec:
+					all = append(all, s.Names...)
+					check(s.Doc, s.Names...)
+				}
+			}
+			check(d.Doc, all...)
+		}
+	}
+	return wrong
+}
+
+// aName is a word at the beginning that can only be a name: one without a capital, or with one inside.
+var aName = regexp.MustCompile(`^([a-z]\w*|[A-Z]\w*[a-z]\w*[A-Z]\w*)\b`)
+
+// TestTheRuleOfCommentsFinds says what the rule is about.
+func TestTheRuleOfCommentsFinds(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "x.go", `package x
+// one is right.
+func one() {}
+// two was called so once.
+func too() {}
+// What begins with a word is a sentence.
+var three = 3
+const (
+	// fourOnce is another one's.
+	four = 4
+)
+`, parser.ParseComments)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"two", "fourOnce"}, slices.Collect(maps.Values(misnamed(f))))
 }

@@ -254,7 +254,7 @@ func (s *session) sayf(format string, args ...any) {
 	}
 }
 
-// groups of commands, in the order of the help.
+// Groups of commands, in the order of the help.
 const (
 	groupConnect  = "connect"
 	groupDescribe = "describe"

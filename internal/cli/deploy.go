@@ -37,12 +37,11 @@ type deployFlags struct {
 	until                  time.Time // when all that is waited for is to have ended; zero for as long as it takes
 }
 
-// deployNames are what deploy calls what nobody has named.
+// What deploy calls what nobody has named.
 const (
 	defaultProject = "default"
 	defaultCloud   = "default"
 	profileName    = "values"
-	placementName  = "placement"
 )
 
 // deploy is the command deploy.

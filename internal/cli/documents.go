@@ -65,7 +65,7 @@ func (p *paper) what() string {
 	return string(p.key)
 }
 
-// read reads all documents, in the order of the files.
+// readPapers reads all documents, in the order of the files.
 func (s *session) readPapers(f *sources) ([]*paper, error) {
 	values, err := readValues(f.values)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/status"
 )
 
-// below is the project whose groups are looked at, "" for the fleet.
+// project is that whose groups are looked at, "" for the fleet.
 func (s *session) project(all bool) (domain.Key, error) {
 	c, err := s.current()
 	if err != nil || c.Project == "" || all {

@@ -50,7 +50,7 @@ type provider struct {
 	revoke string   // where a token is given back, "" for nowhere
 }
 
-// ask reads what a provider says of itself. A token, and what proves who the user is, goes to it: so it has to be https, or this machine.
+// provider reads what a provider says of itself. A token, and what proves who the user is, goes to it: so it has to be https, or this machine.
 func (s *session) provider(ctx context.Context, issuer, clientID, ca string) (*provider, error) {
 	if why := unsafe(issuer); why != "" {
 		return nil, fail.New(fail.Invalid, "the issuer %q %s", issuer, why)

@@ -295,7 +295,7 @@ func (v *value) compare(w *value) int {
 	}
 }
 
-// key tells a value from every other that is not equal to it as CEL has it: 1 and 1.0 are equal, neither is "1".
+// appendKey tells a value from every other that is not equal to it as CEL has it: 1 and 1.0 are equal, neither is "1".
 func (v *value) appendKey(to []byte) []byte {
 	to = append(to, byte('a'+v.class))
 	text := v.string()

@@ -21,7 +21,7 @@ import (
 // applyQuery is the query of every apply. force, because what an app context says of a field holds. The
 // field validation that is left out costs a server a tenth of the request, and would only find members that
 // are there twice, which a stamped manifest cannot have; server-side apply refuses unknown fields itself, see
-// write.withoutUnknown.
+// write.apply.
 const applyQuery = "fieldManager=" + FieldManager + "&force=true&fieldValidation=Ignore"
 
 // Apply applies the selected resources of the job that are to be applied by their marks, by server-side apply,

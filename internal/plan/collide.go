@@ -38,8 +38,8 @@ func ClusterScoped(group, kind string) bool { return slices.Contains(clusterScop
 // Collide finds the first resource of a that b has too, on a cluster that both have it on. Versions of an API
 // group name the same resource. A CRD may be shared as long as no terminate deletes it, so that every user of one may have its own copy in
 // its chart. One that is deleted may not: with it go the objects that others have of its kind. Nor do two have an object
-// of one name of a kind to which a CRD of theirs gives no namespace. What a has of either on the cluster already, since earlier builds
-// let it in, is no reason to refuse it the update that mends that: of a CRD, one that keeps it. What b holds counts as what it has, of a CRD as one that
+// of one name of a kind to which a CRD of theirs gives no namespace. What a has of either on the cluster already
+// is no reason to refuse it the update that mends that: of a CRD, one that keeps it. What b holds counts as what it has, of a CRD as one that
 // it keeps. It goes by what the plans say alone: of what it finds
 // CollideNow says whether it counts.
 func Collide(a, b *Plan) (Collision, bool) {

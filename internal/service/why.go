@@ -61,7 +61,7 @@ type tenantKnown struct {
 	states    map[string]*domain.Match // by rule and workload
 }
 
-// known reads what is known of a tenant, of one rule or of all ("").
+// knownOf reads what is known of a tenant, of one rule or of all ("").
 func (m *Matcher) knownOf(ctx context.Context, tenant string, rule domain.Key) (*tenantKnown, error) {
 	s, err := m.settings(ctx, tenant)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/policy"
 )
 
-// MongoDB's codes for credentials that it does not accept, for a server that is not the primary, or not any more, and for one that
+// Codes of MongoDB's for credentials that it does not accept, for a server that is not the primary, or not any more, and for one that
 // another one cannot reach, as while a set elects a primary.
 var (
 	refusals   = []int{13, 18}                                     // Unauthorized, AuthenticationFailed

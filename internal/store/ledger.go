@@ -394,7 +394,7 @@ func (l *ledgers) head(ctx context.Context, tenant string) (int64, error) {
 	return h.Whole, err
 }
 
-// reads is how often a ledger is read again of which entries go while it is read.
+// ledgerReads is how often a ledger is read again of which entries go while it is read.
 const ledgerReads = 10
 
 // load reads a ledger.

@@ -459,7 +459,7 @@ func Redacted(at string) string {
 	return u.Redacted()
 }
 
-// options are what a customization says of a file.
+// option is what a customization says of a file.
 func (g *Generic) option(c *Customized, file string) (option domain.DataKeyOption, found bool) {
 	of := c.Spec.ConfigMapOptions
 	switch kind, _ := g.Spec.ResourceGVK.Holds(); kind {

@@ -114,7 +114,7 @@ func (d *DTC) checkIstio(in *Inbound) error {
 	return nil
 }
 
-// of reads a port or an address of a cluster's gateway.
+// pair reads a port or an address of a cluster's gateway.
 func (d *DTC) pair(in *Inbound, c *Cluster, key string) (string, error) {
 	value, ok := c.pair(key)
 	if !ok || value == "" {
