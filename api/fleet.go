@@ -61,11 +61,13 @@ func clustersOfFleet(c echo.Context, s door.Service, on *door.Request) (reply, e
 // standing asks where groups or clusters stand: what clusters report is part of that, and no longer stands than other reports do.
 var standing = status.Query{Type: status.TypeReady}
 
-// watchClusters is clustersOfFleet as a stream.
+// watchClusters is clustersOfFleet as a stream. Who loses the right to labels has to begin again, and goes on without them.
 func (e *edge) watchClusters(c echo.Context, s door.Service, _ *door.Request) (reply, error) {
-	all := service.FleetClusters
-	if !rights.Of(c.Request().Context()).Shows(domain.ClusterLabels, "") {
-		all = service.FleetUnlabelled
+	ctx := c.Request().Context()
+	all := service.FleetUnlabelled
+	if rights.Of(ctx).Shows(domain.ClusterLabels, "") {
+		all = service.FleetClusters
+		door.Shows(ctx, domain.ClusterLabels, "")
 	}
 	return sent, e.stream(c, ofStatus(s, all, standing))
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"regexp"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/notify"
 	ops "github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/rights/rightstest"
@@ -529,6 +531,44 @@ func TestLabelsAreSeenByTheirRight(t *testing.T) {
 		require.Contains(t, streams.of, of, user)
 		require.Len(t, streams.of, 1)
 	}
+}
+
+// waiting is streams that last as long as their caller may have them.
+type waiting struct {
+	door.Streams
+	begun func(of domain.Key)
+}
+
+func (w waiting) Subscribe(ctx context.Context, of domain.Key, _ status.Query, _ string) (*notify.Subscription, error) {
+	w.begun(of)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestStreamsWithLabelsEndWithTheirRight: who watches all clusters, and may not see their labels any more, is sent away, and begins again without them.
+func TestStreamsWithLabelsEndWithTheirRight(t *testing.T) {
+	t.Parallel()
+	streams := &waiting{}
+	w := newCallersWith(t, func(d *deps) { d.Streams = streams })
+	w.as(t, "",
+		call{name: "a role", method: "POST", url: "/v2/roles", status: 201,
+			body: `{"metadata":{"name":"counts"},"spec":{"rules":[{"verbs":["get","list","watch"],"nouns":["clusters"]}]}}`},
+		bind("/v2", "c", "counts", "fred"), bind("/v2", "v", "viewer", "fred"))
+	var of []domain.Key
+	streams.begun = func(key domain.Key) {
+		of = append(of, key)
+		w.who = caller.Identity{Kind: caller.Open}
+		require.Equal(t, http.StatusNoContent, do(t, w.router, call{method: "DELETE", url: "/v2/role-bindings/v"}).Code)
+	}
+	w.as(t, "fred", call{method: "GET", url: "/v2/clusters?watch=true", status: 403, contains: []string{"user fred has no right any more to list cluster-labels"}})
+	ctx, cancel := context.WithCancel(t.Context())
+	streams.begun = func(key domain.Key) {
+		of = append(of, key)
+		cancel()
+	}
+	w.who = caller.Identity{Kind: caller.User, Name: "fred"}
+	w.router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/v2/clusters?watch=true", nil))
+	require.Equal(t, []domain.Key{service.FleetClusters, service.FleetUnlabelled}, of)
 }
 
 // TestFourEyes: where a project asks for it, who has changed a group does not approve it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-io/drover/internal/caller"
@@ -41,7 +42,8 @@ func NewRights(read func(ctx context.Context) (*rights.Book, error), now func() 
 
 // Authorised is the step. A caller that may not do what it asks for gets NotFound when it may not know of the thing either, else
 // Forbidden with the right that is missing. What it may see and name is in the context of those behind it (rights.Of). When the
-// right is withdrawn while the request goes on, the request ends. While the API asks nobody who they are, everybody passes.
+// right is withdrawn while the request goes on, or that to what its answer shows beside (Shows), the request ends. While the API asks
+// nobody who they are, everybody passes.
 func (k *Rights) Authorised(ctx context.Context, r *Request, next Next) error {
 	who, err := caller.IdentityOf(ctx)
 	if err != nil {
@@ -73,15 +75,48 @@ func (k *Rights) Authorised(ctx context.Context, r *Request, next Next) error {
 	if err := granted.Refusal(asked); err != nil {
 		return err
 	}
-	standing, leave := While(rights.With(ctx, granted), time.Time{}, func(ctx context.Context) error {
+	also := &beside{}
+	standing, leave := While(context.WithValue(rights.With(ctx, granted), besideKey{}, also), time.Time{}, func(ctx context.Context) error {
 		book, err := k.current(ctx, policy.BookFresh)
 		if err != nil {
 			return err
 		}
-		return book.Of(who).Refusal(asked)
+		now := book.Of(who)
+		if err := now.Refusal(asked); err != nil {
+			return err
+		}
+		return also.refusal(who, now)
 	})
 	defer leave()
 	return Withdrawn(standing, next(standing))
+}
+
+// beside is what the answer to a request shows beside what was asked for.
+type beside struct{ shown atomic.Pointer[place] }
+
+// place is where documents of a noun lie.
+type place struct {
+	noun *domain.Noun
+	key  domain.Key
+}
+
+type besideKey struct{}
+
+// Shows tells the steps around the request of a context that its answer shows documents of another noun, too, as its caller has a right to
+// that now: a stream ends when this right is withdrawn.
+func Shows(ctx context.Context, n *domain.Noun, key domain.Key) {
+	if b, ok := ctx.Value(besideKey{}).(*beside); ok {
+		b.shown.Store(&place{n, key})
+	}
+}
+
+// refusal is the answer once the right to that is gone.
+func (b *beside) refusal(who caller.Identity, now *rights.Granted) error {
+	p := b.shown.Load()
+	if p == nil || now.Shows(p.noun, p.key) {
+		return nil
+	}
+	return fail.New(fail.Forbidden, "%s has no right any more to list %s, which the answer shows", who, p.noun.Kind)
 }
 
 // givesRights are the nouns whose documents a book is made of. Those of a scope go with it.

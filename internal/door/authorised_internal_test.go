@@ -206,6 +206,27 @@ func TestReadingsDoNotQueue(t *testing.T) {
 	require.Equal(t, o.now(), step.at, "what began later stays")
 }
 
+// TestWhatIsShownBeside: what goes on ends with the right to what its answer shows beside, and not as long as that holds.
+func TestWhatIsShownBeside(t *testing.T) {
+	t.Parallel()
+	o, step := newOffice("project-admin")
+	stream := &Request{Verb: Watch, Noun: domain.LogicalClouds, Parent: "projects/p", Name: "lc"}
+	of := func(role string) error {
+		return step.Authorised(as(t.Context(), alice), stream, func(ctx context.Context) error {
+			Shows(ctx, domain.AuditRecords, "projects/p")
+			o.set(nil, role)
+			o.passes(policy.BookFresh)
+			select {
+			case <-ctx.Done():
+			case <-time.After(policy.Standing + policy.Standing/2):
+			}
+			return ctx.Err()
+		})
+	}
+	require.NoError(t, of("project-admin"))
+	require.True(t, fail.Is(of("viewer"), fail.Forbidden))
+}
+
 // TestWithdrawnRights: a request that goes on ends when its right does, and so it is answered. What has been done stays done.
 func TestWithdrawnRights(t *testing.T) {
 	o, step := newOffice("viewer")
