@@ -345,7 +345,7 @@ func TestLabelsThatGoAreAudited(t *testing.T) {
 	require.Equal(t, list.Items[0].Request, list.Items[1].Request)
 }
 
-// TestAllThatGoAreAudited each by itself, also before one that is refused: the record of the request names none of them.
+// TestAllThatGoAreAudited each by itself, also before one that is refused, and that one, too: the record of the request names none of them.
 func TestAllThatGoAreAudited(t *testing.T) {
 	w, _ := newAuditedWorld(t)
 	furnish(t, w)
@@ -364,8 +364,9 @@ func TestAllThatGoAreAudited(t *testing.T) {
 	require.Equal(t, 201, do(t, w.router, call{method: "POST", url: intents + "/b/hpa-resource-consumers", body: `{"metadata":{"name":"c"},"spec":{"name":"r1-sink","container":"sink"}}`}).Code)
 	require.Equal(t, 409, do(t, w.router, call{method: "DELETE", url: intents}).Code)
 	list := audited(t, w, "/v2/audit?verb=delete&noun=hpa-intents")
-	require.Equal(t, []string{"begun delete " + group + " ", "answered delete " + key + "/a done", "answered delete " + group + " Conflict"}, told(list)[cleared:])
+	require.Equal(t, []string{"begun delete " + group + " ", "answered delete " + key + "/a done", "answered delete " + key + "/b Conflict", "answered delete " + group + " Conflict"}, told(list)[cleared:])
 	require.Equal(t, list.Items[0].Request, list.Items[1].Request)
+	require.Empty(t, list.Items[1].Before, "it is there")
 	require.Empty(t, list.Items[0].Before)
 
 	require.Equal(t, 204, do(t, w.router, call{method: "DELETE", url: intents + "/b/hpa-resource-consumers"}).Code)
@@ -374,7 +375,7 @@ func TestAllThatGoAreAudited(t *testing.T) {
 	list = audited(t, w, "/v2/audit?verb=delete&noun=hpa-intents")
 	require.Equal(t, []string{
 		"begun delete " + group + " ", "answered delete " + key + "/a done", "answered delete " + key + "/b done", "answered delete " + key + "/c done", "answered delete " + group + " done",
-	}, told(list)[cleared+3:])
+	}, told(list)[cleared+4:])
 	require.Empty(t, list.Items[0].Before)
 	made := audited(t, w, "/v2/audit?verb=create&event=answered&noun=hpa-intents").Items
 	require.Equal(t, made[1].After, list.Items[1].Before, "of c")

@@ -298,7 +298,8 @@ func truth(c echo.Context, name string) (bool, error) {
 }
 
 // removeAll deletes one after the other, in the order of their names, and stops at the first that cannot be deleted: those
-// before it are gone. The audit log has each of them: the request's own record names none.
+// before it are gone. The audit log has each of them, and that one, which may be gone, too, where it is not known what came of it: the
+// request's own record names none.
 func removeAll(c echo.Context, s door.Service, on *door.Request) (reply, error) {
 	ctx := c.Request().Context()
 	list, err := s.List(ctx, on.Noun, on.Parent)
@@ -313,12 +314,13 @@ func removeAll(c echo.Context, s door.Service, on *door.Request) (reply, error) 
 	request := caller.RequestOf(ctx)
 	for _, o := range list {
 		err := s.Delete(ctx, on.Noun, domain.KeyOf(o))
-		switch {
-		case err == nil:
-			before, _ := request.Change()
-			request.Removes(caller.Removed{Noun: on.Noun.Kind, Key: string(domain.KeyOf(o)), Before: before})
-			request.Changed(nil, nil) // that is of this one, and not of what the request's record names
-		case !fail.Is(err, fail.NotFound):
+		if fail.Is(err, fail.NotFound) {
+			continue
+		}
+		before, _ := request.Change()
+		request.Removes(caller.Removed{Noun: on.Noun.Kind, Key: string(domain.KeyOf(o)), Before: before, Err: err})
+		request.Changed(nil, nil) // that is of this one, and not of what the request's record names
+		if err != nil {
 			return nil, err
 		}
 	}

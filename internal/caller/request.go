@@ -90,10 +90,12 @@ func (r *Request) Warnings() []string {
 	return slices.Clone(r.warnings)
 }
 
-// Removed is what goes with what a request deletes: the noun and the key of a document, and the SHA-256 of it as it was stored.
+// Removed is what goes with what a request deletes: the noun and the key of a document, and the SHA-256 of it as it was stored. Err is
+// why it was not deleted, or nobody knows whether it was; nil when it is gone.
 type Removed struct {
 	Noun, Key string
 	Before    []byte
+	Err       error
 }
 
 // Removes notes what goes with what the request deletes.

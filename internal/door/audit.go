@@ -90,12 +90,12 @@ func (a *audited) answered(ctx context.Context, r *Request, next Next) error {
 	return fail.Wrap(failed, fail.Unavailable, "it was done, but the audit log cannot be written at the moment, so that it is not recorded yet: look at what is there before you try again")
 }
 
-// removed records what has gone with what was deleted, as the bindings of a project, each by itself. It comes before the answer's own
+// removed records what has gone with what was deleted, as the bindings of a project, or was to go, each by itself. It comes before the answer's own
 // record, and is told to be of it by the id of the request.
 func (a *audited) removed(ctx context.Context) {
 	for _, gone := range caller.RequestOf(ctx).Removed() {
 		record := audit.Record{
-			Event: audit.Answered, Verb: string(Delete), Noun: gone.Noun, Key: gone.Key, Result: audit.Done, Before: a.trail.Digest(gone.Before),
+			Event: audit.Answered, Verb: string(Delete), Noun: gone.Noun, Key: gone.Key, Result: outcomeOf(gone.Err), Before: a.trail.Digest(gone.Before),
 		}
 		describe(ctx, &record)
 		if number, err := a.trail.Write(context.WithoutCancel(ctx), record); err != nil && number == 0 {

@@ -127,6 +127,25 @@ func TestAudited(t *testing.T) {
 	}
 }
 
+// TestWhatGoesWithADeleteIsRecorded: each by itself, and where that fails in the middle, also the one of which nobody knows whether it is gone.
+func TestWhatGoesWithADeleteIsRecorded(t *testing.T) {
+	p := &paper{}
+	outer, inner := door.Audited(p)
+	slow := fail.New(fail.Timeout, "the database does not answer in time")
+	ctx := caller.WithRequest(t.Context(), &caller.Request{ID: "the request"})
+	err := door.New(door.Parts{}, outer, inner).Pass(ctx, &door.Request{Verb: door.Delete, Noun: domain.Projects, Name: "p"}, func(ctx context.Context, _ door.Service) error {
+		r := caller.RequestOf(ctx)
+		r.Removes(caller.Removed{Noun: domain.ProjectRoleBindings.Kind, Key: "projects/p/role-bindings/a", Before: []byte("a")})
+		r.Removes(caller.Removed{Noun: domain.ProjectRoleBindings.Kind, Key: "projects/p/role-bindings/b", Before: []byte("b"), Err: slow})
+		return slow
+	})
+	require.ErrorIs(t, err, slow)
+	require.Equal(t, []string{
+		"begun delete projects/p ", "answered delete projects/p/role-bindings/a done", "answered delete projects/p/role-bindings/b Timeout", "answered delete projects/p Timeout",
+	}, p.told())
+	require.Equal(t, "b", p.records[2].Before)
+}
+
 // TestWhatCannotBeRecordedIsNotDone: no record, no change; and what was done, and cannot be recorded any more, is not said to be
 // well.
 func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {

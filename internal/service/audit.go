@@ -181,6 +181,14 @@ func (s *Service) changed(ctx context.Context, from, to domain.Object) {
 	}
 }
 
+// removes notes for the audit log that a document has gone with what the request deletes, or may have: when that has failed in the middle
+// nobody knows.
+func (s *Service) removes(ctx context.Context, o domain.Object, err error) {
+	if r := caller.RequestOf(ctx); r != nil && !fail.Is(err, fail.NotFound) {
+		r.Removes(caller.Removed{Noun: o.Noun().Kind, Key: string(domain.KeyOf(o)), Before: s.sum(o), Err: err})
+	}
+}
+
 // sum is the SHA-256 of a document as it is stored.
 func (s *Service) sum(o domain.Object) []byte {
 	if o == nil {

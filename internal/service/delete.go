@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -92,11 +91,9 @@ func (s *Service) unbind(ctx context.Context, scope domain.Key) (found bool, err
 		}
 		for _, o := range bindings {
 			err := s.store.Delete(ctx, n, domain.KeyOf(o), o.Base().Revision)
+			s.removes(ctx, o, err)
 			if err != nil && !fail.Is(err, fail.NotFound) {
 				return found, err
-			}
-			if err == nil {
-				caller.RequestOf(ctx).Removes(caller.Removed{Noun: n.Kind, Key: string(domain.KeyOf(o)), Before: s.sum(o)})
 			}
 			found = true
 		}
@@ -124,11 +121,11 @@ func (s *Service) orphaned(ctx context.Context, noun *domain.Noun, key domain.Ke
 		}
 		for _, o := range children {
 			err := s.store.Delete(ctx, n, domain.KeyOf(o), o.Base().Revision)
-			switch {
-			case err == nil:
-				caller.RequestOf(ctx).Removes(caller.Removed{Noun: n.Kind, Key: string(domain.KeyOf(o)), Before: s.sum(o)})
-			case fail.Is(err, fail.NotFound), fail.Is(err, fail.Conflict): // it was deleted, or written, for one that is there meanwhile
-			default:
+			if fail.Is(err, fail.NotFound) || fail.Is(err, fail.Conflict) { // it was deleted, or written, for one that is there meanwhile
+				continue
+			}
+			s.removes(ctx, o, err)
+			if err != nil {
 				return err
 			}
 		}
@@ -176,11 +173,9 @@ func (s *Service) RemoveCluster(ctx context.Context, key domain.Key, abandon boo
 	}
 	for _, l := range labels {
 		deleteErr := s.store.Delete(whole, domain.ClusterLabels, domain.KeyOf(l), l.Base().Revision)
+		s.removes(ctx, l, deleteErr)
 		if deleteErr != nil && !fail.Is(deleteErr, fail.NotFound) {
 			return left, deleteErr
-		}
-		if deleteErr == nil {
-			caller.RequestOf(ctx).Removes(caller.Removed{Noun: l.Noun().Kind, Key: string(domain.KeyOf(l)), Before: s.sum(l)})
 		}
 	}
 	if len(labels) > 0 {
