@@ -320,13 +320,17 @@ func (f *Fleet) Clusters(ctx context.Context, provider domain.Key, parameters ur
 	if err != nil {
 		return nil, err
 	}
+	labels, err := f.labels(ctx, provider)
+	if err != nil {
+		return nil, err
+	}
 	list := &ClusterList{Continue: next}
-	list.Items, err = f.clusters(ctx, objects, unreadable, provider)
+	list.Items, err = f.clusters(ctx, objects, unreadable, labels)
 	return list, err
 }
 
-// clusters says where clusters stand: what is known of all of them is read at once. provider is that of all of them, or "".
-func (f *Fleet) clusters(ctx context.Context, objects []domain.Object, unreadable map[domain.Key]bool, provider domain.Key) ([]Cluster, error) {
+// clusters says where clusters stand, with these labels: what is known of all of them is read at once.
+func (f *Fleet) clusters(ctx context.Context, objects []domain.Object, unreadable map[domain.Key]bool, labels map[domain.Key][]string) ([]Cluster, error) {
 	watches, err := f.lifecycle.heard.Watches(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -336,10 +340,6 @@ func (f *Fleet) clusters(ctx context.Context, objects []domain.Object, unreadabl
 		return nil, err
 	}
 	groups, err := f.groupsOn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	labels, err := f.labels(ctx, provider)
 	if err != nil {
 		return nil, err
 	}
@@ -495,14 +495,18 @@ func (f *Fleet) Snapshot(ctx context.Context, prefix domain.Key) (*FleetSnapshot
 		return f.operations(ctx)
 	}
 	if prefix == FleetClusters || prefix == FleetUnlabelled {
+		var labels map[domain.Key][]string
+		if prefix == FleetClusters {
+			var err error
+			if labels, err = f.labels(ctx, ""); err != nil {
+				return nil, err
+			}
+		}
 		return snapshot(ctx, f, domain.ClustersNoun, "", func(ctx context.Context, objects []domain.Object, unreadable map[domain.Key]bool, stands map[domain.Key]ClusterStatus) error {
-			clusters, err := f.clusters(ctx, objects, unreadable, "")
+			clusters, err := f.clusters(ctx, objects, unreadable, labels)
 			for _, c := range clusters {
 				if c.Status.Heard {
 					c.Status.LastHeard = nil // is now, and would be another time with each pulse
-				}
-				if prefix == FleetUnlabelled {
-					c.Status.Labels = nil
 				}
 				stands[c.Resource] = c.Status
 			}

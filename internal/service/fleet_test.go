@@ -26,7 +26,14 @@ import (
 // metered counts what is asked of a store.
 type metered struct {
 	*store.Store
-	asked, pages, lists atomic.Int64
+	asked, pages, lists, labels atomic.Int64
+}
+
+func (m *metered) ListUnder(ctx context.Context, n *domain.Noun, prefix domain.Key) ([]domain.Object, error) {
+	if n == domain.ClusterLabels {
+		m.labels.Add(1)
+	}
+	return m.Store.ListUnder(ctx, n, prefix)
 }
 
 func (m *metered) List(ctx context.Context, n *domain.Noun, parent domain.Key) ([]domain.Object, error) {
@@ -194,7 +201,8 @@ func TestFleetOfClusters(t *testing.T) {
 		stands := []domain.ContextStatus{domain.ContextInstantiating, domain.ContextInstantiateFailed, domain.ContextInstantiated}[i]
 		require.NoError(t, db.PutInstance(t.Context(), &domain.Instance{ContextID: fmt.Sprint(i), Owner: owner, Plan: digest, Status: stands}))
 	}
-	f := service.NewFleet(service.NewLifecycle(db, db, &heard{store: db}, nil, time.Now), db, nil)
+	m := &metered{Store: db}
+	f := service.NewFleet(service.NewLifecycle(m, m, &heard{store: db}, nil, time.Now), m, nil)
 	l, err := f.Clusters(t.Context(), "cluster-providers/p", parameters(t, "limit=2"))
 	require.NoError(t, err)
 	require.NotEmpty(t, l.Continue)
@@ -231,12 +239,14 @@ func TestFleetOfClusters(t *testing.T) {
 	require.Contains(t, string(image.Document()), `"cluster-providers/q/clusters/other":{"connectivity":"Unknown"`)
 	require.Contains(t, string(image.Document()), `"cluster-providers/p/clusters/heard":{"connectivity":"Available","heard":true,"report":"auto","groups":2,"working":1,"failed":1`)
 	require.Contains(t, string(image.Document()), `"north"`)
+	m.labels.Store(0)
 	unlabelled, err := f.Snapshot(t.Context(), service.FleetUnlabelled)
 	require.NoError(t, err)
 	image, err = unlabelled.Image(status.Query{})
 	require.NoError(t, err)
 	require.Contains(t, string(image.Document()), `"cluster-providers/p/clusters/heard":{"connectivity":"Available"`)
 	require.NotContains(t, string(image.Document()), `"labels"`)
+	require.Zero(t, m.labels.Load(), "what is left out is not read")
 	sign, err := f.Sign(t.Context(), service.FleetClusters)
 	require.NoError(t, err)
 	require.NoError(t, db.Pulse(t.Context(), "worker", time.Now().Add(time.Second)))
