@@ -19,6 +19,18 @@ type Filter struct {
 	Key      string // of what it is about; what is below it passes, too
 	Workflow string
 	From, To time.Time
+
+	scope string    // what was made
+	made  time.Time // at this time
+}
+
+// Since leaves out what was before a document was made, whose records alone are asked for: that is of another one of its name. What its own
+// making began with stays, which was within some time before.
+func (f *Filter) Since(key string, made time.Time, within time.Duration) {
+	f.scope, f.made = key, made
+	if earliest := made.Add(-within); f.From.Before(earliest) {
+		f.From = earliest
+	}
 }
 
 // Parameters are the names of the query's parameters.
@@ -80,7 +92,13 @@ func (f Filter) Matches(r *Record) bool {
 	return (f.Who == "" || f.Who == r.Who.Text() || r.Who != nil && f.Who == r.Who.Name) &&
 		(f.Noun == "" || f.Noun == r.Noun) && (f.Verb == "" || f.Verb == r.Verb) && (f.Outcome == "" || f.Outcome == r.Result) &&
 		(f.Event == "" || f.Event == r.Event) && (f.Workflow == "" || f.Workflow == r.Workflow) &&
-		(f.Key == "" || f.Key == r.Key || strings.HasPrefix(r.Key, f.Key+"/"))
+		(f.Key == "" || f.Key == r.Key || strings.HasPrefix(r.Key, f.Key+"/")) &&
+		(!r.Time.Before(f.made) || f.begins(r))
+}
+
+// begins says whether a record from before the document was made is of its making.
+func (f Filter) begins(r *Record) bool {
+	return r.Event == Begun && r.Key == f.scope && (r.Verb == "create" || r.Verb == "put")
 }
 
 // All says whether every record of the time passes, checkpoints too: what can be verified.

@@ -176,6 +176,15 @@ func (h *Granted) Shows(n *domain.Noun, key domain.Key) bool {
 	return h.May("list", n, key) || h.Sees(n, key)
 }
 
+// Always says whether documents of a noun that lie where a key does are in the lists that the caller gets by a role that is bound in the fleet:
+// then also what they tell of a scope that is gone. A role that is bound in a scope is of this one, and not of another one that had its name before.
+func (h *Granted) Always(n *domain.Noun, key domain.Key) bool {
+	scope := domain.ScopeOf(key)
+	return h.Everything() || slices.ContainsFunc(h.grants, func(g grant) bool {
+		return g.scope == "" && (g.allows(maskOf("list"), n, scope) || g.allows(maskOf("get"), n, scope))
+	})
+}
+
 // Where says where the documents of nouns lie that may be in lists which the caller gets: in scopes, or in all scopes of a sort, by the name of their
 // collection. Each of the nouns lies in scopes.
 func (h *Granted) Where(nouns ...*domain.Noun) []domain.Key {

@@ -14,6 +14,8 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/rights"
 )
 
 // AuditStore reads audit records.
@@ -21,6 +23,8 @@ type AuditStore interface {
 	// AuditLines gives take the lines with ids from one on up to before another, "" for no bound, in their order or backwards,
 	// until it wants no more.
 	AuditLines(ctx context.Context, from, to string, backwards bool, take func(audit.Line) (more bool, err error)) error
+	// Get reads one document; NotFound when it is not there.
+	Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error)
 }
 
 // Audit tells of audit records.
@@ -46,10 +50,25 @@ type AuditList struct {
 // mostRead bounds what one page reads of records that it leaves out: it may be short then, and says how to go on.
 const mostRead = 50_000
 
-// AuditRecords lists the records below a project, or all of them, as the parameters ask for, the newest first. Errors: Invalid for
-// a parameter that says nothing; those of the store.
-func (a *Audit) AuditRecords(ctx context.Context, project domain.Key, parameters url.Values) (*AuditList, error) {
+// filter is what is asked for of the records below a project, or of all. Who has his right in the project gets those of this one, and none of
+// another one that had its name before.
+func (a *Audit) filter(ctx context.Context, project domain.Key, parameters url.Values) (audit.Filter, error) {
 	f, err := audit.ParseFilter(parameters, string(project), a.now())
+	if err != nil || rights.Of(ctx).Always(domain.AuditRecords, project) {
+		return f, err
+	}
+	o, err := a.store.Get(ctx, domain.Projects, project)
+	if err != nil {
+		return f, err
+	}
+	f.Since(string(project), o.Base().Made, policy.Plain)
+	return f, nil
+}
+
+// AuditRecords lists the records below a project, or all of them, as the parameters ask for, the newest first. Errors: Invalid for
+// a parameter that says nothing; NotFound when there is no such project, for who has his right in it; those of the store.
+func (a *Audit) AuditRecords(ctx context.Context, project domain.Key, parameters url.Values) (*AuditList, error) {
+	f, err := a.filter(ctx, project, parameters)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +154,7 @@ func begunAt(writer string, number int64) string { return fmt.Sprint(writer, "/"
 // AuditExport gives take the records as they were written, a line each, in the order in which they were. Where all of a time are
 // asked for, those of this process are sealed first: `drover audit verify` can check them.
 func (a *Audit) AuditExport(ctx context.Context, project domain.Key, parameters url.Values, take func(line []byte) error) error {
-	f, err := audit.ParseFilter(parameters, string(project), a.now())
+	f, err := a.filter(ctx, project, parameters)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
@@ -55,7 +56,7 @@ func (j *Journal) list(ctx context.Context, parameters url.Values, ended bool) (
 	}
 	token := []byte(after)
 	list := &operations.List{Items: []operations.Operation{}}
-	granted, seen := rights.Of(ctx), map[string]bool{}
+	granted, seen, made := rights.Of(ctx), map[string]bool{}, scopesMade{}
 	if !narrow(&f, granted) {
 		return list, nil
 	}
@@ -69,7 +70,15 @@ func (j *Journal) list(ctx context.Context, parameters url.Values, ended bool) (
 			return nil, err
 		}
 		for _, o := range all {
-			if run := o.Workflow.RunID; f.Matches(&o) && !seen[run] && shows(granted, &o) {
+			run := o.Workflow.RunID
+			if !f.Matches(&o) || seen[run] {
+				continue
+			}
+			shown, err := j.shows(ctx, granted, &o, made)
+			if err != nil {
+				return nil, err
+			}
+			if shown {
 				seen[run] = true
 				list.Items = append(list.Items, o)
 			}
@@ -102,12 +111,45 @@ func narrow(f *operations.Filter, granted *rights.Granted) bool {
 }
 
 // shows says whether a caller may see an operation: who may see its owner, and of an owner that nobody knows any more, who may
-// see everything there is in the fleet.
-func shows(granted *rights.Granted, o *operations.Operation) bool {
-	if noun := domain.OwnerNoun(o.Resource); noun != nil {
-		return granted.Shows(noun, o.Resource)
+// see everything there is in the fleet. Who has his right in a scope sees nothing of another one that had its name before.
+func (j *Journal) shows(ctx context.Context, granted *rights.Granted, o *operations.Operation, made scopesMade) (bool, error) {
+	noun := domain.OwnerNoun(o.Resource)
+	switch {
+	case noun == nil:
+		return granted.Shows(domain.Operations, ""), nil
+	case !granted.Shows(noun, o.Resource):
+		return false, nil
+	case granted.Always(noun, o.Resource):
+		return true, nil
 	}
-	return granted.Shows(domain.Operations, "")
+	at, there, err := made.of(ctx, j.lifecycle.store, domain.ScopeOf(o.Resource))
+	return there && !o.Started.Before(at.Truncate(time.Millisecond)), err
+}
+
+// scopesMade is when scopes were made that are there, as far as somebody has asked.
+type scopesMade map[domain.Key]*time.Time
+
+// of is when a scope was made, and whether it is there.
+func (m scopesMade) of(ctx context.Context, s Store, scope domain.Key) (at time.Time, there bool, err error) {
+	kept, asked := m[scope]
+	if !asked {
+		noun := domain.Projects
+		if _, ok := noun.Split(scope); !ok {
+			noun = domain.ClusterProviders
+		}
+		o, err := s.Get(ctx, noun, scope)
+		if err != nil && !fail.Is(err, fail.NotFound) {
+			return at, false, err
+		}
+		if err == nil {
+			kept = &o.Base().Made
+		}
+		m[scope] = kept
+	}
+	if kept == nil {
+		return at, false, nil
+	}
+	return *kept, true, nil
 }
 
 // tell joins executions with the records of their contexts, which are read at once.
@@ -159,7 +201,10 @@ func (j *Journal) Operation(ctx context.Context, id string) (*operations.Operati
 		return nil, missing
 	}
 	o := operations.Of(x, record, j.ui)
-	if !shows(rights.Of(ctx), &o) {
+	switch shown, err := j.shows(ctx, rights.Of(ctx), &o, scopesMade{}); {
+	case err != nil:
+		return nil, err
+	case !shown:
 		return nil, missing
 	}
 	switch {
