@@ -338,7 +338,8 @@ func (d *differ) arrive(l *leafChange, isNew bool, m *matching, done func(hook i
 }
 
 // restore has applied again what a hook of the operation takes the place of: an object of the hook's name is overwritten, or deleted before or after
-// the hook. As a leaf without work runs no hooks, nothing is lost on one.
+// the hook. It comes with the release, so behind the hooks before that; a hook that comes after the release takes the place again, until the
+// next operation. As a leaf without work runs no hooks, nothing is lost on one.
 func (d *differ) restore(l *leafChange, m *matching) {
 	if !l.marks[:m.wanted].Has(domain.Mark.ToApply) {
 		return
