@@ -9,6 +9,7 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/panics"
+	"github.com/drover-io/drover/internal/repair"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/view"
 )
@@ -115,7 +116,25 @@ func (x *Explainer) here(ctx, asking context.Context, c *domain.Cluster, network
 	return here, nil
 }
 
-// deployment gathers what an app context has in one cluster; nil when its owner has gone meanwhile.
+// holds says whether the context of a record may have something in clusters. It is what stands says, for who only looks: the owner stays as it is, and
+// is taken as Repair would leave it. Errors: those of the store; silent is why the engine cannot say whether the context runs, which counts then.
+func (l *Lifecycle) holds(ctx, asking context.Context, owner domain.Owner, i *domain.Instance) (holds bool, silent, err error) {
+	if !owner.Track().Knows(i.ContextID) {
+		running, err := l.engine.Running(asking, working(i))
+		return running || err != nil, err, nil
+	}
+	h, err := l.halfMigrated(ctx, owner)
+	if err != nil || !repair.Left(owner.Track(), i.ContextID, h != nil) {
+		return true, nil, err
+	}
+	_, err = l.records.Instance(ctx, repair.Successor(owner.Track())) // which tells of it
+	if fail.Is(err, fail.NotFound) {
+		return true, nil, nil
+	}
+	return false, nil, err
+}
+
+// deployment gathers what an app context has in one cluster; nil when its owner has gone meanwhile, or the context has nothing there.
 func (x *Explainer) deployment(ctx, asking context.Context, i *domain.Instance, c domain.ClusterName) (*explain.Situation, error) {
 	owner, err := x.lifecycle.owner(ctx, i.Owner)
 	if fail.Is(err, fail.NotFound) {
@@ -124,9 +143,14 @@ func (x *Explainer) deployment(ctx, asking context.Context, i *domain.Instance, 
 	if err != nil {
 		return nil, err
 	}
+	holds, unknown, err := x.lifecycle.holds(ctx, asking, owner, i)
+	if err != nil || !holds {
+		return nil, err
+	}
 	s := &explain.Situation{
 		Now: x.lifecycle.now(), Key: i.Owner, Noun: owner.Noun(), UI: x.ui, Only: &c, History: *owner.Track(),
 	}
+	silent(s, unknown)
 	if err := x.instance(ctx, asking, s, i.ContextID); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ type yard struct {
 	shelf
 	intends bool // the clusters have network intents
 	deleted bool // the group is
+	history func(*domain.History)
 }
 
 func (y yard) Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error) {
@@ -28,6 +29,15 @@ func (y yard) Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domai
 		}, nil
 	case y.deleted:
 		return nil, fail.New(fail.NotFound, "it is gone")
+	case y.history != nil:
+		g := &domain.DeploymentIntentGroup{History: domain.NewHistory(time.Unix(0, 0))}
+		switch key {
+		case explained:
+			y.history(&g.History)
+		case explained + "-other": // to which a migrate has given the instance
+			g.History.Append(domain.Instantiated, "7", 1, time.Unix(2, 0))
+		}
+		return g, nil
 	default:
 		return y.shelf.Get(ctx, noun, key)
 	}
@@ -108,4 +118,68 @@ func TestExplainCluster(t *testing.T) {
 	y.intends, y.deleted = false, true
 	_, c = of("c1")
 	require.Empty(t, c.Deployments, "its owner was deleted meanwhile")
+}
+
+// TestClustersTellOfWhatIsThere: the record of a context that its owner does not know, or has left, is none of what runs in a cluster, unless its
+// operation goes on, or nobody can say so.
+func TestClustersTellOfWhatIsThere(t *testing.T) {
+	another := func(h *domain.History) { h.Append(domain.Instantiated, "2", 1, time.Unix(2, 0)) }
+	update := func(h *domain.History) {
+		h.Append(domain.Instantiated, "1", 1, time.Unix(1, 0))
+		another(h)
+	}
+	migrate := func(h *domain.History) {
+		h.Append(domain.Instantiated, "1", 1, time.Unix(1, 0))
+		h.Leave("1", "7", 1, time.Unix(2, 0))
+	}
+	for name, c := range map[string]struct {
+		history   func(*domain.History)
+		successor domain.Key // whose record is there
+		running   bool
+		silent    error
+		there     int
+	}{
+		"the last one":                        {there: 1},
+		"of an earlier group of the name":     {history: another},
+		"which is being made":                 {history: another, running: true, there: 1},
+		"which may be being made":             {history: another, silent: fail.New(fail.Unavailable, "no engine"), there: 1},
+		"another one has taken over":          {history: update, successor: explained},
+		"another one that nobody knows":       {history: update, there: 1},
+		"another group has taken over":        {history: migrate, successor: explained + "-other"},
+		"another group is about to take over": {history: migrate, successor: explained + "-new", there: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			engine := &unsure{away{running: c.running, described: explain.Run{Operation: domain.OpInstantiate, Status: explain.Running, ID: "run"}}, c.silent}
+			records := &takenOver{atWork{written{statuses: []domain.ContextStatus{domain.ContextInstantiating}}}, c.successor}
+			l := NewLifecycle(yard{history: c.history}, records, said{}, engine, func() time.Time { return time.Unix(100, 0) })
+			here, err := NewExplainer(l, engine, explain.WebUI{}).Cluster(t.Context(), cluster0("c1").Key())
+			require.NoError(t, err)
+			require.Len(t, here.Deployments, c.there)
+		})
+	}
+}
+
+// unsure is an engine that may not say whether something runs.
+type unsure struct {
+	away
+	silent error
+}
+
+func (u *unsure) Running(context.Context, domain.Scope) (bool, error) { return u.running, u.silent }
+
+// takenOver has the record of another context beside the group's, too, where that has an owner.
+type takenOver struct {
+	atWork
+	owner domain.Key
+}
+
+func (r *takenOver) Instance(ctx context.Context, id string) (*domain.Instance, error) {
+	switch {
+	case id == "1":
+		return r.atWork.Instance(ctx, id)
+	case r.owner == "":
+		return nil, fail.New(fail.NotFound, "no such context")
+	default:
+		return &domain.Instance{ContextID: id, Owner: r.owner, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated}, nil
+	}
 }
