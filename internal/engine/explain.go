@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +27,8 @@ import (
 const (
 	// describeLimit is how many runs are described at a time.
 	describeLimit = 8
+	// describedChildren is how many of the runs that an operation has begun are described.
+	describedChildren = 16
 	// callerMemo is the memo of an operation's run that says who asked for it.
 	callerMemo = "requestedBy"
 	// requestMemo is the one that says by which request, as logs have it.
@@ -65,7 +68,50 @@ func (e *Engine) Run(ctx context.Context, s domain.Scope) (explain.Run, error) {
 	if err != nil {
 		return run, kindOf(err, workflow(run.ID))
 	}
-	return e.run(ctx, run, d)
+	if run, err = e.run(ctx, run, d); err == nil && run.Status == explain.Running && run.Task == nil {
+		run.Below = e.waiting(ctx, d.GetPendingChildren())
+	}
+	return run, err
+}
+
+// waiting is the task of the children that waits longest for a worker, nil for none. The first describedChildren are looked at, and of one that
+// cannot be described nothing is said: that is for whoever describes the whole.
+func (e *Engine) waiting(ctx context.Context, children []*workflowpb.PendingChildExecutionInfo) *explain.Task {
+	children = slices.SortedFunc(slices.Values(children), func(a, b *workflowpb.PendingChildExecutionInfo) int {
+		return cmp.Compare(a.GetInitiatedId(), b.GetInitiatedId())
+	})
+	children = children[:min(len(children), describedChildren)]
+	tasks := make([]*explain.Task, len(children))
+	g, ctx := panics.WithContext(ctx)
+	g.SetLimit(describeLimit)
+	for i, c := range children {
+		g.Go(func() error {
+			d, err := e.temporal.DescribeWorkflowExecution(ctx, c.GetWorkflowId(), c.GetRunId())
+			if err == nil {
+				tasks[i] = taskOf(c.GetWorkflowId(), d)
+			}
+			return nil
+		})
+	}
+	if g.Wait() != nil {
+		return nil
+	}
+	var longest *explain.Task
+	for _, t := range tasks {
+		if t != nil && (longest == nil || t.Since.Before(longest.Since)) {
+			longest = t
+		}
+	}
+	return longest
+}
+
+// taskOf is the task of a workflow that waits for a worker, nil for none.
+func taskOf(id string, d *workflowservice.DescribeWorkflowExecutionResponse) *explain.Task {
+	t := d.GetPendingWorkflowTask()
+	if t.GetState() != enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED {
+		return nil
+	}
+	return &explain.Task{Workflow: id, Since: moment(t.GetOriginalScheduledTime()), Attempt: int(t.GetAttempt())}
 }
 
 // Starting finds an operation of the owner that runs, beside the one whose run has the id; nil when there is none. It
@@ -104,9 +150,7 @@ func (e *Engine) run(ctx context.Context, run explain.Run, d *workflowservice.De
 	for _, p := range d.GetPendingActivities() {
 		run.Steps = append(run.Steps, e.attemptOf(p))
 	}
-	if t := d.GetPendingWorkflowTask(); t.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED {
-		run.Task = &explain.Task{Since: moment(t.GetOriginalScheduledTime()), Attempt: int(t.GetAttempt())}
-	}
+	run.Task = taskOf(run.ID, d)
 	switch run.Status {
 	case explain.Terminated, explain.Failed:
 		return run, e.end(ctx, &run)
@@ -183,6 +227,7 @@ func (e *Engine) attempt(ctx context.Context, id string) (explain.Attempt, error
 	}
 	a.Paused = cmp.Or(runPauseOf(d), a.Paused)
 	info := d.GetWorkflowExecutionInfo()
+	a.Task = taskOf(id, d)
 	a.ID, a.RunID, a.Since = id, info.GetExecution().GetRunId(), moment(info.GetStartTime())
 	return a, nil
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -126,6 +127,25 @@ func TestRun(t *testing.T) {
 	running.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{
 		State: enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED, OriginalScheduledTime: timestamppb.New(later), Attempt: 2,
 	}
+	// waits is a run whose task nobody has done since a time.
+	waits := func(since time.Time, attempt int32) *workflowservice.DescribeWorkflowExecutionResponse {
+		d := described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
+		d.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{
+			State: enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED, OriginalScheduledTime: timestamppb.New(since), Attempt: attempt,
+		}
+		return d
+	}
+	children := map[string]*workflowservice.DescribeWorkflowExecutionResponse{
+		"web": waits(later, 1), "sink": waits(second, 7), "db": described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
+	}
+	parentOf := func(ids ...string) *workflowservice.DescribeWorkflowExecutionResponse {
+		d := described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
+		for i, id := range ids {
+			d.PendingChildren = append(d.PendingChildren, &workflowpb.PendingChildExecutionInfo{WorkflowId: id, InitiatedId: int64(i)})
+		}
+		return d
+	}
+	parent, idle := parentOf("web", "gone", "sink", "db"), parentOf("db", "gone")
 	onHold := described(enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED)
 	onHold.WorkflowExtendedInfo = &workflowpb.WorkflowExecutionExtendedInfo{
 		PauseInfo: &workflowpb.WorkflowExecutionPauseInfo{Identity: "alice@desk", Reason: "look at it"},
@@ -138,8 +158,12 @@ func TestRun(t *testing.T) {
 		"running": {run: running, want: with(func(r *explain.Run) {
 			r.Status, r.By = explain.Running, "alice"
 			r.Steps = []explain.Attempt{{Step: "Prepare", Number: 3, Last: second, Next: later, Error: "the database is away"}}
-			r.Task = &explain.Task{Since: later, Attempt: 2}
+			r.Task = &explain.Task{Workflow: id, Since: later, Attempt: 2}
 		})},
+		"a child that waits": {run: parent, want: with(func(r *explain.Run) {
+			r.Status, r.Below = explain.Running, &explain.Task{Workflow: "sink", Since: second, Attempt: 7}
+		})},
+		"children that do not": {run: idle, want: with(func(r *explain.Run) { r.Status = explain.Running })},
 		"paused": {run: onHold, want: with(func(r *explain.Run) {
 			r.Status, r.Paused = explain.RunPaused, &explain.Pause{By: "alice@desk", Why: "look at it"}
 		})},
@@ -165,7 +189,8 @@ func TestRun(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &describing{runs: map[string]*workflowservice.DescribeWorkflowExecutionResponse{id: c.run}, closed: c.closed}
+			s := &describing{runs: maps.Clone(children), closed: c.closed}
+			s.runs[id] = c.run
 			got, err := engine.New(s).Run(t.Context(), scope)
 			require.NoError(t, err)
 			require.Empty(t, cmp.Diff(c.want, got))
@@ -210,6 +235,9 @@ func TestAttempts(t *testing.T) {
 	runs[id(0)] = described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, dead)
 	runs[id(1)] = described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, silent)
 	runs[id(2)] = described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	runs[id(2)].PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{
+		State: enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED, OriginalScheduledTime: timestamppb.New(second), Attempt: 3,
+	}
 	slow := pending("ApplyToCluster", nil)
 	slow.LastFailure = &failurepb.Failure{FailureInfo: &failurepb.Failure_TimeoutFailureInfo{
 		TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{TimeoutType: enumspb.TIMEOUT_TYPE_START_TO_CLOSE},
@@ -232,8 +260,9 @@ func TestAttempts(t *testing.T) {
 	third.ID, third.Error, third.Late = id(3), "it took too long", true
 	fourth := attempt
 	fourth.ID, fourth.Paused = id(4), &explain.Pause{Activity: "5", By: "alice@desk", Why: "the site moves"}
+	stuck := explain.Attempt{ID: id(2), RunID: "run", Since: second, Task: &explain.Task{Workflow: id(2), Since: second, Attempt: 3}}
 	require.Empty(t, cmp.Diff(map[explain.Place]explain.Attempt{
-		places[0]: first, places[1]: other, places[2]: {ID: id(2), RunID: "run", Since: second}, places[3]: third, places[4]: fourth,
+		places[0]: first, places[1]: other, places[2]: stuck, places[3]: third, places[4]: fourth,
 	}, got))
 
 	s.down = true

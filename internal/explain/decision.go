@@ -169,12 +169,11 @@ func (d *decision) run(run *Run) {
 		d.paused(run.Paused, 0, place{workflow: run.ID, pause: run.Paused})
 		return
 	}
-	if t := run.Task; t != nil && d.s.Now.Sub(t.Since) > policy.TaskPatience {
-		if t.Attempt > 1 {
-			d.say(NoWorker, "no worker has done the workflow's task since %s: attempt %d", d.ago(t.Since), t.Attempt)
-		} else {
-			d.say(NoWorker, "no worker has taken the workflow's task for %s", span(d.s.Now.Sub(t.Since)))
-		}
+	if d.waits(run.Task) {
+		d.say(NoWorker, "%s", d.untaken(run.Task, "the workflow's task"))
+	}
+	if d.waits(run.Below) {
+		d.say(NoWorker, "%s", d.untaken(run.Below, "the task of workflow "+run.Below.Workflow))
 	}
 	for i := range run.Steps {
 		step := &run.Steps[i]
@@ -186,6 +185,17 @@ func (d *decision) run(run *Run) {
 			d.add(StepFails, said, 0, place{step: step})
 		}
 	}
+}
+
+// waits says whether a task waits for longer than it should.
+func (d *decision) waits(t *Task) bool { return t != nil && d.s.Now.Sub(t.Since) > policy.TaskPatience }
+
+// untaken says of a task that no worker has taken it, or that whoever took it has failed.
+func (d *decision) untaken(t *Task, of string) string {
+	if t.Attempt > 1 {
+		return fmt.Sprintf("no worker has done %s since %s: attempt %d", of, d.ago(t.Since), t.Attempt)
+	}
+	return fmt.Sprintf("no worker has taken %s for %s", of, span(d.s.Now.Sub(t.Since)))
 }
 
 // paused notes that a person has paused an operation, its work at a place, or a step of one of them.
@@ -273,6 +283,8 @@ func (d *decision) leaf(p *view.Place) {
 		a := d.s.Attempts[at.Place]
 		at.workflow, at.pause = a.ID, a.Paused
 		d.paused(a.Paused, marks.unsettled(), at)
+	case c.InProgress && d.waits(d.s.Attempts[at.Place].Task):
+		d.add(NoWorker, d.untaken(d.s.Attempts[at.Place].Task, "the task of its workflow"), marks.unsettled(), at)
 	case c.InProgress && c.Connectivity == domain.ConnectivityRetrying && !c.Earlier:
 		d.add(ClusterHoldsUp, c.LastError, marks.unsettled(), at)
 	case c.InProgress && c.Reason != "" && !c.Heard():
@@ -472,7 +484,7 @@ func (d *decision) reason(g *group) Reason {
 	case g.kind == AtWork && said != "":
 		r.Text = fmt.Sprintf("the work on %s fails and is tried again", d.of(g))
 	}
-	if g.kind != Waiting && g.kind != NotStarted && g.kind != Paused && r.Text != said { // what is waited for is no error
+	if g.kind != Waiting && g.kind != NotStarted && g.kind != Paused && g.kind != NoWorker && r.Text != said { // what is waited for is no error
 		r.Error = clip(said)
 	}
 	for i := range g.examples {

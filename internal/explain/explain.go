@@ -64,8 +64,9 @@ type Run struct {
 	Paused *Pause
 	// Steps are the activities of the run itself that are under way.
 	Steps []Attempt
-	// Task is set while the run waits for a worker that takes its next step.
-	Task *Task
+	// Task is set while the run waits for a worker that takes its next step, and Below while a run that it has begun does: the one that
+	// waits longest of those that were looked at.
+	Task, Below *Task
 }
 
 // RunStatus is where a run stands.
@@ -84,8 +85,9 @@ const (
 
 // Task is a workflow's task that no worker has done.
 type Task struct {
-	Since   time.Time
-	Attempt int
+	Workflow string // the id of the workflow
+	Since    time.Time
+	Attempt  int
 }
 
 // Place is a piece of work, one app on one cluster.
@@ -107,6 +109,7 @@ type Attempt struct {
 	Error     string    // what the last attempt failed with
 	Late      bool      // that attempt took too long
 	Paused    *Pause    // nil unless somebody has paused it in Temporal
+	Task      *Task     // set while its workflow waits for a worker that takes its next step
 }
 
 // Pause is that of an activity or a run, which nothing but a person ends.

@@ -200,6 +200,21 @@ var situations = map[string]func() *explain.Situation{
 		}
 		return s
 	},
+	"no-worker-below": func() *explain.Situation { // the workflows of an app and of a leaf fail at each task
+		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
+		s.Run.Below = &explain.Task{Workflow: s.Run.ID + "/web", Since: before(200 * time.Second), Attempt: 14}
+		s.View.Apps = []view.App{app("sink", 2, func(i int) view.Cluster {
+			if i == 1 {
+				return applied(i)
+			}
+			return view.Cluster{InProgress: true, Connectivity: domain.ConnectivityUnknown, Marks: domain.DecodeMarks("3p")}
+		})}
+		s.Attempts = map[explain.Place]explain.Attempt{{App: "sink", Cluster: cluster(0)}: {
+			ID: s.Run.ID + "/sink/p1+c000", RunID: "run-3", Since: before(200 * time.Second),
+			Task: &explain.Task{Workflow: s.Run.ID + "/sink/p1+c000", Since: before(190 * time.Second), Attempt: 12},
+		}}
+		return s
+	},
 	"as-wished": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiated, domain.OpTerminate)
 		s.View.Apps = []view.App{app("sink", 2, applied), app("web", 1, applied)}

@@ -64,7 +64,9 @@ var kinds = []Kind{
 func (k Kind) rank() int { return slices.Index(kinds, k) }
 
 // tried says whether it is about work that goes on, so that there are attempts at it.
-func (k Kind) tried() bool { return k == ClusterHoldsUp || k == Waiting || k == AtWork || k == Paused }
+func (k Kind) tried() bool {
+	return k == ClusterHoldsUp || k == Waiting || k == AtWork || k == Paused || k == NoWorker
+}
 
 // of are the clusters of a group.
 func (d *decision) of(g *group) string {
@@ -105,6 +107,11 @@ func (d *decision) text(g *group) string {
 		return fmt.Sprintf("%s never sent to %s: the operation ended before", were(g.resources, "resource"), of)
 	case Unrecorded:
 		return fmt.Sprintf("nothing is recorded of the work on %s", of)
+	case NoWorker:
+		if len(g.clusters) == 0 {
+			return g.said
+		}
+		return fmt.Sprintf("work on %s waits for a worker: %s", of, g.said)
 	case Waiting, NotStarted:
 		if len(g.clusters) == 0 {
 			return g.said
