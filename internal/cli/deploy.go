@@ -34,7 +34,7 @@ type deployFlags struct {
 	values, set, setString []string
 	wait, dryRun           bool
 	timeout                time.Duration
-	until                  time.Time // when all that is waited for is to have ended; zero for as long as it takes
+	waited                 time.Duration // in all, of the timeout
 }
 
 // What deploy calls what nobody has named.
@@ -86,9 +86,6 @@ of --any-of one is taken.`,
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := timed(c, true, ""); err != nil { // the cloud is waited for without --wait, too
 			return err
-		}
-		if f.timeout > 0 {
-			f.until = time.Now().Add(f.timeout)
 		}
 		return s.doDeploy(c.Context(), f, args[0])
 	}
@@ -387,12 +384,15 @@ func (*session) isNew(ctx context.Context, api *client.API, group domain.Key) (b
 	return due(d.States.State())[0] != domain.OpUpdate, nil
 }
 
-// await waits for the end of an operation as long as is left for the whole command, and looks at it in any case.
+// await waits for the end of an operation as long as is left of the timeout, and looks at it in any case. What the command does between two waits, such as
+// to send a large chart, takes nothing of it.
 func (f *deployFlags) await(ctx context.Context, s *session, api *client.API, key domain.Key, op domain.Operation) error {
-	if f.until.IsZero() {
+	if f.timeout == 0 {
 		return s.await(ctx, api, key, op, 0)
 	}
-	return s.await(ctx, api, key, op, max(time.Until(f.until).Round(time.Second), min(f.timeout, time.Second)))
+	begun := time.Now()
+	defer func() { f.waited += time.Since(begun) }()
+	return s.await(ctx, api, key, op, max((f.timeout-f.waited).Round(time.Second), min(f.timeout, time.Second)))
 }
 
 // doneBy says of an operation what it would have done.

@@ -69,6 +69,19 @@ func TestDeployAsksWhetherClustersHaveIt(t *testing.T) {
 	require.Contains(t, r.err, "could not be deployed")
 }
 
+// TestDeployWaitsAsLongAsItIsTold: what it does before it waits takes nothing of that.
+func TestDeployWaitsAsLongAsItIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		<-time.After(600 * time.Millisecond)
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiating, 1)
+		return 0, nil, nil
+	}
+	r := w.run("deploy", w.chart(), "--name", "web", "--clusters", "edge01", "--wait", "--timeout", "2s")
+	require.Equal(t, 6, r.code, r.out+r.err)
+	require.Contains(t, r.err, "it is Instantiating after 2s, and goes on")
+}
+
 // TestDeployOnOneOf: of what --any-of names one cluster is taken, and all of what --clusters names.
 func TestDeployOnOneOf(t *testing.T) {
 	w := newWorld(t)
