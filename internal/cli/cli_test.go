@@ -221,6 +221,38 @@ func TestLogin(t *testing.T) {
 	require.NotContains(t, w.run("get", "projects").err, "Log in with")
 }
 
+// TestATokenAsItWasCopied: what stands around it is none of it, wherever it is given; one of several lines is refused by where it is from, and never sent.
+func TestATokenAsItWasCopied(t *testing.T) {
+	w := newWorldWith(t, knows)
+	const copied, broken = " good\r\n\r\n", "go\r\nod"
+	ways := map[string]func(token string) result{
+		"--token": func(token string) result { return w.run("get", "projects", "--token", token) },
+		"DROVER_TOKEN": func(token string) result {
+			w.env["DROVER_TOKEN"] = token
+			defer delete(w.env, "DROVER_TOKEN")
+			return w.run("get", "projects")
+		},
+		"CONFIG/file":        func(token string) result { return w.run("get", "projects", "--token-file", w.file("file", token)) },
+		"the standard input": func(token string) result { return w.feed(token, "login", w.url) },
+		"--token ":           func(token string) result { return w.run("login", w.url, "--token", token) },
+		"--token  ":          func(token string) result { return w.run("context", "set", "x", "--server", w.url, "--token", token) },
+	}
+	for from, way := range ways {
+		r := way(copied)
+		require.Zero(t, r.code, "%s: %s", from, r.err)
+		before := w.requests.Load()
+		for _, token := range []string{broken, " \n"} {
+			r = way(token)
+			require.Equal(t, 2, r.code, "%s: %s", from, r.err)
+			require.Contains(t, r.err, strings.TrimSpace(from)+" has no token, or more than one word")
+		}
+		if from != "the standard input" { // where it is asked first how one logs in
+			require.Equal(t, before, w.requests.Load(), from)
+		}
+	}
+	require.Contains(t, w.settings(), "token: good\n")
+}
+
 // TestWhatStandsAboveALogin is named to who logs in or uses a context, and where it is refused: to log in once more helps nobody.
 func TestWhatStandsAboveALogin(t *testing.T) {
 	w := newWorldWith(t, knows)

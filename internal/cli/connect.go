@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -215,10 +216,30 @@ const maxToken = 64 << 10
 
 // tokenOf is the token of a context, "" for none.
 func (s *session) tokenOf(c *Context) (string, error) {
-	if c.Token != "" || c.TokenFile == "" {
-		return c.Token, nil
+	switch {
+	case c.Token != "":
+		called := "context " + c.Name
+		switch c.Token {
+		case s.flags.token:
+			called = "--token"
+		case s.Getenv("DROVER_TOKEN"):
+			called = "DROVER_TOKEN"
+		}
+		return oneToken(c.Token, called)
+	case c.TokenFile != "":
+		return s.readToken(c.TokenFile)
 	}
-	return s.readToken(c.TokenFile)
+	return "", nil
+}
+
+// oneToken is a token without what stands around it where it was copied from. A text that has no word, or several lines, is said to be none: as a header of
+// a request it would be refused in words of which nobody sees where it is from.
+func oneToken(text, called string) (string, error) {
+	token := strings.TrimSpace(text)
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return "", usage("%s has no token, or more than one word", called)
+	}
+	return token, nil
 }
 
 // readToken reads a token of a file, - for the standard input, where one line of a terminal is it.
@@ -241,9 +262,5 @@ func (s *session) readToken(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	token := strings.TrimSpace(string(data))
-	if token == "" || strings.ContainsAny(token, " \t\r\n") {
-		return "", usage("%s has no token, or more than one word", called)
-	}
-	return token, nil
+	return oneToken(string(data), called)
 }

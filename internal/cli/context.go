@@ -117,14 +117,17 @@ func (s *session) useContext(ctx context.Context, name string) error {
 }
 
 func (s *session) setContext(ctx context.Context, name string, use bool) error {
-	token := s.flags.token
-	if token == "" && s.flags.tokenFile == "-" {
-		var err error
-		if token, err = s.readToken("-"); err != nil {
-			return err
-		}
+	token, err := "", error(nil)
+	switch {
+	case s.flags.token != "":
+		token, err = oneToken(s.flags.token, "--token")
+	case s.flags.tokenFile == "-":
+		token, err = s.readToken("-")
 	}
-	err := s.update(ctx, func(found *settings) error {
+	if err != nil {
+		return err
+	}
+	err = s.update(ctx, func(found *settings) error {
 		x := Context{Name: name}
 		old := found.find(name)
 		if old != nil {

@@ -50,7 +50,8 @@ func (s *session) inTerminal() *os.File {
 	return nil
 }
 
-// typedToken is a token that is typed at a terminal, which does not show it.
+// typedToken is a token that is typed at a terminal, which does not show it, with all that was pasted behind its line: left there, the shell would run
+// it.
 func (s *session) typedToken(f *os.File) ([]byte, error) {
 	fd := int(f.Fd())
 	before, err := term.GetState(fd)
@@ -61,7 +62,11 @@ func (s *session) typedToken(f *os.File) ([]byte, error) {
 	defer fmt.Fprintln(s.Err)
 	var line []byte
 	err = s.In.(*input).until(func() (err error) {
-		line, err = term.ReadPassword(fd)
+		if line, err = term.ReadPassword(fd); err != nil {
+			return err
+		}
+		rest, err := restOf(f)
+		line = append(append(line, '\n'), rest...)
 		return err
 	})
 	switch {
@@ -71,6 +76,19 @@ func (s *session) typedToken(f *os.File) ([]byte, error) {
 		return nil, errUsage{fmt.Errorf("read token: %w", err)}
 	}
 	return line, nil
+}
+
+// restOf is what a terminal has already, and nobody has read.
+func restOf(f *os.File) (rest []byte, err error) {
+	fd := int(f.Fd())
+	before, err := term.MakeRaw(fd) // else a line without its end is not seen
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, term.Restore(fd, before)) }()
+	rest = make([]byte, unread(fd))
+	n, err := io.ReadFull(f, rest)
+	return rest[:n], err
 }
 
 // readWhole reads what there is, and calls it by a name where that fails.

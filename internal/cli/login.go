@@ -128,8 +128,9 @@ func nameOf(who *service.Whoami) string { return strings.TrimSpace(who.Kind + " 
 
 // loginByToken takes the token that is given, or reads it.
 func (s *session) loginByToken(x *Context) (err error) {
-	if x.Token = s.flags.token; x.Token != "" {
-		return nil
+	if s.flags.token != "" {
+		x.Token, err = oneToken(s.flags.token, "--token")
+		return err
 	}
 	file := or(s.flags.tokenFile, "-")
 	if file == "-" && s.inTerminal() == nil {

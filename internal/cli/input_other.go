@@ -1,0 +1,6 @@
+//go:build !linux
+
+package cli
+
+// unread is known on Linux alone.
+func unread(int) int { return 0 }
