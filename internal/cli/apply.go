@@ -655,6 +655,10 @@ func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 			if out[p.key] || !asked && (!f.terminate || p.object == nil || p.noun.Owner == nil) {
 				continue
 			}
+	plain.leaving = newLeaving(func(key domain.Key) bool {
+		return slices.ContainsFunc(papers, func(p *paper) bool { return p.object != nil && p.key == key })
+	})
+	defer func() { s.warn(plain.leaving.stayed()) }()
 			out[p.key] = true
 			if err := each(p, func() (string, error) { return s.takeOut(ctx, api, f, p.key) }); err != nil {
 				return err
@@ -722,7 +726,7 @@ func (s *session) deleteAlone(ctx context.Context, api *client.API, f *deleteFla
 	default:
 		left, err = api.Remove(ctx, key)
 	}
-	s.warn(left)
+	s.warn(f.leaving.hold(key, left, err == nil))
 	if f.missing && fail.Is(err, fail.NotFound) {
 		return "is not there", nil
 	}

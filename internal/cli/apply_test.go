@@ -426,6 +426,36 @@ func TestDeleteOfWhatRuns(t *testing.T) {
 	require.Contains(t, w.done("delete", "group", "web", "--cascade", "--dry-run"), "would be deleted (dry run)")
 }
 
+// TestDeleteOfAnApprovedGroup: that it is approved no more is news only where it stays.
+func TestDeleteOfAnApprovedGroup(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	const group = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	const no = "deployment intent group web is approved no more; approve it again"
+	approved := func() {
+		t.Helper()
+		w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+		w.done("approve", "web")
+	}
+	for name, args := range map[string][]string{
+		"by name": {"delete", "project", "demo", "--cascade"}, "by files": {"delete", "-f", folder, "-v", folder + "/values.yaml"},
+	} {
+		approved()
+		r := w.run(args...)
+		require.Zero(t, r.code, r.err)
+		require.Contains(t, r.out, group+"/intents/bound deleted\n", name)
+		require.Empty(t, r.err, name)
+	}
+	approved()
+	require.Contains(t, w.run("delete", "deployment-intent", group+"/intents/bound").err, no)
+	approved()
+	w.done("apply", "-f", w.file("more.yaml", "resourceContext: {anchor: "+group+"/generic-placement-intents}\nmetadata: {name: gpi}\n"))
+	w.done("approve", "web")
+	r := w.run("delete", "-f", folder, "-v", folder+"/values.yaml") // by which it is refused
+	require.Equal(t, 1, r.code, r.out)
+	require.Equal(t, 1, strings.Count(r.err, "Warning: "+no+"\n"), r.err)
+}
+
 // TestDeleteSaysWhatStays in clusters of a group whose terminate has not come to its end.
 func TestDeleteSaysWhatStays(t *testing.T) {
 	w := newWorld(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -23,6 +25,48 @@ type deleteFlags struct {
 	terminate, cascade, missing, dryRun, abandon, unreadable bool
 	timeout                                                  time.Duration
 	along                                                    *domain.Noun // what is below that the API deletes with it, nil for nothing
+	leaving                                                  *leaving     // nil where one document is deleted
+}
+
+// leaving is what a command deletes: whether a document is of that, and what was said of groups that are, such as that they are approved no more. It
+// is worth a word only where the group stays after all.
+type leaving struct {
+	has  func(domain.Key) bool
+	said map[domain.Key][]string // by group
+}
+
+func newLeaving(has func(domain.Key) bool) *leaving {
+	return &leaving{has: has, said: map[domain.Key][]string{}}
+}
+
+// hold are the warnings of the deletion of a document without those about its group, which are kept; those about the document itself are forgotten when it
+// is gone.
+func (l *leaving) hold(key domain.Key, warnings []string, gone bool) []string {
+	if l == nil {
+		return warnings
+	}
+	if gone {
+		delete(l.said, key)
+	}
+	group, below := domain.DeploymentIntentGroups.Above(key)
+	if !below || group == key || !l.has(group) {
+		return warnings
+	}
+	return slices.DeleteFunc(warnings, func(w string) bool {
+		about := strings.HasPrefix(w, service.AboutGroup(group.Name()))
+		if about {
+			l.said[group] = append(l.said[group], w)
+		}
+		return about
+	})
+}
+
+// stayed are the warnings about groups that are there still.
+func (l *leaving) stayed() (warnings []string) {
+	for _, group := range slices.Sorted(maps.Keys(l.said)) {
+		warnings = append(warnings, l.said[group]...)
+	}
+	return warnings
 }
 
 // remove is the command delete.
@@ -104,6 +148,12 @@ func (s *session) deleteNamed(ctx context.Context, f *deleteFlags, word string, 
 			return err
 		}
 		keys = append(keys, key)
+	}
+	if f.cascade {
+		f.leaving = newLeaving(func(key domain.Key) bool {
+			return slices.ContainsFunc(keys, func(top domain.Key) bool { return within(key, top) })
+		})
+		defer func() { s.warn(f.leaving.stayed()) }()
 	}
 	return s.tasks(keys, func(key domain.Key) (string, error) {
 		if f.cascade {

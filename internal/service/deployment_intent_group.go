@@ -121,10 +121,13 @@ func (s *Service) changedGroup(ctx context.Context, c change) error {
 	}
 	warnUnapproved(ctx, from.History.State(), to)
 	if state := to.History.State(); (state == domain.Instantiated || state == domain.InstantiateStopped) && !from.SaysTheSame(to) {
-		caller.RequestOf(ctx).Warn(fmt.Sprintf("deployment intent group %s is instantiated: what has changed is there when an update takes it over", to.Name))
+		caller.RequestOf(ctx).Warn(AboutGroup(to.Name) + "is instantiated: what has changed is there when an update takes it over")
 	}
 	return nil
 }
+
+// AboutGroup is how a warning begins of what a write means to a group. Who deletes the group as well need not hear it.
+func AboutGroup(name string) string { return "deployment intent group " + name + " " }
 
 // warnUnapproved says that a change has ended an approval, or what is as good as one: a group that was terminated may be instantiated again. EMCO's
 // clients that approve before they have described all would find out by the refusal of their instantiate alone.
@@ -134,10 +137,10 @@ func warnUnapproved(ctx context.Context, was domain.State, group *domain.Deploym
 	}
 	request := caller.RequestOf(ctx)
 	if was == domain.Approved {
-		request.Warn(fmt.Sprintf("deployment intent group %s is approved no more; approve it again", group.Name))
+		request.Warn(AboutGroup(group.Name) + "is approved no more; approve it again")
 	}
 	if was == domain.Terminated || was == domain.TerminateStopped {
-		request.Warn(fmt.Sprintf("deployment intent group %s was %s and has to be approved now before it is instantiated again", group.Name, was))
+		request.Warn(AboutGroup(group.Name) + fmt.Sprintf("was %s and has to be approved now before it is instantiated again", was))
 	}
 }
 
