@@ -24,6 +24,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/status"
 )
 
 // deployFlags are those of deploy.
@@ -323,8 +324,8 @@ func (a *applier) referenceName(ref *domain.ClusterReference) string {
 	return client.ReferenceName(ref.ClusterName(), func(string) bool { return true })
 }
 
-// cloudUp instantiates a logical cloud that is not, and updates one of level 1 that is and got a cluster more: neither its namespace nor its user is
-// there yet.
+// cloudUp instantiates a logical cloud that is not, and updates one of level 1 that is and got a cluster more, now or by an earlier run: neither its
+// namespace nor its user is there yet.
 func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, of *client.Deployment, further bool) error {
 	key := of.CloudKey()
 	if f.dryRun && a.made[key] {
@@ -333,6 +334,12 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, of *c
 	d, err := a.api.Status(ctx, key, summary)
 	if err != nil {
 		return err
+	}
+	up := d.Status == domain.ContextInstantiated || d.Status == domain.ContextInstantiating
+	if up && !further { // an earlier run may have ended between the reference and the update
+		if further, err = a.lacks(ctx, of); err != nil {
+			return err
+		}
 	}
 	waits := d.Status == domain.ContextInstantiating && !f.dryRun
 	if waits && !further { // an instance that is there can be updated all the same
@@ -346,16 +353,13 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, of *c
 		}
 	}
 	op := domain.OpInstantiate
-	if d.Status == domain.ContextInstantiated || d.Status == domain.ContextInstantiating {
+	if up {
 		if !further {
 			return nil
 		}
-		o, err := a.api.Get(ctx, domain.LogicalClouds, key)
-		if err != nil {
+		admin, err := a.admin(ctx, of)
+		if err != nil || admin {
 			return err
-		}
-		if o.(*domain.LogicalCloud).Admin() {
-			return nil
 		}
 		op = domain.OpUpdate
 	}
@@ -370,6 +374,32 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, of *c
 	s.warn(accepted.Warnings)
 	s.sayf("%s %s", key, past(op, accepted))
 	return f.await(ctx, s, a.api, key, domain.OpInstantiate)
+}
+
+// admin says whether a logical cloud is of level 0, which has nothing in clusters.
+func (a *applier) admin(ctx context.Context, of *client.Deployment) (bool, error) {
+	o, err := a.api.Get(ctx, domain.LogicalClouds, of.CloudKey())
+	if err != nil {
+		return false, err
+	}
+	return o.(*domain.LogicalCloud).Admin(), nil
+}
+
+// lacks says whether a logical cloud of level 1 has an instance that was not brought to a cluster to which it refers.
+func (a *applier) lacks(ctx context.Context, of *client.Deployment) (bool, error) {
+	switch admin, err := a.admin(ctx, of); {
+	case fail.Is(err, fail.Forbidden), admin: // who may not read it need not bring it anywhere
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	d, err := a.api.Status(ctx, of.CloudKey(), standingOf(of.CloudKey()))
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(of.Clusters, func(k domain.ClusterName) bool {
+		return !slices.ContainsFunc(d.Clusters, func(c status.DocumentCluster) bool { return c.Provider == k.Provider && c.Name == k.Name })
+	}), nil
 }
 
 // isNew says whether a group has no instance yet.

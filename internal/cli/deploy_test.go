@@ -160,6 +160,15 @@ spec: {namespace: one, level: "1", user: {userName: one}}
 	require.NotContains(t, w.done("deploy", chart, "--name", "more", "--clusters", "edge02", "--cloud", "one"), cloud+" update", "it is there")
 	require.NotContains(t, asked, "update "+cloud)
 
+	// A run that has ended between the reference and the update leaves that to the next one.
+	w.done("cluster", "add", "site/edge03", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/edge01.kubeconfig", "--use-own-credentials")
+	w.feed("resourceContext: {anchor: "+cloud+"/cluster-references}\nmetadata: {name: site-edge03}\nspec: {clusterProvider: site, cluster: edge03}\n", "apply", "-f", "-")
+	asked = nil
+	require.Contains(t, w.done("deploy", chart, "--name", "third", "--clusters", "edge03", "--cloud", "one", "--dry-run"), cloud+" would be updated (dry run)\n")
+	require.Contains(t, w.done("deploy", chart, "--name", "third", "--clusters", "edge03", "--cloud", "one"), cloud+" update accepted")
+	require.Equal(t, "update "+cloud, asked[0])
+	require.NotContains(t, w.done("deploy", chart, "--name", "third", "--clusters", "edge03", "--cloud", "one"), cloud+" update")
+
 	w.done("deploy", chart, "--name", "a", "--clusters", "edge01", "--cloud", "nought")
 	require.NotContains(t, w.done("deploy", chart, "--name", "b", "--clusters", "edge02", "--cloud", "nought"), "logical-clouds/nought update")
 }

@@ -323,7 +323,17 @@ func (w *world) stand(key domain.Key, state domain.State, status domain.ContextS
 	}
 	h.Actions[len(h.Actions)-1].Revision = revision
 	require.NoError(w.t, w.db.Replace(ctx, o))
-	data, err := json.Marshal(plan.Plan{ContextID: id, Owner: key})
+	made := plan.Plan{ContextID: id, Owner: key}
+	if cloud, ok := o.(*domain.LogicalCloud); ok && !cloud.Admin() {
+		references, err := w.db.List(ctx, domain.ClusterReferences, key)
+		require.NoError(w.t, err)
+		app := plan.App{Name: cloud.Name, Resources: []plan.ResourceID{{Version: "v1", Kind: "Namespace", Name: cloud.Name}}}
+		for _, r := range references {
+			app.Targets = append(app.Targets, plan.Target{ClusterName: r.(*domain.ClusterReference).ClusterName()})
+		}
+		made.Apps = append(made.Apps, app)
+	}
+	data, err := json.Marshal(made)
 	require.NoError(w.t, err)
 	digest, err := w.db.PutBlob(ctx, data)
 	require.NoError(w.t, err)
@@ -332,6 +342,9 @@ func (w *world) stand(key domain.Key, state domain.State, status domain.ContextS
 	}))
 	require.NoError(w.t, w.db.UpdateInstance(ctx, id, func(i *domain.Instance) error {
 		i.Status = status
+		if made.Apps != nil { // as an update has it
+			i.Plan = digest
+		}
 		return nil
 	}))
 }
