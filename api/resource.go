@@ -20,7 +20,7 @@ import (
 // resource is one noun's HTTP surface: POST and GET on the path of all of them, GET, PUT and DELETE on that of one.
 type resource struct {
 	noun *domain.Noun
-	put  putCodes // zero: there is no PUT
+	put  putCodes // of a noun that is not Fixed
 	// mismatch is the kind of the refusal of a PUT whose body has another name than the URL; Invalid
 	// when missing.
 	mismatch fail.Kind
@@ -64,7 +64,7 @@ func (r resource) endpoints(e *edge) []endpoint {
 		{method: http.MethodGet, path: only, verb: door.Get, summary: "Show a " + title, out: map[int]any{http.StatusOK: one}, query: r.itemQuery, download: r.noun.File, secret: r.secret, part: r.part, file: r.file, handle: get},
 		{method: http.MethodDelete, path: only, verb: door.Delete, summary: "Delete a " + title, out: map[int]any{http.StatusNoContent: nil}, query: r.deleteQuery(), handle: remove},
 	}
-	if r.put != (putCodes{}) {
+	if !r.noun.Fixed {
 		out := map[int]any{r.put.created: one, r.put.replaced: one}
 		all = append(all, endpoint{method: http.MethodPut, path: only, verb: door.Put, summary: "Replace a " + title + ", or create it", in: one, upload: r.noun.File, file: r.file, keeps: r.keeps, out: out, query: r.putQuery(), handle: replace(r)})
 	}

@@ -236,6 +236,8 @@ func (a *applier) put(ctx context.Context, o domain.Object, written any, file []
 	switch {
 	case same:
 		return unchanged, nil
+	case a.dryRun && o.Noun().Fixed:
+		return fixed(o, old, asked, written)
 	case a.dryRun && hidden:
 		a.written = append(a.written, key)
 		return "perhaps " + configured + ": its file may not be read to compare it", nil
@@ -260,10 +262,7 @@ func (a *applier) put(ctx context.Context, o domain.Object, written any, file []
 	warnings, err := a.api.Put(ctx, o, sent, files...)
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Code == http.StatusMethodNotAllowed {
-		if has := members(old); says(has, asked) && !emptied(has, written) && sameQuota(old, o) {
-			return unchanged, nil // the rest is what the API has filled in
-		}
-		return "", unchangeable(o)
+		return fixed(o, old, asked, written)
 	}
 	if err != nil {
 		return "", err
@@ -285,6 +284,14 @@ func complete(o, old domain.Object) {
 	case *domain.ClusterReference: // what the cluster has signed
 		o.Spec.Certificate = cmp.Or(o.Spec.Certificate, old.(*domain.ClusterReference).Spec.Certificate)
 	}
+}
+
+// fixed is what becomes of a document that is there and cannot be replaced: it stays as it is, where that has all that is asked for.
+func fixed(o, old domain.Object, asked, written any) (string, error) {
+	if has := members(old); says(has, asked) && !emptied(has, written) && sameQuota(old, o) {
+		return unchanged, nil // the rest is what the API has filled in
+	}
+	return "", unchangeable(o)
 }
 
 func unchangeable(o domain.Object) error {
@@ -648,6 +655,10 @@ func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 	}
 	plain := *f // what is in clusters has been terminated then
 	plain.terminate = false
+	plain.leaving = newLeaving(func(key domain.Key) bool {
+		return slices.ContainsFunc(papers, func(p *paper) bool { return p.object != nil && p.key == key })
+	})
+	defer func() { s.warn(plain.leaving.stayed()) }()
 	for _, part := range deletions(papers) {
 		out, before := map[domain.Key]bool{}, len(failed)
 		for _, p := range part {
@@ -655,10 +666,6 @@ func (s *session) deleteFiles(ctx context.Context, f *deleteFlags) error {
 			if out[p.key] || !asked && (!f.terminate || p.object == nil || p.noun.Owner == nil) {
 				continue
 			}
-	plain.leaving = newLeaving(func(key domain.Key) bool {
-		return slices.ContainsFunc(papers, func(p *paper) bool { return p.object != nil && p.key == key })
-	})
-	defer func() { s.warn(plain.leaving.stayed()) }()
 			out[p.key] = true
 			if err := each(p, func() (string, error) { return s.takeOut(ctx, api, f, p.key) }); err != nil {
 				return err

@@ -271,8 +271,16 @@ metadata: {name: ci}
 			[]string{"metadata: {name: t}\nspec: {expiresAfter: 24h}"},
 		},
 	} {
-		apply := func(document string) result {
-			return w.feed("resourceContext: {anchor: "+one.anchor+"}\n"+document+"\n", "apply", "-f", "-")
+		apply := func(document string) result { // of which a dry run says the same
+			document = "resourceContext: {anchor: " + one.anchor + "}\n" + document + "\n"
+			dry := w.feed(document, "apply", "-f", "-", "--dry-run")
+			r := w.feed(document, "apply", "-f", "-")
+			if r.out != "" && !strings.Contains(r.out, "; its token") {
+				require.Equal(t, strings.TrimSuffix(r.out, "\n")+" (dry run)\n", dry.out, document)
+			}
+			require.Equal(t, r.err, dry.err, document)
+			require.Equal(t, r.code, dry.code, document)
+			return r
 		}
 		require.Zero(t, apply(one.first).code)
 		for _, same := range append(one.same, one.first) {

@@ -20,7 +20,7 @@ type ClusterQuota struct {
 // ClusterQuotas is the noun.
 var ClusterQuotas = &Noun{
 	Kind: "cluster-quotas", Title: "cluster quota", Collection: "cluster-quotas", Names: []string{"clusterQuota"},
-	Parent: LogicalClouds, New: func() Object { return &ClusterQuota{} },
+	Parent: LogicalClouds, New: func() Object { return &ClusterQuota{} }, Fixed: true,
 }
 
 // Noun is ClusterQuotas.
@@ -55,7 +55,7 @@ type LogicalCloudKV struct {
 // LogicalCloudKVs is the noun.
 var LogicalCloudKVs = &Noun{
 	Kind: "logical-cloud-kv-pairs", Title: "logical cloud KV pair", Collection: "kv-pairs", Names: []string{"kvPair"},
-	Parent: LogicalClouds, New: func() Object { return &LogicalCloudKV{} },
+	Parent: LogicalClouds, New: func() Object { return &LogicalCloudKV{} }, Fixed: true,
 }
 
 // Noun is LogicalCloudKVs.

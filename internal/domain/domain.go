@@ -82,6 +82,8 @@ type Noun struct {
 	Bounds bool
 	// Abandons says that one may be deleted although a cluster that does not come back may keep something of it.
 	Abandons bool
+	// Fixed says that one is made and deleted, and not replaced: it has no PUT.
+	Fixed bool
 	// File says that a file is uploaded with a document.
 	File bool
 	// Files says that it is any number of files, each with a name.

@@ -277,7 +277,7 @@ type ClusterReferenceSpec struct {
 // ClusterReferences is the noun.
 var ClusterReferences = &Noun{
 	Kind: "cluster-references", Title: "cluster reference", Collection: "cluster-references", Names: []string{"clusterReference"},
-	Parent: LogicalClouds, New: func() Object { return &ClusterReference{} },
+	Parent: LogicalClouds, New: func() Object { return &ClusterReference{} }, Fixed: true,
 }
 
 // Noun is ClusterReferences.

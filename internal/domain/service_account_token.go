@@ -15,7 +15,7 @@ type ServiceAccountToken struct {
 // ServiceAccountTokens is the noun.
 var ServiceAccountTokens = &Noun{
 	Kind: "service-account-tokens", Title: "token of a service account", Collection: "tokens", Names: []string{"token"},
-	Parent: ServiceAccounts, New: func() Object { return &ServiceAccountToken{} },
+	Parent: ServiceAccounts, New: func() Object { return &ServiceAccountToken{} }, Fixed: true,
 }
 
 // Noun is ServiceAccountTokens.

@@ -15,7 +15,7 @@ type TenantToken struct {
 // TenantTokens is the noun.
 var TenantTokens = &Noun{
 	Kind: "tenant-tokens", Title: "token", Collection: "tokens", Names: []string{"token"},
-	Parent: Tenants, New: func() Object { return &TenantToken{} },
+	Parent: Tenants, New: func() Object { return &TenantToken{} }, Fixed: true,
 }
 
 // Noun is TenantTokens.

@@ -39,7 +39,7 @@ func (p *UserPermissionSpec) Writes(group, kind string) bool {
 // UserPermissions is the noun.
 var UserPermissions = &Noun{
 	Kind: "user-permissions", Title: "user permission", Collection: "user-permissions", Names: []string{"userPermission"},
-	Parent: LogicalClouds, New: func() Object { return &UserPermission{} },
+	Parent: LogicalClouds, New: func() Object { return &UserPermission{} }, Fixed: true,
 }
 
 // Noun is UserPermissions.
