@@ -30,7 +30,7 @@ func (b *bodies) take(who caller.Identity, n int64) error {
 	}
 	if b.used+n > b.most || b.of[who.String()]+n > share {
 		return &fail.Error{
-			Kind: fail.Unavailable, RetryAfter: policy.AdmitLater,
+			Kind: fail.Unavailable, Undone: true, RetryAfter: policy.AdmitLater,
 			Message: "there is no memory for the body beside those of other requests; nothing was done, send fewer large ones at a time and try again later",
 		}
 	}

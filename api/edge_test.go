@@ -458,6 +458,7 @@ func TestMetricsAreGatheredAFewAtATime(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, answer.Code)
 		require.Equal(t, fail.ProblemJSON, answer.Header().Get("Content-Type"))
 		require.NotEmpty(t, answer.Header().Get("Retry-After"))
+		require.Equal(t, "true", answer.Header().Get("Drover-Undone"))
 		require.Contains(t, answer.Body.String(), "too many requests are at work at the moment")
 	}
 	require.EqualValues(t, limits.Gathers/2, gathering.Load())

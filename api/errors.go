@@ -130,6 +130,9 @@ func (e *edge) writeError(err error, c echo.Context) {
 	if after := fail.RetryAfterOf(err); after > 0 {
 		w.Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(after.Seconds()))))
 	}
+	if fail.IsUndone(err) {
+		w.Header().Set(headerUndone, "true")
+	}
 	if err := writeProblem(c, p); err != nil {
 		e.log.DebugContext(ctx, "error not sent", slog.String("requestId", p.RequestID), slog.Any("error", err))
 	}

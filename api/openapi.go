@@ -103,7 +103,7 @@ func openAPI(endpoints []endpoint) ([]byte, error) {
 			"text/plain":     shown(openapi3.NewMediaType().WithSchema(openapi3.NewStringSchema()), "metadata.name is required\n"),
 			fail.ProblemJSON: shown(openapi3.NewMediaType().WithSchemaRef(problem), wrong),
 		})
-	refusal.Headers = headers(headerRequestID, echo.HeaderRetryAfter)
+	refusal.Headers = headers(headerRequestID, echo.HeaderRetryAfter, headerUndone)
 	doc.Components.Responses = openapi3.ResponseBodies{"Refusal": {Value: refusal}}
 	doc.Components.Headers = openapi3.Headers{}
 	for name, about := range answerHeaders {
@@ -294,6 +294,7 @@ var (
 		headerOperation:       "The operation that was begun, by the id of its run in the Web UI; missing where there is nothing to do",
 		headerFile:            "unchanged: the kubeconfig that was sent is the one that was stored",
 		headerLeftOut:         "How many documents cannot be read, and are left out of the list; missing where there are none",
+		headerUndone:          "true: of 503, that it was refused before anything was done, so that also what changes something can be sent again; missing where it may have been done",
 		echo.HeaderRetryAfter: "In how many seconds to come again, of 429 and 503; missing where nobody knows",
 	}
 	// textExamples are bodies of media types that have no schema.
@@ -309,6 +310,7 @@ const (
 	headerWarning   = "Warning"
 	headerFile      = "Drover-File"
 	headerLeftOut   = "Drover-Left-Out"
+	headerUndone    = "Drover-Undone"
 )
 
 // conditions are the headers of a request that the endpoint reads.

@@ -69,7 +69,7 @@ func (t *Turns) enter(host string) (*turn, error) {
 	one := t.of[host]
 	if t.waiting >= limits.TokenCalls || one != nil && one.waiting >= limits.TokenAddressCalls {
 		return nil, &fail.Error{
-			Kind: fail.Unavailable, RetryAfter: policy.TokensRetry,
+			Kind: fail.Unavailable, Undone: true, RetryAfter: policy.TokensRetry,
 			Message: fmt.Sprintf("too many calls whose credentials are still looked at, from %s or in all; try again later", cmp.Or(host, "an address that is not known")),
 		}
 	}

@@ -125,7 +125,7 @@ func TestWhatIsRefusedForNowIsAskedForAgain(t *testing.T) {
 	require.NoError(t, err)
 	through := httputil.NewSingleHostReverseProxy(api)
 	var asked []string
-	answers := func(string) int { return 0 }
+	answers, undone := func(string) int { return 0 }, false
 	between := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Method+" "+r.URL.Path)
 		code := answers(asked[len(asked)-1])
@@ -135,6 +135,9 @@ func TestWhatIsRefusedForNowIsAskedForAgain(t *testing.T) {
 		}
 		if code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable {
 			out.Header().Set("Retry-After", "1")
+		}
+		if undone {
+			out.Header().Set("Drover-Undone", "true")
 		}
 		refuse(out, "not now", code)
 	}))
@@ -184,6 +187,20 @@ metadata: {name: cp}
 	r = run("update", group, "--wait")
 	require.Equal(t, 5, r.code, "%s%s", r.out, r.err)
 	require.Equal(t, 1, strings.Count(strings.Join(asked, "\n"), "POST"))
+
+	// Where the API says that nothing was done it is.
+	undone = true
+	answers = func(what string) int {
+		if strings.HasPrefix(what, "POST") && strings.Count(strings.Join(asked, "\n"), "POST") == 1 {
+			return http.StatusServiceUnavailable
+		}
+		return 0
+	}
+	asked = nil
+	r = run("update", group)
+	require.Zero(t, r.code, "%s%s", r.out, r.err)
+	require.Equal(t, 2, strings.Count(strings.Join(asked, "\n"), "POST"), "%s", asked)
+	undone = false
 
 	status, begun := http.StatusInternalServerError, 0
 	answers = func(what string) int {

@@ -143,7 +143,7 @@ func (c *Client) patiently(ctx context.Context, method string, ask func() error)
 }
 
 // laterOf is when something may be asked for again after an error, 0 for never. Of 429 nothing was done. 503 is also the answer where an operation may have
-// begun, so that it is asked again for what only reads.
+// begun, so that it is asked again for what only reads, and for what changes something where the API says that nothing was done.
 func laterOf(method string, err error) time.Duration {
 	var answered *Error
 	var foreign *Unanswered
@@ -154,7 +154,7 @@ func laterOf(method string, err error) time.Duration {
 	case errors.As(err, &foreign):
 		code = foreign.code
 	}
-	if code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable && method == http.MethodGet {
+	if code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable && (method == http.MethodGet || fail.IsUndone(err)) {
 		return fail.RetryAfterOf(err)
 	}
 	return 0

@@ -65,7 +65,7 @@ func refused(res *http.Response, body []byte, method, path string) error {
 			e.problem.Message = strings.TrimSuffix(strings.TrimSuffix(p.Detail, fields), "\n")
 		}
 	}
-	e.problem.RetryAfter = retryAfter(res)
+	e.problem.RetryAfter, e.problem.Undone = retryAfter(res), res.Header.Get("Drover-Undone") == "true"
 	return e
 }
 

@@ -180,7 +180,7 @@ func (p *slots) enter(ctx context.Context, who asker) (leave func(), err error) 
 		}
 	}
 	return nil, &fail.Error{
-		Kind: fail.Unavailable, RetryAfter: p.refused.next(time.Now(), policy.AdmitLater, policy.AdmitLater/time.Duration(p.most)),
+		Kind: fail.Unavailable, Undone: true, RetryAfter: p.refused.next(time.Now(), policy.AdmitLater, policy.AdmitLater/time.Duration(p.most)),
 		Message: "too many requests are at work at the moment; nothing was done, try again later",
 	}
 }

@@ -59,6 +59,8 @@ type Error struct {
 	Cause   error
 	// RetryAfter is the delay that the failing side asked for (429, 503); 0 when it did not.
 	RetryAfter time.Duration
+	// Undone says that it was refused before anything was done: it can be asked for again, whatever it is.
+	Undone bool
 }
 
 // Error returns the message, then the problems of the fields, then the cause.
@@ -160,6 +162,12 @@ func RetryAfterOf(err error) time.Duration {
 		return e.RetryAfter
 	}
 	return 0
+}
+
+// IsUndone says whether err tells that nothing was done.
+func IsUndone(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Undone
 }
 
 // Problems collects what is wrong with a request, so that a caller sees all of it at once: MostProblems in words, and how many more there are. A
