@@ -25,7 +25,8 @@ func (s *session) export() *cobra.Command {
 	c := &cobra.Command{
 		Use: "export NOUN NAME", Short: "Write something with all that is below it as files that apply again",
 		Long: `Write something, such as a project, with all that is below it as files that apply again: one with the documents and, with --to, those
-that come with them (charts, profiles). A file that is there already is not written over. Secrets are not given away, so kubeconfigs and tokens are left out; operations are too.`,
+that come with them (charts, profiles). A file that is there already is not written over. Secrets are not given away: kubeconfigs and tokens
+are left out, and ******** stands for a private key. Operations are left out, too.`,
 		Example: "  drover export project demo --to demo/\n  drover apply -f demo/",
 		Args:    numbered(1, 2, "a noun and a name"), ValidArgsFunction: s.completeNames,
 	}
@@ -165,6 +166,10 @@ const newFile = os.O_CREATE | os.O_EXCL | os.O_WRONLY
 func (s *session) exportTree(ctx context.Context, api *client.API, n *domain.Noun, one item, to *exported, out io.Writer) error {
 	if _, secret := one.object.(domain.Bearer); secret {
 		return nil
+	}
+	if i, ok := one.object.(*domain.InboundServerIntent); ok && i.Spec.External.Certificates.ServicePrivateKey == domain.MaskedKey {
+		s.warn([]string{fmt.Sprintf("the private key of %s is not given away: an API that has it keeps it by the %s that stands for it, and another one refuses that until the key is in its place",
+			one.key, domain.MaskedKey)})
 	}
 	d := document(n, item{key: one.key, object: one.object})
 	if n.File && to != nil {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
 )
 
 // TestExportStaysInItsFolder: names that a server makes up lead nowhere else, what is there is not written over, and nobody else reads
@@ -97,4 +99,50 @@ func TestAnExportIsWhole(t *testing.T) {
 		require.NoFileExists(t, filepath.Join(to, "documents.yaml.part"))
 		require.DirExists(t, filepath.Join(to, "files"))
 	}
+}
+
+// TestExportOfAPrivateKey: what stands for it is never stored in its place. The API that has the key keeps it, and another one refuses the document.
+func TestExportOfAPrivateKey(t *testing.T) {
+	w, other := newWorld(t), newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const in = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web/traffic-group-intents"
+	const key = in + "/traffic/inbound-intents/server"
+	w.done("apply", "-f", w.file("traffic.yaml", `{resourceContext: {anchor: `+in+`}, metadata: {name: traffic}}
+---
+resourceContext: {anchor: `+in+`/traffic/inbound-intents}
+metadata: {name: server}
+spec:
+  {app: sink, appLabel: app=sink, serviceName: sink, port: 80, protocol: TCP, externalSupport: true, serviceMesh: istio, management: {sidecarProxy: "yes", tlsType: SIMPLE},
+  external: {externalCerts: {serviceCertificate: Yw==, servicePrivateKey: a2V5}}}
+`))
+	stored := func() domain.Sealed {
+		t.Helper()
+		o, err := w.db.Get(t.Context(), domain.InboundServerIntents, key)
+		require.NoError(t, err)
+		return o.(*domain.InboundServerIntent).PrivateKey
+	}
+	sealed := stored()
+	require.NotEmpty(t, sealed.Data)
+
+	out := filepath.Join(t.TempDir(), "out")
+	r := w.run("export", "project", "demo", "--to", out)
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.err, "Warning: the private key of "+key+" is not given away")
+	file := filepath.Join(out, "documents.yaml")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "servicePrivateKey: '********'\n")
+	require.NotContains(t, string(text), "a2V5")
+
+	require.Contains(t, w.done("apply", "-f", out), key+" unchanged\n")
+	require.Equal(t, sealed, stored())
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), "port: 80\n", "port: 81\n", 1)), 0o600))
+	require.Contains(t, w.done("apply", "-f", out), key+" configured\n")
+	require.Equal(t, sealed, stored())
+
+	r = other.run("apply", "-f", out)
+	require.Equal(t, 1, r.code, r.out)
+	require.Contains(t, r.err, key+": Invalid Input: spec.external.externalCerts.servicePrivateKey: ******** stands for the key that is stored, and none is")
+	require.Equal(t, 3, other.run("get", "inbound-intent", key).code)
 }
