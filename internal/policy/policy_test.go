@@ -92,6 +92,7 @@ func TestTimesAreInOrder(t *testing.T) {
 		"tables that were given up":                                       {{"FirstTables", policy.FirstTables}, {"LongestTables", policy.LongestTables}},
 		"a stream that was displaced ends before others look":             {{"StreamLeast", policy.StreamLeast}, {"StreamHandOver", policy.StreamHandOver}, {"StreamStands", policy.StreamStands}, {"Lost", policy.Lost}, {"Unfinished", policy.Unfinished}},
 		"a sweep has less time for a tenant than its stream":              {{"StoreCall", policy.StoreCall}, {"Plain", policy.Plain}, {"SweepTenant", policy.SweepTenant}, {"Answer", policy.Answer}},
+		"who waits for readers is told so before the request is cut":      {{"ReadLater", policy.ReadLater}, {"ReadWait", policy.ReadWait}, {"Plain", policy.Plain}},
 		"matches are tried again":                                         {{"FirstAgain", policy.FirstAgain}, {"LongestAgain", policy.LongestAgain}, {"Lives", policy.Lives}},
 		"matches that are being deleted are looked at":                    {{"FirstAgain", policy.FirstAgain}, {"LongestWait", policy.LongestWait}, {"LongestAgain", policy.LongestAgain}},
 		"looks at a report":                                               {{"FirstLook", policy.FirstLook}, {"LongestLook", policy.LongestLook}, {"Confirm", policy.Confirm}},

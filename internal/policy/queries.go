@@ -55,6 +55,10 @@ const (
 	Lost        = 10 * time.Second
 	Unfinished  = 30 * time.Second
 	SweepTenant = time.Minute
+	// ReadWait is how long who reads all workloads or matches of a tenant waits for others who do, and ReadLater when one may come again who was
+	// refused for them.
+	ReadWait  = 10 * time.Second
+	ReadLater = 2 * time.Second
 )
 
 // How matches are tried again.

@@ -94,6 +94,7 @@ type Matcher struct {
 
 	looking *share.Reads[struct{}] // at all workloads, by tenant: one of a tenant at a time
 	room    *semaphore.Weighted    // bytes of what those read
+	reads   *reads                 // of all workloads or matches, for those who ask
 
 	began    time.Time                       // by which its streams look at the same time
 	standing *share.Reads[map[string]string] // tokens of streams by tenant
@@ -136,7 +137,7 @@ func NewMatcher(s TenantStore, settler Settler, now Clock, process string) *Matc
 	return &Matcher{
 		ending: ending, end: end,
 		store: s, settler: settler, now: now, process: process, known: lru.NewWeighed[string, *settings](knownSettings, knownBytes),
-		looking: share.New[struct{}](), room: semaphore.NewWeighted(lookBytes),
+		looking: share.New[struct{}](), room: semaphore.NewWeighted(lookBytes), reads: newReads(s.LookBytes),
 		began: time.Now(), standing: share.New[map[string]string](),
 		unseen: map[string]domain.Key{}, changing: map[string][]word{}, intakes: map[string]*Intake{}, begins: map[string]int{}, kicked: map[string]bool{},
 		stats: map[string]*TenantCounts{}, again: map[string]time.Time{},

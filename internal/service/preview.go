@@ -84,6 +84,11 @@ func (m *Matcher) Preview(ctx context.Context, rule *domain.WorkloadRule, parame
 	if err != nil {
 		return nil, err
 	}
+	leave, err := m.reads.begin(ctx, rule.Tenant(), tenants)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	var all []previewed
 	for _, tenant := range tenants {
 		of, err := m.previewOf(ctx, p, tenant, rule)

@@ -97,6 +97,11 @@ func (m *Matcher) TenantStatus(ctx context.Context, tenant string) (*TenantStatu
 		Connected: stream.Connected, Since: momentOf(stream.Since), StaleSince: momentOf(stream.Ended), Matches: map[domain.ResourceState]int{}, Reported: map[string]int{},
 		LeftOut: append([]domain.LeftOut{}, stream.LeftOut...), LeftOutCount: stream.LeftOutCount,
 	}
+	leave, err := m.reads.begin(ctx, tenant, []string{tenant})
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	workloads, _, err := m.store.WorkloadsAt(ctx, tenant)
 	if err != nil {
 		return nil, err
@@ -181,6 +186,11 @@ func (m *Matcher) Workloads(ctx context.Context, tenant string, parameters url.V
 	if _, err := Truth("held", held); err != nil {
 		return nil, err
 	}
+	leave, err := m.reads.begin(ctx, tenant, []string{tenant})
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	all, _, err := m.store.WorkloadsAt(ctx, tenant)
 	if err != nil {
 		return nil, err
@@ -201,6 +211,15 @@ func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.V
 	if err != nil {
 		return nil, err
 	}
+	whose := ""
+	if rule == "" || domain.RuleNoun(rule) == domain.WorkloadRules {
+		whose = tenants[0]
+	}
+	leave, err := m.reads.begin(ctx, whose, tenants)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	var found []Match
 	records := map[string]*domain.Match{}
 	for _, tenant := range tenants {

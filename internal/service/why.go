@@ -37,7 +37,15 @@ const (
 // asks for one. Errors: NotFound; those of the store.
 func (m *Matcher) Why(ctx context.Context, noun *domain.Noun, parent domain.Key, name string, parameters url.Values) (*explain.Explanation, error) {
 	s := &explain.MatchSituation{Now: m.now(), Title: noun.Title, UI: m.ui, Key: parent.Child(noun.Collection, name)}
-	var err error
+	whose, tenants, err := m.concerned(ctx, noun, parent, name)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := m.reads.begin(ctx, whose, tenants)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	switch noun {
 	case domain.Tenants:
 		err = m.whyTenant(ctx, s, name)
@@ -45,12 +53,25 @@ func (m *Matcher) Why(ctx context.Context, noun *domain.Noun, parent domain.Key,
 		s.Key = parent.Child(noun.Collection, url.PathEscape(name))
 		err = m.whyWorkload(ctx, s, parent.Name(), name, parameters.Get("rule"))
 	default:
-		err = m.whyRule(ctx, s, noun, parameters.Get("workload"))
+		err = m.whyRule(ctx, s, noun, tenants, parameters.Get("workload"))
 	}
 	if err != nil {
 		return nil, err
 	}
 	return explain.OfMatches(s), nil
+}
+
+// concerned says which tenants an explanation is about, and which of them what is explained belongs to: "" where it is the operator's.
+func (m *Matcher) concerned(ctx context.Context, noun *domain.Noun, parent domain.Key, name string) (whose string, tenants []string, err error) {
+	switch noun {
+	case domain.Tenants:
+		return name, []string{name}, nil
+	case domain.OperatorRules:
+		tenants, _, err = m.matchesIn(ctx, parent.Child(noun.Collection, name))
+		return "", tenants, err
+	default:
+		return parent.Name(), []string{parent.Name()}, nil
+	}
 }
 
 // tenantKnown is what is known of a tenant.
@@ -252,16 +273,12 @@ func (m *Matcher) whyWorkload(ctx context.Context, s *explain.MatchSituation, te
 	return nil
 }
 
-func (m *Matcher) whyRule(ctx context.Context, s *explain.MatchSituation, noun *domain.Noun, only string) error {
+func (m *Matcher) whyRule(ctx context.Context, s *explain.MatchSituation, noun *domain.Noun, tenants []string, only string) error {
 	o, err := m.store.Get(ctx, noun, s.Key)
 	if err != nil {
 		return err
 	}
 	s.State, s.Since, s.Rules = domain.Created, o.Base().Made, 1
-	tenants, _, err := m.matchesIn(ctx, s.Key)
-	if err != nil {
-		return err
-	}
 	type pair struct {
 		*tenantKnown
 		rule *match.Rule

@@ -1,0 +1,97 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// sized are reads of tenants that have so many bytes each.
+func sized(bytes int64) *reads {
+	return newReads(func(context.Context, string) (int64, error) { return bytes, nil })
+}
+
+// TestWhoWaitsForReadersIsTold, in time, and holds up nobody who reads another tenant.
+func TestWhoWaitsForReadersIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, began := sized(1), time.Now()
+		leave, err := r.begin(t.Context(), "a", []string{"a"})
+		require.NoError(t, err)
+		refused := make(chan error, limits.TenantReads)
+		for range limits.TenantReads - 1 {
+			go func() {
+				_, err := r.begin(t.Context(), "a", []string{"a"})
+				refused <- err
+			}()
+		}
+		synctest.Wait()
+		_, err = r.begin(t.Context(), "a", []string{"a"})
+		require.True(t, fail.Is(err, fail.Exhausted), "%v", err)
+		require.Zero(t, time.Since(began), "there are so many who wait")
+		for _, of := range []string{"b", ""} {
+			other, err := r.begin(t.Context(), of, []string{"a", "b"})
+			require.NoError(t, err)
+			other()
+		}
+		for range limits.TenantReads - 1 {
+			err := <-refused
+			require.True(t, fail.Is(err, fail.Exhausted), "%v", err)
+			require.Contains(t, err.Error(), `tenant "a"`)
+			require.Equal(t, policy.ReadLater, fail.RetryAfterOf(err))
+		}
+		require.Equal(t, policy.ReadWait, time.Since(began))
+		leave()
+		require.Empty(t, r.of)
+	})
+}
+
+// TestReadersShareMemory, whoever they read of: a large tenant has half of it, so that another one is read beside it.
+func TestReadersShareMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := sized(4 * limits.Tenants)
+		var leaves []func()
+		for _, of := range []string{"a", "b"} {
+			leave, err := r.begin(t.Context(), of, []string{of})
+			require.NoError(t, err)
+			leaves = append(leaves, leave)
+		}
+		_, err := r.begin(t.Context(), "c", []string{"c"})
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+		require.Equal(t, policy.ReadLater, fail.RetryAfterOf(err))
+
+		gone := errors.New("the caller has gone")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(gone)
+		_, err = r.begin(ctx, "c", []string{"c"})
+		require.ErrorIs(t, err, gone)
+		_, err = r.begin(ctx, "a", []string{"a"})
+		require.ErrorIs(t, err, gone)
+		go func() {
+			time.Sleep(policy.ReadWait / 2)
+			leaves[0]()
+		}()
+		leave, err := r.begin(t.Context(), "c", []string{"c"})
+		require.NoError(t, err)
+		leave()
+		leaves[1]()
+		require.Empty(t, r.of)
+		require.True(t, r.room.TryAcquire(readBytes))
+	})
+}
+
+// TestAReadWhoseSizeIsNotKnown is refused with the store's word, and keeps nobody waiting.
+func TestAReadWhoseSizeIsNotKnown(t *testing.T) {
+	broken := fail.New(fail.Internal, "it cannot be read")
+	r := newReads(func(context.Context, string) (int64, error) { return 0, broken })
+	_, err := r.begin(t.Context(), "a", []string{"a"})
+	require.ErrorIs(t, err, broken)
+	require.Empty(t, r.of)
+}

@@ -1,0 +1,86 @@
+package service_test
+
+import (
+	"context"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+)
+
+// busy counts how many read all workloads or matches of a tenant at a time. Who does so takes a moment.
+type busy struct {
+	*store.Store
+	going, most, reads atomic.Int32
+}
+
+func (s *busy) read() {
+	if now := s.going.Add(1); now > s.most.Load() {
+		s.most.Store(now)
+	}
+	s.reads.Add(1)
+	time.Sleep(2 * time.Millisecond)
+	s.going.Add(-1)
+}
+
+func (s *busy) WorkloadsAt(ctx context.Context, tenant string) ([]*domain.Workload, int64, error) {
+	s.read()
+	return s.Store.WorkloadsAt(ctx, tenant)
+}
+
+func (s *busy) Matches(ctx context.Context, tenant string) ([]domain.Match, error) {
+	s.read()
+	return s.Store.Matches(ctx, tenant)
+}
+
+// TestWhoAsksForWorkloadsTakesTurns: what is asked needs all that a tenant has in memory, and who may ask could have it there as often as he asks.
+func TestWhoAsksForWorkloadsTakesTurns(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	w.take(w.begin(r), syncs(labelled("a", "yes"), labelled("b", "no")))
+	require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+	operators := &domain.OperatorRule{WorkloadRule: *rule("o", "yes")}
+	operators.Parent = ""
+	require.NoError(t, r.make(t.Context(), operators))
+	s := &busy{Store: r.store}
+	m := service.NewMatcher(s, nil, w.clock.Now, "busy")
+	defer m.Close()
+	tenant, none := domain.TenantKey("t"), url.Values{}
+	one, all := domain.KeyOf(rule("r", "yes")), domain.KeyOf(operators)
+	for name, ask := range map[string]func(context.Context) error{
+		"status":                    func(ctx context.Context) error { _, err := m.TenantStatus(ctx, "t"); return err },
+		"workloads":                 func(ctx context.Context) error { _, err := m.Workloads(ctx, "t", none); return err },
+		"matches":                   func(ctx context.Context) error { _, err := m.MatchesOf(ctx, tenant, none); return err },
+		"matches of a rule":         func(ctx context.Context) error { _, err := m.MatchesOf(ctx, one, none); return err },
+		"matches of a rule of all":  func(ctx context.Context) error { _, err := m.MatchesOf(ctx, all, none); return err },
+		"explanation of the tenant": func(ctx context.Context) error { _, err := m.Why(ctx, domain.Tenants, "", "t", none); return err },
+		"explanation of a rule": func(ctx context.Context) error {
+			_, err := m.Why(ctx, domain.WorkloadRules, tenant, "r", none)
+			return err
+		},
+		"explanation of a rule of all":     func(ctx context.Context) error { _, err := m.Why(ctx, domain.OperatorRules, "", "o", none); return err },
+		"explanation of a workload":        func(ctx context.Context) error { _, err := m.Why(ctx, domain.Workloads, tenant, "a", none); return err },
+		"preview of a rule":                func(ctx context.Context) error { _, err := m.Preview(ctx, rule("r", "yes"), none); return err },
+		"preview of a rule of all tenants": func(ctx context.Context) error { _, err := m.Preview(ctx, &operators.WorkloadRule, none); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.most.Store(0)
+			s.reads.Store(0)
+			var asked errgroup.Group
+			for range limits.TenantReads {
+				asked.Go(func() error { return ask(t.Context()) })
+			}
+			require.NoError(t, asked.Wait())
+			require.EqualValues(t, 1, s.most.Load(), "at a time")
+			require.GreaterOrEqual(t, s.reads.Load(), int32(limits.TenantReads))
+		})
+	}
+}
