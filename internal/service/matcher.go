@@ -211,7 +211,7 @@ var errAll = errors.New("all workloads are to be looked at")
 // is written when nothing differs. Of a tenant that is gone nothing is wanted.
 //
 // A look at all workloads reads all that a tenant has, and a tenant may ask for many at a time, as by writing rules: those who ask while
-// one goes on share the next one, which is for all of their rules.
+// one goes on share the next one, which is for all of their rules. Unavailable for who has no time left before that has ended: it goes on without him.
 func (m *Matcher) look(ctx context.Context, tenant string, at scope) error {
 	if at.workloads != nil {
 		if err := m.compare(ctx, tenant, at); !errors.Is(err, errAll) {
@@ -221,6 +221,9 @@ func (m *Matcher) look(ctx context.Context, tenant string, at scope) error {
 	}
 	m.ask(tenant, at.rule)
 	_, err := m.looking.Get(ctx, tenant, func(ctx context.Context) (none struct{}, err error) { return none, m.lookWhole(ctx, tenant) })
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && fail.Is(err, fail.Timeout) {
+		return fail.Wrap(err, fail.Unavailable, "a look at all workloads of tenant %q takes longer than there is time to wait for it, and goes on: try again later", tenant)
+	}
 	return err
 }
 
