@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -723,11 +724,60 @@ func (m *Matcher) Sweep(ctx context.Context) error {
 	for _, stream := range append(lost, dropped...) {
 		failed = append(failed, apart(ctx, func(ctx context.Context) error { return m.settle(ctx, stream) }))
 	}
+	known := m.remembered() // before the list: who is made after it is not in both
 	tenants, err := m.store.List(ctx, domain.Tenants, "")
 	failed = append(failed, err)
+	if err == nil {
+		failed = append(failed, m.forgetOthers(ctx, known, tenants))
+	}
 	for _, o := range tenants {
 		// Of a tenant that gives no grace any more, what has begun to go in it goes now.
 		failed = append(failed, apart(ctx, func(ctx context.Context) error { return m.expireOf(ctx, o.(*domain.Tenant)) }))
+	}
+	return errors.Join(failed...)
+}
+
+// remembered are the tenants of which this process knows something, but for those whose streams it reads.
+func (m *Matcher) remembered() map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := map[string]bool{}
+	for tenant := range m.unseen {
+		known[tenant] = true
+	}
+	for tenant := range m.stats {
+		known[tenant] = true
+	}
+	for tenant := range m.again {
+		known[tenant] = true
+	}
+	maps.DeleteFunc(known, func(tenant string, _ bool) bool { return m.streams(tenant) })
+	return known
+}
+
+// streams says whether this process reads a stream of a tenant, or begins to. m.mu is held.
+func (m *Matcher) streams(tenant string) bool {
+	return m.begins[tenant] > 0 || m.intakes[tenant] != nil
+}
+
+// forgetOthers forgets what this process knows of tenants but those that there are: another process has deleted them, or something came after Forget. A look
+// that was asked for and has failed is done once more, since somebody may have made a tenant of the name meanwhile.
+func (m *Matcher) forgetOthers(ctx context.Context, known map[string]bool, there []domain.Object) error {
+	for _, o := range there {
+		delete(known, o.LocalName())
+	}
+	var failed []error
+	for tenant := range known {
+		m.mu.Lock()
+		if !m.streams(tenant) {
+			delete(m.stats, tenant)
+			delete(m.again, tenant)
+		}
+		_, some := m.unseen[tenant]
+		m.mu.Unlock()
+		if some {
+			failed = append(failed, apart(ctx, func(ctx context.Context) error { return m.look(ctx, tenant, scope{}) }))
+		}
 	}
 	return errors.Join(failed...)
 }
