@@ -786,7 +786,7 @@ func (s *settling) look(ctx context.Context, cluster *kube.Cluster, o *one) (dom
 		return o.Match, nil
 	case found == nil:
 		return match.Gone(o.Match, "it was gone from the cluster", s.Now()), nil
-	case found.Deployment != o.resource.Label:
+	case found.Deployment != o.resource.Label, found.UID != o.Made.UID && !match.IsFor(found.Annotations, o.Workload):
 		return match.Taken(o.Match, s.Now()), nil
 	case found.Ending:
 		return match.Waiting(o.Match, "it is being deleted by somebody else, and is made again then", s.Now()), nil

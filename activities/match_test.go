@@ -367,6 +367,46 @@ func TestAnObjectOfSomebodyElseIsLeftAlone(t *testing.T) {
 	m.agrees(1)
 }
 
+// TestAnObjectOfAnotherWorkloadIsLeftAlone: the names that two workloads of a rule get may be equal. One object for both would go with the first of them.
+func TestAnObjectOfAnotherWorkloadIsLeftAlone(t *testing.T) {
+	m := newMatches(t)
+	m.run("w1", nil)
+	m.evaluate()
+	rules := match.CompileAll(m.tenant, []*domain.WorkloadRule{m.rule})
+	r, reason := rules[0].Resource(m.tenant, nil, m.workloads["w1"])
+	require.Nil(t, reason)
+	kubetest.MakeNamespace(t, m.client, m.tenant.Namespace())
+	other := &unstructured.Unstructured{}
+	require.NoError(t, other.UnmarshalJSON(r.Manifest))
+	annotations := other.GetAnnotations()
+	annotations[match.AnnotationWorkload] = "another"
+	other.SetAnnotations(annotations)
+	theirs, err := m.client.Resource(pods).Namespace(m.tenant.Namespace()).Create(t.Context(), other, metav1.CreateOptions{})
+	require.NoError(t, err)
+	m.mustSettle()
+	require.Nil(t, m.record().Made)
+	require.Contains(t, m.record().Reason, match.NameConflict)
+	m.end("w1")
+	m.evaluate()
+	m.mustSettle()
+	left := m.pods()
+	require.Len(t, left, 1)
+	require.Equal(t, theirs.GetResourceVersion(), left[0].ResourceVersion)
+
+	// What is known to be the match's is put right, whatever somebody has made of its annotation.
+	require.NoError(t, m.client.Resource(pods).Namespace(m.tenant.Namespace()).Delete(t.Context(), r.ID.Name, metav1.DeleteOptions{}))
+	m.run("w1", nil)
+	m.evaluate()
+	m.mustSettle()
+	_, err = m.client.Resource(pods).Namespace(m.tenant.Namespace()).Patch(t.Context(), r.ID.Name, types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"`+match.AnnotationWorkload+`":"another"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	m.run("w1", map[string]string{"app": "web"})
+	m.evaluate()
+	m.mustSettle()
+	require.Equal(t, "w1", m.agrees(1).Annotations[match.AnnotationWorkload])
+}
+
 // TestAnObjectThatIsNotToBeLookedAt is in the cluster as ever: that the cluster refuses to show it does not end its record.
 func TestAnObjectThatIsNotToBeLookedAt(t *testing.T) {
 	m := newMatches(t)

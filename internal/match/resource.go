@@ -21,6 +21,13 @@ const (
 	AnnotationSpec     = "drover.io/spec"     // Resource.Spec
 )
 
+// IsFor says whether an object with the label of a rule was made for a workload, as far as its annotations say: names have 40 bits of a hash, and may be equal for
+// two workloads of a rule. An object without the annotation has lost it.
+func IsFor(annotations map[string]string, workload string) bool {
+	whose := annotations[AnnotationWorkload]
+	return whose == "" || whose == workload
+}
+
 // MaxAnnotations bounds the names and values of an object's annotations together, in bytes. It is Kubernetes'.
 const MaxAnnotations = limits.Annotations
 
