@@ -284,16 +284,16 @@ func (m *Match) left(ctx context.Context, name string, matches []domain.Match) (
 	if err != nil {
 		return nil, err
 	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	tenants, err := m.tenants(ctx, name)
+	if err != nil {
+		return nil, err
+	}
 	var left []domain.Home
-	tenants := map[string]*domain.Tenant{}
 	for _, h := range all {
-		t, known := tenants[h.Tenant]
-		if !known {
-			if t, err = m.tenant(ctx, h.Tenant); err != nil {
-				return nil, err
-			}
-			tenants[h.Tenant] = t
-		}
+		t := tenants[h.Tenant]
 		is := h.Leaving
 		switch {
 		case is:
@@ -317,6 +317,20 @@ func (m *Match) left(ctx context.Context, name string, matches []domain.Match) (
 		}
 	}
 	return left, nil
+}
+
+// tenants are the one with a name, or all when it is "", by name.
+func (m *Match) tenants(ctx context.Context, name string) (map[string]*domain.Tenant, error) {
+	if name != "" {
+		t, err := m.tenant(ctx, name)
+		return map[string]*domain.Tenant{name: t}, err
+	}
+	all, err := m.Store.List(ctx, domain.Tenants, "")
+	tenants := make(map[string]*domain.Tenant, len(all))
+	for _, o := range all {
+		tenants[o.LocalName()] = o.(*domain.Tenant)
+	}
+	return tenants, err
 }
 
 // tenant is the one that has the name now, nil when none has.

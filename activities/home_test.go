@@ -457,6 +457,26 @@ func (s countedStore) Homes(ctx context.Context, tenant string) ([]domain.Home, 
 	return s.Store.Homes(ctx, tenant)
 }
 
+// TestTenantsOfAllHomesAreReadAtOnce: a fleet has many, and who looks for what is behind would ask for one after the other.
+func TestTenantsOfAllHomesAreReadAtOnce(t *testing.T) {
+	m := newMatches(t)
+	m.match.Settler = &settler{}
+	asked := []string{}
+	m.match.Store = countedStore{m.store, &asked}
+	of := *m.tenant
+	for _, name := range []string{m.tenant.Name, "gone-a", "gone-b"} {
+		of.Name, of.ContextID = name, m.tenant.ContextID+name
+		if name == m.tenant.Name {
+			of.ContextID = m.tenant.ContextID
+		}
+		require.NoError(t, m.store.PutHome(t.Context(), domain.HomeOf(&of)))
+	}
+	behind, err := m.match.SettleBehind(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, behind)
+	require.NotContains(t, asked, domain.Tenants.Kind)
+}
+
 // TestWhatIsKnownIsNotReadAgain: the tenant, its hosts and rules as long as nobody changes them, and what it has in clusters.
 func TestWhatIsKnownIsNotReadAgain(t *testing.T) {
 	m := newMatches(t)

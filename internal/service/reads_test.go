@@ -84,3 +84,42 @@ func TestWhoAsksForWorkloadsTakesTurns(t *testing.T) {
 		})
 	}
 }
+
+// TestOneMatchIsReadAlone: who asks for that of a rule and a workload waits for nobody who reads all, and has nothing else in memory.
+func TestOneMatchIsReadAlone(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	w.take(w.begin(r), syncs(labelled("a", "yes"), labelled("b", "yes")))
+	operators := &domain.OperatorRule{WorkloadRule: *rule("o", "yes")}
+	operators.Parent = ""
+	for _, o := range []domain.Object{rule("r", "yes"), rule("other", "yes"), operators} {
+		require.NoError(t, r.make(t.Context(), o))
+	}
+	s := &busy{Store: r.store}
+	m := service.NewMatcher(s, nil, w.clock.Now, "busy")
+	defer m.Close()
+	one, all := domain.KeyOf(rule("r", "yes")), domain.KeyOf(operators)
+	for name, c := range map[string]struct {
+		of   domain.Key
+		rule string
+		want domain.Key
+	}{
+		"of a tenant's rule":                      {one, "", one},
+		"of an operator's rule":                   {all, "", all},
+		"of a tenant, by a rule's name":           {domain.TenantKey("t"), "r", one},
+		"of a tenant, by the path of the other's": {domain.TenantKey("t"), string(all), all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := url.Values{"workload": {"a"}}
+			if c.rule != "" {
+				q.Set("rule", c.rule)
+			}
+			list, err := m.MatchesOf(t.Context(), c.of, q)
+			require.NoError(t, err)
+			require.Len(t, list.Items, 1)
+			require.Equal(t, c.want, list.Items[0].Rule)
+			require.Equal(t, "a", list.Items[0].Workload)
+			require.Zero(t, s.reads.Load())
+		})
+	}
+}

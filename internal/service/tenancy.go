@@ -211,19 +211,28 @@ func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.V
 	if err != nil {
 		return nil, err
 	}
-	whose := ""
-	if rule == "" || domain.RuleNoun(rule) == domain.WorkloadRules {
-		whose = tenants[0]
+	single := parameters.Has("workload") && (rule != "" || parameters.Has("rule")) // of each tenant
+	if !single {
+		whose := ""
+		if rule == "" || domain.RuleNoun(rule) == domain.WorkloadRules {
+			whose = tenants[0]
+		}
+		leave, err := m.reads.begin(ctx, whose, tenants)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
 	}
-	leave, err := m.reads.begin(ctx, whose, tenants)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	var found []Match
 	records := map[string]*domain.Match{}
 	for _, tenant := range tenants {
-		all, err := m.store.Matches(ctx, tenant)
+		var all []domain.Match
+		if single {
+			id := domain.MatchID(tenant, cmp.Or(rule, ruleNamed(tenant, parameters.Get("rule"))), parameters.Get("workload"))
+			all, err = m.store.MatchesByID(ctx, tenant, []string{id})
+		} else {
+			all, err = m.store.Matches(ctx, tenant)
+		}
 		if err != nil {
 			return nil, err
 		}
