@@ -308,7 +308,7 @@ func (m *Match) left(ctx context.Context, name string, matches []domain.Match) (
 					return nil, err
 				}
 			}
-			is = !slices.ContainsFunc(of, h.Keeps)
+			is = !slices.ContainsFunc(of, func(o domain.Match) bool { return keeps(&h, &o) })
 		case h.App != "":
 			is = name != "" && !slices.ContainsFunc(matches, func(o domain.Match) bool { return h.Needs(&o) })
 		}
@@ -317,6 +317,12 @@ func (m *Match) left(ctx context.Context, name string, matches []domain.Match) (
 		}
 	}
 	return left, nil
+}
+
+// keeps says whether a match keeps the namespace of its tenant, which nobody needs any more: not that of an earlier tenant of the name, for the end of which
+// matches of this one wait (inherited). What v0.1.0 has made may be of either.
+func keeps(h *domain.Home, m *domain.Match) bool {
+	return h.Keeps(*m) && (m.Made.Label == "" || m.Made.Label == match.Label(h.ContextID, m.Rule))
 }
 
 // tenants are the one with a name, or all when it is "", by name.

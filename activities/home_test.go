@@ -362,6 +362,56 @@ func TestANamespaceOfAnEarlierTenantIsNotUsed(t *testing.T) {
 	m.agrees(1)
 }
 
+// TestWhatAnEarlierTenantHadGoesThoughThisOneHasMatches by the operator's rules: those lie in another namespace. They kept the earlier tenant's, for the end of
+// which matches of the tenant's own rules wait: these waited for ever.
+func TestWhatAnEarlierTenantHadGoesThoughThisOneHasMatches(t *testing.T) {
+	m := newMatches(t)
+	earlier := domain.HomeOf(m.tenant)
+	earlier.ContextID = "1111111111111111111"
+	require.NoError(t, m.store.PutHome(t.Context(), earlier))
+	own := m.rule
+	m.operators()
+	m.run("w1", nil)
+	m.evaluate()
+	applied := func(of domain.Key) bool {
+		for _, r := range m.records() {
+			if r.Rule == of {
+				return r.Mark == domain.MarkApplied
+			}
+		}
+		return false
+	}
+	settles := func(of domain.Key) {
+		t.Helper()
+		require.Eventually(t, func() bool { // another test may just have left the operator's namespace
+			m.now = m.now.Add(policy.LongestAgain)
+			m.mustSettle()
+			return applied(of)
+		}, kubetest.Deadline, kubetest.Tick)
+	}
+	operators := domain.KeyOf(&domain.OperatorRule{WorkloadRule: *m.rule})
+	settles(operators)
+	rules := match.CompileAll(m.tenant, []*domain.WorkloadRule{own, m.rule})
+	changes := match.Diff(wantedBy(m, m.tenant, nil, rules, []*domain.Workload{m.workloads["w1"]}), m.records(), m.now)
+	require.NoError(t, m.store.PutBehind(t.Context(), m.tenant.Name))
+	m.changed()
+	require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, changes.Write, changes.Remove))
+	m.mustSettle()
+	require.False(t, applied(domain.KeyOf(own)))
+	require.True(t, applied(operators))
+	require.True(t, m.leaves(), "somebody has to end what is waited for")
+	m.leave()
+	require.NotContains(t, m.homes(), earlier.ID())
+	home := domain.HomeOf(m.tenant)
+	require.Contains(t, m.homes(), home.ID())
+	settles(domain.KeyOf(own))
+	require.True(t, applied(operators))
+
+	m.end("w1")
+	m.evaluate()
+	m.mustSettle()
+}
+
 // told are the words that shards got.
 type told struct {
 	activities.Shards
