@@ -61,6 +61,7 @@ func (e *engine) brake(t *template.Template) {
 			continue
 		}
 		e.braked[d.Tree] = true
+		overhear(d.Root)
 		brakeLoops(d.Root)
 		brakeList(d.Root)
 	}

@@ -21,8 +21,9 @@ type engine struct {
 	limits Limits
 	braked map[*parse.Tree]bool
 	writes int
-	ahead  time.Duration // how far the clock of the templates is ahead
-	varies bool          // a function was called that gives something else each time
+	ahead  time.Duration   // how far the clock of the templates is ahead
+	varies bool            // a function was called that gives something else each time
+	missed map[string]bool // API versions that templates have asked for, and that clusters need not have
 }
 
 // render gives the text of each template file by its path; partials are left out.
@@ -62,6 +63,7 @@ func (e *engine) parse(sources map[string]source) (*template.Template, error) {
 	t := template.New("gotpl").Option("missingkey=zero")
 	t.Funcs(functions())
 	t.Funcs(watched(&e.varies, e.ahead))
+	t.Funcs(template.FuncMap{hasVersion: e.hasVersion})
 	e.bind(t)
 	for _, name := range parseOrder(sources) {
 		text := sources[name].text

@@ -108,8 +108,11 @@ func renderOnce(ctx context.Context, l Limits, in Input, ahead time.Duration) (b
 	if err != nil {
 		return nil, false, err
 	}
-	b, err = bundle(ctx, in, definitions, files)
-	return b, e.varies, err
+	if b, err = bundle(ctx, in, definitions, files); err != nil {
+		return nil, false, err
+	}
+	b.Warnings = append(b.Warnings, e.unserved()...)
+	return b, e.varies, nil
 }
 
 // prepare resolves the dependencies of the chart and makes what its templates see as their root. The definitions are the objects of
