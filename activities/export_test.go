@@ -47,3 +47,6 @@ func SetLookAtNews(t *testing.T, d time.Duration) {
 
 // SameShard says whether clusters are watched together.
 func SameShard(a, b domain.ClusterName) bool { return shardOf(a) == shardOf(b) }
+
+// ShardOf is the shard that a cluster is watched in.
+func ShardOf(c domain.ClusterName) int { return shardOf(c) }

@@ -106,6 +106,8 @@ type Control struct {
 	Sealer             Sealer
 	Keepers            Keepers
 	CertificateSeconds int32
+	// Shards are told again of what they are to watch; nil where nothing is watched.
+	Shards Shards
 	// Audit takes the ends of operations; nil where nobody wants to know of them.
 	Audit Trail
 

@@ -136,6 +136,17 @@ func (m *memory) InstancesByID(_ context.Context, contextIDs []string) (found []
 	return found, nil
 }
 
+func (m *memory) ActiveInstances(context.Context) (active []*domain.Instance, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(m.instances)) {
+		if i := m.instances[id]; !i.Status.Over() {
+			active = append(active, &i)
+		}
+	}
+	return active, nil
+}
+
 func (m *memory) InstancesOf(_ context.Context, owner domain.Key) (found []*domain.Instance, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

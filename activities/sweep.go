@@ -3,7 +3,10 @@ package activities
 import (
 	"context"
 
+	"go.temporal.io/sdk/activity"
+
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -14,6 +17,9 @@ func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 	stop := beat(ctx)
 	defer stop()
 	if err := l.keepAgain(ctx); err != nil {
+		return 0, err
+	}
+	if err := l.watchAgain(ctx); err != nil {
 		return 0, err
 	}
 	if _, err := l.Store.SweepRenewals(ctx, policy.Unwanted); err != nil {
@@ -48,6 +54,34 @@ func (l *Control) keepAgain(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// watchAgain has the clusters watched of every context that has something there, where the shard that does it was ended by hand.
+func (l *Control) watchAgain(ctx context.Context) error {
+	if l.Shards == nil {
+		return nil
+	}
+	known := map[int]*WatchSet{}
+	for n := range WatchShards {
+		switch set, err := l.watched(ctx, n); {
+		case err == nil:
+			known[n] = set
+		case fail.Is(err, fail.NotFound): // it does not run
+			known[n] = &WatchSet{}
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		default: // it runs, and does not say
+			activity.GetLogger(ctx).Warn("ask what is watched", "shard", n, "error", err)
+		}
+	}
+	return watchAgain(ctx, l.Store, l.Shards, known)
+}
+
+// watched is what a shard watches: it answers at once who asks for none of its activities.
+func (l *Control) watched(ctx context.Context, shard int) (*WatchSet, error) {
+	ctx, cancel := context.WithTimeout(ctx, policy.Plain)
+	defer cancel()
+	return l.Shards.Changes(ctx, shard, ChangesInput{Term: -1, Generation: int(l.Now().Unix())}) // each question is another one
 }
 
 // contexts are the ids by which clusters may say something that somebody wants to know: of app contexts, by which objects are labelled that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
 )
@@ -106,6 +108,92 @@ func TestSweepKeepsCertificates(t *testing.T) {
 	_, err = env.ExecuteActivity(l.Sweep)
 	require.NoError(t, err)
 	require.Equal(t, []domain.Key{"projects/p/logical-clouds/kept"}, k.clouds)
+}
+
+// shards are those that run, with what they know.
+type shards struct {
+	activities.Shards
+	running map[string]*activities.WatchSet // by the name of a cluster of theirs
+	of      func(shard int) string
+	watched func(activities.Watching)
+	told    []activities.Watching
+	taken   []string // back
+}
+
+func (s *shards) Changes(_ context.Context, shard int, in activities.ChangesInput) (*activities.WatchSet, error) {
+	set, ok := s.running[s.of(shard)]
+	switch {
+	case !ok:
+		return nil, fail.New(fail.NotFound, "it does not run")
+	case set == nil:
+		return nil, fail.New(fail.Timeout, "it does not answer")
+	case in.Term >= 0:
+		return nil, fail.New(fail.Internal, "who asks is taken for one of its activities")
+	default:
+		return set, nil
+	}
+}
+
+func (s *shards) Watch(_ context.Context, _ int, w activities.Watching) error {
+	s.told = append(s.told, w)
+	if s.watched != nil {
+		s.watched(w)
+	}
+	return nil
+}
+
+func (s *shards) Unwatch(_ context.Context, _ int, contextID string) error {
+	s.taken = append(s.taken, contextID)
+	return nil
+}
+
+// TestSweepWatchesAgain what contexts have in clusters whose shard does not know of it: somebody has ended by hand what watched. What ends
+// meanwhile is not watched for good.
+func TestSweepWatchesAgain(t *testing.T) {
+	s := storetest.Open(t, store.Config{})
+	ctx := t.Context()
+	c := far("a", "b", "c") // each of another shard
+	planned, err := json.Marshal(plan.Plan{Apps: []plan.App{{Name: "x", Targets: []plan.Target{{ClusterName: c[0]}, {ClusterName: c[1]}, {ClusterName: c[2]}, {ClusterName: far("left0")[0], Leaving: true}}}}})
+	require.NoError(t, err)
+	digest, err := s.PutBlob(ctx, planned)
+	require.NoError(t, err)
+	for id, i := range map[string]*domain.Instance{
+		"1": {Plan: digest, Status: domain.ContextInstantiated},
+		"2": {Status: domain.ContextInstantiated},
+		"3": {Plan: digest, Label: "1", Status: domain.ContextUpdated},
+		"4": {Plan: digest, Label: "known", Status: domain.ContextTerminateFailed},
+		"5": {Plan: digest, Status: domain.ContextTerminated},
+		"6": {Plan: digest, Status: domain.ContextInstantiating},
+	} {
+		i.ContextID = id
+		require.NoError(t, s.PutInstance(ctx, i))
+	}
+	w := &shards{running: map[string]*activities.WatchSet{"b": {Clusters: c[1:2], Contexts: []string{"known"}, Over: true}, "c": nil}}
+	w.of = func(shard int) string {
+		for _, x := range c {
+			if activities.ShardOf(x) == shard {
+				return x.Name
+			}
+		}
+		return ""
+	}
+	w.watched = func(told activities.Watching) {
+		if told.ContextID == "6" {
+			require.NoError(t, s.UpdateInstance(ctx, "6", func(i *domain.Instance) error { i.Status = domain.ContextTerminated; return nil }))
+		}
+	}
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.SetTestTimeout(time.Minute)
+	l := &activities.Control{Store: s, Now: time.Now, Shards: w}
+	env.RegisterActivity(l)
+	_, err = env.ExecuteActivity(l.Sweep)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []activities.Watching{
+		{ContextID: "1", Clusters: c[:1]}, {ContextID: "1", Clusters: c[1:2]},
+		{ContextID: "known", Clusters: c[:1]},
+		{ContextID: "6", Clusters: c[:1]}, {ContextID: "6", Clusters: c[1:2]},
+	}, w.told)
+	require.Equal(t, []string{"6", "6"}, w.taken)
 }
 
 // TestSweepRemovesWhatClustersSaidOfContextsThatAreGone: whoever watches has stored it after the deletion. What somebody may want to know stays.

@@ -106,6 +106,7 @@ type Observations interface {
 	stored.Blobs
 	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
 	InstancesByID(ctx context.Context, contextIDs []string) ([]*domain.Instance, error)
+	ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
 	InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.Instance, error)
 	Observed(ctx context.Context, contextIDs []string) ([]domain.ObservedApp, error)
 	PutObservation(ctx context.Context, o *domain.Observation) error
@@ -265,6 +266,9 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 		}
 		if ask.Generation == 0 && !set.Over {
 			s.claim(ctx, in.Shard, set)
+			if in.Term == 1 && info.Attempt == 1 {
+				s.claimAll(ctx, in.Shard, set)
+			}
 		}
 		if !set.Over || len(set.Clusters) == 0 {
 			if err := s.adjust(ctx, set); err != nil {
@@ -294,6 +298,82 @@ func (s *shard) claim(ctx context.Context, n int, set *WatchSet) {
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("look what tenants have in clusters", "shard", n, "error", err)
 	}
+}
+
+// claimAll tells a workflow that has just been started, beside the watches, of all other contexts that have something in clusters of the shard: there
+// was none before it, or somebody has ended that one by hand. What it misses the daily sweep tells.
+func (s *shard) claimAll(ctx context.Context, n int, set *WatchSet) {
+	s.running.Go(func() {
+		err := panics.Do(ctx, func() error { return watchAgain(ctx, s.Store, s.Shards, map[int]*WatchSet{n: set}) })
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("look what contexts have in clusters", "shard", n, "error", err)
+		}
+	})
+}
+
+// contexts are the records of app contexts.
+type contexts interface {
+	stored.Blobs
+	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
+	ActiveInstances(ctx context.Context) ([]*domain.Instance, error)
+}
+
+// watchAgain tells shards of the contexts of which they do not know, where known is what they know by their numbers; others are left as they are.
+func watchAgain(ctx context.Context, records contexts, shards Shards, known map[int]*WatchSet) error {
+	active, err := records.ActiveInstances(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range active {
+		if i.Plan == "" { // it has nothing yet, as a cloud of level 0 never has
+			continue
+		}
+		p, err := stored.JSON[plan.Plan](ctx, records, i.Plan)
+		if err != nil {
+			return err
+		}
+		missing := map[int][]domain.ClusterName{}
+		for _, c := range clustersOf(p, func(t *plan.Target) bool { return !t.Leaving }) {
+			if set := known[shardOf(c)]; set != nil && !(slices.Contains(set.Contexts, i.LabelID()) && slices.Contains(set.Clusters, c)) {
+				missing[shardOf(c)] = append(missing[shardOf(c)], c)
+			}
+		}
+		for n, clusters := range missing {
+			if err := lease.Check(ctx); err != nil {
+				return err
+			}
+			// When it began is left out: any operation has said later what it leaves.
+			if err := shards.Watch(ctx, n, Watching{ContextID: i.LabelID(), Clusters: clusters}); err != nil {
+				return err
+			}
+		}
+		if err := unwatchEnded(ctx, records, shards, i, missing); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unwatchEnded takes back what shards were told of a context that has ended meanwhile: its end is recorded before they are told of it, and may have
+// been told before.
+func unwatchEnded(ctx context.Context, records contexts, shards Shards, i *domain.Instance, told map[int][]domain.ClusterName) error {
+	if len(told) == 0 {
+		return nil
+	}
+	now, err := records.Instance(ctx, i.ContextID)
+	switch {
+	case fail.Is(err, fail.NotFound):
+	case err != nil:
+		return err
+	case now.Status != domain.ContextTerminated: // where another context has taken over, it goes on under the same name
+		return nil
+	}
+	for n := range told {
+		if err := shards.Unwatch(ctx, n, i.LabelID()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // shard is one attempt at a shard.

@@ -862,6 +862,42 @@ func TestStartAndStopWatching(t *testing.T) {
 	require.Len(t, s.unwatched, len(s.signals))
 }
 
+// TestAWatchThatIsStartedAnewIsToldOfAll that have something in clusters of its shard: somebody may have ended the one before by hand, and who
+// starts it again tells it of its own.
+func TestAWatchThatIsStartedAnewIsToldOfAll(t *testing.T) {
+	for name, c := range map[string]struct {
+		term int
+		want []domain.ClusterName
+	}{
+		"a new one":            {1, far("c1")},
+		"one that has gone on": {2, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSky(t)
+			planned := s.put(t, plan.Plan{Apps: []plan.App{{Name: "x", Targets: []plan.Target{{ClusterName: far("c1")[0]}}}}})
+			for id, status := range map[string]domain.ContextStatus{"known": domain.ContextInstantiated, "other": domain.ContextInstantiateFailed, "gone": domain.ContextTerminated} {
+				require.NoError(t, s.PutInstance(t.Context(), &domain.Instance{ContextID: id, Plan: planned, Status: status}))
+			}
+			const shard = 4 // that of c1
+			env, w := s.environment(worker.Options{}), s.activity()
+			env.RegisterActivity(w)
+			ended := make(chan error, 1)
+			go func() {
+				_, err := env.ExecuteActivity(w.WatchShard, activities.WatchShardInput{Shard: shard, Term: c.term})
+				ended <- err
+			}()
+			s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("c1"), Contexts: []string{"known"}}
+			if c.want != nil {
+				s.until(func() bool { return len(s.signals) > 0 })
+			}
+			s.sets <- &activities.WatchSet{Generation: 2, Over: true}
+			require.NoError(t, <-ended)
+			require.Equal(t, c.want, s.signals[shard])
+			require.Empty(t, s.unwatched)
+		})
+	}
+}
+
 // TestAFrozenWordClaimsNoCluster: the context may have ended since, and nobody would take the word back.
 func TestAFrozenWordClaimsNoCluster(t *testing.T) {
 	s := newSky(t)
