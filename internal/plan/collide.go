@@ -91,8 +91,8 @@ func (c *collisions) find() (Collision, bool) {
 func (c *collisions) takes(x *App) (Collision, bool) {
 	known := map[string]domain.Marks{}
 	for _, h := range c.b.Held {
-		at := Place(h.Resource, "")
-		i := slices.IndexFunc(x.Resources, func(r ResourceID) bool { return Place(r, "") == at })
+		at := c.scopes.place(h.Resource, c.b.Namespace)
+		i := slices.IndexFunc(x.Resources, func(r ResourceID) bool { return c.scopes.place(r, c.a.Namespace) == at })
 		if i < 0 || at.IsDefinition() && x.keeps(i) || !c.has(c.a, at, false) || !c.has(c.b, at, false) {
 			continue
 		}

@@ -288,6 +288,7 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 			hook:  func(i int, was domain.Mark) domain.Mark { return d.hook(m.hooks[i], same[i], was, unfinished) },
 			again: func(i int) bool { return d.old.Reapplied && !m.at(i, t.Variant).Expires() },
 			held:  func(r *Resource) bool { return d.holds(next.Name, r, t.ClusterName) },
+			keeps: func(r *Resource) { d.keeps(next.Name, r, t.ClusterName) },
 		})
 		if before != nil && !t.Leaving {
 			l.warnings = m.stay(d.warnings(old, before), l.marks)
@@ -551,6 +552,7 @@ type changing struct {
 	hook   func(i int, was domain.Mark) domain.Mark // the mark of a wanted hook
 	again  func(i int) bool                         // a wanted resource is applied again though it is there as it is wanted
 	held   func(r *Resource) bool                   // an old resource stays though it is not wanted, see differ.holds
+	keeps  func(r *Resource)                        // an old resource stays as it is to be kept, see differ.keeps
 }
 
 // marks are those with which a leaf begins that had the marks was: of the wanted resources, then of the old ones.
@@ -627,9 +629,13 @@ func (m *matching) stay(warnings []domain.Note, marks domain.Marks) (kept []doma
 
 // doomed is the mark of what is not wanted any more and had a mark that is Ours.
 func (c *changing) doomed(r *Resource, had domain.Mark) domain.Mark {
-	sent := had.ToDelete() && had != domain.MarkDoomed // its deletion, which nothing holds up any more
-	if r.Keep || !sent && c.held(r) {
+	if r.Keep {
+		c.keeps(r)
 		return domain.MarkGone // it stays, as nobody's
+	}
+	sent := had.ToDelete() && had != domain.MarkDoomed // its deletion, which nothing holds up any more
+	if !sent && c.held(r) {
+		return domain.MarkGone
 	}
 	return had.Doom()
 }

@@ -10,32 +10,44 @@ import (
 // With a namespace, or a CRD, goes all that is in it. What holds one that is not wanted any more is what would go with it, and is wanted, or is to be kept
 // though it is not wanted any more either.
 
-// Held is a namespace or a CRD that stays in clusters for that. Nobody else may have it as long as it does: he would delete it with what is in it.
+// Held is a namespace or a CRD that stays in clusters for that. Nobody else may have it as long as it does: he would delete it with what is in it. What is
+// to be kept in one is held itself when it is not wanted any more, as no plan would say otherwise that it is there.
 type Held struct {
 	App      string               `json:"app"` // that had it
 	Resource ResourceID           `json:"resource"`
 	Group    string               `json:"group,omitempty"` // of a CRD: of the kind that it defines
 	Kind     string               `json:"kind,omitempty"`
-	Kept     bool                 `json:"kept,omitempty"` // what holds it is to be kept: no plan says whether that is still there
+	Kept     bool                 `json:"kept,omitempty"` // what holds it, or it itself, is to be kept: no plan says whether that is still there
 	Clusters []domain.ClusterName `json:"clusters"`
 }
 
-// held is one that a Diff has found, and what holds it on the first of its clusters.
+// held is one that a Diff has found, and what holds it on the first of its clusters; nothing does of what is to be kept itself.
 type held struct {
 	Held
-	by resident
+	by *resident
 }
 
-// resident is a wanted resource, or, where kept says so, one of the old plan that stays in clusters when it is not wanted any more.
+// resident is a wanted resource, or, where kept says so, one that stays in clusters when it is not wanted any more: of the old plan, or one that
+// an earlier update has left.
 type resident struct {
 	app  *App
 	n    int
 	kept bool
+	left *Held // then there is no app
+}
+
+// names are those of the resource and of its app.
+func (w *resident) names() (ResourceID, string) {
+	if w.left != nil {
+		return w.left.Resource, w.left.App
+	}
+	return w.app.Resources[w.n], w.app.Name
 }
 
 // holding finds what holds resources, for one Diff.
 type holding struct {
 	residents map[ResourceID][]resident // by the place of what they are in
+	holders   []Held                    // see differ.holders
 	of        []*held                   // in the order in which they were found
 }
 
@@ -48,17 +60,65 @@ func (d *differ) holds(app string, r *Resource, c domain.ClusterName) bool {
 	if !mayHold(r.ResourceID) || d.wants(r.ResourceID, c, app) {
 		return false
 	}
+	h := heldOf(app, r)
+	by, found := d.holder(&h, c)
+	if found {
+		h.Kept = by.kept
+		d.hold(h, &by, c)
+	}
+	return found
+}
+
+// keeps notes that a resource of an app, which may be on a cluster, stays there as it is to be kept, where something would go with it, or it with
+// something that the plans have, or hold. Any other one is nobody's to hold: another group may take it over.
+func (d *differ) keeps(app string, r *Resource, c domain.ClusterName) {
+	if d.wants(r.ResourceID, c, app) {
+		return
+	}
+	h := heldOf(app, r)
+	h.Kept = true
+	if mayHold(r.ResourceID) {
+		if _, found := d.holder(&h, c); !found {
+			return
+		}
+	} else if !slices.ContainsFunc(d.holders(), func(by Held) bool { return by.has(r.ResourceID, d.wanted.Plan.Namespace) }) {
+		return
+	}
+	d.hold(h, nil, c)
+}
+
+func heldOf(app string, r *Resource) Held {
 	h := Held{App: app, Resource: r.ResourceID}
 	if r.IsDefinition() {
 		kind := DefinitionIn(r.Manifest)
 		h.Group, h.Kind = kind.Group, kind.Kind
 	}
-	by, found := d.holder(&h, c)
-	if found {
-		h.Kept = by.kept
-		d.hold(h, by, c)
+	return h
+}
+
+// has says whether a resource would go with what is held, of a plan whose resources are in a namespace.
+func (h *Held) has(r ResourceID, namespace string) bool {
+	if h.Resource.IsDefinition() {
+		return h.Kind != "" && r.Group == h.Group && r.Kind == h.Kind
 	}
-	return found
+	return mayHold(h.Resource) && !mayHold(r) && Place(r, namespace).Namespace == h.Resource.Name
+}
+
+// holders are all that may hold something, of the plans and of before.
+func (d *differ) holders() []Held {
+	if d.holding.holders == nil {
+		d.holding.holders = slices.Concat([]Held{}, d.old.Plan.Held)
+		for _, side := range []Side{d.old.Side, d.wanted} {
+			for name, bundle := range side.Bundles {
+				for i := range bundle.Resources {
+					if r := &bundle.Resources[i]; mayHold(r.ResourceID) {
+						d.holding.holders = append(d.holding.holders, heldOf(name, r))
+					}
+				}
+			}
+		}
+	}
+	return d.holding.holders
 }
 
 // wants says whether an app wants a resource on a cluster, but for the one with a name.
@@ -83,6 +143,10 @@ func (d *differ) held() (all []Held) {
 		wanted.Clusters, kept.Kept, kept.Clusters = nil, true, nil
 		for _, c := range h.Clusters {
 			if d.wants(h.Resource, c, "") {
+				continue
+			}
+			if !mayHold(h.Resource) { // it is to be kept
+				kept.Clusters = append(kept.Clusters, c)
 				continue
 			}
 			switch by, found := d.holder(&h, c); {
@@ -112,6 +176,9 @@ func (w resident) on(c domain.ClusterName) bool {
 
 // mayHave says whether a cluster may have a resource of the old plan.
 func (d *differ) mayHave(old resident, c domain.ClusterName) bool {
+	if old.left != nil {
+		return slices.Contains(old.left.Clusters, c)
+	}
 	i := slices.IndexFunc(old.app.Targets, func(t Target) bool { return t.ClusterName == c })
 	return i >= 0 && d.marks(old.app, old.app.Targets[i])[old.n].MayBeThere()
 }
@@ -122,10 +189,7 @@ func (d *differ) within(h *Held) []resident {
 	if all, known := d.holding.residents[at]; known {
 		return all
 	}
-	in := func(id ResourceID) bool { return !mayHold(id) && d.place(id).Namespace == h.Resource.Name }
-	if h.Resource.IsDefinition() {
-		in = func(id ResourceID) bool { return h.Kind != "" && id.Group == h.Group && id.Kind == h.Kind }
-	}
+	in := func(id ResourceID) bool { return h.has(id, d.wanted.Plan.Namespace) }
 	var all []resident
 	for i := range d.wanted.Plan.Apps {
 		app := &d.wanted.Plan.Apps[i]
@@ -140,8 +204,13 @@ func (d *differ) within(h *Held) []resident {
 		bundle := d.bundleOf(app)
 		for n, id := range app.Resources {
 			if in(id) && bundle != nil && n < len(bundle.Resources) && bundle.Resources[n].Keep {
-				all = append(all, resident{app, n, true})
+				all = append(all, resident{app: app, n: n, kept: true})
 			}
+		}
+	}
+	for i := range d.old.Plan.Held {
+		if left := &d.old.Plan.Held[i]; in(left.Resource) {
+			all = append(all, resident{kept: true, left: left})
 		}
 	}
 	if d.holding.residents == nil {
@@ -151,7 +220,7 @@ func (d *differ) within(h *Held) []resident {
 	return all
 }
 
-func (d *differ) hold(of Held, by resident, c domain.ClusterName) {
+func (d *differ) hold(of Held, by *resident, c domain.ClusterName) {
 	for _, h := range d.holding.of {
 		if h.App == of.App && h.Resource == of.Resource && h.Kept == of.Kept {
 			h.Clusters = append(h.Clusters, c)
@@ -165,13 +234,16 @@ func (d *differ) hold(of Held, by resident, c domain.ClusterName) {
 // warnings say what stays, and why.
 func (h *holding) warnings() (out []string) {
 	for _, h := range h.of {
+		if h.by == nil {
+			continue
+		}
 		where := fmt.Sprintf("cluster %s", h.Clusters[0])
 		if more := len(h.Clusters) - 1; more > 0 {
 			where += fmt.Sprintf(" and %d more", more)
 		}
-		by := h.by.app.Resources[h.by.n]
+		by, app := h.by.names()
 		text := fmt.Sprintf("%s %q, which app %q does not have any more, stays on %s: with it would go %s %q of app %q",
-			h.Resource.Kind, h.Resource.Name, h.App, where, by.Kind, by.Name, h.by.app.Name)
+			h.Resource.Kind, h.Resource.Name, h.App, where, by.Kind, by.Name, app)
 		if h.Kept {
 			text += ", which is to be kept"
 		}

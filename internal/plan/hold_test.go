@@ -126,11 +126,18 @@ func TestWhatIsHeldIsSaidByThePlan(t *testing.T) {
 		h.Kept, h.Clusters = kept, cluster(clusters...)
 		return h
 	}
+	in := plan.Held{App: "web", Resource: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Namespace: "mon", Name: "in"}}
+	widget := plan.Held{App: "web", Resource: plan.ResourceID{Group: "example.com", Version: "v1", Kind: "Widget", Name: "widget"}}
+	of := func(app string, h plan.Held) plan.Held {
+		h.App = app
+		return h
+	}
 	const first = "web on a b: mon=1 crd=1 svc=1\nlog on a b: in=1 widget=1 db=1"
 	for name, c := range map[string]struct {
 		first   string // first, when it is missing
 		updates []string
 		want    []plan.Held
+		warning string // of the last update
 	}{
 		"what is wanted": {updates: []string{"web on a b: svc=1\nlog on a b: in=1 widget=1"}, want: []plan.Held{held(mon, false, "a", "b"), held(crd, false, "a", "b")}},
 		"after another update": {
@@ -148,10 +155,40 @@ func TestWhatIsHeldIsSaidByThePlan(t *testing.T) {
 		},
 		"what is kept, for good": {
 			first: "web on a: mon=1 in=1! svc=1", updates: []string{"web on a: svc=1", "web on a: svc=2"},
-			want: []plan.Held{held(mon, true, "a")},
+			want: []plan.Held{held(mon, true, "a"), held(in, true, "a")},
 		},
 		"what is kept when it goes later": {
 			first: "web on a: mon=1 in=1! svc=1", updates: []string{"web on a: in=1! svc=1", "web on a: svc=2", "web on a: svc=3"},
+			want: []plan.Held{held(mon, true, "a"), held(in, true, "a")},
+		},
+		"what is kept, and went before": {
+			first: "web on a: mon=1 in=1! svc=1", updates: []string{"web on a: mon=1 svc=1", "web on a: mon=1 svc=2", "web on a: svc=2"},
+			want:    []plan.Held{held(in, true, "a"), held(mon, true, "a")},
+			warning: `Namespace "mon", which app "web" does not have any more, stays on cluster p+a: with it would go ConfigMap "in" of app "web", which is to be kept`,
+		},
+		"what is kept of a kind, and went before": {
+			first: "web on a: crd=1 widget=1! svc=1", updates: []string{"web on a: crd=1 svc=1", "web on a: svc=1"},
+			want:    []plan.Held{held(widget, true, "a"), held(crd, true, "a")},
+			warning: `CustomResourceDefinition "crd", which app "web" does not have any more, stays on cluster p+a: with it would go Widget "widget" of app "web", which is to be kept`,
+		},
+		"what is kept where its app was": {
+			first:   "web on a b: in=1! svc=1\nlog on a b: mon=1",
+			updates: []string{"web on b: in=1! svc=1\nlog on a b: mon=1", "web on b: in=1! svc=1"},
+			want:    []plan.Held{held(in, true, "a"), held(of("log", mon), true, "a"), held(of("log", mon), false, "b")},
+		},
+		"what is kept, while its namespace comes back and goes": {
+			first: "web on a: mon=1 in=1! svc=1", updates: []string{"web on a: svc=1", "web on a: mon=1 svc=1", "web on a: svc=1"},
+			want: []plan.Held{held(in, true, "a"), held(mon, true, "a")},
+		},
+		"what is kept, and wanted again": {
+			first: "web on a: mon=1 in=1! svc=1", updates: []string{"web on a: mon=1 svc=1", "web on a: mon=1 svc=1\nlog on a: in=1"},
+		},
+		"what is kept, and another app has": {
+			first: "web on a: mon=1 in=1! svc=1\nlog on a: in=1", updates: []string{"web on a: mon=1 svc=1\nlog on a: in=1"},
+		},
+		"what is kept in no namespace of theirs": {first: "web on a: mon=1 db=1! svc=1", updates: []string{"web on a: mon=1 svc=1", "web on a: svc=1"}},
+		"a namespace that is kept, with something in it": {
+			first: "web on a b: mon=1! svc=1\nlog on a: in=1", updates: []string{"web on a b: svc=1\nlog on a: in=1"},
 			want: []plan.Held{held(mon, true, "a")},
 		},
 	} {
@@ -160,11 +197,15 @@ func TestWhatIsHeldIsSaidByThePlan(t *testing.T) {
 			if c.first == "" {
 				c.first = first
 			}
-			side := holding("1", c.first)
+			side, warnings := holding("1", c.first), []string(nil)
 			for _, update := range c.updates {
-				side = plan.Diff(*side.Done(), holding("2", update), domain.OpUpdate).Side
+				change := plan.Diff(*side.Done(), holding("2", update), domain.OpUpdate)
+				side, warnings = change.Side, change.Warnings
 			}
 			require.Equal(t, c.want, side.Plan.Held)
+			if c.warning != "" {
+				require.Equal(t, []string{c.warning}, warnings)
+			}
 		})
 	}
 }
@@ -174,6 +215,7 @@ func TestNobodyTakesWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	mon := plan.ResourceID{Version: "v1", Kind: "Namespace", Name: "mon"}
 	crd := plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets.example.com"}
+	volume := plan.ResourceID{Version: "v1", Kind: "PersistentVolumeClaim", Namespace: "mon", Name: "data"}
 	everything := &domain.UserPermission{Spec: domain.UserPermissionSpec{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 	for name, c := range map[string]struct {
 		resource  plan.ResourceID
@@ -190,6 +232,10 @@ func TestNobodyTakesWhatIsHeld(t *testing.T) {
 		"which it does not get":     {resource: mon, permitted: true, change: func(a, _ *plan.Plan) { inherit(a, domain.MarkGone) }},
 		"a CRD":                     {resource: crd, permitted: true, collides: true},
 		"a CRD of which both agree": {resource: crd, keep: true, permitted: true},
+		"what is kept":              {resource: volume, permitted: true, collides: true},
+		"what is kept where nothing names its namespace": {resource: volume, permitted: true, collides: true, change: func(_, b *plan.Plan) {
+			b.Namespace, b.Held[0].Resource.Namespace = "mon", ""
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
