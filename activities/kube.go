@@ -60,6 +60,8 @@ type Kube struct {
 	Secrets Opener
 	// bundles are decoded manifests: a thousand clusters take the same ones.
 	bundles *lru.Cache[bundleKey, *plan.Bundle]
+	// plans are those of terminates, see attempt.hold.
+	plans *lru.Cache[domain.Digest, *plan.Plan]
 	// running are the attempts of this worker, by the run of their workflow: a *halting.
 	running sync.Map
 	// tries are leaves in their workflow's own task; gatherers see Gather, and silent BoundSilent.
@@ -68,8 +70,8 @@ type Kube struct {
 	pending                  openLeaves
 }
 
-// decodedBundles bounds Kube.bundles.
-const decodedBundles = 64
+// decodedBundles bounds Kube.bundles, and decodedPlans Kube.plans.
+const decodedBundles, decodedPlans = 64, 8
 
 const (
 	// maxNotes bounds the messages of a leaf; beyond it resources are Failed without their message.
@@ -82,7 +84,7 @@ const (
 func NewKube(clusters Clusters, leaves Leaves, reporter Reporter, reports Reports, agent []plan.Resource) *Kube {
 	return &Kube{
 		clusters: clusters, leaves: leaves, reporter: reporter, reporting: newReporting(reports, agent),
-		bundles: lru.New[bundleKey, *plan.Bundle](decodedBundles),
+		bundles: lru.New[bundleKey, *plan.Bundle](decodedBundles), plans: lru.New[domain.Digest, *plan.Plan](decodedPlans),
 	}
 }
 
@@ -416,6 +418,13 @@ func (a *attempt) begin(ctx context.Context) (domain.Marks, error) {
 	}
 	begins := plan.Begin(a.resources, start)
 	a.state.Reported, a.state.Report = begins.Reported, begins.Report
+	if a.in.Operation == domain.OpTerminate {
+		notes, err := a.hold(ctx, begins.Marks)
+		if err != nil {
+			return nil, err
+		}
+		a.state.Notes = notes
+	}
 	return begins.Marks, nil
 }
 

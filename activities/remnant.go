@@ -343,6 +343,12 @@ func (r *reach) add(label string, p *plan.Plan) {
 			r.Places = append(r.Places, id)
 		}
 	}
+	for _, h := range p.Held { // the plans that had it may be forgotten
+		id := h.Resource
+		id.Namespace, id.Name = cmp.Or(id.Namespace, p.Namespace, "default"), ""
+		r.Deployments, r.Places = append(r.Deployments, plan.DeploymentID(label, h.App)), append(r.Places, id)
+		r.Clusters = append(r.Clusters, h.Clusters...)
+	}
 	r.Clusters = append(r.Clusters, clustersOf(p, anyTarget)...)
 	r.sort()
 }

@@ -111,6 +111,17 @@ func TestRemoveRemnants(t *testing.T) {
 	}
 }
 
+// TestRemnantsAreLookedForWhereSomethingIsHeld, though no plan that is still known has it.
+func TestRemnantsAreLookedForWhereSomethingIsHeld(t *testing.T) {
+	l, asked := remnants(t, domain.ContextTerminated)
+	digest := l.store.put(t, plan.Plan{ContextID: "2", Owner: "owner", Namespace: "ns", Held: []plan.Held{{
+		App: "gone", Resource: plan.ResourceID{Version: "v1", Kind: "PersistentVolumeClaim", Namespace: "mon", Name: "data"}, Clusters: []domain.ClusterName{l.in.Cluster},
+	}}})
+	l.store.instances["2"] = domain.Instance{ContextID: "2", Owner: "owner", Status: domain.ContextTerminated, Plan: digest, Label: "1"}
+	l.remove(activities.RemnantsInput{Owner: "owner", ContextID: "2", Label: "1"})
+	require.Contains(t, asked(), "GET /api/v1/namespaces/mon/persistentvolumeclaims")
+}
+
 // TestRemnantsOfADeletedOwner are looked for where a look before has looked, also when that was not the terminate's, and as
 // long as anybody knows where that was.
 func TestRemnantsOfADeletedOwner(t *testing.T) {

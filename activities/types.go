@@ -137,6 +137,7 @@ type LeafInput struct {
 	domain.Scope
 	App        string             `json:"app"`
 	Cluster    domain.ClusterName `json:"cluster"`
+	Plan       domain.Digest      `json:"plan,omitempty"` // of a terminate, which goes by what other apps keep
 	Bundle     domain.Digest      `json:"bundle"`
 	Overlay    domain.Part        `json:"overlay,omitempty"` // what the cluster gets otherwise, see Targets
 	Resources  int                `json:"resources"`

@@ -161,6 +161,9 @@ func (a *app) leafInput(l *leafState) activities.LeafInput {
 		HookTime: hookTime, Label: a.in.Label, Inherited: l.inherited, Report: l.report, Prune: a.in.Prune, User: a.in.User,
 		Installs: l.installs && !a.in.deletes(),
 	}
+	if in.Operation == domain.OpTerminate {
+		in.Plan = a.in.Plan
+	}
 	in.Hooked = in.Runs(a.in.App.Events)
 	return in
 }

@@ -626,6 +626,9 @@ func TestTerminate(t *testing.T) {
 	require.Equal(t, map[domain.ResourceState]int{domain.ResourceDeleted: 8}, out.Counts)
 	require.Equal(t, append(instantiated[:3:3], domain.Terminated), w.store.states())
 	require.Equal(t, domain.OpTerminate, w.store.instances[contextID].Operation)
+	for _, in := range w.clusters.inputs {
+		require.Equal(t, w.store.instances[contextID].Plan, in.Plan, "it says what other apps keep")
+	}
 }
 
 func TestTerminateIsStopped(t *testing.T) {

@@ -31,7 +31,7 @@ type Remnants struct {
 	Deployments []string // values of plan.DeploymentLabel
 	// Places are the kinds, each with the namespace in which it is looked for. Names do not matter.
 	Places []plan.ResourceID
-	// Namespaces says that namespaces go, too, with all that others may have put into them.
+	// Namespaces says that namespaces go, too, with all that others may have put into them, but for those with something in a place that is to be kept.
 	Namespaces bool
 }
 
@@ -56,7 +56,7 @@ const (
 
 // Sweep deletes what is in the cluster of the remnants, and looks again, a few times, as long as what it has deleted is
 // there. It returns what it has deleted, and what its last look has found. An object counts when Drover has applied it.
-// Left alone are objects that somebody has annotated to be kept, that a controller owns, which goes first, and
+// Left alone are objects that are annotated to be kept, and the namespaces that they are in, that a controller owns, which goes first, and
 // CustomResourceDefinitions. What the cluster does not let be listed is left out. An error is as Apply's Outcome.Retry; what
 // was deleted before is returned.
 func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.ResourceID, left []Remnant, err error) {
@@ -114,7 +114,8 @@ func distinct(ids []plan.ResourceID) []plan.ResourceID {
 // remnant is one that was found.
 type remnant struct {
 	object
-	id plan.ResourceID
+	id    plan.ResourceID
+	stays bool // it is to be kept
 }
 
 // remnants lists the places.
@@ -139,7 +140,13 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) ([]remnant, error) {
 		return nil, err
 	}
 	slices.SortFunc(found, func(a, b remnant) int { return cmp.Compare(a.path, b.path) })
-	return found, nil
+	holds := map[string]bool{} // by namespace: with it would go what is to be kept
+	for _, r := range found {
+		holds[r.id.Namespace] = holds[r.id.Namespace] || r.stays
+	}
+	return slices.DeleteFunc(found, func(r remnant) bool {
+		return r.stays || r.id.Group == "" && r.id.Kind == "Namespace" && holds[r.id.Name]
+	}), nil
 }
 
 // listed are the remnants in one place.
@@ -176,6 +183,9 @@ func (c *Cluster) listedAt(ctx context.Context, place plan.ResourceID, gv schema
 		if !r.isRemnant(place.Kind) {
 			return nil
 		}
+		if r.stays = isKept(r.Annotations); r.stays && r.DeletionTimestamp != nil {
+			return nil
+		}
 		r.id = place
 		r.id.Namespace, r.id.Name = r.Namespace, r.Name
 		r.path = collection + escape(r.Name)
@@ -194,9 +204,9 @@ func isRefusal(ctx context.Context, err error) bool {
 	return refused
 }
 
-// isRemnant says whether an object of the kind that carries the label is one, see Sweep.
+// isRemnant says whether an object of the kind that carries the label is one, see Sweep, or is to be kept.
 func (o *object) isRemnant(kind string) bool {
-	return kind != "CustomResourceDefinition" && !isKept(o.Annotations) && metav1.GetControllerOf(o) == nil &&
+	return kind != "CustomResourceDefinition" && metav1.GetControllerOf(o) == nil &&
 		slices.ContainsFunc(o.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
 			return f.Manager == FieldManager && f.Subresource == ""
 		})

@@ -62,6 +62,7 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"looks at few of many that wait":                          looksAtFew,
 		"sweeps away what nothing should have left":               sweeps,
 		"leaves what a sweep must not touch":                      sweepsWithCare,
+		"leaves the namespace of what is kept":                    sweepsNoNamespaceOfKept,
 		"waits for an object that leaves in time":                 waitsForLeave,
 		"refuses when permissions are missing":                    forbidden,
 		"tries again when credentials are not accepted":           unauthorized,
@@ -848,6 +849,44 @@ func sweeps(w *world) {
 		require.Empty(w, left)
 		return w.cluster.Answers()-asked <= 3 // and one more where it was long ago that the cluster did not know the kind
 	}, Deadline, Tick, "where there is nothing it costs a request a place")
+}
+
+// sweepsNoNamespaceOfKept: a terminate ends with a look that deletes namespaces, with all that is in them.
+func sweepsNoNamespaceOfKept(w *world) {
+	kept, gone := w.name+"-kept", w.name+"-gone"
+	resources := Resources(w, true, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: `+kept+`}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: `+gone+`}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: `+kept+`, annotations: {helm.sh/resource-policy: keep}}
+`)
+	w.Cleanup(func() {
+		_ = w.dynamic.Resource(namespaces).Delete(context.WithoutCancel(w.Context()), kept, metav1.DeleteOptions{})
+	})
+	j, watcher := w.job(resources, domain.NewMarks(len(resources), domain.MarkPending))
+	j.DeploymentID = "4711-" + w.name // namespaces are everybody's: other tests have some, too
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.Equal(w, domain.NewMarks(len(resources), domain.MarkApplied), watcher.Marks, "notes: %v", watcher.Notes)
+	s := kube.Remnants{Deployments: []string{j.DeploymentID}, Places: []plan.ResourceID{resources[0].ResourceID, resources[2].ResourceID}}
+	_, left, err := w.cluster.Sweep(w.Context(), s)
+	require.NoError(w, err)
+	require.Len(w, left, 1, "%v", left)
+	require.Equal(w, gone, left[0].Name, "of the other one nothing is said: it is to stay")
+	s.Namespaces = true
+	require.Eventually(w, func() bool {
+		_, left, err := w.cluster.Sweep(w.Context(), s)
+		return err == nil && len(left) == 0
+	}, Deadline, Tick)
+	require.Nil(w, w.findIn(namespaces, "", gone))
+	require.Nil(w, w.findIn(namespaces, "", kept).GetDeletionTimestamp())
+	require.NotNil(w, w.findIn(configMaps, kept, "a"))
 }
 
 func sweepsWithCare(w *world) {

@@ -104,6 +104,35 @@ func (h *Held) has(r ResourceID, namespace string) bool {
 	return mayHold(h.Resource) && !mayHold(r) && Place(r, namespace).Namespace == h.Resource.Name
 }
 
+// Holder is a resource of a leaf that a terminate would delete, and others with it.
+type Holder struct {
+	Index int
+	held  Held
+}
+
+// Has says whether a resource would go with it, of a plan whose resources are in a namespace.
+func (h *Holder) Has(r ResourceID, namespace string) bool { return h.held.has(r, namespace) }
+
+// Holders are those of a leaf with which a terminate begins with the marks. What is being deleted already nothing holds up any more.
+func Holders(resources []Resource, marks domain.Marks) (all []Holder) {
+	for i := range min(len(resources), len(marks)) {
+		if m := marks[i]; mayHold(resources[i].ResourceID) && m.ToDelete() && m != domain.MarkEnding {
+			all = append(all, Holder{i, heldOf("", &resources[i])})
+		}
+	}
+	return all
+}
+
+// KeptOn are what the plan says to be kept on a cluster though no app has it any more, as Held, but for what only has something in it that is kept.
+func (p *Plan) KeptOn(c domain.ClusterName) (all []Held) {
+	for _, h := range p.Held {
+		if h.Kept && !mayHold(h.Resource) && slices.Contains(h.Clusters, c) {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
 // holders are all that may hold something, of the plans and of before.
 func (d *differ) holders() []Held {
 	if d.holding.holders == nil {
