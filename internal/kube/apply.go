@@ -104,6 +104,9 @@ func (r *run) applyAt(ctx context.Context, i int, gvk schema.GroupVersionKind, m
 	if unprocessable(err) && gvk.GroupKind() == jobKind {
 		err = w.asLabelled(ctx, err)
 	}
+	if unprocessable(err) && gvk.Group == appsGroup {
+		err = w.notRolling(ctx, err)
+	}
 	if unprocessable(err) {
 		err = w.outlived(ctx, err)
 	}
@@ -131,6 +134,9 @@ var (
 
 // jobKind is the kind whose template can never be changed.
 var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
+
+// appsGroup has the kinds that replace their Pods by a strategy.
+const appsGroup = "apps"
 
 // isPinned says whether err is a conflict that the manifest brings on itself, by naming the version or the
 // identity that the object must have.

@@ -80,11 +80,16 @@ func (w *write) create(ctx context.Context) error {
 	if a := answerOf(err); a == nil || a.ErrStatus.Reason != metav1.StatusReasonAlreadyExists {
 		return err
 	}
-	for n := range replacements { // a controller may be faster
+	return whileChanged(ctx, func() error { return w.replace(ctx, digest, dropped) })
+}
+
+// whileChanged does what is about an object as it was found, again where that has been changed meanwhile: a controller may be faster.
+func whileChanged(ctx context.Context, do func() error) (err error) {
+	for n := range replacements {
 		if err := pause.For(ctx, time.Duration(n)*policy.ReplaceWait); err != nil {
 			return err
 		}
-		err = w.replace(ctx, digest, dropped)
+		err = do()
 		if a := answerOf(err); a == nil || a.ErrStatus.Reason != metav1.StatusReasonConflict {
 			return err
 		}

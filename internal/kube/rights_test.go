@@ -235,6 +235,28 @@ func TestUserWhoMayNotPatchTakesOverWithinAContext(t *testing.T) {
 	require.Equal(t, "new", data(t, l.find("a"))["key"])
 }
 
+// TestUserWhoMayNotPatchHasWhatRolledRollNoMore: what the cluster has filled in of one strategy does not stay beside another one.
+func TestUserWhoMayNotPatchHasWhatRolledRollNoMore(t *testing.T) {
+	t.Parallel()
+	l := newLand(t, "get", "create", "update", "patch")
+	of := func(strategy string) []plan.Resource {
+		return kubetest.Resources(l, false, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a}
+spec: {`+strategy+`replicas: 0, selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: example.com/none}]}}}
+`)
+	}
+	l.mustApply(of(""))
+	l.grant("get", "create", "update")
+	l.mustApply(of("strategy: {type: Recreate}, "))
+	o, err := l.admin.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(l.namespace).Get(t.Context(), "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	kind, _, err := unstructured.NestedString(o.Object, "spec", "strategy", "type")
+	require.NoError(t, err)
+	require.Equal(t, "Recreate", kind)
+}
+
 func TestRightsThatChangeAreUsed(t *testing.T) {
 	t.Parallel()
 	l := newLand(t, emcoVerbs...)

@@ -52,11 +52,8 @@ func (w *write) do(ctx context.Context) error {
 // changed. So it is with one that another app has had, or that was kept and whose context is another one now. Its Pods keep that label.
 func (w *write) asLabelled(ctx context.Context, refused error) error {
 	data, err := w.send(ctx, request{method: http.MethodGet, path: w.path, accept: contentJSON}, nil)
-	switch {
-	case answerOf(err) != nil && !isOfCluster(err):
-		return refused
-	case err != nil:
-		return err
+	if err != nil {
+		return refusedOr(ctx, refused, err)
 	}
 	live, err := decodeObject(data)
 	if err != nil {
@@ -80,6 +77,14 @@ func (w *write) asLabelled(ctx context.Context, refused error) error {
 // templateLabels are the labels of the Pods that an object makes.
 func templateLabels(object map[string]any) map[string]any {
 	return members(members(members(members(object, "spec"), "template"), "metadata"), "labels")
+}
+
+// refusedOr is what the cluster has refused before, where err is its last word as well; else err, by which it is to be tried again.
+func refusedOr(ctx context.Context, refused, err error) error {
+	if _, final := refusal(ctx, err); final {
+		return refused
+	}
+	return err
 }
 
 // told says that the resource is not applied.
@@ -138,6 +143,9 @@ func (w *write) patch(ctx context.Context, body []byte) (pruned []string, err er
 	made, err := w.send(ctx, q, w.sent)
 	if err == nil {
 		err = w.lasts(ctx, made)
+	}
+	if err == nil && bytes.Contains(made, strategyMember) {
+		err = w.disown(ctx)
 	}
 	if err != nil || !w.custom {
 		return nil, err

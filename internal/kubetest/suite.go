@@ -36,6 +36,8 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"takes over fields of other managers":                     takesOver,
 		"takes keys out of a Secret":                              takesKeysOut,
 		"takes over a Job of another deployment":                  takesJobOver,
+		"has what rolled roll no more":                            rollsNoMore,
+		"changes no strategy of what is refused":                  refusesStrategy,
 		"labels objects and pods":                                 labels,
 		"drops the fields that a kind does not know":              dropsUnknown,
 		"refuses by resource and goes on":                         refuses,
@@ -171,6 +173,92 @@ func takesOver(w *world) {
 	data, _, err := unstructured.NestedStringMap(w.find("a").Object, "data")
 	require.NoError(w, err)
 	require.Empty(w, cmp.Diff(map[string]string{"key": "value", "other": "kept"}, data))
+}
+
+// rolling are workloads without Pods, with a strategy for Deployments, and one for the others.
+func rolling(w *world, image, strategy, updateStrategy string) []plan.Resource {
+	spec := "selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: " + image + "}]}}"
+	return Resources(w, false, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a}
+spec: {`+strategy+`replicas: 0, `+spec+`}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: a}
+spec: {`+updateStrategy+`serviceName: a, replicas: 0, `+spec+`}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: a}
+spec: {`+updateStrategy+spec+`}
+`)
+}
+
+// ownsStrategy is who changes a strategy, and owns nothing of it afterwards.
+const ownsStrategy = kube.FieldManager + "-strategy"
+
+// requireStrategy looks at the type of a workload's strategy, and at who owns something of the workload.
+func requireStrategy(w *world, want, resource, strategy string) *unstructured.Unstructured {
+	o := w.findIn(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: resource}, w.namespace, "a")
+	for _, f := range o.GetManagedFields() {
+		require.NotEqual(w, ownsStrategy, f.Manager)
+	}
+	kind, _, err := unstructured.NestedString(o.Object, "spec", strategy, "type")
+	require.NoError(w, err)
+	require.Equal(w, want, kind, resource)
+	return o
+}
+
+// rollsNoMore: how it is to roll the cluster has filled in, which it refuses beside another strategy.
+func rollsNoMore(w *world) {
+	const image = "example.com/none"
+	for _, before := range [][2]string{
+		{"", ""},
+		{"strategy: {rollingUpdate: {maxSurge: 1}}, ", "updateStrategy: {type: RollingUpdate}, "},
+		{"strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 50%}}, ", "updateStrategy: {rollingUpdate: {}}, "},
+	} {
+		w.mustApply(rolling(w, image, before[0], before[1]))
+		requireStrategy(w, "RollingUpdate", "deployments", "strategy")
+		requireStrategy(w, "RollingUpdate", "statefulsets", "updateStrategy")
+		requireStrategy(w, "RollingUpdate", "daemonsets", "updateStrategy")
+		var generation int64
+		for n, after := range [][2]string{
+			{"strategy: {type: Recreate, rollingUpdate: null}, ", "updateStrategy: {type: OnDelete}, "},
+			{"strategy: {type: Recreate}, ", "updateStrategy: {type: OnDelete}, "},
+		} {
+			w.mustApply(rolling(w, image, after[0], after[1]))
+			deployment := requireStrategy(w, "Recreate", "deployments", "strategy")
+			requireStrategy(w, "OnDelete", "statefulsets", "updateStrategy")
+			requireStrategy(w, "OnDelete", "daemonsets", "updateStrategy")
+			if n > 0 {
+				require.Equal(w, generation, deployment.GetGeneration(), "there is nothing to be changed again")
+			}
+			generation = deployment.GetGeneration()
+		}
+	}
+	// What an apply that was broken off has left goes with the next one.
+	deployments := w.dynamic.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(w.namespace)
+	w.mustApply(rolling(w, image, "", "")[:1])
+	_, err := deployments.Patch(w.Context(), "a", types.MergePatchType, []byte(`{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`),
+		metav1.PatchOptions{FieldManager: ownsStrategy})
+	require.NoError(w, err)
+	w.mustApply(rolling(w, image, "strategy: {type: Recreate}, ", "")[:1])
+	requireStrategy(w, "Recreate", "deployments", "strategy")
+}
+
+// refusesStrategy: what is refused for something else, too, is left as it rolls.
+func refusesStrategy(w *world) {
+	w.mustApply(rolling(w, "example.com/none", "", ""))
+	_, watcher := w.apply(rolling(w, "", "strategy: {type: Recreate}, ", "updateStrategy: {type: OnDelete}, ")[:2])
+	require.Equal(w, domain.NewMarks(2, domain.MarkRefused), watcher.Marks)
+	requireStrategy(w, "RollingUpdate", "deployments", "strategy")
+	requireStrategy(w, "RollingUpdate", "statefulsets", "updateStrategy")
+	_, watcher = w.apply(rolling(w, "example.com/none", "strategy: {type: Recreate, rollingUpdate: {maxSurge: 1}}, ", "")[:1])
+	require.True(w, watcher.Marks.Failed(), "a manifest that says both")
+	require.Contains(w, watcher.Notes[0], "rollingUpdate")
+	requireStrategy(w, "RollingUpdate", "deployments", "strategy")
 }
 
 func labels(w *world) {

@@ -1,0 +1,109 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A Deployment, or a StatefulSet, that rolls has how it does so filled in by the cluster, as nobody's field. That stays when a manifest with another
+// strategy is applied, and the cluster refuses the two together. A null in what is applied takes nothing away (tried).
+
+// strategyManager changes a strategy where no apply can. It owns the type that it has set until the next apply, see disown.
+const strategyManager = FieldManager + "-strategy"
+
+// strategyMember is in the metadata of an object in which strategyManager owns something.
+var strategyMember = []byte(`"` + strategyManager + `"`)
+
+// notRolling sends a resource once more that the cluster has refused for nothing but how it rolls, where its manifest has another strategy and no
+// word of that. First the strategy is changed, and what belongs to the one before is taken away, in one step, so that there is no
+// time at which it rolls otherwise than somebody has said. Should the cluster then refuse the rest, for what it looks at later (a webhook, say), the new
+// strategy is there with the old template: nothing is replaced by that.
+func (w *write) notRolling(ctx context.Context, refused error) error {
+	object, err := decodeObject(w.body)
+	if err != nil {
+		return refused
+	}
+	name, strategy := strategyOf(object)
+	if strategy == nil || !isOnly(refused, "spec."+name+".rollingUpdate") {
+		return refused
+	}
+	if !w.patchable(w.rights) { // a PUT takes it away by a null, for which nothing is filled in from the object that is there
+		strategy["rollingUpdate"] = nil
+		if w.body, err = json.Marshal(object); err != nil {
+			return refused
+		}
+		return w.do(ctx)
+	}
+	if err := whileChanged(ctx, func() error { return w.unroll(ctx, name, strategy["type"]) }); err != nil {
+		return refusedOr(ctx, refused, err)
+	}
+	return w.do(ctx)
+}
+
+// strategyOf is the strategy of an object that is not to roll, and says nothing of how it would; nil of any other.
+func strategyOf(object map[string]any) (name string, strategy map[string]any) {
+	spec, _ := object["spec"].(map[string]any)
+	for _, name := range []string{"strategy", "updateStrategy"} {
+		strategy, _ := spec[name].(map[string]any)
+		kind, _ := strategy["type"].(string)
+		if kind != "" && kind != "RollingUpdate" && strategy["rollingUpdate"] == nil {
+			return name, strategy
+		}
+	}
+	return "", nil
+}
+
+// isOnly says whether an answer is about the field, and about no other.
+func isOnly(err error, field string) bool {
+	a := answerOf(err)
+	return a != nil && a.ErrStatus.Details != nil && len(a.ErrStatus.Details.Causes) > 0 &&
+		!slices.ContainsFunc(a.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field != field })
+}
+
+// unroll gives the object that is there another strategy, and takes away how it rolls.
+func (w *write) unroll(ctx context.Context, name string, kind any) error {
+	found, err := w.metadata(ctx, w.path)
+	if err != nil {
+		return err
+	}
+	if found.DeletionTimestamp != nil { // it goes, and is made anew
+		return w.leaves(ctx, found)
+	}
+	return w.merge(ctx, found, map[string]any{"spec": map[string]any{name: map[string]any{"type": kind, "rollingUpdate": nil}}})
+}
+
+// disown has strategyManager own nothing any more: by what it owns, a strategy would stay that the manifest has no more. It comes after each apply that
+// finds that, whoever has left it. That the cluster refuses it holds nothing up: the resource is applied.
+func (w *write) disown(ctx context.Context) error {
+	err := whileChanged(ctx, func() error {
+		found, err := w.metadata(ctx, w.path)
+		if err != nil {
+			return err
+		}
+		rest := slices.DeleteFunc(slices.Clone(found.ManagedFields), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == strategyManager })
+		if len(rest) == len(found.ManagedFields) {
+			return nil
+		}
+		return w.merge(ctx, found, map[string]any{"metadata": map[string]any{"managedFields": rest}})
+	})
+	return refusedOr(ctx, nil, err)
+}
+
+// merge changes the very object that was found, as it was then.
+func (w *write) merge(ctx context.Context, found *object, patch map[string]any) error {
+	metadata := members(patch, "metadata")
+	metadata["uid"], metadata["resourceVersion"] = found.UID, found.ResourceVersion
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	_, err = w.send(ctx, request{
+		method: http.MethodPatch, path: w.path, query: "fieldManager=" + strategyManager,
+		contentType: contentMerge, accept: metadataOnly, body: body, discard: true,
+	}, nil)
+	return err
+}
