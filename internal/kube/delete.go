@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,7 +32,7 @@ import (
 // note that says what it waits for, and the next stage is begun. As long as there is one the outcome is to try again, and
 // says for what in Waits; one that was MarkEnding before is looked at once. What is only to be looked for by its mark is
 // MarkKept when it is found, and is never deleted; else it becomes what it would have become by a deletion. A job that prunes leaves alone
-// what somebody has annotated in the cluster to be kept, as Helm does, which the note says: that counts as deleted, too.
+// what somebody has annotated in the cluster to be kept, as Helm does, and what that would go with, which the note says: that counts as deleted, too.
 func (c *Cluster) Delete(ctx context.Context, j Job) Outcome {
 	r := c.begin(j)
 	stages := r.stages(func(m domain.Mark) bool { return m.ToDelete() || m.ToLookFor() })
@@ -177,7 +178,11 @@ func (r *run) request(ctx context.Context, i int) (still *object, note string, e
 			return found, "", nil
 		}
 		if r.Prunes && isKept(found.Annotations) {
+			r.leave(i)
 			return nil, "left in the cluster: it is annotated there with " + keepAnnotation + ": keep", nil
+		}
+		if j, err := r.keeper(ctx, i); j >= 0 || err != nil {
+			return nil, r.wouldTake(j), err
 		}
 		wanted, err := r.isWanted(ctx, i, found)
 		if err != nil || wanted {
@@ -197,6 +202,61 @@ func (r *run) request(ctx context.Context, i int) (still *object, note string, e
 		}
 	}
 	return nil, "", fail.New(fail.Unavailable, "the object is replaced again and again while it is deleted")
+}
+
+// leave notes that resource i was left as it is annotated to be kept.
+func (r *run) leave(i int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left == nil {
+		r.left = map[int]bool{}
+	}
+	r.left[i] = true
+}
+
+// keeper is a resource of a job that prunes that is annotated in the cluster to be kept, and would go with resource i; -1 for none. Namespaces and CRDs
+// come last. What was dealt with in an earlier attempt is looked at once more: it may have been left.
+func (r *run) keeper(ctx context.Context, i int) (int, error) {
+	h, holds := plan.HolderOf(i, &r.Resources[i])
+	if !r.Prunes || !holds {
+		return -1, nil
+	}
+	for j := range r.Resources {
+		if j == i || !h.Has(r.Resources[j].ResourceID, cmp.Or(r.Namespace, "default")) {
+			continue
+		}
+		if r.wasLeft(j) {
+			return j, nil
+		}
+		if r.marked(j) != domain.MarkGone {
+			continue
+		}
+		found, _, err := r.ours(ctx, j)
+		_, refused := refusal(ctx, err)
+		switch {
+		case isAbsent(err), meta.IsNoMatchError(err), errors.Is(err, errNowhere), refused:
+		case err != nil:
+			return -1, err
+		case found != nil && found.DeletionTimestamp == nil && isKept(found.Annotations):
+			return j, nil
+		}
+	}
+	return -1, nil
+}
+
+func (r *run) wasLeft(i int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.left[i]
+}
+
+// wouldTake says why resource j keeps another one in the cluster.
+func (r *run) wouldTake(j int) string {
+	if j < 0 {
+		return ""
+	}
+	id := r.Resources[j].ResourceID
+	return fmt.Sprintf("left in the cluster: with it would go %s %s, which is annotated there with %s: keep", id.Kind, id.Name, keepAnnotation)
 }
 
 // isWanted says whether what was found of resource i is the same object as another resource of the job that has been applied. A kind without

@@ -74,8 +74,9 @@ func refusal(ctx context.Context, err error) (message string, ok bool) {
 type run struct {
 	*Cluster
 	Job
-	heard int64      // Cluster.answers at the beginning
-	mu    sync.Mutex // guards Job.Marks
+	heard int64        // Cluster.answers at the beginning
+	mu    sync.Mutex   // guards Job.Marks and left
+	left  map[int]bool // see leave
 
 	staying sync.Once
 	stays   map[nameOfKind][]int // see applied

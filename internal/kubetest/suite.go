@@ -56,6 +56,7 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"leaves what is kept or settled":                          leavesKept,
 		"leaves what it wants in another namespace of none":       leavesWanted,
 		"prunes nothing that is annotated to be kept":             leavesAnnotated,
+		"prunes no namespace of what is annotated to be kept":     leavesNamespaceOfAnnotated,
 		"looks for what is to be kept":                            looksForKept,
 		"deletes by another version when the one wanted is gone":  deletesOtherVersion,
 		"says which finalizers a deletion waits for":              saysFinalizers,
@@ -692,6 +693,41 @@ func leavesAnnotated(w *world) {
 	require.NoError(w, outcome.Retry)
 	require.Empty(w, watcher.Notes)
 	require.Nil(w, w.find("annotated"))
+}
+
+// leavesNamespaceOfAnnotated: with a namespace would go what was left in it, in this attempt or in an earlier one.
+func leavesNamespaceOfAnnotated(w *world) {
+	resources := Resources(w, true, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: `+w.name+`-kept}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: `+w.name+`-gone}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, namespace: `+w.name+`-kept, annotations: {helm.sh/resource-policy: keep}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, namespace: `+w.name+`-gone}
+`)
+	w.mustApply(resources)
+	w.Cleanup(func() {
+		_ = w.dynamic.Resource(namespaces).Delete(context.WithoutCancel(w.Context()), w.name+"-kept", metav1.DeleteOptions{})
+	})
+	for _, marks := range []domain.Marks{domain.Marks("dddd"), domain.Marks("dGGG")} {
+		j, watcher := w.job(resources, marks)
+		j.Prunes = true
+		require.NoError(w, w.cluster.Delete(w.Context(), j).Retry)
+		require.Equal(w, domain.MarkDeleted, watcher.Marks[0])
+		require.Contains(w, watcher.Notes[0], "with it would go ConfigMap a, which is annotated there")
+		require.Nil(w, w.findIn(namespaces, "", w.name+"-kept").GetDeletionTimestamp())
+		require.NotNil(w, w.findIn(configMaps, w.name+"-kept", "a"))
+		require.Nil(w, w.findIn(namespaces, "", w.name+"-gone"))
+	}
 }
 
 // looksForKept: of what is to be kept, and may be there, the cluster is asked. It is never deleted.

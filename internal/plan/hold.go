@@ -113,11 +113,19 @@ type Holder struct {
 // Has says whether a resource would go with it, of a plan whose resources are in a namespace.
 func (h *Holder) Has(r ResourceID, namespace string) bool { return h.held.has(r, namespace) }
 
+// HolderOf is the one that the resource with an index is, if it is one.
+func HolderOf(index int, r *Resource) (h Holder, ok bool) {
+	if !mayHold(r.ResourceID) {
+		return Holder{}, false
+	}
+	return Holder{index, heldOf("", r)}, true
+}
+
 // Holders are those of a leaf with which a terminate begins with the marks. What is being deleted already nothing holds up any more.
 func Holders(resources []Resource, marks domain.Marks) (all []Holder) {
 	for i := range min(len(resources), len(marks)) {
-		if m := marks[i]; mayHold(resources[i].ResourceID) && m.ToDelete() && m != domain.MarkEnding {
-			all = append(all, Holder{i, heldOf("", &resources[i])})
+		if h, ok := HolderOf(i, &resources[i]); ok && marks[i].ToDelete() && marks[i] != domain.MarkEnding {
+			all = append(all, h)
 		}
 	}
 	return all
