@@ -866,16 +866,17 @@ func TestRecordOfTwoThatAreAskedAtOnce(t *testing.T) {
 		g.History.Append(domain.Approved, "", 0, begun)
 		return g
 	}
-	for name, resource := range map[string]string{"the same": "settings", "another": "other"} {
+	settings, other := plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: "settings"}, plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: "other"}
+	mon := plan.ResourceID{Version: "v1", Kind: "Namespace", Name: "mon"}
+	for name, resource := range map[string]plan.ResourceID{"the same": settings, "another": other, "what is held": mon} {
 		for how, update := range map[string]bool{"an instantiate": false, "an update": true} {
 			t.Run(name+" by "+how, func(t *testing.T) {
 				a, b := group("a"), group("b")
 				d := newDocuments(a, b)
 				l := &activities.Control{Store: d, Runs: going{}, Now: func() time.Time { return begun }}
-				prepared := func(g *domain.DeploymentIntentGroup, contextID, resource string) activities.RecordInput {
-					digest := d.put(t, plan.Plan{ContextID: contextID, Owner: domain.KeyOf(g), Namespace: "default", Apps: []plan.App{{
-						Name: "app", Resources: []plan.ResourceID{{Version: "v1", Kind: "ConfigMap", Name: resource}},
-						Targets: []plan.Target{{ClusterName: domain.ClusterName{Provider: "p", Name: "edge01"}}},
+				prepared := func(g *domain.DeploymentIntentGroup, contextID string, resource plan.ResourceID, held ...plan.Held) activities.RecordInput {
+					digest := d.put(t, plan.Plan{ContextID: contextID, Owner: domain.KeyOf(g), Namespace: "default", Held: held, Apps: []plan.App{{
+						Name: "app", Resources: []plan.ResourceID{resource}, Targets: []plan.Target{{ClusterName: domain.ClusterName{Provider: "p", Name: "edge01"}}},
 					}}})
 					return activities.RecordInput{
 						Scope:    domain.Scope{Owner: domain.KeyOf(g), ContextID: contextID, Operation: domain.OpInstantiate},
@@ -887,20 +888,22 @@ func TestRecordOfTwoThatAreAskedAtOnce(t *testing.T) {
 					d.instances["0"] = domain.Instance{ContextID: "0", Owner: domain.KeyOf(b), Status: domain.ContextInstantiated, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate,
 						Plan: d.put(t, plan.Plan{ContextID: "0", Owner: domain.KeyOf(b)})}
 				}
-				first, second := prepared(a, "1", "settings"), prepared(b, "2", resource)
+				held := plan.Held{App: "app", Resource: mon, Kept: true, Clusters: []domain.ClusterName{{Provider: "p", Name: "edge01"}}}
+				first, second := prepared(a, "1", settings, held), prepared(b, "2", resource)
 				if update {
 					second.Operation, second.Prepared.From = domain.OpUpdate, &activities.From{ContextID: "0", Owner: domain.KeyOf(b), OwnerRevision: b.Revision}
 				}
 				require.NoError(t, l.Record(t.Context(), first))
 				states := b.History.State()
 				err := l.Record(t.Context(), second)
-				if resource == "other" {
+				if resource == other {
 					require.NoError(t, err)
 					require.Contains(t, d.instances, "2")
 					return
 				}
 				require.True(t, fail.Is(err, fail.Conflict), "%v", err)
-				require.ErrorContains(t, err, `ConfigMap "settings" on cluster p+edge01 belongs to `+string(domain.KeyOf(a))+" already")
+				require.ErrorContains(t, err, fmt.Sprintf("%s %q on cluster p+edge01 belongs to %s already", resource.Kind, resource.Name, domain.KeyOf(a)))
+				require.Equal(t, resource == mon, strings.Contains(err.Error(), "it is held there"), "how it ends is in docs/how-to/troubleshoot.md")
 				require.NotContains(t, d.instances, "2", "nobody waits for what does not come")
 				now, err := d.Get(t.Context(), domain.DeploymentIntentGroups, domain.KeyOf(b))
 				require.NoError(t, err)

@@ -602,6 +602,9 @@ func refusalOf(c plan.Collision, ours, theirs domain.Key) error {
 	if c.Resource.IsDefinition() {
 		use = "a terminate would delete all objects of that kind, whosever they are: have it in one of them only, or kept by both (crds/ of the chart, or helm.sh/resource-policy: keep)"
 	}
+	if c.Held {
+		use = "it is held there, as it, or something that would go with it, is wanted or to be kept, which ends when that deployment is terminated; else " + use
+	}
 	return fail.New(fail.Conflict, "app %q: %s %q on cluster %s belongs to %s; %s", c.App, c.Resource.Kind, c.Resource.Name, c.Cluster, whose, use)
 }
 

@@ -11,6 +11,7 @@ type Collision struct {
 	App, OtherApp string
 	Resource      ResourceID
 	Cluster       domain.ClusterName
+	Held          bool // the other plan holds it, and no app of it wants it any more
 }
 
 // clusterScoped are the built-in kinds without a namespace, by API group. A CRD may call a kind of its own Node.
@@ -100,7 +101,7 @@ func (c *collisions) takes(x *App) (Collision, bool) {
 			t := &x.Targets[j]
 			mine := x.begins(t, known)
 			if had := i < len(mine) && mine[i].MayBeThere(); !had && !(lacking{mine}).lacks(i) && slices.Contains(h.Clusters, t.ClusterName) {
-				return Collision{x.Name, h.App, x.Resources[i], t.ClusterName}, true
+				return Collision{x.Name, h.App, x.Resources[i], t.ClusterName, true}, true
 			}
 		}
 	}
@@ -140,7 +141,7 @@ func (c *collisions) between(x, y *App) (Collision, bool) {
 			had := r[0] < len(mine) && mine[r[0]].MayBeThere() && (id.IsDefinition() && (x.keeps(r[0]) || c.deleted(id, on[0].ClusterName)) || s.has(id))
 			has := c.has(a, id, there(r[0], mine, nil)) && c.has(b, y.Resources[n], there(n, others, now))
 			if !(lacking{mine}).lacks(r[0]) && !(lacking{others}).lacks(n) && !pruned && !had && has {
-				return Collision{x.Name, y.Name, id, on[0].ClusterName}, true
+				return Collision{App: x.Name, OtherApp: y.Name, Resource: id, Cluster: on[0].ClusterName}, true
 			}
 		}
 	}

@@ -253,7 +253,7 @@ func TestNobodyTakesWhatIsHeld(t *testing.T) {
 			found, ok := plan.CollideNow(a, b, nil, nil, permissions)
 			require.Equal(t, c.collides, ok)
 			if ok {
-				require.Equal(t, plan.Collision{App: "app", OtherApp: "web", Resource: c.resource, Cluster: a.Apps[0].Targets[0].ClusterName}, found)
+				require.Equal(t, plan.Collision{App: "app", OtherApp: "web", Resource: c.resource, Cluster: a.Apps[0].Targets[0].ClusterName, Held: true}, found)
 				_, ok = plan.Collide(a, b)
 				require.True(t, ok, "by what they say")
 				_, ok = plan.CollideNow(b, a, nil, nil, permissions)
