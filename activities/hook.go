@@ -56,7 +56,7 @@ func (h *hookRun) do(ctx context.Context) kube.Outcome {
 		return kube.Outcome{Retry: h.refused(ctx, err)}
 	}
 	if found == nil || found.Metadata.Annotations[runAnnotation] != h.run {
-		if spared, err := h.spares(found); spared || err != nil {
+		if spared, err := h.spares(ctx, found); spared || err != nil {
 			return kube.Outcome{Retry: err}
 		}
 		outcome := h.clear(ctx, found)
@@ -66,6 +66,8 @@ func (h *hookRun) do(ctx context.Context) kube.Outcome {
 		if outcome.Retry != nil || h.failed() || !readiness.Awaited(h.gvk()) {
 			return outcome
 		}
+	} else {
+		h.applied(h.index)
 	}
 	return kube.Outcome{Retry: h.await(ctx)}
 }
@@ -93,13 +95,16 @@ func (h *hookRun) look(ctx context.Context) (*object, error) {
 }
 
 // spares leaves alone what was there before, see spare: the hook has nothing to do.
-func (h *hookRun) spares(found *object) (bool, error) {
+func (h *hookRun) spares(ctx context.Context, found *object) (bool, error) {
 	if found == nil || !h.mayBeSpared(&h.resources[h.index]) {
 		return false, nil
 	}
 	why, err := h.sparedAs(h.index, found.raw)
-	if err != nil || why == "" {
+	if err != nil {
 		return false, err
+	}
+	if why == "" {
+		return false, h.handOn(ctx)
 	}
 	h.mark(h.index, domain.MarkKept, why)
 	return true, nil
@@ -147,6 +152,9 @@ func (h *hookRun) send(ctx context.Context) kube.Outcome {
 	}
 	job.Resources[h.index].Manifest = manifest
 	job.OnMark = func(i int, m domain.Mark, note string) {
+		if m == domain.MarkApplied {
+			h.applied(i)
+		}
 		if readiness.Awaited(h.gvk()) {
 			m = m.Await()
 		}

@@ -348,6 +348,8 @@ type progress struct {
 	// Warnings and Unpatchable are domain.Leaf's.
 	Warnings    []domain.Note `json:"warnings,omitempty"`
 	Unpatchable []string      `json:"unpatchable,omitempty"`
+	// Losses are what becomes a warning when its resource is applied.
+	Losses []domain.Note `json:"losses,omitempty"`
 	// Announced are the marks that the workflow was told last; "" when it has heard nothing yet, and then
 	// nothing need be announced: the workflow assumes that everything may have been sent.
 	Announced    string              `json:"announced,omitempty"`
@@ -450,6 +452,9 @@ func (a *attempt) mark(i int, m domain.Mark, note string) {
 	if was == domain.MarkEnding { // what it waited for is past, or said anew
 		a.state.Notes = slices.DeleteFunc(a.state.Notes, func(n domain.Note) bool { return n.Index == i })
 	}
+	if m == domain.MarkApplied {
+		a.state.warnOfLosses(i)
+	}
 	if note != "" && len(a.state.Notes) < maxNotes {
 		a.state.Notes = append(a.state.Notes, domain.Note{Index: i, Message: note})
 	}
@@ -461,7 +466,7 @@ func (a *attempt) snapshot() progress {
 	defer a.mu.Unlock()
 	p := a.state
 	p.Marks = a.all.Encode()
-	p.Notes, p.Warnings, p.Unpatchable = slices.Clone(p.Notes), slices.Clone(p.Warnings), slices.Clone(p.Unpatchable)
+	p.Notes, p.Warnings, p.Unpatchable, p.Losses = slices.Clone(p.Notes), slices.Clone(p.Warnings), slices.Clone(p.Unpatchable), slices.Clone(p.Losses)
 	return p
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.temporal.io/sdk/activity"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -42,7 +43,7 @@ func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job
 			a.mark(i, domain.MarkKept, why)
 		}
 	}
-	return nil
+	return a.handOn(ctx)
 }
 
 // spared says why a resource is left alone, "" where it is not.
@@ -91,7 +92,7 @@ func (a *attempt) sparedAs(i int, data []byte) (string, error) {
 	}
 }
 
-// definedBefore is sparedAs for a CRD that stays, and is another's. Where it is applied, what the cluster loses by that is told of.
+// definedBefore is sparedAs for a CRD that stays, and is another's. Where it is applied, what the cluster loses by that is told of, see lose.
 func (a *attempt) definedBefore(i int, has, brings plan.Definition) (why string) {
 	lost, added := without(has.Served, brings.Served), without(brings.Served, has.Served)
 	if len(lost)+len(added) == 0 {
@@ -99,6 +100,7 @@ func (a *attempt) definedBefore(i int, has, brings plan.Definition) (why string)
 	}
 	lost = append(lost, has.Beyond(brings)...)
 	if len(lost) == 0 {
+		a.lose(i, "")
 		return ""
 	}
 	said := strings.Join(lost[:min(len(lost), maxLost)], ", ")
@@ -108,10 +110,48 @@ func (a *attempt) definedBefore(i int, has, brings plan.Definition) (why string)
 	if len(added) == 0 {
 		return fmt.Sprintf("the cluster has it with %s, too, which the chart does not: it is left as it is", said)
 	}
+	a.lose(i, fmt.Sprintf("the cluster had it with %s, too, by another's hand, and the chart's took that away", said))
+	return ""
+}
+
+// lose notes what the cluster loses once a resource is applied, "" for nothing: a warning from then on, as the cluster may refuse it.
+func (a *attempt) lose(i int, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.state.warn(i, fmt.Sprintf("the cluster had it with %s, too, by another's hand, and the chart's took that away", said))
-	return ""
+	a.state.Losses = slices.DeleteFunc(a.state.Losses, func(n domain.Note) bool { return n.Index == i })
+	if text != "" {
+		a.state.Losses = append(a.state.Losses, domain.Note{Index: i, Message: text})
+	}
+}
+
+// applied has what the cluster has lost by a resource told of: it is applied, whatever else it is waited for.
+func (a *attempt) applied(i int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.state.warnOfLosses(i)
+}
+
+func (p *progress) warnOfLosses(i int) {
+	for _, n := range p.Losses {
+		if n.Index == i {
+			p.warn(i, n.Message)
+		}
+	}
+}
+
+// handOn has an attempt after this one know what is about to be lost: it finds a resource of the leaf's own there, and cannot tell any more what it
+// has replaced. What is tried in the workflow's task hands nothing on, so that it leaves that to an activity.
+func (a *attempt) handOn(ctx context.Context) error {
+	p := a.snapshot()
+	switch {
+	case len(p.Losses) == 0:
+		return nil
+	case triedAtOnce(ctx):
+		return ErrNotAtOnce
+	default:
+		activity.RecordHeartbeat(ctx, p)
+		return nil
+	}
 }
 
 // maxLost bounds what is named of what a CRD would take away.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -114,6 +116,10 @@ func TestFieldsOfOthersDefinitionsStay(t *testing.T) {
 	require.Equal(t, "1K", leaf.Marks)
 	require.Contains(t, leaf.Notes[0].Message, "the cluster has it with v1 spec.color, too")
 	require.Contains(t, live, `"color"`)
+	leaf, live = apply(old + `,"shape":{"type":"nonsense"}`)
+	require.Equal(t, "1F", leaf.Marks)
+	require.Empty(t, leaf.Warnings, "what is refused takes nothing away")
+	require.Contains(t, live, `"color"`)
 	leaf, live = apply(old + `,"shape":{"type":"string"}`)
 	require.Equal(t, "1A", leaf.Marks)
 	require.Len(t, leaf.Warnings, 1)
@@ -123,6 +129,56 @@ func TestFieldsOfOthersDefinitionsStay(t *testing.T) {
 	require.Equal(t, "1A", leaf.Marks)
 	require.Empty(t, leaf.Warnings)
 	require.NotContains(t, live, `"shape"`)
+}
+
+// TestWhatAnAttemptTakesAwayItsNextOneTells: the next one finds what the one before has applied.
+func TestWhatAnAttemptTakesAwayItsNextOneTells(t *testing.T) {
+	t.Parallel()
+	const name = "widgets.example.com"
+	crd := func(versions string) json.RawMessage {
+		return json.RawMessage(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"` + name + `"},
+			"spec":{"group":"example.com","names":{"plural":"widgets","kind":"Widget"},"versions":[` + versions + `]},
+			"status":{"conditions":[{"type":"NamesAccepted","status":"True"},{"type":"Established","status":"True"}]}}`)
+	}
+	definition := plan.Resource{
+		ResourceID: plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: name}, Keep: true,
+		Manifest: crd(`{"name":"v2","served":true}`),
+	}
+	hook := definition
+	never := on("pre-install")
+	never.DeletePolicies = []string{string(plan.Never)}
+	hook.Hook = &never
+	for what, r := range map[string]plan.Resource{"of the app": definition, "of a hook": hook} {
+		t.Run(what, func(t *testing.T) {
+			l, o := hooked(t, domain.OpInstantiate, r)
+			var live map[string]any
+			require.NoError(t, json.Unmarshal(crd(`{"name":"v1","served":true}`), &live))
+			o.kept[name] = live
+			l.in.Hooked = r.Hook != nil
+			_, err := l.env.ExecuteLocalActivity(l.kube.ApplyToCluster, l.in)
+			require.ErrorContains(t, err, "not done at once")
+			require.Empty(t, o.writes, "the next attempt could not know of it")
+
+			serve, broken := l.body, true
+			l.body = func(w http.ResponseWriter, r *http.Request, body []byte) {
+				if r.Method == http.MethodPatch && broken {
+					broken = false
+					serve(httptest.NewRecorder(), r, body)
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				serve(w, r, body)
+			}
+			l.env = l.environment()
+			_, err = l.run()
+			require.Error(t, err)
+			l.env = l.environment()
+			l.env.SetHeartbeatDetails(l.raw)
+			_, err = l.run()
+			require.NoError(t, err)
+			require.Equal(t, []domain.Note{{Index: 1, Message: "the cluster had it with v1, too, by another's hand, and the chart's took that away"}}, l.recorded().Warnings)
+		})
+	}
 }
 
 // TestWhatOthersHaveStaysThoughItIsAHook: so it is with objects that are hooks of the chart. They have nothing to do, and do not hold up the rest.
