@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -77,6 +78,7 @@ type object struct {
 	Metadata struct {
 		Labels      map[string]string `json:"labels"`
 		Annotations map[string]string `json:"annotations"`
+		Ending      *metav1.Time      `json:"deletionTimestamp"`
 	} `json:"metadata"`
 	raw json.RawMessage
 }
@@ -115,7 +117,10 @@ func (h *hookRun) clear(ctx context.Context, found *object) kube.Outcome {
 	if found == nil {
 		return kube.Outcome{}
 	}
-	left := plan.HookLeftover{Owner: found.Metadata.Labels[plan.DeploymentLabel], RunsOnce: readiness.RunsOnce(h.gvk())}
+	left := plan.HookLeftover{
+		Owner: found.Metadata.Labels[plan.DeploymentLabel], For: h.in.deploymentID(), RunsOnce: readiness.RunsOnce(h.gvk()),
+		Holds: slices.Contains(holders, h.id.Kind) && found.Metadata.Ending == nil, // what goes already is waited for
+	}
 	clearing := h.resources[h.index].Hook.Clear(left)
 	if clearing.Fails != 0 {
 		h.mark(h.index, clearing.Fails, clearing.Why)

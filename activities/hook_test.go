@@ -319,6 +319,55 @@ func TestHookThatWasSent(t *testing.T) {
 	}
 }
 
+// TestHookDeletesNothingThatHoldsWhatOthersHave: a namespace of another deployment is there with all that is in it.
+func TestHookDeletesNothingThatHoldsWhatOthersHave(t *testing.T) {
+	for name, c := range map[string]struct {
+		metadata   map[string]any
+		want, note string
+		writes     []string
+	}{
+		"of another deployment": {
+			metadata: map[string]any{"labels": map[string]any{plan.DeploymentLabel: "7-other"}}, want: "1p1F",
+			note: "an object of its name is there already, and belongs to the deployment 7-other: to delete it, as the policy before-hook-creation says, would delete what others have with it",
+		},
+		"of its own": {
+			metadata: map[string]any{"labels": map[string]any{plan.DeploymentLabel: "1-app"}}, want: "1p1A", writes: []string{"DELETE shared", "PATCH shared"},
+		},
+		"of another app of its context": {
+			metadata: map[string]any{"labels": map[string]any{plan.DeploymentLabel: "1-before"}}, want: "1p1A", writes: []string{"DELETE shared", "PATCH shared"},
+		},
+		"of another deployment, that is being deleted": {
+			metadata: map[string]any{"labels": map[string]any{plan.DeploymentLabel: "7-other"}, "deletionTimestamp": "2020-01-01T00:00:00Z"}, want: "1p1A",
+			writes: []string{"PATCH shared"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hook := on("pre-install")
+			l, o := hooked(t, domain.OpInstantiate, plan.Resource{
+				ResourceID: plan.ResourceID{Version: "v1", Kind: "Namespace", Name: "shared"}, Hook: &hook,
+				Manifest: json.RawMessage(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shared"}}`),
+			})
+			o.put("shared", c.metadata)
+			if c.metadata["deletionTimestamp"] != nil {
+				serve, looks := l.body, 0
+				l.body = func(w http.ResponseWriter, r *http.Request, body []byte) {
+					if looks++; looks == 3 {
+						delete(o.kept, "shared")
+					}
+					serve(w, r, body)
+				}
+			}
+			end, err := l.run()
+			require.NoError(t, err)
+			require.Equal(t, c.want, end.Marks)
+			require.Equal(t, c.writes, slices.Clip(o.writes))
+			if c.note != "" {
+				require.Equal(t, c.note, l.recorded().Notes[0].Message)
+			}
+		})
+	}
+}
+
 // TestHooksOfOneName are run each, as charts have them that are there twice under different names.
 func TestHooksOfOneName(t *testing.T) {
 	l, o := hooked(t, domain.OpInstantiate, jobHook("job", on("pre-install")), jobHook("job", on("pre-install")))

@@ -77,6 +77,10 @@ func (h *Hook) Tidied(m domain.Mark) (end domain.Mark, goes bool) {
 // HookLeftover is an object of a hook's name that is in the cluster before the hook is run, and was not made by this run.
 type HookLeftover struct {
 	Owner string // the value of its DeploymentLabel, "" of one that is not ours
+	// For is the value that the label of the hook's object is to have.
+	For string
+	// Holds says that with it goes what others have.
+	Holds bool
 	// RunsOnce says that its kind runs to an end, so that it cannot be run again by applying it.
 	RunsOnce bool
 }
@@ -92,6 +96,12 @@ type Clearing struct {
 // Clear decides what is done about what is left where the hook is to be run.
 func (h *Hook) Clear(l HookLeftover) Clearing {
 	switch {
+	case h.Has(BeforeCreation) && l.Owner != "" && l.Holds && !SameContext(l.For, l.Owner):
+		return Clearing{
+			Fails: domain.MarkRefused,
+			Why: "an object of its name is there already, and belongs to the deployment " + l.Owner +
+				": to delete it, as the policy " + string(BeforeCreation) + " says, would delete what others have with it",
+		}
 	case h.Has(BeforeCreation) && l.Owner != "":
 		return Clearing{Delete: true}
 	case !l.RunsOnce:

@@ -41,6 +41,26 @@ func TestWhatIsLeftOfAHookIsClearedByItsPolicy(t *testing.T) {
 				Why:   "it is there already, from an earlier run; it would have to have the policy before-hook-creation",
 			},
 		},
+		"a Namespace of ours": {
+			"the policy says so", before, plan.HookLeftover{Owner: ours, For: ours, Holds: true}, plan.Clearing{Delete: true},
+		},
+		"a Namespace of another app of ours": {
+			"an update moves it", before, plan.HookLeftover{Owner: "2621114006130701074-source", For: ours, Holds: true}, plan.Clearing{Delete: true},
+		},
+		"a Namespace of another deployment": {
+			"with it would go what that has in it", before, plan.HookLeftover{Owner: "1-sink", For: ours, Holds: true},
+			plan.Clearing{
+				Fails: domain.MarkRefused,
+				Why: "an object of its name is there already, and belongs to the deployment 1-sink: to delete it, as the policy before-hook-creation says, " +
+					"would delete what others have with it",
+			},
+		},
+		"a Namespace of another deployment that stays": {
+			"it is applied over", keeps, plan.HookLeftover{Owner: "1-sink", For: ours, Holds: true}, plan.Clearing{},
+		},
+		"a ConfigMap of another deployment": {
+			"nothing goes with it", before, plan.HookLeftover{Owner: "1-sink", For: ours}, plan.Clearing{Delete: true},
+		},
 		"a ConfigMap that stays": {"it is applied over", keeps, plan.HookLeftover{Owner: ours}, plan.Clearing{}},
 	} {
 		require.Equal(t, c.want, (&plan.Hook{DeletePolicies: c.policies}).Clear(c.left), "%s: %s", name, c.reason)
