@@ -541,8 +541,12 @@ type waiting struct {
 
 func (w waiting) Subscribe(ctx context.Context, of domain.Key, _ status.Query, _ string) (*notify.Subscription, error) {
 	w.begun(of)
-	<-ctx.Done()
-	return nil, ctx.Err()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(30 * time.Second):
+		return nil, fail.New(fail.Internal, "it goes on")
+	}
 }
 
 // TestStreamsWithLabelsEndWithTheirRight: who watches all clusters, and may not see their labels any more, is sent away, and begins again without them.
