@@ -74,10 +74,7 @@ func TestReadersShareMemory(t *testing.T) {
 		require.ErrorIs(t, err, gone)
 		_, err = r.begin(ctx, "a", []string{"a"})
 		require.ErrorIs(t, err, gone)
-		go func() {
-			time.Sleep(policy.ReadWait / 2)
-			leaves[0]()
-		}()
+		time.AfterFunc(policy.ReadWait/2, leaves[0])
 		leave, err := r.begin(t.Context(), "c", []string{"c"})
 		require.NoError(t, err)
 		leave()
