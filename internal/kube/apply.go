@@ -60,9 +60,15 @@ func (r *run) applyServed(ctx context.Context, i int) error {
 		switch {
 		case meta.IsNoMatchError(err) && r.defines(id):
 			if time.Now().After(deadline) {
+				r.vanished(ctx, r.definition(id), func(j int) bool {
+					of := r.Resources[j].ResourceID
+					return of.Group == id.Group && of.Kind == id.Kind
+				})
 				return fail.Wrap(err, fail.Unavailable, "the cluster does not serve the kind yet, although its CRD was applied")
 			}
 		case r.provides(missingNamespace(err)):
+			name := missingNamespace(err)
+			r.vanished(ctx, r.provider(name), func(j int) bool { return r.namespaceOf(j) == name })
 			return fail.Wrap(err, fail.Unavailable, "%s", answerOf(err).ErrStatus.Message)
 		default:
 			return err
@@ -152,30 +158,66 @@ func isPinned(err error, manifest []byte) bool {
 }
 
 // defines says whether the kind is served soon, in this version, because its CRD comes with the job.
-func (r *run) defines(id plan.ResourceID) bool {
+func (r *run) defines(id plan.ResourceID) bool { return r.definition(id) >= 0 }
+
+// definition is the index of that CRD, -1 where there is none.
+func (r *run) definition(id plan.ResourceID) int {
 	for i := range r.Resources {
 		if r.Resources[i].Kind != "CustomResourceDefinition" || !r.comes(i) {
 			continue
 		}
 		d := plan.DefinitionIn(r.Resources[i].Manifest)
 		if d.Group == id.Group && d.Kind == id.Kind && slices.Contains(d.Served, id.Version) {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
 // provides says whether the namespace is there soon, because it comes with the job.
-func (r *run) provides(namespace string) bool {
+func (r *run) provides(namespace string) bool { return r.provider(namespace) >= 0 }
+
+// provider is the index of the namespace, -1 where there is none.
+func (r *run) provider(namespace string) int {
 	if namespace == "" {
-		return false
+		return -1
 	}
 	for i := range r.Resources {
 		if id := r.Resources[i].ResourceID; id.Kind == "Namespace" && id.Group == "" && id.Name == namespace && r.comes(i) {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
+}
+
+// vanished has resource i, a namespace or a CRD, applied by the next try with all in it, where it was applied before the job and the cluster has it
+// no more: somebody has deleted it by hand, and an update sends only what it changes. One that this job has applied is only slow to be seen, and what
+// another job is to apply is left to that.
+func (r *run) vanished(ctx context.Context, i int, within func(j int) bool) {
+	r.vanishing.Lock() // of those that wait for it the first one does it, for all
+	defer r.vanishing.Unlock()
+	there := func(j int) bool {
+		return r.before[j] == domain.MarkApplied && r.marked(j) == domain.MarkApplied && r.selected(j) && r.Resources[j].Hook == nil
+	}
+	if i < 0 || !there(i) {
+		return
+	}
+	gvk := gvkOf(r.Resources[i].ResourceID)
+	err := r.kinds.at(ctx, gvk, func(m mapped) error {
+		path, _, err := r.place(gvk.GroupVersion(), m, i)
+		if err == nil {
+			_, err = r.metadata(ctx, path)
+		}
+		return err
+	})
+	if !isAbsent(err) { // it is there, or nobody can say
+		return
+	}
+	for j := range r.Resources {
+		if j == i || within(j) && there(j) {
+			r.mark(j, domain.MarkSent, "")
+		}
+	}
 }
 
 // comes says whether what needs resource i is to wait for it: the job applies it, or it was applied, and the cluster may

@@ -78,13 +78,17 @@ type run struct {
 	mu    sync.Mutex   // guards Job.Marks and left
 	left  map[int]bool // see leave
 
+	before    domain.Marks // as the job began
+	vanishing sync.Mutex   // see vanished
+
 	staying sync.Once
 	stays   map[nameOfKind][]int // see applied
 }
 
 func (c *Cluster) begin(j Job) *run {
-	j.Marks = slices.Clone(j.Marks)
-	return &run{Cluster: c, Job: j, heard: c.answers.Load()}
+	before := j.Marks
+	j.Marks = slices.Clone(before)
+	return &run{Cluster: c, Job: j, before: slices.Clone(before), heard: c.answers.Load()}
 }
 
 // mark notes the mark and tells of it.

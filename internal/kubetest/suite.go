@@ -47,6 +47,8 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"finds a kind whose CRD was made anew":                    findsMovedKind,
 		"applies into a namespace of the same job":                appliesIntoNamespace,
 		"waits only for what comes with the job":                  waitsForWhatComes,
+		"makes anew a namespace that was deleted by hand":         makesNamespaceAnew,
+		"makes anew a definition that was deleted by hand":        makesDefinitionAnew,
 		"works on what is selected":                               worksOnSelected,
 		"waits for a namespace that is being terminated":          waitsForNamespace,
 		"announces each stage before it sends anything":           announces,
@@ -523,7 +525,7 @@ metadata: {name: a, namespace: `+other+`}
 	require.NoError(w, outcome.Retry)
 	require.Equal(w, domain.NewMarks(2, domain.MarkDeleted), watcher.Marks)
 
-	// One that the job brings, but that is not there, comes back; one that was refused does not.
+	// One that the job brings, but that is not there, is applied by the next try; one that was refused is not.
 	absent := Name("suite")
 	resources = Resources(w, true, `
 apiVersion: v1
@@ -537,7 +539,7 @@ metadata: {name: a, namespace: `+absent+`}
 	j, watcher := w.job(resources, domain.Marks{domain.MarkApplied, domain.MarkPending})
 	outcome = w.cluster.Apply(w.Context(), j)
 	require.True(w, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
-	require.Equal(w, domain.Marks{domain.MarkApplied, domain.MarkSent}, watcher.Marks)
+	require.Equal(w, domain.NewMarks(2, domain.MarkSent), watcher.Marks)
 	j, watcher = w.job(resources, domain.Marks{domain.MarkRefused, domain.MarkPending})
 	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
 	require.Equal(w, domain.Marks{domain.MarkRefused, domain.MarkRefused}, watcher.Marks)
@@ -560,6 +562,47 @@ func waitsForWhatComes(w *world) {
 			require.Equal(w, domain.Marks{domain.Mark(m), domain.MarkRefused}, watcher.Marks, "%s %c", what, m)
 		}
 	}
+}
+
+func makesNamespaceAnew(w *world) {
+	other := Name("suite")
+	in := func(name string) string {
+		return "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: " + other + "}}\n"
+	}
+	resources := append(Resources(w, true, "{apiVersion: v1, kind: Namespace, metadata: {name: "+other+"}}\n"+in("stays")+in("changed")), w.configMap(1, "elsewhere"))
+	w.mustApply(resources)
+	require.NoError(w, w.dynamic.Resource(namespaces).Delete(w.Context(), other, metav1.DeleteOptions{}))
+	require.Eventually(w, func() bool { return w.findIn(namespaces, "", other) == nil }, Deadline, Tick)
+
+	updated := domain.Marks{domain.MarkApplied, domain.MarkApplied, domain.MarkOutdated, domain.MarkApplied}
+	w.makesAnew(resources, updated, domain.Marks{domain.MarkSent, domain.MarkSent, domain.MarkSent, domain.MarkApplied})
+	require.NotNil(w, w.findIn(configMaps, other, "stays"))
+	require.NotNil(w, w.findIn(configMaps, other, "changed"))
+}
+
+func makesDefinitionAnew(w *world) {
+	crd, widget, group := w.customManifests()
+	second := strings.Replace(widget, "name: a", "name: b", 1)
+	resources := append(Resources(w, true, crd+"---"+widget+"---"+second), w.configMap(1, "elsewhere"))
+	w.mustApply(resources)
+	widgets := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "widgets"}
+	Undefine(w, w.dynamic, widgets)
+
+	updated := domain.Marks{domain.MarkApplied, domain.MarkApplied, domain.MarkOutdated, domain.MarkApplied}
+	w.makesAnew(resources, updated, domain.Marks{domain.MarkSent, domain.MarkSent, domain.MarkOutdated, domain.MarkApplied})
+	require.NotNil(w, w.findIn(widgets, w.namespace, "a"))
+	require.NotNil(w, w.findIn(widgets, w.namespace, "b"))
+}
+
+// makesAnew applies resources by a try that finds that something has gone, and by the one that goes on with what that has marked.
+func (w *world) makesAnew(resources []plan.Resource, first, then domain.Marks) {
+	j, watcher := w.job(resources, first)
+	outcome := Open(w, kube.Config{StageWait: time.Second}, w.kubeconfig).Apply(w.Context(), j)
+	require.True(w, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
+	require.Equal(w, then, watcher.Marks)
+	j, watcher = w.job(resources, then)
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.Equal(w, domain.NewMarks(len(resources), domain.MarkApplied), watcher.Marks, "%v", watcher.Notes)
 }
 
 func worksOnSelected(w *world) {
