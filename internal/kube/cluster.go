@@ -142,7 +142,7 @@ func (c Config) Reach(ctx context.Context, kubeconfig []byte) (version string, e
 		return "", err
 	}
 	defer leave()
-	if _, err = one.preferred(ctx); err != nil {
+	if _, err = one.groups(ctx); err != nil {
 		return "", kindOf(err)
 	}
 	return one.version(ctx), nil

@@ -226,18 +226,23 @@ func (k *kinds) versions(ctx context.Context, group string) ([]string, error) {
 		if g.Name != group {
 			continue
 		}
-		if len(g.Versions) > limits.ServedVersions {
-			return nil, notAnAPIServer(fmt.Errorf("%s has more than %d versions", group, limits.ServedVersions))
-		}
-		versions := []string{g.PreferredVersion.Version}
-		for _, v := range g.Versions {
-			if v.Version != g.PreferredVersion.Version {
-				versions = append(versions, v.Version)
-			}
-		}
-		return versions, nil
+		return versionsOf(g)
 	}
 	return nil, nil
+}
+
+// versionsOf are those of a group, the preferred one first.
+func versionsOf(g metav1.APIGroup) ([]string, error) {
+	if len(g.Versions) > limits.ServedVersions {
+		return nil, notAnAPIServer(fmt.Errorf("%s has more than %d versions", g.Name, limits.ServedVersions))
+	}
+	versions := []string{g.PreferredVersion.Version}
+	for _, v := range g.Versions {
+		if v.Version != g.PreferredVersion.Version {
+			versions = append(versions, v.Version)
+		}
+	}
+	return versions, nil
 }
 
 func (k *kinds) coreVersions(ctx context.Context) ([]string, error) {

@@ -38,7 +38,7 @@ func (c Config) See(ctx context.Context, kubeconfig, role []byte) (*access.Seen,
 		return nil, err
 	}
 	defer leave()
-	if _, err := one.preferred(ctx); err != nil { // by which work begins; what may not ask that can do nothing
+	if _, err := one.groups(ctx); err != nil { // by which work begins; what may not ask that can do nothing
 		return nil, kindOf(err)
 	}
 	s := &access.Seen{}

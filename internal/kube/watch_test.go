@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -88,56 +90,122 @@ func nameOf(t testing.TB, object json.RawMessage) string {
 
 func TestServed(t *testing.T) {
 	t.Parallel()
-	served, down, err := kubetest.Open(t, kube.Config{}, kubetest.Kubeconfig(t)).Served(t.Context())
+	kubeconfig := kubetest.Kubeconfig(t)
+	client, group := kubetest.Dynamic(t, kubeconfig), kubetest.Name("group")+".example.com"
+	defined := []schema.GroupVersionResource{kubetest.Widgets(t, client, group, false), kubetest.Gadgets(t, client, group, "v1alpha1")}
+	t.Cleanup(func() {
+		for _, d := range defined {
+			kubetest.Undefine(t, client, d)
+		}
+	})
+	served, down, err := kubetest.Open(t, kube.Config{}, kubeconfig).Served(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, down)
+	require.True(t, slices.IsSortedFunc(served, func(a, b kube.Served) int { return strings.Compare(a.Group+"/"+a.Kind, b.Group+"/"+b.Kind) }))
 	paths := map[string]string{}
 	for _, s := range served {
+		require.NotContains(t, paths, s.GroupKind().String())
 		paths[s.GroupKind().String()] = s.Path
 	}
+	require.Equal(t, "/apis/"+group+"/v2/widgets", paths["Widget."+group], "the preferred version")
+	require.Equal(t, "/apis/"+group+"/v1alpha1/gadgets", paths["Gadget."+group], "the preferred version of the group has no such kind")
 	require.Equal(t, "/api/v1/pods", paths["Pod"])
 	require.Equal(t, "/apis/apps/v1/deployments", paths["Deployment.apps"])
 	require.NotContains(t, paths, "Binding", "it cannot be listed")
 	require.NotContains(t, paths, "Scale.autoscaling", "it is a subresource")
 }
 
-func TestServedWhileAnAggregatedAPIIsDown(t *testing.T) {
+// TestServedWhileAGroupIsDown: whatever an aggregated API says, or does not, the others' kinds are known as long as the API server answers.
+func TestServedWhileAGroupIsDown(t *testing.T) {
 	t.Parallel()
-	s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/apis":
-			answer(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{
-				Name: "metrics.example.com", PreferredVersion: metav1.GroupVersionForDiscovery{Version: "v1"},
-			}}})
-		case "/api/v1":
-			answer(w, http.StatusOK, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, APIResources: []metav1.APIResource{
-				{Name: "pods", Kind: "Pod", Verbs: metav1.Verbs{"list", "watch"}},
-			}})
-		default:
-			http.Error(w, "service unavailable", http.StatusServiceUnavailable)
+	list := func(w http.ResponseWriter, kinds ...string) {
+		l := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}}
+		for _, k := range kinds {
+			l.APIResources = append(l.APIResources, metav1.APIResource{Name: strings.ToLower(k) + "s", Kind: k, Verbs: metav1.Verbs{"list", "watch"}})
 		}
-	})
-	served, down, err := s.open(t, kube.Config{}).Served(t.Context())
-	require.NoError(t, err)
-	require.Len(t, served, 1)
-	require.Equal(t, map[string]bool{"metrics.example.com": true}, down)
+		answer(w, http.StatusOK, l)
+	}
+	cases := map[string]struct {
+		v1, version http.HandlerFunc
+		want        fail.Kind
+		kinds       int
+	}{
+		"is not available": {v1: func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "service unavailable", http.StatusServiceUnavailable)
+		}, kinds: 2},
+		"wants to be left alone": {v1: func(w http.ResponseWriter, _ *http.Request) {
+			answer(w, http.StatusTooManyRequests, status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "no", &metav1.StatusDetails{RetryAfterSeconds: 1}))
+		}, kinds: 2},
+		"does not know the API server": {v1: func(w http.ResponseWriter, _ *http.Request) {
+			answer(w, http.StatusUnauthorized, status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "no", nil))
+		}, kinds: 2},
+		"is no API":                  {v1: func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "hello") }, kinds: 1},
+		"hangs":                      {v1: hang, kinds: 1},
+		"hangs, as does the cluster": {v1: hang, version: hang, want: fail.Timeout},
+		"is busy, as is the cluster": {
+			v1: func(w http.ResponseWriter, _ *http.Request) {
+				answer(w, http.StatusTooManyRequests, status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "no", nil))
+			},
+			version: func(w http.ResponseWriter, _ *http.Request) {
+				answer(w, http.StatusTooManyRequests, status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "no", nil))
+			},
+			want: fail.Unavailable,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+				switch r.URL.Path {
+				case "/apis":
+					answer(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{
+						Name: "metrics.example.com", PreferredVersion: metav1.GroupVersionForDiscovery{Version: "v1"},
+						Versions: []metav1.GroupVersionForDiscovery{{Version: "v1"}, {Version: "v1alpha1"}},
+					}}})
+				case "/api/v1":
+					list(w, "Pod")
+				case "/apis/metrics.example.com/v1":
+					tc.v1(w, r)
+				case "/version":
+					if tc.version != nil {
+						tc.version(w, r)
+						return
+					}
+					answer(w, http.StatusOK, map[string]string{"gitVersion": "v1.36.0"})
+				default:
+					list(w, "Metric")
+				}
+			})
+			served, down, err := s.open(t, kube.Config{Request: 300 * time.Millisecond}).Served(t.Context())
+			if tc.want != "" {
+				require.True(t, fail.Is(err, tc.want), "%v", err)
+				return
+			}
+			require.NoError(t, err)
+			require.Len(t, served, tc.kinds)
+			require.Equal(t, map[string]bool{"metrics.example.com": true}, down)
+		})
+	}
 }
 
 // TestServedIsBounded: all kinds of a cluster are known by heart, whoever has made it.
 func TestServedIsBounded(t *testing.T) {
 	t.Parallel()
-	for name, many := range map[string]struct{ groups, kinds int }{
-		"groups":        {limits.ServedGroups, 0},
-		"kinds":         {0, limits.ServedKinds + 1},
-		"kinds of many": {10, limits.ServedKinds/10 + 1},
+	for name, many := range map[string]struct{ groups, versions, kinds int }{
+		"groups":        {limits.ServedGroups + 1, 1, 0},
+		"versions":      {limits.ServedGroups/limits.ServedVersions + 1, limits.ServedVersions, 0},
+		"kinds":         {0, 1, limits.ServedKinds + 1},
+		"kinds of many": {10, 1, limits.ServedKinds/10 + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			groups := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}}
 			for i := range many.groups {
-				groups.Groups = append(groups.Groups, metav1.APIGroup{
-					Name: fmt.Sprintf("g%d.example.com", i), PreferredVersion: metav1.GroupVersionForDiscovery{Version: "v1"},
-				})
+				group := metav1.APIGroup{Name: fmt.Sprintf("g%d.example.com", i), PreferredVersion: metav1.GroupVersionForDiscovery{Version: "v1"}}
+				for v := range many.versions {
+					group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{Version: fmt.Sprintf("v%d", v+1)})
+				}
+				groups.Groups = append(groups.Groups, group)
 			}
 			kinds := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}}
 			for i := range many.kinds {

@@ -35,3 +35,20 @@ spec:
 	require.NoError(t, err)
 	return Define(t, client, manifest)
 }
+
+// Gadgets defines the kind Gadget of a group in one version.
+func Gadgets(t testing.TB, client dynamic.Interface, group, version string) schema.GroupVersionResource {
+	t.Helper()
+	manifest, err := yaml.YAMLToJSON([]byte(fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.%[1]s}
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {kind: Gadget, listKind: GadgetList, plural: gadgets, singular: gadget}
+  versions: [{name: %[2]s, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`, group, version)))
+	require.NoError(t, err)
+	return Define(t, client, manifest)
+}

@@ -230,8 +230,8 @@ const (
 	// ClusterLeases bounds the namespaces of a cluster whose Leases may be an agent's, as anybody may make one of its name; there is
 	// one agent.
 	ClusterLeases = 100
-	// ServedGroups and ServedKinds are those that a cluster may serve: large ones have some hundred, and two thousand. ServedVersions are those of a
-	// group, of which there is a handful.
+	// ServedGroups, which counts each version of a group, and ServedKinds are those that a cluster may serve: large ones have some hundred, and two
+	// thousand. ServedVersions are those of a group, of which there is a handful.
 	ServedGroups   = 2_000
 	ServedKinds    = 5_000
 	ServedVersions = 100

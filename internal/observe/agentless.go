@@ -53,6 +53,7 @@ func (a *agentless) sync(ctx context.Context, c *kube.Cluster) error {
 		return err
 	}
 	a.choose(served, down)
+	a.definitions.expect(len(down) > 0)
 	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(listsAtOnce)
 	for _, k := range a.kinds {
@@ -67,7 +68,7 @@ func (a *agentless) sync(ctx context.Context, c *kube.Cluster) error {
 	return nil
 }
 
-// choose begins to follow kinds that are new, and forgets those that are gone.
+// choose begins to follow kinds that are new, and forgets those that are gone. Those of a group that is down stay as they are.
 func (a *agentless) choose(served []kube.Served, down map[string]bool) {
 	there := map[schema.GroupKind]bool{}
 	for _, s := range served {
@@ -76,7 +77,7 @@ func (a *agentless) choose(served []kube.Served, down map[string]bool) {
 			continue
 		}
 		there[gk] = true
-		if k := a.kinds[gk]; k != nil && k.gvk == s.GroupVersionKind {
+		if k := a.kinds[gk]; k != nil && (k.gvk == s.GroupVersionKind || down[gk.Group]) {
 			continue
 		}
 		a.kinds[gk] = &kindFeed{gvk: s.GroupVersionKind, feed: &feed{
@@ -165,6 +166,8 @@ type definitions struct {
 	feed    *feed
 	changed chan struct{}   // has room for one
 	looks   []time.Duration // how long to wait until the kinds are looked at
+	partly  bool            // a group did not say its kinds
+	again   pause.Backoff   // until it is asked once more
 
 	// A cluster that lets them be listed and not watched is asked for the list again and again: what it had the last time is no
 	// change. The sums are of names and versions, in any order.
@@ -177,7 +180,7 @@ type definitions struct {
 var looksAfter = []time.Duration{policy.KindsLook, policy.KindsLookAgain}
 
 func newDefinitions() *definitions {
-	d := &definitions{changed: make(chan struct{}, 1)}
+	d := &definitions{changed: make(chan struct{}, 1), again: pause.Backoff{First: policy.FirstRefused, Most: policy.LongestRefused}}
 	d.feed = &feed{Collection: kube.Collection{Path: definitionsPath, Metadata: true, Page: pageOfNames}, follower: d}
 	return d
 }
@@ -226,12 +229,25 @@ func (d *definitions) end() {
 	d.listing, d.listed = false, d.sum
 }
 
+// expect says whether a group has not said its kinds: it is asked again though no definition changes.
+func (d *definitions) expect(partly bool) {
+	if d.partly = partly; !partly {
+		d.again.Reset()
+	}
+}
+
 // await ends with errKinds when it is time to look.
 func (d *definitions) await(ctx context.Context) error {
 	if len(d.looks) == 0 {
+		var again <-chan time.Time
+		if d.partly {
+			again = time.After(d.again.Next())
+		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-again:
+			return errKinds
 		case <-d.changed:
 			d.looks = looksAfter
 		}

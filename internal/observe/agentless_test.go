@@ -175,6 +175,29 @@ spec:
 	w.await("app", func(o *domain.Observation) bool { return !slices.Contains(o.Kinds, "Widget."+group) })
 }
 
+// TestAgentlessWithAKindOfAnotherVersion: one that the version of its group which the cluster prefers does not have, and never had or has no more, is
+// heard.
+func TestAgentlessWithAKindOfAnotherVersion(t *testing.T) {
+	w := newWorld(t)
+	group := kubetest.Name("group") + ".example.com"
+	gadgets := kubetest.Gadgets(t, w.client, group, "v1alpha1")
+	t.Cleanup(func() { kubetest.Undefine(t, w.client, gadgets) })
+	w.apply(gadgets, "app", fmt.Sprintf("{apiVersion: %s/v1alpha1, kind: Gadget, metadata: {name: g}}", group))
+	w.watch(domain.ReportAgentless, nil)
+	w.await("app", has(1))
+
+	widgets := kubetest.Widgets(t, w.client, group, false)
+	t.Cleanup(func() { kubetest.Undefine(t, w.client, widgets) })
+	w.apply(widgets, "app", fmt.Sprintf("{apiVersion: %s/v1, kind: Widget, metadata: {name: w}}", group))
+	o := w.await("app", func(o *domain.Observation) bool {
+		return slices.Contains(o.Kinds, "Widget."+group) && resource(o, "Widget", "w") != nil
+	})
+	require.Contains(t, o.Kinds, "Gadget."+group)
+	require.NotNil(t, resource(o, "Gadget", "g"))
+	w.delete(gadgets, "g")
+	w.await("app", has(1))
+}
+
 // TestAgentlessWithAKindThatCannotBeListed: what was heard of it stays, as old, and the other kinds are heard.
 func TestAgentlessWithAKindThatCannotBeListed(t *testing.T) {
 	w := newWorld(t)

@@ -367,6 +367,38 @@ func TestAWatchThatIsRefusedOnce(t *testing.T) {
 	}
 }
 
+// TestAGroupThatIsDownAtFirst is asked for its kinds again, though no definition changes.
+func TestAGroupThatIsDownAtFirst(t *testing.T) {
+	t.Parallel()
+	var asked, lists atomic.Int64
+	h := hostile{}
+	kubeconfig := serveHostile(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		const kinds = `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"things","kind":"Thing","namespaced":true,"verbs":["list","watch"]}]}`
+		switch {
+		case r.URL.Query().Get("watch") != "":
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		case r.URL.Path == "/apis":
+			_, _ = io.WriteString(w, `{"kind":"APIGroupList","groups":[{"name":"late.example.com","preferredVersion":{"version":"v1"}}]}`)
+		case r.URL.Path == "/apis/late.example.com/v1" && asked.Add(1) == 1:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case r.URL.Path == "/api/v1", r.URL.Path == "/apis/late.example.com/v1":
+			_, _ = io.WriteString(w, kinds)
+		case strings.Count(r.URL.Path, "/") > 2: // lists
+			if strings.HasPrefix(r.URL.Path, "/apis/late.example.com/") {
+				lists.Add(1)
+			}
+			_, _ = io.WriteString(w, `{"kind":"List","metadata":{"resourceVersion":"1"},"items":[]}`)
+		default:
+			h.serve(w, r)
+		}
+	})
+	defer watchCluster(t, kubeconfig, observe.Config{Report: domain.ReportAgentless})()
+	require.Eventually(t, func() bool { return lists.Load() > 0 }, deadline, tick)
+	require.EqualValues(t, 2, asked.Load())
+}
+
 // flood is a cluster that names more deployments than anybody keeps, and says nothing of them. When it was left alone for that, it has a
 // report of one of ours.
 type flood struct {
