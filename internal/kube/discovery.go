@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -162,18 +163,35 @@ func (k *kinds) known(gv schema.GroupVersion) (known map[string]mapped, recent b
 	return l.kinds, time.Since(l.asked) < policy.DiscoverAgain
 }
 
-// fetch asks for the kinds of gv.
+// fetch asks for the kinds of gv. That nothing is served there is not believed where the API server lists the version: it may have been started a
+// moment ago and not know the CRD yet, or something in between has answered. It is asked again for a moment, as the list is a little behind when a CRD
+// is deleted, and then the error is one to be tried again.
 func (k *kinds) fetch(ctx context.Context, gv schema.GroupVersion) error {
 	path := groupVersionPath(gv)
 	_, err := k.once(ctx, path, func(ctx context.Context) (any, error) {
 		asked := time.Now()
 		var list metav1.APIResourceList
-		err := k.document(ctx, path, "APIResourceList", &list)
-		if isUnserved(err) {
-			_, err = k.versions(ctx, gv.Group)
-		}
-		if err != nil {
-			return nil, err
+		for tries := 0; ; tries++ {
+			err := k.document(ctx, path, "APIResourceList", &list)
+			if err == nil {
+				break
+			}
+			if !isUnserved(err) {
+				return nil, err
+			}
+			versions, listErr := k.versions(ctx, gv.Group)
+			if listErr != nil {
+				return nil, listErr
+			}
+			if !slices.Contains(versions, gv.Version) {
+				break
+			}
+			if tries == remappings {
+				return nil, fail.Wrap(err, fail.Unavailable, "the cluster says that it serves %s, and not what is in it", gv)
+			}
+			if err := pause.For(ctx, policy.DiscoverAgain); err != nil {
+				return nil, err
+			}
 		}
 		found := map[string]mapped{}
 		for _, r := range list.APIResources {

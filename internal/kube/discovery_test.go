@@ -41,6 +41,7 @@ type api struct {
 	asked  []string
 	broken int // the answer for the group version, instead of 200
 	widget bool
+	listed bool // among the groups
 }
 
 func (a *api) serve(w http.ResponseWriter, r *http.Request) {
@@ -52,6 +53,10 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	a.asked = append(a.asked, r.URL.Path)
 	switch {
+	case r.URL.Path == "/apis" && a.listed:
+		answer(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{
+			Name: "example.com", PreferredVersion: metav1.GroupVersionForDiscovery{Version: "v1"},
+		}}})
 	case r.URL.Path == "/apis":
 		discover(w, r)
 	case a.broken != 0:
@@ -115,11 +120,45 @@ func TestDiscovery(t *testing.T) {
 
 func TestDeleteOfKindThatCannotBeLookedUp(t *testing.T) {
 	t.Parallel()
-	s := serve(t, http2, (&api{broken: http.StatusServiceUnavailable}).serve)
-	j, watcher := job(customResources(1, "Widget"), domain.MarkDoomed)
-	outcome := s.open(t, kube.Config{}).Delete(t.Context(), j)
-	require.True(t, fail.Is(outcome.Retry, fail.Unavailable))
-	require.Equal(t, domain.Marks{domain.MarkDoomed}, watcher.Marks, "the object may well be there")
+	for name, tc := range map[string]struct {
+		api  *api
+		want domain.Mark
+	}{
+		"since its API does not answer":                    {&api{broken: http.StatusServiceUnavailable}, domain.MarkDoomed},
+		"though the API server lists the version":          {&api{listed: true}, domain.MarkDoomed},
+		"as the API server does not list the version, too": {&api{}, domain.MarkDeleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, http2, tc.api.serve)
+			j, watcher := job(customResources(1, "Widget"), domain.MarkDoomed)
+			outcome := s.open(t, kube.Config{}).Delete(t.Context(), j)
+			if tc.want == domain.MarkDoomed {
+				require.True(t, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
+			} else {
+				require.NoError(t, outcome.Retry)
+			}
+			require.Equal(t, domain.Marks{tc.want}, watcher.Marks, "the object may well be there")
+		})
+	}
+}
+
+// TestKindOfAnAPIServerThatWasJustStarted: it lists the versions of CRDs before it knows their kinds.
+func TestKindOfAnAPIServerThatWasJustStarted(t *testing.T) {
+	t.Parallel()
+	a, asked := &api{listed: true}, 0
+	s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/apis" {
+			a.mu.Lock()
+			asked++
+			a.widget = asked == 2
+			a.mu.Unlock()
+		}
+		a.serve(w, r)
+	})
+	j, watcher := job(customResources(2, "Widget"), domain.MarkPending)
+	require.NoError(t, s.open(t, kube.Config{}).Apply(t.Context(), j).Retry)
+	require.Equal(t, domain.NewMarks(2, domain.MarkApplied), watcher.Marks, "%v", watcher.Notes)
 }
 
 func TestCustomKindThatIsServedLate(t *testing.T) {
