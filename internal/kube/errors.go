@@ -30,8 +30,8 @@ const (
 func LacksKind(err error) bool { return meta.IsNoMatchError(err) }
 
 // kindOf turns what a cluster, or the way to it, said into the product's errors. Retryable is what may pass
-// by itself: no connection, no answer in time, 429, 5xx, a conflict of versions, a namespace that is being
-// terminated, and credentials that are refused (they can be replaced). The rest is about the resource, and
+// by itself: no connection, no answer in time, 429, 5xx, a conflict of versions, a namespace or a CRD that is being
+// terminated, admission that is not ready yet, and credentials that are refused (they can be replaced). The rest is about the resource, and
 // is for its user to mend. The end of a context and errors of the product's pass through.
 func kindOf(err error) error {
 	var known *fail.Error
@@ -90,7 +90,7 @@ func kindOfStatus(err error, answer *apierrors.StatusError) error {
 // statusKind is the kind of an answer.
 func statusKind(err *apierrors.StatusError) fail.Kind {
 	switch code := err.ErrStatus.Code; {
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), isEarly(err):
 		return fail.Unavailable
 	case code == http.StatusUnauthorized:
 		return fail.Unavailable
@@ -119,6 +119,15 @@ func statusKind(err *apierrors.StatusError) fail.Kind {
 	default: // a redirect: not an API server's answer
 		return fail.Unavailable
 	}
+}
+
+// isEarly recognizes the admission that has nothing against the object: while an API server starts it knows too little to say so, and while a CRD is
+// being deleted it lets in no more objects of its. Both answer 403 without a cause, in words that have not changed for years (apiserver,
+// admission/plugin; apiextensions-apiserver, crdHandler).
+func isEarly(err *apierrors.StatusError) bool {
+	s := err.ErrStatus
+	return s.Code == http.StatusForbidden && (strings.HasSuffix(s.Message, ": not yet ready to handle request") ||
+		strings.HasSuffix(s.Message, ": create not allowed while custom resource definition is terminating"))
 }
 
 // isStale says whether a conflict is with another write at the same time, rather than about the fields of

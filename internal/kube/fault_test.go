@@ -210,6 +210,36 @@ func TestWhatIsNoAPIServersIsNotShown(t *testing.T) {
 	}
 }
 
+// TestARefusalThatPasses: what an API server forbids for a moment is applied when it is tried again.
+func TestARefusalThatPasses(t *testing.T) {
+	t.Parallel()
+	for name, message := range map[string]string{
+		"admission is not ready":  `configmaps "a0" is forbidden: not yet ready to handle request`,
+		"CRD is being terminated": `widgets.example.com "a0" is forbidden: create not allowed while custom resource definition is terminating`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var patches atomic.Int64
+			s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPatch && patches.Add(1) == 1 {
+					answer(w, http.StatusForbidden, status(http.StatusForbidden, metav1.StatusReasonForbidden, message, nil))
+					return
+				}
+				found(w)
+			})
+			j, watcher := job(configMaps(1, 0), domain.MarkPending)
+			c := s.open(t, kube.Config{})
+			outcome := c.Apply(t.Context(), j)
+			require.True(t, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
+			require.False(t, watcher.Marks[0] == domain.MarkRefused, "%v", watcher.Notes)
+			j.Marks = watcher.Marks
+			require.NoError(t, c.Apply(t.Context(), j).Retry)
+			require.Equal(t, domain.MarkApplied, watcher.Marks[0], "%v", watcher.Notes)
+			require.EqualValues(t, 2, patches.Load())
+		})
+	}
+}
+
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	stranger := serve(t, http2, hang)
