@@ -58,6 +58,8 @@ type Kube struct {
 	Rules ReadinessRules
 	// Secrets opens what is sealed in plans; nil when there is nothing.
 	Secrets Opener
+	// Installation is the id of the installation, which objects say that hold what others have, see spare.
+	Installation string
 	// bundles are decoded manifests: a thousand clusters take the same ones.
 	bundles *lru.Cache[bundleKey, *plan.Bundle]
 	// plans are those of terminates, see attempt.hold.

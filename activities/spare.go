@@ -20,8 +20,29 @@ import (
 // holders are the kinds with which goes what others have: a terminate that deletes one deletes that, too.
 var holders = []string{"Namespace", "CustomResourceDefinition", "PersistentVolumeClaim", "PersistentVolume"}
 
+// claimed are the resources with what says, on holders that are to be applied, whose they are: the label names a context of which no other installation
+// knows, and we none that was deleted.
+func (a *attempt) claimed() []plan.Resource {
+	resources, whose := a.resources, map[string]string{plan.InstallationAnnotation: a.kube.Installation}
+	for i := range resources {
+		r := resources[i]
+		if !slices.Contains(holders, r.Kind) || !a.all[i].ToApply() {
+			continue
+		}
+		manifest, err := plan.Annotate(r.Manifest, whose)
+		if err != nil { // to apply it tells of that
+			continue
+		}
+		if &resources[0] == &a.resources[0] { // they are the bundle's, which others use, too
+			resources = slices.Clone(resources)
+		}
+		resources[i].Manifest = manifest
+	}
+	return resources
+}
+
 // spare leaves alone what was in the cluster before, and would go with the leaf with all that others have in it: an app's
-// holders that carry no label of a deployment, and a logical cloud's namespace that is not its own. Hooks see to that themselves, see hookRun.spares. Whether it was there, its
+// holders that carry no label of a deployment, or that another installation has, and a logical cloud's namespace that is not its own. Hooks see to that themselves, see hookRun.spares. Whether it was there, its
 // label says, whatever the records do: they may be of an attempt that was killed. A CRD that stays in any case, and is another's, is left alone where
 // applying it would take a version away from the cluster, and bring none, or so with fields of the same versions. What is being deleted does not stay. It is looked at with the rights by which it
 // would be applied: what they do not show is nobody's affair, and to apply it says why it is refused.
@@ -79,7 +100,7 @@ func (a *attempt) sparedAs(i int, data []byte) (string, error) {
 	if live.DeletionTimestamp != nil {
 		return "", nil
 	}
-	label := live.Labels[plan.DeploymentLabel]
+	label, of := live.Labels[plan.DeploymentLabel], live.Annotations[plan.InstallationAnnotation]
 	switch {
 	case r.Keep && label != a.in.deploymentID():
 		return a.definedBefore(i, plan.DefinitionIn(data), plan.DefinitionIn(r.Manifest)), nil
@@ -87,6 +108,8 @@ func (a *attempt) sparedAs(i int, data []byte) (string, error) {
 		return "the namespace was there before the logical cloud: it is left as it is, and stays", nil
 	case !certifies && !r.Keep && label == "":
 		return "it was there before the app: it is left as it is, and stays", nil
+	case !certifies && !r.Keep && label != a.in.deploymentID() && of != "" && of != a.kube.Installation:
+		return fmt.Sprintf("the installation %s of Drover has it (its annotation %s says so): it is left as it is, and stays", of, plan.InstallationAnnotation), nil
 	default:
 		return "", nil
 	}

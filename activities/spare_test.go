@@ -291,3 +291,53 @@ func TestWhatDoesNotStayIsNotSpared(t *testing.T) {
 		require.Equal(t, domain.Marks("A"), domain.DecodeMarks(out.Marks))
 	}
 }
+
+// TestWhatAnotherInstallationHasStays: two installations have an app each with the same namespace. The one that comes later leaves it alone, also where it is a
+// hook; an app of a later context of the first one takes it over.
+func TestWhatAnotherInstallationHasStays(t *testing.T) {
+	admin := kubetest.Dynamic(t, kubetest.Kubeconfig(t))
+	at, monitoring := kubetest.Name("spare"), kubetest.Name("monitoring")
+	kubetest.MakeNamespace(t, admin, at)
+	app := func(installation, contextID string, hook *plan.Hook) *leaf {
+		l := newRealLeaf(t, plan.Bundle{App: "app", Resources: []plan.Resource{{
+			ResourceID: plan.ResourceID{Version: "v1", Kind: "Namespace", Name: monitoring}, Hook: hook,
+			Manifest: json.RawMessage(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + monitoring + `"}}`),
+		}}}, at)
+		l.kube.Installation, l.in.ContextID = installation, contextID
+		return l
+	}
+	run := func(l *leaf) domain.Marks {
+		out, err := l.run()
+		require.NoError(t, err)
+		l.in.Inherited = out.Marks
+		return domain.DecodeMarks(out.Marks)
+	}
+	has := func() *unstructured.Unstructured {
+		o, err := admin.Resource(allNamespaces).Get(t.Context(), monitoring, metav1.GetOptions{})
+		require.NoError(t, err)
+		return o
+	}
+	require.Equal(t, domain.Marks("A"), run(app("first", "1", nil)))
+	require.Equal(t, "first", has().GetAnnotations()[plan.InstallationAnnotation])
+
+	later := app("second", "2", nil)
+	require.Equal(t, domain.Marks("K"), run(later))
+	stored, err := later.store.Leaf(t.Context(), later.in.LeafID())
+	require.NoError(t, err)
+	require.Contains(t, stored.Notes[0].Message, "the installation first of Drover has it")
+	later.in.Operation = domain.OpTerminate
+	later.env = later.environment()
+	require.Equal(t, domain.Marks("K"), run(later))
+	hook := on("pre-install")
+	hooked := app("second", "3", &hook)
+	hooked.in.Hooked = true
+	marks := hooked.through()
+	require.Equal(t, domain.Marks("K"), domain.DecodeMarks(marks[len(marks)-1]))
+	require.Equal(t, "1-app", has().GetLabels()[plan.DeploymentLabel])
+	require.Nil(t, has().GetDeletionTimestamp())
+
+	again := app("first", "4", nil)
+	require.Equal(t, domain.Marks("A"), run(again))
+	require.Equal(t, "4-app", has().GetLabels()[plan.DeploymentLabel])
+	require.NoError(t, admin.Resource(allNamespaces).Delete(t.Context(), monitoring, metav1.DeleteOptions{}))
+}

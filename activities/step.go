@@ -90,7 +90,7 @@ func (a *attempt) job(s plan.Step) kube.Job {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return kube.Job{
-		Resources: a.resources, Marks: slices.Clone(a.all), Selects: among(s.Resources), Namespace: a.in.Namespace,
+		Resources: a.claimed(), Marks: slices.Clone(a.all), Selects: among(s.Resources), Namespace: a.in.Namespace,
 		DeploymentID: a.in.deploymentID(), Prunes: a.in.Prune, BeforeStage: a.announce, OnMark: a.mark,
 		OnDropped: a.dropped, OnUnpatchable: a.unpatchable,
 	}

@@ -43,25 +43,27 @@ func Logger(c *config.Config, w io.Writer) *slog.Logger {
 
 // Parts are what API and worker share.
 type Parts struct {
-	config   *config.Config
-	log      *slog.Logger
-	store    *store.Store
-	sealer   *secret.Sealer // of the store
-	inner    *secret.Sealer // of what documents hold sealed, whatever seals them; see begin
-	codec    *codec.Codec
-	temporal client.Client
-	engine   *engine.Engine
-	rules    *readiness.Book
-	charts   *render.Processes
-	tracing  telemetry.Tracing
-	metrics  prometheus.Collector // what the process has measured
-	leases   *worker.Leases
-	build    string                  // by which Temporal knows this worker, "" where it is to know of none
-	newer    *atomic.Pointer[string] // the build that does the work instead of this worker's, "" for none; nil until it is known
-	ramp     *atomic.Pointer[string] // which part of the work this worker does not get though its build does it; nil and "" for none
-	audit    *auditing
-	issuers  *oidc.Providers // whose tokens callers of the API may show; nil for none
-	sessions *oidc.Sessions  // of browsers that have logged in at one of them; nil where nobody does
+	config *config.Config
+	log    *slog.Logger
+	store  *store.Store
+	sealer *secret.Sealer // of the store
+	inner  *secret.Sealer // of what documents hold sealed, whatever seals them; see begin
+	// installation is the id of the installation, see begin.
+	installation string
+	codec        *codec.Codec
+	temporal     client.Client
+	engine       *engine.Engine
+	rules        *readiness.Book
+	charts       *render.Processes
+	tracing      telemetry.Tracing
+	metrics      prometheus.Collector // what the process has measured
+	leases       *worker.Leases
+	build        string                  // by which Temporal knows this worker, "" where it is to know of none
+	newer        *atomic.Pointer[string] // the build that does the work instead of this worker's, "" for none; nil until it is known
+	ramp         *atomic.Pointer[string] // which part of the work this worker does not get though its build does it; nil and "" for none
+	audit        *auditing
+	issuers      *oidc.Providers // whose tokens callers of the API may show; nil for none
+	sessions     *oidc.Sessions  // of browsers that have logged in at one of them; nil where nobody does
 }
 
 // Connect makes the parts and waits, until ctx ends, for the dependencies to answer, saying which one it
@@ -159,6 +161,7 @@ func (p *Parts) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.installation = root.ID()
 	if p.inner, err = root.Sealer("credentials in documents"); err != nil {
 		return err
 	}

@@ -52,6 +52,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 	}
 	work := activities.NewKube(clusters, p.store, p.engine, registered, agent)
 	work.Users, work.References, work.Rules, work.Records, work.Secrets = users, p.store, rulesIn(p.store), p.store, p.inner
+	work.Installation = p.installation
 	matches := &activities.Match{Work: work, Store: p.store, Settler: p.engine, Shards: p.engine, Now: time.Now}
 	watch := &activities.Watch{
 		Clusters: clusters, Reports: registered, Store: p.store, Shards: p.engine, Sweeps: p.engine, Matches: matches,

@@ -33,13 +33,14 @@ import (
 	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 const (
 	// registrationKey names, as an annotation, the registration that an account was made for, and installationKey the installation of
 	// Drover that has it.
 	registrationKey = "drover.io/registration"
-	installationKey = "drover.io/installation"
+	installationKey = plan.InstallationAnnotation
 	// accountKey names, as a label, the account that a ServiceAccount or a namespace was made for.
 	accountKey = "drover.io/account"
 	// namespaceKey names, as an annotation and as a label, the namespace of the account's ServiceAccounts.

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/fail"
 )
 
 // Hook is what makes a resource a Helm hook: a step in the life of its release.
@@ -152,22 +150,12 @@ const leastTTL = 600
 // HookManifest returns the manifest of a hook as it is sent: with the annotations, and a Job with a
 // ttlSecondsAfterFinished of leastTTL or more, if it has one. An error is Invalid, as Stamp's.
 func HookManifest(manifest []byte, annotations map[string]string) ([]byte, error) {
-	decoder := json.NewDecoder(bytes.NewReader(manifest))
-	decoder.UseNumber()
-	var object map[string]any
-	if err := decoder.Decode(&object); err != nil || object == nil {
-		return nil, fail.Wrap(err, fail.Invalid, "the manifest is not a JSON object")
-	}
-	metadata, err := child(object, "metadata", "")
+	object, err := decodeObject(manifest)
 	if err != nil {
 		return nil, err
 	}
-	have, err := child(metadata, "annotations", "metadata.")
-	if err != nil {
+	if err := annotate(object, annotations); err != nil {
 		return nil, err
-	}
-	for k, v := range annotations {
-		have[k] = v
 	}
 	spec, _ := object["spec"].(map[string]any)
 	if ttl, ok := spec["ttlSecondsAfterFinished"].(json.Number); ok && object["kind"] == "Job" {

@@ -15,6 +15,9 @@ import (
 // resource lifecycle, "Cluster resource status"); agents and status queries select by it.
 const DeploymentLabel = "emco/deployment-id"
 
+// InstallationAnnotation names the installation of Drover that has an object (decision 0078).
+const InstallationAnnotation = "drover.io/installation"
+
 // maxLabel is the longest value of a Kubernetes label.
 const maxLabel = 63
 
@@ -72,6 +75,33 @@ func Stamp(manifest []byte, namespace string, labels map[string]string) ([]byte,
 		}
 	}
 	return json.Marshal(object)
+}
+
+// Annotate returns the manifest with the annotations, whatever it says of those itself. Errors are as of Stamp.
+func Annotate(manifest []byte, annotations map[string]string) ([]byte, error) {
+	object, err := decodeObject(manifest)
+	if err != nil {
+		return nil, err
+	}
+	if err := annotate(object, annotations); err != nil {
+		return nil, err
+	}
+	return json.Marshal(object)
+}
+
+func annotate(object map[string]any, annotations map[string]string) error {
+	metadata, err := child(object, "metadata", "")
+	if err != nil {
+		return err
+	}
+	have, err := child(metadata, "annotations", "metadata.")
+	if err != nil {
+		return err
+	}
+	for k, v := range annotations {
+		have[k] = v
+	}
+	return nil
 }
 
 // EncodeStrings returns the manifest of a Secret with its stringData in its data, as a cluster has it. It is for server-side apply: a cluster knows
