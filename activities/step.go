@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -91,7 +92,7 @@ func (a *attempt) job(s plan.Step) kube.Job {
 	defer a.mu.Unlock()
 	return kube.Job{
 		Resources: a.claimed(), Marks: slices.Clone(a.all), Selects: among(s.Resources), Namespace: a.in.Namespace,
-		DeploymentID: a.in.deploymentID(), Prunes: a.in.Prune, BeforeStage: a.announce, OnMark: a.mark,
+		DeploymentID: a.in.deploymentID(), Operation: fmt.Sprintf("%s/%d", a.in.ContextID, a.in.Began), Prunes: a.in.Prune, BeforeStage: a.announce, OnMark: a.mark,
 		OnDropped: a.dropped, OnUnpatchable: a.unpatchable,
 	}
 }

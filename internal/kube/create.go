@@ -25,8 +25,8 @@ import (
 // Users of logical clouds have the rights that somebody granted them for EMCO, which creates (decision 0019). Where
 // one may not patch, objects are created, and updated when they are there.
 
-// writtenAnnotation is on what was created or updated: the digest of what was sent, so that a create whose answer was
-// lost is known to be done.
+// writtenAnnotation is on what was created or updated: the digest of what was sent, and by which operation, so that a create whose answer was
+// lost is known to be done. It says nothing of what others have changed since, who leave it as it is.
 const writtenAnnotation = "drover.io/written"
 
 // createQuery is the query of every create and update.
@@ -69,7 +69,7 @@ func (u *unpatched) forget(r rights) { u.lately().Remove(r) }
 // create makes the object, or updates the one that is there with a label of our context: an update may have an app take it over from another one. Any
 // other one is a conflict: it is somebody else's.
 func (w *write) create(ctx context.Context) error {
-	object, digest, err := written(w.body)
+	object, digest, err := written(w.body, w.Operation)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func whileChanged(ctx context.Context, do func() error) (err error) {
 	return err
 }
 
-// replace updates the object that is there, unless it has been written with the digest: then the create has said which fields
+// replace updates the object that is there, unless the operation has written it, see writtenAnnotation: then the create has said which fields
 // are dropped.
 func (w *write) replace(ctx context.Context, digest string, dropped []string) error {
 	data, err := w.send(ctx, request{method: http.MethodGet, path: w.path, accept: contentJSON}, nil)
@@ -122,7 +122,7 @@ func (w *write) replace(ctx context.Context, digest string, dropped []string) er
 		w.dropped(dropped)
 		return nil
 	}
-	object, _, err := written(w.body)
+	object, _, err := written(w.body, w.Operation)
 	if err != nil {
 		return err
 	}
@@ -165,12 +165,12 @@ func decodeObject(data []byte) (object map[string]any, err error) {
 	return object, nil
 }
 
-// written is the object as it is sent, and the digest that it carries.
-func written(body []byte) (object map[string]any, digest string, err error) {
+// written is the object as an operation sends it, and the digest that it carries.
+func written(body []byte, operation string) (object map[string]any, digest string, err error) {
 	if object, err = decodeObject(body); err != nil {
 		return nil, "", err
 	}
-	sum := sha256.Sum256(body)
+	sum := sha256.Sum256(append(body[:len(body):len(body)], operation...))
 	digest = hex.EncodeToString(sum[:])
 	members(members(object, "metadata"), "annotations")[writtenAnnotation] = digest
 	return object, digest, nil

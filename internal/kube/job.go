@@ -30,6 +30,9 @@ type Job struct {
 	Namespace string
 	// DeploymentID is the value of plan.DeploymentLabel.
 	DeploymentID string
+	// Operation tells apart the runs of operations, all tries of one having the same: what another one has created or updated is written anew, as somebody may
+	// have changed it since.
+	Operation string
 	// Prunes says that what is deleted is what an update does not want any more.
 	Prunes bool
 	// BeforeStage, when not nil, is called before anything of a stage is sent, with the indices of what is

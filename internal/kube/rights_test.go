@@ -257,6 +257,26 @@ spec: {`+strategy+`replicas: 0, selector: {matchLabels: {app: a}}, template: {me
 	require.Equal(t, "Recreate", kind)
 }
 
+// What somebody has changed since is put back by another operation, though it sends the same: the change leaves the annotation that says what was written.
+func TestUserWhoMayNotPatchPutsBackWhatOthersChanged(t *testing.T) {
+	t.Parallel()
+	l := newLand(t, append(emcoVerbs, "update")...)
+	apply := func(operation string) {
+		j, watcher := job([]plan.Resource{l.configMap("a", "key: ours")}, domain.MarkPending)
+		j.Namespace, j.Operation = l.namespace, operation
+		require.NoError(t, l.user.Apply(t.Context(), j).Retry)
+		require.Equal(t, domain.Marks{domain.MarkApplied}, watcher.Marks, "notes: %v", watcher.Notes)
+	}
+	apply("1")
+	_, err := l.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(l.namespace).
+		Patch(t.Context(), "a", types.MergePatchType, []byte(`{"data":{"key":"theirs"}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	apply("1") // as after an answer that was lost
+	require.Equal(t, "theirs", data(t, l.find("a"))["key"])
+	apply("2")
+	require.Equal(t, "ours", data(t, l.find("a"))["key"])
+}
+
 func TestRightsThatChangeAreUsed(t *testing.T) {
 	t.Parallel()
 	l := newLand(t, emcoVerbs...)
