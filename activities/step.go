@@ -92,8 +92,9 @@ func (a *attempt) job(s plan.Step) kube.Job {
 	defer a.mu.Unlock()
 	return kube.Job{
 		Resources: a.claimed(), Marks: slices.Clone(a.all), Selects: among(s.Resources), Namespace: a.in.Namespace,
-		DeploymentID: a.in.deploymentID(), Operation: fmt.Sprintf("%s/%d", a.in.ContextID, a.in.Began), Prunes: a.in.Prune, BeforeStage: a.announce, OnMark: a.mark,
-		OnDropped: a.dropped, OnUnpatchable: a.unpatchable,
+		DeploymentID: a.in.deploymentID(), Operation: fmt.Sprintf("%s/%d", a.in.ContextID, a.in.Began), Prunes: a.in.Prune,
+		BeforeStage: a.announce, OnMark: a.mark,
+		OnDropped: a.dropped, OnShared: a.shared, OnUnpatchable: a.unpatchable,
 	}
 }
 

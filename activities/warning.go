@@ -3,6 +3,7 @@ package activities
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fields"
@@ -23,6 +24,14 @@ func (a *attempt) dropped(i int, fields []string) {
 	if more := len(fields) - maxDropped; more > 0 {
 		a.state.warn(i, fmt.Sprintf("%d more fields that the cluster does not know were dropped", more))
 	}
+}
+
+// shared takes who has fields of a resource as well. An apply takes over what it changes, and leaves what is others': what both have stays when one
+// has it no more.
+func (a *attempt) shared(i int, managers []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.state.warn(i, fmt.Sprintf("fields of it are %s's, too, by an earlier apply: they stay in the cluster when the chart has them no more", strings.Join(managers, "'s and ")))
 }
 
 // unpatchable takes a kind of which the user may not patch.

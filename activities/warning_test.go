@@ -54,6 +54,27 @@ func TestWarningsAreRecordedWhateverAttemptHeardThem(t *testing.T) {
 	require.Equal(t, []string{"configmaps"}, recorded.Unpatchable)
 }
 
+// TestWhoElseHasFieldsIsSaid: what Helm has said stays Helm's, where the chart says it, too.
+func TestWhoElseHasFieldsIsSaid(t *testing.T) {
+	t.Parallel()
+	l := newLeaf(t, domain.OpInstantiate, 0, 0)
+	l.handle = func(w http.ResponseWriter, r *http.Request) {
+		metadata := map[string]any{"name": path.Base(r.URL.Path), "uid": "1"}
+		if metadata["name"] == "a1" {
+			of := func(manager, operation string) map[string]any {
+				return map[string]any{"manager": manager, "operation": operation, "fieldsV1": map[string]any{"f:data": map[string]any{".": map[string]any{}, "f:k": map[string]any{}}}}
+			}
+			metadata["managedFields"] = []any{of("drover", "Apply"), of("kubectl-edit", "Update"), of("helm", "Update"), of("helm", "Apply"), of("other", "Update")}
+		}
+		answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+	}
+	_, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, []domain.Note{{
+		Index: 1, Message: "fields of it are helm's and kubectl-edit's, too, by an earlier apply: they stay in the cluster when the chart has them no more",
+	}}, l.recorded().Warnings)
+}
+
 // TestPruningKeepsWarnings: what the first round of an update has heard of what stays is not forgotten by the second one.
 func TestPruningKeepsWarnings(t *testing.T) {
 	t.Parallel()

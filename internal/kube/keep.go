@@ -38,6 +38,30 @@ func ourFields(entry map[string]any) bool {
 	return entry["manager"] == FieldManager && subresource == ""
 }
 
+// tool is the manager of fields by whose name people apply what a chart then has, too: Helm, or kubectl with each of its commands; "" for any other.
+func tool(entry map[string]any) string {
+	name, _ := entry["manager"].(string)
+	if subresource, _ := entry["subresource"].(string); subresource != "" || name != "helm" && !strings.HasPrefix(name, "kubectl") {
+		return ""
+	}
+	return name
+}
+
+// sharers are the tools that have fields of an object which Drover has as well, sorted.
+func sharers(live map[string]any) (names []string) {
+	ours := fieldsOf(live, ourFields)
+	entries, _ := members(live, "metadata")["managedFields"].([]any)
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		theirs, _ := entry["fieldsV1"].(map[string]any)
+		if name := tool(entry); name != "" && !slices.Contains(names, name) && ours.shares(theirs) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 func anyFields(map[string]any) bool { return true }
 
 // join is a set with all that both have.
@@ -57,6 +81,20 @@ func (s fieldSet) join(other fieldSet) fieldSet {
 func (s fieldSet) of(name string) fieldSet {
 	below, _ := s[name].(map[string]any)
 	return below
+}
+
+// shares says whether both sets have a value. That somebody has made an object or a list says nothing of what is in it.
+func (s fieldSet) shares(other fieldSet) bool {
+	for name := range s {
+		if _, both := other[name]; !both || name == "." {
+			continue
+		}
+		mine, theirs := s.of(name), other.of(name)
+		if len(mine)+len(theirs) == 0 || mine.shares(theirs) {
+			return true
+		}
+	}
+	return false
 }
 
 // whole says, of the set of all, that a value is said as a whole, with all that is in it. Who has made an object or a list, and

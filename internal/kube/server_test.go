@@ -149,6 +149,6 @@ func job(resources []plan.Resource, m domain.Mark) (kube.Job, *kubetest.Watcher)
 	watcher := kubetest.Watch(marks)
 	return kube.Job{
 		Resources: resources, Marks: marks, Namespace: "default", DeploymentID: kubetest.DeploymentID, OnMark: watcher.OnMark,
-		OnDropped: watcher.OnDropped, OnUnpatchable: watcher.OnUnpatchable,
+		OnDropped: watcher.OnDropped, OnShared: watcher.OnShared, OnUnpatchable: watcher.OnUnpatchable,
 	}, watcher
 }

@@ -147,10 +147,30 @@ func (w *write) patch(ctx context.Context, body []byte) (pruned []string, err er
 	if err == nil && bytes.Contains(made, strategyMember) {
 		err = w.disown(ctx)
 	}
+	if err == nil {
+		w.shared(made)
+	}
 	if err != nil || !w.custom {
 		return nil, err
 	}
 	return fields.Missing(body, made), nil
+}
+
+// Of an object that Helm or kubectl have applied, one of these is in the metadata.
+var helmMember, kubectlMember = []byte(`"manager":"helm"`), []byte(`"manager":"kubectl`)
+
+// shared tells of the tools that have fields of the object which the manifest has, too.
+func (w *write) shared(made []byte) {
+	if w.OnShared == nil || !bytes.Contains(made, helmMember) && !bytes.Contains(made, kubectlMember) {
+		return
+	}
+	live, err := decodeObject(made)
+	if err != nil {
+		return
+	}
+	if names := sharers(live); len(names) > 0 {
+		w.OnShared(w.index, names)
+	}
 }
 
 // deletionMember is in the metadata of an object that is being deleted.

@@ -34,6 +34,7 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"applies every common kind":                               appliesEveryKind,
 		"applies again without changing anything":                 appliesAgain,
 		"takes over fields of other managers":                     takesOver,
+		"says who else has fields":                                saysWhoShares,
 		"takes keys out of a Secret":                              takesKeysOut,
 		"takes over a Job of another deployment":                  takesJobOver,
 		"has what rolled roll no more":                            rollsNoMore,
@@ -176,6 +177,27 @@ func takesOver(w *world) {
 	data, _, err := unstructured.NestedStringMap(w.find("a").Object, "data")
 	require.NoError(w, err)
 	require.Empty(w, cmp.Diff(map[string]string{"key": "value", "other": "kept"}, data))
+}
+
+// saysWhoShares: what another manager has said, too, stays when the manifest says it no more.
+func saysWhoShares(w *world) {
+	by := func(manager, name, data string) {
+		o := &unstructured.Unstructured{}
+		require.NoError(w, o.UnmarshalJSON([]byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "`+name+`"}, "data": `+data+`}`)))
+		_, err := w.dynamic.Resource(configMaps).Namespace(w.namespace).Create(w.Context(), o, metav1.CreateOptions{FieldManager: manager})
+		require.NoError(w, err)
+	}
+	by("helm", "a", `{"key": "value", "more": "kept"}`)
+	by("kubectl-client-side-apply", "b", `{"key": "value"}`)
+	by("kubectl-create", "c", `{"key": "other"}`)
+	by("helm", "d", `{"more": "kept"}`)
+	by("controller", "e", `{"key": "value"}`)
+	watcher := w.mustApply([]plan.Resource{w.configMap(0, "a"), w.configMap(0, "b"), w.configMap(0, "c"), w.configMap(0, "d"), w.configMap(0, "e"), w.configMap(0, "f")})
+	require.Equal(w, map[int][]string{0: {"helm"}, 1: {"kubectl-client-side-apply"}}, watcher.Shared, "what had another value is the manifest's alone")
+	w.mustApply(Resources(w, false, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"))
+	data, _, err := unstructured.NestedStringMap(w.find("a").Object, "data")
+	require.NoError(w, err)
+	require.Equal(w, map[string]string{"key": "value", "more": "kept"}, data)
 }
 
 // rolling are workloads without Pods, with a strategy for Deployments, and one for the others.

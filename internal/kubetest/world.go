@@ -101,6 +101,8 @@ type Watcher struct {
 	Told  []Event
 	// Dropped are the fields that the cluster does not know, by resource.
 	Dropped map[int][]string
+	// Shared are the managers that have fields, too, by resource.
+	Shared map[int][]string
 	// Unpatchable are the kinds that were created instead of applied, in order, each as often as it was told.
 	Unpatchable []string
 }
@@ -113,7 +115,7 @@ type Event struct {
 
 // Watch makes a watcher of a job on resources with the marks.
 func Watch(marks domain.Marks) *Watcher {
-	return &Watcher{Marks: append(domain.Marks(nil), marks...), Notes: map[int]string{}, Dropped: map[int][]string{}}
+	return &Watcher{Marks: append(domain.Marks(nil), marks...), Notes: map[int]string{}, Dropped: map[int][]string{}, Shared: map[int][]string{}}
 }
 
 // OnDropped is the job's.
@@ -121,6 +123,13 @@ func (w *Watcher) OnDropped(i int, fields []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.Dropped[i] = fields
+}
+
+// OnShared is the job's.
+func (w *Watcher) OnShared(i int, managers []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.Shared[i] = managers
 }
 
 // OnUnpatchable is the job's.
@@ -194,7 +203,7 @@ func (w *world) job(resources []plan.Resource, marks domain.Marks) (kube.Job, *W
 	watcher := Watch(marks)
 	return kube.Job{
 		Resources: resources, Marks: marks, Namespace: w.namespace, DeploymentID: DeploymentID, OnMark: watcher.OnMark,
-		OnDropped: watcher.OnDropped, OnUnpatchable: watcher.OnUnpatchable,
+		OnDropped: watcher.OnDropped, OnShared: watcher.OnShared, OnUnpatchable: watcher.OnUnpatchable,
 	}, watcher
 }
 
