@@ -105,9 +105,18 @@ func (s *session) doDeploy(ctx context.Context, f *deployFlags, chart string) er
 			return err
 		}
 	}
-	var p fail.Problems
-	if domain.CheckName(&p, "name", f.name); p.Err() != nil {
-		return usage("--name %q: %s", f.name, strings.TrimPrefix(p.Err().Error(), "Invalid Input:\nname: "))
+	current, err := s.current()
+	if err != nil {
+		return err
+	}
+	project := or(current.Project, defaultProject)
+	for _, given := range [][3]string{ // else what comes before the wrong one is made
+		{"--name", "name", f.name}, {"--app-version", "compositeAppVersion", f.version}, {"--cloud", "logicalCloud", f.cloud}, {"--project", "project", project},
+	} {
+		var p fail.Problems
+		if domain.CheckCalled(&p, given[1], given[2]); p.Err() != nil {
+			return usage("%s %q: %s", given[0], given[2], strings.TrimPrefix(p.Err().Error(), "Invalid Input:\n"+given[1]+": "))
+		}
 	}
 	if err := chartutil.ValidateReleaseName(f.name); err != nil { // else all is made, and then never approved
 		return usage("--name %q is to be the name of a release of Helm, too: %w", f.name, err)
@@ -117,10 +126,6 @@ func (s *session) doDeploy(ctx context.Context, f *deployFlags, chart string) er
 		return err
 	}
 	profile, err := f.profile()
-	if err != nil {
-		return err
-	}
-	current, err := s.current()
 	if err != nil {
 		return err
 	}
@@ -141,7 +146,7 @@ func (s *session) doDeploy(ctx context.Context, f *deployFlags, chart string) er
 		placement.AllOf = append(placement.AllOf, domain.AllOf{Clusters: c})
 	}
 	d := &client.Deployment{
-		API: api, Project: or(current.Project, defaultProject), CompositeApp: f.name, Version: f.version, Profile: profileName,
+		API: api, Project: project, CompositeApp: f.name, Version: f.version, Profile: profileName,
 		LogicalCloud: f.cloud, Group: f.name, Release: f.name, Clusters: slices.Concat(clusters, more),
 		Apps: []client.App{{Name: app, Chart: tgz, Profile: profile, Intent: placement}},
 	}
