@@ -405,6 +405,24 @@ func TestOutputThatIsLost(t *testing.T) {
 func TestVersion(t *testing.T) {
 	w := newWorld(t)
 	lines := strings.Split(strings.TrimSpace(w.done("version")), "\n")
+	require.Equal(t, 1, w.start(t.Context(), nil, full, io.Discard, "get", "--help"), "the command line was not wrong")
+}
+
+// TestAUserWithoutAFolder, as a service or a container: all may be said by variables and flags, and only what is to be kept has no place.
+func TestAUserWithoutAFolder(t *testing.T) {
+	w := newWorldWith(t, knows)
+	delete(w.env, "XDG_CONFIG_HOME")
+	t.Setenv("XDG_CONFIG_HOME", "")
+	t.Setenv("HOME", "")
+	w.env["DROVER_TOKEN"] = "good"
+	w.done("get", "projects")
+	for _, args := range [][]string{{"login", w.url, "--token", "good"}, {"context", "set", "x", "--server", w.url}} {
+		before := w.requests.Load()
+		r := w.run(args...)
+		require.Equal(t, 2, r.code, r.err)
+		require.Contains(t, r.err, "the user's config folder is not known")
+		require.Equal(t, before, w.requests.Load(), "it would be for nothing")
+	}
 	require.Len(t, lines, 3)
 	require.Regexp(t, "^Installation: [0-9a-f]{16}$", lines[2])
 	require.Regexp(t, `^Client: \S+ .*go1`, lines[0])

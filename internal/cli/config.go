@@ -71,6 +71,9 @@ func linked(path string) (to string, is bool) {
 // mostLinks bounds how many links are gone after: they may lead in a circle, which opening the file says.
 const mostLinks = 40
 
+// errNoFolder says that nobody has said where the file is, nor the system where such files are, as to a service or in a container.
+var errNoFolder = errors.New("the user's config folder is not known")
+
 // namedSettings is where the user says that the file is, or where it is when nobody says.
 func (s *session) namedSettings() (string, error) {
 	if path := or(s.flags.config, s.Getenv("DROVER_CONFIG")); path != "" {
@@ -80,7 +83,7 @@ func (s *session) namedSettings() (string, error) {
 	if folder == "" {
 		var err error
 		if folder, err = os.UserConfigDir(); err != nil {
-			return "", errUsage{fmt.Errorf("the user's config folder is not known: %w; give --config", err)}
+			return "", errUsage{fmt.Errorf("%w: %w; give --config", errNoFolder, err)}
 		}
 	}
 	return filepath.Join(folder, "drover", "config.yaml"), nil
@@ -89,11 +92,15 @@ func (s *session) namedSettings() (string, error) {
 // load reads the file; one that is not there is empty, but where --config names it: what is misspelt there would be asked of the API of this machine. The
 // commands that begin a file may name a new one.
 func (s *session) load() (*settings, error) {
+	found := &settings{}
 	path, err := s.settingsPath()
-	if err != nil {
+	var used errUsage
+	switch {
+	case errors.As(err, &used) && errors.Is(used.error, errNoFolder) && !s.begins:
+		return found, nil
+	case err != nil:
 		return nil, err
 	}
-	found := &settings{}
 	data, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && s.flags.config != "" && !s.begins:

@@ -210,7 +210,11 @@ func (w *world) start(ctx context.Context, in io.Reader, out, err io.Writer, arg
 
 // neutral has no addresses and folders of this run.
 func (w *world) neutral(text string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(text, w.url, "http://API"), w.env["XDG_CONFIG_HOME"], "CONFIG")
+	text = strings.ReplaceAll(text, w.url, "http://API")
+	if folder := w.env["XDG_CONFIG_HOME"]; folder != "" {
+		text = strings.ReplaceAll(text, folder, "CONFIG")
+	}
+	return text
 }
 
 // done runs a command that must end well, and gives what it has printed.
