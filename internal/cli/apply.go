@@ -295,7 +295,7 @@ func fixed(o, old domain.Object, asked, written any) (string, error) {
 }
 
 func unchangeable(o domain.Object) error {
-	return fail.New(fail.Conflict, "a %s cannot be changed: delete it, and apply again", o.Noun().Title)
+	return fail.New(fail.Conflict, "%s cannot be changed: delete it, and apply again", aOf(o.Noun()))
 }
 
 // sameQuota says whether quotas bound the same: one that says nothing of a resource does not bound it. The API fills in nothing there.

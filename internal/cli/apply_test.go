@@ -105,8 +105,10 @@ func TestFilesThatCannotBeApplied(t *testing.T) {
 		"-v FILE says what it is filled with":          "resourceContext: {anchor: {{.X}}}",
 		"there is no document in":                      "# nothing\n",
 		"cannot unmarshal number into Go struct field": "resourceContext: {anchor: projects/p/composite-apps}\nmetadata: {name: a}\nspec: {compositeAppVersion: 1}",
-		"yaml: line 2": "resourceContext: {anchor: projects}\n\tmetadata: {}",
-		"f.yaml:4: project: metadata.name is missing": "resourceContext: {anchor: projects}\nmetadata: {name: good}\n---\nresourceContext: {anchor: projects}",
+		"f.yaml: line 2: this is no document":          "# a note\nresourceContext",
+		"f.yaml: line 4: this is no document":          "resourceContext: {anchor: projects}\nmetadata: {name: p}\n---\n- metadata\n",
+		"yaml: line 2":                                 "resourceContext: {anchor: projects}\n\tmetadata: {}",
+		"f.yaml:4: project: metadata.name is missing":  "resourceContext: {anchor: projects}\nmetadata: {name: good}\n---\nresourceContext: {anchor: projects}",
 	} {
 		r := w.run("apply", "-f", w.file("f.yaml", text))
 		require.Equal(t, 2, r.code, "%s: %s", text, r.err)
@@ -330,6 +332,7 @@ func TestDelete(t *testing.T) {
 	r = w.run("delete", "project", "demo", "--dry-run")
 	require.Equal(t, 1, r.code, r.out)
 	require.Contains(t, r.err, "it would be refused (dry run). With --cascade: ")
+	require.NotContains(t, r.err, "Again with", "it is said already")
 	const provider = "resourceContext: {anchor: cluster-providers}\nmetadata: {name: edge}\n"
 	r = w.feed(provider, "delete", "-f", "-")
 	require.Equal(t, 1, r.code)

@@ -110,9 +110,6 @@ func Main(ctx context.Context, o Options) int {
 	root := s.root()
 	root.SetArgs(o.Args)
 	err := root.ExecuteContext(ctx)
-	if lost := out.lost.Load(); err == nil && lost != nil { // what follows in a script takes half a list for the whole
-		err = *lost
-	}
 	defer func() {
 		if s.client != nil {
 			s.client.Close()
@@ -123,6 +120,9 @@ func Main(ctx context.Context, o Options) int {
 		if !errors.As(err, &used) {
 			err = errUsage{err}
 		}
+	}
+	if lost := out.lost.Load(); err == nil && lost != nil { // what follows in a script takes half a list for the whole
+		err = *lost
 	}
 	return s.end(ctx, err)
 }

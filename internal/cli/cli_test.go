@@ -25,15 +25,21 @@ import (
 func TestWrongCommandLines(t *testing.T) {
 	w := newWorld(t)
 	for want, args := range map[string][]string{
-		`drover has no command "fly"`:                          {"fly"},
-		`did you mean "deploy"?`:                               {"depoly", "./chart"},
-		`cluster has no command "chek"; did you mean "check"?`: {"cluster", "chek", "edge01"},
-		`"clutsers" is no noun; did you mean "clusters"?`:      {"get", "clutsers"},
-		"unknown flag: --fly":                                  {"get", "projects", "--fly"},
-		"get needs a noun":                                     {"get"},
-		`"things" is no noun`:                                  {"get", "things"},
-		"-o xml is none of":                                    {"get", "projects", "-o", "xml"},
-		"-f is needed":                                         {"apply"},
+		`drover has no command "fly"`:                                     {"fly"},
+		`did you mean "deploy"?`:                                          {"depoly", "./chart"},
+		`cluster has no command "chek"; did you mean "check"?`:            {"cluster", "chek", "edge01"},
+		`"clutsers" is no noun; did you mean "clusters"?`:                 {"get", "clutsers"},
+		"unknown flag: --fly":                                             {"get", "projects", "--fly"},
+		"get needs a noun":                                                {"get"},
+		`"things" is no noun`:                                             {"get", "things"},
+		"-o xml is none of":                                               {"get", "projects", "-o", "xml"},
+		"-o jsonpath= needs a template":                                   {"get", "projects", "-o", "jsonpath="},
+		"delete needs the name of an app\n":                               {"delete", "app"},
+		`--app-version "v 1": Does not match pattern`:                     {"deploy", "web", "--name", "web", "--clusters", "edge01", "--app-version", "v 1"},
+		`--cloud "a/b": Does not match pattern`:                           {"deploy", "web", "--name", "web", "--clusters", "edge01", "--cloud", "a/b"},
+		`--project "ü": Does not match pattern`:                           {"deploy", "web", "--name", "web", "--clusters", "edge01", "-p", "ü"},
+		"the kubeconfig has no context that is current":                   {"cluster", "add", "p/c", "--kubeconfig", "/dev/null"},
+		"-f is needed":                                                    {"apply"},
 		`apply takes no argument such as "a.yaml"; files are named by -f`: {"apply", "a.yaml"},
 		`top takes no argument such as "web"`:                             {"top", "web"},
 		`takes the name of a tenant, and nothing more: "b" is too much`:   {"tenants", "a", "b"},
@@ -103,9 +109,9 @@ func TestEmptyNames(t *testing.T) {
 			{"terminate", ""}, {"instantiate", "group", ""}, {"approve", "group/"}, {"wait", ""}, {"status", ""}, {"explain", "group", ""}, {"diff", ""},
 			{"get", "group", "web", ""}, {"describe", "groups", ""}, {"edit", "group", ""},
 		},
-		"the name of a project is empty":   {{"delete", "project", "", "--cascade", "--terminate"}, {"delete", "project", "demo", ""}, {"export", "project", ""}},
-		"the name of a cluster is empty":   {{"cluster", "remove", ""}, {"cluster", "check", ""}, {"delete", "cluster", "", "--abandon"}},
-		"the name of a operation is empty": {{"get", "operations", ""}},
+		"the name of a project is empty":    {{"delete", "project", "", "--cascade", "--terminate"}, {"delete", "project", "demo", ""}, {"export", "project", ""}},
+		"the name of a cluster is empty":    {{"cluster", "remove", ""}, {"cluster", "check", ""}, {"delete", "cluster", "", "--abandon"}},
+		"the name of an operation is empty": {{"get", "operations", ""}},
 	} {
 		for _, args := range all {
 			r := w.run(args...)
@@ -399,12 +405,6 @@ func TestOutputThatIsLost(t *testing.T) {
 		require.Equal(t, 1, w.start(t.Context(), nil, full, &stderr, "get", "projects", "-o", form), form)
 		require.Contains(t, stderr.String(), "no space left on device", form)
 	}
-}
-
-// TestVersion: the client says what it was built from, and what the API was.
-func TestVersion(t *testing.T) {
-	w := newWorld(t)
-	lines := strings.Split(strings.TrimSpace(w.done("version")), "\n")
 	require.Equal(t, 1, w.start(t.Context(), nil, full, io.Discard, "get", "--help"), "the command line was not wrong")
 }
 
@@ -423,6 +423,12 @@ func TestAUserWithoutAFolder(t *testing.T) {
 		require.Contains(t, r.err, "the user's config folder is not known")
 		require.Equal(t, before, w.requests.Load(), "it would be for nothing")
 	}
+}
+
+// TestVersion: the client says what it was built from, and what the API was.
+func TestVersion(t *testing.T) {
+	w := newWorld(t)
+	lines := strings.Split(strings.TrimSpace(w.done("version")), "\n")
 	require.Len(t, lines, 3)
 	require.Regexp(t, "^Installation: [0-9a-f]{16}$", lines[2])
 	require.Regexp(t, `^Client: \S+ .*go1`, lines[0])

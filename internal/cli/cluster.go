@@ -623,6 +623,9 @@ func (s *session) kubeconfig(file, name string, sent bool) ([]byte, error) {
 	if name == "" {
 		name = config.CurrentContext
 	}
+	if name == "" {
+		return nil, usage("the kubeconfig has no context that is current: --context names one, and --kubeconfig another file")
+	}
 	if config.Contexts[name] == nil {
 		return nil, usage("the kubeconfig has no context %q", name)
 	}

@@ -124,7 +124,7 @@ func (s *session) deleteNamed(ctx context.Context, f *deleteFlags, word string, 
 		return err
 	}
 	if len(wanted) == 0 {
-		return usage("delete needs the name of a %s", n.Title)
+		return usage("delete needs the name of %s", aOf(n))
 	}
 	if n.New == nil {
 		return usage("%s cannot be deleted", n.Kind)
@@ -282,7 +282,7 @@ func deletable(n *domain.Noun, d *status.Document) bool {
 // helped adds to the refusal of a deletion how it would be done, where flags would do it.
 func (s *session) helped(ctx context.Context, api *client.API, f *deleteFlags, n *domain.Noun, key domain.Key, refusal error) error {
 	var known errHelped
-	if !fail.Is(refusal, fail.Conflict) || f.unreadable || errors.As(refusal, &known) {
+	if !fail.Is(refusal, fail.Conflict) || f.unreadable || f.dryRun || errors.As(refusal, &known) { // a dry run says it itself
 		return refusal
 	}
 	flags, does := s.hinders(ctx, api, f, n, key)

@@ -33,7 +33,7 @@ func (s *session) doDescribe(ctx context.Context, w *where, word string, wanted 
 		return err
 	}
 	if len(wanted) == 0 {
-		return usage("describe needs the name of a %s", n.Title)
+		return usage("describe needs the name of %s", aOf(n))
 	}
 	if n.New == nil {
 		return usage("%s cannot be described; see 'get %s -o yaml'", n.Kind, n.Kind)

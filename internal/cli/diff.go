@@ -110,7 +110,7 @@ func (s *session) doDiff(ctx context.Context, f *diffFlags, args []string) error
 		return err
 	}
 	if n := domain.OwnerNoun(key); n != domain.DeploymentIntentGroups {
-		return usage("diff is of deployment intent groups, and %s is a %s", key, n.Title)
+		return usage("diff is of deployment intent groups, and %s is %s", key, aOf(n))
 	}
 	d, err := api.Diff(ctx, key, query)
 	if err != nil {

@@ -224,6 +224,11 @@ func (s *session) parse(name, folder string, data []byte, values map[string]any,
 		}
 		plainly(node.Content)
 		var m map[string]any
+		for _, top := range node.Content {
+			if top.Kind == yaml.SequenceNode || top.Kind == yaml.ScalarNode && top.Tag != "!!null" {
+				return nil, usage("%s: line %d: this is no document, which has members such as resourceContext and metadata%s", name, top.Line, hint)
+			}
+		}
 		if err := node.Decode(&m); err != nil {
 			return nil, usage("%s: line %d: %w%s", name, node.Line, err, hint)
 		}
@@ -412,7 +417,7 @@ func (s *session) paperOf(from, folder string, m map[string]any) (*paper, error)
 		return nil, usage("%s: resourceContext.anchor: %q is the place of nothing that Drover has", from, anchor)
 	}
 	if (p.file != nil || len(p.files) > 0) && !noun.File {
-		return nil, usage("%s: no file comes with a %s", from, noun.Title)
+		return nil, usage("%s: no file comes with %s", from, aOf(noun))
 	}
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -433,7 +438,7 @@ func (s *session) paperOf(from, folder string, m map[string]any) (*paper, error)
 		return nil, usage("%s: %s: metadata.name is missing", from, noun.Title)
 	}
 	if _, ok := noun.Split(domain.KeyOf(o)); !ok { // the rest is the API's to judge, which fills in what is missing
-		return nil, usage("%s: %q is no name of a %s", from, o.LocalName(), noun.Title)
+		return nil, usage("%s: %q is no name of %s", from, o.LocalName(), aOf(noun))
 	}
 	p.noun, p.object, p.written, p.key = noun, o, plainJSON(data), domain.KeyOf(o)
 	return p, nil
@@ -589,7 +594,7 @@ func (p *paper) check(outside bool) error {
 		names = append([]string{*p.file}, names...)
 	}
 	if !p.noun.Files && len(names) > 1 {
-		return usage("%s: one file comes with a %s, not %d", p.from, p.noun.Title, len(names))
+		return usage("%s: one file comes with %s, not %d", p.from, aOf(p.noun), len(names))
 	}
 	for _, name := range names {
 		path, info, err := p.find(name, outside)

@@ -98,6 +98,8 @@ func TestGet(t *testing.T) {
 	}
 	require.Equal(t, "Created\n", w.done("get", "group", "web", "-o", "jsonpath={.status.state}"))
 	require.Equal(t, "Created\n", w.done("get", "group", "web", "-o", "jsonpath=.status.state"))
+	require.Equal(t, w.done("get", "group", "web", "-o", "jsonpath={@}"), w.done("get", "group", "web", "-o", "jsonpath={.}"))
+	require.Contains(t, w.done("get", "group", "web", "-o", "jsonpath=."), `"name":"web"`)
 	require.Equal(t, "web\n", w.done("get", "group", "-o", "jsonpath={.items[*].metadata.name}"))
 	require.Equal(t, "bound\n", w.done("get", "intents", "--in", "web", "-o", "jsonpath={.items[*].metadata.name}"))
 	require.Equal(t, "PROJECT   NAME   NAMESPACE   LEVEL\ndemo      lc     default     0\n", w.done("get", "logical-clouds"))

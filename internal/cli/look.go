@@ -247,7 +247,7 @@ func (s *session) combines() *cobra.Command {
 	s.completeFlagBeside(c, "collector", s.completeCollectors)
 	s.owned(c, "tables", func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
 		if n := domain.OwnerNoun(key); n != domain.DeploymentIntentGroups {
-			return usage("combined is of deployment intent groups, and %s is a %s", key, n.Title)
+			return usage("combined is of deployment intent groups, and %s is %s", key, aOf(n))
 		}
 		filter := url.Values{}
 		for name, values := range map[string][]string{"collector": *collectors, "app": *apps, "kind": *kinds, "resource": *resources} {

@@ -23,6 +23,15 @@ func words(n *domain.Noun) []string {
 // slug is a title as one word.
 func slug(title string) string { return strings.ToLower(strings.ReplaceAll(title, " ", "-")) }
 
+// aOf is one of a noun in a sentence: an app, a user permission.
+func aOf(n *domain.Noun) string {
+	article := "a "
+	if strings.ContainsRune("aeio", rune(n.Title[0])) || strings.HasPrefix(n.Title, "hpa") {
+		article = "an "
+	}
+	return article + n.Title
+}
+
 // many is the plural.
 func many(word string) string {
 	switch {

@@ -153,7 +153,7 @@ func (s *session) doOperate(ctx context.Context, f *operateFlags, op domain.Oper
 	}
 	noun := domain.OwnerNoun(key)
 	if !offers(noun, op) {
-		return usage("a %s has no %s; what it has: %s", noun.Title, op, offered(noun))
+		return usage("%s has no %s; what it has: %s", aOf(noun), op, offered(noun))
 	}
 	spec := map[string]any{}
 	switch op {
@@ -429,7 +429,7 @@ func (s *session) owner(ctx context.Context, api *client.API, args []string, w *
 		}
 	}
 	if n.Owner == nil {
-		return "", usage("a %s has no operations; deployment intent groups, logical clouds and clusters do", n.Title)
+		return "", usage("%s has no operations; deployment intent groups, logical clouds and clusters do", aOf(n))
 	}
 	return s.pick(ctx, api, n, name, w)
 }

@@ -30,7 +30,12 @@ func newPrinter(form string) (*printer, error) {
 	if !ok {
 		return nil, usage("-o %s is none of table, wide, name, json, yaml and jsonpath=TEMPLATE", form)
 	}
-	if !strings.Contains(text, "{") { // kubectl takes .metadata.name too
+	switch {
+	case text == "": // as of a variable that is not set
+		return nil, usage("-o %s needs a template, such as jsonpath={.metadata.name}", form)
+	case text == ".", text == "{.}": // the whole, to who knows jq; kubectl's library looks for a member without a name, and prints nothing
+		text = "{@}"
+	case !strings.Contains(text, "{"): // kubectl takes .metadata.name too
 		text = "{." + strings.TrimPrefix(text, ".") + "}"
 	}
 	path := jsonpath.New("output").AllowMissingKeys(true)

@@ -81,7 +81,7 @@ func (x *selection) fix(n *domain.Noun, all []string, text string) error {
 	if !ok {
 		parts := strings.Split(strings.ReplaceAll(path, "+", "/"), "/")
 		if len(parts) > len(all) {
-			return usage("%q has more parts than the name of a %s, which is %s", text, n.Title, strings.Join(kebabs(all), "/"))
+			return usage("%q has more parts than the name of %s, which is %s", text, aOf(n), strings.Join(kebabs(all), "/"))
 		}
 		// Of an own name of several parts the first one alone will do: composite-app without its version.
 		tail := all[len(all)-len(parts):]
@@ -96,7 +96,7 @@ func (x *selection) fix(n *domain.Noun, all []string, text string) error {
 	for called, name := range found {
 		var p fail.Problems
 		if domain.CheckCalled(&p, called, name); p.Err() != nil {
-			return usage("%q is no name of a %s", text, n.Title)
+			return usage("%q is no name of %s", text, aOf(n))
 		}
 		if old := x.fixed[called]; old != "" && old != name {
 			return usage("%s is given twice: %s and %s", kebab(called), old, name)
@@ -313,7 +313,7 @@ func listed(ctx context.Context, api *client.API, x *selection, parent domain.Ke
 // unnamed refuses an empty name, such as that of a variable that is not set: it would mean whatever there is, and of one alone that one.
 func unnamed(n *domain.Noun, names ...string) error {
 	if slices.Contains(names, "") {
-		return usage("the name of a %s is empty", n.Title)
+		return usage("the name of %s is empty", aOf(n))
 	}
 	return nil
 }
