@@ -332,7 +332,29 @@ Exit codes:
 	s.completeFlag(c, "project", func(ctx context.Context) []string { return s.completeOf(ctx, domain.Projects, &where{}) })
 	s.completeFlag(c, "context", func(context.Context) []string { return s.contextNames() })
 	s.finish(c)
+	strict(c)
 	return c
+}
+
+// strict has the commands that cobra adds refuse what they do not know: they show a help and end well, which a shell that asks for a completion would read
+// as one.
+func strict(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			c.Args, c.RunE = noCommand, func(c *cobra.Command, _ []string) error { return c.Help() }
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				about, rest, err := root.Find(args)
+				if err == nil && about.HasSubCommands() {
+					err = noCommand(about, rest)
+				}
+				return err
+			}
+		}
+	}
 }
 
 // finish adds to a command and those below it what all of them have.

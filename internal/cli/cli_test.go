@@ -28,6 +28,9 @@ func TestWrongCommandLines(t *testing.T) {
 		`drover has no command "fly"`:                                     {"fly"},
 		`did you mean "deploy"?`:                                          {"depoly", "./chart"},
 		`cluster has no command "chek"; did you mean "check"?`:            {"cluster", "chek", "edge01"},
+		`completion has no command "bsh"; did you mean "bash"?`:           {"completion", "bsh"},
+		`drover has no command "delpoy"; did you mean "deploy"?`:          {"help", "delpoy"},
+		`drover cluster has no command "chek"`:                            {"help", "cluster", "chek"},
 		`"clutsers" is no noun; did you mean "clusters"?`:                 {"get", "clutsers"},
 		"unknown flag: --fly":                                             {"get", "projects", "--fly"},
 		"get needs a noun":                                                {"get"},
@@ -500,6 +503,8 @@ func TestHelp(t *testing.T) {
 	for _, word := range []string{"Connect:", "Describe:", "Operate:", "Exit codes:", "130"} {
 		require.Contains(t, text, word)
 	}
+	require.Equal(t, w.done("cluster", "add", "--help"), w.done("help", "cluster", "add"))
+	require.Contains(t, w.done("completion"), "powershell")
 	folder := t.TempDir()
 	w.done("man", folder)
 	pages, err := filepath.Glob(folder + "/drover-*.1")
