@@ -105,6 +105,8 @@ func TestFilesThatCannotBeApplied(t *testing.T) {
 		"-v FILE says what it is filled with":          "resourceContext: {anchor: {{.X}}}",
 		"there is no document in":                      "# nothing\n",
 		"cannot unmarshal number into Go struct field": "resourceContext: {anchor: projects/p/composite-apps}\nmetadata: {name: a}\nspec: {compositeAppVersion: 1}",
+		`f.yaml:1: spec.revision: "x" is no revision`:  "resourceContext: {anchor: projects/p/composite-apps/a/v1/deployment-intent-groups/g/rollback}\nspec: {revision: x}",
+		`f.yaml:1: spec.reapply: "y"; use true`:        "resourceContext: {anchor: projects/p/composite-apps/a/v1/deployment-intent-groups/g/update}\nspec: {reapply: y}",
 		"f.yaml: line 2: this is no document":          "# a note\nresourceContext",
 		"f.yaml: line 4: this is no document":          "resourceContext: {anchor: projects}\nmetadata: {name: p}\n---\n- metadata\n",
 		"yaml: line 2":                                 "resourceContext: {anchor: projects}\n\tmetadata: {}",

@@ -410,6 +410,9 @@ func (s *session) paperOf(from, folder string, m map[string]any) (*paper, error)
 				p.unknown = append(p.unknown, fmt.Sprintf("%s: %s: unknown field %q", from, operation.Called(), "spec."+name))
 			}
 		}
+		if err := checkSpec(operation.Operation, p.spec); err != nil {
+			return nil, usage("%s: %w", from, err)
+		}
 		return p, nil
 	}
 	noun, parent := collectionAt(domain.Key(anchor))

@@ -388,26 +388,38 @@ func offered(noun *domain.Noun) string {
 
 // ask asks for an operation; the spec is that of rollback and migrate, and says of an update whether all is applied again.
 func (s *session) ask(ctx context.Context, api *client.API, key domain.Key, op domain.Operation, spec map[string]any) (*client.Accepted, error) {
+	if err := checkSpec(op, spec); err != nil {
+		return nil, err
+	}
 	switch op {
 	case domain.OpRollback:
-		revision, err := strconv.Atoi(said(spec, "revision"))
-		if err != nil {
-			return nil, usage("spec.revision: %q is no revision", said(spec, "revision"))
-		}
+		revision, _ := strconv.Atoi(said(spec, "revision")) // it is one
 		return api.Rollback(ctx, key, revision)
 	case domain.OpMigrate:
 		return api.Migrate(ctx, key, said(spec, "targetCompositeAppVersion"), said(spec, "targetDeploymentIntentGroup"))
 	case domain.OpUpdate:
-		switch again := said(spec, "reapply"); again {
-		case "", "false":
-		case "true":
+		if said(spec, "reapply") == "true" {
 			return api.Reapply(ctx, key)
-		default:
-			return nil, usage("spec.reapply: %q; use true or false", again)
 		}
 	default:
 	}
 	return api.Operate(ctx, key, op)
+}
+
+// checkSpec refuses what the spec of an operation cannot say.
+func checkSpec(op domain.Operation, spec map[string]any) error {
+	switch op {
+	case domain.OpRollback:
+		if _, err := strconv.Atoi(said(spec, "revision")); err != nil {
+			return usage("spec.revision: %q is no revision", said(spec, "revision"))
+		}
+	case domain.OpUpdate:
+		if again := said(spec, "reapply"); !slices.Contains([]string{"", "false", "true"}, again) {
+			return usage("spec.reapply: %q; use true or false", again)
+		}
+	default:
+	}
+	return nil
 }
 
 // owner is the owner that arguments name: a group, or what a noun before the name says.
