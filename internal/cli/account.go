@@ -158,7 +158,14 @@ func (s *session) enroll(ctx context.Context, o *kube.Owned, report domain.Repor
 	if err := o.Make(ctx); err != nil {
 		return err
 	}
-	s.sayf("clusterrole %s %s in the cluster", o.Name, map[bool]string{true: unchanged, false: created}[there])
+	done := created
+	switch {
+	case o.Changed():
+		done = configured
+	case there:
+		done = unchanged
+	}
+	s.sayf("clusterrole %s %s in the cluster", o.Name, done)
 	issued, err := s.replaceToken(ctx, o, known || there, register)
 	if err != nil {
 		return err

@@ -246,7 +246,9 @@ func TestAnAddAfterRightsWereTakenAway(t *testing.T) {
 	require.NotContains(t, a.groups(), "example.com")
 	require.True(t, a.works(), "what was registered before")
 	unbind()
-	a.done(add("--groups", "example.org")...)
+	role := "clusterrole " + a.name + " "
+	require.Contains(t, a.done(add("--groups", "example.org")...), role+"configured in the cluster\n")
+	require.Contains(t, a.done(add("--groups", "example.org")...), role+"unchanged in the cluster\n")
 	require.Contains(t, a.groups(), "example.org")
 	require.NotContains(t, a.groups(), "example.com")
 	require.True(t, a.works())

@@ -323,6 +323,11 @@ type raise struct {
 	before, now *rbacv1.ClusterRole // before is nil where there was none
 }
 
+// Changed says whether Make has changed a ClusterRole that was there.
+func (o *Owned) Changed() bool {
+	return o.raised != nil && o.raised.before != nil && o.raised.before.ResourceVersion != o.raised.now.ResourceVersion
+}
+
 // Make makes ClusterRole and namespace, or brings them in line with what is wanted. What is there already stays, so that it can be done
 // again after any death. Conflict when others would have the rights by it: whoever may make ClusterRoles could have made one of that name, without
 // rights and with the account's annotations, and have bound himself to it. What fails after the role has got its rights takes them away again.
