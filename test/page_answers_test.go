@@ -277,6 +277,31 @@ func TestThePageOfACellGoesOn(t *testing.T) {
 	require.Empty(t, p.Wrong())
 }
 
+// TestThePageKeepsNumbers: whole numbers are shown as the API says them, also those with which a browser cannot count.
+func TestThePageKeepsNumbers(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	const large = "9007199254740993" // 2^53+1, which a browser takes for ...992
+	browser, h := harness.NewBrowser(ctx, t), newKeptHost(ctx, t, `{"name":"web","states":{"actions":[]},"deployedStatus":"Instantiated","apps":[{"name":"site","clusters":[{"clusterProvider":"p","cluster":"c",
+		"resources":[{"GVK":{"Version":"v1","Kind":"ConfigMap"},"name":"page","readyStatus":"Ready","detail":{"status":{"seen":`+large+`,"all":[`+large+`],"few":7}}}]}]}]}`)
+	h.answer("GET "+keptGroup+"/diff", saying(`{"changes":{"change":1},"unchanged":0,"clusters":1,"items":[{"app":"site","clusters":["p+c"],"resources":[
+		{"resource":"ConfigMap page","action":"change","fields":[{"path":".a","before":`+large+`,"after":{"b":-`+large+`}}]}]}]}`))
+	h.answer("GET "+keptGroup+"/combined-status", saying(`{"items":[{"metadata":{"labels":{}},"inputs":{"reported":1,"clusters":1},"results":[{"name":"seen","columnNames":["a"],
+		"rows":[{"columns":[{"type":"Object","object":{"b":`+large+`}}]}]}]}]}`))
+	p := browser.Tab(h.URL+"/#/groups/demo/shop/v1/web?cell=site/p%2Bc", harness.BypassPolicy())
+	h.tell(h.next(), "status", `{"name":"web","states":{"actions":[]},"deployedStatus":"Instantiated",`+`"apps":[`+cellsOf("site", "Ready")+`]}`)
+	p.Click(".cellbox summary", "page")
+	p.Says("pre", "seen: "+large)
+	p.Says("pre", "- "+large)
+	p.Says("pre", "few: 7")
+	p.Ask("location.hash = '#/groups/demo/shop/v1/web?tab=changes'", nil)
+	p.Says("del", large)
+	p.Says("ins", "b: -"+large)
+	p.Ask("location.hash = '#/groups/demo/shop/v1/web?tab=tables'", nil)
+	p.Says("td", `{"b":`+large+`}`)
+	require.Empty(t, p.Wrong())
+}
+
 // TestThePageOfCollectors: those of projects are in the list beside the library of the fleet, as far as one may see them.
 func TestThePageOfCollectors(t *testing.T) {
 	t.Parallel()

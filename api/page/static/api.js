@@ -38,6 +38,12 @@ function heed(date, asked) {
   if (!may(ahead)) ahead = may(0) ? 0 : (least + most) / 2;
 }
 
+/** exact leaves a whole number with which a browser cannot count as it is written, where the browser tells: that is shown, and sent, so. */
+const exact = (_, value, of) => (Number.isInteger(value) && !Number.isSafeInteger(value) && of?.source && JSON.rawJSON ? JSON.rawJSON(of.source) : value);
+
+/** read makes a document of what the API says. Its numbers are looked at one by one only where one may be so large: a document has megabytes. */
+const read = (words) => (/\d{16}/.test(words) ? JSON.parse(words, exact) : JSON.parse(words));
+
 const patience = 30_000; // for an answer
 const longest = 90_000; // for one that something is done, or rendered, for: the API has 80 s
 
@@ -87,7 +93,12 @@ export const ask = (method, path, options) => send(method, path, { wait: longest
 /** get answers with what is at a path below /v2. */
 export async function get(path, query, signal, wait = patience) {
   const answer = await send('GET', path, { query, signal, wait });
-  return answer.status === 204 ? null : answer.json();
+  return answer.status === 204 ? null : read(await answer.text());
+}
+
+/** evaluate answers with what a document in YAML comes to at a path below /v2. */
+export async function evaluate(path, text, signal) {
+  return read(await (await send('POST', path, { text, type: 'application/yaml', signal, wait: longest })).text());
 }
 
 /** foresee is get for what the API renders and places first, which takes as long as an approve does. */
@@ -109,7 +120,7 @@ export async function act(method, path, body, query) {
   const warnings = (answer.headers.get('Warning') ?? '').match(/"(?:[^"\\]|\\.)*"/g) ?? [];
   const text = await answer.text();
   let said = null;
-  try { said = JSON.parse(text); } catch { /* an answer without a document */ }
+  try { said = read(text); } catch { /* an answer without a document */ }
   return { said, warnings: warnings.map((w) => { try { return JSON.parse(w); } catch { return w; } }) };
 }
 

@@ -1,6 +1,6 @@
 // Combined status: tables over what all clusters report of an object, and a box to try a collector in.
 
-import { ask, get } from './api.js';
+import { evaluate, get } from './api.js';
 import { fill, h, scroll } from './dom.js';
 import { count, when } from './words.js';
 
@@ -43,7 +43,7 @@ export function tryBox({ signal, keyOf, begin }) {
     fill(answer, h('p', { class: 'dim' }, 'Evaluating\u2026'));
     try {
       const key = keyOf();
-      const list = await ask('POST', `${key}/combined-status/query`, { text: text.value, type: 'application/yaml', signal }).then((a) => a.json());
+      const list = await evaluate(`${key}/combined-status/query`, text.value, signal);
       fill(answer, list.items?.length ? tablesOf(list) : h('p', { class: 'empty' }, await whyNone(key, 'No object of the group is like that.', signal)));
     } catch (e) {
       if (!signal.aborted) fill(answer, h('p', { class: 'wrong' }, e.message), e.fields?.length ? h('ul', { class: 'tight wrong' }, e.fields.map((f) => h('li', {}, `${f.field}: ${f.message}`))) : null);

@@ -141,6 +141,9 @@ export function bar(counts) {
 const plain = /^[A-Za-z_/][\w./+-]*( [\w./+-]+)*$/;
 const word = /^(true|false|null|yes|no|on|off|y|n|~)$/i;
 
+/** isNumber says whether a value is a number that is kept as it is written: a browser cannot count with it. */
+const isNumber = (value) => JSON.isRawJSON?.(value) ?? false;
+
 /** yaml spells a value as YAML: what might be read as something else is quoted. */
 export function yaml(value, indent = '') {
   if (value === null || value === undefined) return 'null';
@@ -151,6 +154,7 @@ export function yaml(value, indent = '') {
     return plain.test(value) && !word.test(value) ? value : JSON.stringify(value);
   }
   if (typeof value !== 'object') return String(value);
+  if (isNumber(value)) return value.rawJSON;
   if (Array.isArray(value)) {
     if (!value.length) return '[]';
     return value.map((v) => `${indent}- ${inner(v, `${indent}  `)}`).join('\n');
@@ -160,7 +164,7 @@ export function yaml(value, indent = '') {
   return keys.map((k) => {
     const v = value[k];
     const name = plain.test(k) && !word.test(k) ? k : JSON.stringify(k);
-    const nested = v && typeof v === 'object' && (Array.isArray(v) ? v.length : Object.keys(v).length);
+    const nested = v && typeof v === 'object' && !isNumber(v) && (Array.isArray(v) ? v.length : Object.keys(v).length);
     if (nested) return `${indent}${name}:\n${yaml(v, Array.isArray(v) ? indent : `${indent}  `)}`;
     return `${indent}${name}: ${yaml(v, `${indent}  `)}`;
   }).join('\n');
