@@ -302,6 +302,29 @@ func TestThePageKeepsNumbers(t *testing.T) {
 	require.Empty(t, p.Wrong())
 }
 
+// TestThePageOfARefusedGroup says why it is not shown, and asks no more; loaded again it is shown, where that has changed.
+func TestThePageOfARefusedGroup(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newKeptHost(ctx, t, oneCell)
+	for code, why := range map[int]string{http.StatusForbidden: "not yours", http.StatusBadRequest: "it cannot be told"} {
+		refused, n := counted(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(code)
+			saying(`{"detail":"`+why+`"}`)(w, r)
+		})
+		h.answer("GET "+keptGroup+"/status", refused)
+		p := browser.Tab(h.URL+"/#/groups/demo/shop/v1/web", harness.BypassPolicy())
+		p.Says(".wrong", why)
+		p.Ask("new Promise((done) => { setTimeout(done, 1500) })", nil)
+		require.EqualValues(t, 1, n.Load())
+		p.Until("nothing is tried", "document.querySelector('.banner').hidden")
+		h.answer("GET "+keptGroup+"/status", h.stream)
+		p.Ask("setTimeout(() => { location.reload() })", nil)
+		h.tell(h.next(), "status", `{"name":"web","states":{"actions":[]},"deployedStatus":"Instantiated","apps":[`+cellsOf("site", "Ready")+`]}`)
+		p.Says(".state", "Instantiated")
+	}
+}
+
 // TestThePageOfCollectors: those of projects are in the list beside the library of the fleet, as far as one may see them.
 func TestThePageOfCollectors(t *testing.T) {
 	t.Parallel()
