@@ -165,7 +165,7 @@ func TestWatch(t *testing.T) {
 // TestWatchTakenOver: whoever asked before, in vain, is sent away; it may be a worker that only seemed to be dead.
 func TestWatchTakenOver(t *testing.T) {
 	w := newWatchWorld(t)
-	var before, after, late, former *asked
+	var before, after, late, former, sweep *asked
 	w.at(
 		func() { w.watch("1", "a") },
 		func() { before = w.ask("1", activities.ChangesInput{Term: 1, Attempt: 1, Generation: 1}) },
@@ -175,10 +175,13 @@ func TestWatchTakenOver(t *testing.T) {
 			require.Nil(t, after.set)
 			late = w.ask("3", activities.ChangesInput{Term: 1, Attempt: 1, Generation: 0})
 			former = w.ask("4", activities.ChangesInput{Term: 7, Attempt: 1, Generation: 9})
+			sweep = w.ask("5", activities.ChangesInput{Term: -1, Generation: 1_800_000_000})
 		},
 		func() {
 			require.True(t, late.set.Over)
 			require.True(t, former.set.Over, "it is of the workflow that was there before")
+			require.Equal(t, edge("a"), sweep.set.Clusters, "who is none of them is told at once")
+			require.Equal(t, []string{"1"}, sweep.set.Contexts)
 			require.Nil(t, after.set)
 			w.SignalWorkflow(workflows.UnwatchSignal, "1")
 		},

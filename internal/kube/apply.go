@@ -197,7 +197,8 @@ func (r *run) vanished(ctx context.Context, i int, within func(j int) bool) {
 	r.vanishing.Lock() // of those that wait for it the first one does it, for all
 	defer r.vanishing.Unlock()
 	there := func(j int) bool {
-		return r.before[j] == domain.MarkApplied && r.marked(j) == domain.MarkApplied && r.selected(j) && r.Resources[j].Hook == nil
+		m := r.marked(j)
+		return m == domain.MarkApplied && m == r.before[j] && r.selected(j) && r.Resources[j].Hook == nil
 	}
 	if i < 0 || !there(i) {
 		return
