@@ -101,6 +101,15 @@ func (c *Cluster) List(ctx context.Context, q Collection, each func(object json.
 	}
 }
 
+// Version is that of the collection at the path as it is now; as little of it is read as can be. Errors are as List has them.
+func (c *Cluster) Version(ctx context.Context, path string) (string, error) {
+	page, err := c.page(ctx, Collection{Path: path, Metadata: true, Page: 1}, "", func(json.RawMessage) error { return nil })
+	if err != nil {
+		return "", classified(err)
+	}
+	return page.ResourceVersion, nil
+}
+
 // page lists one page.
 func (c *Cluster) page(ctx context.Context, q Collection, next string, each func(json.RawMessage) error) (meta metav1.ListMeta, err error) {
 	release, err := c.slot(ctx)

@@ -127,6 +127,8 @@ func (a *agent) vigil(ctx context.Context) error {
 
 func (a *agent) silence(now time.Time) (string, time.Time) { return a.lease.silent(now) }
 
+func (a *agent) feeds() []*feed { return []*feed{a.bundles, a.lease.feed} }
+
 func (a *agent) held() map[string]bool { return a.names.deployments() }
 
 // observe reads the ResourceBundleStates of a deployment.

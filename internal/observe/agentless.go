@@ -154,6 +154,14 @@ func (a *agentless) followKind(ctx context.Context, c *kube.Cluster, k *kindFeed
 // silence: there is nobody in between who could fall silent.
 func (a *agentless) silence(time.Time) (string, time.Time) { return "", time.Time{} }
 
+func (a *agentless) feeds() []*feed {
+	feeds := []*feed{a.definitions.feed}
+	for _, k := range a.kinds {
+		feeds = append(feeds, k.feed)
+	}
+	return feeds
+}
+
 func (a *agentless) held() map[string]bool { return a.objects.deployments() }
 
 // observe never has nothing to say: a deployment whose last resource is gone has none.

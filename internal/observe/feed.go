@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/drover-io/drover/internal/fail"
@@ -29,6 +31,24 @@ type feed struct {
 	kube.Collection
 	follower
 	version string
+}
+
+// reached is how far the cluster's database was when the feed was heard the last time; 0 where that is not known: the versions of an aggregated API
+// are its own, and whether a group is one nobody says, but for the core's and those of CRDs that are known here.
+func (f *feed) reached() uint64 {
+	if strings.HasPrefix(f.Path, "/api/") || f.Path == definitionsPath || f.Path == bundlesPath || f.Path == leasesPath {
+		return number(f.version)
+	}
+	return 0
+}
+
+// number is a version as API servers have them; 0 for another one.
+func number(version string) uint64 {
+	n, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // sync lists, unless the version is known.

@@ -12,6 +12,8 @@ import (
 	"github.com/drover-io/drover/internal/limits"
 )
 
+const leasesPath = "/apis/coordination.k8s.io/v1/leases"
+
 // lease knows whether an agent is alive. One without a Lease, as EMCO's, cannot be told from a dead one; one that had a
 // Lease says so in what it wrote.
 type lease struct {
@@ -38,7 +40,7 @@ type pulse struct{ renewed, heard time.Time }
 func newLease(period time.Duration) *lease {
 	l := &lease{period: period, beat: make(chan struct{}, 1), beats: map[string]pulse{}, named: map[string]bool{}}
 	l.feed = &feed{
-		Collection: kube.Collection{Path: "/apis/coordination.k8s.io/v1/leases", Fields: "metadata.name=" + bundle.LeaseName, Page: pageOfNames},
+		Collection: kube.Collection{Path: leasesPath, Fields: "metadata.name=" + bundle.LeaseName, Page: pageOfNames},
 		follower:   l,
 	}
 	return l

@@ -97,6 +97,8 @@ type source interface {
 	observe(ctx context.Context, c *kube.Cluster, id string) (*domain.Observation, error)
 	// silence is why what is heard may be old, since when; "" when it is not.
 	silence(now time.Time) (reason string, since time.Time)
+	// feeds are those by which it hears.
+	feeds() []*feed
 	// held are the deployments of which there is something in the cluster, as far as is known.
 	held() map[string]bool
 }

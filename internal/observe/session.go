@@ -79,14 +79,62 @@ func (w *Watcher) session(ctx context.Context) (good bool, err error) {
 	return time.Since(connected) >= policy.GoodSession, err
 }
 
-// probe makes sure that the cluster answers: a session that goes on where the last one ended may have nothing to list.
+// probe makes sure that the cluster answers, and that it is where the last session left it: a session that goes on there may have nothing to list.
 func (w *Watcher) probe(ctx context.Context, c *kube.Cluster) error {
 	if w.said != nil && w.said.Connected {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, policy.Probe)
 		defer cancel()
 	}
-	return c.Ping(ctx)
+	if err := c.Ping(ctx); err != nil {
+		return err
+	}
+	return w.rewind(ctx, c)
+}
+
+// rewind has everything listed anew where the cluster is behind what was heard of it: it was restored from a backup, or another one was made in its
+// place. Versions of the objects in its database grow. An API server takes a watch from a version that is still to come, says nothing of what
+// happens until then, and does not say that it has never come so far.
+func (w *Watcher) rewind(ctx context.Context, c *kube.Cluster) error {
+	feeds := w.feeds()
+	heard := uint64(0)
+	for _, f := range feeds {
+		heard = max(heard, f.reached())
+	}
+	if heard == 0 {
+		return nil
+	}
+	for _, f := range feeds {
+		if f.reached() == 0 {
+			continue
+		}
+		version, err := c.Version(ctx, f.Path)
+		if kube.IsAnswer(err) { // it may be gone, or forbidden by now, and another one says as much
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if now := number(version); now != 0 && now < heard {
+			for _, f := range feeds {
+				f.version = ""
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// feeds are all that have begun.
+func (w *Watcher) feeds() []*feed {
+	var feeds []*feed
+	if w.source != nil {
+		feeds = w.source.feeds()
+	}
+	if w.auto != nil {
+		feeds = append(feeds, w.auto.lease.feed)
+	}
+	return feeds
 }
 
 // unstored is the error of a sink that answers, and does not take what is said of an app.

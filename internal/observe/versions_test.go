@@ -1,12 +1,18 @@
 package observe_test
 
 import (
+	"bytes"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,20 +34,28 @@ type forget struct {
 
 func (w *world) behindForget(n int) *forget {
 	w.Helper()
+	f := &forget{left: n}
+	w.behindReverse(f.rewrite, nil)
+	return f
+}
+
+// behindReverse puts a proxy before the world's cluster that speaks HTTP/1, and changes requests and answers.
+func (w *world) behindReverse(rewrite func(*http.Request), answer func(*http.Response) error) *httptest.Server {
+	w.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(w.kubeconfig)
 	require.NoError(w, err)
 	upstream, err := rest.TransportFor(config)
 	require.NoError(w, err)
 	target, err := url.Parse(config.Host)
 	require.NoError(w, err)
-	f := &forget{left: n}
 	through := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			f.rewrite(r.Out)
+			rewrite(r.Out)
 		},
-		Transport:     upstream,
-		FlushInterval: -1,
+		ModifyResponse: answer,
+		Transport:      upstream,
+		FlushInterval:  -1,
 	}
 	s := httptest.NewServer(through)
 	w.Cleanup(func() {
@@ -54,7 +68,7 @@ func (w *world) behindForget(n int) *forget {
 		CurrentContext: "x",
 	})
 	require.NoError(w, err)
-	return f
+	return s
 }
 
 func (f *forget) rewrite(r *http.Request) {
@@ -96,4 +110,51 @@ func TestAVersionThatTheClusterHasForgotten(t *testing.T) {
 	})
 	require.Equal(t, 3, f.listed())
 	require.Len(t, w.said(), 1, "the cluster was heard all the time")
+}
+
+// ahead has a cluster's lists be at versions that are still to come, until it is restored.
+type ahead struct{ restored atomic.Bool }
+
+var listVersion = regexp.MustCompile(`"metadata":\{"resourceVersion":"(\d+)"`)
+
+func (a *ahead) answer(r *http.Response) error {
+	if a.restored.Load() || r.Request.URL.Query().Get("watch") != "" || strings.Count(r.Request.URL.Path, "/") < 3 {
+		return nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	body = listVersion.ReplaceAllFunc(body, func(said []byte) []byte {
+		version, _ := strconv.Atoi(string(listVersion.FindSubmatch(said)[1]))
+		return fmt.Appendf(nil, `"metadata":{"resourceVersion":"%d"`, version+1_000_000)
+	})
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.ContentLength = int64(len(body))
+	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	return nil
+}
+
+// TestAClusterThatWasRestored from a backup has not what it had, nor what it will have had once more: it is listed.
+func TestAClusterThatWasRestored(t *testing.T) {
+	for _, report := range []domain.Report{domain.ReportAgent, domain.ReportAgentless, domain.ReportAuto} {
+		t.Run(string(report), func(t *testing.T) {
+			w := newWorld(t)
+			a := &ahead{}
+			s := w.behindReverse(func(*http.Request) {}, a.answer)
+			w.apply(configMaps, "app", configMap("a", "one"))
+			w.makeBundle("app")
+			w.fill("app", bundle.MaxSize, object(t, "a", 10))
+			w.watch(report, nil)
+			w.await("app", func(o *domain.Observation) bool { return o != nil && resource(o, "ConfigMap", "a") != nil })
+			w.awaitContact(true, "")
+			w.delete(configMaps, "a")
+			w.apply(configMaps, "app", configMap("b", "one"))
+			w.fill("app", bundle.MaxSize, object(t, "b", 10))
+			a.restored.Store(true)
+			s.CloseClientConnections()
+			o := w.await("app", func(o *domain.Observation) bool { return o != nil && resource(o, "ConfigMap", "b") != nil })
+			require.Nil(t, resource(o, "ConfigMap", "a"))
+		})
+	}
 }
