@@ -118,6 +118,7 @@ func (c *Cluster) check(ctx context.Context, r request, answer *http.Response) e
 	switch answer.StatusCode {
 	case http.StatusUnauthorized:
 		c.recheck()
+		c.transport.certificate.refused()
 	case http.StatusForbidden:
 		if c.replaced(ctx) {
 			return ErrReplaced

@@ -1,15 +1,20 @@
 package kube
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
+	k8stransport "k8s.io/client-go/transport"
+	"k8s.io/client-go/util/connrotation"
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/measure"
@@ -36,25 +41,31 @@ func (c *Cluster) connect(access *rest.Config) error {
 	if err != nil {
 		return fail.Wrap(err, fail.Invalid, "the kubeconfig cannot be used: clusters[].cluster.server is not a URL")
 	}
-	secure, err := rest.TLSConfigFor(access)
+	// The probes are for HTTP/1, which has no pings.
+	access.Dial = (&net.Dialer{Timeout: c.config.Dial, Control: c.config.Networks.Control, KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: policy.Silence, Interval: policy.Mute / probes, Count: probes,
+	}}).DialContext
+	dial, secure, err := dialing(access)
 	if err != nil {
 		return fail.Wrap(err, fail.Invalid, "the kubeconfig cannot be used: certificate-authority-data of its cluster, or client-certificate-data and client-key-data of its user, is no PEM in base64, or the key is not the certificate's")
 	}
-	if secure != nil {
+	var certificate *rotating
+	switch {
+	case secure == nil || access.ExecProvider != nil: // a session that is resumed has the certificate with which it began
+	case access.CertFile != "" && len(access.CertData) == 0:
+		certificate = &rotating{load: secure.GetClientCertificate, ConnectionTracker: connrotation.NewConnectionTracker()}
+		secure.GetClientCertificate, dial = certificate.get, connrotation.NewDialerWithTracker(dial, certificate.ConnectionTracker).DialContext
+	default:
 		secure.ClientSessionCache = tls.NewLRUClientSessionCache(resumed)
 	}
 	proxy := http.ProxyFromEnvironment
 	if access.Proxy != nil {
 		proxy = access.Proxy
 	}
-	// The probes are for HTTP/1, which has no pings.
-	dialer := &net.Dialer{Timeout: c.config.Dial, Control: c.config.Networks.Control, KeepAliveConfig: net.KeepAliveConfig{
-		Enable: true, Idle: policy.Silence, Interval: policy.Mute / probes, Count: probes,
-	}}
 	build := func(connections int) *http.Transport {
 		return &http.Transport{
 			Proxy:               proxy,
-			DialContext:         dialer.DialContext,
+			DialContext:         dial,
 			TLSClientConfig:     secure.Clone(),
 			TLSHandshakeTimeout: c.config.Handshake,
 			IdleConnTimeout:     c.config.Idle,
@@ -68,13 +79,63 @@ func (c *Cluster) connect(access *rest.Config) error {
 	c.base = strings.TrimSuffix(base.String(), "/")
 	c.transport = &transport{
 		shared: build(1), many: build(c.config.Parallel), streams: build(0),
-		seats: make(chan struct{}, sharedStreams), opening: make(chan struct{}, 1),
+		seats: make(chan struct{}, sharedStreams), opening: make(chan struct{}, 1), certificate: certificate,
 	}
 	if c.client, err = authorized(access, c.transport); err != nil {
 		return err
 	}
 	c.streams, err = authorized(access, c.transport.streams)
 	return err
+}
+
+// dialing says how to connect, and how with TLS, nil for a URL without. A program that finds certificates has connections closed when it has found
+// another one: API servers go by the certificate with which a connection began.
+func dialing(access *rest.Config) (dial connrotation.DialFunc, secure *tls.Config, err error) {
+	found, err := access.TransportConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	secure, err = k8stransport.TLSConfigFor(found)
+	return found.DialHolder.Dial, secure, err
+}
+
+// rotating is a client certificate in files that somebody writes anew before it expires.
+type rotating struct {
+	*connrotation.ConnectionTracker
+	load func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
+
+	mu   sync.Mutex
+	used *tls.Certificate // the oldest one with which a connection may have begun
+}
+
+// get gives the certificate for a connection that begins.
+func (r *rotating) get(asked *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	now, err := r.load(asked)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.used == nil {
+		r.used = now
+	}
+	return now, nil
+}
+
+// refused closes the connections when the files have another certificate than they began with: API servers judge that one at each request, so that
+// they would refuse it for ever.
+func (r *rotating) refused() {
+	if r == nil {
+		return
+	}
+	now, err := r.load(nil)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil || r.used == nil || slices.EqualFunc(now.Certificate, r.used.Certificate, bytes.Equal) {
+		return
+	}
+	r.used = now
+	r.CloseAll()
 }
 
 // authorized is a client with the kubeconfig's credentials.
@@ -142,6 +203,8 @@ type transport struct {
 	streams *http.Transport // for the watches that are too many for shared; it makes what connections it needs
 	seats   chan struct{}   // holds one for each watch that goes through shared
 	opening chan struct{}   // holds one while a watch begins on streams
+
+	certificate *rotating // nil where the client's does not come from files
 }
 
 // seat is where a watch goes through.
