@@ -362,6 +362,8 @@ type progress struct {
 	Lost   time.Time `json:"lost,omitzero"`
 	Told   string    `json:"told,omitempty"`
 	ToldAt time.Time `json:"toldAt,omitzero"`
+	// Failing is kube.Job's.
+	Failing time.Time `json:"failing,omitzero"`
 	// Said and SaidReason are the connectivity and the reason that the workflow was told last.
 	Said       domain.Connectivity `json:"said,omitempty"`
 	SaidReason string              `json:"saidReason,omitempty"`
@@ -506,6 +508,12 @@ func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 	if a.state.Lost.IsZero() {
 		a.state.Lost = now
 	}
+	switch {
+	case !o.Reached: // what it says when it is back may be for a moment
+		a.state.Failing = time.Time{}
+	case a.state.Failing.IsZero():
+		a.state.Failing = now
+	}
 	a.mu.Unlock()
 	news := lost && p.Told == "" || (lost || p.Told != "" && p.Told != text) && p.due(now)
 	if news || p.Marks != p.Announced {
@@ -545,6 +553,7 @@ func (a *attempt) await(ctx context.Context, o kube.Outcome) error {
 	past := a.state.Said == domain.ConnectivityRetrying
 	news := (a.state.SaidReason != o.Waits || a.state.Said != domain.ConnectivityAvailable) && (!past || a.state.due(now))
 	a.state.Connectivity, a.state.Error, a.state.Reason = domain.ConnectivityAvailable, "", o.Waits
+	a.state.Failing = time.Time{}
 	if a.state.Ending.IsZero() {
 		a.state.Ending = now
 	}

@@ -81,6 +81,45 @@ func TestWhatOutlivesItsDeletion(t *testing.T) {
 	}
 }
 
+// TestAnObjectThatCannotBeDeletedHoldsUpNoOtherForGood: attempts tell each other since when the cluster answers in vain, and what is deleted after the
+// object is asked for some time later. That it did not answer meanwhile begins that time anew.
+func TestAnObjectThatCannotBeDeletedHoldsUpNoOtherForGood(t *testing.T) {
+	l := newLeaf(t, domain.OpTerminate, 0, 1)
+	require.NoError(t, l.store.PutLeaf(t.Context(), domain.Leaf{ID: l.in.LeafID(), Operation: domain.OpInstantiate, Marks: "2A"}))
+	away := false
+	l.handle = func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case away:
+			panic(http.ErrAbortHandler)
+		case path.Base(r.URL.Path) == "a1":
+			refuse(w, http.StatusInternalServerError, "InternalError", "a webhook")
+		default:
+			refuse(w, http.StatusNotFound, "NotFound", path.Base(r.URL.Path))
+		}
+	}
+	_, err := l.run()
+	for range 2 {
+		require.ErrorContains(t, err, "ConfigMap a1")
+		require.NotContains(t, l.seen(), "GET a0")
+		require.NotEmpty(t, l.raw["failing"])
+		_, err = l.again()
+	}
+	away = true
+	_, err = l.again()
+	require.Error(t, err)
+	require.NotContains(t, l.raw, "failing")
+	away = false
+	_, err = l.again()
+	require.Error(t, err)
+	require.NotContains(t, l.seen(), "GET a0")
+
+	l.raw["failing"] = time.Now().Add(-time.Hour)
+	_, err = l.again()
+	require.ErrorContains(t, err, "ConfigMap a1")
+	require.Contains(t, l.seen(), "GET a0")
+	require.Equal(t, "1D1r", l.raw["marks"])
+}
+
 // TestAClusterThatAnswersInPart has the workflow told once, and not with each attempt: histories have an end.
 func TestAClusterThatAnswersInPart(t *testing.T) {
 	for name, fails := range map[string]func(attempt int, object string) bool{

@@ -31,7 +31,8 @@ const applyQuery = "fieldManager=" + FieldManager + "&force=true&fieldValidation
 func (c *Cluster) Apply(ctx context.Context, j Job) Outcome {
 	r := c.begin(j)
 	return r.work(ctx, r.stages(domain.Mark.ToApply), func(ctx context.Context, stage []int) error {
-		return r.each(ctx, stage, r.apply)
+		_, err := r.each(ctx, r.mixed(stage), r.apply)
+		return err
 	})
 }
 

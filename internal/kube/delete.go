@@ -30,7 +30,8 @@ import (
 // another deployment's label: it is somebody else's now, which the note says. An object that outlives its
 // deletion (finalizers, a pod's grace period) is waited for up to Config.StageWait a stage; then it is MarkEnding, with a
 // note that says what it waits for, and the next stage is begun. As long as there is one the outcome is to try again, and
-// says for what in Waits; one that was MarkEnding before is looked at once. What is only to be looked for by its mark is
+// says for what in Waits; one that was MarkEnding before is looked at once. So does one that the cluster answers with what may pass hold up the next stage
+// for no longer than that, see Job.Failing: its webhook may never come back. What is only to be looked for by its mark is
 // MarkKept when it is found, and is never deleted; else it becomes what it would have become by a deletion. A job that prunes leaves alone
 // what somebody has annotated in the cluster to be kept, as Helm does, and what that would go with, which the note says: that counts as deleted, too.
 func (c *Cluster) Delete(ctx context.Context, j Job) Outcome {
@@ -38,13 +39,24 @@ func (c *Cluster) Delete(ctx context.Context, j Job) Outcome {
 	stages := r.stages(func(m domain.Mark) bool { return m.ToDelete() || m.ToLookFor() })
 	slices.Reverse(stages)
 	stuck := &ending{objects: map[int]object{}}
+	goesOn := !j.Failing.IsZero() && time.Since(j.Failing) > r.config.StageWait
+	var failed error // in a stage before
 	outcome := r.work(ctx, stages, func(ctx context.Context, stage []int) error {
 		l := &ending{objects: map[int]object{}}
-		if err := r.each(ctx, r.turns(stage), func(ctx context.Context, i int) error { return r.delete(ctx, i, l, stuck) }); err != nil {
+		of, err := r.each(ctx, r.turns(stage), func(ctx context.Context, i int) error { return r.delete(ctx, i, l, stuck) })
+		if of == ofSome && goesOn {
+			failed, err = cmp.Or(failed, err), nil
+		}
+		if err != nil {
 			return err
 		}
-		return r.awaitEnd(ctx, l, stuck)
+		of, err = r.awaitEnd(ctx, l, stuck)
+		if of == ofSome && goesOn {
+			failed, err = cmp.Or(failed, err), nil
+		}
+		return err
 	})
+	outcome.Retry = cmp.Or(outcome.Retry, failed)
 	if outcome.Retry == nil {
 		outcome.Waits = r.waits(stuck)
 	}
@@ -69,6 +81,7 @@ func (r *run) turns(stage []int) []int {
 			fresh = append(fresh, i)
 		}
 	}
+	fresh = r.mixed(fresh)
 	if len(old) > mostLooks { // the first one is always looked at: the message is the same from try to try
 		rand.Shuffle(len(old)-1, func(a, b int) { old[a+1], old[b+1] = old[b+1], old[a+1] })
 	}
@@ -372,7 +385,7 @@ func (r *run) remove(ctx context.Context, i int, found *object) (gone bool, err 
 }
 
 // awaitEnd waits for what is being deleted, up to Config.StageWait for all of it. What is there then is stuck.
-func (r *run) awaitEnd(ctx context.Context, l, stuck *ending) error {
+func (r *run) awaitEnd(ctx context.Context, l, stuck *ending) (failures, error) {
 	deadline := time.Now().Add(r.config.StageWait)
 	indices := make([]int, 0, len(l.objects))
 	for i := range l.objects {

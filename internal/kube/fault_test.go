@@ -294,6 +294,83 @@ func TestOneResourceDoesNotHoldUpItsStage(t *testing.T) {
 	require.Equal(t, append(want, domain.MarkPending), watcher.Marks, "the next stage is not begun")
 }
 
+// TestOneResourceDoesNotHoldUpWhatIsDeletedAfterIt for good: a webhook that fails may never come back.
+func TestOneResourceDoesNotHoldUpWhatIsDeletedAfterIt(t *testing.T) {
+	t.Parallel()
+	webhook := status(500, metav1.StatusReasonInternalError, `conversion webhook for example.com/v1, Kind=Widget failed: no endpoints`, nil)
+	var away atomic.Bool
+	s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/a3"):
+			answer(w, http.StatusInternalServerError, webhook)
+		case away.Load():
+			abort(w, r)
+		case r.Method == http.MethodDelete:
+			answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}})
+		default:
+			found(w)
+		}
+	})
+	c := s.open(t, kube.Config{StageWait: time.Minute})
+	resources := configMaps(6, 0)
+	for i := range resources {
+		resources[i].Stage = i / 2
+	}
+	for name, tc := range map[string]struct {
+		failing time.Duration
+		want    string
+	}{
+		"at first its stage is the last one": {0, "2d1D1d2D"}, "so it is for some time": {time.Second, "2d1D1d2D"}, "but not for ever": {time.Hour, "3D1d2D"},
+	} {
+		j, watcher := job(resources, domain.MarkDoomed)
+		if tc.failing > 0 {
+			j.Failing = time.Now().Add(-tc.failing)
+		}
+		outcome := c.Delete(t.Context(), j)
+		require.True(t, fail.Is(outcome.Retry, fail.Unavailable), name)
+		require.Equal(t, "ConfigMap a3: "+webhook.Message, fail.TextOf(outcome.Retry), name)
+		require.Empty(t, outcome.Waits, name)
+		require.Equal(t, tc.want, watcher.Marks.Encode(), name)
+	}
+	away.Store(true)
+	j, _ := job(resources, domain.MarkDoomed)
+	j.Failing = time.Now().Add(-time.Hour)
+	require.Contains(t, fail.TextOf(c.Delete(t.Context(), j).Retry), "cannot be reached", "what is about the cluster ends the work, and is what is told")
+}
+
+// TestThoseThatFailAreNotAlwaysFirst: a pass is given up after some failures, and the next one comes to others.
+func TestThoseThatFailAreNotAlwaysFirst(t *testing.T) {
+	t.Parallel()
+	s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+		if i, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/default/configmaps/a")); i < 30 {
+			answer(w, http.StatusInternalServerError, status(500, metav1.StatusReasonInternalError, "no endpoints", nil))
+			return
+		}
+		if r.Method == http.MethodDelete {
+			answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}})
+			return
+		}
+		found(w)
+	})
+	c := s.open(t, kube.Config{})
+	for verb, tc := range map[domain.Mark]struct {
+		run func(*kube.Cluster, context.Context, kube.Job) kube.Outcome
+		end domain.Mark
+	}{
+		domain.MarkPending: {(*kube.Cluster).Apply, domain.MarkApplied}, domain.MarkDoomed: {(*kube.Cluster).Delete, domain.MarkDeleted},
+	} {
+		j, watcher := job(configMaps(40, 0), verb)
+		for range 200 {
+			outcome := tc.run(c, t.Context(), j)
+			require.Equal(t, "ConfigMap a0: no endpoints", fail.TextOf(outcome.Retry), "the message is the same from try to try")
+			j.Marks, j.Failing = watcher.Marks, time.Now()
+		}
+		for i := 30; i < 40; i++ {
+			require.Equal(t, tc.end, watcher.Marks[i], "resource %d", i)
+		}
+	}
+}
+
 func TestAnAnswerThatIsCutOffIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,6 +34,9 @@ type Job struct {
 	// Operation tells apart the runs of operations, all tries of one having the same: what another one has created or updated is written anew, as somebody may
 	// have changed it since.
 	Operation string
+	// Failing is since when tries at the work are answered, and are in vain; zero for no try yet. Then none of many resources is always behind the same
+	// ones that fail, and what fails holds up no other stage of a Delete for longer than Config.StageWait.
+	Failing time.Time
 	// Prunes says that what is deleted is what an update does not want any more.
 	Prunes bool
 	// BeforeStage, when not nil, is called before anything of a stage is sent, with the indices of what is

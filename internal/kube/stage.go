@@ -3,6 +3,8 @@ package kube
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"github.com/drover-io/drover/internal/fail"
@@ -36,14 +38,38 @@ func (r *run) announce(ctx context.Context, stage []int) error {
 	}
 }
 
+// failures says what those of a pass are about.
+type failures int
+
+const (
+	ofNone failures = iota
+	ofSome          // resources, of a cluster that answers
+	ofAll           // the cluster, or the end of the context
+)
+
+// mixed are the indices in another order in each pass, where a pass may be given up before it has come to all of them: those that fail would be the same
+// ones for ever, and what is behind them would never be tried. The first one stays, so that the message is the same from try to try.
+func (r *run) mixed(indices []int) []int {
+	if r.Failing.IsZero() || len(indices) <= r.mostFailures() {
+		return indices
+	}
+	indices = slices.Clone(indices)
+	rest := indices[1:]
+	rand.Shuffle(len(rest), func(a, b int) { rest[a], rest[b] = rest[b], rest[a] })
+	return indices
+}
+
+// mostFailures is how many there are in a pass without a success between, after which it is given up.
+func (r *run) mostFailures() int { return 2 * r.config.Parallel }
+
 // each does the step for every index, Config.Parallel at a time. A step returns nil when the resource is
 // settled, be it by a refusal. One that fails does not hold up the others, unless the cluster as a whole
 // seems to be the reason; what is under way is cut off then if there is no way to the cluster at all. The
 // error is that of the first index that is to be retried, or the cause of ctx's end.
-func (r *run) each(ctx context.Context, indices []int, step func(ctx context.Context, i int) error) error {
+func (r *run) each(ctx context.Context, indices []int, step func(ctx context.Context, i int) error) (failures, error) {
 	work, cut := context.WithCancel(ctx)
 	defer cut()
-	p := &pass{indices: indices, limit: 2 * r.config.Parallel}
+	p := &pass{indices: indices, limit: r.mostFailures()}
 	var wg sync.WaitGroup
 	for range min(len(indices), r.config.Parallel) {
 		wg.Go(func() {
@@ -66,11 +92,13 @@ func (r *run) each(ctx context.Context, indices []int, step func(ctx context.Con
 	wg.Wait()
 	switch {
 	case p.settled == len(indices):
-		return nil
+		return ofNone, nil
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return ofAll, context.Cause(ctx)
+	case p.all:
+		return ofAll, r.about(p.first, p.err)
 	default:
-		return r.about(p.first, p.err)
+		return ofSome, r.about(p.first, p.err)
 	}
 }
 
@@ -98,7 +126,8 @@ type pass struct {
 	answers int // steps that ended with an answer of the cluster's
 	streak  int // failures since the last success
 	over    bool
-	first   int // the lowest index that failed, so that the message is the same from try to try
+	all     bool // a failure is about the cluster, or may be
+	first   int  // the lowest index that failed, so that the message is the same from try to try
 	err     error
 }
 
@@ -129,6 +158,7 @@ func (p *pass) done(i, answers int, err error) {
 		p.first, p.err = i, err
 	}
 	p.streak++
+	p.all = p.all || isOfCluster(err) || isSlow(err)
 	if p.streak >= p.limit || isOfCluster(err) || isSlow(err) && p.answers == answers {
 		p.over = true
 	}
