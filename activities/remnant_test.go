@@ -270,3 +270,50 @@ func TestRemnantsThatStay(t *testing.T) {
 	l.stop()
 	require.Equal(t, 1, l.remove(in).Silent, "a cluster that does not answer is looked at again")
 }
+
+// TestANamespaceOnAClusterThatTheTerminateCouldNotAsk is deleted by the first look that can, and by none after it: that has turned up again.
+func TestANamespaceOnAClusterThatTheTerminateCouldNotAsk(t *testing.T) {
+	l := newLeaf(t, domain.OpTerminate, 0)
+	digest := l.store.put(t, plan.Plan{ContextID: "1", Owner: "owner", Namespace: "ns", Apps: []plan.App{{
+		Name: "app", Resources: []plan.ResourceID{{Version: "v1", Kind: "Namespace", Name: "held"}}, Targets: []plan.Target{{ClusterName: l.in.Cluster}},
+	}}})
+	instance := &domain.Instance{ContextID: "1", Owner: "owner", Status: domain.ContextTerminating, Plan: digest}
+	require.NoError(t, l.store.PutInstance(t.Context(), instance))
+	l.store.unreachable = map[domain.ClusterName]bool{l.in.Cluster: true}
+	there := true
+	l.handle = func(w http.ResponseWriter, r *http.Request) {
+		items := []any{}
+		switch {
+		case r.Method == http.MethodDelete:
+			there = false
+			answer(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1"})
+			return
+		case r.URL.Path == "/apis":
+			answer(w, http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1"})
+			return
+		case strings.HasPrefix(r.URL.Path, "/apis"):
+			refuse(w, http.StatusNotFound, "NotFound", "")
+			return
+		case path.Base(r.URL.Path) == "namespaces" && there:
+			items = append(items, map[string]any{"metadata": map[string]any{
+				"name": "held", "uid": "1", "resourceVersion": "7", "managedFields": []any{map[string]any{"manager": "drover"}},
+			}})
+		}
+		answer(w, http.StatusOK, map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "items": items})
+	}
+	in := activities.RemnantsInput{Owner: "owner", ContextID: "1", Ending: true}
+	out := l.remove(in)
+	require.Equal(t, 1, out.Silent)
+	require.True(t, there)
+
+	instance.Status = domain.ContextTerminated
+	l.store.instances["1"] = *instance
+	in.Ending = false
+	for _, goes := range []bool{true, false} {
+		in.Reach, there = out.Reach, true
+		out = l.remove(in)
+		require.Equal(t, goes, out.Deleted == 1)
+		require.Equal(t, !goes, there)
+	}
+	require.Contains(t, out.Left, "a namespace that has turned up again is not deleted")
+}

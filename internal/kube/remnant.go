@@ -58,8 +58,9 @@ const (
 // there. It returns what it has deleted, and what its last look has found. An object counts when Drover has applied it.
 // Left alone are objects that are annotated to be kept, and the namespaces that they are in, that a controller owns, which goes first, and
 // CustomResourceDefinitions. What the cluster does not let be listed is left out. An error is as Apply's Outcome.Retry; what
-// was deleted before is returned.
+// was deleted before is returned. With ErrInPart so is what the last look has found: of other kinds than those to which the error is the cluster's answer.
 func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.ResourceID, left []Remnant, err error) {
+	var missed error
 	asked, again := false, pause.Backoff{First: policy.FirstSweep, Most: policy.LongestSweep}
 	for n := range sweeps {
 		if n > 0 {
@@ -67,15 +68,22 @@ func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.Resourc
 				return deleted, left, err
 			}
 		}
-		found, err := c.remnants(ctx, s)
+		found, unlisted, err := c.remnants(ctx, s)
 		if err != nil {
 			return deleted, left, kindOf(err)
 		}
-		left = nil
+		left, missed = nil, unlisted
 		for _, r := range found {
 			of, why, err := c.discard(ctx, &r, s.Namespaces)
-			if err != nil {
+			if err != nil && (isOfCluster(err) || isSlow(err)) {
 				return deleted, left, kindOf(err)
+			}
+			if err != nil {
+				missed = cmp.Or(missed, error(inPart{kindOf(err)}))
+				if r.isNamespace() {
+					missed = kindOf(err)
+				}
+				continue
 			}
 			if of == accepted {
 				deleted = append(deleted, r.id)
@@ -90,8 +98,16 @@ func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.Resourc
 			break
 		}
 	}
-	return distinct(deleted), left, nil
+	return distinct(deleted), left, missed
 }
+
+// ErrInPart says of an error of Sweep that what it is about is some kinds, and namespaces are none of them: the rest has been looked for.
+var ErrInPart = errors.New("in part")
+
+// inPart is an error that is ErrInPart, too.
+type inPart struct{ error }
+
+func (e inPart) Unwrap() []error { return []error{e.error, ErrInPart} }
 
 // fate is what becomes of an object that is to be deleted.
 type fate int
@@ -118,10 +134,14 @@ type remnant struct {
 	stays bool // it is to be kept
 }
 
-// remnants lists the places.
-func (c *Cluster) remnants(ctx context.Context, s Remnants) ([]remnant, error) {
+func (r *remnant) isNamespace() bool { return r.id.Group == "" && r.id.Kind == "Namespace" }
+
+// remnants lists the places. unlisted is the cluster's answer to one of those that it could not list, where it answers for others: a kind whose
+// webhook is broken, say.
+func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, unlisted, err error) {
 	var mu sync.Mutex
-	var found []remnant
+	var first string // the kind of unlisted: the message is the same from look to look
+	whole := false
 	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(c.config.Parallel)
 	for ids := range slices.Chunk(s.Deployments, deploymentsAtOnce) {
@@ -132,21 +152,37 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) ([]remnant, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				found = append(found, some...)
-				return err
+				if err == nil || isOfCluster(err) || isSlow(err) {
+					return err
+				}
+				whole = whole || place.Kind == "Namespace"
+				if kind := place.Kind + "." + place.Group; unlisted == nil || kind < first {
+					first, unlisted = kind, err
+				}
+				return nil
 			})
 		}
 	}
 	if err := g.Wait(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	slices.SortFunc(found, func(a, b remnant) int { return cmp.Compare(a.path, b.path) })
 	holds := map[string]bool{} // by namespace: with it would go what is to be kept
 	for _, r := range found {
 		holds[r.id.Namespace] = holds[r.id.Namespace] || r.stays
 	}
-	return slices.DeleteFunc(found, func(r remnant) bool {
-		return r.stays || r.id.Group == "" && r.id.Kind == "Namespace" && holds[r.id.Name]
-	}), nil
+	found = slices.DeleteFunc(found, func(r remnant) bool {
+		if r.stays || !r.isNamespace() {
+			return r.stays
+		}
+		unsure := unlisted != nil && s.Namespaces // what is to be kept may be of the kind that is not listed
+		whole = whole || unsure
+		return unsure || holds[r.id.Name]
+	})
+	if unlisted = kindOf(unlisted); unlisted != nil && !whole {
+		unlisted = inPart{unlisted}
+	}
+	return found, unlisted, nil
 }
 
 // listed are the remnants in one place.

@@ -1,6 +1,7 @@
 package kube_test
 
 import (
+	"errors"
 	"net/http"
 	"path"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -63,6 +65,64 @@ func TestSweepOfWhatChanges(t *testing.T) {
 			require.JSONEq(t, `{
 				"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "1", "resourceVersion": "7"}, "propagationPolicy": "Background"
 			}`, <-asked, "the object as it was found: who has taken it over has changed it")
+		})
+	}
+}
+
+// TestSweepOfWhatCannotBeListed: a kind that the cluster cannot list, and an object that it cannot delete, hide nothing else.
+func TestSweepOfWhatCannotBeListed(t *testing.T) {
+	t.Parallel()
+	const broken = "conversion webhook failed: no endpoints"
+	for name, c := range map[string]struct {
+		fails  string // what is answered with 500
+		goes   []string
+		inPart bool
+	}{
+		"a kind":       {"GET configmaps", []string{"s"}, false}, // one may be to be kept in the namespace
+		"namespaces":   {"GET namespaces", []string{"a", "s"}, false},
+		"an object":    {"DELETE a", []string{"ns", "s"}, true},
+		"a namespace":  {"DELETE ns", []string{"a", "s"}, false},
+		"nothing else": {"", []string{"a", "ns", "s"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+				last := path.Base(r.URL.Path)
+				names := map[string]string{"namespaces": "ns", "configmaps": "a", "secrets": "s"}
+				switch {
+				case r.Method+" "+last == c.fails:
+					answer(w, http.StatusInternalServerError, status(500, metav1.StatusReasonInternalError, broken, nil))
+				case r.Method == http.MethodDelete:
+					answer(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
+				case names[last] != "":
+					answer(w, http.StatusOK, map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "items": []any{
+						map[string]any{"metadata": map[string]any{
+							"name": names[last], "uid": "1", "resourceVersion": "7", "managedFields": []any{map[string]any{"manager": kube.FieldManager}},
+						}},
+					}})
+				case strings.HasPrefix(r.URL.Path, "/apis"):
+					answer(w, http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1"})
+				default:
+					http.NotFound(w, r)
+				}
+			})
+			deleted, _, err := s.open(t, kube.Config{}).Sweep(t.Context(), kube.Remnants{
+				Namespaces: true, Deployments: []string{"1-app"}, Places: []plan.ResourceID{
+					{Version: "v1", Kind: "ConfigMap", Namespace: "ns"}, {Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Secret", Namespace: "ns"},
+				},
+			})
+			var went []string
+			for _, id := range deleted {
+				went = append(went, id.Name)
+			}
+			require.ElementsMatch(t, c.goes, went)
+			if c.fails == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+			require.Equal(t, broken, fail.TextOf(err))
+			require.Equal(t, c.inPart, errors.Is(err, kube.ErrInPart))
 		})
 	}
 }

@@ -50,12 +50,12 @@ func (c *Cluster) connect(access *rest.Config) error {
 		return fail.Wrap(err, fail.Invalid, "the kubeconfig cannot be used: certificate-authority-data of its cluster, or client-certificate-data and client-key-data of its user, is no PEM in base64, or the key is not the certificate's")
 	}
 	var certificate *rotating
-	switch {
-	case secure == nil || access.ExecProvider != nil: // a session that is resumed has the certificate with which it began
-	case access.CertFile != "" && len(access.CertData) == 0:
+	switch { // a session that is resumed has the certificate with which it began
+	case secure == nil:
+	case access.CertFile != "" && len(access.CertData) == 0 && secure.GetClientCertificate != nil:
 		certificate = &rotating{load: secure.GetClientCertificate, ConnectionTracker: connrotation.NewConnectionTracker()}
 		secure.GetClientCertificate, dial = certificate.get, connrotation.NewDialerWithTracker(dial, certificate.ConnectionTracker).DialContext
-	default:
+	case access.ExecProvider == nil:
 		secure.ClientSessionCache = tls.NewLRUClientSessionCache(resumed)
 	}
 	proxy := http.ProxyFromEnvironment
