@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -61,18 +62,30 @@ func (l *Control) watchAgain(ctx context.Context) error {
 	if l.Shards == nil {
 		return nil
 	}
+	var sets [WatchShards]*WatchSet
+	g, all := panics.WithContext(ctx) // side by side: those that do not answer take their time
+	for n := range sets {
+		g.Go(func() error {
+			set, err := l.watched(all, n)
+			switch {
+			case err == nil:
+				sets[n] = set
+			case fail.Is(err, fail.NotFound): // it does not run
+				sets[n] = &WatchSet{}
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			default: // it runs, and does not say
+				activity.GetLogger(ctx).Warn("ask what is watched", "shard", n, "error", err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
 	known := map[int]*WatchSet{}
-	for n := range WatchShards {
-		switch set, err := l.watched(ctx, n); {
-		case err == nil:
-			known[n] = set
-		case fail.Is(err, fail.NotFound): // it does not run
-			known[n] = &WatchSet{}
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		default: // it runs, and does not say
-			activity.GetLogger(ctx).Warn("ask what is watched", "shard", n, "error", err)
-		}
+	for n, set := range sets {
+		known[n] = set
 	}
 	return watchAgain(ctx, l.Store, l.Shards, known)
 }
