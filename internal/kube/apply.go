@@ -67,6 +67,10 @@ func (r *run) applyServed(ctx context.Context, i int) error {
 				})
 				return fail.Wrap(err, fail.Unavailable, "the cluster does not serve the kind yet, although its CRD was applied")
 			}
+		case isUnsettled(err) && r.defines(id):
+			if time.Now().After(deadline) {
+				return err
+			}
 		case r.provides(missingNamespace(err)):
 			name := missingNamespace(err)
 			r.vanished(ctx, r.provider(name), func(j int) bool { return r.namespaceOf(j) == name })

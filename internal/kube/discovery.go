@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,8 +111,15 @@ func (k *kinds) missing(ctx context.Context, gvk schema.GroupVersionKind, was ma
 			return mapped{}, err
 		}
 	}
-	return mapped{}, fail.Wrap(said, fail.Unavailable, "the cluster says that it serves the kind, and not where")
+	return mapped{}, unsettled{fail.Wrap(said, fail.Unavailable, "the cluster says that it serves the kind, and not where")}
 }
+
+// unsettled is an error by which a cluster contradicts itself about what it serves, as it does for a moment after a change of CRDs, or a start.
+type unsettled struct{ error }
+
+func (u unsettled) Unwrap() error { return u.error }
+
+func isUnsettled(err error) bool { return errors.As(err, new(unsettled)) }
 
 // anywhere is at in the version that is wanted, or in another one where the cluster does not serve that any more.
 func (k *kinds) anywhere(ctx context.Context, gvk schema.GroupVersionKind, do func(schema.GroupVersion, mapped) error) error {
@@ -187,7 +195,7 @@ func (k *kinds) fetch(ctx context.Context, gv schema.GroupVersion) error {
 				break
 			}
 			if tries == remappings {
-				return nil, fail.Wrap(err, fail.Unavailable, "the cluster says that it serves %s, and not what is in it", gv)
+				return nil, unsettled{fail.Wrap(err, fail.Unavailable, "the cluster says that it serves %s, and not what is in it", gv)}
 			}
 			if err := pause.For(ctx, policy.DiscoverAgain); err != nil {
 				return nil, err
