@@ -31,6 +31,7 @@ type Cluster struct {
 	unpatched               // by the client's user
 	made      time.Time     // when the credentials were asked for the first time
 	checked   atomic.Int64  // when they were last known to be current, in ns since 1970
+	ready     atomic.Int64  // when the API server last was, as far as was asked, in ns since 1970
 	life      context.Context
 	end       context.CancelFunc    // of life: others have come in place of the credentials
 	users     atomic.Int64          // what goes on with it, see While

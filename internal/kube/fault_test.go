@@ -240,6 +240,43 @@ func TestARefusalThatPasses(t *testing.T) {
 	}
 }
 
+// TestAnAPIServerThatStarts forbids everything until it knows who may what, and says that it is not ready.
+func TestAnAPIServerThatStarts(t *testing.T) {
+	t.Parallel()
+	var starts, allows atomic.Bool
+	var looks atomic.Int64
+	starts.Store(true)
+	s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/readyz" && starts.Load():
+			http.Error(w, "readyz check failed", http.StatusInternalServerError)
+		case r.URL.Path == "/readyz":
+			looks.Add(1)
+			_, _ = w.Write([]byte("ok"))
+		case allows.Load():
+			found(w)
+		default:
+			answer(w, http.StatusForbidden, status(http.StatusForbidden, metav1.StatusReasonForbidden, `configmaps "a0" is forbidden: User "drover" cannot patch resource "configmaps"`, nil))
+		}
+	})
+	c := s.open(t, kube.Config{})
+	j, watcher := job(configMaps(1, 0), domain.MarkPending)
+	require.True(t, fail.Is(c.Apply(t.Context(), j).Retry, fail.Unavailable))
+	_, err := c.List(t.Context(), kube.Collection{Path: "/api/v1/pods", Page: 1}, func(json.RawMessage) error { return nil })
+	require.False(t, kube.IsAnswer(err), "%v", err)
+	starts.Store(false)
+	allows.Store(true)
+	j.Marks = watcher.Marks
+	require.NoError(t, c.Apply(t.Context(), j).Retry)
+	require.Equal(t, domain.MarkApplied, watcher.Marks[0], "%v", watcher.Notes)
+
+	allows.Store(false)
+	j, watcher = job(configMaps(20, 0), domain.MarkPending)
+	require.NoError(t, c.Apply(t.Context(), j).Retry)
+	require.Equal(t, domain.NewMarks(20, domain.MarkRefused), watcher.Marks, "who is ready knows what is forbidden")
+	require.Less(t, looks.Load(), int64(20))
+}
+
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	stranger := serve(t, http2, hang)

@@ -10,10 +10,15 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // What is sent and asked for. Metadata alone is the smallest answer that servers offer for every kind.
@@ -124,7 +129,30 @@ func (c *Cluster) check(ctx context.Context, r request, answer *http.Response) e
 			return ErrReplaced
 		}
 	}
-	return statusError(r.method, answer, body)
+	said := statusError(r.method, answer, body)
+	if answer.StatusCode == http.StatusForbidden && strings.Contains(said.ErrStatus.Message, " cannot ") && r.path != readyPath && c.starts(ctx) {
+		return fail.New(fail.Unavailable, "the cluster's API server is starting, and forbids what it does not know the rights to: %s", clip(said.ErrStatus.Message))
+	}
+	return said
+}
+
+// readyPath is where an API server says whether it is ready: to anybody, who may what is not asked.
+const readyPath = "/readyz"
+
+// starts says whether an API server that forbids something says that it is not ready. It forbids everything to most until it has read who may what.
+// What something in between says counts for nothing, and one that has been ready a moment ago is not asked again.
+func (c *Cluster) starts(ctx context.Context) bool {
+	if since := time.Since(time.Unix(0, c.ready.Load())); since >= 0 && since < policy.ReadyAgain {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, policy.Credentials)
+	defer cancel()
+	_, err := c.do(ctx, request{method: http.MethodGet, path: readyPath, accept: "*/*", most: limits.ClusterWord})
+	if a := answerOf(err); a != nil && a.ErrStatus.Code == http.StatusInternalServerError {
+		return true
+	}
+	c.ready.Store(time.Now().UnixNano())
+	return false
 }
 
 // read gets a document of the API server.

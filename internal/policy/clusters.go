@@ -21,6 +21,8 @@ const (
 	Replaced = 50 * time.Millisecond
 	// Credentials is how long it is waited for the answer whether there are others, when a cluster has said that something is forbidden.
 	Credentials = 2 * time.Second
+	// ReadyAgain is the least time between two questions whether an API server that forbids something is ready at all.
+	ReadyAgain = time.Second
 	// StageWait is how long a new CRD, or a deletion, is waited for. FirstGone and LongestGone are between two looks at an object that is
 	// being deleted, and RemoveLooks is how long there are looks where one is removed for itself.
 	StageWait   = 10 * time.Second
