@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -179,10 +180,15 @@ const replacements = 3
 // request asks for the deletion of resource i, if it is ours. The object is nil unless it is still there.
 // A *meta.NoKindMatchError says that its kind is gone in all versions.
 func (r *run) request(ctx context.Context, i int) (still *object, note string, err error) {
+	var before *object
+	var conflict error // with what the cluster had before
 	for range replacements {
 		found, note, err := r.ours(ctx, i)
 		if found == nil || err != nil {
 			return nil, note, err
+		}
+		if before != nil && found.UID == before.UID && found.ResourceVersion != "" && found.ResourceVersion == before.ResourceVersion {
+			return nil, "", conflict // it is no other object, and says why it stays
 		}
 		if found.DeletionTimestamp != nil {
 			if r.marked(i) != domain.MarkEnding {
@@ -204,8 +210,10 @@ func (r *run) request(ctx context.Context, i int) (still *object, note string, e
 		gone, err := r.remove(ctx, i, found)
 		a := answerOf(err)
 		switch {
+		case isDenied(a):
+			return nil, "", fail.Wrap(err, fail.Conflict, "%s", clip(a.ErrStatus.Message))
 		case a != nil && a.ErrStatus.Code == http.StatusConflict:
-			continue
+			before, conflict = found, err
 		case err != nil:
 			return nil, "", err
 		case gone:
@@ -270,6 +278,13 @@ func (r *run) wouldTake(j int) string {
 	}
 	id := r.Resources[j].ResourceID
 	return fmt.Sprintf("left in the cluster: with it would go %s %s, which is annotated there with %s: keep", id.Kind, id.Name, keepAnnotation)
+}
+
+// isDenied says whether the answer is a webhook's word, who may say it with any code: 409 is no conflict of versions then (apiserver,
+// admission/plugin/webhook/errors/statuserror.go).
+func isDenied(a *apierrors.StatusError) bool {
+	return a != nil && a.ErrStatus.Code == http.StatusConflict &&
+		strings.HasPrefix(a.ErrStatus.Message, "admission webhook ") && strings.Contains(a.ErrStatus.Message, " denied the request")
 }
 
 // isWanted says whether what was found of resource i is the same object as another resource of the job that has been applied. A kind without

@@ -470,6 +470,65 @@ func TestDeleteOfWhatIsReplaced(t *testing.T) {
 	})
 }
 
+// TestDeleteThatIsRefusedAsAConflict: 409 is no sign of another object where there is none. What a webhook says is the last word, whatever its code is.
+func TestDeleteThatIsRefusedAsAConflict(t *testing.T) {
+	t.Parallel()
+	const denied = `admission webhook "w" denied the request: the volume is attached`
+	for message, tc := range map[string]struct {
+		reason metav1.StatusReason
+		want   domain.Mark
+		left   string
+		going  bool
+	}{
+		denied:            {"", domain.MarkUndeleted, "its deletion is refused: " + denied, false},
+		denied + " still": {metav1.StatusReasonConflict, domain.MarkUndeleted, "its deletion is refused: " + denied + " still", false},
+		"it is in use":    {metav1.StatusReasonConflict, domain.MarkDeleting, "the cluster does not delete it as it was found: it is in use", true},
+	} {
+		t.Run(message, func(t *testing.T) {
+			t.Parallel()
+			metadata := map[string]any{
+				"name": "a0", "namespace": "default", "uid": "1", "resourceVersion": "7", "labels": map[string]string{plan.DeploymentLabel: kubetest.DeploymentID},
+				"managedFields": []any{map[string]any{"manager": kube.FieldManager}},
+			}
+			var asked atomic.Int64
+			c := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.Method == http.MethodDelete:
+					asked.Add(1)
+					answer(w, http.StatusConflict, status(409, tc.reason, message, nil))
+				case strings.HasSuffix(r.URL.Path, "/configmaps"):
+					answer(w, http.StatusOK, map[string]any{
+						"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "items": []any{map[string]any{"metadata": metadata}},
+					})
+				case strings.HasPrefix(r.URL.Path, "/apis"):
+					answer(w, http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1"})
+				default:
+					answer(w, http.StatusOK, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata})
+				}
+			}).open(t, kube.Config{})
+			j, watcher := job(configMaps(1, 0), domain.MarkDoomed)
+			retry := c.Delete(t.Context(), j).Retry
+			require.Equal(t, domain.Marks{tc.want}, watcher.Marks)
+			require.EqualValues(t, 1, asked.Load())
+			if tc.going {
+				require.True(t, fail.Is(retry, fail.Unavailable), "%v", retry)
+				require.Contains(t, fail.TextOf(retry), message)
+			} else {
+				require.NoError(t, retry)
+				require.Equal(t, message, watcher.Notes[0])
+			}
+
+			_, left, err := c.Sweep(t.Context(), kube.Remnants{
+				Deployments: []string{kubetest.DeploymentID}, Places: []plan.ResourceID{{Version: "v1", Kind: "ConfigMap", Namespace: "default"}},
+			})
+			require.NoError(t, err)
+			require.Len(t, left, 1)
+			require.Equal(t, tc.left, left[0].Why)
+			require.Equal(t, tc.going, left[0].Going)
+		})
+	}
+}
+
 func TestMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {

@@ -282,8 +282,10 @@ func (c *Cluster) discard(ctx context.Context, r *remnant, namespaces bool) (of 
 	switch a := answerOf(err); {
 	case isAbsent(err):
 		return gone, "", nil
+	case isDenied(a):
+		return stays, "its deletion is refused: " + clip(a.ErrStatus.Message), nil
 	case a != nil && a.ErrStatus.Code == http.StatusConflict:
-		return changed, "it is changed again and again while it is to be deleted", nil
+		return changed, "the cluster does not delete it as it was found: " + clip(a.ErrStatus.Message), nil
 	case refused:
 		return stays, "its deletion is refused: " + message, nil
 	default:

@@ -23,7 +23,7 @@ func TestSweepOfWhatChanges(t *testing.T) {
 		deleted int
 		want    string
 	}{
-		"it is changed before its deletion arrives":   {http.StatusConflict, 0, "it is changed again and again while it is to be deleted"},
+		"it is changed before its deletion arrives":   {http.StatusConflict, 0, "the cluster does not delete it as it was found: the object has been modified"},
 		"its deletion is accepted, and does not come": {http.StatusOK, 1, "its deletion was accepted"},
 	} {
 		t.Run(name, func(t *testing.T) {
