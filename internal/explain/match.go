@@ -34,6 +34,7 @@ type TenantMatches struct {
 	Tenant  *domain.Tenant
 	Stream  domain.TenantStream
 	Matches []domain.Match
+	Fine    int                   // matches of which there is nothing to say, and which are not among Matches
 	Held    []*domain.Workload    // whose deletion is held
 	Gone    []*domain.Workload    // that stay for spec.deleteAfter
 	Names   map[string]string     // of workloads, as people know them, by id
@@ -41,6 +42,24 @@ type TenantMatches struct {
 	Refused map[domain.Key]string // rules that the tenant may not have, and why
 	Run     Run                   // of what settles its matches
 	Silent  string                // why the engine could not be asked
+}
+
+// Brief is t without the matches of which there is nothing to say, and the names of their workloads, which are most: it is kept while others are asked.
+func (t *TenantMatches) Brief() TenantMatches {
+	brief := *t
+	brief.Matches, brief.Names = nil, map[string]string{}
+	for i := range t.Matches {
+		one := &t.Matches[i]
+		if one.Due.IsZero() && !one.Mark.Failed() && (one.Made != nil || one.Wanted == nil || one.Wanted.Without == "") {
+			brief.Fine++
+			continue
+		}
+		brief.Matches = append(brief.Matches, *one)
+		if name, ok := t.Names[one.Workload]; ok {
+			brief.Names[one.Workload] = name
+		}
+	}
+	return brief
 }
 
 // Judged is what a rule says of a workload, term by term.
@@ -109,7 +128,7 @@ func OfMatches(s *MatchSituation) *Explanation {
 	matches := 0
 	for i := range s.Tenants {
 		t := &s.Tenants[i]
-		matches += len(t.Matches)
+		matches += len(t.Matches) + t.Fine
 		d.tenant(t)
 	}
 	switch {

@@ -41,24 +41,61 @@ func (m *Matcher) Why(ctx context.Context, noun *domain.Noun, parent domain.Key,
 	if err != nil {
 		return nil, err
 	}
+	if noun == domain.Workloads {
+		s.Key = parent.Child(noun.Collection, url.PathEscape(name))
+	}
+	err = m.inTurn(ctx, whose, tenants, func() error {
+		switch noun {
+		case domain.Tenants:
+			return m.whyTenant(ctx, s, name)
+		case domain.Workloads:
+			return m.whyWorkload(ctx, s, parent.Name(), name, parameters.Get("rule"))
+		default:
+			return m.whyRule(ctx, s, noun, tenants, parameters.Get("workload"))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.askAbout(ctx, s.Tenants)
+	return explain.OfMatches(s), nil
+}
+
+// inTurn reads what tenants have when it is the turn of who asks.
+func (m *Matcher) inTurn(ctx context.Context, whose string, tenants []string, read func() error) error {
 	leave, err := m.reads.begin(ctx, whose, tenants)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer leave()
-	switch noun {
-	case domain.Tenants:
-		err = m.whyTenant(ctx, s, name)
-	case domain.Workloads:
-		s.Key = parent.Child(noun.Collection, url.PathEscape(name))
-		err = m.whyWorkload(ctx, s, parent.Name(), name, parameters.Get("rule"))
-	default:
-		err = m.whyRule(ctx, s, noun, tenants, parameters.Get("workload"))
+	return read()
+}
+
+// askAbout asks what settles the tenants of whose matches something is due. It is called when the turn is another's: what needs the store alone does not wait
+// for Temporal, which may be away. Where it is, no tenant more is asked for.
+func (m *Matcher) askAbout(ctx context.Context, tenants []explain.TenantMatches) {
+	if m.runs == nil {
+		return
 	}
-	if err != nil {
-		return nil, err
+	asking, cancel := context.WithTimeout(ctx, policy.Explain)
+	defer cancel()
+	away := ""
+	for i := range tenants {
+		t := &tenants[i]
+		if !slices.ContainsFunc(t.Matches, func(one domain.Match) bool { return !one.Due.IsZero() }) {
+			continue
+		}
+		if t.Silent = away; away != "" {
+			continue
+		}
+		var err error
+		if t.Run, err = m.runs.Settling(asking, t.Tenant.Name); err != nil {
+			t.Silent = fail.TextOf(err)
+		}
+		if fail.Is(err, fail.Unavailable) || fail.Is(err, fail.Timeout) {
+			away = t.Silent
+		}
 	}
-	return explain.OfMatches(s), nil
 }
 
 // concerned says which tenants an explanation is about, and which of them what is explained belongs to: "" where it is the operator's.
@@ -133,13 +170,6 @@ func (m *Matcher) knownOf(ctx context.Context, tenant string, rule domain.Key) (
 	if k.Refused, err = m.refused(ctx, s.tenant, rule); err != nil {
 		return nil, err
 	}
-	if m.runs != nil && slices.ContainsFunc(k.Matches, func(one domain.Match) bool { return !one.Due.IsZero() }) {
-		asking, cancel := context.WithTimeout(ctx, policy.Explain)
-		defer cancel()
-		if k.Run, err = m.runs.Settling(asking, tenant); err != nil {
-			k.Silent = fail.TextOf(err)
-		}
-	}
 	return k, nil
 }
 
@@ -198,7 +228,7 @@ func (m *Matcher) whyTenant(ctx context.Context, s *explain.MatchSituation, tena
 	if idle > mostWarnings {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("%d more workload rules apply to none", idle-mostWarnings))
 	}
-	s.Tenants = []explain.TenantMatches{k.TenantMatches}
+	s.Tenants = []explain.TenantMatches{k.Brief()}
 	return nil
 }
 
@@ -269,7 +299,7 @@ func (m *Matcher) whyWorkload(ctx context.Context, s *explain.MatchSituation, te
 	}
 	s.Workloads, s.Rules = 1, len(rules)
 	s.Judged, s.MoreJudged = nearest(rules, nearestRules, func(r *match.Rule) (explain.Judged, float64) { return k.judged(r, w) })
-	s.Tenants = []explain.TenantMatches{k.TenantMatches}
+	s.Tenants = []explain.TenantMatches{k.Brief()}
 	return nil
 }
 
@@ -309,7 +339,7 @@ func (m *Matcher) whyRule(ctx context.Context, s *explain.MatchSituation, noun *
 		if noun == domain.OperatorRules && len(k.Matches) == 0 { // a tenant that it says nothing of
 			k.Stream.Connected = true
 		}
-		s.Tenants = append(s.Tenants, k.TenantMatches)
+		s.Tenants = append(s.Tenants, k.Brief())
 	}
 	if only != "" && len(pairs) == 0 && len(s.Tenants) > 0 && len(s.Tenants[0].Refused) == 0 {
 		return fail.New(fail.NotFound, "workload %q not found", only)

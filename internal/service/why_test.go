@@ -2,12 +2,15 @@ package service_test
 
 import (
 	"context"
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
@@ -147,6 +150,55 @@ func TestWhyAMatchIsNotMade(t *testing.T) {
 			require.Equal(t, []explain.Kind{explain.MatchesNothing}, kinds(x), "nothing of others is said")
 		})
 	}
+}
+
+// holding are runs of an engine that does not answer until it is let.
+type holding struct{ asked, let chan struct{} }
+
+func (h *holding) Settling(context.Context, string) (explain.Run, error) {
+	h.asked <- struct{}{}
+	<-h.let
+	return explain.Run{}, fail.New(fail.Unavailable, "Temporal does not answer")
+}
+
+// TestWhoAsksTemporalHasNoTurn: what needs the store alone is answered while explanations wait for it. Of an operator's rule it is asked until it does not answer.
+func TestWhoAsksTemporalHasNoTurn(t *testing.T) {
+	w := newTenancy(t, 1)
+	w.tenant("u", func(*domain.Tenant) {})
+	r := w.first()
+	runs := &holding{asked: make(chan struct{}, 10), let: make(chan struct{})}
+	r.AskRuns(runs, explain.WebUI{})
+	operators := &domain.OperatorRule{WorkloadRule: *rule("o", "yes")}
+	operators.Parent = ""
+	require.NoError(t, r.make(t.Context(), operators))
+	for _, tenant := range []string{"t", "u"} {
+		in, err := r.Begin(t.Context(), tenant)
+		require.NoError(t, err)
+		require.NoError(t, in.Take(t.Context(), syncs(labelled("w", "yes"))))
+	}
+	var asks errgroup.Group
+	for _, of := range []struct {
+		noun *domain.Noun
+		name string
+	}{{domain.Tenants, "t"}, {domain.OperatorRules, "o"}} {
+		asks.Go(func() error {
+			x, err := r.Why(t.Context(), of.noun, "", of.name, nil)
+			if err == nil && !slices.Contains(kinds(x), explain.EngineSilent) {
+				err = fmt.Errorf("%s: %v", of.name, kinds(x))
+			}
+			return err
+		})
+		<-runs.asked
+	}
+	status, err := r.TenantStatus(t.Context(), "t")
+	require.NoError(t, err)
+	require.Equal(t, 1, status.Due)
+	list, err := r.MatchesOf(t.Context(), domain.KeyOf(operators), nil)
+	require.NoError(t, err)
+	require.Len(t, list.Items, 2)
+	close(runs.let)
+	require.NoError(t, asks.Wait())
+	require.Empty(t, runs.asked, "asked once for both tenants")
 }
 
 // TestWhyWorkloadsAreKeptOrLeftOut: held, in their grace, left out; a tenant that is not connected; a rule that it may not have.
