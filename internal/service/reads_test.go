@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
@@ -19,7 +20,12 @@ import (
 // busy counts how many read all workloads or matches of a tenant at a time. Who does so takes a moment.
 type busy struct {
 	*store.Store
-	going, most, reads atomic.Int32
+	going, most, reads, sizes atomic.Int32
+}
+
+func (s *busy) LookBytes(ctx context.Context, tenant string) (int64, error) {
+	s.sizes.Add(1)
+	return s.Store.LookBytes(ctx, tenant)
 }
 
 func (s *busy) read() {
@@ -122,4 +128,21 @@ func TestOneMatchIsReadAlone(t *testing.T) {
 			require.Zero(t, s.reads.Load())
 		})
 	}
+}
+
+// TestNothingIsReadOfATenantThatIsNotThere: what a store knows of tenants is kept, and names are as many as somebody makes up.
+func TestNothingIsReadOfATenantThatIsNotThere(t *testing.T) {
+	w := newTenancy(t, 1)
+	s := &busy{Store: w.first().store}
+	m := service.NewMatcher(s, nil, w.clock.Now, "busy")
+	defer m.Close()
+	none := domain.TenantKey("none")
+	for _, of := range []struct {
+		noun   *domain.Noun
+		parent domain.Key
+	}{{domain.Tenants, ""}, {domain.WorkloadRules, none}, {domain.Workloads, none}, {domain.OperatorRules, ""}} {
+		_, err := m.Why(t.Context(), of.noun, of.parent, "none", nil)
+		require.True(t, fail.Is(err, fail.NotFound), "%s: %v", of.noun.Title, err)
+	}
+	require.Zero(t, s.sizes.Load()+s.reads.Load())
 }

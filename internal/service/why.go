@@ -98,16 +98,17 @@ func (m *Matcher) askAbout(ctx context.Context, tenants []explain.TenantMatches)
 	}
 }
 
-// concerned says which tenants an explanation is about, and which of them what is explained belongs to: "" where it is the operator's.
+// concerned says which tenants an explanation is about, and which of them what is explained belongs to: "" where it is the operator's. NotFound when there is no
+// such tenant: nothing is kept in memory of a name that somebody has made up.
 func (m *Matcher) concerned(ctx context.Context, noun *domain.Noun, parent domain.Key, name string) (whose string, tenants []string, err error) {
 	switch noun {
 	case domain.Tenants:
-		return name, []string{name}, nil
+		return name, []string{name}, m.exists(ctx, noun, domain.TenantKey(name))
 	case domain.OperatorRules:
 		tenants, _, err = m.matchesIn(ctx, parent.Child(noun.Collection, name))
 		return "", tenants, err
 	default:
-		return parent.Name(), []string{parent.Name()}, nil
+		return parent.Name(), []string{parent.Name()}, m.exists(ctx, domain.Tenants, parent)
 	}
 }
 

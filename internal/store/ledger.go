@@ -108,6 +108,9 @@ const (
 // bookBytes bounds the values that a process keeps of each kind of ledger; what was used longest ago is read again.
 const bookBytes = 256 << 20
 
+// leastBook is what a book is counted as beside its values: those of many tenants that have none, or are not there, take memory, too.
+const leastBook = 1 << 10
+
 func newLedgers(s *Store, name string) *ledgers {
 	l := &ledgers{store: s, name: name}
 	l.adds = newLastingGatherer(s.addEntries)
@@ -158,8 +161,9 @@ func (l *ledgers) count(tenant string, b *book) {
 	if kept, ok := l.books.Peek(tenant); !ok || kept != b {
 		return
 	}
-	l.bytes += b.bytes - b.counted
-	b.counted = b.bytes
+	bytes := leastBook + b.bytes
+	l.bytes += bytes - b.counted
+	b.counted = bytes
 	for l.bytes > bookBytes && l.books.Len() > 1 {
 		l.books.RemoveOldest()
 	}
