@@ -84,13 +84,20 @@ func (m *Matcher) Preview(ctx context.Context, rule *domain.WorkloadRule, parame
 	if err != nil {
 		return nil, err
 	}
+	limit, after, err := pageAsked(parameters)
+	if err != nil {
+		return nil, err
+	}
 	leave, err := m.reads.begin(ctx, rule.Tenant(), tenants)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
+	place := func(x previewed) string { return x.Tenant + "\x00" + x.Workload }
+	one := parameters.Get("workload")
 	var all []previewed
-	for _, tenant := range tenants {
+	slices.Sort(tenants)
+	for _, tenant := range tenants { // of which none is in memory together with the next, but for what is shown
 		of, err := m.previewOf(ctx, p, tenant, rule)
 		if fail.Is(err, fail.NotFound) && rule.Operators() { // it is gone meanwhile
 			continue
@@ -98,17 +105,15 @@ func (m *Matcher) Preview(ctx context.Context, rule *domain.WorkloadRule, parame
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, of...)
+		for i := range of {
+			p.Counts[of[i].effect]++
+		}
+		of = slices.DeleteFunc(of, func(x previewed) bool {
+			return one == "" && x.effect == match.EffectKeep || one != "" && x.Workload != one || after != "" && place(x) <= after
+		})
+		slices.SortFunc(of, func(a, b previewed) int { return cmp.Compare(place(a), place(b)) })
+		all = append(all, of[:min(len(of), max(limit+1-len(all), 0))]...) // one more says that a page follows
 	}
-	one := parameters.Get("workload")
-	for i := range all {
-		p.Counts[all[i].effect]++
-	}
-	all = slices.DeleteFunc(all, func(x previewed) bool {
-		return one == "" && x.effect == match.EffectKeep || one != "" && x.Workload != one
-	})
-	place := func(x previewed) string { return x.Tenant + "\x00" + x.Workload }
-	slices.SortFunc(all, func(a, b previewed) int { return cmp.Compare(place(a), place(b)) })
 	page, next, err := pageOf(all, parameters, place)
 	if err != nil {
 		return nil, err

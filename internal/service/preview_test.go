@@ -145,3 +145,37 @@ func TestAPreviewIsBounded(t *testing.T) {
 	require.Empty(t, p.Counts)
 	require.Equal(t, []service.PreviewedMatch{}, p.Items)
 }
+
+// TestAPreviewOfSeveralTenantsHasPages, of which each has what is to be shown of the tenants one after the other, and counts all.
+func TestAPreviewOfSeveralTenantsHasPages(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	var want []string
+	for _, tenant := range []string{"t", "t-1", "u"} {
+		if tenant != "t" {
+			w.tenant(tenant, func(*domain.Tenant) {})
+		}
+		in, err := r.Begin(t.Context(), tenant)
+		require.NoError(t, err)
+		require.NoError(t, in.Take(t.Context(), syncs(labelled("a", "yes"), labelled("b", "yes"), labelled("c", "no"))))
+		want = append(want, tenant+"/a", tenant+"/b")
+	}
+	operators := rule("o", "yes")
+	operators.Parent = ""
+	for _, limit := range []string{"1", "2", "3", "6", "7"} {
+		q, got := url.Values{"limit": {limit}}, []string{}
+		for {
+			p, err := r.Preview(t.Context(), operators, q)
+			require.NoError(t, err)
+			require.Equal(t, map[match.Effect]int{match.EffectCreate: 6}, p.Counts)
+			for _, one := range p.Items {
+				got = append(got, one.Tenant+"/"+one.Workload)
+			}
+			if p.Continue == "" {
+				break
+			}
+			q.Set("continue", p.Continue)
+		}
+		require.Equal(t, want, got, limit)
+	}
+}

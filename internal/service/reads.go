@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -44,30 +45,29 @@ func (r *reads) begin(ctx context.Context, whose string, tenants []string) (leav
 	if err != nil {
 		return nil, err
 	}
-	wait, cancel := context.WithTimeout(ctx, policy.ReadWait)
-	defer cancel()
-	if one.turn.Acquire(wait, 1) != nil {
+	waited := time.Now()
+	if acquire(ctx, one.turn, 1, policy.ReadWait) != nil {
 		r.leave(whose)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		return nil, errReaders(whose)
 	}
-	bytes, err := r.size(wait, tenants)
+	left := policy.ReadWait - time.Since(waited)
+	bytes, err := r.size(ctx, tenants) // which the store may take long for: that is not a wait for others
 	if err == nil {
-		err = r.room.Acquire(wait, bytes)
+		if err = acquire(ctx, r.room, bytes, left); err != nil {
+			err = &fail.Error{
+				Kind: fail.Unavailable, RetryAfter: policy.ReadLater, Cause: err,
+				Message: "what is read of other tenants takes all the memory that there is for it: try again later",
+			}
+		}
 	}
 	if err != nil {
 		one.turn.Release(1)
 		r.leave(whose)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
-		case wait.Err() != nil:
-			return nil, &fail.Error{
-				Kind: fail.Unavailable, RetryAfter: policy.ReadLater, Cause: err,
-				Message: "what is read of other tenants takes all the memory that there is for it: try again later",
-			}
 		}
 		return nil, err
 	}
@@ -78,16 +78,25 @@ func (r *reads) begin(ctx context.Context, whose string, tenants []string) (leav
 	}, nil
 }
 
-// size is how much room a read of tenants takes.
+// acquire takes so much of some as soon as it is free, within a time.
+func acquire(ctx context.Context, some *semaphore.Weighted, much int64, within time.Duration) error {
+	wait, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return some.Acquire(wait, much)
+}
+
+// size is how much room a read of tenants takes. Those are not asked for that would not change it: each is read for that, where this process does not know it.
 func (r *reads) size(ctx context.Context, tenants []string) (all int64, err error) {
 	for _, tenant := range tenants {
 		bytes, err := r.bytes(ctx, tenant)
 		if err != nil {
 			return 0, err
 		}
-		all += bytes + leastLook
+		if all += bytes + leastLook; all >= readBytes/2 {
+			return readBytes / 2, nil
+		}
 	}
-	return min(all, readBytes/2), nil
+	return all, nil
 }
 
 func (r *reads) enter(whose string) (*readers, error) {

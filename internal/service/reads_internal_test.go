@@ -92,3 +92,38 @@ func TestAReadWhoseSizeIsNotKnown(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 	require.Empty(t, r.of)
 }
+
+// TestAStoreThatIsSlowIsNotCalledMemory: nobody else reads, and who asks has as long as for all else.
+func TestAStoreThatIsSlowIsNotCalledMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := 3 * policy.ReadWait
+		r := newReads(func(ctx context.Context, _ string) (int64, error) {
+			select {
+			case <-time.After(slow):
+				return 1, nil
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		})
+		leave, err := r.begin(t.Context(), "a", []string{"a"})
+		require.NoError(t, err)
+		leave()
+		ctx, cancel := context.WithTimeout(t.Context(), policy.ReadWait)
+		defer cancel()
+		_, err = r.begin(ctx, "a", []string{"a"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotContains(t, err.Error(), "memory")
+		require.Empty(t, r.of)
+	})
+}
+
+// TestWhatIsNoMoreRoomIsNotAskedFor: what a tenant has is read for that, and it may be 64 MiB.
+func TestWhatIsNoMoreRoomIsNotAskedFor(t *testing.T) {
+	asked := 0
+	r := newReads(func(context.Context, string) (int64, error) { asked++; return limits.Tenants/2 + 1, nil })
+	leave, err := r.begin(t.Context(), "", make([]string, 100))
+	require.NoError(t, err)
+	require.Equal(t, 2, asked)
+	require.False(t, r.room.TryAcquire(readBytes/2+1), "it has half")
+	leave()
+}

@@ -239,7 +239,8 @@ func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.V
 		for i := range all {
 			if one := &all[i]; (rule == "" || one.Rule == rule) && (!parameters.Has("workload") || one.Workload == parameters.Get("workload")) &&
 				(!parameters.Has("rule") || one.Rule == ruleNamed(tenant, parameters.Get("rule"))) {
-				found, records[one.ID()] = append(found, matchOf(one)), one
+				alone := *one // a part of the list would keep all that the tenant has in memory
+				found, records[one.ID()] = append(found, matchOf(one)), &alone
 			}
 		}
 	}

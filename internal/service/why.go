@@ -299,7 +299,11 @@ func (m *Matcher) whyWorkload(ctx context.Context, s *explain.MatchSituation, te
 		}
 	}
 	s.Workloads, s.Rules = 1, len(rules)
-	s.Judged, s.MoreJudged = nearest(rules, nearestRules, func(r *match.Rule) (explain.Judged, float64) { return k.judged(r, w) })
+	near := nearest{most: nearestRules}
+	for _, r := range rules {
+		near.add(k.judged(r, w))
+	}
+	s.Judged, s.MoreJudged = near.kept()
 	s.Tenants = []explain.TenantMatches{k.Brief()}
 	return nil
 }
@@ -310,14 +314,9 @@ func (m *Matcher) whyRule(ctx context.Context, s *explain.MatchSituation, noun *
 		return err
 	}
 	s.State, s.Since, s.Rules = domain.Created, o.Base().Made, 1
-	type pair struct {
-		*tenantKnown
-		rule *match.Rule
-		w    *domain.Workload
-	}
-	var pairs []pair
+	near := nearest{most: nearestWorkloads}
 	matched := false
-	for _, tenant := range tenants {
+	for _, tenant := range tenants { // of which none is in memory together with the next
 		k, err := m.knownOf(ctx, tenant, s.Key)
 		if fail.Is(err, fail.NotFound) && noun == domain.OperatorRules { // it is gone meanwhile
 			continue
@@ -332,8 +331,11 @@ func (m *Matcher) whyRule(ctx context.Context, s *explain.MatchSituation, noun *
 				k.setAside(w)
 				matched = true
 			}
-			if at >= 0 && (only == "" || w.ID == only) {
-				pairs = append(pairs, pair{k, k.settings.rules[at], w})
+		}
+		for _, w := range k.workloads {
+			// Why not is a question for a rule that applies to nothing, or for one workload.
+			if at >= 0 && (only == "" && !matched || w.ID == only) {
+				near.add(k.judged(k.settings.rules[at], w))
 			}
 		}
 		k.Stream.LeftOut = nil
@@ -342,37 +344,47 @@ func (m *Matcher) whyRule(ctx context.Context, s *explain.MatchSituation, noun *
 		}
 		s.Tenants = append(s.Tenants, k.Brief())
 	}
-	if only != "" && len(pairs) == 0 && len(s.Tenants) > 0 && len(s.Tenants[0].Refused) == 0 {
+	if only != "" && near.all == 0 && len(s.Tenants) > 0 && len(s.Tenants[0].Refused) == 0 {
 		return fail.New(fail.NotFound, "workload %q not found", only)
 	}
-	if only == "" && matched { // why not is a question for a rule that applies to nothing, or for one workload
-		return nil
+	if only != "" || !matched {
+		s.Judged, s.MoreJudged = near.kept()
 	}
-	s.Judged, s.MoreJudged = nearest(pairs, nearestWorkloads, func(p pair) (explain.Judged, float64) { return p.judged(p.rule, p.w) })
 	return nil
 }
 
-// nearest judges all, and keeps those that come nearest to be matches.
-func nearest[T any](all []T, most int, judge func(T) (explain.Judged, float64)) (kept []explain.Judged, more int) {
-	type one struct {
-		explain.Judged
-		near float64
+// nearest keeps those that come nearest to be matches of what is judged.
+type nearest struct {
+	most, all int
+	judged    []ranked
+}
+
+type ranked struct {
+	explain.Judged
+	near float64
+}
+
+func (n *nearest) add(j explain.Judged, near float64) {
+	if j.Matches {
+		near = 2
 	}
-	judged := make([]one, 0, len(all))
-	for _, x := range all {
-		j, near := judge(x)
-		if j.Matches {
-			near = 2
-		}
-		judged = append(judged, one{j, near})
-		if len(judged) > 10*most { // what is far is not kept in memory
-			slices.SortStableFunc(judged, func(a, b one) int { return cmp.Compare(b.near, a.near) })
-			judged = judged[:most]
-		}
+	n.all++
+	n.judged = append(n.judged, ranked{j, near})
+	if len(n.judged) > 10*n.most { // what is far is not kept in memory
+		n.sort()
 	}
-	slices.SortStableFunc(judged, func(a, b one) int { return cmp.Compare(b.near, a.near) })
-	for _, j := range judged[:min(len(judged), most)] {
+}
+
+// sort leaves the nearest.
+func (n *nearest) sort() {
+	slices.SortStableFunc(n.judged, func(a, b ranked) int { return cmp.Compare(b.near, a.near) })
+	n.judged = slices.Delete(n.judged, min(len(n.judged), n.most), len(n.judged))
+}
+
+func (n *nearest) kept() (kept []explain.Judged, more int) {
+	n.sort()
+	for _, j := range n.judged {
 		kept = append(kept, j.Judged)
 	}
-	return kept, len(all) - len(kept)
+	return kept, n.all - len(kept)
 }
