@@ -60,7 +60,7 @@ const (
 )
 
 // TenantReads bounds the requests at a time that need all workloads or matches of a tenant in memory, such as a page of them or a preview, of which one has its
-// turn; and those that need those of all tenants.
+// turn; and those that need those of all tenants. One caller has half of them at the most.
 const TenantReads = 16
 
 // Calls at a time whose bearer token is still looked for in the database, of which a few are at a time and the others wait; more are 503, by gRPC
@@ -341,7 +341,7 @@ func All(body, renderMemory int64) []Size {
 		{"tokenCalls", "calls at a time whose bearer token is still looked for, by REST and of tenants apart", TokenCalls, false, "", "503, by gRPC UNAVAILABLE"},
 		{"tokenAddressCalls", "those of one address", TokenAddressCalls, false, "", "503, by gRPC UNAVAILABLE"},
 		{"tenantCalls", "calls of a tenant at a time, its streams apart", TenantCalls, false, "", "UNAVAILABLE"},
-		{"tenantReads", "requests at a time for workloads, matches, status, explanations and previews of a tenant, or of all, of which one is at work", TenantReads, false, "", "429, also after a wait of 10 s"},
+		{"tenantReads", "requests at a time for workloads, matches, status, explanations and previews of a tenant, or of all, of which one is at work; of a caller half of them", TenantReads, false, "", "429, also after a wait of 10 s"},
 		{"tenantRules", "workload rules of a tenant, or of the operator", TenantRules, false, "", "429, by gRPC RESOURCE_EXHAUSTED"},
 		{"tenantRuleBytes", "all workload rules of a tenant together, or of the operator", TenantRuleBytes, true, "", "429, by gRPC RESOURCE_EXHAUSTED"},
 		{"tenantRuleExpressions", "matchExpressions of all workload rules of a tenant together, or of the operator", TenantRuleExpressions, false, "", "429, by gRPC RESOURCE_EXHAUSTED"},

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
@@ -30,24 +31,34 @@ type reads struct {
 // readers are those of one tenant.
 type readers struct {
 	turn *semaphore.Weighted
-	all  int // who reads, and those who wait; guarded by the mutex of reads
+	// Who reads, and those who wait; of them by caller, so that none keeps all others out. Guarded by the mutex of reads.
+	all int
+	by  map[string]int
 }
+
+// callerReads is how many of the places of a tenant one caller has at the most.
+const callerReads = limits.TenantReads / 2
 
 func newReads(bytes func(context.Context, string) (int64, error)) *reads {
 	return &reads{bytes: bytes, room: semaphore.NewWeighted(readBytes), of: map[string]*readers{}}
 }
 
 // begin waits for the turn of who reads some tenants, and for room for what those have, both until leave is called. whose is the tenant, "" where it is asked
-// for several: those of the operator wait for each other, and for no tenant's. Exhausted when others read the same, at once when too many wait; Unavailable when
-// others take all the room.
+// for several: those of the operator wait for each other, and for no tenant's. Exhausted when others read the same, at once when too many wait, or too many of this
+// caller; Unavailable when others take all the room.
 func (r *reads) begin(ctx context.Context, whose string, tenants []string) (leave func(), err error) {
-	one, err := r.enter(whose)
+	by, err := caller.IdentityOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	who := by.String()
+	one, err := r.enter(whose, who)
 	if err != nil {
 		return nil, err
 	}
 	waited := time.Now()
 	if acquire(ctx, one.turn, 1, policy.ReadWait) != nil {
-		r.leave(whose)
+		r.leave(whose, who)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -65,7 +76,7 @@ func (r *reads) begin(ctx context.Context, whose string, tenants []string) (leav
 	}
 	if err != nil {
 		one.turn.Release(1)
-		r.leave(whose)
+		r.leave(whose, who)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -74,7 +85,7 @@ func (r *reads) begin(ctx context.Context, whose string, tenants []string) (leav
 	return func() {
 		r.room.Release(bytes)
 		one.turn.Release(1)
-		r.leave(whose)
+		r.leave(whose, who)
 	}, nil
 }
 
@@ -99,27 +110,30 @@ func (r *reads) size(ctx context.Context, tenants []string) (all int64, err erro
 	return all, nil
 }
 
-func (r *reads) enter(whose string) (*readers, error) {
+func (r *reads) enter(whose, who string) (*readers, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	one := r.of[whose]
 	if one == nil {
-		one = &readers{turn: semaphore.NewWeighted(1)}
+		one = &readers{turn: semaphore.NewWeighted(1), by: map[string]int{}}
 		r.of[whose] = one
 	}
-	if one.all >= limits.TenantReads {
+	if one.all >= limits.TenantReads || one.by[who] >= callerReads {
 		return nil, errReaders(whose)
 	}
 	one.all++
+	one.by[who]++
 	return one, nil
 }
 
-func (r *reads) leave(whose string) {
+func (r *reads) leave(whose, who string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if one := r.of[whose]; one.all > 1 {
-		one.all--
-	} else {
+	one := r.of[whose]
+	if one.by[who]--; one.by[who] == 0 {
+		delete(one.by, who)
+	}
+	if one.all--; one.all == 0 {
 		delete(r.of, whose)
 	}
 }

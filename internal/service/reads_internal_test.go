@@ -3,12 +3,14 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
@@ -19,6 +21,11 @@ func sized(bytes int64) *reads {
 	return newReads(func(context.Context, string) (int64, error) { return bytes, nil })
 }
 
+// by is who asks.
+func by(ctx context.Context, name string) context.Context {
+	return caller.WithIdentity(ctx, caller.Identity{Kind: caller.User, Name: name}, nil)
+}
+
 // TestWhoWaitsForReadersIsTold, in time, and holds up nobody who reads another tenant.
 func TestWhoWaitsForReadersIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -26,9 +33,9 @@ func TestWhoWaitsForReadersIsTold(t *testing.T) {
 		leave, err := r.begin(t.Context(), "a", []string{"a"})
 		require.NoError(t, err)
 		refused := make(chan error, limits.TenantReads)
-		for range limits.TenantReads - 1 {
+		for n := range limits.TenantReads - 1 {
 			go func() {
-				_, err := r.begin(t.Context(), "a", []string{"a"})
+				_, err := r.begin(by(t.Context(), fmt.Sprint(n%3)), "a", []string{"a"})
 				refused <- err
 			}()
 		}
@@ -126,4 +133,35 @@ func TestWhatIsNoMoreRoomIsNotAskedFor(t *testing.T) {
 	require.Equal(t, 2, asked)
 	require.False(t, r.room.TryAcquire(readBytes/2+1), "it has half")
 	leave()
+}
+
+// TestNobodyHasAllPlacesOfReaders: one caller who asks without end keeps nobody else from a turn.
+func TestNobodyHasAllPlacesOfReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := sized(1)
+		read := func(who string) error {
+			leave, err := r.begin(by(t.Context(), who), "t", []string{"t"})
+			if err == nil {
+				<-time.After(policy.ReadWait / limits.TenantReads)
+				leave()
+			}
+			return err
+		}
+		greedy := make(chan error, limits.TenantReads)
+		for range limits.TenantReads {
+			go func() { greedy <- read("a") }()
+		}
+		synctest.Wait()
+		require.NoError(t, read("b"))
+		refused := 0
+		for range limits.TenantReads {
+			if err := <-greedy; err != nil {
+				require.True(t, fail.Is(err, fail.Exhausted), "%v", err)
+				refused++
+			}
+		}
+		require.Equal(t, limits.TenantReads/2, refused)
+		require.NoError(t, read("a"), "as before")
+		require.Empty(t, r.of)
+	})
 }

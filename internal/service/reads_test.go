@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
@@ -81,8 +83,9 @@ func TestWhoAsksForWorkloadsTakesTurns(t *testing.T) {
 			s.most.Store(0)
 			s.reads.Store(0)
 			var asked errgroup.Group
-			for range limits.TenantReads {
-				asked.Go(func() error { return ask(t.Context()) })
+			for n := range limits.TenantReads {
+				who := caller.Identity{Kind: caller.User, Name: fmt.Sprint(n % 2)}
+				asked.Go(func() error { return ask(caller.WithIdentity(t.Context(), who, nil)) })
 			}
 			require.NoError(t, asked.Wait())
 			require.EqualValues(t, 1, s.most.Load(), "at a time")
