@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -231,7 +232,7 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 	defer cancel(nil)
 	info := activity.GetInfo(ctx)
 	s := &shard{
-		Watch: w, log: activity.GetLogger(ctx), watcher: rand.Text(), turn: in.Turn(info.StartedTime, info.Attempt), replaced: cancel,
+		Watch: w, number: in.Shard, log: activity.GetLogger(ctx), watcher: rand.Text(), turn: in.Turn(info.StartedTime, info.Attempt), replaced: cancel,
 		watches: map[domain.ClusterName]watched{}, left: map[domain.ClusterName]<-chan struct{}{},
 		apps: lru.New[domain.Digest, []string](knownPlans),
 	}
@@ -264,14 +265,20 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 			}
 			continue
 		}
+		var claimed []string
 		if ask.Generation == 0 && !set.Over {
-			s.claim(ctx, in.Shard, set)
+			claimed = s.claim(ctx, in.Shard, set)
 			if in.Term == 1 && info.Attempt == 1 {
+				active, err := s.active(ctx)
+				if err != nil {
+					return err
+				}
+				claimed = append(claimed, active...)
 				s.claimAll(ctx, in.Shard, set)
 			}
 		}
 		if !set.Over || len(set.Clusters) == 0 {
-			if err := s.adjust(ctx, set); err != nil {
+			if err := s.adjust(ctx, set, claimed); err != nil {
 				return err
 			}
 		}
@@ -283,21 +290,33 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 }
 
 // claim tells the shard's workflow of what it should know of tenants and does not: somebody may have ended the one before by hand,
-// and whoever started this one has said what it needs itself.
-func (s *shard) claim(ctx context.Context, n int, set *WatchSet) {
+// and whoever started this one has said what it needs itself. They are returned by the ids of their contexts.
+func (s *shard) claim(ctx context.Context, n int, set *WatchSet) (claimed []string) {
 	if s.Matches == nil {
-		return
+		return nil
 	}
 	homes, err := s.Matches.Watched(ctx)
 	for _, h := range homes {
 		known := slices.Contains(set.Clusters, h.Cluster) && slices.Contains(set.Contexts, h.ContextID)
 		if err == nil && shardOf(h.Cluster) == n && !known {
+			claimed = append(claimed, h.ContextID)
 			err = s.Shards.Watch(ctx, n, watchingOf(&h))
 		}
 	}
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("look what tenants have in clusters", "shard", n, "error", err)
 	}
+	return claimed
+}
+
+// active are the ids by which claimAll may tell of contexts. A record that cannot be read is not the end of the others.
+func (s *shard) active(ctx context.Context) (ids []string, err error) {
+	all, err := s.Store.ActiveInstances(ctx)
+	for _, i := range all {
+		ids = append(ids, i.LabelID())
+	}
+	unread, err := domain.UnreadableOf(err)
+	return append(ids, unread...), err
 }
 
 // claimAll tells a workflow that has just been started, beside the watches, of all other contexts that have something in clusters of the shard: there
@@ -379,6 +398,7 @@ func unwatchEnded(ctx context.Context, records contexts, shards Shards, i *domai
 // shard is one attempt at a shard.
 type shard struct {
 	*Watch
+	number   int
 	log      log.Logger               // of the activity: a watch tells of its cluster in a context of its own
 	set      atomic.Pointer[WatchSet] // the last one
 	watcher  string
@@ -389,11 +409,12 @@ type shard struct {
 	watches  map[domain.ClusterName]watched         // of the clusters that are watched
 	left     map[domain.ClusterName]<-chan struct{} // closed with the end of the last watch of a cluster that was left
 	begun    bool
-	tenants  sync.Map                            // ids of contexts of tenants, of which none is ever anything else
-	ours     sync.Map                            // ids of contexts of this control plane that go on; in clusters there may be another's
-	unread   sync.Map                            // apps of which a record cannot be read: a domain.ObservedApp
-	refused  sync.Map                            // apps of which nothing can be stored: a domain.ObservedApp
-	apps     *lru.Cache[domain.Digest, []string] // of plans
+	known    map[domain.ClusterName][]domain.ObservedApp // what was stored when it began, of clusters that are not watched yet
+	tenants  sync.Map                                    // ids of contexts of tenants, of which none is ever anything else
+	ours     sync.Map                                    // ids of contexts of this control plane that go on; in clusters there may be another's
+	unread   sync.Map                                    // apps of which a record cannot be read: a domain.ObservedApp
+	refused  sync.Map                                    // apps of which nothing can be stored: a domain.ObservedApp
+	apps     *lru.Cache[domain.Digest, []string]         // of plans
 	news     news
 	contacts contacts
 	outages  outages
@@ -408,12 +429,12 @@ type watched struct {
 // errUnwatched ends the watch of a cluster for good.
 var errUnwatched = errors.New("nothing is deployed in the cluster")
 
-// adjust begins and ends watches so that the clusters of the set are the ones that are watched.
-func (s *shard) adjust(ctx context.Context, set *WatchSet) error {
-	var known map[domain.ClusterName][]domain.ObservedApp
+// adjust begins and ends watches so that the clusters of the set are the ones that are watched. Contexts of which the workflow was just told
+// are claimed: they come with a later set, or with none where their clusters are watched already.
+func (s *shard) adjust(ctx context.Context, set *WatchSet, claimed []string) error {
 	if !s.begun { // what has gone from the clusters while nobody watched must be forgotten
 		var err error
-		if known, err = s.observed(ctx, set.Contexts); err != nil {
+		if s.known, err = s.observed(ctx, slices.Concat(set.Contexts, claimed)); err != nil {
 			return err
 		}
 		s.begun = true
@@ -423,9 +444,11 @@ func (s *shard) adjust(ctx context.Context, set *WatchSet) error {
 	for _, c := range set.Clusters {
 		wanted[c] = true
 		if _, ok := s.watches[c]; !ok {
-			s.begin(ctx, c, set.Contexts, known[c])
+			s.begin(ctx, c, set.Contexts, s.known[c])
+			delete(s.known, c)
 		}
 	}
+	maps.DeleteFunc(s.known, func(c domain.ClusterName, _ []domain.ObservedApp) bool { return shardOf(c) != s.number })
 	for c, x := range s.watches {
 		if !wanted[c] {
 			x.end(errUnwatched)

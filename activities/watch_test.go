@@ -60,6 +60,7 @@ type sky struct {
 	changed   *sync.Cond
 	tenants   activities.Reported
 	looked    [][]string       // for whether contexts have ended
+	listed    int              // how often all contexts were
 	damaged   map[string]error // records of contexts that cannot be read
 	logged    bytes.Buffer     // by activities; to be read when they have ended
 }
@@ -177,10 +178,26 @@ func (s *sky) Observe(ctx context.Context, c observe.Config) error {
 	return context.Cause(ctx)
 }
 
-func (s *sky) Observed(context.Context, []string) ([]domain.ObservedApp, error) {
+func (s *sky) Observed(_ context.Context, contextIDs []string) (found []domain.ObservedApp, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.observed, nil
+	for _, o := range s.observed {
+		if slices.Contains(contextIDs, o.ContextID) {
+			found = append(found, o)
+		}
+	}
+	return found, nil
+}
+
+// ActiveInstances counts as a look at all of them, and has no record that is damaged.
+func (s *sky) ActiveInstances(ctx context.Context) ([]*domain.Instance, error) {
+	s.do(func() { s.listed++ })
+	found, err := s.memory.ActiveInstances(ctx)
+	found = slices.DeleteFunc(found, func(i *domain.Instance) bool { return s.damaged[i.ContextID] != nil })
+	for id, why := range s.damaged {
+		err = domain.And(err, &domain.Unreadable{IDs: []string{id}, Cause: why})
+	}
+	return found, err
 }
 
 // inTurn does what who has a turn may do, unless all that is stored is of a later one.
@@ -863,22 +880,41 @@ func TestStartAndStopWatching(t *testing.T) {
 }
 
 // TestAWatchThatIsStartedAnewIsToldOfAll that have something in clusters of its shard: somebody may have ended the one before by hand, and who
-// starts it again tells it of its own.
+// starts it again tells it of its own. What has gone meanwhile is forgotten of all of them, in clusters that come later, too.
 func TestAWatchThatIsStartedAnewIsToldOfAll(t *testing.T) {
+	c1, later := far("c1")[0], far("c21")[0]
+	require.True(t, activities.SameShard(c1, later))
+	seen := func(contextID string, c domain.ClusterName) domain.ObservedApp {
+		return domain.ObservedApp{ContextID: contextID, App: "x", Cluster: c}
+	}
 	for name, c := range map[string]struct {
 		term int
 		want []domain.ClusterName
+		// knows is what the watches of c1 and of the other one are begun with.
+		knows [2][]domain.ObservedApp
 	}{
-		"a new one":            {1, far("c1")},
-		"one that has gone on": {2, nil},
+		"a new one": {1, []domain.ClusterName{c1, later}, [2][]domain.ObservedApp{
+			{seen("known", c1), seen("label", c1)}, {seen("label", later)},
+		}},
+		"one that has gone on": {2, nil, [2][]domain.ObservedApp{{seen("known", c1)}, nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSky(t)
-			planned := s.put(t, plan.Plan{Apps: []plan.App{{Name: "x", Targets: []plan.Target{{ClusterName: far("c1")[0]}}}}})
-			for id, status := range map[string]domain.ContextStatus{"known": domain.ContextInstantiated, "other": domain.ContextInstantiateFailed, "gone": domain.ContextTerminated} {
-				require.NoError(t, s.PutInstance(t.Context(), &domain.Instance{ContextID: id, Plan: planned, Status: status}))
+			planned := s.put(t, plan.Plan{Apps: []plan.App{{Name: "x", Targets: []plan.Target{{ClusterName: c1}, {ClusterName: later}}}}})
+			near := s.put(t, plan.Plan{Apps: []plan.App{{Name: "x", Targets: []plan.Target{{ClusterName: c1}}}}})
+			for id, i := range map[string]*domain.Instance{
+				"known": {Plan: near, Status: domain.ContextInstantiated},
+				"other": {Plan: planned, Label: "label", Status: domain.ContextInstantiateFailed},
+				"gone":  {Plan: planned, Status: domain.ContextTerminated},
+			} {
+				i.ContextID = id
+				require.NoError(t, s.PutInstance(t.Context(), i))
 			}
-			const shard = 4 // that of c1
+			for _, id := range []string{"known", "label", "gone"} {
+				s.observed = append(s.observed, seen(id, c1))
+			}
+			s.observed = append(s.observed, seen("label", later))
+			shard := activities.ShardOf(c1)
 			env, w := s.environment(worker.Options{}), s.activity()
 			env.RegisterActivity(w)
 			ended := make(chan error, 1)
@@ -886,14 +922,17 @@ func TestAWatchThatIsStartedAnewIsToldOfAll(t *testing.T) {
 				_, err := env.ExecuteActivity(w.WatchShard, activities.WatchShardInput{Shard: shard, Term: c.term})
 				ended <- err
 			}()
-			s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("c1"), Contexts: []string{"known"}}
-			if c.want != nil {
-				s.until(func() bool { return len(s.signals) > 0 })
-			}
-			s.sets <- &activities.WatchSet{Generation: 2, Over: true}
+			s.sets <- &activities.WatchSet{Generation: 1, Clusters: []domain.ClusterName{c1}, Contexts: []string{"known"}}
+			s.until(func() bool { return len(s.watchers) == 1 && len(s.signals[shard]) == len(c.want) })
+			s.sets <- &activities.WatchSet{Generation: 2, Clusters: []domain.ClusterName{c1, later}, Contexts: []string{"known", "label"}}
+			s.until(func() bool { return len(s.watchers) == 2 })
+			require.ElementsMatch(t, c.knows[0], s.watchers[c1].Known)
+			require.ElementsMatch(t, c.knows[1], s.watchers[later].Known)
+			s.sets <- &activities.WatchSet{Generation: 3, Over: true}
 			require.NoError(t, <-ended)
 			require.Equal(t, c.want, s.signals[shard])
 			require.Empty(t, s.unwatched)
+			require.Equal(t, c.want != nil, s.listed > 0, "whoever tells of all looks which there are")
 		})
 	}
 }
