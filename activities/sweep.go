@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 
 	"go.temporal.io/sdk/activity"
 
@@ -13,16 +14,16 @@ import (
 
 // Sweep removes the blobs that nothing refers to any more: charts and profiles of apps that are gone or were
 // replaced, and the plans and manifests of instances that were forgotten; what is kept of clusters that are not
-// registered any more; and what clusters said of app contexts that are gone. It returns how many blobs.
+// registered any more; and what clusters said of app contexts that are gone. It returns how many blobs. What somebody has ended by hand is begun
+// again: none of the three waits for another one that fails.
 func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 	stop := beat(ctx)
 	defer stop()
-	if err := l.keepAgain(ctx); err != nil {
-		return 0, err
-	}
-	if err := l.watchAgain(ctx); err != nil {
-		return 0, err
-	}
+	removed, err = l.sweep(ctx)
+	return removed, errors.Join(err, l.keepAgain(ctx), l.watchAgain(ctx))
+}
+
+func (l *Control) sweep(ctx context.Context) (removed int, err error) {
 	if _, err := l.Store.SweepRenewals(ctx, policy.Unwanted); err != nil {
 		return 0, err
 	}
@@ -42,8 +43,8 @@ func (l *Control) keepAgain(ctx context.Context) error {
 	if l.Keepers == nil {
 		return nil
 	}
-	active, err := l.Store.ActiveInstances(ctx)
-	if err != nil {
+	active, unread := l.Store.ActiveInstances(ctx)
+	if _, err := domain.UnreadableOf(unread); err != nil {
 		return err
 	}
 	for _, i := range active {
@@ -54,7 +55,7 @@ func (l *Control) keepAgain(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return unread
 }
 
 // watchAgain has the clusters watched of every context that has something there, where the shard that does it was ended by hand.

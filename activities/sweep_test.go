@@ -148,9 +148,10 @@ func (s *shards) Unwatch(_ context.Context, _ int, contextID string) error {
 }
 
 // TestSweepWatchesAgain what contexts have in clusters whose shard does not know of it: somebody has ended by hand what watched. What ends
-// meanwhile is not watched for good.
+// meanwhile is not watched for good. One whose plan is gone keeps nobody from anything else.
 func TestSweepWatchesAgain(t *testing.T) {
-	s := storetest.Open(t, store.Config{})
+	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	s := storetest.Open(t, store.Config{Now: func() time.Time { return now }})
 	ctx := t.Context()
 	c := far("a", "b", "c") // each of another shard
 	planned, err := json.Marshal(plan.Plan{Apps: []plan.App{{Name: "x", Targets: []plan.Target{{ClusterName: c[0]}, {ClusterName: c[1]}, {ClusterName: c[2]}, {ClusterName: far("left0")[0], Leaving: true}}}}})
@@ -158,6 +159,7 @@ func TestSweepWatchesAgain(t *testing.T) {
 	digest, err := s.PutBlob(ctx, planned)
 	require.NoError(t, err)
 	for id, i := range map[string]*domain.Instance{
+		"0": {Plan: "sha256:gone", Status: domain.ContextInstantiated},
 		"1": {Plan: digest, Status: domain.ContextInstantiated},
 		"2": {Status: domain.ContextInstantiated},
 		"3": {Plan: digest, Label: "1", Status: domain.ContextUpdated},
@@ -186,8 +188,14 @@ func TestSweepWatchesAgain(t *testing.T) {
 	env.SetTestTimeout(time.Minute)
 	l := &activities.Control{Store: s, Now: time.Now, Shards: w}
 	env.RegisterActivity(l)
+	said := domain.ObservedApp{ContextID: "nobody's", App: "a", Cluster: c[0]}
+	require.NoError(t, s.PutObservation(ctx, &domain.Observation{ObservedApp: said}))
+	now = now.Add(25 * time.Hour)
 	_, err = env.ExecuteActivity(l.Sweep)
+	require.Error(t, err, "somebody is to know of the plan")
+	observed, err := s.Observed(ctx, []string{said.ContextID})
 	require.NoError(t, err)
+	require.Empty(t, observed)
 	require.ElementsMatch(t, []activities.Watching{
 		{ContextID: "1", Clusters: c[:1]}, {ContextID: "1", Clusters: c[1:2]},
 		{ContextID: "known", Clusters: c[:1]},

@@ -268,7 +268,7 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 		var claimed []string
 		if ask.Generation == 0 && !set.Over {
 			claimed = s.claim(ctx, in.Shard, set)
-			if in.Term == 1 && info.Attempt == 1 {
+			if in.Term == 1 && (info.Attempt == 1 || info.StartedTime.Sub(info.ScheduledTime) < policy.WatchedAnew) {
 				active, err := s.active(ctx)
 				if err != nil {
 					return err
@@ -338,9 +338,10 @@ type contexts interface {
 }
 
 // watchAgain tells shards of the contexts of which they do not know, where known is what they know by their numbers; others are left as they are.
+// Nor does it tell of a context that cannot be read; that is the error when it has told of all others.
 func watchAgain(ctx context.Context, records contexts, shards Shards, known map[int]*WatchSet) error {
-	active, err := records.ActiveInstances(ctx)
-	if err != nil {
+	active, unread := records.ActiveInstances(ctx)
+	if _, err := domain.UnreadableOf(unread); err != nil {
 		return err
 	}
 	for _, i := range active {
@@ -348,8 +349,13 @@ func watchAgain(ctx context.Context, records contexts, shards Shards, known map[
 			continue
 		}
 		p, err := stored.JSON[plan.Plan](ctx, records, i.Plan)
-		if err != nil {
+		switch {
+		case err == nil:
+		case ctx.Err() != nil || fail.IsUnanswered(err) && !errors.Is(err, version.ErrNewer): // the others will not be read either
 			return err
+		default: // it is damaged, gone or a newer build's
+			unread = domain.And(unread, &domain.Unreadable{IDs: []string{i.ContextID}, Cause: err})
+			continue
 		}
 		missing := map[int][]domain.ClusterName{}
 		for _, c := range clustersOf(p, func(t *plan.Target) bool { return !t.Leaving }) {
@@ -370,7 +376,7 @@ func watchAgain(ctx context.Context, records contexts, shards Shards, known map[
 			return err
 		}
 	}
-	return nil
+	return unread
 }
 
 // unwatchEnded takes back what shards were told of a context that has ended meanwhile: its end is recorded before they are told of it, and may have

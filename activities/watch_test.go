@@ -894,7 +894,7 @@ func TestAWatchThatIsStartedAnewIsToldOfAll(t *testing.T) {
 		knows [2][]domain.ObservedApp
 	}{
 		"a new one": {1, []domain.ClusterName{c1, later}, [2][]domain.ObservedApp{
-			{seen("known", c1), seen("label", c1)}, {seen("label", later)},
+			{seen("known", c1), seen("label", c1), seen("damaged", c1)}, {seen("label", later)},
 		}},
 		"one that has gone on": {2, nil, [2][]domain.ObservedApp{{seen("known", c1)}, nil}},
 	} {
@@ -903,14 +903,16 @@ func TestAWatchThatIsStartedAnewIsToldOfAll(t *testing.T) {
 			planned := s.put(t, plan.Plan{Apps: []plan.App{{Name: "x", Targets: []plan.Target{{ClusterName: c1}, {ClusterName: later}}}}})
 			near := s.put(t, plan.Plan{Apps: []plan.App{{Name: "x", Targets: []plan.Target{{ClusterName: c1}}}}})
 			for id, i := range map[string]*domain.Instance{
-				"known": {Plan: near, Status: domain.ContextInstantiated},
-				"other": {Plan: planned, Label: "label", Status: domain.ContextInstantiateFailed},
-				"gone":  {Plan: planned, Status: domain.ContextTerminated},
+				"known":   {Plan: near, Status: domain.ContextInstantiated},
+				"other":   {Plan: planned, Label: "label", Status: domain.ContextInstantiateFailed},
+				"gone":    {Plan: planned, Status: domain.ContextTerminated},
+				"damaged": {Plan: near, Status: domain.ContextInstantiated},
 			} {
 				i.ContextID = id
 				require.NoError(t, s.PutInstance(t.Context(), i))
 			}
-			for _, id := range []string{"known", "label", "gone"} {
+			s.damaged = map[string]error{"damaged": domain.ErrUnreadable}
+			for _, id := range []string{"known", "label", "gone", "damaged"} {
 				s.observed = append(s.observed, seen(id, c1))
 			}
 			s.observed = append(s.observed, seen("label", later))

@@ -100,6 +100,8 @@ const (
 	FirstWatch   = time.Second
 	LongestWatch = 30 * time.Second
 	Changes      = time.Second
+	// WatchedAnew is how long after a watch was asked for an attempt that is not the first goes on to tell of all that it is to watch.
+	WatchedAnew = time.Hour
 	// Unwanted is how long nobody must have wanted a blob, or what a cluster said, before it is removed. An upload that is refused, or an instantiate,
 	// may have stored it a moment before what refers to it.
 	Unwanted = 24 * time.Hour
