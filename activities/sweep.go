@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"go.temporal.io/sdk/activity"
 
@@ -88,7 +89,57 @@ func (l *Control) watchAgain(ctx context.Context) error {
 	for n, set := range sets {
 		known[n] = set
 	}
-	return watchAgain(ctx, l.Store, l.Shards, known)
+	return errors.Join(watchAgain(ctx, l.Store, l.Shards, known), l.unwatchOver(ctx, known))
+}
+
+// unwatchOver has nothing watched for what has ended, where known is what shards had before anything else was read: a context may end while its
+// shard is told of it again, and who does that may end, too.
+func (l *Control) unwatchOver(ctx context.Context, known map[int]*WatchSet) error {
+	over := map[int][]string{}
+	for n, set := range known {
+		if set != nil {
+			over[n] = set.Contexts
+		}
+	}
+	for range 2 { // one that some other context has taken over from, while they were read, is not over
+		wanted, err := l.watchable(ctx)
+		if err != nil {
+			return err
+		}
+		for n, ids := range over {
+			if over[n] = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return wanted[id] }); len(over[n]) == 0 {
+				delete(over, n)
+			}
+		}
+		if len(over) == 0 {
+			return nil
+		}
+	}
+	for n, ids := range over {
+		for _, id := range ids {
+			if err := l.Shards.Unwatch(ctx, n, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// watchable are the ids of those for which clusters may be watched: active contexts, and tenants, whose clusters are watched before they have a
+// home there.
+func (l *Control) watchable(ctx context.Context) (map[string]bool, error) {
+	active, err := l.Store.ActiveInstances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := l.tenants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range active {
+		wanted[i.LabelID()] = true
+	}
+	return wanted, nil
 }
 
 // watched is what a shard watches: it answers at once who asks for none of its activities.
@@ -101,18 +152,27 @@ func (l *Control) watched(ctx context.Context, shard int) (*WatchSet, error) {
 // contexts are the ids by which clusters may say something that somebody wants to know: of app contexts, by which objects are labelled that
 // others have taken over, and of tenants.
 func (l *Control) contexts(ctx context.Context) (map[string]bool, error) {
-	known := map[string]bool{}
 	instances, err := l.Store.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known, err := l.tenants(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, i := range instances {
 		known[i.ContextID], known[i.LabelID()] = true, true
 	}
+	return known, nil
+}
+
+// tenants are the ids of their contexts.
+func (l *Control) tenants(ctx context.Context) (map[string]bool, error) {
 	tenants, err := list[*domain.Tenant](l.Store.List(ctx, domain.Tenants, ""))
 	if err != nil {
 		return nil, err
 	}
+	known := map[string]bool{}
 	for _, t := range tenants {
 		known[t.ContextID] = true
 	}

@@ -204,6 +204,80 @@ func TestSweepWatchesAgain(t *testing.T) {
 	require.Equal(t, []string{"6", "6"}, w.taken)
 }
 
+// ending is a store in which contexts end, and begin, while somebody looks.
+type ending struct {
+	*store.Store
+	listed int
+	after  map[int]func() // a list of all that are active
+	down   bool           // for one question
+}
+
+func (e *ending) ActiveInstances(ctx context.Context) ([]*domain.Instance, error) {
+	found, err := e.Store.ActiveInstances(ctx)
+	e.listed++
+	if after := e.after[e.listed]; after != nil {
+		after()
+	}
+	return found, err
+}
+
+func (e *ending) Instance(ctx context.Context, contextID string) (*domain.Instance, error) {
+	if e.down {
+		e.down = false
+		return nil, fail.New(fail.Unavailable, "the database is away")
+	}
+	return e.Store.Instance(ctx, contextID)
+}
+
+// TestSweepWatchesNothingThatHasEnded: a context ends while its shard is told of it, and who tells cannot ask whether it has. What begins
+// meanwhile is watched on.
+func TestSweepWatchesNothingThatHasEnded(t *testing.T) {
+	s := &ending{Store: storetest.Open(t, store.Config{})}
+	ctx := t.Context()
+	a := far("a")
+	planned, err := json.Marshal(plan.Plan{Apps: []plan.App{{Name: "x", Targets: []plan.Target{{ClusterName: a[0]}}}}})
+	require.NoError(t, err)
+	digest, err := s.PutBlob(ctx, planned)
+	require.NoError(t, err)
+	put := func(id, label string, status domain.ContextStatus) {
+		require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: id, Label: label, Plan: digest, Status: status}))
+	}
+	end := func(id string) {
+		require.NoError(t, s.UpdateInstance(ctx, id, func(i *domain.Instance) error { i.Status = domain.ContextTerminated; return nil }))
+	}
+	put("1", "", domain.ContextInstantiated)
+	put("6", "", domain.ContextInstantiating)
+	w := &shards{running: map[string]*activities.WatchSet{}, of: func(shard int) string {
+		return map[bool]string{true: "a"}[shard == activities.ShardOf(a[0])]
+	}}
+	w.watched = func(told activities.Watching) {
+		if told.ContextID == "6" {
+			end("6")
+			s.down = true
+		}
+	}
+	s.after = map[int]func(){1: func() { end("1") }}
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.SetTestTimeout(time.Minute)
+	l := &activities.Control{Store: s, Now: time.Now, Shards: w}
+	env.RegisterActivity(l)
+	_, err = env.ExecuteActivity(l.Sweep)
+	require.Error(t, err)
+	require.Equal(t, []activities.Watching{{ContextID: "6", Clusters: a}}, w.told, "the other one has ended before")
+	require.Empty(t, w.taken)
+
+	put("7", "", domain.ContextInstantiated)
+	put("8", "", domain.ContextUpdated)
+	require.NoError(t, s.Create(ctx, &domain.Tenant{Metadata: domain.Metadata{Name: "t"}, ContextID: "tenant"}))
+	require.NoError(t, s.PutHome(ctx, domain.Home{Tenant: "gone", ContextID: "home", Cluster: a[0], Namespace: "tenant-gone"}))
+	w.running["a"] = &activities.WatchSet{Clusters: a, Contexts: []string{"6", "7", "8", "forgotten", "home", "tenant"}, Over: true}
+	s.listed, s.after = 0, map[int]func(){2: func() { put("9", "8", domain.ContextInstantiating) }}
+	_, err = env.ExecuteActivity(l.Sweep)
+	require.NoError(t, err)
+	require.Equal(t, []string{"6", "forgotten"}, w.taken)
+	require.Len(t, w.told, 1)
+}
+
 // TestSweepRemovesWhatClustersSaidOfContextsThatAreGone: whoever watches has stored it after the deletion. What somebody may want to know stays.
 func TestSweepRemovesWhatClustersSaidOfContextsThatAreGone(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)

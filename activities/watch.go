@@ -363,6 +363,15 @@ func watchAgain(ctx context.Context, records contexts, shards Shards, known map[
 				missing[shardOf(c)] = append(missing[shardOf(c)], c)
 			}
 		}
+		if len(missing) == 0 {
+			continue
+		}
+		switch now, err := statusNow(ctx, records, i.ContextID); {
+		case err != nil:
+			return err
+		case now.Over(): // since it was listed
+			continue
+		}
 		for n, clusters := range missing {
 			if err := lease.Check(ctx); err != nil {
 				return err
@@ -380,18 +389,11 @@ func watchAgain(ctx context.Context, records contexts, shards Shards, known map[
 }
 
 // unwatchEnded takes back what shards were told of a context that has ended meanwhile: its end is recorded before they are told of it, and may have
-// been told before.
+// been told before. Where that fails, the daily sweep does it.
 func unwatchEnded(ctx context.Context, records contexts, shards Shards, i *domain.Instance, told map[int][]domain.ClusterName) error {
-	if len(told) == 0 {
-		return nil
-	}
-	now, err := records.Instance(ctx, i.ContextID)
-	switch {
-	case fail.Is(err, fail.NotFound):
-	case err != nil:
+	// Where another context has taken over, it goes on under the same name.
+	if now, err := statusNow(ctx, records, i.ContextID); err != nil || now != domain.ContextTerminated {
 		return err
-	case now.Status != domain.ContextTerminated: // where another context has taken over, it goes on under the same name
-		return nil
 	}
 	for n := range told {
 		if err := shards.Unwatch(ctx, n, i.LabelID()); err != nil {
@@ -399,6 +401,18 @@ func unwatchEnded(ctx context.Context, records contexts, shards Shards, i *domai
 		}
 	}
 	return nil
+}
+
+// statusNow is that of a context; one that nobody knows any more was terminated.
+func statusNow(ctx context.Context, records contexts, contextID string) (domain.ContextStatus, error) {
+	i, err := records.Instance(ctx, contextID)
+	switch {
+	case fail.Is(err, fail.NotFound):
+		return domain.ContextTerminated, nil
+	case err != nil:
+		return "", err
+	}
+	return i.Status, nil
 }
 
 // shard is one attempt at a shard.
