@@ -236,7 +236,8 @@ func (r *run) leave(i int) {
 }
 
 // keeper is a resource of a job that prunes that is annotated in the cluster to be kept, and would go with resource i; -1 for none. Namespaces and CRDs
-// come last. What was dealt with in an earlier attempt is looked at once more: it may have been left.
+// come last. What was dealt with in an earlier attempt is looked at once more: it may have been left. So is what could not be looked at: as long as that is
+// so, nobody knows whether it is to be kept.
 func (r *run) keeper(ctx context.Context, i int) (int, error) {
 	h, holds := plan.HolderOf(i, &r.Resources[i])
 	if !r.Prunes || !holds {
@@ -249,7 +250,7 @@ func (r *run) keeper(ctx context.Context, i int) (int, error) {
 		if r.wasLeft(j) {
 			return j, nil
 		}
-		if r.marked(j) != domain.MarkGone {
+		if m := r.marked(j); m != domain.MarkGone && (!m.ToDelete() || m == domain.MarkEnding) {
 			continue
 		}
 		found, _, err := r.ours(ctx, j)
