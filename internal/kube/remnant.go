@@ -57,7 +57,7 @@ const (
 // Sweep deletes what is in the cluster of the remnants, and looks again, a few times, as long as what it has deleted is
 // there. It returns what it has deleted, and what its last look has found. An object counts when Drover has applied it.
 // Left alone are objects that are annotated to be kept, and the namespaces that they are in, that a controller owns, which goes first, and
-// CustomResourceDefinitions. What the cluster does not let be listed is left out. An error is as Apply's Outcome.Retry; what
+// CustomResourceDefinitions. What the cluster does not let be listed is left out, and the namespace that it may be in stays. An error is as Apply's Outcome.Retry; what
 // was deleted before is returned. With ErrInPart so is what the last look has found: of other kinds than those to which the error is the cluster's answer.
 func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.ResourceID, left []Remnant, err error) {
 	var missed error
@@ -130,8 +130,9 @@ func distinct(ids []plan.ResourceID) []plan.ResourceID {
 // remnant is one that was found.
 type remnant struct {
 	object
-	id    plan.ResourceID
-	stays bool // it is to be kept
+	id     plan.ResourceID
+	stays  bool   // it is to be kept
+	unsure string // of a namespace: why it cannot be seen whether something in it is to be kept
 }
 
 func (r *remnant) isNamespace() bool { return r.id.Group == "" && r.id.Kind == "Namespace" }
@@ -142,6 +143,7 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, un
 	var mu sync.Mutex
 	var first string // the kind of unlisted: the message is the same from look to look
 	whole := false
+	hidden := map[string]string{} // by namespace: why something there may not be listed
 	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(c.config.Parallel)
 	for ids := range slices.Chunk(s.Deployments, deploymentsAtOnce) {
@@ -152,6 +154,13 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, un
 				mu.Lock()
 				defer mu.Unlock()
 				found = append(found, some...)
+				if message, refused := refusal(ctx, err); refused {
+					was, known := hidden[place.Namespace]
+					if !plan.ClusterScoped(place.Group, place.Kind) && (!known || message < was) {
+						hidden[place.Namespace] = message
+					}
+					return nil
+				}
 				if err == nil || isOfCluster(err) || isSlow(err) {
 					return err
 				}
@@ -171,6 +180,11 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, un
 	for _, r := range found {
 		holds[r.id.Namespace] = holds[r.id.Namespace] || r.stays
 	}
+	for i := range found {
+		if r := &found[i]; r.isNamespace() {
+			r.unsure = hidden[r.id.Name]
+		}
+	}
 	found = slices.DeleteFunc(found, func(r remnant) bool {
 		if r.stays || !r.isNamespace() {
 			return r.stays
@@ -185,7 +199,7 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, un
 	return found, unlisted, nil
 }
 
-// listed are the remnants in one place.
+// listed are the remnants in one place. Its errors are the cluster's refusals, too.
 func (c *Cluster) listed(ctx context.Context, place plan.ResourceID, selector string) (found []remnant, err error) {
 	err = c.kinds.anywhere(ctx, gvkOf(place), func(gv schema.GroupVersion, m mapped) error {
 		found, err = c.listedAt(ctx, place, gv, m, selector)
@@ -194,10 +208,16 @@ func (c *Cluster) listed(ctx context.Context, place plan.ResourceID, selector st
 	switch {
 	case errors.Is(err, ErrExpired):
 		return nil, fail.Wrap(err, fail.Unavailable, "%s could not be listed in time", place.Kind)
-	case meta.IsNoMatchError(err), isRefusal(ctx, err):
+	case meta.IsNoMatchError(err), fail.Is(err, fail.NotFound), isUnlistable(err):
 		return nil, nil
 	}
 	return found, err
+}
+
+// isUnlistable says whether the answer is that the kind has no list: nothing is kept of it.
+func isUnlistable(err error) bool {
+	var status *apierrors.StatusError
+	return errors.As(err, &status) && status.ErrStatus.Code == http.StatusMethodNotAllowed
 }
 
 // listedAt are the remnants in one place, of a kind that is served there. That nothing is served there is the cluster's answer as
@@ -216,10 +236,8 @@ func (c *Cluster) listedAt(ctx context.Context, place plan.ResourceID, gv schema
 		if err := json.Unmarshal(item, &r.PartialObjectMetadata); err != nil || r.UID == "" {
 			return notAnAPIServer(fmt.Errorf("no metadata at %s", collection))
 		}
-		if !r.isRemnant(place.Kind) {
-			return nil
-		}
-		if r.stays = isKept(r.Annotations); r.stays && r.DeletionTimestamp != nil {
+		r.stays = isKept(r.Annotations) // whoever owns it: with its namespace it would go all the same
+		if r.stays && r.DeletionTimestamp != nil || !r.stays && !r.isRemnant(place.Kind) {
 			return nil
 		}
 		r.id = place
@@ -235,12 +253,7 @@ func (c *Cluster) listedAt(ctx context.Context, place plan.ResourceID, gv schema
 	return found, err
 }
 
-func isRefusal(ctx context.Context, err error) bool {
-	_, refused := refusal(ctx, err)
-	return refused
-}
-
-// isRemnant says whether an object of the kind that carries the label is one, see Sweep, or is to be kept.
+// isRemnant says whether an object of the kind that carries the label, and is not to be kept, is one, see Sweep.
 func (o *object) isRemnant(kind string) bool {
 	return kind != "CustomResourceDefinition" && metav1.GetControllerOf(o) == nil &&
 		slices.ContainsFunc(o.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
@@ -260,6 +273,8 @@ func (c *Cluster) discard(ctx context.Context, r *remnant, namespaces bool) (of 
 		return going, r.waitsFor(), nil
 	case r.id.Kind == "Namespace" && r.id.Group == "" && !namespaces:
 		return stays, "a namespace that has turned up again is not deleted, as others may use it", nil
+	case r.unsure != "":
+		return stays, "whether something in it is to be kept cannot be seen: " + r.unsure, nil
 	}
 	propagation := metav1.DeletePropagationBackground
 	options, err := json.Marshal(metav1.DeleteOptions{

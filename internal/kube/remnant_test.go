@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"path"
 	"strings"
@@ -123,6 +124,76 @@ func TestSweepOfWhatCannotBeListed(t *testing.T) {
 			require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
 			require.Equal(t, broken, fail.TextOf(err))
 			require.Equal(t, c.inPart, errors.Is(err, kube.ErrInPart))
+		})
+	}
+}
+
+// TestSweepOfANamespaceWithWhatMayBeKept: it stays where something in it is to be kept, whoever owns that, and where nobody may see whether.
+func TestSweepOfANamespaceWithWhatMayBeKept(t *testing.T) {
+	t.Parallel()
+	keep := map[string]any{"helm.sh/resource-policy": "keep"}
+	drover := []any{map[string]any{"manager": kube.FieldManager}}
+	const unsure = "whether something in it is to be kept cannot be seen: you may not"
+	for name, c := range map[string]struct {
+		claim map[string]any // metadata
+		codes map[string]int // of lists, by resource
+		stays bool
+		says  string
+	}{
+		"its controller's": {claim: map[string]any{
+			"annotations": keep, "managedFields": drover, "ownerReferences": []any{map[string]any{"kind": "Database", "name": "d", "uid": "7", "controller": true}},
+		}, stays: true},
+		"made by another manager":        {claim: map[string]any{"annotations": keep}, stays: true},
+		"that goes already":              {claim: map[string]any{"annotations": keep, "managedFields": drover, "deletionTimestamp": "2026-11-22T09:30:00Z"}},
+		"that may not be listed":         {codes: map[string]int{"persistentvolumeclaims": http.StatusForbidden}, stays: true, says: unsure},
+		"of a kind that has no list":     {codes: map[string]int{"persistentvolumeclaims": http.StatusMethodNotAllowed}},
+		"that may not be listed, not in": {codes: map[string]int{"clusterroles": http.StatusForbidden}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+				list := func(metadata ...map[string]any) {
+					items := []any{}
+					for _, m := range metadata {
+						m["uid"], m["resourceVersion"] = "1", "7"
+						items = append(items, map[string]any{"metadata": m})
+					}
+					answer(w, http.StatusOK, map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "items": items})
+				}
+				switch resource := path.Base(r.URL.Path); {
+				case r.Method == http.MethodDelete:
+					answer(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
+				case c.codes[resource] != 0:
+					answer(w, c.codes[resource], status(int32(c.codes[resource]), metav1.StatusReasonForbidden, "you may not", nil))
+				case resource == "namespaces":
+					list(map[string]any{"name": "ns", "managedFields": drover})
+				case resource == "persistentvolumeclaims" && c.claim != nil:
+					m := maps.Clone(c.claim)
+					m["name"], m["namespace"] = "data", "ns"
+					list(m)
+				case resource == "persistentvolumeclaims", resource == "clusterroles":
+					list()
+				case strings.HasPrefix(r.URL.Path, "/apis"):
+					answer(w, http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1"})
+				default:
+					http.NotFound(w, r)
+				}
+			})
+			deleted, left, err := s.open(t, kube.Config{}).Sweep(t.Context(), kube.Remnants{
+				Namespaces: true, Deployments: []string{"1-app"}, Places: []plan.ResourceID{
+					{Version: "v1", Kind: "PersistentVolumeClaim", Namespace: "ns"}, {Version: "v1", Kind: "Namespace", Namespace: "ns"},
+					{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Namespace: "ns"},
+				},
+			})
+			require.NoError(t, err, "a look that may not see ends, too")
+			require.Equal(t, c.stays, len(deleted) == 0, "%v", deleted)
+			if c.says != "" {
+				require.Len(t, left, 1)
+				require.Equal(t, "Namespace ns: "+c.says, left[0].String())
+				require.False(t, left[0].Going)
+			} else if c.stays {
+				require.Empty(t, left, "it is to stay")
+			}
 		})
 	}
 }
