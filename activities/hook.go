@@ -120,6 +120,7 @@ func (h *hookRun) clear(ctx context.Context, found *object) kube.Outcome {
 	left := plan.HookLeftover{
 		Owner: found.Metadata.Labels[plan.DeploymentLabel], For: h.in.deploymentID(), RunsOnce: readiness.RunsOnce(h.gvk()),
 		Holds: slices.Contains(holders, h.id.Kind) && found.Metadata.Ending == nil, // what goes already is waited for
+		Keep:  h.resources[h.index].Keep,
 	}
 	clearing := h.resources[h.index].Hook.Clear(left)
 	if clearing.Fails != 0 {

@@ -323,9 +323,13 @@ func TestHookThatWasSent(t *testing.T) {
 func TestHookDeletesNothingThatHoldsWhatOthersHave(t *testing.T) {
 	for name, c := range map[string]struct {
 		metadata   map[string]any
+		keep       bool
 		want, note string
 		writes     []string
 	}{
+		"of an earlier instance, to be kept": {
+			metadata: map[string]any{"labels": map[string]any{plan.DeploymentLabel: "0-app"}}, keep: true, want: "1p1A", writes: []string{"PATCH shared"},
+		},
 		"of another deployment": {
 			metadata: map[string]any{"labels": map[string]any{plan.DeploymentLabel: "7-other"}}, want: "1p1F",
 			note: "an object of its name is there already, and belongs to the deployment 7-other: to delete it, as the policy before-hook-creation says, would delete what others have with it",
@@ -344,7 +348,7 @@ func TestHookDeletesNothingThatHoldsWhatOthersHave(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hook := on("pre-install")
 			l, o := hooked(t, domain.OpInstantiate, plan.Resource{
-				ResourceID: plan.ResourceID{Version: "v1", Kind: "Namespace", Name: "shared"}, Hook: &hook,
+				ResourceID: plan.ResourceID{Version: "v1", Kind: "Namespace", Name: "shared"}, Hook: &hook, Keep: c.keep,
 				Manifest: json.RawMessage(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shared"}}`),
 			})
 			o.put("shared", c.metadata)

@@ -79,6 +79,8 @@ type HookLeftover struct {
 	For string
 	// Holds says that with it goes what others have.
 	Holds bool
+	// Keep says that the hook's object is to be kept.
+	Keep bool
 	// RunsOnce says that its kind runs to an end, so that it cannot be run again by applying it.
 	RunsOnce bool
 }
@@ -94,6 +96,8 @@ type Clearing struct {
 // Clear decides what is done about what is left where the hook is to be run.
 func (h *Hook) Clear(l HookLeftover) Clearing {
 	switch {
+	case l.Holds && l.Keep: // what is in it is to stay, whoever has made it: most often an earlier instance of the group
+		return Clearing{}
 	case h.Has(BeforeCreation) && l.Owner != "" && l.Holds && !SameContext(l.For, l.Owner):
 		return Clearing{
 			Fails: domain.MarkRefused,

@@ -55,6 +55,13 @@ func TestWhatIsLeftOfAHookIsClearedByItsPolicy(t *testing.T) {
 					"would delete what others have with it",
 			},
 		},
+		"a PVC of another deployment that is to be kept": {
+			"an earlier instance of the group has left it, with the data", before, plan.HookLeftover{Owner: "1-sink", For: ours, Holds: true, Keep: true}, plan.Clearing{},
+		},
+		"a PVC of ours that is to be kept": {
+			"so does an upgrade", before, plan.HookLeftover{Owner: ours, For: ours, Holds: true, Keep: true}, plan.Clearing{},
+		},
+		"a ConfigMap of ours that is to be kept": {"nothing goes with it", before, plan.HookLeftover{Owner: ours, Keep: true}, plan.Clearing{Delete: true}},
 		"a Namespace of another deployment that stays": {
 			"it is applied over", keeps, plan.HookLeftover{Owner: "1-sink", For: ours, Holds: true}, plan.Clearing{},
 		},
