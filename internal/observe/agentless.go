@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"hash/fnv"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -53,7 +55,7 @@ func (a *agentless) sync(ctx context.Context, c *kube.Cluster) error {
 		return err
 	}
 	a.choose(served, down)
-	a.definitions.expect(len(down) > 0)
+	a.definitions.expect(served, down)
 	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(listsAtOnce)
 	for _, k := range a.kinds {
@@ -125,7 +127,7 @@ func (a *agentless) follow(ctx context.Context, c *kube.Cluster) error {
 		g.Go(func() error { return a.followKind(ctx, c, k) })
 	}
 	g.Go(func() error { return a.definitions.feed.insist(ctx, c) })
-	g.Go(func() error { return a.definitions.await(ctx) })
+	g.Go(func() error { return a.definitions.await(ctx, c) })
 	return g.Wait()
 }
 
@@ -174,8 +176,9 @@ type definitions struct {
 	feed    *feed
 	changed chan struct{}   // has room for one
 	looks   []time.Duration // how long to wait until the kinds are looked at
-	partly  bool            // a group did not say its kinds
-	again   pause.Backoff   // until it is asked once more
+	served  []kube.Served   // what the cluster has said last
+	down    map[string]bool // the groups that did not say their kinds
+	again   pause.Backoff   // until they are asked once more
 
 	// A cluster that lets them be listed and not watched is asked for the list again and again: what it had the last time is no
 	// change. The sums are of names and versions, in any order.
@@ -237,25 +240,31 @@ func (d *definitions) end() {
 	d.listing, d.listed = false, d.sum
 }
 
-// expect says whether a group has not said its kinds: it is asked again though no definition changes.
-func (d *definitions) expect(partly bool) {
-	if d.partly = partly; !partly {
+// expect takes what the cluster has said. Groups that are down are asked again though no definition changes.
+func (d *definitions) expect(served []kube.Served, down map[string]bool) {
+	if d.served, d.down = served, down; len(down) == 0 {
 		d.again.Reset()
 	}
 }
 
-// await ends with errKinds when it is time to look.
-func (d *definitions) await(ctx context.Context) error {
-	if len(d.looks) == 0 {
+// await ends with errKinds when it is time to look. A group may be down for good: that one still is, is no reason to.
+func (d *definitions) await(ctx context.Context, c *kube.Cluster) error {
+	for len(d.looks) == 0 {
 		var again <-chan time.Time
-		if d.partly {
+		if len(d.down) > 0 {
 			again = time.After(d.again.Next())
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-again:
-			return errKinds
+			served, down, err := c.Served(ctx)
+			if err != nil {
+				return err
+			}
+			if !slices.Equal(served, d.served) || !maps.Equal(down, d.down) {
+				return errKinds
+			}
 		case <-d.changed:
 			d.looks = looksAfter
 		}

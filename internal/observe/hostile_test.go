@@ -396,7 +396,7 @@ func TestAGroupThatIsDownAtFirst(t *testing.T) {
 	})
 	defer watchCluster(t, kubeconfig, observe.Config{Report: domain.ReportAgentless})()
 	require.Eventually(t, func() bool { return lists.Load() > 0 }, deadline, tick)
-	require.EqualValues(t, 2, asked.Load())
+	require.EqualValues(t, 3, asked.Load(), "that it has come back is seen, and then it is heard")
 }
 
 // flood is a cluster that names more deployments than anybody keeps, and says nothing of them. When it was left alone for that, it has a

@@ -1,0 +1,65 @@
+package observe
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/kubetest"
+	"github.com/drover-io/drover/internal/pause"
+)
+
+// TestAGroupThatStaysDown, as of an aggregated API whose backend is gone, cuts no watch off: the kinds are looked at once it has come back.
+func TestAGroupThatStaysDown(t *testing.T) {
+	t.Parallel()
+	var asked, watches atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.URL.Query().Get("watch") != "":
+			if strings.HasSuffix(r.URL.Path, "/things") {
+				watches.Add(1)
+			}
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		case r.URL.Path == "/apis":
+			_, _ = io.WriteString(w, `{"kind":"APIGroupList","groups":[{"name":"dead.example.com","preferredVersion":{"version":"v1"}}]}`)
+		case r.URL.Path == "/apis/dead.example.com/v1" && asked.Add(1) < 5:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case r.URL.Path == "/apis/dead.example.com/v1":
+			_, _ = io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"dead.example.com/v1","resources":[]}`)
+		case r.URL.Path == "/api/v1":
+			_, _ = io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"things","kind":"Thing","namespaced":true,"verbs":["list","watch"]}]}`)
+		case strings.Count(r.URL.Path, "/") > 2: // lists
+			_, _ = io.WriteString(w, `{"kind":"List","metadata":{"resourceVersion":"1"},"items":[]}`)
+		default:
+			_, _ = io.WriteString(w, `{"gitVersion":"v1.35.0"}`)
+		}
+	}))
+	t.Cleanup(s.Close)
+	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: s.URL}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c"}},
+		CurrentContext: "x",
+	})
+	require.NoError(t, err)
+	c := kubetest.Open(t, kube.Config{}, kubeconfig)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	a := newAgentless(newQueue(0))
+	a.definitions.again = pause.Backoff{First: 50 * time.Millisecond, Most: 50 * time.Millisecond}
+	require.NoError(t, a.sync(ctx, c))
+	require.ErrorIs(t, a.follow(ctx, c), errKinds)
+	require.EqualValues(t, 5, asked.Load(), "until it has come back")
+	require.EqualValues(t, 1, watches.Load())
+}
