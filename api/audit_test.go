@@ -394,6 +394,7 @@ func TestNothingIsChangedUnrecorded(t *testing.T) {
 	answer := do(t, w.router, call{method: "PUT", url: "/v2/projects/meanwhile", body: `{"metadata":{"name":"meanwhile"}}`})
 	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
 	require.Contains(t, answer.Body.String(), "nothing was done")
+	require.Equal(t, []string{"true", "2"}, []string{answer.Header().Get("Drover-Undone"), answer.Header().Get("Retry-After")})
 	require.Equal(t, http.StatusServiceUnavailable, do(t, w.router, call{method: "DELETE", url: "/v2/projects/before"}).Code)
 	require.Equal(t, http.StatusForbidden, do(t, w.router, call{method: "DELETE", url: "/v2/controllers/rsync"}).Code)
 	require.Equal(t, 404, do(t, w.router, call{method: "GET", url: "/v2/projects/meanwhile"}).Code)

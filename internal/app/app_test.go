@@ -127,6 +127,7 @@ func TestConnectSaysWhatItWaitsFor(t *testing.T) {
 		require.NoError(t, answer.Body.Close())
 		require.Equal(t, says, fmt.Sprint(answer.StatusCode, " ", string(text)), path)
 		require.Equal(t, answer.StatusCode == http.StatusServiceUnavailable, answer.Header.Get("Retry-After") == "1", path)
+		require.Equal(t, answer.StatusCode == http.StatusServiceUnavailable, answer.Header.Get("Drover-Undone") == "true", path)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+c.Listen+"/v2/projects", nil)
 	require.NoError(t, err)
@@ -135,6 +136,7 @@ func TestConnectSaysWhatItWaitsFor(t *testing.T) {
 	require.NoError(t, err)
 	defer answer.Body.Close()
 	require.Equal(t, fail.ProblemJSON, answer.Header.Get("Content-Type"), "by which the command tells it from a proxy's page")
+	require.Equal(t, "true", answer.Header.Get("Drover-Undone"))
 	var problem fail.Problem
 	require.NoError(t, json.NewDecoder(answer.Body).Decode(&problem))
 	require.Equal(t, "not ready: this process waits for Temporal at "+nobody, problem.Detail)

@@ -131,6 +131,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Retry-After", fmt.Sprint(int(policy.StartRetry.Seconds())))
+	w.Header().Set("Drover-Undone", "true") // it was passed on to nobody
 	p := fail.Problem{
 		Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable, Kind: fail.Unavailable,
 		Detail: "not ready: this process waits for " + *f.waits.Load(),

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Trail takes audit records. trail.Trail is one.
@@ -134,7 +135,10 @@ func (a *audited) begun(ctx context.Context, r *Request, next Next) error {
 		record.Key = string(r.Parent.Child(r.Noun.Collection, r.Called))
 	}
 	if at.begun, err = a.trail.Write(context.WithoutCancel(ctx), record); err != nil {
-		return fail.Wrap(err, fail.Unavailable, "the audit log cannot be written at the moment, so nothing was done; try again later")
+		return &fail.Error{
+			Kind: fail.Unavailable, Undone: true, RetryAfter: policy.AdmitLater, Cause: err,
+			Message: "the audit log cannot be written at the moment, so nothing was done; try again later",
+		}
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -162,6 +162,8 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 	err := pass(door.Put)
 	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
 	require.Contains(t, fail.TextOf(err), "nothing was done")
+	require.True(t, fail.IsUndone(err), "so that it can be sent again")
+	require.NotZero(t, fail.RetryAfterOf(err))
 	require.Zero(t, done)
 	require.Equal(t, []string{"Unavailable"}, []string{p.later[0].Result})
 	require.NoError(t, pass(door.Get), "who reads changes nothing")
@@ -170,6 +172,7 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 	p.down, p.fails, p.later = false, audit.Answered, nil
 	err = pass(door.Put)
 	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.False(t, fail.IsUndone(err))
 	require.Contains(t, fail.TextOf(err), "it was done")
 	require.Equal(t, 2, done)
 	require.Len(t, p.later, 1)

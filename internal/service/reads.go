@@ -69,7 +69,7 @@ func (r *reads) begin(ctx context.Context, whose string, tenants []string) (leav
 	if err == nil {
 		if err = acquire(ctx, r.room, bytes, left); err != nil {
 			err = &fail.Error{
-				Kind: fail.Unavailable, RetryAfter: policy.ReadLater, Cause: err,
+				Kind: fail.Unavailable, Undone: true, RetryAfter: policy.ReadLater, Cause: err,
 				Message: "what is read of other tenants takes all the memory that there is for it: try again later",
 			}
 		}

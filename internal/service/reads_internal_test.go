@@ -72,6 +72,7 @@ func TestReadersShareMemory(t *testing.T) {
 		}
 		_, err := r.begin(t.Context(), "c", []string{"c"})
 		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+		require.True(t, fail.IsUndone(err), "a preview is a POST")
 		require.Equal(t, policy.ReadLater, fail.RetryAfterOf(err))
 
 		gone := errors.New("the caller has gone")
