@@ -317,7 +317,7 @@ func Missed(records []domain.Match, o *domain.Observation, tenant string, now ti
 				continue
 			}
 		}
-		m.Made = &domain.Made{Cluster: o.Cluster, Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+		m.Made = &domain.Made{Cluster: o.Cluster, Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Label: label}
 		m.Mark, m.Due, m.Next = domain.MarkDoomed, now, time.Time{}
 		unrecorded = append(unrecorded, m)
 	}

@@ -156,4 +156,5 @@ func TestMissed(t *testing.T) {
 	due, unrecorded := match.Missed([]domain.Match{record}, of("side", pod("x", "{}"), pod("y", ours)), "t", noon)
 	require.Empty(t, due)
 	require.Equal(t, match.Withdraw, match.Next(&unrecorded[0]))
+	require.Equal(t, match.Label(contextID, rule), unrecorded[0].Made.Label, "it may be an earlier tenant's, whose label the present one's rules do not have")
 }
