@@ -807,13 +807,15 @@ func (s *settling) look(ctx context.Context, cluster *kube.Cluster, o *one) (dom
 	return match.Settled(match.Annotated(o.Match, o.resource), found.UID), nil
 }
 
-// withdraw deletes the object.
+// withdraw deletes the object, but for that of another workload: one may be in its place by now, or have been before the create that nobody answered.
 func (s *settling) withdraw(ctx context.Context, cluster *kube.Cluster, o *one) (domain.Match, error) {
 	label := o.Made.Label
 	if label == "" { // it was made by v0.1.0
 		label = match.Label(s.tenant.ContextID, o.Rule)
 	}
-	waits, err := cluster.Remove(ctx, resourceOf(o.Made), label)
+	waits, err := cluster.RemoveOurs(ctx, resourceOf(o.Made), label, func(uid string, annotations map[string]string) bool {
+		return uid == o.Made.UID || match.IsFor(annotations, o.Workload)
+	})
 	now := s.Now()
 	switch {
 	case err != nil:

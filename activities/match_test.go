@@ -393,6 +393,26 @@ func TestAnObjectOfAnotherWorkloadIsLeftAlone(t *testing.T) {
 	require.Len(t, left, 1)
 	require.Equal(t, theirs.GetResourceVersion(), left[0].ResourceVersion)
 
+	// Nor is it deleted where nobody knows what came of the create of this one, or where this one's was deleted and that one's came.
+	for _, uid := range []string{"", "of the one before"} {
+		m.run("w1", nil)
+		m.evaluate()
+		record := m.record()
+		record.Made = &domain.Made{
+			Cluster: r.Cluster, Version: r.ID.Version, Kind: r.ID.Kind, Namespace: r.ID.Namespace, Name: r.ID.Name, Label: r.Label, Spec: r.Spec, UID: uid,
+			Sent: m.now.Add(-time.Hour),
+		}
+		record.Mark = domain.MarkSent
+		require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, []domain.Match{record}, nil))
+		m.end("w1")
+		m.evaluate()
+		m.mustSettle()
+		left = m.pods()
+		require.Len(t, left, 1)
+		require.Equal(t, theirs.GetResourceVersion(), left[0].ResourceVersion)
+		require.Empty(t, m.records(), "its record has gone")
+	}
+
 	// What is known to be the match's is put right, whatever somebody has made of its annotation.
 	require.NoError(t, m.client.Resource(pods).Namespace(m.tenant.Namespace()).Delete(t.Context(), r.ID.Name, metav1.DeleteOptions{}))
 	m.run("w1", nil)

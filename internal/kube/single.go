@@ -110,20 +110,25 @@ func uidOf(body []byte) (string, error) {
 // one that is still there what it waits for, "" of one that is gone. What carries no such label is somebody else's by now, and
 // counts as gone. Errors are as Find has them.
 func (c *Cluster) Remove(ctx context.Context, id plan.ResourceID, deploymentID string) (waits string, err error) {
-	return c.remove(ctx, id, plan.DeploymentLabel, deploymentID)
+	return c.RemoveOurs(ctx, id, deploymentID, nil)
+}
+
+// RemoveOurs is Remove for one of several deployments' objects with the label, of which ours says by UID and annotations whether it is the one.
+func (c *Cluster) RemoveOurs(ctx context.Context, id plan.ResourceID, deploymentID string, ours func(uid string, annotations map[string]string) bool) (waits string, err error) {
+	return c.remove(ctx, id, plan.DeploymentLabel, deploymentID, ours)
 }
 
 // RemoveNamespace is Remove for a namespace that carries a label with a value.
 func (c *Cluster) RemoveNamespace(ctx context.Context, name, label, value string) (waits string, err error) {
-	return c.remove(ctx, plan.ResourceID{Version: "v1", Kind: "Namespace", Name: name}, label, value)
+	return c.remove(ctx, plan.ResourceID{Version: "v1", Kind: "Namespace", Name: name}, label, value, nil)
 }
 
-func (c *Cluster) remove(ctx context.Context, id plan.ResourceID, label, value string) (waits string, err error) {
+func (c *Cluster) remove(ctx context.Context, id plan.ResourceID, label, value string, ours func(string, map[string]string) bool) (waits string, err error) {
 	r := c.begin(Job{Resources: []plan.Resource{{ResourceID: id}}, Marks: domain.NewMarks(1, domain.MarkDoomed)})
 	found, err := r.find(ctx, 0)
 	switch {
 	case err != nil:
-	case found.Labels[label] != value:
+	case found.Labels[label] != value, ours != nil && !ours(string(found.UID), found.Annotations):
 		return "", nil
 	case found.DeletionTimestamp == nil:
 		var gone bool
