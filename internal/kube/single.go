@@ -113,7 +113,7 @@ func (c *Cluster) Remove(ctx context.Context, id plan.ResourceID, deploymentID s
 	return c.RemoveOurs(ctx, id, deploymentID, nil)
 }
 
-// RemoveOurs is Remove for one of several deployments' objects with the label, of which ours says by UID and annotations whether it is the one.
+// RemoveOurs is Remove where an object that has the label, too, may have taken the name: ours says by UID and annotations whether it is the one that is meant.
 func (c *Cluster) RemoveOurs(ctx context.Context, id plan.ResourceID, deploymentID string, ours func(uid string, annotations map[string]string) bool) (waits string, err error) {
 	return c.remove(ctx, id, plan.DeploymentLabel, deploymentID, ours)
 }
