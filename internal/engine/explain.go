@@ -68,27 +68,35 @@ func (e *Engine) Run(ctx context.Context, s domain.Scope) (explain.Run, error) {
 	if err != nil {
 		return run, kindOf(err, workflow(run.ID))
 	}
-	if run, err = e.run(ctx, run, d); err == nil && run.Status == explain.Running && run.Task == nil {
-		run.Below = e.waiting(ctx, d.GetPendingChildren())
-	}
+	run, err = e.run(ctx, run, d)
+	run.Children = childrenOf(d)
 	return run, err
 }
 
-// waiting is the task of the children that waits longest for a worker, nil for none. The first describedChildren are looked at, and of one that
-// cannot be described nothing is said: that is for whoever describes the whole.
-func (e *Engine) waiting(ctx context.Context, children []*workflowpb.PendingChildExecutionInfo) *explain.Task {
-	children = slices.SortedFunc(slices.Values(children), func(a, b *workflowpb.PendingChildExecutionInfo) int {
+// childrenOf are the ids of the first describedChildren that a run has begun and that go on.
+func childrenOf(d *workflowservice.DescribeWorkflowExecutionResponse) (ids []string) {
+	children := slices.SortedFunc(slices.Values(d.GetPendingChildren()), func(a, b *workflowpb.PendingChildExecutionInfo) int {
 		return cmp.Compare(a.GetInitiatedId(), b.GetInitiatedId())
 	})
-	children = children[:min(len(children), describedChildren)]
+	for _, c := range children[:min(len(children), describedChildren)] {
+		ids = append(ids, c.GetWorkflowId())
+	}
+	return ids
+}
+
+// Waiting is the task of workflows that waits longest for a worker, nil for none. It is a hint, for which nobody waits long: of one that is not
+// described in time, or cannot be, nothing is said.
+func (e *Engine) Waiting(ctx context.Context, children []string) *explain.Task {
+	ctx, cancel := context.WithTimeout(ctx, policy.DescribeChildren)
+	defer cancel()
 	tasks := make([]*explain.Task, len(children))
 	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(describeLimit)
-	for i, c := range children {
+	for i, id := range children {
 		g.Go(func() error {
-			d, err := e.temporal.DescribeWorkflowExecution(ctx, c.GetWorkflowId(), c.GetRunId())
+			d, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
 			if err == nil {
-				tasks[i] = taskOf(c.GetWorkflowId(), d)
+				tasks[i] = taskOf(id, d)
 			}
 			return nil
 		})

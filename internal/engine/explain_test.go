@@ -2,7 +2,7 @@ package engine_test
 
 import (
 	"context"
-	"maps"
+	"fmt"
 	"testing"
 	"time"
 
@@ -25,6 +25,7 @@ import (
 	"github.com/drover-io/drover/internal/engine"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/workflows"
 )
 
@@ -36,10 +37,14 @@ type describing struct {
 	queried string
 	down    bool
 	memo    map[string]any
+	hangs   map[string]bool // runs
 }
 
-func (s *describing) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (s *describing) DescribeWorkflowExecution(ctx context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	switch {
+	case s.hangs[id]:
+		<-ctx.Done()
+		return nil, ctx.Err()
 	case s.down:
 		return nil, serviceerror.NewUnavailable("down")
 	case s.runs[id] == nil:
@@ -127,25 +132,14 @@ func TestRun(t *testing.T) {
 	running.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{
 		State: enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED, OriginalScheduledTime: timestamppb.New(later), Attempt: 2,
 	}
-	// waits is a run whose task nobody has done since a time.
-	waits := func(since time.Time, attempt int32) *workflowservice.DescribeWorkflowExecutionResponse {
-		d := described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
-		d.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{
-			State: enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED, OriginalScheduledTime: timestamppb.New(since), Attempt: attempt,
-		}
-		return d
+	parent := described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	for i := range 20 { // as Temporal has them, in no order
+		parent.PendingChildren = append(parent.PendingChildren, &workflowpb.PendingChildExecutionInfo{WorkflowId: fmt.Sprint("app-", 19-i), InitiatedId: int64(19 - i)})
 	}
-	children := map[string]*workflowservice.DescribeWorkflowExecutionResponse{
-		"web": waits(later, 1), "sink": waits(second, 7), "db": described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
+	first := []string{}
+	for i := range 16 {
+		first = append(first, fmt.Sprint("app-", i))
 	}
-	parentOf := func(ids ...string) *workflowservice.DescribeWorkflowExecutionResponse {
-		d := described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
-		for i, id := range ids {
-			d.PendingChildren = append(d.PendingChildren, &workflowpb.PendingChildExecutionInfo{WorkflowId: id, InitiatedId: int64(i)})
-		}
-		return d
-	}
-	parent, idle := parentOf("web", "gone", "sink", "db"), parentOf("db", "gone")
 	onHold := described(enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED)
 	onHold.WorkflowExtendedInfo = &workflowpb.WorkflowExecutionExtendedInfo{
 		PauseInfo: &workflowpb.WorkflowExecutionPauseInfo{Identity: "alice@desk", Reason: "look at it"},
@@ -160,10 +154,7 @@ func TestRun(t *testing.T) {
 			r.Steps = []explain.Attempt{{Step: "Prepare", Number: 3, Last: second, Next: later, Error: "the database is away"}}
 			r.Task = &explain.Task{Workflow: id, Since: later, Attempt: 2}
 		})},
-		"a child that waits": {run: parent, want: with(func(r *explain.Run) {
-			r.Status, r.Below = explain.Running, &explain.Task{Workflow: "sink", Since: second, Attempt: 7}
-		})},
-		"children that do not": {run: idle, want: with(func(r *explain.Run) { r.Status = explain.Running })},
+		"with children": {run: parent, want: with(func(r *explain.Run) { r.Status, r.Children = explain.Running, first })},
 		"paused": {run: onHold, want: with(func(r *explain.Run) {
 			r.Status, r.Paused = explain.RunPaused, &explain.Pause{By: "alice@desk", Why: "look at it"}
 		})},
@@ -189,8 +180,7 @@ func TestRun(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &describing{runs: maps.Clone(children), closed: c.closed}
-			s.runs[id] = c.run
+			s := &describing{runs: map[string]*workflowservice.DescribeWorkflowExecutionResponse{id: c.run}, closed: c.closed}
 			got, err := engine.New(s).Run(t.Context(), scope)
 			require.NoError(t, err)
 			require.Empty(t, cmp.Diff(c.want, got))
@@ -202,6 +192,39 @@ func TestRun(t *testing.T) {
 	require.Equal(t, explain.Run{Operation: domain.OpInstantiate, ID: id}, got)
 	_, err = engine.New(&describing{down: true}).Run(t.Context(), scope)
 	require.Equal(t, fail.Unavailable, fail.KindOf(err))
+}
+
+// TestWaiting says of children which one waits longest, and nothing of those that are not described in time: the rest is known by then.
+func TestWaiting(t *testing.T) {
+	waits := func(since time.Time, attempt int32) *workflowservice.DescribeWorkflowExecutionResponse {
+		d := described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
+		d.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{
+			State: enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED, OriginalScheduledTime: timestamppb.New(since), Attempt: attempt,
+		}
+		return d
+	}
+	place := explain.Place{App: "sink", Cluster: domain.ClusterName{Provider: "p", Name: "c"}}
+	parent := described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	parent.PendingChildren = []*workflowpb.PendingChildExecutionInfo{{WorkflowId: "hangs"}}
+	s := &describing{hangs: map[string]bool{"hangs": true}, runs: map[string]*workflowservice.DescribeWorkflowExecutionResponse{
+		workflows.OperationID(scope): parent, workflows.LeafID(scope, "sink", place.Cluster): described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
+		"web": waits(later, 1), "sink": waits(second, 7), "db": described(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
+	}}
+	e := engine.New(s)
+	require.Equal(t, &explain.Task{Workflow: "sink", Since: second, Attempt: 7}, e.Waiting(t.Context(), []string{"web", "gone", "sink", "db"}))
+	require.Nil(t, e.Waiting(t.Context(), []string{"db", "gone"}))
+
+	asking, cancel := context.WithTimeout(t.Context(), policy.Explain)
+	defer cancel()
+	began := time.Now()
+	run, err := e.Run(asking, scope)
+	require.NoError(t, err)
+	attempts, err := e.Attempts(asking, scope, []explain.Place{place})
+	require.NoError(t, err)
+	require.Contains(t, attempts, place)
+	require.Less(t, time.Since(began), policy.DescribeChildren, "no child was waited for")
+	require.Nil(t, e.Waiting(asking, run.Children))
+	require.NoError(t, asking.Err())
 }
 
 func TestStarting(t *testing.T) {

@@ -64,6 +64,8 @@ type Run struct {
 	Paused *Pause
 	// Steps are the activities of the run itself that are under way.
 	Steps []Attempt
+	// Children are the ids of the first runs that it has begun and that go on.
+	Children []string
 	// Task is set while the run waits for a worker that takes its next step, and Below while a run that it has begun does: the one that
 	// waits longest of those that were looked at.
 	Task, Below *Task

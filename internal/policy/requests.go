@@ -159,6 +159,8 @@ const (
 	Claim = 30 * time.Second
 	// Describe bounds all calls of one question about runs: who asks wants to know soon that Temporal does not answer.
 	Describe = 3 * time.Second
+	// DescribeChildren bounds those about what a run has begun, which are asked for a hint when all else is known.
+	DescribeChildren = time.Second
 	// Told is how long the warnings of a group are good whose operation goes on.
 	Told = time.Second
 	// Counts is how long an answer about an operation's progress is good: half of the time after which its workflow learns more.

@@ -19,6 +19,8 @@ type Runs interface {
 	Starting(ctx context.Context, owner domain.Key, beside string) (*explain.Run, error)
 	// Attempts describes the work at places; with an error, what was found until then.
 	Attempts(ctx context.Context, s domain.Scope, places []explain.Place) (map[explain.Place]explain.Attempt, error)
+	// Waiting is the task that waits longest for a worker among those of workflows, nil for none, or where that is not known soon.
+	Waiting(ctx context.Context, workflows []string) *explain.Task
 }
 
 // Explainer says why owners are not as they were wished.
@@ -190,6 +192,10 @@ func (x *Explainer) instance(ctx, asking context.Context, s *explain.Situation, 
 	if places := explain.Places(s); len(places) > 0 {
 		s.Attempts, err = x.runs.Attempts(asking, scope, places)
 		silent(s, err)
+	}
+	// Only a whole operation whose own task is done is asked for more: a cluster has hundreds of them.
+	if s.Only == nil && s.Silent == "" && s.Run.Status == explain.Running && s.Run.Task == nil && len(s.Run.Children) > 0 {
+		s.Run.Below = x.runs.Waiting(asking, s.Run.Children)
 	}
 	return nil
 }

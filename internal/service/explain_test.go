@@ -77,6 +77,7 @@ type away struct {
 	run, open, starts, tries error
 	described                explain.Run
 	asked                    []explain.Place
+	children                 []string // that were asked for when the attempts were known
 }
 
 func (a *away) Running(context.Context, domain.Scope) (bool, error) { return a.running, nil }
@@ -101,6 +102,13 @@ func (a *away) Attempts(_ context.Context, _ domain.Scope, places []explain.Plac
 	return map[explain.Place]explain.Attempt{places[0]: {Number: 7}}, a.tries
 }
 
+func (a *away) Waiting(_ context.Context, workflows []string) *explain.Task {
+	if a.asked != nil {
+		a.children = workflows
+	}
+	return &explain.Task{Workflow: workflows[0], Since: time.Unix(1, 0), Attempt: 4}
+}
+
 // TestExplainRemnantsOfEarlierInstances: what clusters have again of a context that ended before the last one began is shown.
 func TestExplainRemnantsOfEarlierInstances(t *testing.T) {
 	records := &written{statuses: []domain.ContextStatus{domain.ContextInstantiated}, earlier: []*domain.Instance{
@@ -123,6 +131,8 @@ func TestExplainRemnantsOfEarlierInstances(t *testing.T) {
 func TestExplain(t *testing.T) {
 	down := fail.New(fail.Unavailable, "the workflow engine is not available")
 	running := explain.Run{Operation: domain.OpInstantiate, Status: explain.Running}
+	begun := running
+	begun.Children = []string{"app"}
 	going := []domain.ContextStatus{domain.ContextInstantiating}
 	for name, c := range map[string]struct {
 		engine   away
@@ -130,10 +140,19 @@ func TestExplain(t *testing.T) {
 		kinds    []explain.Kind
 		unknown  int
 		asked    int // places
+		children []string
 	}{
 		"a cluster does not answer": {
 			engine: away{running: true, described: running}, statuses: going,
 			kinds: []explain.Kind{explain.ClusterHoldsUp}, asked: 1,
+		},
+		"nor does a worker do a child's task": {
+			engine: away{running: true, described: begun}, statuses: going,
+			kinds: []explain.Kind{explain.NoWorker, explain.ClusterHoldsUp}, asked: 1, children: begun.Children,
+		},
+		"children are nobody's matter when the engine goes down": {
+			engine: away{running: true, described: begun, tries: down}, statuses: going,
+			kinds: []explain.Kind{explain.EngineSilent, explain.ClusterHoldsUp}, asked: 1,
 		},
 		"it ends while it is asked": {
 			engine: away{described: running}, statuses: []domain.ContextStatus{domain.ContextInstantiating, domain.ContextInstantiated},
@@ -183,8 +202,9 @@ func TestExplain(t *testing.T) {
 				require.Equal(t, []string{"update", "rollback", "migrate", "terminate"}, x.May)
 			}
 			require.Len(t, c.engine.asked, c.asked)
+			require.Equal(t, c.children, c.engine.children)
 			if c.asked > 0 && c.engine.tries == nil {
-				require.Equal(t, 7, x.Reasons[0].Examples[0].Attempt)
+				require.Equal(t, 7, x.Reasons[len(x.Reasons)-1].Examples[0].Attempt)
 			}
 
 			records.err = fail.New(fail.Unavailable, "the database does not answer")

@@ -37,6 +37,8 @@ func (*ended) Attempts(context.Context, domain.Scope, []explain.Place) (map[expl
 	return nil, nil
 }
 
+func (*ended) Waiting(context.Context, []string) *explain.Task { return nil }
+
 func (*ended) Starting(context.Context, domain.Key, string) (*explain.Run, error) { return nil, nil }
 
 // halfway has a migrate of dig's instance 1 that has the first of its writes: next is to have it as 2.

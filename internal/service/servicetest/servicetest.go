@@ -66,6 +66,9 @@ func (Willing) Attempts(context.Context, domain.Scope, []explain.Place) (map[exp
 	return nil, nil
 }
 
+// Waiting tells an explainer of none.
+func (Willing) Waiting(context.Context, []string) *explain.Task { return nil }
+
 // Executions tells a journal of one, of Group.
 func (w Willing) Executions(context.Context, operations.Filter, int, []byte) ([]operations.Execution, []byte, error) {
 	return []operations.Execution{{
