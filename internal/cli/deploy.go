@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -398,14 +399,26 @@ func (a *applier) lacks(ctx context.Context, of *client.Deployment) (bool, error
 	case err != nil:
 		return false, err
 	}
-	d, err := a.api.Status(ctx, of.CloudKey(), standingOf(of.CloudKey()))
-	if err != nil {
-		return false, err
+	for some := range slices.Chunk(of.Clusters, askedAtOnce) {
+		asked := maps.Clone(standingOf(of.CloudKey()))
+		for _, k := range some {
+			asked.Add("cluster", k.String())
+		}
+		d, err := a.api.Status(ctx, of.CloudKey(), asked)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(some, func(k domain.ClusterName) bool {
+			return !slices.ContainsFunc(d.Clusters, func(c status.DocumentCluster) bool { return c.Provider == k.Provider && c.Name == k.Name })
+		}) {
+			return true, nil
+		}
 	}
-	return slices.ContainsFunc(of.Clusters, func(k domain.ClusterName) bool {
-		return !slices.ContainsFunc(d.Clusters, func(c status.DocumentCluster) bool { return c.Provider == k.Provider && c.Name == k.Name })
-	}), nil
+	return false, nil
 }
+
+// askedAtOnce is of how many clusters is asked in one address: proxies take some 8 KiB.
+const askedAtOnce = 20
 
 // isNew says whether a group has no instance yet.
 func (*session) isNew(ctx context.Context, api *client.API, group domain.Key) (bool, error) {

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -157,8 +158,16 @@ spec: {namespace: one, level: "1", user: {userName: one}}
 	require.Contains(t, w.done("deploy", chart, "--name", "db", "--clusters", "edge02", "--cloud", "one"), cloud+" update accepted")
 	require.Contains(t, asked, "update "+cloud)
 	asked = nil
+	var looked []string // at which clusters of the cloud
+	w.asks = func(r *http.Request) {
+		if r.URL.Path == "/v2/"+cloud+"/status" && r.URL.Query().Get("output") != "summary" {
+			looked = append(looked, strings.Join(r.URL.Query()["cluster"], " "))
+		}
+	}
 	require.NotContains(t, w.done("deploy", chart, "--name", "more", "--clusters", "edge02", "--cloud", "one"), cloud+" update", "it is there")
 	require.NotContains(t, asked, "update "+cloud)
+	w.asks = nil
+	require.Equal(t, []string{"site+edge02"}, looked, "not at what it has in all others")
 
 	// A run that has ended between the reference and the update leaves that to the next one.
 	w.done("cluster", "add", "site/edge03", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/edge01.kubeconfig", "--use-own-credentials")

@@ -62,6 +62,7 @@ type world struct {
 	env      map[string]string
 	terminal bool
 	requests atomic.Int64
+	asks     func(*http.Request) // hears of each; nil for nobody
 	db       *store.Store
 	engine   *engine
 	contexts atomic.Int64 // that stand has made
@@ -174,6 +175,9 @@ func newWorldFrom(t testing.TB, db *store.Store, prove authn.Prover, offers auth
 	require.NoError(t, err)
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		w.requests.Add(1)
+		if w.asks != nil {
+			w.asks(r)
+		}
 		router.ServeHTTP(out, r)
 	}))
 	t.Cleanup(server.Close)
