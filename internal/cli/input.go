@@ -78,7 +78,7 @@ func (s *session) typedToken(f *os.File) ([]byte, error) {
 	return line, nil
 }
 
-// restOf is what a terminal has already, and nobody has read.
+// restOf is what a terminal has already, and nobody has read; on Linux, elsewhere nobody knows how much that is.
 func restOf(f *os.File) (rest []byte, err error) {
 	fd := int(f.Fd())
 	before, err := term.MakeRaw(fd) // else a line without its end is not seen
