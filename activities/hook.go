@@ -141,6 +141,9 @@ func (h *hookRun) clear(ctx context.Context, found *object) kube.Outcome {
 		return outcome
 	}
 	found, err := h.look(ctx)
+	if err == nil && found != nil && h.id.IsNamespace() && found.Metadata.Ending == nil && found.Metadata.Labels[plan.DeploymentLabel] == left.Owner {
+		return outcome // it was left with what is to be kept in it: the hook is applied over it
+	}
 	if outcome.Retry = h.refused(ctx, err); found != nil {
 		outcome.Retry = fail.New(fail.Unavailable, "%s %s of an earlier run is still being deleted", h.id.Kind, h.id.Name)
 	}

@@ -117,7 +117,7 @@ func (k *Kube) RemoveRemnants(ctx context.Context, in RemnantsInput) (*RemnantsR
 		unseen[c] = true
 	}
 	found := k.look(ctx, in, clusters, func(c domain.ClusterName) kube.Remnants {
-		return kube.Remnants{Deployments: to.Deployments, Places: to.Places, Namespaces: in.Ending || unseen[c]}
+		return kube.Remnants{Deployments: to.Deployments, Places: to.Places, Namespaces: in.Ending || unseen[c], TakesAll: domain.Certifies(in.Owner)}
 	})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

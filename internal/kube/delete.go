@@ -34,7 +34,7 @@ import (
 // says for what in Waits; one that was MarkEnding before is looked at once. So does one that the cluster answers with what may pass hold up the next stage
 // for no longer than that, see Job.Failing: its webhook may never come back. What is only to be looked for by its mark is
 // MarkKept when it is found, and is never deleted; else it becomes what it would have become by a deletion. A job that prunes leaves alone
-// what somebody has annotated in the cluster to be kept, as Helm does, and what that would go with, which the note says: that counts as deleted, too.
+// what somebody has annotated in the cluster to be kept, as Helm does, and what that would go with, which the note says: that counts as deleted, too. So does any job with the namespace of a PersistentVolumeClaim that is annotated so, but for one with TakesAll.
 func (c *Cluster) Delete(ctx context.Context, j Job) Outcome {
 	r := c.begin(j)
 	stages := r.stages(func(m domain.Mark) bool { return m.ToDelete() || m.ToLookFor() })
@@ -201,11 +201,19 @@ func (r *run) request(ctx context.Context, i int) (still *object, note string, e
 			return nil, "left in the cluster: it is annotated there with " + keepAnnotation + ": keep", nil
 		}
 		if j, err := r.keeper(ctx, i); j >= 0 || err != nil {
-			return nil, r.wouldTake(j), err
+			if err != nil {
+				return nil, "", err
+			}
+			return nil, wouldTake(r.Resources[j].Kind, r.Resources[j].Name), nil
 		}
 		wanted, err := r.isWanted(ctx, i, found)
 		if err != nil || wanted {
 			return nil, "", err
+		}
+		if id := r.Resources[i].ResourceID; id.IsNamespace() && !r.TakesAll {
+			if claim, err := r.keptClaim(ctx, id.Name); claim != "" || err != nil {
+				return nil, wouldTake("PersistentVolumeClaim", claim), err
+			}
 		}
 		gone, err := r.remove(ctx, i, found)
 		a := answerOf(err)
@@ -272,13 +280,34 @@ func (r *run) wasLeft(i int) bool {
 	return r.left[i]
 }
 
-// wouldTake says why resource j keeps another one in the cluster.
-func (r *run) wouldTake(j int) string {
-	if j < 0 {
-		return ""
+// wouldTake says why an object keeps another one in the cluster.
+func wouldTake(kind, name string) string {
+	return fmt.Sprintf("left in the cluster: with it would go %s %s, which is annotated there with %s: keep", kind, name, keepAnnotation)
+}
+
+// keptClaim is a PersistentVolumeClaim in a namespace that is annotated to be kept, "" for none. Whose it is does not matter: one that an ended deployment has
+// left carries its label, and one that a StatefulSet has made carries none. What may not be seen is none.
+func (c *Cluster) keptClaim(ctx context.Context, namespace string) (name string, err error) {
+	claims := Collection{Path: "/api/v1" + escape("namespaces", namespace, "persistentvolumeclaims"), Metadata: true, Page: pageOfRemnants}
+	_, err = c.List(ctx, claims, func(item json.RawMessage) error {
+		var o metav1.PartialObjectMetadata
+		if err := json.Unmarshal(item, &o); err != nil {
+			return notAnAPIServer(err)
+		}
+		if name == "" && o.DeletionTimestamp == nil && isKept(o.Annotations) {
+			name = o.Name
+		}
+		return nil
+	})
+	_, refused := refusal(ctx, err)
+	switch {
+	case name != "", refused && !errors.Is(err, ErrExpired):
+		return name, nil
+	case errors.Is(err, ErrExpired):
+		return "", fail.Wrap(err, fail.Unavailable, "PersistentVolumeClaims could not be listed in time")
+	default:
+		return "", err
 	}
-	id := r.Resources[j].ResourceID
-	return fmt.Sprintf("left in the cluster: with it would go %s %s, which is annotated there with %s: keep", id.Kind, id.Name, keepAnnotation)
 }
 
 // isDenied says whether the answer is a webhook's word, who may say it with any code: 409 is no conflict of versions then (apiserver,

@@ -39,6 +39,8 @@ type Job struct {
 	Failing time.Time
 	// Prunes says that what is deleted is what an update does not want any more.
 	Prunes bool
+	// TakesAll says that a namespace that is deleted goes with all that is in it, also with a volume that somebody keeps: a logical cloud's own.
+	TakesAll bool
 	// BeforeStage, when not nil, is called before anything of a stage is sent, with the indices of what is
 	// to be sent; its error ends the job and is the outcome's.
 	BeforeStage func(ctx context.Context, indices []int) error

@@ -54,3 +54,26 @@ metadata: {name: b, namespace: elsewhere}
 		require.Equal(t, tc, watcher.Marks.Encode(), "what cannot be deleted alone, is known not to be kept: %s", fails)
 	}
 }
+
+// TestANamespaceWhoseVolumesMayNotBeSeen goes, as it does where there are none; where the cluster cannot say, it is asked again.
+func TestANamespaceWhoseVolumesMayNotBeSeen(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int]domain.Mark{
+		http.StatusForbidden: domain.MarkDeleted, http.StatusNotFound: domain.MarkDeleted, http.StatusInternalServerError: domain.MarkDoomed,
+	} {
+		s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case path.Base(r.URL.Path) == "persistentvolumeclaims":
+				answer(w, code, status(int32(code), metav1.StatusReasonUnknown, "no", nil))
+			case r.Method == http.MethodDelete:
+				answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}})
+			default:
+				found(w)
+			}
+		})
+		j, watcher := job(kubetest.Resources(t, false, `{apiVersion: v1, kind: Namespace, metadata: {name: ns}}`), domain.MarkDoomed)
+		outcome := s.open(t, kube.Config{}).Delete(t.Context(), j)
+		require.Equal(t, want, watcher.Marks[0], code)
+		require.Equal(t, want != domain.MarkDeleted, outcome.Retry != nil, "%d: %v", code, outcome.Retry)
+	}
+}

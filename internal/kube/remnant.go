@@ -33,6 +33,7 @@ type Remnants struct {
 	Places []plan.ResourceID
 	// Namespaces says that namespaces go, too, with all that others may have put into them, but for those with something in a place that is to be kept.
 	Namespaces bool
+	TakesAll   bool // as a Job's
 }
 
 // Remnant is an object that is still there, and why.
@@ -56,7 +57,7 @@ const (
 
 // Sweep deletes what is in the cluster of the remnants, and looks again, a few times, as long as what it has deleted is
 // there. It returns what it has deleted, and what its last look has found. An object counts when Drover has applied it.
-// Left alone are objects that are annotated to be kept, and the namespaces that they are in, that a controller owns, which goes first, and
+// Left alone are objects that are annotated to be kept, and the namespaces that they are in, or a PersistentVolumeClaim that anybody keeps so, that a controller owns, which goes first, and
 // CustomResourceDefinitions. What the cluster does not let be listed is left out, and the namespace that it may be in stays. An error is as Apply's Outcome.Retry; what
 // was deleted before is returned. With ErrInPart so is what the last look has found: of other kinds than those to which the error is the cluster's answer.
 func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.ResourceID, left []Remnant, err error) {
@@ -74,7 +75,7 @@ func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.Resourc
 		}
 		left, missed = nil, unlisted
 		for _, r := range found {
-			of, why, err := c.discard(ctx, &r, s.Namespaces)
+			of, why, err := c.discard(ctx, &r, s)
 			if err != nil && (isOfCluster(err) || isSlow(err)) {
 				return deleted, left, kindOf(err)
 			}
@@ -89,7 +90,7 @@ func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.Resourc
 				deleted = append(deleted, r.id)
 			}
 			asked = asked || of == accepted || of == changed
-			if of != gone {
+			if of != gone && of != kept {
 				left = append(left, Remnant{ResourceID: r.id, Why: why, Going: of != stays})
 			}
 		}
@@ -118,6 +119,7 @@ const (
 	changed       // since it was found, so that nothing was done
 	going         // it was being deleted before
 	stays
+	kept // as it is to be, so that nothing is said of it
 )
 
 func distinct(ids []plan.ResourceID) []plan.ResourceID {
@@ -135,7 +137,7 @@ type remnant struct {
 	unsure string // of a namespace: why it cannot be seen whether something in it is to be kept
 }
 
-func (r *remnant) isNamespace() bool { return r.id.Group == "" && r.id.Kind == "Namespace" }
+func (r *remnant) isNamespace() bool { return r.id.IsNamespace() }
 
 // remnants lists the places. unlisted is the cluster's answer to one of those that it could not list, where it answers for others: a kind whose
 // webhook is broken, say.
@@ -181,7 +183,7 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, un
 		holds[r.id.Namespace] = holds[r.id.Namespace] || r.stays
 	}
 	for i := range found {
-		if r := &found[i]; r.isNamespace() {
+		if r := &found[i]; r.isNamespace() && !s.TakesAll {
 			r.unsure = hidden[r.id.Name]
 		}
 	}
@@ -267,11 +269,16 @@ func isKept(annotations map[string]string) bool {
 
 // discard deletes the very object that was found, as it was found: an instance that has taken it over meanwhile has
 // changed it. why says why it is still there.
-func (c *Cluster) discard(ctx context.Context, r *remnant, namespaces bool) (of fate, why string, err error) {
+func (c *Cluster) discard(ctx context.Context, r *remnant, s Remnants) (of fate, why string, err error) {
+	if r.isNamespace() && !s.TakesAll && r.DeletionTimestamp == nil {
+		if claim, err := c.keptClaim(ctx, r.Name); claim != "" || err != nil {
+			return kept, "", err
+		}
+	}
 	switch {
 	case r.DeletionTimestamp != nil:
 		return going, r.waitsFor(), nil
-	case r.id.Kind == "Namespace" && r.id.Group == "" && !namespaces:
+	case r.isNamespace() && !s.Namespaces:
 		return stays, "a namespace that has turned up again is not deleted, as others may use it", nil
 	case r.unsure != "":
 		return stays, "whether something in it is to be kept cannot be seen: " + r.unsure, nil

@@ -69,6 +69,7 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"sweeps away what nothing should have left":               sweeps,
 		"leaves what a sweep must not touch":                      sweepsWithCare,
 		"leaves the namespace of what is kept":                    sweepsNoNamespaceOfKept,
+		"leaves the namespace of a volume that anybody keeps":     leavesNamespaceOfVolume,
 		"waits for an object that leaves in time":                 waitsForLeave,
 		"refuses when permissions are missing":                    forbidden,
 		"tries again when credentials are not accepted":           unauthorized,
@@ -1076,6 +1077,47 @@ metadata: {name: a, namespace: `+kept+`, annotations: {helm.sh/resource-policy: 
 	require.Nil(w, w.findIn(namespaces, "", gone))
 	require.Nil(w, w.findIn(namespaces, "", kept).GetDeletionTimestamp())
 	require.NotNil(w, w.findIn(configMaps, kept, "a"))
+}
+
+// leavesNamespaceOfVolume: what a claim is that stays in a namespace, and whose, no plan may say. A logical cloud's own namespace goes all the same.
+func leavesNamespaceOfVolume(w *world) {
+	name := w.name + "-volume"
+	resources := Resources(w, true, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: `+name+`}
+`)
+	j, watcher := w.job(resources, domain.NewMarks(1, domain.MarkPending))
+	j.DeploymentID = "4711-" + w.name // namespaces are everybody's: other tests have some, too
+	w.Cleanup(func() {
+		_ = w.dynamic.Resource(namespaces).Delete(context.WithoutCancel(w.Context()), name, metav1.DeleteOptions{})
+	})
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.Equal(w, domain.NewMarks(1, domain.MarkApplied), watcher.Marks, "notes: %v", watcher.Notes)
+	_, err := w.dynamic.Resource(claims).Namespace(name).Create(w.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": map[string]any{
+			"name": "data", "labels": map[string]any{plan.DeploymentLabel: "8-ended"}, "annotations": map[string]any{"helm.sh/resource-policy": "keep"},
+		},
+		"spec": map[string]any{"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}},
+	}}, metav1.CreateOptions{})
+	require.NoError(w, err)
+	s := kube.Remnants{Deployments: []string{j.DeploymentID}, Places: []plan.ResourceID{resources[0].ResourceID}}
+	for _, yes := range []bool{false, true} {
+		j.Prunes, s.Namespaces = yes, yes
+		j.Marks, watcher.Notes = domain.NewMarks(1, domain.MarkDoomed), map[int]string{}
+		require.NoError(w, w.cluster.Delete(w.Context(), j).Retry)
+		require.Equal(w, domain.NewMarks(1, domain.MarkDeleted), watcher.Marks)
+		require.Contains(w, watcher.Notes[0], "with it would go PersistentVolumeClaim data, which is annotated there")
+		deleted, left, err := w.cluster.Sweep(w.Context(), s)
+		require.NoError(w, err)
+		require.Empty(w, deleted)
+		require.Empty(w, left, "it is to stay")
+		require.Nil(w, w.findIn(namespaces, "", name).GetDeletionTimestamp())
+	}
+	s.TakesAll = true
+	deleted, _, err := w.cluster.Sweep(w.Context(), s)
+	require.NoError(w, err)
+	require.Len(w, deleted, 1)
 }
 
 func sweepsWithCare(w *world) {

@@ -33,6 +33,7 @@ const DeploymentID = "4711-suite"
 // Resources of the API that tests look at.
 var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	claims     = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 )
 

@@ -18,6 +18,9 @@ func (id ResourceID) IsDefinition() bool {
 	return id.Kind == "CustomResourceDefinition" && id.Group == "apiextensions.k8s.io"
 }
 
+// IsNamespace says whether it is a namespace.
+func (id ResourceID) IsNamespace() bool { return id.Kind == "Namespace" && id.Group == "" }
+
 // Definition is the kind that a CRD defines, with its versions that are served.
 type Definition struct {
 	Group, Kind string

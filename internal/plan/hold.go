@@ -52,7 +52,7 @@ type holding struct {
 }
 
 // mayHold says whether deleting a resource may delete others that somebody wants.
-func mayHold(r ResourceID) bool { return r.IsDefinition() || r.Group == "" && r.Kind == "Namespace" }
+func mayHold(r ResourceID) bool { return r.IsDefinition() || r.IsNamespace() }
 
 // holds says whether a resource of an app stays on a cluster though it is not wanted there any more. Where another app has it, that one's label
 // saves it.
