@@ -61,10 +61,12 @@ func (r *run) applyServed(ctx context.Context, i int) error {
 		switch {
 		case meta.IsNoMatchError(err) && r.defines(id):
 			if time.Now().After(deadline) {
-				r.vanished(ctx, r.definition(id), func(j int) bool {
+				if err := r.vanished(ctx, r.definition(id), func(j int) bool {
 					of := r.Resources[j].ResourceID
 					return of.Group == id.Group && of.Kind == id.Kind
-				})
+				}); err != nil {
+					return err
+				}
 				return fail.Wrap(err, fail.Unavailable, "the cluster does not serve the kind yet, although its CRD was applied")
 			}
 		case isUnsettled(err) && r.defines(id):
@@ -73,7 +75,9 @@ func (r *run) applyServed(ctx context.Context, i int) error {
 			}
 		case r.provides(missingNamespace(err)):
 			name := missingNamespace(err)
-			r.vanished(ctx, r.provider(name), func(j int) bool { return r.namespaceOf(j) == name })
+			if err := r.vanished(ctx, r.provider(name), func(j int) bool { return r.namespaceOf(j) == name }); err != nil {
+				return err
+			}
 			return fail.Wrap(err, fail.Unavailable, "%s", answerOf(err).ErrStatus.Message)
 		default:
 			return err
@@ -196,17 +200,17 @@ func (r *run) provider(namespace string) int {
 }
 
 // vanished has resource i, a namespace or a CRD, applied by the next try with all in it, where it was applied before the job and the cluster has it
-// no more: somebody has deleted it by hand, and an update sends only what it changes. One that this job has applied is only slow to be seen, and what
-// another job is to apply is left to that.
-func (r *run) vanished(ctx context.Context, i int, within func(j int) bool) {
+// no more: somebody has deleted it by hand, and an update sends only what it changes. One that this job has applied is only slow to be seen. What
+// another job is to apply is left to that: where resource i is that one's, the error says so, as no try of this job finds it.
+func (r *run) vanished(ctx context.Context, i int, within func(j int) bool) error {
 	r.vanishing.Lock() // of those that wait for it the first one does it, for all
 	defer r.vanishing.Unlock()
 	there := func(j int) bool {
 		m := r.marked(j)
-		return m == domain.MarkApplied && m == r.before[j] && r.selected(j) && r.Resources[j].Hook == nil
+		return m == domain.MarkApplied && m == r.before[j] && r.Resources[j].Hook == nil
 	}
 	if i < 0 || !there(i) {
-		return
+		return nil
 	}
 	gvk := gvkOf(r.Resources[i].ResourceID)
 	err := r.kinds.at(ctx, gvk, func(m mapped) error {
@@ -217,13 +221,18 @@ func (r *run) vanished(ctx context.Context, i int, within func(j int) bool) {
 		return err
 	})
 	if !isAbsent(err) { // it is there, or nobody can say
-		return
+		return nil
+	}
+	if id := r.Resources[i].ResourceID; !r.selected(i) {
+		return fail.New(fail.Conflict,
+			"the app's %s %s, which it needs, was deleted by hand, and is not applied in this step: make it by hand, and then update with reapply", id.Kind, id.Name)
 	}
 	for j := range r.Resources {
-		if j == i || within(j) && there(j) {
+		if j == i || within(j) && there(j) && r.selected(j) {
 			r.mark(j, domain.MarkSent, "")
 		}
 	}
+	return nil
 }
 
 // comes says whether what needs resource i is to wait for it: the job applies it, or it was applied, and the cluster may

@@ -529,6 +529,42 @@ func TestDeleteThatIsRefusedAsAConflict(t *testing.T) {
 	}
 }
 
+// TestANamespaceThatAnotherStepMakesAnew: no try of a hook finds the namespace that somebody has deleted, as the release brings it.
+func TestANamespaceThatAnotherStepMakesAnew(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		there bool
+		mark  domain.Mark
+	}{"it has gone": {mark: domain.MarkRefused}, "it is there by now": {there: true, mark: domain.MarkSent}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serveAll(t, http2, func(w http.ResponseWriter, r *http.Request) {
+				if c.there && r.Method == http.MethodGet {
+					found(w)
+					return
+				}
+				answer(w, http.StatusNotFound, status(404, metav1.StatusReasonNotFound, `namespaces "other" not found`, &metav1.StatusDetails{Kind: "namespaces", Name: "other"}))
+			})
+			resources := append(configMaps(2, 1), plan.Resource{
+				ResourceID: plan.ResourceID{Version: "v1", Kind: "Namespace", Name: "other"}, Manifest: []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}}`),
+			})
+			for i := range 2 {
+				resources[i].Namespace = "other"
+			}
+			resources[0].Hook = &plan.Hook{Events: []string{"pre-upgrade"}}
+			j, watcher := job(resources, domain.MarkApplied)
+			j.Marks[0], j.Selects = domain.MarkPending, func(i int) bool { return i == 0 }
+			outcome := s.open(t, kube.Config{}).Apply(t.Context(), j)
+			require.Equal(t, c.there, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
+			require.Equal(t, domain.Marks{c.mark, domain.MarkApplied, domain.MarkApplied}, watcher.Marks, "what another step applies is left to that")
+			if !c.there {
+				require.NoError(t, outcome.Retry)
+				require.Equal(t, "the app's Namespace other, which it needs, was deleted by hand, and is not applied in this step: make it by hand, and then update with reapply", watcher.Notes[0])
+			}
+		})
+	}
+}
+
 func TestMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
