@@ -78,8 +78,9 @@ const decodedBundles, decodedPlans = 64, 8
 const (
 	// maxNotes bounds the messages of a leaf; beyond it resources are Failed without their message.
 	maxNotes = 200
-	// maxWarnings bounds the warnings of a leaf, and maxDropped those about fields of one resource.
-	maxWarnings, maxDropped = 200, 16
+	// maxWarnings bounds the warnings of a leaf, maxDropped those about fields of one resource, and maxShared those about what others have, too,
+	// but for the one that says so.
+	maxWarnings, maxDropped, maxShared = 200, 16, 20
 )
 
 // NewKube makes the activities. agent is what installs the agent into a cluster.

@@ -27,12 +27,28 @@ func (a *attempt) dropped(i int, fields []string) {
 }
 
 // shared takes who has fields of a resource as well. An apply takes over what it changes, and leaves what is others': what both have stays when one
-// has it no more.
+// has it no more. Of an app that Helm had installed it is so of all resources: a few say it, and leave room for what has been lost.
 func (a *attempt) shared(i int, managers []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.state.warn(i, fmt.Sprintf("fields of it are %s's, too, by an earlier apply: they stay in the cluster when the chart has them no more", strings.Join(managers, "'s and ")))
+	told := 0
+	for _, w := range a.state.Warnings {
+		if strings.Contains(w.Message, sharedText) {
+			told++
+		}
+	}
+	text := "fields of it are " + strings.Join(managers, "'s and ") + "'s" + sharedText
+	switch {
+	case told > maxShared:
+		return
+	case told == maxShared:
+		text += "; so it may be of more resources, which are not named"
+	}
+	a.state.warn(i, text)
 }
+
+// sharedText is what the warnings about shared fields have in common, by which they are counted: each is about managers of its own.
+const sharedText = ", too, by an earlier apply: they stay in the cluster when the chart has them no more"
 
 // unpatchable takes a kind of which the user may not patch.
 func (a *attempt) unpatchable(resource string) {

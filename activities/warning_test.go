@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"path"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -73,6 +74,39 @@ func TestWhoElseHasFieldsIsSaid(t *testing.T) {
 	require.Equal(t, []domain.Note{{
 		Index: 1, Message: "fields of it are helm's and kubectl-edit's, too, by an earlier apply: they stay in the cluster when the chart has them no more",
 	}}, l.recorded().Warnings)
+}
+
+// TestWhatHelmHasHidesNoLoss: an app that Helm had installed has that of each of its resources.
+func TestWhatHelmHasHidesNoLoss(t *testing.T) {
+	t.Parallel()
+	stages := make([]int, 300)
+	stages[1] = 1
+	l := newLeaf(t, domain.OpInstantiate, stages...)
+	broken := false
+	l.body = func(w http.ResponseWriter, r *http.Request, body []byte) {
+		if strings.Contains(string(body), `"name":"a1"`) {
+			limited(&broken)(w, r, body)
+			return
+		}
+		metadata := map[string]any{"name": path.Base(r.URL.Path), "uid": "1"}
+		of := func(manager, operation string) map[string]any {
+			return map[string]any{"manager": manager, "operation": operation, "fieldsV1": map[string]any{"f:data": map[string]any{"f:k": map[string]any{}}}}
+		}
+		metadata["managedFields"] = []any{of("drover", "Apply"), of("helm", "Update")}
+		answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+	}
+	_, err := l.run()
+	require.NoError(t, err)
+	warnings := l.recorded().Warnings
+	require.Len(t, warnings, 22)
+	require.Contains(t, warnings, domain.Note{Index: 1, Message: "the cluster does not know the field dta: it was dropped"})
+	more := 0
+	for _, w := range warnings {
+		if strings.HasSuffix(w.Message, "; so it may be of more resources, which are not named") {
+			more++
+		}
+	}
+	require.Equal(t, 1, more)
 }
 
 // TestPruningKeepsWarnings: what the first round of an update has heard of what stays is not forgotten by the second one.
