@@ -258,7 +258,7 @@ func (r *run) keeper(ctx context.Context, i int) (int, error) {
 		if r.wasLeft(j) {
 			return j, nil
 		}
-		if m := r.marked(j); m != domain.MarkGone && (!m.ToDelete() || m == domain.MarkEnding) {
+		if m := r.marked(j); m != domain.MarkGone && !m.ToDelete() {
 			continue
 		}
 		found, _, err := r.ours(ctx, j)
