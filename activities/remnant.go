@@ -68,9 +68,6 @@ type reach struct {
 	Deployments []string             `json:"deployments"` // values of plan.DeploymentLabel
 	Places      []plan.ResourceID    `json:"places"`      // kinds with namespaces, without names
 	Clusters    []domain.ClusterName `json:"clusters"`
-	// Unseen are the clusters that the look with which the terminate ended could not ask. What it would have deleted there alone, namespaces, the first
-	// look that can does.
-	Unseen []domain.ClusterName `json:"unseen,omitempty"`
 }
 
 const (
@@ -112,21 +109,11 @@ func (k *Kube) RemoveRemnants(ctx context.Context, in RemnantsInput) (*RemnantsR
 			return unreachable[c] && before.Going[c.String()] == ""
 		})
 	}
-	unseen := map[domain.ClusterName]bool{}
-	for _, c := range to.Unseen {
-		unseen[c] = true
-	}
-	found := k.look(ctx, in, clusters, func(c domain.ClusterName) kube.Remnants {
-		return kube.Remnants{Deployments: to.Deployments, Places: to.Places, Namespaces: in.Ending || unseen[c], TakesAll: domain.Certifies(in.Owner)}
+	found := k.look(ctx, in, clusters, kube.Remnants{
+		Deployments: to.Deployments, Places: to.Places, Namespaces: in.Ending, TakesAll: domain.Certifies(in.Owner),
 	})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
-	}
-	if still := to.unseen(in.Ending, clusters, found); !slices.Equal(still, to.Unseen) {
-		to.Unseen = still
-		if digest, err = save(ctx, k.Records, to); err != nil {
-			return nil, err
-		}
 	}
 	out := &RemnantsResult{Reach: digest, Silent: len(to.Clusters) - len(clusters)}
 	var left []string
@@ -221,7 +208,7 @@ type found struct {
 }
 
 // look looks in the clusters, and returns what is found in each.
-func (k *Kube) look(ctx context.Context, in RemnantsInput, clusters []domain.ClusterName, of func(domain.ClusterName) kube.Remnants) []found {
+func (k *Kube) look(ctx context.Context, in RemnantsInput, clusters []domain.ClusterName, s kube.Remnants) []found {
 	out := make([]found, len(clusters))
 	g := panics.New(ctx)
 	g.SetLimit(clustersAtOnce)
@@ -229,7 +216,7 @@ func (k *Kube) look(ctx context.Context, in RemnantsInput, clusters []domain.Clu
 		g.Go(func() error {
 			f := &out[i]
 			f.err = panics.Do(ctx, func() (err error) { // else nothing would be left there
-				f.deleted, f.left, err = k.sweep(ctx, c, of(c))
+				f.deleted, f.left, err = k.sweep(ctx, c, s)
 				return err
 			})
 			if len(f.deleted) > 0 || f.err != nil {
@@ -331,15 +318,6 @@ func (k *Kube) reach(ctx context.Context, in RemnantsInput) (to *reach, digest d
 			return nil, "", "", err
 		}
 	}
-	if to.Unseen == nil && !in.Ending {
-		earlier, err := k.recall(ctx, in.Reach)
-		if err != nil {
-			return nil, "", "", err
-		}
-		if earlier != nil {
-			to.Unseen = earlier.Unseen
-		}
-	}
 	digest, err = save(ctx, k.Records, to) // each look keeps it from being swept
 	return to, digest, last, err
 }
@@ -375,21 +353,6 @@ func (r *reach) add(label string, p *plan.Plan) {
 	}
 	r.Clusters = append(r.Clusters, clustersOf(p, anyTarget)...)
 	r.sort()
-}
-
-// unseen are the clusters in which no look has looked for all that the one with which a terminate ends deletes, after one in some.
-func (r *reach) unseen(ending bool, clusters []domain.ClusterName, found []found) (unseen []domain.ClusterName) {
-	before := r.Unseen
-	if ending {
-		before = r.Clusters
-	}
-	for _, c := range before {
-		i, looked := slices.BinarySearchFunc(clusters, c, domain.ClusterName.Compare)
-		if !looked || found[i].err != nil && !errors.Is(found[i].err, kube.ErrInPart) {
-			unseen = append(unseen, c)
-		}
-	}
-	return unseen
 }
 
 func (r *reach) sort() {
