@@ -90,14 +90,19 @@ func (a *attempt) kept(ctx context.Context, marks domain.Marks, counts func(plan
 	return all, nil
 }
 
-// plan is one by its digest. All leaves of an operation have the same one.
+// plan is one by its digest. All leaves of an operation have the same one, and begin together: one of them reads it.
 func (k *Kube) plan(ctx context.Context, digest domain.Digest) (*plan.Plan, error) {
 	if p, ok := k.plans.Get(digest); ok {
 		return p, nil
 	}
-	p, err := stored.JSON[plan.Plan](ctx, k.leaves, digest)
-	if err == nil {
-		k.plans.Add(digest, p)
-	}
-	return p, err
+	return k.planReads.Get(ctx, string(digest), func(ctx context.Context) (*plan.Plan, error) {
+		if p, ok := k.plans.Get(digest); ok { // by the read before this one
+			return p, nil
+		}
+		p, err := stored.JSON[plan.Plan](ctx, k.leaves, digest)
+		if err == nil {
+			k.plans.Add(digest, p)
+		}
+		return p, err
+	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/share"
 	"github.com/drover-io/drover/internal/stored"
 )
 
@@ -63,7 +64,8 @@ type Kube struct {
 	// bundles are decoded manifests: a thousand clusters take the same ones.
 	bundles *lru.Cache[bundleKey, *plan.Bundle]
 	// plans are those of terminates, see attempt.hold.
-	plans *lru.Cache[domain.Digest, *plan.Plan]
+	plans     *lru.Cache[domain.Digest, *plan.Plan]
+	planReads *share.Reads[*plan.Plan]
 	// running are the attempts of this worker, by the run of their workflow: a *halting.
 	running sync.Map
 	// tries are leaves in their workflow's own task; gatherers see Gather, and silent BoundSilent.
@@ -88,6 +90,7 @@ func NewKube(clusters Clusters, leaves Leaves, reporter Reporter, reports Report
 	return &Kube{
 		clusters: clusters, leaves: leaves, reporter: reporter, reporting: newReporting(reports, agent),
 		bundles: lru.New[bundleKey, *plan.Bundle](decodedBundles), plans: lru.New[domain.Digest, *plan.Plan](decodedPlans),
+		planReads: share.New[*plan.Plan](),
 	}
 }
 
