@@ -103,10 +103,11 @@ func (c *Cluster) Answers() int64 { return c.answers.Load() }
 
 // replaced says whether others have come in place of the credentials. That is asked for again unless it was a moment ago.
 func (c *Cluster) replaced(ctx context.Context) bool {
+	was := c.checked.Load()
 	if c.again != nil && !c.checkedWithin(c.config.Fresh/doubted) {
 		ctx, cancel := context.WithTimeout(ctx, policy.Credentials)
 		defer cancel()
-		c.recheck()
+		c.checked.CompareAndSwap(was, 0) // unless another one has asked meanwhile
 		c.again(ctx)
 	}
 	return c.life.Err() != nil
