@@ -47,8 +47,7 @@ func (a *attempt) hold(ctx context.Context, marks domain.Marks) ([]domain.Note, 
 func (a *attempt) kept(ctx context.Context, marks domain.Marks, counts func(plan.ResourceID) bool) (all []kept, err error) {
 	add := func(app string, resources []plan.Resource, marks domain.Marks) {
 		for i := range min(len(resources), len(marks)) {
-			r, spared := &resources[i], marks[i] == domain.MarkKept // it was there before the app
-			if (r.Keep || spared) && marks[i].MayBeThere() && counts(r.ResourceID) {
+			if r := &resources[i]; r.Keep && marks[i].MayBeThere() && counts(r.ResourceID) {
 				all = append(all, kept{app, r.ResourceID})
 			}
 		}

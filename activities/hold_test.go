@@ -42,14 +42,7 @@ func TestATerminateLeavesWhatIsKeptIn(t *testing.T) {
 		"its own, of a kind":             {has: []plan.Resource{crd, widget}, want: "2K", note: `it stays: with it would go Widget "one" of app "app", which is to be kept`},
 		"its own, without plan":          {has: []plan.Resource{namespace, volume}, change: func(l *leaf) { l.in.Plan = "" }, want: "2K", note: `it stays: with it would go PersistentVolumeClaim "data" of app "app", which is to be kept`},
 		"its own, which was never there": {has: []plan.Resource{namespace, volume}, marks: "1A1F", want: "2D"},
-		"its own, which was there before": {
-			has: []plan.Resource{namespace, goes}, marks: "1A1K", want: "2K", note: `it stays: with it would go PersistentVolumeClaim "data" of app "app", which is to be kept`,
-		},
-		"another app's, which was there before": {
-			has: []plan.Resource{namespace}, other: []plan.Resource{goes}, record: "1K",
-			want: "1K", note: `it stays: with it would go PersistentVolumeClaim "data" of app "other", which is to be kept`,
-		},
-		"nothing in it": {has: []plan.Resource{namespace, goes, elsewhere}, want: "2D1K"},
+		"nothing in it":                  {has: []plan.Resource{namespace, goes, elsewhere}, want: "2D1K"},
 		"another app's": {
 			has: []plan.Resource{namespace}, other: []plan.Resource{volume}, record: "1A",
 			want: "1K", note: `it stays: with it would go PersistentVolumeClaim "data" of app "other", which is to be kept`,

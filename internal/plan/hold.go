@@ -33,7 +33,6 @@ type resident struct {
 	app  *App
 	n    int
 	kept bool
-	was  bool  // it is none to be kept by its manifest: only where it was there before the app, and so was left as it is
 	left *Held // then there is no app
 }
 
@@ -218,14 +217,10 @@ func (d *differ) mayHave(old resident, c domain.ClusterName) bool {
 		return slices.Contains(old.left.Clusters, c)
 	}
 	i := slices.IndexFunc(old.app.Targets, func(t Target) bool { return t.ClusterName == c })
-	if i < 0 {
-		return false
-	}
-	m := d.marks(old.app, old.app.Targets[i])[old.n]
-	return m.MayBeThere() && (!old.was || m == domain.MarkKept)
+	return i >= 0 && d.marks(old.app, old.app.Targets[i])[old.n].MayBeThere()
 }
 
-// within are the resources that are in a namespace, or of the kind that a CRD defines: the wanted ones, and those that are kept, or may be.
+// within are the resources that are in a namespace, or of the kind that a CRD defines: the wanted ones, and those that are kept.
 func (d *differ) within(h *Held) []resident {
 	at := d.place(h.Resource)
 	if all, known := d.holding.residents[at]; known {
@@ -245,8 +240,8 @@ func (d *differ) within(h *Held) []resident {
 		app := &d.old.Plan.Apps[i]
 		bundle := d.bundleOf(app)
 		for n, id := range app.Resources {
-			if in(id) && bundle != nil && n < len(bundle.Resources) {
-				all = append(all, resident{app: app, n: n, kept: true, was: !bundle.Resources[n].Keep})
+			if in(id) && bundle != nil && n < len(bundle.Resources) && bundle.Resources[n].Keep {
+				all = append(all, resident{app: app, n: n, kept: true})
 			}
 		}
 	}

@@ -92,11 +92,6 @@ func TestWhatIsWantedHoldsWhatItIsIn(t *testing.T) {
 			want:     "db: svc; a 1p\n",
 			warnings: []string{`Namespace "mon", which app "web" does not have any more, stays on cluster p+a: with it would go ConfigMap "in" of app "log", which is to be kept`},
 		},
-		"what was there before the app": {
-			old: "web on a: mon=1\nlog on a: in=1", leaves: "web/a=1A log/a=1K", wanted: "db on a: svc=1",
-			want:     "db: svc; a 1p\n",
-			warnings: []string{`Namespace "mon", which app "web" does not have any more, stays on cluster p+a: with it would go ConfigMap "in" of app "log", which is to be kept`},
-		},
 		"what is kept of a kind": {
 			old: "web on a b: crd=1 svc=1\nlog on a: widget=1!", leaves: "web/a=2A web/b=2A log/a=1A", wanted: "web on a b: svc=1",
 			want:     "web: svc -crd; a 1A1G; b 1A1d\n",
