@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -462,6 +463,10 @@ func (a *attempt) mark(i int, m domain.Mark, note string) {
 	}
 	if m == domain.MarkApplied {
 		a.state.warnOfLosses(i)
+	}
+	if note != "" && a.all[i] == domain.MarkGone { // of what is nobody's no row tells
+		id := a.resources[i].ResourceID
+		a.state.warn(domain.WholeCluster, fmt.Sprintf("%s %s, which the app has no more: %s", id.Kind, id.Name, note))
 	}
 	if note != "" && len(a.state.Notes) < maxNotes {
 		a.state.Notes = append(a.state.Notes, domain.Note{Index: i, Message: note})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -159,10 +160,11 @@ func TestWhatAnAttemptTakesAwayItsNextOneTells(t *testing.T) {
 			require.ErrorContains(t, err, "not done at once")
 			require.Empty(t, o.writes, "the next attempt could not know of it")
 
-			serve, broken := l.body, true
+			serve := l.body
+			var broken atomic.Bool
+			broken.Store(true)
 			l.body = func(w http.ResponseWriter, r *http.Request, body []byte) {
-				if r.Method == http.MethodPatch && broken {
-					broken = false
+				if r.Method == http.MethodPatch && broken.CompareAndSwap(true, false) {
 					serve(httptest.NewRecorder(), r, body)
 					w.WriteHeader(http.StatusServiceUnavailable)
 					return

@@ -61,7 +61,7 @@ func (r *run) applyServed(ctx context.Context, i int) error {
 		switch {
 		case meta.IsNoMatchError(err) && r.defines(id):
 			if time.Now().After(deadline) {
-				if err := r.vanished(ctx, r.definition(id), func(j int) bool {
+				if err := r.vanished(ctx, i, r.definition(id), func(j int) bool {
 					of := r.Resources[j].ResourceID
 					return of.Group == id.Group && of.Kind == id.Kind
 				}); err != nil {
@@ -75,7 +75,7 @@ func (r *run) applyServed(ctx context.Context, i int) error {
 			}
 		case r.provides(missingNamespace(err)):
 			name := missingNamespace(err)
-			if err := r.vanished(ctx, r.provider(name), func(j int) bool { return r.namespaceOf(j) == name }); err != nil {
+			if err := r.vanished(ctx, i, r.provider(name), func(j int) bool { return r.namespaceOf(j) == name }); err != nil {
 				return err
 			}
 			return fail.Wrap(err, fail.Unavailable, "%s", answerOf(err).ErrStatus.Message)
@@ -199,10 +199,10 @@ func (r *run) provider(namespace string) int {
 	return -1
 }
 
-// vanished has resource i, a namespace or a CRD, applied by the next try with all in it, where it was applied before the job and the cluster has it
-// no more: somebody has deleted it by hand, and an update sends only what it changes. One that this job has applied is only slow to be seen. What
-// another job is to apply is left to that: where resource i is that one's, the error says so, as no try of this job finds it.
-func (r *run) vanished(ctx context.Context, i int, within func(j int) bool) error {
+// vanished has resource i, a namespace or a CRD that another one needs, applied by the next try with all in it, where it was applied before the job and
+// the cluster has it no more: somebody has deleted it by hand, and an update sends only what it changes. One that this job has applied is only slow to
+// be seen. What another job is to apply is left to that: for a hook the error says so, as no try of its step finds it.
+func (r *run) vanished(ctx context.Context, needing, i int, within func(j int) bool) error {
 	r.vanishing.Lock() // of those that wait for it the first one does it, for all
 	defer r.vanishing.Unlock()
 	there := func(j int) bool {
@@ -223,12 +223,12 @@ func (r *run) vanished(ctx context.Context, i int, within func(j int) bool) erro
 	if !isAbsent(err) { // it is there, or nobody can say
 		return nil
 	}
-	if id := r.Resources[i].ResourceID; !r.selected(i) {
+	if id := r.Resources[i].ResourceID; !r.selected(i) && r.Resources[needing].Hook != nil {
 		return fail.New(fail.Conflict,
 			"the app's %s %s, which it needs, was deleted by hand, and is not applied in this step: make it by hand, and then update with reapply", id.Kind, id.Name)
 	}
 	for j := range r.Resources {
-		if j == i || within(j) && there(j) && r.selected(j) {
+		if r.selected(j) && (j == i || within(j) && there(j)) {
 			r.mark(j, domain.MarkSent, "")
 		}
 	}

@@ -34,7 +34,8 @@ import (
 // says for what in Waits; one that was MarkEnding before is looked at once. So does one that the cluster answers with what may pass hold up the next stage
 // for no longer than that, see Job.Failing: its webhook may never come back. What is only to be looked for by its mark is
 // MarkKept when it is found, and is never deleted; else it becomes what it would have become by a deletion. A job that prunes leaves alone
-// what somebody has annotated in the cluster to be kept, as Helm does, and what that would go with, which the note says: that counts as deleted, too. So does any job with the namespace of a PersistentVolumeClaim that is annotated so, but for one with TakesAll.
+// what somebody has annotated in the cluster to be kept, as Helm does, and what that would go with, which the note says: that counts as deleted, too. So does any job with the namespace
+// of a PersistentVolumeClaim that is annotated so, but for one with TakesAll; in one that does not prune it is MarkKept.
 func (c *Cluster) Delete(ctx context.Context, j Job) Outcome {
 	r := c.begin(j)
 	stages := r.stages(func(m domain.Mark) bool { return m.ToDelete() || m.ToLookFor() })
@@ -166,9 +167,17 @@ func (r *run) delete(ctx context.Context, i int, l, stuck *ending) error {
 		l.add(i, o)
 		return nil
 	default:
-		r.mark(i, domain.MarkDeleted, note)
+		r.mark(i, r.settled(i), note)
 		return nil
 	}
+}
+
+// settled is the mark of what is not there any more, or is nobody's; of what a job that does not prune has left, that it is kept.
+func (r *run) settled(i int) domain.Mark {
+	if r.wasLeft(i) && !r.Prunes {
+		return domain.MarkKept
+	}
+	return domain.MarkDeleted
 }
 
 // errNowhere says that no cluster can hold the resource: it has no name, say, so that every apply was refused.
@@ -211,8 +220,13 @@ func (r *run) request(ctx context.Context, i int) (still *object, note string, e
 			return nil, "", err
 		}
 		if id := r.Resources[i].ResourceID; id.IsNamespace() && !r.TakesAll {
-			if claim, err := r.keptClaim(ctx, id.Name); claim != "" || err != nil {
-				return nil, wouldTake("PersistentVolumeClaim", claim), err
+			claim, err := r.keptClaim(ctx, id.Name)
+			if err != nil {
+				return nil, "", err
+			}
+			if claim != "" {
+				r.leave(i)
+				return nil, wouldTake("PersistentVolumeClaim", claim), nil
 			}
 		}
 		gone, err := r.remove(ctx, i, found)
@@ -233,7 +247,7 @@ func (r *run) request(ctx context.Context, i int) (still *object, note string, e
 	return nil, "", fail.New(fail.Unavailable, "the object is replaced again and again while it is deleted")
 }
 
-// leave notes that resource i was left as it is annotated to be kept.
+// leave notes that resource i was left as it, or what would go with it, is annotated to be kept.
 func (r *run) leave(i int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

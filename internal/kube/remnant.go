@@ -132,9 +132,8 @@ func distinct(ids []plan.ResourceID) []plan.ResourceID {
 // remnant is one that was found.
 type remnant struct {
 	object
-	id     plan.ResourceID
-	stays  bool   // it is to be kept
-	unsure string // of a namespace: why it cannot be seen whether something in it is to be kept
+	id    plan.ResourceID
+	stays bool // it is to be kept
 }
 
 func (r *remnant) isNamespace() bool { return r.id.IsNamespace() }
@@ -145,7 +144,7 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, un
 	var mu sync.Mutex
 	var first string // the kind of unlisted: the message is the same from look to look
 	whole := false
-	hidden := map[string]string{} // by namespace: why something there may not be listed
+	hidden := map[string]bool{} // by namespace: something there may not be listed
 	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(c.config.Parallel)
 	for ids := range slices.Chunk(s.Deployments, deploymentsAtOnce) {
@@ -156,11 +155,8 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, un
 				mu.Lock()
 				defer mu.Unlock()
 				found = append(found, some...)
-				if message, refused := refusal(ctx, err); refused {
-					was, known := hidden[place.Namespace]
-					if !plan.ClusterScoped(place.Group, place.Kind) && (!known || message < was) {
-						hidden[place.Namespace] = message
-					}
+				if _, refused := refusal(ctx, err); refused {
+					hidden[place.Namespace] = hidden[place.Namespace] || !plan.ClusterScoped(place.Group, place.Kind)
 					return nil
 				}
 				if err == nil || isOfCluster(err) || isSlow(err) {
@@ -182,18 +178,13 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, un
 	for _, r := range found {
 		holds[r.id.Namespace] = holds[r.id.Namespace] || r.stays
 	}
-	for i := range found {
-		if r := &found[i]; r.isNamespace() && !s.TakesAll {
-			r.unsure = hidden[r.id.Name]
-		}
-	}
 	found = slices.DeleteFunc(found, func(r remnant) bool {
-		if r.stays || !r.isNamespace() {
+		if r.stays || !r.isNamespace() || s.TakesAll {
 			return r.stays
 		}
 		unsure := unlisted != nil && s.Namespaces // what is to be kept may be of the kind that is not listed
 		whole = whole || unsure
-		return unsure || holds[r.id.Name]
+		return unsure || holds[r.id.Name] || s.Namespaces && hidden[r.id.Name]
 	})
 	if unlisted = kindOf(unlisted); unlisted != nil && !whole {
 		unlisted = inPart{unlisted}
@@ -279,9 +270,7 @@ func (c *Cluster) discard(ctx context.Context, r *remnant, s Remnants) (of fate,
 	case r.DeletionTimestamp != nil:
 		return going, r.waitsFor(), nil
 	case r.isNamespace() && !s.Namespaces:
-		return stays, "a namespace that has turned up again is not deleted, as others may use it", nil
-	case r.unsure != "":
-		return stays, "whether something in it is to be kept cannot be seen: " + r.unsure, nil
+		return stays, "a namespace that was not deleted then, or has turned up again, is left, as others may use it by now: delete it by hand", nil
 	}
 	propagation := metav1.DeletePropagationBackground
 	options, err := json.Marshal(metav1.DeleteOptions{

@@ -96,14 +96,8 @@ type Clearing struct {
 // Clear decides what is done about what is left where the hook is to be run.
 func (h *Hook) Clear(l HookLeftover) Clearing {
 	switch {
-	case l.Holds && l.Keep: // what is in it is to stay, whoever has made it: most often an earlier instance of the group
-		return Clearing{}
-	case h.Has(BeforeCreation) && l.Owner != "" && l.Holds && !SameContext(l.For, l.Owner):
-		return Clearing{
-			Fails: domain.MarkRefused,
-			Why: "an object of its name is there already, and belongs to the deployment " + l.Owner +
-				": to delete it, as the policy " + string(BeforeCreation) + " says, would delete what others have with it",
-		}
+	case l.Holds && (l.Keep || l.Owner != "" && !SameContext(l.For, l.Owner)):
+		return Clearing{} // what is in it is to stay, or is others': most often an earlier instance of the group has left it
 	case h.Has(BeforeCreation) && l.Owner != "":
 		return Clearing{Delete: true}
 	case !l.RunsOnce:

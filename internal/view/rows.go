@@ -190,6 +190,9 @@ func (s *said) tell(r *Row) {
 	case domain.ResourceDeleted:
 	case domain.ResourceApplied:
 		r.Warnings = s.warnings[r.Index]
+		if r.Mark == domain.MarkKept {
+			r.Message = s.messages[r.Index] // why it is not as it would be
+		}
 	default:
 		r.Message, r.Warnings = s.messages[r.Index], s.warnings[r.Index]
 	}
