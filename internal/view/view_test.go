@@ -365,3 +365,18 @@ func TestLacks(t *testing.T) {
 	require.Empty(t, view.Lacks(plan.ResourceID{Version: "v1", Kind: "ConfigMap"}, json.RawMessage(`{"data":{"k":"v"}}`), rules), "reports leave data out")
 	require.NotEmpty(t, view.Lacks(id("Deployment", "web"), json.RawMessage(`{`), rules), "what cannot be read is not Ready")
 }
+
+// TestWhyWhatIsKeptIsToldWithIt: what was there before an app, and what a terminate leaves, is Applied, and not as somebody would think.
+func TestWhyWhatIsKeptIsToldWithIt(t *testing.T) {
+	s := source()
+	s.Apps = s.Apps[:1]
+	s.Apps[0].Clusters = []view.Cluster{{
+		ClusterName: cluster0("a"), Marks: domain.Marks("AKA"), Notes: []domain.Note{{Index: 0, Message: "over"}, {Index: 1, Message: "it was there before"}},
+	}}
+	var got []string
+	for r, err := range s.Rows(view.Ask{Detail: true}) {
+		require.NoError(t, err)
+		got = append(got, line(r))
+	}
+	require.Equal(t, []string{"web/a/Job/hook Applied", "web/a/Deployment/web Applied: it was there before", "web/a/Service/web Applied"}, got)
+}
