@@ -12,5 +12,5 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 func TestRealCluster(t *testing.T) {
 	t.Parallel()
 	kubetest.Suite(t, kubetest.Kubeconfig(t))
-	kubetest.SuiteOfControllers(t, kubetest.Kubeconfig(t))
+	kubetest.SuiteOfKubernetes(t, kubetest.Kubeconfig(t))
 }

@@ -37,8 +37,6 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"says who else has fields":                                saysWhoShares,
 		"takes keys out of a Secret":                              takesKeysOut,
 		"takes over a Job of another deployment":                  takesJobOver,
-		"has what rolled roll no more":                            rollsNoMore,
-		"changes no strategy of what is refused":                  refusesStrategy,
 		"labels objects and pods":                                 labels,
 		"drops the fields that a kind does not know":              dropsUnknown,
 		"refuses by resource and goes on":                         refuses,
@@ -107,12 +105,18 @@ func SuiteOfRights(t *testing.T, admin, user []byte) {
 	}
 }
 
-// SuiteOfControllers is what needs a cluster with Kubernetes' own controllers.
-func SuiteOfControllers(t *testing.T, kubeconfig []byte) {
-	t.Run("says what a namespace waits for", func(t *testing.T) {
-		t.Parallel()
-		saysWhatNamespaceHas(newWorld(t, kubeconfig))
-	})
+// SuiteOfKubernetes is what needs a cluster with Kubernetes' own controllers, or with what it fills in and refuses itself.
+func SuiteOfKubernetes(t *testing.T, kubeconfig []byte) {
+	for name, test := range map[string]func(*world){
+		"says what a namespace waits for":        saysWhatNamespaceHas,
+		"has what rolled roll no more":           rollsNoMore,
+		"changes no strategy of what is refused": refusesStrategy,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(newWorld(t, kubeconfig))
+		})
+	}
 }
 
 func appliesEveryKind(w *world) {
