@@ -359,9 +359,11 @@ func watchAgain(ctx context.Context, records contexts, shards Shards, known map[
 		}
 		missing := map[int][]domain.ClusterName{}
 		for _, c := range clustersOf(p, func(t *plan.Target) bool { return !t.Leaving }) {
-			if set := known[shardOf(c)]; set != nil && !(slices.Contains(set.Contexts, i.LabelID()) && slices.Contains(set.Clusters, c)) {
-				missing[shardOf(c)] = append(missing[shardOf(c)], c)
+			set := known[shardOf(c)]
+			if set == nil || slices.Contains(set.Contexts, i.LabelID()) && slices.Contains(set.Clusters, c) {
+				continue
 			}
+			missing[shardOf(c)] = append(missing[shardOf(c)], c)
 		}
 		if len(missing) == 0 {
 			continue

@@ -270,7 +270,7 @@ func (c *Cluster) discard(ctx context.Context, r *remnant, s Remnants) (of fate,
 	case r.DeletionTimestamp != nil:
 		return going, r.waitsFor(), nil
 	case r.isNamespace() && !s.Namespaces:
-		return stays, "a namespace that was not deleted then, or has turned up again, is left, as others may use it by now: delete it by hand", nil
+		return stays, "a namespace that was not deleted then, or has turned up again, is not deleted now, as others may use it: delete it by hand", nil
 	}
 	propagation := metav1.DeletePropagationBackground
 	options, err := json.Marshal(metav1.DeleteOptions{
