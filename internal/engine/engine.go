@@ -164,7 +164,7 @@ func (e *Engine) leaves(ctx context.Context, id string) bool {
 	switch err := e.query(ctx, id, &p); {
 	case fail.Is(err, fail.NotFound):
 		return true
-	case err != nil || p.Status == domain.ContextInstantiating || p.Status == domain.ContextTerminating:
+	case err != nil || p.Status.InProgress():
 		return false
 	}
 	_ = e.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil) // its result does not matter, its end does

@@ -192,7 +192,7 @@ func (r *run) provider(namespace string) int {
 		return -1
 	}
 	for i := range r.Resources {
-		if id := r.Resources[i].ResourceID; id.Kind == "Namespace" && id.Group == "" && id.Name == namespace && r.comes(i) {
+		if id := r.Resources[i].ResourceID; id.IsNamespace() && id.Name == namespace && r.comes(i) {
 			return i
 		}
 	}

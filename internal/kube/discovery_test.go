@@ -44,6 +44,20 @@ type api struct {
 	listed bool // among the groups
 }
 
+// widgetAt serves Widget as long as the groups were asked for so many times.
+func (a *api) widgetAt(times int) http.HandlerFunc {
+	asked := 0
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/apis" {
+			a.mu.Lock()
+			asked++
+			a.widget = asked == times
+			a.mu.Unlock()
+		}
+		a.serve(w, r)
+	}
+}
+
 func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -146,16 +160,7 @@ func TestDeleteOfKindThatCannotBeLookedUp(t *testing.T) {
 // TestKindOfAnAPIServerThatWasJustStarted: it lists the versions of CRDs before it knows their kinds.
 func TestKindOfAnAPIServerThatWasJustStarted(t *testing.T) {
 	t.Parallel()
-	a, asked := &api{listed: true}, 0
-	s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/apis" {
-			a.mu.Lock()
-			asked++
-			a.widget = asked == 2
-			a.mu.Unlock()
-		}
-		a.serve(w, r)
-	})
+	s := serve(t, http2, (&api{listed: true}).widgetAt(2))
 	j, watcher := job(customResources(2, "Widget"), domain.MarkPending)
 	require.NoError(t, s.open(t, kube.Config{}).Apply(t.Context(), j).Retry)
 	require.Equal(t, domain.NewMarks(2, domain.MarkApplied), watcher.Marks, "%v", watcher.Notes)
@@ -169,17 +174,7 @@ func TestCustomKindThatIsServedLate(t *testing.T) {
 	}
 	t.Run("is waited for", func(t *testing.T) {
 		t.Parallel()
-		a := &api{}
-		asked := 0
-		s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/apis" {
-				a.mu.Lock()
-				asked++
-				a.widget = asked == 3
-				a.mu.Unlock()
-			}
-			a.serve(w, r)
-		})
+		s := serve(t, http2, (&api{}).widgetAt(3))
 		j, watcher := job(append(customResources(2, "Widget"), crd), domain.MarkPending)
 		j.Resources[0].Stage, j.Resources[1].Stage = 1, 1
 		require.NoError(t, s.open(t, kube.Config{StageWait: time.Hour}).Apply(t.Context(), j).Retry)

@@ -81,7 +81,7 @@ func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.Resourc
 			}
 			if err != nil {
 				missed = cmp.Or(missed, error(inPart{kindOf(err)}))
-				if r.isNamespace() {
+				if r.id.IsNamespace() {
 					missed = kindOf(err)
 				}
 				continue
@@ -136,8 +136,6 @@ type remnant struct {
 	stays bool // it is to be kept
 }
 
-func (r *remnant) isNamespace() bool { return r.id.IsNamespace() }
-
 // remnants lists the places. unlisted is the cluster's answer to one of those that it could not list, where it answers for others: a kind whose
 // webhook is broken, say.
 func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, unlisted, err error) {
@@ -179,7 +177,7 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, un
 		holds[r.id.Namespace] = holds[r.id.Namespace] || r.stays
 	}
 	found = slices.DeleteFunc(found, func(r remnant) bool {
-		if r.stays || !r.isNamespace() || s.TakesAll {
+		if r.stays || !r.id.IsNamespace() || s.TakesAll {
 			return r.stays
 		}
 		unsure := unlisted != nil && s.Namespaces // what is to be kept may be of the kind that is not listed
@@ -261,7 +259,7 @@ func isKept(annotations map[string]string) bool {
 // discard deletes the very object that was found, as it was found: an instance that has taken it over meanwhile has
 // changed it. why says why it is still there.
 func (c *Cluster) discard(ctx context.Context, r *remnant, s Remnants) (of fate, why string, err error) {
-	if r.isNamespace() && !s.TakesAll && r.DeletionTimestamp == nil {
+	if r.id.IsNamespace() && !s.TakesAll && r.DeletionTimestamp == nil {
 		if claim, err := c.keptClaim(ctx, r.Name); claim != "" || err != nil {
 			return kept, "", err
 		}
@@ -269,7 +267,7 @@ func (c *Cluster) discard(ctx context.Context, r *remnant, s Remnants) (of fate,
 	switch {
 	case r.DeletionTimestamp != nil:
 		return going, r.waitsFor(), nil
-	case r.isNamespace() && !s.Namespaces:
+	case r.id.IsNamespace() && !s.Namespaces:
 		return stays, "a namespace that was not deleted then, or has turned up again, is not deleted now, as others may use it: delete it by hand", nil
 	}
 	propagation := metav1.DeletePropagationBackground

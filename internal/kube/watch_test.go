@@ -92,7 +92,7 @@ func TestServed(t *testing.T) {
 	t.Parallel()
 	kubeconfig := kubetest.Kubeconfig(t)
 	client, group := kubetest.Dynamic(t, kubeconfig), kubetest.Name("group")+".example.com"
-	defined := []schema.GroupVersionResource{kubetest.Widgets(t, client, group, false), kubetest.Gadgets(t, client, group, "v1alpha1")}
+	defined := []schema.GroupVersionResource{kubetest.Widgets(t, client, group, false), kubetest.OneVersion(t, client, group, "v1alpha1", "Gadget")}
 	t.Cleanup(func() {
 		for _, d := range defined {
 			kubetest.Undefine(t, client, d)

@@ -30,7 +30,7 @@ var kindsManifests string
 // Suite is what applying to a cluster and deleting from it has to do, on the cluster of an administrator's
 // kubeconfig.
 func Suite(t *testing.T, kubeconfig []byte) {
-	for name, test := range map[string]func(*world){
+	each(t, map[string]func(*world){
 		"applies every common kind":                               appliesEveryKind,
 		"applies again without changing anything":                 appliesAgain,
 		"takes over fields of other managers":                     takesOver,
@@ -73,18 +73,13 @@ func Suite(t *testing.T, kubeconfig []byte) {
 		"tries again when credentials are not accepted":           unauthorized,
 		"answers a ping":                                          pings,
 		"settles many resources with few requests at a time":      settlesMany,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(newWorld(t, kubeconfig))
-		})
-	}
+	}, func(t *testing.T) *world { return newWorld(t, kubeconfig) })
 }
 
 // SuiteOfRights is the part of Suite that a user has to be able to do who has the least ClusterRole, on the cluster of an
 // administrator's kubeconfig.
 func SuiteOfRights(t *testing.T, admin, user []byte) {
-	for name, test := range map[string]func(*world){
+	each(t, map[string]func(*world){
 		"applies every common kind":                  appliesEveryKind,
 		"applies again without changing anything":    appliesAgain,
 		"takes over fields of other managers":        takesOver,
@@ -95,26 +90,28 @@ func SuiteOfRights(t *testing.T, admin, user []byte) {
 		"leaves what belongs to another deployment":  leavesForeign,
 		"sweeps away what nothing should have left":  sweeps,
 		"answers a ping":                             pings,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, admin)
-			w.cluster = Open(t, kube.Config{}, user)
-			test(w)
-		})
-	}
+	}, func(t *testing.T) *world {
+		w := newWorld(t, admin)
+		w.cluster = Open(t, kube.Config{}, user)
+		return w
+	})
 }
 
 // SuiteOfKubernetes is what needs a cluster with Kubernetes' own controllers, or with what it fills in and refuses itself.
 func SuiteOfKubernetes(t *testing.T, kubeconfig []byte) {
-	for name, test := range map[string]func(*world){
+	each(t, map[string]func(*world){
 		"says what a namespace waits for":        saysWhatNamespaceHas,
 		"has what rolled roll no more":           rollsNoMore,
 		"changes no strategy of what is refused": refusesStrategy,
-	} {
+	}, func(t *testing.T) *world { return newWorld(t, kubeconfig) })
+}
+
+// each runs tests by their names, side by side, each in a world of its own.
+func each(t *testing.T, tests map[string]func(*world), begin func(*testing.T) *world) {
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(newWorld(t, kubeconfig))
+			test(begin(t))
 		})
 	}
 }

@@ -151,18 +151,7 @@ func TestAgentlessFollowsNewKinds(t *testing.T) {
 	group := kubetest.Name("group") + ".example.com"
 	w.watch(domain.ReportAgentless, nil)
 	w.awaitContact(true, "")
-	data, err := yaml.YAMLToJSON([]byte(fmt.Sprintf(`
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.%[1]s}
-spec:
-  group: %[1]s
-  scope: Namespaced
-  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
-`, group)))
-	require.NoError(t, err)
-	widgets := kubetest.Define(w, w.client, data)
+	widgets := kubetest.OneVersion(w, w.client, group, "v1", "Widget")
 	remove := func() { kubetest.Undefine(w, w.client, widgets) }
 	t.Cleanup(remove)
 	w.apply(widgets, "app", fmt.Sprintf("{apiVersion: %s/v1, kind: Widget, metadata: {name: w}}", group))
@@ -180,7 +169,7 @@ spec:
 func TestAgentlessWithAKindOfAnotherVersion(t *testing.T) {
 	w := newWorld(t)
 	group := kubetest.Name("group") + ".example.com"
-	gadgets := kubetest.Gadgets(t, w.client, group, "v1alpha1")
+	gadgets := kubetest.OneVersion(t, w.client, group, "v1alpha1", "Gadget")
 	t.Cleanup(func() { kubetest.Undefine(t, w.client, gadgets) })
 	w.apply(gadgets, "app", fmt.Sprintf("{apiVersion: %s/v1alpha1, kind: Gadget, metadata: {name: g}}", group))
 	w.watch(domain.ReportAgentless, nil)
