@@ -43,20 +43,19 @@ func (c *Cluster) Delete(ctx context.Context, j Job) Outcome {
 	stuck := &ending{objects: map[int]object{}}
 	goesOn := !j.Failing.IsZero() && time.Since(j.Failing) > r.config.StageWait
 	var failed error // in a stage before
-	outcome := r.work(ctx, stages, func(ctx context.Context, stage []int) error {
-		l := &ending{objects: map[int]object{}}
-		of, err := r.each(ctx, r.turns(stage), func(ctx context.Context, i int) error { return r.delete(ctx, i, l, stuck) })
-		if of == ofSome && goesOn {
-			failed, err = cmp.Or(failed, err), nil
-		}
-		if err != nil {
-			return err
-		}
-		of, err = r.awaitEnd(ctx, l, stuck)
+	passed := func(of failures, err error) error {
 		if of == ofSome && goesOn {
 			failed, err = cmp.Or(failed, err), nil
 		}
 		return err
+	}
+	outcome := r.work(ctx, stages, func(ctx context.Context, stage []int) error {
+		l := &ending{objects: map[int]object{}}
+		err := passed(r.each(ctx, r.turns(stage), func(ctx context.Context, i int) error { return r.delete(ctx, i, l, stuck) }))
+		if err != nil {
+			return err
+		}
+		return passed(r.awaitEnd(ctx, l, stuck))
 	})
 	outcome.Retry = cmp.Or(outcome.Retry, failed)
 	if outcome.Retry == nil {
@@ -209,10 +208,10 @@ func (r *run) request(ctx context.Context, i int) (still *object, note string, e
 			r.leave(i)
 			return nil, "left in the cluster: it is annotated there with " + keepAnnotation + ": keep", nil
 		}
-		if j, err := r.keeper(ctx, i); j >= 0 || err != nil {
-			if err != nil {
-				return nil, "", err
-			}
+		switch j, err := r.keeper(ctx, i); {
+		case err != nil:
+			return nil, "", err
+		case j >= 0:
 			return nil, wouldTake(r.Resources[j].Kind, r.Resources[j].Name), nil
 		}
 		wanted, err := r.isWanted(ctx, i, found)
