@@ -187,8 +187,8 @@ type definitions struct {
 }
 
 // looksAfter says how soon after a change the kinds are looked at: changes come in bursts, and a kind is served a moment
-// after its definition has changed for the last time.
-var looksAfter = []time.Duration{policy.KindsLook, policy.KindsLookAgain}
+// after its definition has changed for the last time, on a busy cluster a long one.
+var looksAfter = []time.Duration{policy.KindsLook, policy.KindsLookAgain, policy.KindsLookLast}
 
 func newDefinitions() *definitions {
 	d := &definitions{changed: make(chan struct{}, 1), again: pause.Backoff{First: policy.FirstRefused, Most: policy.LongestRefused}}

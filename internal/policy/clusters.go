@@ -62,8 +62,9 @@ const (
 	// most, for mostly it lacks a permission. It doubles in between.
 	FirstRefused   = 5 * time.Second
 	LongestRefused = 5 * time.Minute
-	// KindsLook is how soon after a change of definitions the kinds are looked at, and KindsLookAgain how soon after that: changes come in
-	// bursts, and a kind is served a moment after its definition has changed for the last time.
+	// KindsLook is how soon after a change of definitions the kinds are looked at, KindsLookAgain how soon after that, and KindsLookLast once more: changes
+	// come in bursts, and a kind is served a moment after its definition has changed for the last time, on a busy cluster a long one.
 	KindsLook      = time.Second
 	KindsLookAgain = 5 * time.Second
+	KindsLookLast  = 20 * time.Second
 )

@@ -84,7 +84,7 @@ func TestTimesAreInOrder(t *testing.T) {
 		"looks for remnants":                                              {{"FirstSweep", policy.FirstSweep}, {"LongestSweep", policy.LongestSweep}, {"Remnants", policy.Remnants}},
 		"sessions with a cluster":                                         {{"FirstSession", policy.FirstSession}, {"LeastWatch", policy.LeastWatch}, {"GoodSession", policy.GoodSession}, {"LongestSession", policy.LongestSession}},
 		"kinds that a cluster refuses":                                    {{"FirstRefused", policy.FirstRefused}, {"LongestRefused", policy.LongestRefused}},
-		"looks at kinds":                                                  {{"KindsLook", policy.KindsLook}, {"KindsLookAgain", policy.KindsLookAgain}},
+		"looks at kinds":                                                  {{"KindsLook", policy.KindsLook}, {"KindsLookAgain", policy.KindsLookAgain}, {"KindsLookLast", policy.KindsLookLast}},
 		"a write that is refused is taken back before its request is cut": {{"Undo", policy.Undo}, {"Plain", policy.Plain}},
 		"a cluster is tried while it is registered":                       {{"ClusterTry", policy.ClusterTry}, {"ClusterCheck", policy.ClusterCheck}, {"Plain", policy.Plain}},
 		"watches are waited for a part of the time for which they stand":  {{"SignWatchesWait", policy.SignWatchesWait}, {"SignWatches", policy.SignWatches}},
