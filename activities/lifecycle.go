@@ -54,6 +54,8 @@ type Store interface {
 	Standing(ctx context.Context) ([]domain.Standing, error)
 	Instances(ctx context.Context) ([]*domain.Instance, error)
 	InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.Instance, error)
+	// DeleteInstances deletes records with their leaves and what clusters said of them.
+	DeleteInstances(ctx context.Context, contextIDs []string) error
 
 	PutLeaf(ctx context.Context, leaf domain.Leaf) error
 	Leaf(ctx context.Context, id string) (*domain.Leaf, error)

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"go.temporal.io/sdk/activity"
@@ -15,13 +16,13 @@ import (
 
 // Sweep removes the blobs that nothing refers to any more: charts and profiles of apps that are gone or were
 // replaced, and the plans and manifests of instances that were forgotten; what is kept of clusters that are not
-// registered any more; and what clusters said of app contexts that are gone. It returns how many blobs. What somebody has ended by hand is begun
-// again: none of the three waits for another one that fails.
+// registered any more; what clusters said of app contexts that are gone; and the records of contexts that no history has any more. It returns how
+// many blobs. What somebody has ended by hand is begun again: none of the four waits for another one that fails.
 func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 	stop := beat(ctx)
 	defer stop()
 	removed, err = l.sweep(ctx)
-	return removed, errors.Join(err, l.keepAgain(ctx), l.watchAgain(ctx))
+	return removed, errors.Join(err, l.retire(ctx), l.keepAgain(ctx), l.watchAgain(ctx))
 }
 
 func (l *Control) sweep(ctx context.Context) (removed int, err error) {
@@ -36,6 +37,42 @@ func (l *Control) sweep(ctx context.Context) (removed int, err error) {
 		return 0, err
 	}
 	return l.Store.SweepBlobs(ctx, func(d domain.Digest) bool { return wanted[d] }, policy.Unwanted)
+}
+
+// retire removes the records of contexts, with their leaves, that are over and that no history has any more: of a resource that is updated again and
+// again for years these would be far more than all that is there. What was recorded a moment ago may come into a history yet.
+func (l *Control) retire(ctx context.Context) error {
+	instances, err := l.Store.Instances(ctx)
+	if err != nil {
+		return err
+	}
+	over := map[string]bool{}
+	for _, i := range instances {
+		over[i.ContextID] = i.Status.Over() && i.Remnants == "" && l.Now().Sub(i.Ended) > policy.Unwanted && l.Now().Sub(i.Accepted) > policy.Unwanted
+	}
+	for _, i := range instances {
+		delete(over, i.Label) // what clusters say is kept for it
+		if !i.Status.Over() {
+			delete(over, i.From)
+		}
+	}
+	maps.DeleteFunc(over, func(_ string, is bool) bool { return !is })
+	if len(over) == 0 {
+		return nil
+	}
+	for _, noun := range domain.Owners {
+		owners, err := l.Store.ListUnder(ctx, noun, "")
+		if err != nil {
+			return err
+		}
+		for _, o := range owners {
+			for _, a := range o.(domain.Owner).Track().Actions {
+				delete(over, a.ContextID)
+				delete(over, a.By)
+			}
+		}
+	}
+	return l.Store.DeleteInstances(ctx, slices.Sorted(maps.Keys(over)))
 }
 
 // keepAgain has the certificates of every logical cloud renewed from now on: somebody may have ended by hand what does that, and nobody would notice

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -335,4 +336,63 @@ func TestSweepRemovesWhatClustersSaidOfContextsThatAreGone(t *testing.T) {
 	}, 0)
 	require.NoError(t, err)
 	require.Zero(t, again, "chunks and changes have gone too")
+}
+
+// TestSweepRetiresWhatNoHistoryHas: records of contexts that are over go a day after they ended, unless somebody may still ask for them.
+func TestSweepRetiresWhatNoHistoryHas(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	s := storetest.Open(t, store.Config{Now: func() time.Time { return now }})
+	ctx := t.Context()
+	require.NoError(t, s.EnsureIndexes(ctx))
+	group := &domain.DeploymentIntentGroup{
+		Identity: domain.Identity{Parent: "projects/p/composite-apps/c/v1"}, Metadata: domain.Metadata{Name: "g"}, History: domain.NewHistory(now),
+	}
+	for n, id := range []string{"cut", "known"} {
+		group.History.Append(domain.Instantiated, id, n+1, now)
+	}
+	group.History.Leave("known", "given", 2, now)
+	group.History.Actions = slices.DeleteFunc(group.History.Actions, func(a domain.Action) bool { return a.ContextID == "cut" })
+	require.NoError(t, s.Create(ctx, group))
+	edge := domain.ClusterName{Provider: "p", Name: "c"}
+	ended := func(i domain.Instance) {
+		t.Helper()
+		i.Owner, i.Accepted, i.Ended = domain.KeyOf(group), now, now
+		require.NoError(t, s.PutInstance(ctx, &i))
+		require.NoError(t, s.PutLeaf(ctx, domain.Leaf{ID: domain.LeafID(i.ContextID, "web", edge), ContextID: i.ContextID, App: "web", Cluster: edge, Operation: domain.OpInstantiate}))
+	}
+	ended(domain.Instance{ContextID: "label", Status: domain.ContextUpdated})
+	ended(domain.Instance{ContextID: "cut", Status: domain.ContextUpdated, Label: "label"})
+	ended(domain.Instance{ContextID: "terminated", Status: domain.ContextTerminated})
+	ended(domain.Instance{ContextID: "turned up", Status: domain.ContextTerminated, Remnants: "ConfigMap a is there"})
+	ended(domain.Instance{ContextID: "failed", Status: domain.ContextTerminateFailed})
+	ended(domain.Instance{ContextID: "known", Status: domain.ContextUpdated, Label: "label"})
+	ended(domain.Instance{ContextID: "given", Status: domain.ContextUpdated, Label: "label"})
+	ended(domain.Instance{ContextID: "before", Status: domain.ContextUpdated, Label: "label"})
+	ended(domain.Instance{ContextID: "active", Status: domain.ContextInstantiated, Label: "label", From: "before"})
+
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.SetTestTimeout(time.Minute)
+	l := &activities.Control{Store: s, Now: func() time.Time { return now }}
+	env.RegisterActivity(l)
+	all := []string{"active", "before", "cut", "failed", "given", "known", "label", "terminated", "turned up"}
+	stay := func(want ...string) {
+		t.Helper()
+		_, err := env.ExecuteActivity(l.Sweep)
+		require.NoError(t, err)
+		there := []string{}
+		instances, err := s.Instances(ctx)
+		require.NoError(t, err)
+		for _, i := range instances {
+			there = append(there, i.ContextID)
+		}
+		require.ElementsMatch(t, want, there)
+		for _, id := range all {
+			leaves, err := s.Leaves(ctx, id)
+			require.NoError(t, err)
+			require.Equal(t, slices.Contains(want, id), len(leaves) == 1, id)
+		}
+	}
+	stay(all...)
+	now = now.Add(25 * time.Hour)
+	stay("active", "before", "failed", "given", "known", "label", "turned up")
 }

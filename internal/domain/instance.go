@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // Digest names a blob, in lower-case hex: the same content has the same one within an installation, and tells nobody else what it is.
@@ -56,7 +57,7 @@ type Instance struct {
 	From string `bson:"from,omitempty"`
 	// Began is Scope.Began of Operation.
 	Began int64 `bson:"began"`
-	// Runs are the accepted operations on the context, oldest first: the one that made it, then terminates.
+	// Runs are the accepted operations on the context, oldest first: the one that made it, then terminates, of which the last limits.Runs are kept.
 	Runs []Ran `bson:"runs,omitempty"`
 	// Remnants says, of a terminated one, what has turned up in clusters again and cannot be removed yet; "" for nothing.
 	Remnants string `bson:"remnants,omitempty"`
@@ -93,6 +94,9 @@ type Ran struct {
 func (i *Instance) Begin(r Ran) {
 	if r.RunID == "" || i.ran(r.RunID) == nil {
 		i.Runs = append(i.Runs, r)
+	}
+	if n := len(i.Runs); n > limits.Runs {
+		i.Runs = slices.Delete(i.Runs, 1, n-limits.Runs+1)
 	}
 }
 

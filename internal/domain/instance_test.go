@@ -1,12 +1,14 @@
 package domain_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // TestPassOn goes through the ways in which a context comes after another one. Whether the label goes over decides whether
@@ -80,6 +82,21 @@ func TestPassOn(t *testing.T) {
 }
 
 // TestFollow: who records a leaf without knowing what its steps before have said loses nothing of it that is still so.
+// TestRunsAreBounded: of a context that is terminated again and again the record tells what made it, and the last terminates.
+func TestRunsAreBounded(t *testing.T) {
+	i := &domain.Instance{}
+	i.Begin(domain.Ran{RunID: "made", Operation: domain.OpInstantiate})
+	for n := range 1_000 {
+		i.Begin(domain.Ran{RunID: fmt.Sprint(n), Operation: domain.OpTerminate})
+		i.Begin(domain.Ran{RunID: fmt.Sprint(n), Operation: domain.OpTerminate})
+	}
+	require.Len(t, i.Runs, limits.Runs)
+	require.Equal(t, "made", i.Runs[0].RunID)
+	require.Equal(t, "901", i.Runs[1].RunID)
+	require.Equal(t, "999", i.Runs[limits.Runs-1].RunID)
+	require.True(t, i.Knows(domain.OpInstantiate))
+}
+
 func TestFollow(t *testing.T) {
 	turn := func(began, rank int64) domain.Turn { return domain.Turn{Began: began, Rank: rank} }
 	earlier := domain.Leaf{

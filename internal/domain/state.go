@@ -3,6 +3,8 @@ package domain
 import (
 	"fmt"
 	"time"
+
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // State is the last operation that a user asked of a resource with a lifecycle (seeds, 21.03).
@@ -89,8 +91,8 @@ func (a Action) Is(b Action) bool {
 	return a.State == b.State && a.ContextID == b.ContextID && a.Time.Equal(b.Time) && a.Revision == b.Revision && a.By == b.By
 }
 
-// History is what was asked of a resource, oldest first. StatusContextID names the context by whose id clusters
-// know the resources: the first one since the last instantiate.
+// History is what was asked of a resource, oldest first; of one of which much was asked, what was asked last (Append). StatusContextID names the
+// context by whose id clusters know the resources: the first one since the last instantiate.
 type History struct {
 	StatusContextID string   `json:"statusctxid"`
 	Actions         []Action `json:"actions"`
@@ -119,7 +121,8 @@ func (h *History) ContextID() string {
 	return ""
 }
 
-// Sign is another one after anything was asked of the resource.
+// Sign is another one after anything was asked of the resource: what is cut from the history (bound) is so much that its length comes again after
+// a hundred actions only.
 func (h *History) Sign() string {
 	return fmt.Sprintf("%d %s %s", len(h.Actions), h.State(), h.ContextID())
 }
@@ -174,6 +177,36 @@ func (h *History) Append(s State, contextID string, revision int, now time.Time)
 		h.StatusContextID = contextID
 	}
 	h.Actions = append(h.Actions, Action{State: s, ContextID: contextID, Time: stamp(now), Revision: revision})
+	h.bound()
+}
+
+// bound cuts a history of twice as many actions as are kept to the newest ones. The first stays too, which says when the resource was made, and the
+// last instance with what it took over from: there may be more changes and approvals after it than are kept.
+func (h *History) bound() {
+	n := len(h.Actions)
+	if n <= 2*limits.Actions {
+		return
+	}
+	from := n - limits.Actions
+	kept := h.Actions[:1:1]
+	if begin, end := h.instance(); begin < from {
+		kept = append(kept, h.Actions[max(begin, 1):min(end, from)]...)
+	}
+	h.Actions = append(kept, h.Actions[from:]...)
+}
+
+// instance is where the last instance is in Actions, with the action before it by which another one was left; both are len(Actions) for none.
+func (h *History) instance() (begin, end int) {
+	for i := len(h.Actions) - 1; i >= 0; i-- {
+		if s := h.Actions[i].State; s != Instantiated && s != Applied {
+			continue
+		}
+		if i > 0 && h.Actions[i-1].State == Updated {
+			return i - 1, i + 1
+		}
+		return i, i + 1
+	}
+	return len(h.Actions), len(h.Actions)
 }
 
 // Leave records that another context takes over from one, which had the revision.

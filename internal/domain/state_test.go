@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // contexts are the statuses that a context can have, by the short names of TestDecide.
@@ -181,6 +182,45 @@ func revisions(actions []domain.Action) []int {
 		out = append(out, a.Revision)
 	}
 	return out
+}
+
+// TestAHistoryIsBounded: what was asked last stays, with the first action and the last instance, however much was asked.
+func TestAHistoryIsBounded(t *testing.T) {
+	h := domain.NewHistory(time.Time{})
+	h.Append(domain.Approved, "", 0, time.Time{})
+	h.Append(domain.Instantiated, "1", 1, time.Time{})
+	signs := map[string]bool{h.Sign(): true}
+	for i := 2; i <= 10_000; i++ {
+		h.Leave(h.ContextID(), fmt.Sprint(i), i-1, time.Time{})
+		require.False(t, signs[h.Sign()])
+		signs[h.Sign()] = true
+		h.Append(domain.Instantiated, fmt.Sprint(i), i, time.Time{})
+		require.False(t, signs[h.Sign()])
+		signs[h.Sign()] = true
+		require.LessOrEqual(t, len(h.Actions), 2*limits.Actions+1)
+		require.GreaterOrEqual(t, len(h.Revisions()), min(i, limits.Actions/2), "so far one can go back")
+		require.Equal(t, i, h.Revision())
+	}
+	require.Equal(t, domain.Created, h.Actions[0].State)
+	require.False(t, h.Knows("1"))
+
+	h.Append(domain.Terminated, "10000", 0, time.Time{})
+	for range 1_000 {
+		h.Append(domain.Created, "", 0, time.Time{})
+		h.Append(domain.Approved, "", 0, time.Time{})
+		require.LessOrEqual(t, len(h.Actions), 2*limits.Actions+1)
+		require.Equal(t, "10000", h.ContextID(), "though no later action has one")
+		require.Equal(t, 10_000, h.Revision())
+	}
+	require.Equal(t, domain.Updated, h.Actions[1].State)
+	require.Equal(t, "10000", h.Actions[2].ContextID)
+	require.Len(t, h.Revisions(), 1)
+
+	for range 1_000 {
+		h.Append(domain.Applied, "networks", 0, time.Time{})
+	}
+	require.LessOrEqual(t, len(h.Actions), 2*limits.Actions+1)
+	require.Equal(t, "networks", h.ContextID())
 }
 
 func TestHistory(t *testing.T) {

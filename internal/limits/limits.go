@@ -140,6 +140,13 @@ const (
 	RatioFrom = 1 << 20
 )
 
+// Actions are those that are kept in the history of a group, a logical cloud or the networks of a cluster, besides the first one and the last instance; as
+// many more may be there before older ones are cut. An update is two: one can go back a hundred revisions.
+const Actions = 200
+
+// Runs are the operations that the record of an app context keeps: the one that made it, and the last terminates.
+const Runs = 100
+
 // Apps bounds the apps of a group. An operation has a child workflow for each, and an update for those that leave, too: Temporal lets a
 // workflow have 2,000 at a time.
 const Apps = 500
@@ -367,6 +374,8 @@ func All(body, renderMemory int64) []Size {
 		{"written", "the text that the templates of a chart write", Written, true, "", "400, with the file"},
 		{"bundle", "what a chart is rendered to, as JSON", Bundle, true, "", "400, with the file"},
 		{"apps", "apps of a group", Apps, false, "", "422, with how many there are"},
+		{"actions", "actions in the history of a group, a logical cloud, or the networks of a cluster, besides the first one and the last instance. An update or a rollback is two", Actions, false, "", "older ones are cut, when there are as many again: no rollback goes back to them"},
+		{"runs", "operations on one instance of which its record tells", Runs, false, "", "what made it stays, older terminates are cut"},
 		{"varied", "what intents make of the apps of a group, for all clusters, each manifest once", Varied, true, "", "422, with the app"},
 		{"values", "the values that patches of a group have from elsewhere, together", Varied, true, "", "422, with the intent"},
 		{"externalValues", "values that patches of a group have from other hosts", ExternalValues, false, "", "422, with the intent"},
