@@ -1,9 +1,6 @@
 package combine
 
-import (
-	"cmp"
-	"encoding/json"
-)
+import "encoding/json"
 
 // Result is a table as it is shown: a member of results in KubeStellar's CombinedStatus, with totals, warnings and errors added.
 // Equal inputs give equal results and, with encoding/json, equal bytes, whatever order the rows came in.
@@ -71,6 +68,3 @@ type AggregationError struct {
 	ColumnName string `json:"columnName"` // the aggregate's
 	Error      string `json:"error"`      // names the group, how many rows, and the clusters and values of the first three
 }
-
-// CompareResults is the order in which the results of an object are shown: by the bytes of the collectors' names.
-func CompareResults(a, b *Result) int { return cmp.Compare(a.Name, b.Name) }

@@ -5,7 +5,6 @@
 package fields
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -13,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // named is how strict decoding names a field, in a refusal that lists all of them and in warnings
@@ -55,7 +54,7 @@ func Undeclared(message string) (paths []string) {
 // Without is the manifest without the members at the paths, and which of them it had, sorted, with elements of lists by
 // their index. Numbers are kept to the digit. An error is Invalid: the manifest is not an object.
 func Without(manifest []byte, paths []string) (rest []byte, gone []string, err error) {
-	object, err := decode(manifest)
+	object, err := plan.DecodeObject(manifest)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,11 +73,11 @@ func Without(manifest []byte, paths []string) (rest []byte, gone []string, err e
 // says nothing, and is not looked for; nor are members of lists that are longer or shorter than they were sent, as others
 // have written into them.
 func Missing(sent, made []byte) []string {
-	is, err := decode(sent)
+	is, err := plan.DecodeObject(sent)
 	if err != nil {
 		return nil
 	}
-	got, err := decode(made)
+	got, err := plan.DecodeObject(made)
 	if err != nil {
 		return nil
 	}
@@ -137,15 +136,6 @@ func empty(v any) bool {
 	default:
 		return false
 	}
-}
-
-func decode(manifest []byte) (object map[string]any, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(manifest))
-	decoder.UseNumber()
-	if err := decoder.Decode(&object); err != nil || object == nil {
-		return nil, fail.Wrap(err, fail.Invalid, "the manifest is not a JSON object")
-	}
-	return object, nil
 }
 
 // remove takes out what the path leads to from v, which stands at a path itself, and says what that was. Names may have

@@ -65,7 +65,7 @@ var strict = serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, 
 func (k *Known) Unknown(r *plan.Resource) (paths []string) {
 	gvk := schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 	if s := k.custom[gvk]; s != nil {
-		object, err := decode(r.Manifest)
+		object, err := plan.DecodeObject(r.Manifest)
 		if err != nil {
 			return nil
 		}

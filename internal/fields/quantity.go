@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/quantity"
 )
 
@@ -34,7 +35,7 @@ func UnboundedIn(gvk schema.GroupVersionKind, manifest []byte) (path string, err
 	if is, known := scheme.Scheme.AllKnownTypes()[gvk]; !known || !quantified(is) {
 		return "", nil
 	}
-	object, err := decode(manifest)
+	object, err := plan.DecodeObject(manifest)
 	if err != nil {
 		return "", nil //nolint:nilerr // that is for the cluster to say
 	}

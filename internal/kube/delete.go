@@ -204,9 +204,9 @@ func (r *run) request(ctx context.Context, i int) (still *object, note string, e
 			}
 			return found, "", nil
 		}
-		if r.Prunes && isKept(found.Annotations) {
+		if r.Prunes && plan.IsKept(found.Annotations) {
 			r.leave(i)
-			return nil, "left in the cluster: it is annotated there with " + keepAnnotation + ": keep", nil
+			return nil, "left in the cluster: it is annotated there with " + plan.KeepAnnotation + ": keep", nil
 		}
 		switch j, err := r.keeper(ctx, i); {
 		case err != nil:
@@ -280,7 +280,7 @@ func (r *run) keeper(ctx context.Context, i int) (int, error) {
 		case isAbsent(err), meta.IsNoMatchError(err), errors.Is(err, errNowhere), refused:
 		case err != nil:
 			return -1, err
-		case found != nil && found.DeletionTimestamp == nil && isKept(found.Annotations):
+		case found != nil && found.DeletionTimestamp == nil && plan.IsKept(found.Annotations):
 			return j, nil
 		}
 	}
@@ -295,7 +295,7 @@ func (r *run) wasLeft(i int) bool {
 
 // wouldTake says why an object keeps another one in the cluster.
 func wouldTake(kind, name string) string {
-	return fmt.Sprintf("left in the cluster: with it would go %s %s, which is annotated there with %s: keep", kind, name, keepAnnotation)
+	return fmt.Sprintf("left in the cluster: with it would go %s %s, which is annotated there with %s: keep", kind, name, plan.KeepAnnotation)
 }
 
 // keptClaim is a PersistentVolumeClaim in a namespace that is annotated to be kept, "" for none. Whose it is does not matter: one that an ended deployment has
@@ -307,7 +307,7 @@ func (c *Cluster) keptClaim(ctx context.Context, namespace string) (name string,
 		if err := json.Unmarshal(item, &o); err != nil {
 			return notAnAPIServer(err)
 		}
-		if name == "" && o.DeletionTimestamp == nil && isKept(o.Annotations) {
+		if name == "" && o.DeletionTimestamp == nil && plan.IsKept(o.Annotations) {
 			name = o.Name
 		}
 		return nil

@@ -23,9 +23,6 @@ import (
 	"github.com/drover-io/drover/internal/policy"
 )
 
-// keepAnnotation with the value keep has an object left where it is, as in Helm.
-const keepAnnotation = "helm.sh/resource-policy"
-
 // Remnants says which objects are not to be in a cluster: those that carry the label of one of the deployments.
 type Remnants struct {
 	Deployments []string // values of plan.DeploymentLabel
@@ -59,7 +56,7 @@ const (
 // there. It returns what it has deleted, and what its last look has found. An object counts when Drover has applied it.
 // Left alone are objects that are annotated to be kept, and the namespaces that they are in, or a PersistentVolumeClaim that anybody keeps so, that a controller owns, which goes first, and
 // CustomResourceDefinitions. What the cluster does not let be listed is left out, and the namespace that it may be in stays. An error is as Apply's Outcome.Retry; what
-// was deleted before is returned. With ErrInPart so is what the last look has found: of other kinds than those to which the error is the cluster's answer.
+// was deleted before is returned, and, where the cluster's answer was about some objects or kinds, what the last look has found of the others.
 func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.ResourceID, left []Remnant, err error) {
 	var missed error
 	asked, again := false, pause.Backoff{First: policy.FirstSweep, Most: policy.LongestSweep}
@@ -80,10 +77,7 @@ func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.Resourc
 				return deleted, left, kindOf(err)
 			}
 			if err != nil {
-				missed = cmp.Or(missed, error(inPart{kindOf(err)}))
-				if r.id.IsNamespace() {
-					missed = kindOf(err)
-				}
+				missed = cmp.Or(missed, kindOf(err))
 				continue
 			}
 			if of == accepted {
@@ -101,14 +95,6 @@ func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.Resourc
 	}
 	return distinct(deleted), left, missed
 }
-
-// ErrInPart says of an error of Sweep that what it is about is some kinds, and namespaces are none of them: the rest has been looked for.
-var ErrInPart = errors.New("in part")
-
-// inPart is an error that is ErrInPart, too.
-type inPart struct{ error }
-
-func (e inPart) Unwrap() []error { return []error{e.error, ErrInPart} }
 
 // fate is what becomes of an object that is to be deleted.
 type fate int
@@ -140,8 +126,7 @@ type remnant struct {
 // webhook is broken, say.
 func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, unlisted, err error) {
 	var mu sync.Mutex
-	var first string // the kind of unlisted: the message is the same from look to look
-	whole := false
+	var first string            // the kind of unlisted: the message is the same from look to look
 	hidden := map[string]bool{} // by namespace: something there may not be listed
 	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(c.config.Parallel)
@@ -160,7 +145,6 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, un
 				if err == nil || isOfCluster(err) || isSlow(err) {
 					return err
 				}
-				whole = whole || place.Kind == "Namespace"
 				if kind := place.Kind + "." + place.Group; unlisted == nil || kind < first {
 					first, unlisted = kind, err
 				}
@@ -181,13 +165,9 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, un
 			return r.stays
 		}
 		unsure := unlisted != nil && s.Namespaces // what is to be kept may be of the kind that is not listed
-		whole = whole || unsure
 		return unsure || holds[r.id.Name] || s.Namespaces && hidden[r.id.Name]
 	})
-	if unlisted = kindOf(unlisted); unlisted != nil && !whole {
-		unlisted = inPart{unlisted}
-	}
-	return found, unlisted, nil
+	return found, kindOf(unlisted), nil
 }
 
 // listed are the remnants in one place. Its errors are the cluster's refusals, too.
@@ -227,7 +207,7 @@ func (c *Cluster) listedAt(ctx context.Context, place plan.ResourceID, gv schema
 		if err := json.Unmarshal(item, &r.PartialObjectMetadata); err != nil || r.UID == "" {
 			return notAnAPIServer(fmt.Errorf("no metadata at %s", collection))
 		}
-		r.stays = isKept(r.Annotations) // whoever owns it: with its namespace it would go all the same
+		r.stays = plan.IsKept(r.Annotations) // whoever owns it: with its namespace it would go all the same
 		if r.stays && r.DeletionTimestamp != nil || !r.stays && !r.isRemnant(place.Kind) {
 			return nil
 		}
@@ -250,10 +230,6 @@ func (o *object) isRemnant(kind string) bool {
 		slices.ContainsFunc(o.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
 			return f.Manager == FieldManager && f.Subresource == ""
 		})
-}
-
-func isKept(annotations map[string]string) bool {
-	return strings.EqualFold(strings.TrimSpace(annotations[keepAnnotation]), "keep")
 }
 
 // discard deletes the very object that was found, as it was found: an instance that has taken it over meanwhile has

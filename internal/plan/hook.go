@@ -148,7 +148,7 @@ const leastTTL = 600
 // HookManifest returns the manifest of a hook as it is sent: with the annotations, and a Job with a
 // ttlSecondsAfterFinished of leastTTL or more, if it has one. An error is Invalid, as Stamp's.
 func HookManifest(manifest []byte, annotations map[string]string) ([]byte, error) {
-	object, err := decodeObject(manifest)
+	object, err := DecodeObject(manifest)
 	if err != nil {
 		return nil, err
 	}

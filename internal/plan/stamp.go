@@ -47,7 +47,7 @@ func SameContext(a, b string) bool {
 // Numbers are kept to the digit. An error is Invalid: the manifest is not an object, or a member that has
 // to carry labels is not one.
 func Stamp(manifest []byte, namespace string, labels map[string]string) ([]byte, error) {
-	object, err := decodeObject(manifest)
+	object, err := DecodeObject(manifest)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func Stamp(manifest []byte, namespace string, labels map[string]string) ([]byte,
 
 // Annotate returns the manifest with the annotations, whatever it says of those itself. Errors are as of Stamp.
 func Annotate(manifest []byte, annotations map[string]string) ([]byte, error) {
-	object, err := decodeObject(manifest)
+	object, err := DecodeObject(manifest)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func annotate(object map[string]any, annotations map[string]string) error {
 // the owners of data alone, so that a key of stringData which a later manifest does not have would stay in it for ever
 // (kubernetes/kubernetes#108008). What is no text stays where it is, for the cluster to refuse. Errors are as of Stamp.
 func EncodeStrings(manifest []byte) ([]byte, error) {
-	secret, err := decodeObject(manifest)
+	secret, err := DecodeObject(manifest)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +133,8 @@ func EncodeStrings(manifest []byte) ([]byte, error) {
 	return json.Marshal(secret)
 }
 
-// decodeObject keeps numbers to the digit. An error is Invalid.
-func decodeObject(manifest []byte) (object map[string]any, err error) {
+// DecodeObject is the object of a manifest. Numbers are json.Number, to the digit. An error is Invalid.
+func DecodeObject(manifest []byte) (object map[string]any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(manifest))
 	decoder.UseNumber()
 	if err := decoder.Decode(&object); err != nil || object == nil {

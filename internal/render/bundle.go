@@ -14,12 +14,6 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 )
 
-// Helm's annotation for objects that outlive their release, with its only value.
-const (
-	policyAnnotation = "helm.sh/resource-policy"
-	policyKeep       = "keep"
-)
-
 // notesFile ends the names of files that are text for people, as in Helm: RELEASE-NOTES.txt is one, too.
 const notesFile = "NOTES.txt"
 
@@ -87,7 +81,7 @@ func (p *parts) add(o *object) error {
 
 // kept says whether an object is annotated to stay in its cluster.
 func kept(o *object) bool {
-	return strings.EqualFold(strings.TrimSpace(o.annotations[policyAnnotation]), policyKeep)
+	return plan.IsKept(o.annotations)
 }
 
 // release takes what is applied as it is. What is written twice in the same words, as where two subcharts include one template,

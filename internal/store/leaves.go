@@ -191,17 +191,8 @@ func (s *Store) lookUpAll(ctx context.Context, contextID string, reads []*leafRe
 // they are shared with other callers. With a domain.Unreadable, which names records by LeafID, '#' and the operation, those leaves may be
 // missing, or be as an earlier operation left them.
 func (s *Store) Leaves(ctx context.Context, contextID string) ([]domain.Leaf, error) {
-	return s.leavesBelow(ctx, contextID, contextID)
-}
-
-// LeavesOf is Leaves for one app.
-func (s *Store) LeavesOf(ctx context.Context, contextID, app string) ([]domain.Leaf, error) {
-	return s.leavesBelow(ctx, contextID, contextID+"/"+app)
-}
-
-func (s *Store) leavesBelow(ctx context.Context, contextID, prefix string) ([]domain.Leaf, error) {
-	leaves, err := s.leafReads.Get(ctx, prefix, func(ctx context.Context) ([]domain.Leaf, error) {
-		records, err := all[leafRecord](ctx, s, s.leaves(contextID), below(prefix))
+	leaves, err := s.leafReads.Get(ctx, contextID, func(ctx context.Context) ([]domain.Leaf, error) {
+		records, err := all[leafRecord](ctx, s, s.leaves(contextID), below(contextID))
 		return lastWords(records), err
 	})
 	return slices.Clone(leaves), err

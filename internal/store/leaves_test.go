@@ -130,7 +130,7 @@ func TestLateRecordsOfALeaf(t *testing.T) {
 	}
 }
 
-func TestLeavesOfOneContextAndApp(t *testing.T) {
+func TestLeavesOfOneContext(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	// Neighbours in the order of keys; "c" before "c-1" is not the order of the records' own keys.
 	putAll(t, s, []domain.Leaf{
@@ -150,11 +150,9 @@ func TestLeavesOfOneContextAndApp(t *testing.T) {
 		got  []string
 		want []string
 	}{
-		"a context":         {ids(s.Leaves(ctx, "1")), []string{"1/a-b/p+c", "1/a/p+c", "1/a/p+c-1", "1/a/p+c.1", "1/a0/p+c"}},
-		"an app":            {ids(s.LeavesOf(ctx, "1", "a")), []string{"1/a/p+c", "1/a/p+c-1", "1/a/p+c.1"}},
-		"a longer context":  {ids(s.Leaves(ctx, "10")), []string{"10/a/p+c"}},
-		"no context":        {ids(s.Leaves(ctx, "3")), []string{}},
-		"an app of nothing": {ids(s.LeavesOf(ctx, "1", "none")), []string{}},
+		"a context":        {ids(s.Leaves(ctx, "1")), []string{"1/a-b/p+c", "1/a/p+c", "1/a/p+c-1", "1/a/p+c.1", "1/a0/p+c"}},
+		"a longer context": {ids(s.Leaves(ctx, "10")), []string{"10/a/p+c"}},
+		"no context":       {ids(s.Leaves(ctx, "3")), []string{}},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.got) })
 	}

@@ -232,19 +232,16 @@ func (k *kept) bundle(base *Work) (b *plan.Bundle, places map[int]int) {
 	return b, places
 }
 
-// As Helm has them.
-const policyAnnotation, policyKeep = "helm.sh/resource-policy", "keep"
-
 // keeps says whether a manifest says that its object is never deleted.
 func keeps(manifest json.RawMessage) bool {
-	if !bytes.Contains(manifest, []byte(policyAnnotation)) {
+	if !bytes.Contains(manifest, []byte(plan.KeepAnnotation)) {
 		return false
 	}
 	var of struct {
 		Metadata struct{ Annotations map[string]string }
 	}
 	err := json.Unmarshal(manifest, &of)
-	return err == nil && strings.EqualFold(strings.TrimSpace(of.Metadata.Annotations[policyAnnotation]), policyKeep)
+	return err == nil && plan.IsKept(of.Metadata.Annotations)
 }
 
 // sayKept has the manifest of what is to be kept say so: who looks in clusters for what is left there after a terminate goes by what objects say. A
@@ -269,7 +266,7 @@ func sayKept(r *plan.Resource) {
 		annotations = map[string]any{}
 		metadata["annotations"] = annotations
 	}
-	annotations[policyAnnotation] = policyKeep
+	annotations[plan.KeepAnnotation] = plan.KeepPolicy
 	if manifest, err := json.Marshal(object); err == nil {
 		r.Manifest = manifest
 	}
