@@ -436,6 +436,7 @@ type shard struct {
 	ours     sync.Map                                    // ids of contexts of this control plane that go on; in clusters there may be another's
 	unread   sync.Map                                    // apps of which a record cannot be read: a domain.ObservedApp
 	refused  sync.Map                                    // apps of which nothing can be stored: a domain.ObservedApp
+	reported sync.Map                                    // ids of contexts of which this attempt has stored something
 	apps     *lru.Cache[domain.Digest, []string]         // of plans
 	news     news
 	contacts contacts
@@ -503,6 +504,17 @@ func (s *shard) begin(ctx context.Context, c domain.ClusterName, contextIDs []st
 		}
 		s.watch(ctx, c, knows)
 	})
+}
+
+// contexts are the ids of those of which something may be stored: what came to a cluster that was watched already changes no set.
+func (s *shard) contexts() []string {
+	ids := slices.Clone(s.set.Load().Contexts)
+	s.reported.Range(func(id, _ any) bool {
+		ids = append(ids, id.(string))
+		return true
+	})
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // observed is what is stored of the contexts, by cluster.
@@ -593,7 +605,7 @@ func (s *shard) watch(ctx context.Context, c domain.ClusterName, knows func(cont
 		if errors.Is(err, kube.ErrReplaced) { // what is known of it stays until the new watch says something else
 			again.Reset()
 			knows = func(ctx context.Context) ([]domain.ObservedApp, error) {
-				all, err := s.observed(ctx, s.set.Load().Contexts)
+				all, err := s.observed(ctx, s.contexts())
 				return all[c], err
 			}
 			continue
@@ -643,6 +655,9 @@ func (s *shard) Put(ctx context.Context, o *domain.Observation) (kept bool, err 
 	switch {
 	case err == nil:
 		s.refused.Delete(o.ObservedApp)
+		if kept {
+			s.reported.Store(o.ContextID, nil)
+		}
 	case ctx.Err() == nil && !fail.IsUnanswered(err):
 		if _, said := s.refused.LoadOrStore(o.ObservedApp, nil); !said { // it is tried again and again
 			s.log.Error("what a cluster reports of an app cannot be stored",

@@ -357,10 +357,15 @@ func TestWatchShardOfReplacedRegistrations(t *testing.T) {
 	s.until(s.watching("a", "b"))
 	said := domain.Watch{Cluster: a, Connected: true}
 	known := domain.ObservedApp{ContextID: "1", App: "app", Cluster: a}
+	since := domain.ObservedApp{ContextID: "2", App: "app", Cluster: a} // it came to a cluster that was watched already: there is no other set
+	require.NoError(t, s.PutInstance(t.Context(), &domain.Instance{ContextID: "2", Status: domain.ContextInstantiated}))
+	kept, err := s.watchers[a].Sink.Put(t.Context(), &domain.Observation{ObservedApp: since, Resources: []domain.ObservedResource{{Kind: "ConfigMap", Name: "a"}}})
+	require.NoError(t, err)
+	require.True(t, kept)
 	require.NoError(t, s.watchers[a].Sink.Contact(t.Context(), said))
 	all := func(domain.ClusterName) bool { return true }
 	for begun, how := range []domain.Report{domain.ReportAgentless, domain.ReportNone, domain.ReportInstall} {
-		s.do(func() { s.how["a"], s.observed = how, []domain.ObservedApp{known} })
+		s.do(func() { s.how["a"], s.observed = how, []domain.ObservedApp{known, since} })
 		require.NoError(t, s.clients.Renew(t.Context(), all))
 		if how == domain.ReportNone {
 			s.until(s.watching("b"))
@@ -369,7 +374,7 @@ func TestWatchShardOfReplacedRegistrations(t *testing.T) {
 		}
 		s.until(func() bool { return s.watchers[a].Report == how })
 		s.do(func() {
-			require.Equal(t, []domain.ObservedApp{known}, s.watchers[a].Known)
+			require.Equal(t, []domain.ObservedApp{known, since}, s.watchers[a].Known)
 			require.Equal(t, begun == 0, s.watches[a] == said, "what it says is said by who watches it")
 			require.Equal(t, 3+begun/2, s.begun, "the other one goes on")
 			require.False(t, s.overlap)
