@@ -57,9 +57,13 @@ func kindOf(err error) error {
 	case isGarbage(err):
 		return notAnAPIServer(err)
 	default:
-		return fail.Wrap(err, fail.Unavailable, "the cluster cannot be reached: %s", clip(withoutURL(err).Error()))
+		return fail.Wrap(err, fail.Unavailable, "the cluster cannot be reached: %s", clip(passing.ReplaceAllString(withoutURL(err).Error(), "")))
 	}
 }
+
+// passing is what the same failure says differently each time: the local address of a connection, with its port, and numbers of streams. Who is told of
+// a failure only when it is another one would be told of each attempt.
+var passing = regexp.MustCompile(`\S+:\d+->|LastStreamID=\d+, |stream ID \d+; `)
 
 // garbage is what net/http says of an answer that it cannot read, with a piece of it in quotes.
 var garbage = regexp.MustCompile(`malformed |bad Content-Length|Location header|unsupported transfer encoding|invalid header`)

@@ -99,6 +99,30 @@ func TestKindOf(t *testing.T) {
 			require.ErrorIs(t, err, tc.err, "logs have the cause")
 		})
 	}
+	t.Run("the same failure is told alike", func(t *testing.T) {
+		t.Parallel()
+		from := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 5), Port: port} }
+		for want, fails := range map[string]func(n int) error{
+			"read tcp 10.1.1.1:6443: read: connection reset by peer": func(n int) error {
+				to := &net.TCPAddr{IP: net.IPv4(10, 1, 1, 1), Port: 6443}
+				return &net.OpError{Op: "read", Net: "tcp", Source: from(n), Addr: to, Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+			},
+			"write tcp [::1]:6443: write: broken pipe": func(n int) error {
+				source, to := &net.TCPAddr{IP: net.IPv6loopback, Port: n}, &net.TCPAddr{IP: net.IPv6loopback, Port: 6443}
+				return &net.OpError{Op: "write", Net: "tcp", Source: source, Addr: to, Err: os.NewSyscallError("write", syscall.EPIPE)}
+			},
+			"http2: server sent GOAWAY and closed the connection; ErrCode=NO_ERROR, debug=\"\"": func(n int) error {
+				return fmt.Errorf("http2: server sent GOAWAY and closed the connection; LastStreamID=%d, ErrCode=NO_ERROR, debug=%q", n, "")
+			},
+			"stream error: INTERNAL_ERROR; received from peer": func(n int) error {
+				return fmt.Errorf("stream error: stream ID %d; INTERNAL_ERROR; received from peer", n)
+			},
+		} {
+			for n := range 2 {
+				require.Equal(t, "the cluster cannot be reached: "+want, fail.TextOf(kube.KindOf(through(fails(50_001+2*n)))))
+			}
+		}
+	})
 	t.Run("nil stays nil", func(t *testing.T) {
 		t.Parallel()
 		require.NoError(t, kube.KindOf(nil))
