@@ -121,12 +121,7 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 		}
 		defer leave()
 	}
-	bundle, err := k.varied(ctx, in.Owner, in.Bundle, in.Overlay)
-	if err != nil {
-		return nil, err
-	}
-	a.resources, a.steps = bundle.Resources, in.steps(bundle.Resources)
-	if err := a.resume(ctx); err != nil {
+	if err := a.load(ctx); err != nil {
 		return nil, err
 	}
 	if in.Step == 0 && a.settled() && !a.state.Reported && !a.holds() {
@@ -384,13 +379,31 @@ type progress struct {
 
 func (p progress) marks() domain.Marks { return domain.DecodeMarks(p.Marks) }
 
-// resume takes up where the last attempt ended, or begins.
-func (a *attempt) resume(ctx context.Context) error {
+// load reads what the attempt is about, and how far the one before has come. Meanwhile heartbeats say what that one has said: the reads may take
+// longer than the time after which the attempt counts as lost.
+func (a *attempt) load(ctx context.Context) error {
 	a.state.Connectivity = domain.ConnectivityUnknown
+	var said []func() any
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &a.state); err != nil {
 			return fail.Wrap(err, fail.Internal, "read heartbeat details")
 		}
+		before := a.state
+		said = append(said, func() any { return before })
+	}
+	stop := beat(ctx, said...)
+	defer stop()
+	bundle, err := a.kube.varied(ctx, a.in.Owner, a.in.Bundle, a.in.Overlay)
+	if err != nil {
+		return err
+	}
+	a.resources, a.steps = bundle.Resources, a.in.steps(bundle.Resources)
+	return a.resume(ctx)
+}
+
+// resume takes up where the last attempt ended, or begins.
+func (a *attempt) resume(ctx context.Context) error {
+	if activity.HasHeartbeatDetails(ctx) {
 		if a.state.Said == "" && a.state.Announced != "" { // of a release that did not note it
 			a.state.Said, a.state.SaidReason = a.state.Connectivity, a.state.Reason
 		}

@@ -598,3 +598,35 @@ func TestARegistrationOfAMomentAgo(t *testing.T) {
 	require.Empty(t, l.seen())
 	require.NotEmpty(t, other.seen())
 }
+
+// waiting has reads of blobs wait.
+type waiting struct {
+	*memory
+	read func()
+}
+
+func (w waiting) Blob(ctx context.Context, digest domain.Digest) ([]byte, error) {
+	w.read()
+	return w.memory.Blob(ctx, digest)
+}
+
+// TestHeartbeatsWhileItReads: an attempt whose reads take long is not lost, nor is what the one before has come to.
+func TestHeartbeatsWhileItReads(t *testing.T) {
+	t.Parallel()
+	l := newLeaf(t, domain.OpInstantiate, 0, 0)
+	before := progress{Marks: "1A1p", Announced: "1A1p", Connectivity: domain.ConnectivityRetrying}
+	l.kube = activities.NewKube(l.clusters, waiting{l.store, func() {
+		require.Eventually(t, func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return slices.Contains(l.beats, before)
+		}, 30*time.Second, 10*time.Millisecond)
+	}}, l, l, agent())
+	l.kube.Rules, l.kube.Records = l, l.store
+	l.env = l.environment()
+	l.env.SetHeartbeatDetails(before)
+	end, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, "2A", end.Marks)
+	require.Equal(t, []string{"PATCH a1"}, l.seen(), "the first one was applied before")
+}

@@ -345,6 +345,8 @@ func (l *Control) RecordStop(ctx context.Context, s StopInput) error {
 
 // Targets reads a part of an app's clusters from the plan.
 func (l *Control) Targets(ctx context.Context, in TargetsInput) (*Targets, error) {
+	stop := beat(ctx)
+	defer stop()
 	p, err := l.plan(ctx, in.Plan)
 	if err != nil {
 		return nil, err

@@ -111,6 +111,8 @@ type Settled struct {
 
 // DueMatches lists matches of a tenant that are due. When none is, now or later, the tenant is not behind any more.
 func (m *Match) DueMatches(ctx context.Context, in DueInput) (*DueMatches, error) {
+	stop := beat(ctx)
+	defer stop()
 	token, err := m.Store.BehindToken(ctx, in.Tenant) // what becomes due from here on brings another one
 	if err != nil {
 		return nil, err

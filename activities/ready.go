@@ -33,6 +33,8 @@ type ReadinessRules interface {
 // that it stays on and that get them. It looks at the objects themselves, so that it does not matter whether and how the clusters report,
 // and judges them as the status does. A Job that its cluster deletes by itself is not waited for once it is missing. A cluster that does not answer is one that is not Ready yet.
 func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
+	stop := beat(ctx)
+	defer stop()
 	p, err := stored.JSON[plan.Plan](ctx, k.leaves, in.Plan)
 	if err != nil {
 		return err
@@ -57,8 +59,6 @@ func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 	clusters := slices.Collect(maps.Keys(r.lacks))
 	work, cancel := whileHeld(ctx)
 	defer cancel(nil)
-	stop := beat(ctx)
-	defer stop()
 	each := panics.New(work)
 	for _, c := range clusters {
 		each.Go(func() error { r.await(work, c); return nil })
