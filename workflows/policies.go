@@ -188,6 +188,14 @@ func waiting(ctx workflow.Context) workflow.Context {
 	})
 }
 
+// daily is waiting for what comes again the next day: what goes on failing is given up after an hour and some twenty attempts, each of which asks all
+// clouds and watches.
+func daily(ctx workflow.Context) workflow.Context {
+	retry := soon(ctx)
+	retry.MaximumInterval = 5 * time.Minute
+	return workflow.WithRetryPolicy(workflow.WithScheduleToCloseTimeout(waiting(ctx), time.Hour), *retry)
+}
+
 // clusterWork is for applying and deleting: for ever, until stop or terminate. The interval's cap is how
 // long a cluster that is back may have to wait.
 func clusterWork(ctx workflow.Context) workflow.Context { return workOn(ctx, KubeQueue) }
