@@ -113,18 +113,29 @@ func (s *Service) keepMatched(ctx context.Context, c change) error {
 		return nil
 	}
 	found, err := s.matching.Matches(ctx, from.Name)
+	operators := 0
+	for i := range found {
+		if domain.RuleNoun(found[i].Rule) == domain.OperatorRules {
+			operators++
+		}
+	}
+	remedy, last := "delete its rules and wait until their matches are gone", "if"
+	if operators > 0 { // nobody deletes those for one tenant
+		remedy += fmt.Sprintf("; for the %d of the operator's rules end its workloads that they match", operators)
+		last = "if it cannot end them, or"
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for matches of tenant %s: %w", from.Name, err)
 	case len(found) > 0 && moves:
-		return fail.New(fail.Conflict, "spec.cluster: tenant %q has %d matches in cluster %s; delete its rules and wait until their matches are gone", from.Name, len(found), from.ClusterName())
+		return fail.New(fail.Conflict, "spec.cluster: tenant %q has %d matches in cluster %s; %s", from.Name, len(found), from.ClusterName(), remedy)
 	case len(found) > 0 && c.abandon:
 		one := domain.TenantLeft{Tenant: from.Name, ContextID: from.ContextID, Cluster: from.ClusterName(), Namespace: from.Namespace()}
 		one.Count(found)
 		*c.left = []string{one.String()}
 	case len(found) > 0:
-		return fail.New(fail.Conflict, "tenant %q has %d matches; delete its rules and wait until their matches are gone; "+
-			"if cluster %s does not come back, delete the tenant with abandon=true", from.Name, len(found), from.ClusterName())
+		return fail.New(fail.Conflict, "tenant %q has %d matches; %s; %s cluster %s does not come back, delete the tenant with abandon=true",
+			from.Name, len(found), remedy, last, from.ClusterName())
 	case moves:
 		hosts, err := s.store.List(ctx, domain.Hosts, domain.KeyOf(from))
 		if err != nil {

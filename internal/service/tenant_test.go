@@ -150,6 +150,13 @@ func TestATenantWithMatchesStays(t *testing.T) {
 	_, err := s.Put(t.Context(), tenantIn("t", "p+c2"))
 	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
 	require.ErrorContains(t, err, "spec.cluster")
+	require.NotContains(t, err.Error(), "operator's")
+	m.matches = []domain.Match{{Tenant: "t", Rule: "tenants/t/workload-rules/r"}, {Tenant: "t", Rule: "workload-rules/r"}}
+	require.ErrorContains(t, s.Delete(t.Context(), domain.Tenants, domain.TenantKey("t")), "has 2 matches; delete its rules and wait until their matches are gone; "+
+		"for the 1 of the operator's rules end its workloads that they match; if it cannot end them, or cluster p+c1 does not come back, delete the tenant with abandon=true")
+	_, err = s.Put(t.Context(), tenantIn("t", "p+c2"))
+	require.ErrorContains(t, err, "for the 1 of the operator's rules end its workloads that they match")
+	require.NotContains(t, err.Error(), "abandon", "it is not deleted")
 	other := tenantIn("t", "p+c1")
 	other.Spec.Nodes = domain.NodesAll
 	_, err = s.Put(t.Context(), other)
