@@ -81,7 +81,7 @@ func (r resource) endpoints(e *edge) []endpoint {
 func (r resource) deleteQuery() []parameter {
 	query := []parameter{{
 		name: "unreadable", enum: truths,
-		about: "for who is admin of the fleet: delete it although it cannot be read, as somebody has changed it in the database: what it says is lost, and warnings in the answer " +
+		about: "for who is admin of the fleet: delete it although it, or what is recorded of its app contexts, cannot be read, as somebody has changed that in the database: what it says is lost, and warnings in the answer " +
 			"say what that means; refused (409) for one that can be read, or whose key is not configured",
 	}}
 	switch {

@@ -10,6 +10,9 @@ import (
 // it asks for this and not for the kind, which is Internal, as that of what the database fails at is, too: that says nothing of what is stored.
 var ErrUnreadable = errors.New("it cannot be read")
 
+// ErrNoKey says of what cannot be read that it is whole: its key is not configured, and it can be read when that is back.
+var ErrNoKey = errors.New("no such key")
+
 // Unreadable is the error of a read of many of which some cannot be read: somebody has damaged them, or has not sealed them. What comes
 // with it are all others. So who decides by what was read fails, as with any other error; who shows it shows the others, and names
 // these.

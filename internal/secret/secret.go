@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/atomicfile"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -32,7 +33,7 @@ import (
 const keySize = 32
 
 // ErrNoKey is the cause where something is sealed with a key that is not configured: it is whole, and can be opened when the key is back.
-var ErrNoKey = errors.New("no such key")
+var ErrNoKey = domain.ErrNoKey
 
 // Keeper seals data keys and opens them. One that is far away bounds its calls itself. Its errors are Unavailable
 // and Timeout where it may answer later, and Internal for a key that it does not have.

@@ -40,7 +40,7 @@ func (s *Service) removeAs(ctx context.Context, noun *domain.Noun, key domain.Ke
 		}
 		left = nil
 		c.from, c.left = o, &left
-		return s.remove(ctx, c)
+		return s.orUnrecorded(ctx, o, s.remove(ctx, c))
 	})
 	if _, owns := noun.New().(domain.Owner); owns && fail.Is(err, fail.NotFound) {
 		return s.forgetGone(ctx, key, err)

@@ -12,15 +12,15 @@ import (
 	"github.com/drover-io/drover/internal/rights"
 )
 
-// Discard removes a document that cannot be read, with what it may have in clusters left there when abandon says so. What depends on what
-// it says is not known: left says what may stay. Errors: NotFound; Conflict for one that can be read, that something is below or refers to,
+// Discard removes a document that cannot be read, or an owner of whose app contexts the records cannot, with what it may have in clusters left there
+// when abandon says so. What depends on what it says is not known: left says what may stay. Errors: NotFound; Conflict for one that can be read, that something is below or refers to,
 // whose key is not configured, or that may have something in clusters.
 func (s *Service) Discard(ctx context.Context, noun *domain.Noun, key domain.Key, abandon bool) (left []string, err error) {
 	// What keeps others from deleting it may be what it says itself: nobody but who may do all answers for that.
 	if lacks := rights.Of(ctx).Lacks(domain.RoleAdmin, nil, ""); lacks != "" {
 		return nil, fail.New(fail.Forbidden, "to delete what cannot be read takes the role %s of the fleet: you have not %s", domain.RoleAdmin, lacks)
 	}
-	raw, err := s.store.Unread(ctx, noun, key)
+	w, err := s.discards(ctx, noun, key)
 	if err != nil {
 		return nil, err
 	}
@@ -34,17 +34,17 @@ func (s *Service) Discard(ctx context.Context, noun *domain.Noun, key domain.Key
 	if err := s.inClusters(ctx, c, key); err != nil {
 		return nil, err
 	}
-	if err := s.store.Discard(ctx, noun, key, raw); err != nil {
+	if err := w.remove(ctx); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(raw)
+	sum := sha256.Sum256(w.form)
 	caller.RequestOf(ctx).Changed(sum[:], nil)
 	err = s.unused(ctx, noun, key, nil)
 	if err == nil {
 		err = c.judged(r.runAfter(ctx, s, c))
 	}
 	if err != nil {
-		return nil, s.undo(ctx, c, err, func(ctx context.Context) error { return s.store.PutBack(ctx, noun, key, raw) })
+		return nil, s.undo(ctx, c, err, w.put)
 	}
 	if noun.Bounds {
 		if _, err := s.unbind(ctx, key); err != nil {
@@ -56,7 +56,52 @@ func (s *Service) Discard(ctx context.Context, noun *domain.Noun, key domain.Key
 			return nil, err
 		}
 	}
-	return append([]string{fmt.Sprintf("%s could not be read, and is gone unread: what it said is lost", describe(noun, key))}, left...), nil
+	return append([]string{w.says}, left...), nil
+}
+
+// discarded is what goes unread.
+type discarded struct {
+	form        []byte // as it is stored
+	remove, put func(ctx context.Context) error
+	says        string // when it is gone
+}
+
+// discards finds what is to be discarded: a document that cannot be read or, of an owner that can, what is recorded of its app contexts. Nobody could ask
+// anything of such an owner any more, nor delete it. Errors are those of Store.Unread.
+func (s *Service) discards(ctx context.Context, noun *domain.Noun, key domain.Key) (*discarded, error) {
+	raw, err := s.store.Unread(ctx, noun, key)
+	if err == nil {
+		return &discarded{
+			form:   raw,
+			remove: func(ctx context.Context) error { return s.store.Discard(ctx, noun, key, raw) },
+			put:    func(ctx context.Context) error { return s.store.PutBack(ctx, noun, key, raw) },
+			says:   fmt.Sprintf("%s could not be read, and is gone unread: what it said is lost", describe(noun, key)),
+		}, nil
+	}
+	if !fail.Is(err, fail.Conflict) || noun.Owner == nil {
+		return nil, err
+	}
+	o, readErr := s.store.Get(ctx, noun, key)
+	if readErr != nil {
+		return nil, err
+	}
+	switch records := s.instances.Awaits(ctx, o.(domain.Owner)); {
+	case !errors.Is(records, domain.ErrUnreadable):
+		return nil, err
+	case errors.Is(records, domain.ErrNoKey):
+		return nil, fail.Wrap(records, fail.Conflict, "what is recorded of %s is sealed with a key that is not configured, and nothing of it is damaged: bring the key back",
+			describe(noun, key))
+	}
+	form, err := s.store.Form(o)
+	if err != nil {
+		return nil, err
+	}
+	return &discarded{
+		form:   form,
+		remove: func(ctx context.Context) error { return s.store.Delete(ctx, noun, key, o.Base().Revision) },
+		put:    func(ctx context.Context) error { return s.store.Create(ctx, o) },
+		says:   fmt.Sprintf("what is recorded of %s could not be read, and is gone unread", describe(noun, key)),
+	}, nil
 }
 
 // judged is what a rule says of what goes, which knows no more of it than its key. What the rule cannot judge, as it cannot read something
@@ -79,9 +124,6 @@ func (s *Service) inClusters(ctx context.Context, c change, key domain.Key) erro
 		return nil
 	}
 	stays, err := s.instances.Left(ctx, key)
-	if errors.Is(err, domain.ErrUnreadable) {
-		stays, err = []string{"what it has in clusters cannot be told: " + fail.TextOf(err)}, nil
-	}
 	if err != nil {
 		return err
 	}
@@ -103,6 +145,16 @@ func (s *Service) blank(noun *domain.Noun, key domain.Key) domain.Object {
 		*owner.Track() = domain.NewHistory(s.now())
 	}
 	return o
+}
+
+// orUnrecorded is the error of an owner that cannot be deleted as what is recorded of it cannot be read: it can be all the same, by who says so.
+func (s *Service) orUnrecorded(ctx context.Context, o domain.Object, err error) error {
+	owner, ok := o.(domain.Owner)
+	if !ok || !errors.Is(err, domain.ErrUnreadable) || !errors.Is(s.instances.Awaits(ctx, owner), domain.ErrUnreadable) {
+		return err
+	}
+	return fail.Wrap(err, fail.Conflict, "what is recorded of %s cannot be read, so that nobody can terminate it: who changed it was not the product; "+
+		"put it back from a backup, or delete it with unreadable=true&abandon=true, which leaves in clusters what it has there", describe(o.Noun(), domain.KeyOf(o)))
 }
 
 // orUnread is the error of what cannot be deleted as it cannot be read: it can be all the same, by who says so.

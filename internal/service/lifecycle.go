@@ -251,8 +251,11 @@ const mostLeft = 5
 // What Drover leaves there on purpose is not among them.
 func (l *Lifecycle) Left(ctx context.Context, owner domain.Key) (texts []string, err error) {
 	contexts, err := l.records.InstancesOf(ctx, owner)
-	if err != nil {
+	if err != nil && !errors.Is(err, domain.ErrUnreadable) {
 		return nil, err
+	}
+	if err != nil {
+		texts = append(texts, "what it has in clusters cannot be told: "+fail.TextOf(err))
 	}
 	all, on := 0, map[string]int{}
 	for _, i := range contexts {
@@ -294,7 +297,12 @@ func (l *Lifecycle) Left(ctx context.Context, owner domain.Key) (texts []string,
 // its end, as after a terminate that failed, clusters are still watched: that ends too. Nothing is removed when there is such a resource.
 func (l *Lifecycle) Forget(ctx context.Context, owner domain.Key) (found bool, err error) {
 	contexts, err := l.records.InstancesOf(ctx, owner)
-	if err != nil || len(contexts) == 0 {
+	// Damaged records go with the others: nobody reads them any more. Those of a newer build, or whose key is missing, are whole.
+	var damaged []string
+	if errors.Is(err, domain.ErrUnreadable) && !errors.Is(err, domain.ErrNoKey) {
+		damaged, err = domain.UnreadableOf(err)
+	}
+	if err != nil || len(contexts)+len(damaged) == 0 {
 		return false, err
 	}
 	// Looked at after the list: what was listed is of one that is gone, then, and not of another one of its name.
@@ -302,7 +310,7 @@ func (l *Lifecycle) Forget(ctx context.Context, owner domain.Key) (found bool, e
 		return false, err
 	}
 	var watched error
-	ids := make([]string, 0, len(contexts))
+	ids := damaged // nobody knows by which label these are watched: the sweep ends that
 	for _, i := range contexts {
 		ids = append(ids, i.ContextID)
 		if i.Status.Over() {

@@ -217,6 +217,53 @@ func TestWhatCannotBeReadCanBeDeleted(t *testing.T) {
 	_, err = db.Instance(ctx, "1")
 	require.True(t, fail.Is(err, fail.NotFound), "its records go with it: %v", err)
 
+	// A record that cannot be read itself goes with its owner, whether that can or not, and a namesake is as any other.
+	for name, into := range map[string]*store.Store{"a damaged owner": damaging, "an owner that can be read": db} {
+		g := group("g")
+		g.Parent, g.History = domain.KeyOf(composite), domain.NewHistory(time.Now())
+		g.History.Append(domain.Instantiated, "2", 1, time.Now())
+		key := domain.KeyOf(g)
+		require.NoError(t, into.Create(ctx, g), name)
+		for id, records := range map[string]*store.Store{"1": db, "2": damaging} {
+			require.NoError(t, records.PutInstance(ctx, &domain.Instance{ContextID: id, Owner: key, Operation: domain.OpInstantiate, Status: domain.ContextUpdated}), name)
+		}
+		err := documents.Delete(ctx, domain.DeploymentIntentGroups, key)
+		require.True(t, fail.Is(err, fail.Conflict), "%s: %v", name, err)
+		require.ErrorContains(t, err, "delete it with unreadable=true", name)
+		_, err = documents.Discard(ctx, domain.DeploymentIntentGroups, key, false)
+		require.True(t, fail.Is(err, fail.Conflict), "%s: %v", name, err)
+		require.ErrorContains(t, err, "unreadable=true&abandon=true", name)
+		require.Contains(t, strings.Join(gone(domain.DeploymentIntentGroups, key, true), "; "), "what it has in clusters cannot be told", name)
+		left, err := db.InstancesOf(ctx, key)
+		require.NoError(t, err, name)
+		require.Empty(t, left, name)
+		_, err = db.Standing(ctx)
+		require.NoError(t, err, name)
+
+		again := group("g")
+		again.Parent = domain.KeyOf(composite)
+		again.Spec.CompositeProfile, again.Spec.LogicalCloud = "", ""
+		require.NoError(t, db.Create(ctx, again), name)
+		require.NoError(t, documents.Delete(ctx, domain.DeploymentIntentGroups, key), name)
+	}
+	key := domain.KeyOf(composite).Child("deployment-intent-groups", "g")
+	require.NoError(t, damaging.PutInstance(ctx, &domain.Instance{ContextID: "4", Owner: key, Status: domain.ContextUpdated}))
+	left, err = documents.Remove(ctx, domain.DeploymentIntentGroups, key)
+	require.NoError(t, err, "what somebody has left who has died goes by asking again")
+	require.Contains(t, strings.Join(left, "; "), "what it has in clusters cannot be told")
+	records, err := db.InstancesOf(ctx, key)
+	require.NoError(t, err)
+	require.Empty(t, records)
+
+	kept := group("kept")
+	kept.Parent, kept.History = domain.KeyOf(composite), domain.NewHistory(time.Now())
+	require.NoError(t, db.Create(ctx, kept))
+	require.NoError(t, storetest.Open(t, keyless).PutInstance(ctx, &domain.Instance{ContextID: "3", Owner: domain.KeyOf(kept), Status: domain.ContextUpdated}))
+	refused(fail.Conflict, "bring the key back", domain.DeploymentIntentGroups, domain.KeyOf(kept), true)
+	require.NoError(t, db.DeleteInstance(ctx, "3"))
+	refused(fail.Conflict, "can be read", domain.DeploymentIntentGroups, domain.KeyOf(kept), true)
+	require.NoError(t, documents.Delete(ctx, domain.DeploymentIntentGroups, domain.KeyOf(kept)))
+
 	require.NoError(t, documents.Delete(ctx, domain.CompositeApps, domain.KeyOf(composite)))
 	require.Empty(t, gone(domain.Projects, p, false))
 	_, err = db.Get(ctx, domain.ProjectRoleBindings, domain.KeyOf(bound))

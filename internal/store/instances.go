@@ -250,6 +250,7 @@ func (s *Store) DeleteInstances(ctx context.Context, contextIDs []string) error 
 		if _, err := s.deleteOne(ctx, s.instances(), byID(id)); err != nil {
 			return fmt.Errorf("delete app context %s: %w", id, err)
 		}
+		s.unread.forget(instances, id)
 	}
 	// Who watches may have found the record a moment ago. What comes later still is swept.
 	if err := s.deleteObservations(ctx, contextIDs); err != nil {
