@@ -192,8 +192,11 @@ func (s *Service) remove(ctx context.Context, c change) error {
 	if err := s.unused(ctx, noun, key, c.without); err != nil {
 		return err
 	}
+	below := true // something that is there, as far as is known
 	if err := r.runBefore(ctx, s, c); err != nil {
-		return err
+		if below = !fail.Is(err, fail.NotFound) || !s.belowNothing(ctx, noun, key); below {
+			return err
+		}
 	}
 	if _, ok := o.(domain.Owner); ok { // as long as it is recorded
 		left, err := s.instances.Left(ctx, key)
@@ -208,11 +211,18 @@ func (s *Service) remove(ctx context.Context, c change) error {
 	}
 	s.changed(ctx, o, nil)
 	err := s.unused(ctx, noun, key, c.without)
-	if err == nil {
+	if err == nil && below {
 		err = r.runAfter(ctx, s, c)
 	}
 	if err != nil {
-		return s.undo(ctx, c, err, func(ctx context.Context) error { return s.store.Create(ctx, o) })
+		err = s.restore(ctx, c, err, func(ctx context.Context) error { return s.store.Create(ctx, o) }, func(ctx context.Context) error {
+			err := s.store.Delete(ctx, noun, key, o.Base().Revision)
+			s.changed(ctx, o, nil)
+			return err
+		})
+	}
+	if err != nil {
+		return err
 	}
 	if noun.Bounds {
 		if _, err := s.unbind(ctx, key); err != nil {
@@ -223,4 +233,41 @@ func (s *Service) remove(ctx context.Context, c change) error {
 		return r.gone(s, ctx, key)
 	}
 	return nil
+}
+
+// restore answers for a deletion that the second look refuses: it is taken back. It stands, as restore returns no error, when what the document
+// was below has gone meanwhile: whoever deleted that has seen nothing below it, and the document would belong to nothing. One that somebody uses
+// comes back all the same, until he does not.
+func (s *Service) restore(ctx context.Context, c change, refusal error, put, again func(ctx context.Context) error) error {
+	noun, key, used := c.from.Noun(), domain.KeyOf(c.from), fail.Is(refusal, fail.Conflict)
+	if !used && s.belowNothing(ctx, noun, key) {
+		return nil
+	}
+	err := s.undo(ctx, c, refusal, put)
+	if used || !s.belowNothing(ctx, noun, key) {
+		return err
+	}
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Undo)
+	defer cancel()
+	if err := again(whole); err != nil && !fail.Is(err, fail.NotFound) {
+		return err
+	}
+	return nil
+}
+
+// belowNothing says whether a document is, or was, below one that is not there: nobody is asked then whether it may go, and nobody has to know of it.
+// It asks for who has left, too; where it gets no answer, all is there.
+func (s *Service) belowNothing(ctx context.Context, noun *domain.Noun, key domain.Key) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Undo)
+	defer cancel()
+	for n := noun.Parent; n != nil; n = n.Parent {
+		above, ok := n.Above(key)
+		if !ok {
+			return false
+		}
+		if there, err := s.store.Exists(ctx, n, above); err != nil || !there {
+			return err == nil
+		}
+	}
+	return false
 }

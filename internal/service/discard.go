@@ -27,24 +27,35 @@ func (s *Service) Discard(ctx context.Context, noun *domain.Noun, key domain.Key
 	if err := s.unused(ctx, noun, key, nil); err != nil {
 		return nil, err
 	}
-	r, c := rules[noun], change{from: s.blank(noun, key), left: &left, abandon: abandon}
+	r, c, below := rules[noun], change{from: s.blank(noun, key), left: &left, abandon: abandon}, true
 	if err := c.judged(r.runBefore(ctx, s, c)); err != nil {
-		return nil, err
+		if below = !fail.Is(err, fail.NotFound) || !s.belowNothing(ctx, noun, key); below {
+			return nil, err
+		}
 	}
 	if err := s.inClusters(ctx, c, key); err != nil {
 		return nil, err
 	}
-	if err := w.remove(ctx); err != nil {
+	remove := func(ctx context.Context) error {
+		err := w.remove(ctx)
+		if err == nil {
+			sum := sha256.Sum256(w.form)
+			caller.RequestOf(ctx).Changed(sum[:], nil)
+		}
+		return err
+	}
+	if err := remove(ctx); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(w.form)
-	caller.RequestOf(ctx).Changed(sum[:], nil)
 	err = s.unused(ctx, noun, key, nil)
-	if err == nil {
+	if err == nil && below {
 		err = c.judged(r.runAfter(ctx, s, c))
 	}
 	if err != nil {
-		return nil, s.undo(ctx, c, err, w.put)
+		err = s.restore(ctx, c, err, w.put, remove)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if noun.Bounds {
 		if _, err := s.unbind(ctx, key); err != nil {

@@ -251,6 +251,87 @@ func TestDeleteMeetsACreation(t *testing.T) {
 	}
 }
 
+// TestDeleteMeetsTheDeletionOfItsParent, which has seen nothing below it: what the second look does not find its parent for stays gone, as nobody could
+// delete it below nothing.
+func TestDeleteMeetsTheDeletionOfItsParent(t *testing.T) {
+	const theCloud = domain.Key("projects/proj/logical-clouds/lc")
+	drop := func(f *fixture, o domain.Object) func(context.Context) error {
+		return func(ctx context.Context) error { return f.store.Store.Delete(ctx, o.Noun(), domain.KeyOf(o), 0) }
+	}
+	reference := &domain.ClusterReference{Identity: identity(theCloud), Metadata: domain.Metadata{Name: "r"}}
+	permission := &domain.UserPermission{Identity: identity(theCloud), Metadata: domain.Metadata{Name: "u"}}
+	quota := &domain.ClusterQuota{Identity: identity(theCloud), Metadata: domain.Metadata{Name: "q"}}
+	hpa := &domain.HPAIntent{Identity: identity(theGroup), Metadata: domain.Metadata{Name: "h"}}
+	consumer := &domain.HPAConsumer{Identity: identity(domain.KeyOf(hpa)), Metadata: domain.Metadata{Name: "c"}}
+	network := &domain.Network{Identity: identity(theEdge), Metadata: domain.Metadata{Name: "n"}}
+	edge := &domain.Cluster{Identity: identity("cluster-providers/p"), Metadata: domain.Metadata{Name: "edge01"}}
+	for name, c := range map[string]struct{ o, parent domain.Object }{
+		"a reference":   {reference, cloud("lc")},
+		"a permission":  {permission, cloud("lc")},
+		"a quota":       {quota, cloud("lc")},
+		"an hpa intent": {hpa, group("dig")},
+		"a network":     {network, edge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			if !f.exists(t, c.parent) {
+				require.NoError(t, f.store.Store.Create(t.Context(), c.parent))
+			}
+			require.NoError(t, f.store.Store.Create(t.Context(), c.o))
+			f.store.after = drop(f, c.parent)
+			require.NoError(t, f.Delete(t.Context(), c.o.Noun(), domain.KeyOf(c.o)))
+			require.False(t, f.exists(t, c.o))
+		})
+	}
+	t.Run("which comes while it is put back", func(t *testing.T) {
+		f := newFixture(t)
+		require.NoError(t, f.store.Store.Create(t.Context(), reference))
+		ctx, leave := context.WithCancel(t.Context())
+		f.store.after = func(context.Context) error {
+			leave()
+			f.store.after = drop(f, cloud("lc"))
+			return nil
+		}
+		require.NoError(t, f.Delete(ctx, domain.ClusterReferences, domain.KeyOf(reference)))
+		require.Nil(t, f.store.after)
+		require.False(t, f.exists(t, reference))
+	})
+	t.Run("and somebody leaves: it is put back", func(t *testing.T) {
+		f := newFixture(t)
+		require.NoError(t, f.store.Store.Create(t.Context(), reference))
+		ctx, leave := context.WithCancel(t.Context())
+		f.store.after = func(context.Context) error { leave(); return nil }
+		require.ErrorIs(t, f.Delete(ctx, domain.ClusterReferences, domain.KeyOf(reference)), context.Canceled)
+		require.True(t, f.exists(t, reference))
+	})
+	t.Run("what is below nothing can be deleted", func(t *testing.T) {
+		f := newFixture(t)
+		require.NoError(t, drop(f, cloud("lc"))(t.Context()))
+		require.NoError(t, drop(f, group("dig"))(t.Context()))
+		for _, o := range []domain.Object{reference, permission, quota, hpa, consumer, network} {
+			require.NoError(t, f.store.Store.Create(t.Context(), o))
+		}
+		err := f.Delete(t.Context(), domain.HPAIntents, domain.KeyOf(hpa))
+		require.True(t, fail.Is(err, fail.Conflict), "something is below it: %v", err)
+		for _, o := range []domain.Object{reference, permission, quota, consumer, hpa, network} {
+			require.NoError(t, f.Delete(t.Context(), o.Noun(), domain.KeyOf(o)), domain.KeyOf(o))
+			require.False(t, f.exists(t, o))
+		}
+	})
+	t.Run("what somebody uses comes back all the same", func(t *testing.T) {
+		f := newFixture(t)
+		lone := group("lone")
+		lone.Spec.CompositeProfile = "other"
+		require.NoError(t, f.Create(t.Context(), profiles("other")))
+		f.store.after = func(ctx context.Context) error {
+			return errors.Join(f.store.Store.Create(ctx, lone), drop(f, compositeApp("ca"))(ctx))
+		}
+		err := f.Delete(t.Context(), domain.CompositeProfiles, theComposite.Child("composite-profiles", "other"))
+		require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+		require.True(t, f.exists(t, profiles("other")))
+	})
+}
+
 func TestPutMeetsOtherWriters(t *testing.T) {
 	f := newFixture(t)
 	t.Run("a replacement: the PUT is done on top of it", func(t *testing.T) {

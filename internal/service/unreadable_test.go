@@ -254,6 +254,9 @@ func TestWhatCannotBeReadCanBeDeleted(t *testing.T) {
 	records, err := db.InstancesOf(ctx, key)
 	require.NoError(t, err)
 	require.Empty(t, records)
+	lost := &domain.PlacementIntent{Identity: domain.Identity{Parent: key}, Metadata: domain.Metadata{Name: "i"}}
+	require.NoError(t, damaging.Create(ctx, lost))
+	require.Empty(t, gone(domain.PlacementIntents, domain.KeyOf(lost), false), "no group is there that it could have been of")
 
 	kept := group("kept")
 	kept.Parent, kept.History = domain.KeyOf(composite), domain.NewHistory(time.Now())
