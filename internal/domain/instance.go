@@ -62,7 +62,7 @@ type Instance struct {
 	// Remnants says, of a terminated one, what has turned up in clusters again and cannot be removed yet; "" for nothing.
 	Remnants string `bson:"remnants,omitempty"`
 	// Lost says that an operation has ended without the word of its work on some cluster, which somebody has ended by hand, say. That may
-	// have sent more than is recorded.
+	// have sent more than is recorded. That it is missing says nothing, as of Ran.Sound, with which v0.1.0 drops it.
 	Lost bool `bson:"lost,omitempty"`
 }
 

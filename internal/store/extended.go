@@ -31,7 +31,6 @@ type extension struct {
 // TestMembersOfDocuments says when one is missing.
 var extended = map[string][]extension{
 	"deployment-intent-groups": {{2, "reviewing"}, {2, "review"}},
-	instances:                  {{2, "lost"}},
 	sessions:                   {{2, "ended"}},
 }
 

@@ -44,7 +44,8 @@ func documentTypes() map[string][]reflect.Type {
 // droppable are members without a version, each with what its absence means. A build that does not know one drops it when it writes the
 // document again, and says nothing that is not so.
 var droppable = map[string]string{
-	"plans:Plan.held":                    "nobody else's plan is refused for what its group has left and is still in use, as before there was the member",
+	"plans:Plan.held":                    "what an update has left in clusters may go with its namespace or CRD, and others may have it, as before there was the member; production.md says so",
+	"instances.lost":                     "sound is dropped with it, so that the next operation asks the clusters; it counts for later ones alone, and v0.1.0 does not go by it",
 	"instances.runs.sound":               "nobody knows whether all that was sent is recorded: clusters are asked",
 	"values of ledgers:Match.made.label": "the label is that of the tenant there is, or of the home of the one that has gone, as it was before",
 	"plans:Plan.apps.expires":            "a Job that has gone by itself is shown as one that is missing, as it was before; nothing is done otherwise",

@@ -67,7 +67,7 @@ func TestWhatANewerBuildHasWritten(t *testing.T) {
 
 	owner := domain.Key("projects/p/composite-apps/ca/v1/deployment-intent-groups/g")
 	require.NoError(t, s.PutInstance(t.Context(), instanceOf("1", owner, domain.ContextInstantiated)))
-	set("instances", "1", 3) // 2 is known
+	set("instances", "1", 2)
 	newer(s.UpdateInstance(t.Context(), "1", func(i *domain.Instance) error { i.Reason = "lost"; return nil }))
 
 	home := domain.Home{Tenant: "t", ContextID: "2", Cluster: domain.ClusterName{Provider: "p", Name: "c"}, Namespace: "n"}
