@@ -17,6 +17,7 @@ import (
 type compiler struct {
 	rule     *domain.WorkloadRule
 	tenant   *domain.Tenant // nil for the operator's
+	written  bool           // see AcceptRule
 	problems fail.Problems
 }
 
@@ -60,7 +61,7 @@ func (c *compiler) terms() [][]expression {
 	if len(c.rule.Spec.WorkloadTerms) == 0 {
 		c.problems.Add("spec.workloadTerms", "at least one is required: a rule without terms would match nothing")
 	}
-	if !c.few() {
+	if c.written && !c.few() {
 		return nil
 	}
 	terms := make([][]expression, 0, len(c.rule.Spec.WorkloadTerms))
@@ -138,7 +139,7 @@ func (c *compiler) key(path, text string) Key {
 
 func (c *compiler) injections() []injection {
 	var all []injection
-	if n := len(c.rule.Spec.WorkloadInfoInject); n > limits.RuleInjections {
+	if n := len(c.rule.Spec.WorkloadInfoInject); c.written && n > limits.RuleInjections {
 		c.problems.Add("spec.workloadInfoInject", "has %d members, of %d at most", n, limits.RuleInjections)
 		return nil
 	}

@@ -29,7 +29,8 @@ func injections(n int) (all []domain.WorkloadInfoInject) {
 	return all
 }
 
-// TestRulesThatAreTooLarge are refused by one problem, which says of what there is too much; what is just not too much is none.
+// TestRulesThatAreTooLarge are refused by one problem where they are written, which says of what there is too much; what is just not too much is
+// none. Those that are stored already are rules as before.
 func TestRulesThatAreTooLarge(t *testing.T) {
 	expressions := func(n, values int) []domain.WorkloadTerm {
 		e := domain.MatchExpression{Key: "metadata.resourceName", Operation: domain.OperationIn, Values: make([]string, values)}
@@ -53,9 +54,10 @@ func TestRulesThatAreTooLarge(t *testing.T) {
 			s.RuleTemplate = nodeTerms(limits.RuleNodeTerms + more)
 		},
 	} {
-		require.NoError(t, match.ValidateRule(tenant(), rule(func(s *domain.WorkloadRuleSpec) { change(s, 0) })), path)
-		err := match.ValidateRule(tenant(), rule(func(s *domain.WorkloadRuleSpec) { change(s, 1) }))
-		require.Equal(t, "Invalid Input:\n"+path, fail.TextOf(err))
+		require.NoError(t, match.AcceptRule(tenant(), rule(func(s *domain.WorkloadRuleSpec) { change(s, 0) })), path)
+		larger := rule(func(s *domain.WorkloadRuleSpec) { change(s, 1) })
+		require.Equal(t, "Invalid Input:\n"+path, fail.TextOf(match.AcceptRule(tenant(), larger)))
+		require.NoError(t, match.ValidateRule(tenant(), larger), path)
 	}
 }
 
@@ -68,7 +70,7 @@ func TestAMillionMistakes(t *testing.T) {
 		r := rule(func(s *domain.WorkloadRuleSpec) { s.WorkloadTerms = terms })
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		err := match.ValidateRule(tenant(), r)
+		err := match.AcceptRule(tenant(), r)
 		runtime.ReadMemStats(&after)
 		require.Len(t, fail.FieldsOf(err), 1, name)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), name)

@@ -85,6 +85,14 @@ func ValidateRule(t *domain.Tenant, rule *domain.WorkloadRule) error {
 	return err
 }
 
+// AcceptRule is ValidateRule for a rule that is written: it may not be larger than limits.RuleExpressions and those beside it say, either. One
+// that was stored before there were such bounds is a rule all the same: did it match nothing any more, all that it has made would go.
+func AcceptRule(t *domain.Tenant, rule *domain.WorkloadRule) error {
+	c := compiler{rule: rule, tenant: t, written: true}
+	c.compile()
+	return c.problems.Err()
+}
+
 // Unambiguous refuses a template that is decoded to something else than was sent. It is for rules that are written: one that was stored
 // before is made as it was decoded then.
 func Unambiguous(rule *domain.WorkloadRule) error {

@@ -165,7 +165,7 @@ func (c *compiler) pod(t *template, object map[string]any) {
 		c.problems.Add(path+at, "is not as a Pod has it: %s", err)
 		return
 	}
-	if n := nodeTerms(spec); n > limits.RuleNodeTerms {
+	if n := nodeTerms(spec); c.written && n > limits.RuleNodeTerms {
 		c.problems.Add(path+".spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms", "has %d members, of %d at most", n, limits.RuleNodeTerms)
 	}
 	if t.level == domain.PodPrivileged {

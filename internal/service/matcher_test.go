@@ -931,3 +931,23 @@ func TestARuleHasSoManyMatches(t *testing.T) {
 	w.take(in, syncs(all...))
 	require.Len(t, w.wanted(), limits.RuleMatches)
 }
+
+// TestARuleThatWasStoredBeforeItHadBounds goes on matching: did it match nothing, all that it has made would go. A worker that settles it takes it, too.
+func TestARuleThatWasStoredBeforeItHadBounds(t *testing.T) {
+	w := newTenancy(t, 1)
+	r := w.first()
+	require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+	w.take(w.begin(r), updates(labelled("a", "yes")))
+	require.Equal(t, []string{"r/a"}, w.wanted())
+	o, err := r.store.Get(t.Context(), domain.WorkloadRules, domain.KeyOf(rule("r", "yes")))
+	require.NoError(t, err)
+	large := domain.RuleOf(o)
+	for i := range limits.RuleValues {
+		e := &large.Spec.WorkloadTerms[0].MatchExpressions[0]
+		e.Values = append(e.Values, fmt.Sprint(i))
+	}
+	require.NoError(t, r.put(t.Context(), large, r.store.Replace))
+	require.Equal(t, []string{"r/a"}, w.wanted())
+	r.Changed(t.Context(), "t", "")
+	require.Equal(t, []string{"r/a"}, w.wanted(), "by a whole look")
+}

@@ -331,20 +331,20 @@ func (s *Service) nodesAreFree(ctx context.Context, t *domain.Tenant, host *doma
 	return nil
 }
 
-// acceptRule refuses a rule that match.Compile refuses.
+// acceptRule refuses a rule that match.AcceptRule refuses.
 func (s *Service) acceptRule(ctx context.Context, o domain.Object) error {
 	rule := domain.RuleOf(o)
 	if err := match.Unambiguous(rule); err != nil {
 		return err
 	}
 	if rule.Operators() {
-		return match.ValidateRule(nil, rule)
+		return match.AcceptRule(nil, rule)
 	}
 	t, err := s.tenant(ctx, o)
 	if err != nil {
 		return err
 	}
-	return match.ValidateRule(t, rule)
+	return match.AcceptRule(t, rule)
 }
 
 // changeRule refuses one rule too many, and one with which all have too many bytes.

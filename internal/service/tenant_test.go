@@ -333,6 +333,20 @@ func TestThereIsRoomForSoManyBytesOfRules(t *testing.T) {
 	require.Len(t, list, most)
 }
 
+// TestARuleThatIsTooLarge is refused where it is written. One that was stored before there were bounds is not called one that matches nothing.
+func TestARuleThatIsTooLarge(t *testing.T) {
+	s, m := newTenants(t)
+	large := ruleIn("t", "r")
+	large.Spec.WorkloadTerms = slices.Repeat(large.Spec.WorkloadTerms, limits.RuleExpressions+1)
+	err := s.Create(t.Context(), large)
+	require.True(t, fail.Is(err, fail.Invalid), "%v", err)
+	require.ErrorContains(t, err, "have 1001 matchExpressions, of 1000 at most")
+	require.NoError(t, m.store.Create(t.Context(), large))
+	tenant, err := m.store.Get(t.Context(), domain.Tenants, domain.TenantKey("t"))
+	require.NoError(t, err)
+	require.Empty(t, s.Remarks(t.Context(), tenant))
+}
+
 // TestThereIsRoomForSoManyRules: whoever makes them at the same time, there are never more.
 func TestThereIsRoomForSoManyRules(t *testing.T) {
 	s, m := newTenants(t)
