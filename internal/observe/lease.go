@@ -46,7 +46,8 @@ func newLease(period time.Duration) *lease {
 	return l
 }
 
-// put notes a renewal. What a list shows was renewed when it says, as far as clocks agree; what a watch shows, just now.
+// put notes a renewal. What a list shows was renewed when it says, as far as clocks agree, or where the agent was heard before, as much later as
+// the agent's clock says; what a watch shows, just now.
 func (l *lease) put(object json.RawMessage) error {
 	var o struct {
 		Metadata struct {
@@ -69,8 +70,16 @@ func (l *lease) put(object json.RawMessage) error {
 		return nil
 	}
 	at := now
-	if !known && l.listing && o.Spec.RenewTime.Before(now) {
-		at = o.Spec.RenewTime
+	switch renewed := o.Spec.RenewTime; {
+	case !l.listing:
+	case !known && renewed.Before(now):
+		at = renewed
+	case known:
+		// By the time of day, as other clocks stand still while a machine is suspended. The agent's may have been set meanwhile: it is believed
+		// where it says that the agent was silent since, and until there is a renewal to see.
+		if e := before.heard.Round(0).Add(renewed.Sub(before.renewed)); e.After(before.heard.Round(0)) && now.Round(0).Sub(e) >= l.period {
+			at = e
+		}
 	}
 	if known && before.renewed.Equal(o.Spec.RenewTime) || !at.After(before.heard) {
 		at = before.heard

@@ -45,3 +45,33 @@ func TestALeaseThatAnybodyHasMade(t *testing.T) {
 	require.Empty(t, l.beats, "nothing is left of what a list does not have")
 	require.True(t, l.lives(time.Now()))
 }
+
+// TestAnAgentThatDiedWhileItsClusterWasAway is not alive once the cluster is back, and was heard when it was.
+func TestAnAgentThatDiedWhileItsClusterWasAway(t *testing.T) {
+	t.Parallel()
+	const ahead = 20 * time.Minute // the agent's clock
+	was := time.Now().Add(-time.Hour)
+	back := func(renewed time.Time) *lease {
+		t.Helper()
+		l := newLease(time.Minute)
+		l.begin()
+		require.NoError(t, l.put(leaseIn("agents", was.Add(ahead))))
+		l.end()
+		l.beats["agents"] = pulse{was.Add(ahead), was}
+		l.begin()
+		require.NoError(t, l.put(leaseIn("agents", renewed.Add(ahead))))
+		l.end()
+		return l
+	}
+	l := back(was.Add(15 * time.Minute))
+	require.False(t, l.lives(time.Now()))
+	_, since := l.silent(time.Now())
+	require.WithinDuration(t, was.Add(15*time.Minute), since, time.Second)
+
+	require.False(t, back(was).lives(time.Now()), "it died with the cluster")
+	require.True(t, back(time.Now()).lives(time.Now()))
+	set := back(time.Now().Add(-5 * time.Minute)) // its clock, meanwhile
+	require.False(t, set.lives(time.Now()))
+	require.NoError(t, set.put(leaseIn("agents", time.Now().Add(ahead-5*time.Minute))))
+	require.True(t, set.lives(time.Now()), "a renewal was seen")
+}
