@@ -120,6 +120,9 @@ func Of(x Execution, i *domain.Instance, ui explain.WebUI) Operation {
 	if o.State = stateOf(x, ran, i != nil); o.State != Running && o.Ended == nil && !x.Closed.IsZero() {
 		o.Ended = ended(x.Closed)
 	}
+	if o.Ended != nil && o.Ended.Before(o.Started) { // a worker's clock has said the one, the engine's the other
+		o.Ended = ended(o.Started)
+	}
 	if o.State == Failed && o.Reason == "" && ran != nil && ran.Ended.IsZero() {
 		o.Reason = "its workflow has ended without recording an end"
 	}
@@ -245,7 +248,7 @@ func readSince(p *fail.Problems, s string, now time.Time) time.Time {
 		return now.Add(-d)
 	}
 	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
+	if year := t.UTC().Year(); err != nil || year < 1 || year > 9999 { // of a year beyond, a zone may make one
 		p.Add("since", "%q is no time; use one such as 2026-11-21T05:29:07Z, or how long ago it is, such as 2h30m", s)
 	}
 	return t

@@ -82,6 +82,10 @@ func TestOf(t *testing.T) {
 		Instance: theContext, State: operations.Succeeded, By: "alice", Started: begun, Ended: &end, Status: domain.ContextInstantiated,
 		Workflow: &explain.Workflow{ID: "dig/r1", RunID: "r1", Status: explain.Completed, Link: "http://ui/namespaces/drover/workflows/dig%2Fr1/r1"},
 	}, o))
+	ahead := execution(domain.OpUpdate, "r1", explain.Completed)
+	ahead.Run.Started = end.Add(time.Second) // by a clock that is ahead of the worker's
+	o = operations.Of(ahead, record(), explain.WebUI{})
+	require.Equal(t, &o.Started, o.Ended, "nothing ends before it begins")
 	networks := operations.Execution{Scope: domain.Scope{Owner: "cluster-providers/p/clusters/c", ContextID: "1", Operation: domain.OpInstantiate}}
 	require.Equal(t, "apply", operations.Of(networks, nil, explain.WebUI{}).Operation)
 }
@@ -118,6 +122,7 @@ func TestParseFilter(t *testing.T) {
 	}
 	for query, names := range map[string]string{
 		"project=a%27b": "project", "cluster=c1": "cluster", "kind=approve": "kind", "state=Done": "state", "since=yesterday": "since", "since=-2h": "since",
+		"since=9999-12-31T23:59:59-01:00": "since", "since=0001-01-01T00:00:00%2B01:00": "since",
 		"owner=projects/p": "owner", "owner=x/clusters/c": "owner", "owner=projects/p'/logical-clouds/lc": "owner", "project=": "project",
 	} {
 		v, err := url.ParseQuery(query)
