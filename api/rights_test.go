@@ -24,6 +24,7 @@ import (
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/notify"
 	ops "github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/rights"
@@ -41,7 +42,7 @@ var asksNobody = regexp.MustCompile(`^/(openapi\.json|docs(/.*)?|healthz|readyz|
 // anew, and its difference is to be read.
 func TestRightsMatrix(t *testing.T) {
 	var columns []rightstest.Caller
-	step := door.NewRights(func(context.Context) (*rights.Book, error) { return rightstest.Book(columns), nil }, time.Now)
+	step := door.NewRights(func(context.Context) (*rights.Book, error) { return rightstest.Book(columns), nil }, lease.Now)
 	var asked door.Request
 	w := newWorldWith(t, func(w *world, d *deps, _ *service.Instances) {
 		d.Prove = rightstest.Prover(w.store)
@@ -127,7 +128,7 @@ func newCallersWith(t *testing.T, change func(d *deps)) *callers {
 		read := func(ctx context.Context) (*rights.Book, error) { return w.service.Rights(ctx) }
 		d.steps = append(d.steps, func(ctx context.Context, _ *door.Request, next door.Next) error {
 			return next(caller.WithIdentity(ctx, c.who, nil))
-		}, door.NewRights(read, time.Now).Authorised)
+		}, door.NewRights(read, lease.Now).Authorised)
 	})
 	return c
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/rights/rightstest"
 	"github.com/drover-io/drover/internal/service"
@@ -30,7 +31,7 @@ func TestWhoamiSaysWhatTheDoorSays(t *testing.T) {
 			bound = append(bound, rightstest.Binding(in, role, domain.SubjectUser, string(in)+" "+role))
 		}
 	}
-	step := door.NewRights(func(context.Context) (*rights.Book, error) { return rights.NewBook(nil, bound), nil }, time.Now)
+	step := door.NewRights(func(context.Context) (*rights.Book, error) { return rights.NewBook(nil, bound), nil }, lease.Now)
 	var asked door.Request
 	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) {
 		d.Prove = rightstest.ByWord

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/rights/rightstest"
 	"github.com/drover-io/drover/internal/statusnotify"
@@ -83,7 +84,7 @@ func TestRightsMatrixOfCalls(t *testing.T) {
 	stored := storetest.Open(t, storetest.Config(t))
 	callers := rightstest.Callers(t, stored)
 	book := rightstest.Book(callers)
-	w := newWorldBy(t, rightstest.Prover(stored), 1, door.Identified, door.NewRights(func(context.Context) (*rights.Book, error) { return book, nil }, time.Now).Authorised,
+	w := newWorldBy(t, rightstest.Prover(stored), 1, door.Identified, door.NewRights(func(context.Context) (*rights.Book, error) { return book, nil }, lease.Now).Authorised,
 		func(context.Context, *door.Request, door.Next) error { return fail.New(fail.Exhausted, "it goes on") })
 	rows := map[string]string{}
 	for _, method := range ofAPI {

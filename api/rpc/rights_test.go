@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
@@ -15,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/statusnotify"
 )
@@ -42,7 +42,7 @@ func TestRightsOfCalls(t *testing.T) {
 		}
 		return &authn.Proof{Identity: caller.Identity{Kind: caller.User, Name: s.Authorization[0]}}, nil
 	}
-	w := newWorldBy(t, prove, 1, door.Identified, door.NewRights(read, time.Now).Authorised)
+	w := newWorldBy(t, prove, 1, door.Identified, door.NewRights(read, lease.Now).Authorised)
 	as := func(name string) context.Context {
 		return metadata.AppendToOutgoingContext(w.ctx, "authorization", name)
 	}

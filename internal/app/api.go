@@ -24,6 +24,7 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fetch"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/service"
@@ -96,7 +97,7 @@ func (p *Parts) ServeAPI(ctx context.Context, f *Front, ready func()) error {
 		}),
 		Previews: lifecycle, Explanations: explainer, Journal: journal, Fleet: fleet, Streams: hub,
 		Tables: tables, Tenancy: matcher,
-	}, door.Traced(p.log), audited, door.Identified, door.NewRights(whoMay(documents.Rights, p.log), time.Now).Authorised, shares.Fair, rooms.Slots, door.Timed, begun)
+	}, door.Traced(p.log), audited, door.Identified, door.NewRights(whoMay(documents.Rights, p.log), lease.Now).Authorised, shares.Fair, rooms.Slots, door.Timed, begun)
 	entrance.Record(p.audit.trail)
 	if err := p.admit(ctx); err != nil {
 		return err

@@ -132,7 +132,7 @@ var layers = []layer{
 	{name: "commands", about: "what can be asked for, and how it is carried out; the world is behind interfaces that they declare", rows: []row{
 		{
 			pkg:   "door",
-			ours:  "service notify operations explain combined status audit rights domain policy caller span limits panics fail",
+			ours:  "service notify operations explain combined status audit rights domain policy caller span limits lease panics fail",
 			libs:  "go.opentelemetry.io/otel golang.org/x/time/rate",
 			world: "context",
 		},
@@ -219,7 +219,7 @@ var layers = []layer{
 		{pkg: "config", ours: "address hosts nearest limits", world: "net net/http os"},
 		{pkg: "fetch", ours: "address limits fail", world: "context net net/http"},
 		{
-			pkg: "oidc", ours: "authn domain policy caller hosts lru token nearest panics fail",
+			pkg: "oidc", ours: "authn domain policy caller hosts lru lease token nearest panics fail",
 			libs:  "github.com/coreos/go-oidc github.com/go-jose/go-jose golang.org/x/oauth2 golang.org/x/sync sigs.k8s.io/yaml",
 			world: "context net/http os",
 		},

@@ -31,6 +31,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/kubetest"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/notify/notifytest"
 	"github.com/drover-io/drover/internal/plan"
@@ -164,7 +165,7 @@ func newWorldFrom(t testing.TB, db *store.Store, prove authn.Prover, offers auth
 	}
 	steps := []door.Step{door.Traced(log), door.Identified}
 	if book != nil {
-		steps = append(steps, door.NewRights(book, time.Now).Authorised)
+		steps = append(steps, door.NewRights(book, lease.Now).Authorised)
 	}
 	root, err := db.Root(t.Context())
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
@@ -18,17 +19,17 @@ import (
 // Rights is the step that lets pass what its caller has a right to. It keeps what the installation has of roles and bindings.
 type Rights struct {
 	read func(ctx context.Context) (*rights.Book, error)
-	now  func() time.Time
+	now  lease.Clock // a time that the machine was suspended counts, too
 
 	mu      sync.Mutex
 	book    *rights.Book
-	at      time.Time // when the reading of book began
+	at      lease.Instant // when the reading of book began
 	reading *bookReading
 }
 
 // bookReading is a reading that goes on.
 type bookReading struct {
-	at   time.Time     // when it began
+	at   lease.Instant // when it began
 	done chan struct{} // closed when it is over
 	book *rights.Book
 	err  error
@@ -36,7 +37,7 @@ type bookReading struct {
 }
 
 // NewRights makes the step. read reads all roles and bindings.
-func NewRights(read func(ctx context.Context) (*rights.Book, error), now func() time.Time) *Rights {
+func NewRights(read func(ctx context.Context) (*rights.Book, error), now lease.Clock) *Rights {
 	return &Rights{read: read, now: now}
 }
 
@@ -143,7 +144,7 @@ func (k *Rights) current(ctx context.Context, most time.Duration) (*rights.Book,
 func (k *Rights) kept(ctx context.Context, most time.Duration) (*rights.Book, *bookReading) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	age := k.now().Sub(k.at)
+	age := k.now().Since(k.at)
 	if k.book == nil || age >= most {
 		return nil, k.begun(ctx)
 	}
@@ -156,7 +157,7 @@ func (k *Rights) kept(ctx context.Context, most time.Duration) (*rights.Book, *b
 // begun has the bindings read, unless a reading goes on that began a short time ago. k.mu is held.
 func (k *Rights) begun(ctx context.Context) *bookReading {
 	now := k.now()
-	if k.reading != nil && !k.reading.old && now.Sub(k.reading.at) < policy.BookFresh {
+	if k.reading != nil && !k.reading.old && now.Since(k.reading.at) < policy.BookFresh {
 		return k.reading
 	}
 	r := &bookReading{at: now, done: make(chan struct{})}
@@ -169,7 +170,7 @@ func (k *Rights) begun(ctx context.Context) *bookReading {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		r.book, r.err = book, err
-		if err == nil && !r.old && !r.at.Before(k.at) {
+		if err == nil && !r.old && !k.at.After(r.at) {
 			k.book, k.at = book, r.at
 		}
 		if k.reading == r {
@@ -184,7 +185,7 @@ func (k *Rights) begun(ctx context.Context) *bookReading {
 func (k *Rights) changed() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.at = time.Time{}
+	k.at = lease.Instant{}
 	if k.reading != nil {
 		k.reading.old = true
 	}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
@@ -27,14 +28,15 @@ import (
 type keys struct {
 	issuer string
 	client *http.Client
+	clock  lease.Clock // a time that the machine was suspended counts, too
 	flight singleflight.Group
 
 	mu      sync.Mutex
 	url     string // where they are, as the provider says; "" until it has
 	known   []jose.JSONWebKey
-	changed int       // how often they were others
-	fetched time.Time // when that was
-	tried   time.Time // when it was tried last
+	changed int           // how often they were others
+	fetched lease.Instant // when that was
+	tried   lease.Instant // when it was tried last
 }
 
 // answerBytes bounds what a provider answers.
@@ -52,7 +54,7 @@ func newKeys(issuer, ca string) (*keys, error) {
 		}
 		transport.TLSClientConfig.RootCAs = pool
 	}
-	return &keys{issuer: issuer, client: &http.Client{
+	return &keys{issuer: issuer, clock: lease.Now, client: &http.Client{
 		Transport: bounded{transport}, Timeout: policy.Keys,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
@@ -100,7 +102,7 @@ func (k *keys) turn() int {
 // find is of for an id that may be new: then the keys are fetched. Unavailable when the provider does not answer.
 func (k *keys) find(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	k.age()
-	asked := time.Now()
+	asked := k.clock()
 	for {
 		if found := k.of(id); len(found) > 0 {
 			return found, nil
@@ -115,7 +117,7 @@ func (k *keys) find(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 }
 
 // since says whether the keys are of a fetch that began after a time.
-func (k *keys) since(t time.Time) bool {
+func (k *keys) since(t lease.Instant) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.fetched.After(t)
@@ -124,8 +126,8 @@ func (k *keys) since(t time.Time) bool {
 // age has keys that are old fetched, behind whoever asks.
 func (k *keys) age() {
 	k.mu.Lock()
-	now := time.Now()
-	due := len(k.known) > 0 && now.Sub(k.fetched) >= policy.KeysAge && now.Sub(k.tried) >= policy.KeysRetry
+	now := k.clock()
+	due := len(k.known) > 0 && now.Since(k.fetched) >= policy.KeysAge && now.Since(k.tried) >= policy.KeysRetry
 	if due {
 		k.tried = now
 	}
@@ -148,14 +150,14 @@ func (k *keys) fetch(ctx context.Context) error {
 func (k *keys) fly(ctx context.Context) func() (any, error) {
 	return func() (any, error) {
 		k.mu.Lock()
-		wait := time.Until(k.tried.Add(policy.KeysLeast))
+		wait := policy.KeysLeast - k.clock().Since(k.tried)
 		k.mu.Unlock()
 		if wait > 0 {
 			<-time.After(wait)
 		}
 		ctx, cancel := context.WithTimeout(ctx, policy.Keys)
 		defer cancel()
-		begun := time.Now()
+		begun := k.clock()
 		k.mu.Lock()
 		k.tried = begun
 		url := k.url

@@ -26,7 +26,9 @@ import (
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/oidc"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // issuer is an OpenID provider as far as those see it who check its tokens.
@@ -361,6 +363,24 @@ func TestKeysRotateWhileRequestsRun(t *testing.T) {
 		require.NoError(t, p.Fetch(t.Context(), i.URL))
 		require.NoError(t, look(t.Context()), why)
 	}
+}
+
+// TestKeysOfBeforeASuspension are fetched anew, though the process's own clock has stood still meanwhile.
+func TestKeysOfBeforeASuspension(t *testing.T) {
+	i := newIssuer(t)
+	p := providers(t, `issuers: [{url: "`+i.URL+`", audiences: [drover]}]`)
+	var suspended atomic.Int64
+	p.SetClock(i.URL, func() lease.Instant {
+		now := lease.Now()
+		now.Wall += time.Duration(suspended.Load())
+		return now
+	})
+	_, look, err := proved(t.Context(), p, i.sign(t, nil))
+	require.NoError(t, err)
+	i.rotate(t, "second", true)
+	require.NoError(t, look(t.Context()))
+	suspended.Store(int64(policy.KeysAge))
+	require.Eventually(t, func() bool { return fail.Is(look(t.Context()), fail.Unauthorized) }, 30*time.Second, 10*time.Millisecond, "the issuer has taken the key back")
 }
 
 // TestAnIssuerThatIsDown: a start needs none. Without keys all are told to come again, soon, even when the issuer takes the
