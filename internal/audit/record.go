@@ -177,6 +177,9 @@ func NewChain(writer string) *Chain { return &Chain{writer: writer} }
 // Head is the last record.
 func (c *Chain) Head() Head { return Head{Writer: c.writer, Number: c.number, Hash: c.hash} }
 
+// Time is that of the last record.
+func (c *Chain) Time() time.Time { return c.time }
+
 // longest bounds the texts of a record, in bytes: what callers send is among them.
 const longest = 1024
 

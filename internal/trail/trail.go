@@ -79,6 +79,7 @@ type Trail struct {
 	// These are of commitAll alone, of which one runs at a time.
 	chain   *audit.Chain
 	pending []pending // that may be stored, and may not
+	behind  bool      // the clock is, of the last record
 
 	stood sync.Mutex
 	told  int64 // the number of the last record that is no checkpoint, and is stored
@@ -254,6 +255,7 @@ func (t *Trail) commit(batch []entry) error {
 		t.answer(batch, err)
 		return err
 	}
+	t.compare()
 	outcomes := make([]outcome, len(batch))
 	for i, e := range batch {
 		line, r, err := t.chain.Add(e.record, t.Now(), t.Key)
@@ -274,6 +276,15 @@ func (t *Trail) commit(batch []entry) error {
 		}
 	}
 	return err
+}
+
+// compare says in the log, once, when the clock is behind the last record: those of a writer do not go back, so that all have its time until
+// that has come. Another writer has times of its own.
+func (t *Trail) compare() {
+	was, until := t.behind, t.chain.Time()
+	if t.behind = until.Sub(t.Now()) > policy.ClockSkew; t.behind && !was {
+		t.Log.Error("the clock was ahead: audit records have the time of the last one until that has come, or this process is started anew", "until", until)
+	}
 }
 
 // flush stores what is pending.

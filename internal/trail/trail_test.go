@@ -660,6 +660,36 @@ func TestAClockThatIsAhead(t *testing.T) {
 	require.Empty(t, verify(t, export(t, w)).Problems)
 }
 
+// TestAClockThatWasAhead: records of a writer do not go back, so that the log says once that their time is wrong, and until when.
+func TestAClockThatWasAhead(t *testing.T) {
+	w, c := open(t), newClock()
+	var said bytes.Buffer
+	tr := trail.New(trail.Config{
+		Store: w, Process: "test", Key: key, Keys: trust, Secret: []byte("secret"), Log: slog.New(slog.NewTextHandler(&said, nil)), Now: c.now, Wait: mongotest.Timeout,
+	})
+	write := func() {
+		t.Helper()
+		_, err := tr.Write(t.Context(), command("p"))
+		require.NoError(t, err)
+	}
+	write()
+	c.advance(-policy.ClockSkew)
+	write()
+	require.Empty(t, said.String(), "that is no more than clocks may differ")
+	for n := range 2 {
+		c.advance(24 * time.Hour)
+		write()
+		ahead := c.now()
+		c.advance(-24 * time.Hour)
+		write()
+		write()
+		require.Equal(t, n+1, strings.Count(said.String(), "the clock was ahead"))
+		require.Contains(t, said.String(), "until="+ahead.Format("2006-01-02T15:04:05"))
+		c.advance(24 * time.Hour)
+		write()
+	}
+}
+
 // TestKill kills a process while it writes. What it said was stored is there, what is left can be verified, and once another
 // process has begun nothing of it can be taken away unseen.
 func TestKill(t *testing.T) {
