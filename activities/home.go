@@ -84,7 +84,8 @@ func (s *settling) moveIn(ctx context.Context, work []one) error {
 		if err := lease.Check(ctx); err != nil {
 			return err
 		}
-		if h.Began = s.Now(); !h.Shared() && s.Shards != nil {
+		h.Began = s.Now().UTC().Truncate(time.Millisecond) // as it is stored: who leaves says it again
+		if !h.Shared() && s.Shards != nil {
 			if err := s.Shards.Watch(ctx, shardOf(h.Cluster), watchingOf(&h)); err != nil {
 				return err
 			}
@@ -483,7 +484,8 @@ func (m *Match) unwatch(ctx context.Context, h *domain.Home) error {
 	if err != nil {
 		return err
 	}
-	stays := Watching{ContextID: h.ContextID, Only: true, Began: h.Began}
+	// Earlier builds have told the shard of parts of a millisecond, too, which the record does not have.
+	stays := Watching{ContextID: h.ContextID, Only: true, Began: h.Began.Add(time.Millisecond - 1)}
 	for _, o := range of {
 		if o.Cluster != h.Cluster && !o.Shared() && shardOf(o.Cluster) == shardOf(h.Cluster) {
 			stays.Clusters = append(stays.Clusters, o.Cluster)

@@ -428,6 +428,7 @@ func TestClustersOfTenantsAreWatched(t *testing.T) {
 	m := newMatches(t)
 	shards := &told{}
 	m.match.Shards, m.match.Settler = shards, &settler{}
+	m.now = m.now.Truncate(time.Millisecond).Add(123456 * time.Nanosecond) // of which the store keeps whole milliseconds
 	m.run("w1", nil)
 	m.evaluate()
 	m.mustSettle()
@@ -466,7 +467,9 @@ func TestClustersOfTenantsAreWatched(t *testing.T) {
 	last := shards.said[len(shards.said)-1]
 	require.True(t, last.Only)
 	require.Equal(t, []domain.ClusterName{m.tenant.ClusterName()}, last.Clusters, "it stays watched")
-	require.False(t, last.Began.After(first.Began), "what was said later counts")
+	require.Zero(t, first.Began.Nanosecond()%int(time.Millisecond), "the record says the same")
+	require.False(t, first.Began.Add(123456*time.Nanosecond).After(last.Began), "what a release before has said is taken back, too")
+	require.True(t, first.Began.Add(time.Millisecond).After(last.Began), "what was said later counts")
 }
 
 // TestATenantThatIsGone: the process that deleted it has died before it noticed that there was a match.
