@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/lease"
 )
 
 // SetTellEvery sets how often the workflow is told who is heard for the time of a test.
@@ -19,6 +20,13 @@ func SetPulseEvery(t *testing.T, d time.Duration) {
 	before := pulseEvery
 	t.Cleanup(func() { pulseEvery = before })
 	pulseEvery = d
+}
+
+// SetPulseClock sets by what clock it is noticed that the machine was suspended for the time of a test.
+func SetPulseClock(t *testing.T, clock lease.Clock) {
+	before := pulseClock
+	t.Cleanup(func() { pulseClock = before })
+	pulseClock = clock
 }
 
 // SetSilentFor sets for how long others are believed that a cluster does not answer for the time of a test.

@@ -545,13 +545,21 @@ func (s *shard) record(ctx context.Context, write func(context.Context) error) {
 	}
 }
 
-// pulseEvery is domain.PulseEvery but in tests.
-var pulseEvery = domain.PulseEvery
+// pulseEvery is domain.PulseEvery, and pulseClock tells how long that took, but in tests.
+var (
+	pulseEvery             = domain.PulseEvery
+	pulseClock lease.Clock = lease.Now
+)
 
 // pulse proves until ctx ends that the watches are alive, and that it is they who say whether clusters are heard. A pulse that cannot be
-// stored is not made up for: the statuses that depend on it cannot be asked for either.
+// stored is not made up for: the statuses that depend on it cannot be asked for either. After a suspension the next attempt lists all clusters
+// anew: what was known before may be long over, and connections take a while to notice.
 func (s *shard) pulse(ctx context.Context) {
-	for pause.For(ctx, pulseEvery) == nil {
+	for began := pulseClock(); pause.For(ctx, pulseEvery) == nil; began = pulseClock() {
+		if pulseClock().Since(began) > pulseEvery+domain.PulseLife {
+			s.replaced(lease.ErrLost)
+			return
+		}
 		err := s.Store.Pulse(ctx, s.watcher, s.Now())
 		if err == nil {
 			err = s.sayAgain(ctx)

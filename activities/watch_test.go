@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -612,6 +613,23 @@ func TestWatchShardOfAWorkerThatStops(t *testing.T) {
 	close(stop)
 	require.ErrorContains(t, <-ended, "worker stops")
 	require.Empty(t, s.watchers)
+}
+
+// TestWatchShardOfAWorkerThatWasSuspended: it does not vouch for what it knew before, and another attempt lists all anew.
+func TestWatchShardOfAWorkerThatWasSuspended(t *testing.T) {
+	activities.SetPulseEvery(t, 5*time.Millisecond)
+	var now, passes atomic.Int64 // each look
+	activities.SetPulseClock(t, func() lease.Instant { return lease.Instant{Boot: time.Duration(now.Add(passes.Load()))} })
+	s := newSky(t)
+	ended := s.run(worker.Options{})
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a")}
+	s.until(s.watching("a"))
+	passes.Store(int64(domain.PulseLife))
+	s.do(func() { clear(s.pulses) })
+	s.until(func() bool { return len(s.pulses) == 1 }) // what took less is not noticed
+	passes.Store(int64(time.Hour))
+	require.ErrorContains(t, <-ended, "held up")
+	require.Empty(t, s.pulses)
 }
 
 // TestWhoIsHeard: the workflow is told when it changes.
