@@ -563,7 +563,8 @@ func (l *Control) Finish(ctx context.Context, in FinishInput) (*Outcome, error) 
 	})
 	if err == nil && !accepted.IsZero() {
 		ended := outcome.Measured(out.Status, in.Stopped)
-		measure.OperationDuration.Record(record.At.Sub(accepted).Seconds(), string(in.Operation), ended)
+		took := max(record.At.Sub(accepted), 0) // two workers may have said the times
+		measure.OperationDuration.Record(took.Seconds(), string(in.Operation), ended)
 		measure.OperationsEnded.Add(1, string(in.Operation), ended)
 	}
 	return out, err
