@@ -19,6 +19,9 @@ const (
 	// ClockSkew is by how much clocks of processes that write observations, or give pulses for streams of tenants, may differ. Of an
 	// observation a time that is further ahead is wrong: what is stored in its place has the writer's own.
 	ClockSkew = time.Minute
+	// ClocksApart is by how much clocks of processes of the API are expected to differ: that much of the audit records of a project that had
+	// the name before is told at the most, so that nobody misses what another process has written of his.
+	ClocksApart = 5 * time.Second
 	// Of the chain of changes of a context a writer goes for TailAge by what it knows of its end, and a reader follows it for FollowAge
 	// after its last look. An entry is kept for ChangesKept.
 	TailAge     = 10 * time.Second

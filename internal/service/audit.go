@@ -61,7 +61,7 @@ func (a *Audit) filter(ctx context.Context, project domain.Key, parameters url.V
 	if err != nil {
 		return f, err
 	}
-	f.Since(string(project), o.Base().Made, policy.Plain)
+	f.Since(string(project), o.Base().Made.Add(-policy.ClocksApart), policy.Plain)
 	return f, nil
 }
 

@@ -33,8 +33,8 @@ func TestAProjectTellsNothingOfTheOneBefore(t *testing.T) {
 	}{
 		{-time.Hour, audit.Record{Event: audit.Begun, Verb: "create", Key: "projects/p"}},
 		{-time.Hour + time.Millisecond, audit.Record{Event: audit.Answered, Verb: "create", Key: "projects/p", Result: audit.Done, Begun: 1}},
-		{-2 * time.Second, audit.Record{Event: audit.Begun, Verb: "put", Key: "projects/p/composite-apps/ca/v1"}},
-		{-time.Second, audit.Record{Event: audit.Answered, Verb: "delete", Key: "projects/p", Result: audit.Done}},
+		{-8 * time.Second, audit.Record{Event: audit.Begun, Verb: "put", Key: "projects/p/composite-apps/ca/v1"}},
+		{-7 * time.Second, audit.Record{Event: audit.Answered, Verb: "delete", Key: "projects/p", Result: audit.Done}},
 		{-time.Millisecond, audit.Record{Event: audit.Begun, Verb: "create", Key: "projects/p"}},
 		{time.Millisecond, audit.Record{Event: audit.Answered, Verb: "create", Key: "projects/p", Result: audit.Done, Begun: 5}},
 		{time.Minute, audit.Record{Event: audit.Begun, Verb: "put", Key: "projects/p/composite-apps/ca/v1"}},
@@ -44,6 +44,11 @@ func TestAProjectTellsNothingOfTheOneBefore(t *testing.T) {
 		_, err = db.PutAudit(t.Context(), []audit.Line{line})
 		require.NoError(t, err)
 	}
+	// Another process, whose clock is behind, was asked for something a second after that.
+	line, _, err := audit.NewChain("api-of-another-clock").Add(audit.Record{Event: audit.Answered, Verb: "put", Key: "projects/p/composite-apps/ca/v1", Result: audit.Done}, made.Add(-2*time.Second), nil)
+	require.NoError(t, err)
+	_, err = db.PutAudit(t.Context(), []audit.Line{line})
+	require.NoError(t, err)
 	as := func(name string) context.Context {
 		user := func(name string) []domain.RightSubject {
 			return []domain.RightSubject{{Kind: domain.SubjectUser, Name: name}}
@@ -67,23 +72,27 @@ func TestAProjectTellsNothingOfTheOneBefore(t *testing.T) {
 		}
 		return numbers
 	}
-	require.Equal(t, []int64{7, 6, 5}, records("anna", ""))
-	require.Equal(t, []int64{7, 6, 5}, records("anna", "from=2026-11-20T00:00:00Z"))
+	require.Equal(t, []int64{7, 6, 5, 1}, records("anna", ""))
+	require.Equal(t, []int64{7, 6, 5, 1}, records("anna", "from=2026-11-20T00:00:00Z"))
 	require.Equal(t, []int64{7}, records("anna", "from=2026-11-21T05:30:00Z"))
 	require.Empty(t, records("anna", "to=2026-11-21T05:00:00Z"))
 	require.Equal(t, []int64{7}, records("anna", "event=unanswered"))
 	for _, who := range []string{"pia", "root"} {
-		require.Equal(t, []int64{7, 6, 5, 4, 3, 2, 1}, records(who, ""), who)
+		require.Equal(t, []int64{7, 6, 5, 1, 4, 3, 2, 1}, records(who, ""), who)
 		require.Equal(t, []int64{7, 3}, records(who, "event=unanswered"), who)
 	}
-	for who, want := range map[string]int{"anna": 3, "pia": 7, "root": 7} {
+	for who, want := range map[string]int{"anna": 4, "pia": 8, "root": 8} {
 		lines := 0
 		require.NoError(t, a.AuditExport(as(who), "projects/p", nil, func([]byte) error { lines++; return nil }))
 		require.Equal(t, want, lines, who)
 	}
 
 	r, key := &runs{}, domain.Key("projects/p/composite-apps/ca/v1/deployment-intent-groups/g")
-	for id, at := range map[string]time.Duration{"1001": -time.Minute, "1002": time.Minute} {
+	// The engine's clock is behind. There are records of what this project has, and one of what the deletion of the other has left.
+	for id, at := range map[string]time.Duration{"1001": -time.Second, "1002": time.Minute, "1003": -2 * time.Second, "1004": -time.Hour} {
+		if id > "1002" {
+			require.NoError(t, db.PutInstance(t.Context(), &domain.Instance{ContextID: id, Owner: key, Operation: domain.OpInstantiate}))
+		}
 		r.all = append(r.all, operations.Execution{
 			Scope: domain.Scope{Owner: key, ContextID: id, Operation: domain.OpInstantiate},
 			Run:   explain.Run{ID: "run", RunID: id, Status: explain.Completed, Started: made.Add(at)},
@@ -99,12 +108,14 @@ func TestAProjectTellsNothingOfTheOneBefore(t *testing.T) {
 		}
 		return ids
 	}
-	require.Equal(t, []string{"1002-instantiate"}, told("anna"))
-	_, err := j.Operation(as("anna"), "1001-instantiate")
+	require.ElementsMatch(t, []string{"1002-instantiate", "1003-instantiate"}, told("anna"))
+	_, err = j.Operation(as("anna"), "1001-instantiate")
 	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
 	for _, who := range []string{"pia", "root"} {
-		require.ElementsMatch(t, []string{"1001-instantiate", "1002-instantiate"}, told(who), who)
+		require.ElementsMatch(t, []string{"1001-instantiate", "1002-instantiate", "1003-instantiate", "1004-instantiate"}, told(who), who)
 	}
+	_, err = j.Operation(as("anna"), "1003-instantiate")
+	require.NoError(t, err)
 	_, err = j.Operation(as("root"), "1001-instantiate")
 	require.NoError(t, err)
 
@@ -112,5 +123,5 @@ func TestAProjectTellsNothingOfTheOneBefore(t *testing.T) {
 	require.Empty(t, told("anna"), "whose right has not gone yet")
 	_, err = a.AuditRecords(as("anna"), "projects/p", nil)
 	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
-	require.Len(t, records("root", ""), 7)
+	require.Len(t, records("root", ""), 8)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 )
 
@@ -65,7 +66,7 @@ func (j *Journal) list(ctx context.Context, parameters url.Values, ended bool) (
 		if err != nil {
 			return nil, err
 		}
-		all, err := j.tell(ctx, found)
+		all, recorded, err := j.tell(ctx, found)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +75,7 @@ func (j *Journal) list(ctx context.Context, parameters url.Values, ended bool) (
 			if !f.Matches(&o) || seen[run] {
 				continue
 			}
-			shown, err := j.shows(ctx, granted, &o, made)
+			shown, err := j.shows(ctx, granted, &o, recorded[o.Instance] != nil, made)
 			if err != nil {
 				return nil, err
 			}
@@ -112,7 +113,7 @@ func narrow(f *operations.Filter, granted *rights.Granted) bool {
 
 // shows says whether a caller may see an operation: who may see its owner, and of an owner that nobody knows any more, who may
 // see everything there is in the fleet. Who has his right in a scope sees nothing of another one that had its name before.
-func (j *Journal) shows(ctx context.Context, granted *rights.Granted, o *operations.Operation, made scopesMade) (bool, error) {
+func (j *Journal) shows(ctx context.Context, granted *rights.Granted, o *operations.Operation, recorded bool, made scopesMade) (bool, error) {
 	noun := domain.OwnerNoun(o.Resource)
 	switch {
 	case noun == nil:
@@ -123,7 +124,11 @@ func (j *Journal) shows(ctx context.Context, granted *rights.Granted, o *operati
 		return true, nil
 	}
 	at, there, err := made.of(ctx, j.lifecycle.store, domain.ScopeOf(o.Resource))
-	return there && !o.Started.Before(at.Truncate(time.Millisecond)), err
+	from := at.Truncate(time.Millisecond)
+	if recorded { // then it is of this scope, whose records a deletion removes: the engine's clock is another one than that of who made the scope
+		from = from.Add(-policy.ClockSkew)
+	}
+	return there && !o.Started.Before(from), err
 }
 
 // scopesMade is when scopes were made that are there, as far as somebody has asked.
@@ -153,14 +158,14 @@ func (m scopesMade) of(ctx context.Context, s Store, scope domain.Key) (at time.
 }
 
 // tell joins executions with the records of their contexts, which are read at once.
-func (j *Journal) tell(ctx context.Context, found []operations.Execution) ([]operations.Operation, error) {
+func (j *Journal) tell(ctx context.Context, found []operations.Execution) ([]operations.Operation, map[string]*domain.Instance, error) {
 	ids := make([]string, 0, len(found))
 	for _, x := range found {
 		ids = append(ids, x.ContextID)
 	}
 	records, err := j.lifecycle.records.InstancesByID(ctx, ids)
 	if _, err := domain.UnreadableOf(err); err != nil { // of those, what the engine knows is all
-		return nil, err
+		return nil, nil, err
 	}
 	byID := make(map[string]*domain.Instance, len(records))
 	for _, i := range records {
@@ -170,7 +175,7 @@ func (j *Journal) tell(ctx context.Context, found []operations.Execution) ([]ope
 	for _, x := range found {
 		all = append(all, operations.Of(x, byID[x.ContextID], j.ui))
 	}
-	return all, nil
+	return all, byID, nil
 }
 
 // Operation tells of the last run of one operation, also of one that the engine does not keep any more. NotFound when
@@ -201,7 +206,7 @@ func (j *Journal) Operation(ctx context.Context, id string) (*operations.Operati
 		return nil, missing
 	}
 	o := operations.Of(x, record, j.ui)
-	switch shown, err := j.shows(ctx, rights.Of(ctx), &o, scopesMade{}); {
+	switch shown, err := j.shows(ctx, rights.Of(ctx), &o, record != nil, scopesMade{}); {
 	case err != nil:
 		return nil, err
 	case !shown:
