@@ -152,12 +152,13 @@ func (s *session) open(c *Context) (*client.Client, error) {
 			return nil, err
 		}
 	}
-	shown := client.WithToken(token)
+	shown := []client.Option{client.WithToken(token)}
 	switch {
 	case c.Token == "" && readAgain(c.TokenFile): // another one may be put there meanwhile, as Kubernetes does each hour
-		shown = client.WithTokens(func(context.Context) (string, error) { return s.tokenOf(c) })
+		shown = []client.Option{client.WithTokens(func(context.Context) (string, error) { return s.tokenOf(c) })}
 	case c.RefreshToken != "":
-		shown = client.WithTokens((&tokens{session: s, context: *c}).get)
+		kept := &tokens{session: s, context: *c}
+		shown = []client.Option{client.WithTokens(kept.get), client.WithRenewal(kept.another)}
 	}
 	secured := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CA != "" {
@@ -180,11 +181,11 @@ func (s *session) open(c *Context) (*client.Client, error) {
 		}
 		secured.Certificates = []tls.Certificate{pair}
 	}
-	return client.New(base.String(), shown, client.WithAgent("drover/"+version.Of().Version), client.WithPatience(s.refusedForNow), client.WithTransport(&http.Transport{
+	return client.New(base.String(), append(shown, client.WithAgent("drover/"+version.Of().Version), client.WithPatience(s.refusedForNow), client.WithTransport(&http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
 		DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, TLSHandshakeTimeout: dialTime, TLSClientConfig: secured,
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second,
-	})), nil
+	}))...), nil
 }
 
 // refusedForNow says once that the API has refused something for now: it may do so of each request of a command that has many.

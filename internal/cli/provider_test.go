@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -30,12 +31,18 @@ import (
 // withProvider is a world whose API knows a real provider.
 func withProvider(t *testing.T, args ...string) (*world, *idptest.IdP) {
 	t.Helper()
+	return withProviderBy(t, time.Now, args...)
+}
+
+// withProviderBy is withProvider with the API's clock.
+func withProviderBy(t *testing.T, now func() time.Time, args ...string) (*world, *idptest.IdP) {
+	t.Helper()
 	idp := idptest.Start(t, args...)
 	file := filepath.Join(t.TempDir(), "auth.yaml")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "issuers: [{url: %q, name: Test, audiences: [%s], clockSkew: 0s, prefix: 'idp:', command: {clientID: %s}}]", idp.Issuer, idptest.Command, idptest.Command), 0o600))
 	c, err := oidc.Read(file, false)
 	require.NoError(t, err)
-	p, err := oidc.New(c, time.Now)
+	p, err := oidc.New(c, now)
 	require.NoError(t, err)
 	w := newWorldWhere(t, p.Prove, authn.Offers{Asked: true, Providers: p.Offers()})
 	delete(w.env, "DROVER_SERVER")
@@ -198,6 +205,27 @@ func TestTokensAreReplaced(t *testing.T) {
 	require.Contains(t, r.err, "Log in with: drover login http://API\n")
 	w.done("logout")
 	require.Contains(t, w.run("auth", "whoami").err, "Log in with: drover login http://API\n", "the API names a provider")
+}
+
+// TestATokenThatTheAPIRefuses is replaced also when it is good by the clock of this machine, which may be behind.
+func TestATokenThatTheAPIRefuses(t *testing.T) {
+	const lasts = 10 * time.Minute
+	var ahead atomic.Int64
+	w, idp := withProviderBy(t, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, "-lasts", lasts.String())
+	lines, end := w.begin("login", w.url, "--no-browser")
+	_, _ = idp.Enter(idptest.NewBrowser(t), said(t, lines, `http://\S+\?\S+`))
+	r := end()
+	require.Zero(t, r.code, r.err)
+	first := w.settings()
+	ahead.Store(int64(lasts - 2*time.Second)) // by which another token is good for as long
+	require.Eventually(t, func() bool {
+		if r := w.run("auth", "whoami"); r.code != 0 { // after two seconds on a machine that is busy
+			t.Log(r.err)
+		}
+		return w.settings() != first
+	}, time.Minute, 100*time.Millisecond)
+	ahead.Store(int64(lasts / 2))
+	w.done("auth", "whoami")
 }
 
 // TestARefreshTokenIsKeptThoughTheCommandFails: the provider has given it in the place of the one before, which is good no more.

@@ -29,7 +29,7 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	if fresh(t.context.Token) {
 		return t.context.Token, nil
 	}
-	if err := t.renew(ctx); err != nil {
+	if err := t.renew(ctx, ""); err != nil {
 		until, ok := expiryOf(t.context.Token)
 		if ok && time.Now().Before(until) && fail.Is(err, fail.Unavailable) {
 			return t.context.Token, nil // it is good for some seconds
@@ -43,6 +43,18 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	return t.context.Token, nil
 }
 
+// another is a token in the place of one that the API has refused, whatever this machine's clock says: it may be behind.
+func (t *tokens) another(ctx context.Context, refused string) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.context.Token == refused { // else another request has had it replaced
+		if err := t.renew(ctx, refused); err != nil {
+			return "", err
+		}
+	}
+	return t.context.Token, nil
+}
+
 // fresh says whether a token is good for a while. One that says no time is taken as it is.
 func fresh(token string) bool {
 	until, ok := expiryOf(token)
@@ -50,8 +62,8 @@ func fresh(token string) bool {
 }
 
 // renew has the provider give another token, and keeps it for commands that follow. Of commands that run at the same time one asks: a
-// provider may take a second question for a thief's.
-func (t *tokens) renew(ctx context.Context) error {
+// provider may take a second question for a thief's. One that the API has refused is replaced also where it is fresh.
+func (t *tokens) renew(ctx context.Context, refused string) error {
 	s := t.session
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -64,7 +76,7 @@ func (t *tokens) renew(ctx context.Context) error {
 	}
 	if kept := found.find(t.context.Name); kept != nil && kept.Issuer == t.context.Issuer && kept.RefreshToken != "" {
 		t.context.Token, t.context.RefreshToken = kept.Token, kept.RefreshToken
-		if fresh(kept.Token) {
+		if fresh(kept.Token) && kept.Token != refused {
 			return nil
 		}
 	}

@@ -21,10 +21,11 @@ import (
 
 // Client is the connections to one API.
 type Client struct {
-	base  string                                // http://host:port/v2
-	token func(context.Context) (string, error) // "" for none
-	agent string                                // how it is called in logs, "" for as Go calls it
-	told  func(error)                           // that something is asked for again, nil where nothing is
+	base  string                                        // http://host:port/v2
+	token func(context.Context) (string, error)         // "" for none
+	renew func(context.Context, string) (string, error) // nil where a token that is refused stays so
+	agent string                                        // how it is called in logs, "" for as Go calls it
+	told  func(error)                                   // that something is asked for again, nil where nothing is
 	http  *http.Client
 }
 
@@ -39,6 +40,12 @@ func WithToken(text string) Option {
 // WithTokens has the client ask for the token that a request shows, since one that expires is replaced meanwhile.
 func WithTokens(of func(context.Context) (string, error)) Option {
 	return func(c *Client) { c.token = of }
+}
+
+// WithRenewal has the client ask another time for the token where the API refuses the one that it has shown, and send the request once more: by the
+// API's clock it may have expired, or its issuer has other keys. Where there is no other one, the refusal stands.
+func WithRenewal(another func(ctx context.Context, refused string) (string, error)) Option {
+	return func(c *Client) { c.renew = another }
 }
 
 // WithAgent has the client say what it is (User-Agent).
@@ -84,6 +91,28 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 		r.Header.Set("User-Agent", c.agent)
 	}
 	return r, nil
+}
+
+// send sends a request, and once more where there is another token in place of one that is refused: then nothing was done.
+func (c *Client) send(r *http.Request) (*http.Response, error) {
+	res, err := c.http.Do(r)
+	shown := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if err != nil || res.StatusCode != http.StatusUnauthorized || c.renew == nil || shown == "" {
+		return res, err
+	}
+	token, err := c.renew(r.Context(), shown)
+	if err != nil || token == shown {
+		return res, nil //nolint:nilerr // the answer says what is wrong with the token
+	}
+	again := r.Clone(r.Context())
+	if r.GetBody != nil {
+		if again.Body, err = r.GetBody(); err != nil {
+			return res, nil //nolint:nilerr // it is there, in memory
+		}
+	}
+	_ = res.Body.Close()
+	again.Header.Set("Authorization", "Bearer "+token)
+	return c.http.Do(again)
 }
 
 // Offers say how one may log in. Nobody needs to be known for that.
@@ -182,7 +211,7 @@ func (c *Client) once(ctx context.Context, method, path, accept, contentType str
 	if accept != "" {
 		req.Header.Set("Accept", accept)
 	}
-	res, err := c.http.Do(req)
+	res, err := c.send(req)
 	if err != nil {
 		return nil, err
 	}

@@ -142,7 +142,7 @@ func (w *stream) open(c *Client, path, after string) error {
 	if after != "" {
 		req.Header.Set("Last-Event-ID", after)
 	}
-	res, err := c.http.Do(req)
+	res, err := c.send(req)
 	if err != nil {
 		return err
 	}
