@@ -251,7 +251,7 @@ func TestCommandsAreAudited(t *testing.T) {
 	require.Len(t, audited(t, w, "/v2/audit?limit=1000").Items, report.Records, "to read the log writes nothing but a seal")
 
 	for query, want := range map[string]string{
-		"from=yesterday": "from: ", "to=2h&from=1h": "to: is before from", "outcome=well": "outcome: ", "event=end": "event: ", "limit=0": "limit",
+		"from=yesterday": "from: ", "from=9999-12-31T23:59:59-01:00": "from: ", "to=0001-01-01T00:00:00%2B01:00": "to: ", "to=2h&from=1h": "to: is before from", "outcome=well": "outcome: ", "event=end": "event: ", "limit=0": "limit",
 		"continue=!": "continue", "whom=me": "did you mean who?",
 	} {
 		answer := do(t, w.router, call{method: "GET", url: "/v2/audit?" + query})

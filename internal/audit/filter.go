@@ -81,7 +81,7 @@ func moment(p *fail.Problems, parameter string, v url.Values, now time.Time) tim
 		return now.Add(-ago)
 	}
 	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
+	if year := at.UTC().Year(); err != nil || year < 1 || year > 9999 { // of a year beyond, a zone may make one
 		p.Add(parameter, "%q is neither a time such as 2026-11-21T05:29:07Z nor how long ago, such as 2h30m", text)
 	}
 	return at
