@@ -144,6 +144,9 @@ func (e *edge) endLogin(c echo.Context) error {
 	to := url.URL{Path: "../"}
 	if strings.HasPrefix(login.To, "/") {
 		to.Fragment = login.To
+		if words, err := url.PathUnescape(login.To); err == nil {
+			to.Fragment, to.RawFragment = words, login.To // as the page has written it: a slash within a word of it is no other one
+		}
 	}
 	return c.Redirect(http.StatusSeeOther, to.String())
 }

@@ -138,6 +138,14 @@ func TestLoginAtThePage(t *testing.T) {
 		answer = browse(t, w, "GET", "/login/callback?state=good&code=c", nil, begun)
 		require.Equal(t, http.StatusSeeOther, answer.StatusCode)
 		require.Equal(t, "../#/groups/a%20b", answer.Header.Get("Location"))
+		for to, want := range map[string]string{ // as the page has its address, and what nobody has from it
+			"/groups/g?cell=a%2Fp%2Bc": "../#/groups/g?cell=a%2Fp%2Bc", "/groups/100%25": "../#/groups/100%25", "/a%zz": "../#/a%25zz", "/a\r\nb": "../#/a%0D%0Ab",
+			"//evil.example": "../#//evil.example", "https://evil.example": "../", "%2Fgroups": "../",
+		} {
+			p.to = to
+			require.Equal(t, want, browse(t, w, "GET", "/login/callback?state=good&code=c", nil, begun).Header.Get("Location"))
+		}
+		p.kept = p.kept[:1]
 		require.Equal(t, "no-referrer", answer.Header.Get("Referrer-Policy"))
 		session := cookieOf(t, answer, prefix+"drover-session")
 		require.True(t, session.HttpOnly)
