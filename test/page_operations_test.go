@@ -88,6 +88,53 @@ func TestThePageOfOperations(t *testing.T) {
 	require.Empty(t, p.Wrong())
 }
 
+// TestThePageFindsOut what operations wait for, however many somebody wants to know it of; where that cannot be read it says why, and what it
+// knew before.
+func TestThePageFindsOut(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newKeptHost(ctx, t, oneCell)
+	h.answer("GET /v2/operations", h.stream)
+	of := func(n int) string {
+		return fmt.Sprintf("GET /v2/projects/demo/composite-apps/shop/v1/deployment-intent-groups/g%02d/explain", n)
+	}
+	h.answer(of(20), away("the engine is away"))
+	p := browser.Tab(h.URL+"/#/operations", harness.BypassPolicy())
+	h.tell(h.next(), "status", "{"+runs("demo", 0, 60)+"}")
+	line := func(n int) string {
+		return fmt.Sprintf("document.querySelector('[data-stop=demo%02d-update]').closest('tr')", n)
+	}
+	says := func(n int, words string) {
+		t.Helper()
+		p.Until(fmt.Sprintf("%d: %s", n, words), fmt.Sprintf("%s.innerText.includes(%q)", line(n), words))
+	}
+	ask := func(n int) {
+		t.Helper()
+		p.Click(fmt.Sprintf("[data-look=demo%02d-update]", n), "Find out")
+	}
+	const known = "everything is as wished"
+	says(11, known)
+	ask(20)
+	says(20, "Not read: the engine is away")
+	require.Empty(t, p.Violations())
+	for range 2 { // it may be asked again, however often that fails for the same reason
+		ask(20)
+		p.Until("it can be pressed", line(20)+".querySelector('[data-look]:enabled')")
+	}
+	h.answer(of(20), nil)
+	ask(20)
+	says(20, known)
+	h.answer(of(20), away("the engine is away again"))
+	says(20, "Not read: the engine is away again")
+	says(20, known)
+
+	p.Ask("document.querySelectorAll('[data-look]:enabled').forEach((b) => b.click())", nil)
+	says(59, known)
+	ask(12) // which was wanted before all others, and is not asked for any more
+	says(12, known)
+	require.Empty(t, p.Wrong())
+}
+
 // TestThePageIsRefused: what was refused is asked for again, and nothing else is shown in its place meanwhile.
 func TestThePageIsRefused(t *testing.T) {
 	t.Parallel()

@@ -28,10 +28,10 @@ export function show(main, at, life) {
   const why = h('p', { class: 'dim', hidden: true });
   const summary = h('span', { class: 'dim' });
   const search = h('input', { type: 'search', class: 'search', placeholder: 'Find operations', 'aria-label': 'Find operations by what they are of, their kind or who asked', on: { input: () => { words = search.value.trim().toLowerCase(); keep('operations', { find: search.value.trim() }); draw(); } } });
-  const said = new Map(); // by run: what explain says
+  const said = new Map(); // by run: what explain says; unread is why it does not now, asking whether somebody waits for it
   const denied = new Map(); // by resource: what who looks may not do, as far as that is known
   const wanted = new Set(); // runs of which somebody wants to know what they wait for
-  const going = runningTable({ said, denied, stopIt: (o) => stop(o, again), look: (o) => { wanted.add(runOf(o)); again(); } });
+  const going = runningTable({ said, denied, stopIt: (o) => stop(o, again), look });
   const ended = endedTable(true);
   going.element.hidden = ended.element.hidden = true;
   main.append(h('div', { class: 'title' }, h('h1', {}, 'Operations'), summary, h('span', { class: 'grow' }), search), h('h2', {}, 'Going on'), going.element, goesOn, h('h2', {}, 'Ended within a day'), ended.element, hasEnded, why);
@@ -80,8 +80,12 @@ export function show(main, at, life) {
     }
   };
 
-  // What they wait for, of those that are shown first.
-  const first = () => running().filter((o, i) => i < asked || wanted.has(runOf(o))).slice(0, 4 * asked);
+  // What they wait for, of those that are shown first, and of those that somebody wants to know it of: the one that was wanted last comes first.
+  const first = () => {
+    const list = running();
+    const of = new Map(list.map((o) => [runOf(o), o]));
+    return [...new Set([...list.slice(0, asked), ...[...wanted].reverse().flatMap((run) => of.get(run) ?? [])])].slice(0, 4 * asked);
+  };
   const firstIDs = () => first().map(runOf).join();
   let round = 0; // when the last round has ended, Infinity while one goes on
   let soon = 0;
@@ -94,18 +98,27 @@ export function show(main, at, life) {
     round = Infinity;
     try {
       await Promise.all(of.map(async (o) => {
-        const e = await get(`${o.resource}/explain`, { output: 'json' }, signal).catch(() => null);
-        if (e) now.set(runOf(o), e);
+        now.set(runOf(o), await get(`${o.resource}/explain`, { output: 'json' }, signal).catch((e) => ({ unread: e.message })));
       }));
     } finally {
       round = of.length ? Date.now() : before;
     }
     return now;
   }, (now) => {
-    said.clear();
-    for (const [k, v] of now) said.set(k, v);
+    const due = new Set(first().map(runOf)); // some of them since it was asked
+    for (const run of said.keys()) if (!now.has(run) && !due.has(run)) said.delete(run);
+    for (const [run, e] of now) said.set(run, e.unread ? { ...said.get(run), asking: false, ...e } : e); // what was known before is better than nothing
     draw();
   });
+
+  function look(o) {
+    const run = runOf(o);
+    wanted.delete(run);
+    wanted.add(run);
+    said.set(run, { ...said.get(run), asking: true });
+    draw();
+    again();
+  }
 
   const againSoon = () => {
     soon ||= setTimeout(() => {
@@ -205,13 +218,16 @@ function runningTable({ said, denied, stopIt, look }) {
       h('td', {}, what(o)),
       h('td', {}, h('span', { class: 'state is-working' }, icon('working'), h('span', {}, o.detail || o.operation))),
       h('td', {}, when(o.started)),
-      h('td', { class: 'long' }, e ? [h('div', {}, e.summary), reasons(e)] : h('button', { type: 'button', class: 'small', dataset: { look: o.id }, 'aria-label': `Find out what the ${o.operation} of ${nameOf(o.resource)} waits for`, on: { click: (x) => { x.target.disabled = true; look(o); } } }, 'Find out')),
+      h('td', { class: 'long' }, e?.summary ? [h('div', {}, e.summary), reasons(e)] : null, e?.unread ? h('div', { class: 'error' }, `Not read: ${e.unread}`) : null, !e?.summary || e.unread ? lookButton(o, e?.asking, look) : null),
       h('td', {}, stuck(e)),
       h('td', {}, o.requestedBy ?? ''),
       h('td', {}, link(o.workflow?.link, 'run'), ' ', stopButton(o, denied.get(o.resource), stopIt)),
     ];
   });
 }
+
+/** lookButton asks what an operation waits for; nobody presses it while that is asked for. */
+const lookButton = (o, asking, look) => h('button', { type: 'button', class: 'small', disabled: asking, dataset: { look: o.id }, 'aria-label': `Find out what the ${o.operation} of ${nameOf(o.resource)} waits for`, on: { click: () => look(o) } }, 'Find out');
 
 /** stopButton is there unless one may not know of it; without the right it says so, and who can give it. Nobody presses it before that is known. */
 function stopButton(o, denied, stopIt) {
