@@ -135,10 +135,10 @@ export function show(main, at, life) {
     ending = new AbortController();
     reread = null;
     if (tab === 'matrix') fill(body, matrix.element);
-    else if (tab === 'history') showHistory(body, key, doc, ending.signal, (revision) => operate('rollback', group, changed, revision), () => (last?.may ?? []).filter((op) => !denied[op]));
+    else if (tab === 'history') reread = showHistory(body, key, doc, ending.signal, (revision) => operate('rollback', group, changed, revision), () => (last?.may ?? []).filter((op) => !denied[op]));
     else if (tab === 'tables') showTables(body, key, life, ending.signal);
-    else if (tab === 'changes') reread = asOf(body, tabs.changes, 'What an update, or where nothing runs an instantiate, would do. It compares with what Drover has applied, and nothing is done.', (s) => readDiff(key, {}, s), (d, s) => whole(key, {}, d, s), ending.signal);
-    else reread = asOf(body, tabs.placement, 'Where an instantiate would put what. Nothing is done.', (s) => foresee(`${key}/preview`, {}, s), placement, ending.signal);
+    else if (tab === 'changes') reread = asOf(body, tabs.changes, 'Rendering and placing, as an approve does', 'What an update, or where nothing runs an instantiate, would do. It compares with what Drover has applied, and nothing is done.', (s) => readDiff(key, {}, s), (d, s) => whole(key, {}, d, s), ending.signal);
+    else reread = asOf(body, tabs.placement, 'Rendering and placing, as an approve does', 'Where an instantiate would put what. Nothing is done.', (s) => foresee(`${key}/preview`, {}, s), placement, ending.signal);
   }
   life.onEnd(() => ending?.abort());
   life.listen(document, 'visibilitychange', () => { if (!document.hidden) reread?.(Date.now()); });
@@ -219,11 +219,11 @@ function runOf(action, operations) {
   return of.find((o) => (o.detail || o.operation) === action.operation) ?? of.find((o) => o.operation === action.operation) ?? (of.length === 1 ? of[0] : undefined);
 }
 
-/** showHistory is what was asked for, by whom, and what came of it. */
-async function showHistory(body, key, doc, signal, rollback, may) {
+/** showHistory is what was asked for, by whom, and what came of it. It returns what has the operations read again, see asOf. */
+function showHistory(body, key, doc, signal, rollback, may) {
   const actions = [...(doc?.states?.actions ?? [])].reverse();
   const possible = new Map(revisionsOf(doc?.states?.actions ?? []).filter((r) => !r.now).map((r) => [r.action, r.revision]));
-  const runs = h('div', {}, h('p', { class: 'dim' }, 'Reading…'));
+  const runs = h('div', {});
   const ran = actions.map(() => h('td', {})); // the run of each, once it is known
   fill(body,
     h('h2', {}, 'What was asked for'),
@@ -233,25 +233,25 @@ async function showHistory(body, key, doc, signal, rollback, may) {
         h('td', {}, when(a.time)), h('td', {}, a.state), h('td', {}, a.operation ?? ''), h('td', {}, a.requestedBy ?? ''), h('td', {}, a.state === 'Instantiated' || a.revision ? String(a.revision ?? 0) : ''),
         h('td', { class: 'mono' }, a.instance ?? ''), ran[i],
         h('td', {}, possible.has(a) && may().includes('rollback') ? h('button', { type: 'button', class: 'small', on: { click: () => rollback(possible.get(a)) } }, `Roll back to ${possible.get(a)}`) : null)))))),
-    h('h2', {}, 'Operations'), runs);
-  try {
+    runs);
+  return asOf(runs, 'Operations', 'Reading', null, async (s) => {
     const found = [];
-    for await (const page of pages('operations', { owner: `/v2/${key}`, limit: 200 }, signal)) {
+    for await (const page of pages('operations', { owner: `/v2/${key}`, limit: 200 }, s)) {
       found.push(...page);
       if (found.length >= 200) break;
     }
+    return found;
+  }, (found) => {
     actions.forEach((a, i) => fill(ran[i], link(runOf(a, found)?.workflow?.link, 'run')));
-    fill(runs, found.length ? operationsTable(found) : h('p', { class: 'empty' }, 'None that Temporal still knows of.'));
-  } catch (e) {
-    if (!signal.aborted) fill(runs, h('p', { class: 'wrong' }, e.message));
-  }
+    return found.length ? operationsTable(found) : h('p', { class: 'empty' }, 'None that Temporal still knows of.');
+  }, signal);
 }
 
 /**
  * asOf fills body with what is asked for once, and says as of when it is: what it depends on is in no stream. It has a button to ask again,
- * and returns what asks again, too, unless that was done since a time. draw makes elements of the answer.
+ * and returns what asks again, too, unless that was done since a time. doing is what it says meanwhile; draw makes elements of the answer.
  */
-function asOf(body, title, about, ask, draw, signal) {
+function asOf(body, title, doing, about, ask, draw, signal) {
   let asked = 0;
   let read = ''; // what is said of the answer that is shown
   let control = null;
@@ -262,7 +262,7 @@ function asOf(body, title, about, ask, draw, signal) {
     const mine = control = new AbortController();
     const either = AbortSignal.any([signal, mine.signal]);
     asked = Date.now();
-    text(at, read ? `${read}; reading again\u2026` : 'Rendering and placing, as an approve does\u2026');
+    text(at, read ? `${read}; reading again\u2026` : `${doing}\u2026`);
     let shown;
     try {
       shown = draw(await ask(either), signal);
@@ -277,7 +277,7 @@ function asOf(body, title, about, ask, draw, signal) {
     text(at, read);
     fill(answer, shown);
   };
-  fill(body, h('h2', {}, title), h('p', { class: 'dim' }, about), h('p', {}, at, ' ', h('button', { type: 'button', class: 'small', on: { click: () => { if (!control) round(); } } }, 'Read again')), answer);
+  fill(body, h('h2', {}, title), about && h('p', { class: 'dim' }, about), h('p', {}, at, ' ', h('button', { type: 'button', class: 'small', on: { click: () => { if (!control) round(); } } }, 'Read again')), answer);
   round();
   return (since) => { if (asked < since) round(); };
 }
