@@ -125,6 +125,34 @@ func TestThePageKeepsUpWithAGroup(t *testing.T) {
 		p.Says(".cellbox .state.is-ready", "Ready")
 		h.tell(s, "change", `{"removed":[{"app":"site","clusterProvider":"p","cluster":"c1"}]}`)
 		p.Says(".cellbox .state.is-gone", "Gone")
+		p.Ask("location.hash = '#/groups/demo/shop/v1/web?cell=other/p%2Bc1'", nil)
+		p.Says(".cellbox h2", "other on p+c1")
+		p.Says(".cellbox p", "This app does not go to this cluster.")
+		p.Until("nothing has gone that was never there", "!document.querySelector('.cellbox .state')")
+		require.Empty(t, p.Wrong())
+	})
+
+	t.Run("a cell with two of a name", func(t *testing.T) {
+		h := newKeptHost(ctx, t, oneCell)
+		roles := func(from, namespace string) string {
+			return fmt.Sprintf(`{"GVK":{"Group":"rbac.authorization.k8s.io","Version":"v1","Kind":"Role"},"name":"leader","message":"%s in %s","detail":{"metadata":{"namespace":%q}}}`, from, namespace, namespace)
+		}
+		h.answer("GET "+keptGroup+"/status", func(w http.ResponseWriter, r *http.Request) {
+			resources := roles("done", "a") + "," + roles("done", "b")
+			switch q := r.URL.Query(); {
+			case q.Get("watch") != "":
+				h.stream(w, r)
+				return
+			case q.Get("type") == "":
+				resources = roles("ready", "b") + "," + roles("ready", "a")
+			}
+			saying(`{"apps":[{"name":"site","clusters":[{"clusterProvider":"p","cluster":"c1","resources":[`+resources+`]}]}]}`)(w, r)
+		})
+		p := browser.Tab(h.URL+"/#/groups/demo/shop/v1/web?cell=site/p%2Bc1", harness.BypassPolicy())
+		defer p.Close()
+		p.Says(".cellbox summary", "leader")
+		p.Until("each in one line", `((all) => all.length === 2 && ['a', 'b'].every((n, i) => all[i].includes('done in ' + n) && all[i].includes('ready in ' + n)))(`+
+			`[...document.querySelectorAll('.cellbox .resources > li')].map((e) => e.textContent))`)
 		require.Empty(t, p.Wrong())
 	})
 

@@ -16,9 +16,15 @@ export function showCell(box, life, { key, app, cluster, back, close, matrix }) 
   fill(box, h('div', { class: 'title' }, heading, h('a', { class: 'close', href: back, 'aria-label': 'Close', on: { click: (e) => { if (!e.ctrlKey && !e.metaKey && !e.shiftKey) { e.preventDefault(); close(); } } } }, icon('close'))), state, body);
   heading.focus({ preventScroll: true });
   let last = '';
+  let had = false; // whether there was such a cell
 
-  /** headline is where the cell stands: as the matrix has it, '' as long as that has read nothing. */
-  const headline = () => matrix.get(app, cluster)?.state ?? (matrix.known ? 'gone' : '');
+  /** headline is where the cell stands: as the matrix has it, 'never' where that has had none, '' as long as it has read nothing. */
+  const headline = () => {
+    const is = matrix.get(app, cluster)?.state;
+    had ||= Boolean(is);
+    return is ?? (!matrix.known ? '' : had ? 'gone' : 'never');
+  };
+  headline();
 
   const again = life.poll(5000, async (signal) => {
     if (over) return null;
@@ -38,27 +44,19 @@ export function showCell(box, life, { key, app, cluster, back, close, matrix }) 
     const b = ready.apps?.[0]?.clusters?.[0] ?? {};
     const cellState = headline();
     state.hidden = !cellState;
-    state.className = `state is-${cellState}`;
-    fill(state, cellState ? [icon(cellState), h('span', {}, states[cellState])] : null);
+    state.className = cellState === 'never' ? 'dim' : `state is-${cellState}`;
+    fill(state, cellState === 'never' ? 'This app does not go to this cluster.' : cellState ? [icon(cellState), h('span', {}, states[cellState])] : null);
     const open = new Set([...body.querySelectorAll('details[open]')].map((d) => d.dataset.key));
-    const all = new Map(); // by what a document tells resources apart by; several namespaces may have one of a name
-    const idOf = (r) => `${r.GVK.Group}/${r.GVK.Kind}/${r.name}`;
-    for (const r of a.resources ?? []) all.set(idOf(r) + (all.has(idOf(r)) ? `#${all.size}` : ''), { done: r });
-    for (const r of b.resources ?? []) {
-      const id = idOf(r);
-      const there = all.get(id);
-      if (there && !there.ready) there.ready = r;
-      else all.set(there ? `${id}#${all.size}` : id, { ready: r });
-    }
+    const all = paired(a.resources ?? [], b.resources ?? []);
     const note = (label, words) => (words ? h('p', { class: 'error' }, `${label}${words}`) : null);
     fill(body,
       note('', a['last-error']), a.reason ? h('p', {}, a.reason) : null, b.reason && b.reason !== a.reason ? h('p', { class: 'dim' }, `Not heard: ${b.reason}`, b.lastSeen ? [', last ', when(b.lastSeen)] : null) : null,
       a.placement ? h('p', { class: 'dim' }, `Here because of ${a.placement}`) : null,
       (a.warnings ?? []).map((w) => h('p', { class: 'warn' }, w)),
-      h('ul', { class: 'resources' }, [...all].map(([id, r]) => resource(id, r, open.has(id)))));
+      h('ul', { class: 'resources' }, all.map((r) => resource(r, open.has(r.id)))));
   }
 
-  function resource(id, { done, ready }, opened) {
+  function resource({ id, done, ready }, opened) {
     const r = ready ?? done;
     const s = done && done['rsync-status'];
     const kind = s && s !== 'Applied' ? shownAs[s] : readyAs[ready?.readyStatus] ?? shownAs[s] ?? 'unknown';
@@ -87,4 +85,35 @@ export function showCell(box, life, { key, app, cluster, back, close, matrix }) 
   }
 
   return { changed: again, end: () => { over = true; again.end(); } };
+}
+
+/**
+ * paired are resources, each with what was done and whether it is ready. Documents tell them apart by their kinds and names, which several
+ * namespaces may have: those are paired first of which both say the same namespace, and then the others in their order.
+ */
+function paired(done, ready) {
+  const all = [];
+  const alike = new Map(); // by kind and name
+  const alikeOf = (r) => {
+    const id = `${r.GVK.Group}/${r.GVK.Kind}/${r.name}`;
+    if (!alike.has(id)) alike.set(id, []);
+    return { id, same: alike.get(id) };
+  };
+  const add = (r) => {
+    const { id, same } = alikeOf(r);
+    const one = { id: same.length ? `${id}#${same.length}` : id };
+    same.push(one);
+    all.push(one);
+    return one;
+  };
+  for (const r of done) add(r).done = r;
+  const space = (r) => r?.detail?.metadata?.namespace;
+  const free = (r, fits) => alikeOf(r).same.find((one) => !one.ready && fits(one));
+  const rest = ready.filter((r) => {
+    const one = space(r) && free(r, (x) => space(x.done) === space(r));
+    if (one) one.ready = r;
+    return !one;
+  });
+  for (const r of rest) (free(r, () => true) ?? add(r)).ready = r;
+  return all;
 }

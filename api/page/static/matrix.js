@@ -254,7 +254,7 @@ class Overview {
     const attributes = new MutationObserver(() => { this.#colours = null; this.#anew(); });
     attributes.observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] });
     life.onEnd(() => attributes.disconnect());
-    life.listen(this.canvas, 'click', (e) => { const c = this.#under(e); if (c) go(c.app, c.row.name); });
+    life.listen(this.canvas, 'click', (e) => { const c = this.#under(e); if (c?.row.cells[c.at]) go(c.app, c.row.name); });
     life.listen(this.canvas, 'mousemove', (e) => {
       const c = this.#under(e);
       this.canvas.title = c ? `${c.app} on ${c.row.name}: ${states[c.row.cells[c.at]?.state] ?? 'nothing'}` : '';
