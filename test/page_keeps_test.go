@@ -468,6 +468,9 @@ func TestThePageKeepsItsPlace(t *testing.T) {
 	})`, &kept)
 	require.True(t, kept, "the keyboard on what was put back")
 
+	h.answer("GET "+cluster+"/status", saying(`{"report":"agentless","heard":false,"connectivity":"Available","deployments":[{"resource":"projects/demo/logical-clouds/lc","kind":"logical cloud","asWished":true}]}`))
+	p.Says(".title .state.is-applied", "Idle") // a logical cloud is no group, as in the fleet
+
 	h.answer("GET "+tenant, saying(`{"metadata":{"name":"t"}}`))
 	h.answer("GET "+tenant+"/explain", saying(`{"resource":"t","kind":"tenant","asWished":true,"summary":"it is connected","reasons":[]}`))
 	h.answer("GET "+tenant+"/status", saying(`{"connected":true}`))

@@ -7,7 +7,7 @@ import { showExplanation } from './explain.js';
 import { keep } from './filters.js';
 import { operationsTable } from './operations.js';
 import { Rows } from './rows.js';
-import { bar, count, namesOf, pageOf, span, when } from './words.js';
+import { bar, count, groupOf, namesOf, pageOf, span, when } from './words.js';
 
 export function show(main, at, life) {
   if (at.words.length === 2) return showCluster(main, at.words[0], at.words[1], life);
@@ -251,7 +251,7 @@ function showCluster(main, provider, name, life) {
     if (said === last) return;
     last = said;
     const { explanation, full, operations, labels } = answer;
-    const shown = stateOf({ ...full, groups: full.deployments?.length ?? 0 });
+    const shown = stateOf({ ...full, groups: (full.deployments ?? []).filter((d) => groupOf(d.resource)).length }); // as the fleet counts them: logical clouds and networks are none
     state.className = `state is-${shown}`;
     fill(state, icon(shown), h('span', {}, { retrying: 'Does not answer', unknown: 'Not heard of', ready: 'Heard', applied: 'Idle', gone: 'Never seen' }[shown]));
     showExplanation(why, explanation);
