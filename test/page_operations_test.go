@@ -266,15 +266,37 @@ func TestThePageComesBack(t *testing.T) {
 	p.Says("h1", "web20")
 	p.Until("at its head", "scrollY === 0")
 	p.Ask("setTimeout(() => history.back())", nil)
-	h.tell(h.next(), "status", list)
+	s := h.next()
+	h.tell(s, "status", list)
 	p.Until("as it was left", there)
 	p.Click(".nav a", "Groups")
 	p.Until("all of them", `document.querySelector(".search").value === "" && document.querySelectorAll("button[aria-pressed=true]").length === 0`)
 	p.Says(".rows", "other")
 
+	// What was looked for is looked for on, as the address says, also where nothing is like that any more.
+	var gone []string
+	for n := range many {
+		gone = append(gone, fmt.Sprintf(`"projects/demo/composite-apps/shop/v1/deployment-intent-groups/web%02d":null`, n))
+	}
+	h.tell(s, "change", "{"+strings.Join(gone, ",")+"}")
+	for query, says := range map[string]string{"state=failed": "0 Failed", "ready=no": "0 not ready"} {
+		p.Ask("location.hash = '#/groups?"+query+"'", nil)
+		nothing("No group is like that now")
+		p.Until("it says so", fmt.Sprintf(`document.querySelector("button[aria-pressed=true]").textContent.trim() === %q`, says))
+		require.Empty(t, p.Violations())
+		p.Click("button[aria-pressed=true]", "")
+		p.Says(".rows", "other")
+		p.Until("the address says no more than that", "location.hash === '#/groups'")
+	}
+
 	p.Click(".nav a", "Fleet")
 	clusters := `{"cluster-providers/east/clusters/c1":{"connectivity":"Available","report":"none","groups":0,"labels":["edge"]},"cluster-providers/west/clusters/c2":{"connectivity":"Available","report":"none","groups":0}}`
 	h.tell(h.next(), "status", clusters)
+	p.Says(".tile", "c1")
+	p.Ask("location.hash = '#/fleet?expiring=yes'", nil)
+	nothing("No cluster is like that now")
+	p.Click("button[aria-pressed=true]", "0 with credentials that expire")
+	p.Says(".tile", "c1")
 	find := func(words string) {
 		p.Ask(fmt.Sprintf(`((box) => { box.value = %q; box.dispatchEvent(new Event("input")); })(document.querySelector("input.search"))`, words), nil)
 	}
@@ -373,6 +395,26 @@ func TestThePageByKeyboard(t *testing.T) {
 	p.Press(kb.Escape)
 	p.Until("closed", `document.querySelector(".cellbox").hidden`)
 	on("a", 102)
+
+	// On the map, a square that is none says so and opens nothing, unlike the others.
+	const click = `(() => {
+		const map = document.querySelector(".map canvas");
+		const { left, top, width, height } = map.getBoundingClientRect();
+		for (let y = 2; y < height; y += 3) for (let x = 2; x < width; x += 3) {
+			const at = { clientX: left + x, clientY: top + y, bubbles: true };
+			map.dispatchEvent(new MouseEvent("mousemove", at));
+			if (!%s.test(map.title)) continue;
+			map.dispatchEvent(new MouseEvent("click", at));
+			return map.title;
+		}
+	})()`
+	var title string
+	p.Ask(fmt.Sprintf(click, "/: nothing$/"), &title)
+	require.Regexp(t, `^b on p\+c\d+: nothing$`, title)
+	p.Ask("new Promise((done) => { setTimeout(done, 200) })", nil)
+	p.Until("nothing is opened", `document.querySelector(".cellbox").hidden && location.hash === "#/groups/demo/shop/v1/web"`)
+	p.Ask(fmt.Sprintf(click, "/^b on .*: Ready$/"), &title)
+	p.Says(".cellbox h2", strings.TrimSuffix(title, ": Ready"))
 	require.Empty(t, p.Violations())
 	require.Empty(t, p.Wrong())
 }

@@ -13,10 +13,10 @@ export class Chips {
     this.element = h('div', { class: 'chips', role: 'group', 'aria-label': label });
   }
 
-  /** show shows how many there are of each; what was asked for and is not there any more is not asked for any more. */
+  /** show shows how many there are of each; what is asked for is also where there is none: one may come, and nobody has said that all are wanted. */
   show(counts) {
-    if (this.only && !counts[this.only]) this.only = '';
-    const there = Object.keys(this.#words).filter((s) => counts[s]);
+    if (!Object.hasOwn(this.#words, this.only)) this.only = '';
+    const there = Object.keys(this.#words).filter((s) => counts[s] || s === this.only);
     const key = `${there.join()} ${this.only}`;
     if (this.#key !== key) {
       const had = this.element.contains(document.activeElement) ? document.activeElement.dataset.state : '';
@@ -25,8 +25,8 @@ export class Chips {
         on: { click: () => { this.only = this.only === s ? '' : s; this.#changed(); } },
       }, icon(s), h('b', {}), ` ${this.#words[s]}`)));
       this.#key = key;
-      if (had) this.element.querySelector(`[data-state="${had}"]`)?.focus();
+      if (had) (this.element.querySelector(`[data-state="${had}"]`) ?? this.element.firstElementChild)?.focus();
     }
-    for (const b of this.element.children) text(b.querySelector('b'), counts[b.dataset.state].toLocaleString('en'));
+    for (const b of this.element.children) text(b.querySelector('b'), (counts[b.dataset.state] ?? 0).toLocaleString('en'));
   }
 }

@@ -142,10 +142,9 @@ function showFleet(main, at, life) {
     for (const c of all.values()) counts[c.state] = (counts[c.state] ?? 0) + 1;
     chips.show(counts);
     const ending = [...all.values()].filter((c) => expiring(c.status)).length;
-    keys.hidden = !ending;
-    if (!ending) keys.setAttribute('aria-pressed', 'false');
-    text(keys, `${ending} with credentials that expire`);
     const only = keys.getAttribute('aria-pressed') === 'true';
+    keys.hidden = !ending && !only;
+    text(keys, `${ending} with credentials that expire`);
     found = [...all.values()].filter((c) => (!chips.only || c.state === chips.only) && (!wanted || c.words.includes(wanted))
       && (!providers.value || c.provider === providers.value) && (!labels.value || c.status.labels?.includes(labels.value))
       && (!reports.value || c.status.report === reports.value) && (!only || expiring(c.status)));

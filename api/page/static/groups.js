@@ -75,8 +75,7 @@ function showList(main, at, life) {
     for (const x of all.values()) counts[x.state] = (counts[x.state] ?? 0) + 1;
     chips.show(counts);
     const sick = [...all.values()].filter((x) => x.health.state === 'notready').length;
-    ill.hidden = !sick;
-    if (!sick) ill.setAttribute('aria-pressed', 'false');
+    ill.hidden = !sick && ill.getAttribute('aria-pressed') !== 'true';
     text(ill, `${sick.toLocaleString('en')} not ready`);
     let list = [...all.values()];
     if (words) list = list.filter((x) => x.names.includes(words));

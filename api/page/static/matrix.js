@@ -144,9 +144,7 @@ export class Matrix {
   }
 
   #showChips() {
-    const before = this.#chips.only;
     this.#chips.show(this.#counts);
-    if (before && !this.#chips.only) this.arrange(); // what was looked for is over
     const words = stateNames.filter((s) => this.#counts[s]).map((s) => `${this.#counts[s]} ${states[s]}`).join(', ');
     this.#map.label(`Map of ${count(this.#clusters.size, 'cluster')} and ${count(this.apps.length, 'app')}: ${words}`);
   }
