@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/quantity"
@@ -36,13 +37,34 @@ func (o *ClusterQuota) Validate(p *fail.Problems) {
 		p.Add("metadata.name", "must be the name of a ResourceQuota: a-z, 0-9, - and ., no - or . first or last")
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Spec)) {
-		if !isLabelKey(k) { // both are what Kubernetes calls qualified names
+		switch {
+		case !isLabelKey(k): // both are what Kubernetes calls qualified names
 			p.Add("spec["+k+"]", "is not the name of a resource such as limits.cpu or count/pods")
+		case !quotaResource(k):
+			p.Add("spec["+k+"]", "is no resource that Kubernetes bounds, such as limits.cpu, pods or count/pods; one without a slash is one of %s, or begins with %s", strings.Join(quotaResources, ", "), hugePages)
 		}
-		if _, err := quantity.Parse(o.Spec[k]); err != nil {
+		switch n, err := quantity.Parse(o.Spec[k]); {
+		case err != nil:
 			p.Add("spec["+k+"]", "%.40q %s", o.Spec[k], err)
+		case n.Sign() < 0:
+			p.Add("spec["+k+"]", "%q is less than 0", o.Spec[k])
 		}
 	}
+}
+
+// quotaResources are the resources without a slash in their name that a ResourceQuota may bound, but for huge pages.
+var quotaResources = []string{
+	"configmaps", "cpu", "ephemeral-storage", "limits.cpu", "limits.ephemeral-storage", "limits.memory", "memory", "persistentvolumeclaims", "pods",
+	"replicationcontrollers", "requests.cpu", "requests.ephemeral-storage", "requests.memory", "requests.storage", "resourcequotas", "secrets",
+	"services", "services.loadbalancers", "services.nodeports",
+}
+
+// hugePages is what the names of huge pages begin with.
+const hugePages = "hugepages-"
+
+// quotaResource says whether Kubernetes takes a qualified name in a ResourceQuota: any other makes it refuse the whole of it, in each cluster.
+func quotaResource(name string) bool {
+	return strings.Contains(name, "/") || slices.Contains(quotaResources, name) || strings.HasPrefix(strings.TrimPrefix(name, "requests."), hugePages)
 }
 
 // LogicalCloudKV is a set of key-value pairs of a logical cloud, which are stored for whoever reads them: nothing is done with them.
