@@ -162,7 +162,7 @@ func documents(t *testing.T, namespace, name string, specs ...*domain.StatusColl
 		collectors[c.Name], names = c, append(names, c.Name)
 	}
 	g.Intents = []*domain.StatusIntent{{Spec: domain.StatusIntentSpec{StatusCollectors: names, Together: true}}}
-	set, err := combined.NewSet(g, combined.Filter{}, collectors)
+	set, err := combined.NewSet(t.Context(), g, combined.Filter{}, collectors)
 	require.NoError(t, err)
 	source := &view.Source{ContextID: "1", Status: g.Status, Apps: []view.App{{
 		Name: "web", Resources: a.Resources, Clusters: []view.Cluster{{ClusterName: a.Targets[0].ClusterName, Marks: domain.DecodeMarks("2A")}},

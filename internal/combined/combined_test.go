@@ -96,12 +96,20 @@ func saying(kind, name, object string) *view.Observation {
 
 func documents(t *testing.T, g *combined.Group, f combined.Filter, s *view.Source) *combined.List {
 	t.Helper()
-	set, err := combined.NewSet(g, f, broken)
+	set, err := combined.NewSet(t.Context(), g, f, broken)
 	require.NoError(t, err)
 	if s != nil {
 		require.NoError(t, set.Evaluate(t.Context(), s))
 	}
 	return set.CombinedStatuses()
+}
+
+// TestNobodyWaitsForObjects: what intents ask of many objects ends with who asks.
+func TestNobodyWaitsForObjects(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := combined.NewSet(ctx, group(resource("apps", "Deployment", "web", `"spec":{}`)), combined.Filter{}, nil)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestWhichObjectsThereAre(t *testing.T) {
@@ -118,7 +126,7 @@ func TestWhichObjectsThereAre(t *testing.T) {
 		resource("", "Service", "pruned", `"spec":{}`),
 	)
 	g.Plan.Apps[0].Pruned, g.Plan.Apps[0].Hooks = 1, 1
-	set, err := combined.NewSet(g, combined.Filter{}, nil)
+	set, err := combined.NewSet(t.Context(), g, combined.Filter{}, nil)
 	require.NoError(t, err)
 	data, err := json.Marshal(set.Objects())
 	require.NoError(t, err)
@@ -216,7 +224,7 @@ func TestATableOfAnAppIsOfItsCollectorsObjects(t *testing.T) {
 		if filter != "" {
 			f.Collectors = []string{filter}
 		}
-		set, err := combined.NewSet(g, f, collectors)
+		set, err := combined.NewSet(t.Context(), g, f, collectors)
 		require.NoError(t, err)
 		require.NoError(t, set.Evaluate(t.Context(), source(g, "2A", reports)))
 		items := set.CombinedStatuses().Items
@@ -262,7 +270,7 @@ func TestAnObjectThatWasDeletedByHand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := group(resource("apps", "Deployment", "web", `"spec":{}`))
-			set, err := combined.NewSet(g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: program}})
+			set, err := combined.NewSet(t.Context(), g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: program}})
 			require.NoError(t, err)
 			b := saying("Deployment", "web", "") // has never had it
 			require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", map[string]*view.Observation{"a": c.says, "b": b})))
@@ -279,7 +287,7 @@ func TestAnObjectThatWasDeletedByHand(t *testing.T) {
 				got = append(got, text)
 			}
 			require.Equal(t, c.want, fmt.Sprint(strings.Join(got, " "), "; ", d.Inputs.Stale))
-			objects, err := combined.NewSet(g, combined.Filter{}, nil)
+			objects, err := combined.NewSet(t.Context(), g, combined.Filter{}, nil)
 			require.NoError(t, err)
 			require.NoError(t, objects.Evaluate(t.Context(), source(g, "1A", map[string]*view.Observation{"a": c.says, "b": b})))
 			status := objects.Objects().Items[0]["status"].(map[string]any)
@@ -296,7 +304,7 @@ func TestAnObjectThatWasDeletedByHand(t *testing.T) {
 // TestAnObjectThatWasSummarised is shown with what is left of its status, and says so.
 func TestAnObjectThatWasSummarised(t *testing.T) {
 	g := group(resource("apps", "Deployment", "web", `"spec":{}`))
-	set, err := combined.NewSet(g, combined.Filter{}, nil)
+	set, err := combined.NewSet(t.Context(), g, combined.Filter{}, nil)
 	require.NoError(t, err)
 	whole := saying("Deployment", "web", `{"metadata":{"name":"web"},"status":{"replicas":1}}`)
 	short := saying("Deployment", "web", `{"metadata":{"name":"web","annotations":{"k8splugin.io/summarised":"true"}},"status":{"replicas":1}}`)
@@ -312,7 +320,7 @@ func TestAnObjectThatCannotBeRead(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	g := group(resource("apps", "Deployment", "web", `"spec":{}`))
-	set, err := combined.NewSet(g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: program}})
+	set, err := combined.NewSet(t.Context(), g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: program}})
 	require.NoError(t, err)
 	bad, good := saying("Deployment", "web", `[]`), saying("Deployment", "web", `{"status":{"replicas":2}}`)
 	require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", map[string]*view.Observation{"a": bad, "b": good})))
@@ -334,7 +342,7 @@ func TestReplicasThatAManifestLeavesOut(t *testing.T) {
 	})
 	require.NoError(t, err)
 	g := group(resource("apps", "Deployment", "web", `"spec":{}`))
-	set, err := combined.NewSet(g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: program}})
+	set, err := combined.NewSet(t.Context(), g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: program}})
 	require.NoError(t, err)
 	has := func(n int) *view.Observation {
 		return saying("Deployment", "web", fmt.Sprintf(`{"metadata":{"name":"web"},"status":{"availableReplicas":%d}}`, n))
@@ -347,7 +355,7 @@ func TestReplicasThatAManifestLeavesOut(t *testing.T) {
 	for kind, want := range map[string]string{
 		"StatefulSet": `{"replicas":1}`, "ReplicaSet": `{"replicas":1}`, "DaemonSet": `{}`,
 	} {
-		objects, err := combined.NewSet(group(resource("apps", kind, "web", `"spec":{}`)), combined.Filter{}, nil)
+		objects, err := combined.NewSet(t.Context(), group(resource("apps", kind, "web", `"spec":{}`)), combined.Filter{}, nil)
 		require.NoError(t, err)
 		spec, err := json.Marshal(objects.Objects().Items[0]["spec"])
 		require.NoError(t, err)
@@ -358,7 +366,7 @@ func TestReplicasThatAManifestLeavesOut(t *testing.T) {
 // TestAnObjectWithoutAStatusGetsNone, though all its clusters report it.
 func TestAnObjectWithoutAStatusGetsNone(t *testing.T) {
 	g := group(resource("", "ConfigMap", "c", `"data":{}`))
-	set, err := combined.NewSet(g, combined.Filter{}, nil)
+	set, err := combined.NewSet(t.Context(), g, combined.Filter{}, nil)
 	require.NoError(t, err)
 	reports := map[string]*view.Observation{"a": saying("ConfigMap", "c", `{"metadata":{"name":"c"}}`), "b": saying("ConfigMap", "c", `{"metadata":{"name":"c"}}`)}
 	for _, o := range reports {
@@ -377,7 +385,7 @@ func TestARowHasWhatItsClusterGets(t *testing.T) {
 	}}}}
 	p, err := combine.Compile("all", &domain.StatusCollectorSpec{Select: []domain.NamedExpression{{Name: "n", Def: "[obj.spec, obj.metadata.namespace]"}}})
 	require.NoError(t, err)
-	set, err := combined.NewSet(g, combined.Filter{Kinds: []string{"Deployment"}}, map[string]combined.Collector{"all": {Name: "all", Program: p}})
+	set, err := combined.NewSet(t.Context(), g, combined.Filter{Kinds: []string{"Deployment"}}, map[string]combined.Collector{"all": {Name: "all", Program: p}})
 	require.NoError(t, err)
 	require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", nil)))
 	var rows []string
@@ -396,7 +404,7 @@ func TestAnObjectIsShownAsItsOneClusterGetsIt(t *testing.T) {
 		g.Overlays = map[string][]*plan.Overlay{"web": {{Resources: []plan.Overlaid{
 			{Index: 0, Resource: resource("apps", "Deployment", "web", `"spec":{"replicas":1}`)},
 		}}}}
-		set, err := combined.NewSet(g, combined.Filter{}, nil)
+		set, err := combined.NewSet(t.Context(), g, combined.Filter{}, nil)
 		require.NoError(t, err)
 		o := set.Objects().Items[0]
 		spec, err := json.Marshal(o["spec"])
@@ -415,7 +423,7 @@ func TestClustersThatLackAnObject(t *testing.T) {
 	g.Plan.Apps[0].Begin()
 	p, err := combine.Compile("all", &domain.StatusCollectorSpec{CombinedFields: []domain.NamedAggregator{{Name: "n", Type: domain.AggregatorCount}}})
 	require.NoError(t, err)
-	set, err := combined.NewSet(g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: p}})
+	set, err := combined.NewSet(t.Context(), g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: p}})
 	require.NoError(t, err)
 	require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", nil)))
 	counts := map[string]string{}
@@ -431,7 +439,7 @@ func TestASetKeepsNoManifests(t *testing.T) {
 	for name, least := range map[string]int64{"large": 1 << 20, "other": 0} {
 		g := group(resource("", "ConfigMap", "large", large))
 		manifests := weak.Make(g.Bundles["web"])
-		set, err := combined.NewSet(g, combined.Filter{Resources: []string{name}}, broken)
+		set, err := combined.NewSet(t.Context(), g, combined.Filter{Resources: []string{name}}, broken)
 		require.NoError(t, err)
 		require.Eventually(t, func() bool { runtime.GC(); return manifests.Value() == nil }, time.Minute, time.Millisecond)
 		require.GreaterOrEqual(t, set.Size(), least)
@@ -454,7 +462,7 @@ func TestObjectsOfTwoAppsHaveNamesOfTheirOwn(t *testing.T) {
 	other := g.Plan.Apps[0]
 	other.Name = "db"
 	g.Plan.Apps, g.Bundles["db"] = append(g.Plan.Apps, other), g.Bundles["web"]
-	set, err := combined.NewSet(g, combined.Filter{}, nil)
+	set, err := combined.NewSet(t.Context(), g, combined.Filter{}, nil)
 	require.NoError(t, err)
 	const crd = "/CustomResourceDefinition.apiextensions.k8s.io/things.example.com"
 	require.Equal(t, []string{"db" + crd, "web" + crd}, set.Names())
@@ -465,7 +473,7 @@ func TestObjectsByCollector(t *testing.T) {
 	g := group(resource("apps", "Deployment", "web", `"spec":{}`), resource("", "Service", "web", `"spec":{}`))
 	g.Intents[0].Spec.Kinds = []string{"Service"}
 	for collector, want := range map[string]int{"all": 1, "none": 0} {
-		set, err := combined.NewSet(g, combined.Filter{Collectors: []string{collector}}, nil)
+		set, err := combined.NewSet(t.Context(), g, combined.Filter{Collectors: []string{collector}}, nil)
 		require.NoError(t, err)
 		require.Len(t, set.Objects().Items, want)
 	}
@@ -474,7 +482,7 @@ func TestObjectsByCollector(t *testing.T) {
 // TestAClusterWithTooManyReplicasIsNotDone: its old Pods are still there, which shows only against its own spec.
 func TestAClusterWithTooManyReplicasIsNotDone(t *testing.T) {
 	g := group(resource("apps", "Deployment", "web", `"spec":{"replicas":3}`))
-	set, err := combined.NewSet(g, combined.Filter{}, nil)
+	set, err := combined.NewSet(t.Context(), g, combined.Filter{}, nil)
 	require.NoError(t, err)
 	report := func(replicas int) *view.Observation {
 		return saying("Deployment", "web", fmt.Sprintf(
@@ -576,7 +584,7 @@ func TestAnObjectHasAHundredCollectors(t *testing.T) {
 		collectors[name] = combined.Collector{Name: name, Program: program}
 		g.Intents[0].Spec.StatusCollectors = append(g.Intents[0].Spec.StatusCollectors, name)
 	}
-	set, err := combined.NewSet(g, combined.Filter{}, collectors)
+	set, err := combined.NewSet(t.Context(), g, combined.Filter{}, collectors)
 	require.NoError(t, err)
 	require.NoError(t, set.Evaluate(t.Context(), source(g, "1A", nil)))
 	results := set.CombinedStatuses().Items[0].Results
@@ -596,7 +604,7 @@ func TestARequestThatEndsGivesUpNoTable(t *testing.T) {
 	g := group(resource("apps", "Deployment", "web", `"spec":{}`))
 	program, err := combine.Compile("all", &domain.StatusCollectorSpec{Select: []domain.NamedExpression{{Name: "wec", Def: "inventory.name"}}})
 	require.NoError(t, err)
-	set, err := combined.NewSet(g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: program}})
+	set, err := combined.NewSet(t.Context(), g, combined.Filter{}, map[string]combined.Collector{"all": {Name: "all", Program: program}})
 	require.NoError(t, err)
 	ended, end := context.WithCancel(t.Context())
 	defer end()

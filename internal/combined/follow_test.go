@@ -99,7 +99,7 @@ func (f *fleet) source() *view.Source {
 
 func (f *fleet) set(t *testing.T) *combined.Set {
 	t.Helper()
-	s, err := combined.NewSet(f.group, combined.Filter{}, f.collectors)
+	s, err := combined.NewSet(t.Context(), f.group, combined.Filter{}, f.collectors)
 	require.NoError(t, err)
 	return s
 }

@@ -4,15 +4,16 @@
 //
 // How it is used:
 //
-//	set, err := combined.NewSet(&group, filter, collectors) // the objects, and which tables are asked of them
-//	err = set.Evaluate(ctx, &source)                         // once, with all that is known of all clusters
-//	changed, err := set.Put(ctx, row)                        // again for each row that changes, and set.Drop for a target that has left
-//	changed, err := set.Follow(ctx, &source, clusters)       // in place of these: what differs from what it has taken before
-//	set.CombinedStatuses(), set.Objects()                    // the documents, as they stand
+//	set, err := combined.NewSet(ctx, &group, filter, collectors) // the objects, and which tables are asked of them
+//	err = set.Evaluate(ctx, &source)                             // once, with all that is known of all clusters
+//	changed, err := set.Put(ctx, row)                            // again for each row that changes, and set.Drop for a target that has left
+//	changed, err := set.Follow(ctx, &source, clusters)           // in place of these: what differs from what it has taken before
+//	set.CombinedStatuses(), set.Objects()                        // the documents, as they stand
 package combined
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -88,8 +89,9 @@ func among(filter []string, value string) bool {
 	return filter == nil || slices.Contains(filter, value)
 }
 
-// objects are those of the group that pass the filter, in their order.
-func (g *Group) objects(f *Filter) ([]*Object, error) {
+// objects are those of the group that pass the filter, in their order. An error is that of a ctx that ends, too: there may be many objects, and much
+// that intents ask of each.
+func (g *Group) objects(ctx context.Context, f *Filter) ([]*Object, error) {
 	if g.Plan == nil || g.Status.Over() {
 		return nil, nil
 	}
@@ -108,6 +110,9 @@ func (g *Group) objects(f *Filter) ([]*Object, error) {
 		for n, r := range b.Resources[:a.Wanted()] {
 			if a.Hook(n) {
 				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
 			}
 			o, err := g.object(a.Name, n, &r, definitions)
 			if err != nil {

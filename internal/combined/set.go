@@ -44,9 +44,9 @@ type entry struct {
 }
 
 // NewSet makes the set of what a filter leaves of a group, without anything that clusters report. Collectors has what intents
-// name; where nil, no tables are asked for, but states of objects are kept for Objects.
-func NewSet(g *Group, f Filter, collectors map[string]Collector) (*Set, error) {
-	objects, err := g.objects(&f)
+// name; where nil, no tables are asked for, but states of objects are kept for Objects. An error is that of ctx, or Internal.
+func NewSet(ctx context.Context, g *Group, f Filter, collectors map[string]Collector) (*Set, error) {
+	objects, err := g.objects(ctx, &f)
 	if err != nil {
 		return nil, err
 	}

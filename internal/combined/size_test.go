@@ -66,7 +66,7 @@ func (s sized) set(t *testing.T) (*combined.Set, *view.Source) {
 			intent.StatusCollectors = append(intent.StatusCollectors, name)
 		}
 	}
-	set, err := combined.NewSet(g, combined.Filter{}, collectors)
+	set, err := combined.NewSet(t.Context(), g, combined.Filter{}, collectors)
 	require.NoError(t, err)
 	source := source(g, strings.Repeat("A", s.objects), nil)
 	source.Observations = func(string, []domain.ClusterName) iter.Seq2[*view.Observation, error] {

@@ -211,8 +211,15 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*c
 	if err := t.bundles(ctx, g); err != nil {
 		return nil, err
 	}
-	set, err := combined.NewSet(g, combined.Filter{}, map[string]combined.Collector{name: t.program(name, &q.Spec)})
-	if err != nil {
+	short, cancel := context.WithTimeout(ctx, policy.Tables)
+	defer cancel()
+	tooLong := func(err error) bool { return err != nil && short.Err() != nil && ctx.Err() == nil }
+	tooMuch := errTooMuch(group, "ask for fewer objects by tests, or store the collector and name it in a status intent")
+	set, err := combined.NewSet(short, g, combined.Filter{}, map[string]combined.Collector{name: t.program(name, &q.Spec)})
+	switch {
+	case tooLong(err):
+		return nil, tooMuch
+	case err != nil:
 		return nil, err
 	}
 	set.Once()
@@ -220,13 +227,11 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*c
 	if err != nil || source == nil {
 		return set.CombinedStatuses(), err
 	}
-	short, cancel := context.WithTimeout(ctx, policy.Tables)
-	defer cancel()
-	if err := set.Evaluate(short, source); err != nil && (ctx.Err() != nil || short.Err() == nil) {
+	if err := set.Evaluate(short, source); err != nil && !tooLong(err) {
 		return nil, err
 	}
 	if !set.Whole() {
-		return nil, errTooMuch(group, "ask for fewer objects by tests, or store the collector and name it in a status intent")
+		return nil, tooMuch
 	}
 	return set.CombinedStatuses(), nil
 }

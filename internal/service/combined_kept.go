@@ -264,7 +264,7 @@ func (k *kept) anew(ctx context.Context, in *dependence) (err error) {
 		if err := t.bundles(ctx, in.group); err != nil {
 			return err
 		}
-		k.set, err = combined.NewSet(in.group, k.key.extent.filter(), in.collectors)
+		k.set, err = combined.NewSet(ctx, in.group, k.key.extent.filter(), in.collectors)
 		if err != nil {
 			return err
 		}
