@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -286,6 +287,30 @@ func TestSummarised(t *testing.T) {
 			require.Equal(t, []string{want}, cells(r), "%v", r.RowErrors)
 		})
 	}
+}
+
+// TestWhatIsTooLargeIsNotCompiled: a body has room for a spec of a million expressions, and each of them may be wrong.
+func TestWhatIsTooLargeIsNotCompiled(t *testing.T) {
+	const n = 300_000
+	s := &domain.StatusCollectorSpec{Filter: "x", Select: make([]domain.NamedExpression, n), OrderBy: make([]domain.ColumnOrder, n)}
+	for i := range n {
+		s.Select[i], s.OrderBy[i] = domain.NamedExpression{Name: "a", Def: "x"}, domain.ColumnOrder{Column: "b"}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := combine.Check(s)
+	runtime.ReadMemStats(&after)
+	require.Equal(t, "Invalid Input:\nspec: has 300000 columns; a table has at most 50\nspec.orderBy: has 300000 columns; a table has at most 50", fail.TextOf(err))
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+}
+
+// TestFaultsBeyondCounting: no expression is compiled any more when there are more faults than an answer names.
+func TestFaultsBeyondCounting(t *testing.T) {
+	def := "[" + strings.TrimSuffix(strings.Repeat("x,", 60), ",") + "]"
+	err := combine.Check(selecting(def, def, def, def))
+	fields := fail.FieldsOf(err)
+	require.Len(t, fields, 120)
+	require.True(t, strings.HasPrefix(fields[119].Path, "spec.select[1]"), fields[119].Path)
 }
 
 // TestRefused: all that is wrong with a spec, by field, in the order of its members.

@@ -54,6 +54,9 @@ func Check(spec *domain.StatusCollectorSpec) error {
 // Compile prepares a collector, which is called name in its results. The error is Check's.
 func Compile(name string, spec *domain.StatusCollectorSpec) (*Program, error) {
 	var structure fail.Problems
+	if !spec.Few(&structure) {
+		return nil, structure.Err()
+	}
 	spec.Validate(&structure)
 	c := compiler{}
 	p := &Program{name: name, columns: spec.Columns(), grouped: len(spec.CombinedFields) > 0, limit: spec.Rows()}
@@ -131,9 +134,9 @@ type compiled struct {
 }
 
 // compile compiles an expression; fits says what is wrong with the type of its result, "" for nothing. Nil where there are faults;
-// one that is missing is the structure's fault.
+// one that is missing is the structure's fault. None is compiled any more after as many faults as an answer names.
 func (c *compiler) compile(path, text string, fits func(*cel.Type) string) *compiled {
-	if strings.TrimSpace(text) == "" {
+	if strings.TrimSpace(text) == "" || len(c.faults) >= fail.MostProblems {
 		return nil
 	}
 	before := len(c.faults)

@@ -155,7 +155,7 @@ type ColumnOrder struct {
 const (
 	DefaultCollectorLimit = 20   // rows, where a spec has no limit
 	MaxCollectorLimit     = 1000 // rows
-	MaxCollectorColumns   = 50   // columns
+	MaxCollectorColumns   = 50   // columns, and entries of orderBy
 )
 
 // Rows is how many rows the table has at the most.
@@ -168,7 +168,7 @@ func (s *StatusCollectorSpec) Rows() int {
 
 // Columns are the names of the columns of the table.
 func (s *StatusCollectorSpec) Columns() []string {
-	names := make([]string, 0, len(s.Select)+len(s.GroupBy)+len(s.CombinedFields))
+	names := make([]string, 0, s.width())
 	for _, columns := range [][]NamedExpression{s.Select, s.GroupBy} {
 		for _, c := range columns {
 			names = append(names, c.Name)
@@ -180,15 +180,37 @@ func (s *StatusCollectorSpec) Columns() []string {
 	return names
 }
 
-// Validate adds every problem of the spec to p under the path "spec", in the order of its members. It does not look into the
-// expressions: combine.Check does both.
+func (s *StatusCollectorSpec) width() int {
+	return len(s.Select) + len(s.GroupBy) + len(s.CombinedFields)
+}
+
+// Few adds a problem, and is false, where the spec has more columns or orders than a table may have. A body has room for a million of them:
+// nothing else is said of such a spec, and none of its expressions is compiled.
+func (s *StatusCollectorSpec) Few(p *fail.Problems) bool {
+	few := true
+	if n := s.width(); n > MaxCollectorColumns {
+		p.Add("spec", "has %d columns; a table has at most %d", n, MaxCollectorColumns)
+		few = false
+	}
+	if n := len(s.OrderBy); n > MaxCollectorColumns {
+		p.Add("spec.orderBy", "has %d columns; a table has at most %d", n, MaxCollectorColumns)
+		few = false
+	}
+	return few
+}
+
+// longestColumns is how much of the names of columns a problem tells: all of those that are valid.
+const longestColumns = MaxCollectorColumns * (MaxName + len(", "))
+
+// Validate adds every problem of the spec to p under the path "spec", in the order of its members; of one that is too large, that alone (Few). It
+// does not look into the expressions: combine.Check does both.
 func (s *StatusCollectorSpec) Validate(p *fail.Problems) {
+	if !s.Few(p) {
+		return
+	}
 	columns := s.Columns()
 	if len(columns) == 0 {
 		p.Add("spec", "has no columns: it needs select or combinedFields")
-	}
-	if len(columns) > MaxCollectorColumns {
-		p.Add("spec", "has %d columns; a table has at most %d", len(columns), MaxCollectorColumns)
 	}
 	names := columnNames{}
 	s.validateGroups(p, names)
@@ -197,12 +219,12 @@ func (s *StatusCollectorSpec) Validate(p *fail.Problems) {
 	if rows := s.Rows(); rows < 1 || rows > MaxCollectorLimit {
 		p.Add("spec.limit", "is %d; it must be from 1 to %d", rows, MaxCollectorLimit)
 	}
-	ordered := map[string]bool{}
+	ordered, listed := map[string]bool{}, strings.Join(columns, ", ")
 	for i, o := range s.OrderBy {
 		path := at("spec.orderBy", i, "column")
 		switch {
 		case !slices.Contains(columns, o.Column):
-			p.Add(path, "%q is no column of the table; its columns are %s", o.Column, strings.Join(columns, ", "))
+			p.Add(path, "%q is no column of the table; its columns are %.*s", o.Column, longestColumns, listed)
 		case ordered[o.Column]:
 			p.Add(path, "column %q is there already", o.Column)
 		}

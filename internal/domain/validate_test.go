@@ -280,7 +280,7 @@ func TestValidate(t *testing.T) {
 		"a quota that Kubernetes takes minutes for": {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"pods": "9999999E999999999999"}}, want: []fail.Field{
 			{Path: "spec[pods]", Message: `"9999999E999999999999" is no quantity: at most 400 characters, and an exponent of at most 400`},
 		}},
-		"quotas of every kind": {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"count/deployments.apps": "4", "requests.nvidia.com/gpu": "1", "services.nodeports": "0"}}},
+		"quotas of every kind":  {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"count/deployments.apps": "4", "requests.nvidia.com/gpu": "1", "services.nodeports": "0"}}},
 		"a quota of huge pages": {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"hugepages-2Mi": "1Gi", "requests.hugepages-1Gi": "1Gi", "gold.storageclass.storage.k8s.io/requests.storage": "1Gi"}}},
 		"a quota that each cluster would refuse": {o: &domain.ClusterQuota{Metadata: meta("a"), Spec: map[string]string{"banana": "1", "limits.cpu": "-1"}}, want: []fail.Field{
 			{Path: "spec[banana]", Message: "is no resource that Kubernetes bounds, such as limits.cpu, pods or count/pods; one without a slash is one of configmaps, cpu, ephemeral-storage, limits.cpu, limits.ephemeral-storage, limits.memory, memory, persistentvolumeclaims, pods, replicationcontrollers, requests.cpu, requests.ephemeral-storage, requests.memory, requests.storage, resourcequotas, secrets, services, services.loadbalancers, services.nodeports, or begins with hugepages-"},
