@@ -2,7 +2,6 @@ package domain
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -40,14 +39,16 @@ func (h *Host) Validate(p *fail.Problems) {
 	if h.Spec.Nodes == nil {
 		p.Add("spec.nodes", "Invalid type. Expected: array, given: null")
 	}
+	there := make(map[string]bool, len(h.Spec.Nodes))
 	for i, node := range h.Spec.Nodes {
 		path := fmt.Sprintf("spec.nodes[%d]", i)
 		switch {
 		case !IsSubdomain(node):
 			p.Add(path, "%q is not the name of a node: a-z, 0-9, - and ., no - or . first or last", node)
-		case slices.Contains(h.Spec.Nodes[:i], node):
+		case there[node]:
 			p.Add(path, "%q is there twice", node)
 		}
+		there[node] = true
 	}
 }
 

@@ -69,6 +69,7 @@ func (r *Role) Validate(p *fail.Problems) {
 	}
 	if len(r.Spec.Rules) > maxRules {
 		p.Add("spec.rules", "there may be %d rules at the most", maxRules)
+		return
 	}
 	for i, rule := range r.Spec.Rules {
 		for _, member := range []struct {
@@ -170,6 +171,7 @@ func (b *RoleBinding) Validate(p *fail.Problems) {
 	}
 	if len(b.Spec.Subjects) > maxSubjects {
 		p.Add("spec.subjects", "there may be %d at the most; bind a group", maxSubjects)
+		return
 	}
 	for i, s := range b.Spec.Subjects {
 		kind, name := at("spec.subjects", i, "kind"), at("spec.subjects", i, "name")

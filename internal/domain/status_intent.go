@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // StatusIntent says of which objects of a deployment intent group what clusters report is wanted, and how it is combined. It
@@ -93,15 +94,7 @@ var resourcePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 func (o *StatusIntent) Validate(p *fail.Problems) {
 	o.Metadata.Validate(p)
 	o.Spec.Check(p, "spec")
-	checkMost(p, "spec.statusCollectors", len(o.Spec.StatusCollectors))
-	for i, c := range o.Spec.StatusCollectors {
-		at := fmt.Sprintf("spec.statusCollectors[%d]", i)
-		name, _ := strings.CutPrefix(c, FleetCollector)
-		checkName(p, at, name, MaxSubdomain)
-		if slices.Index(o.Spec.StatusCollectors, c) < i {
-			p.Add(at, "%q is named twice", c)
-		}
-	}
+	o.Spec.checkCollectors(p)
 	if len(o.Spec.StatusCollectors) == 0 && !o.Spec.WantSingletonReportedState && !o.Spec.WantMultiWECReportedState {
 		p.Add("spec", "wants nothing: name statusCollectors, or set wantSingletonReportedState or wantMultiWECReportedState")
 	}
@@ -110,10 +103,28 @@ func (o *StatusIntent) Validate(p *fail.Problems) {
 	}
 }
 
-// Check adds the problems of tests that stand at a path of a body.
+func (s *StatusIntentSpec) checkCollectors(p *fail.Problems) {
+	if !checkMost(p, "spec.statusCollectors", len(s.StatusCollectors)) {
+		return
+	}
+	named := map[string]bool{}
+	for i, c := range s.StatusCollectors {
+		at := fmt.Sprintf("spec.statusCollectors[%d]", i)
+		name, _ := strings.CutPrefix(c, FleetCollector)
+		checkName(p, at, name, MaxSubdomain)
+		if named[c] {
+			p.Add(at, "%q is named twice", c)
+		}
+		named[c] = true
+	}
+}
+
+// Check adds the problems of tests that stand at a path of a body. Of a list that is too long, that is the only one.
 func (t *ObjectTest) Check(p *fail.Problems, path string) {
 	each := func(member string, values []string, check func(at, v string)) {
-		checkMost(p, path+"."+member, len(values))
+		if !checkMost(p, path+"."+member, len(values)) {
+			return
+		}
 		for i, v := range values {
 			if v != Anything {
 				check(fmt.Sprintf("%s.%s[%d]", path, member, i), v)
@@ -149,19 +160,47 @@ func (t *ObjectTest) Check(p *fail.Problems, path string) {
 		}
 		CheckLength(p, at, v, 253)
 	})
-	checkMost(p, path+".objectSelectors", len(t.ObjectSelectors))
-	for i := range t.ObjectSelectors {
-		t.ObjectSelectors[i].validate(p, fmt.Sprintf("%s.objectSelectors[%d]", path, i))
+	if t.checkSelectors(p, path+".objectSelectors") {
+		for i := range t.ObjectSelectors {
+			t.ObjectSelectors[i].validate(p, fmt.Sprintf("%s.objectSelectors[%d]", path, i))
+		}
 	}
 	if len(t.NamespaceSelectors) > 0 {
 		p.Add(path+".namespaceSelectors", "cannot be evaluated: the labels of namespaces are not known here; name the namespaces")
 	}
 }
 
-func checkMost(p *fail.Problems, path string, n int) {
+// checkSelectors adds a problem, and is false, where there is too much to ask of each object.
+func (t *ObjectTest) checkSelectors(p *fail.Problems, path string) bool {
+	if !checkMost(p, path, len(t.ObjectSelectors)) {
+		return false
+	}
+	var expressions, values int
+	for i := range t.ObjectSelectors {
+		s := &t.ObjectSelectors[i]
+		expressions += len(s.MatchLabels) + len(s.MatchExpressions)
+		for j := range s.MatchExpressions {
+			values += len(s.MatchExpressions[j].Values)
+		}
+	}
+	few := true
+	if expressions > limits.TestExpressions {
+		p.Add(path, "have %d matchLabels and matchExpressions, of %d at most", expressions, limits.TestExpressions)
+		few = false
+	}
+	if values > limits.TestValues {
+		p.Add(path, "have %d values, of %d at most", values, limits.TestValues)
+		few = false
+	}
+	return few
+}
+
+// checkMost adds a problem, and is false, where a list has too many entries.
+func checkMost(p *fail.Problems, path string, n int) bool {
 	if n > MaxTests {
 		p.Add(path, "Array must have at most %d items", MaxTests)
 	}
+	return n <= MaxTests
 }
 
 func (s *LabelSelector) validate(p *fail.Problems, path string) {
@@ -170,7 +209,9 @@ func (s *LabelSelector) validate(p *fail.Problems, path string) {
 			p.Add(path+".matchLabels["+k+"]", "%q is not a label of a Kubernetes object", k+"="+v)
 		}
 	}
-	checkMost(p, path+".matchExpressions", len(s.MatchExpressions))
+	if !checkMost(p, path+".matchExpressions", len(s.MatchExpressions)) {
+		return
+	}
 	for i, r := range s.MatchExpressions {
 		at := fmt.Sprintf("%s.matchExpressions[%d]", path, i)
 		if !isLabelKey(r.Key) {
@@ -188,7 +229,9 @@ func (s *LabelSelector) validate(p *fail.Problems, path string) {
 		default:
 			p.Add(at+".operator", "%q is not In, NotIn, Exists or DoesNotExist", r.Operator)
 		}
-		checkMost(p, at+".values", len(r.Values))
+		if !checkMost(p, at+".values", len(r.Values)) {
+			continue
+		}
 		for j, v := range r.Values {
 			if !isLabelValue(v) {
 				p.Add(fmt.Sprintf("%s.values[%d]", at, j), "%q is not the value of a label", v)

@@ -104,14 +104,16 @@ func (t *Tenant) Validate(p *fail.Problems) {
 	}
 	oneOf(p, "spec.nodes", t.Spec.Nodes, NodesHosts, NodesAll)
 	oneOf(p, "spec.podSecurity", t.Spec.PodSecurity, PodBaseline, PodRestricted, PodPrivileged)
+	there := make(map[string]bool, len(t.Spec.Kinds))
 	for i, kind := range t.Spec.Kinds {
 		path := fmt.Sprintf("spec.kinds[%d]", i)
 		switch {
 		case !templateKind.MatchString(kind):
 			p.Add(path, "%q is not a kind such as v1/Pod or apps/v1/Deployment", kind)
-		case slices.Contains(t.Spec.Kinds[:i], kind):
+		case there[kind]:
 			p.Add(path, "%q is there twice", kind)
 		}
+		there[kind] = true
 	}
 	if g := t.Spec.DeleteGuard; g < 0 || g > 100 {
 		p.Add("spec.deleteGuard", "must be a percentage, 0 to 100; 0 is off")

@@ -128,6 +128,13 @@ const (
 	QuantityExponent = 400
 )
 
+// What the objectSelectors of a status intent or a table query may have together, all of which are asked of each object of a group; more is 400.
+const (
+	// TestExpressions bounds their matchLabels and matchExpressions, and TestValues the values of these.
+	TestExpressions = 1_000
+	TestValues      = 10_000
+)
+
 // What archives hold. They are opened when they are uploaded, and when they are rendered; more is 422.
 const (
 	// Files bounds the entries of an archive, folders included.
@@ -367,6 +374,8 @@ func All(body, renderMemory int64) []Size {
 		{"leftOut", "workloads that the tenant's status names as left out", LeftOut, false, "", "`leftOutCount` there counts all, to 50,000"},
 		{"quantity", "a quantity of Kubernetes, such as 500m", Quantity, true, "", "400, with the member"},
 		{"quantityExponent", "the exponent of one, such as 1e3", QuantityExponent, false, "", "400, with the member"},
+		{"testExpressions", "matchLabels and matchExpressions of all objectSelectors of a status intent, or of a table query", TestExpressions, false, "", "400"},
+		{"testValues", "values of them all", TestValues, false, "", "400"},
 		{"files", "entries of an archive", Files, false, "", "422"},
 		{"expanded", "all files of an archive, and a chart with the dependencies packed in it", Expanded, true, "", "422"},
 		{"ratio", "expanded over compressed bytes of an archive that has more than 1 MiB", Ratio, false, "", "422"},

@@ -466,17 +466,22 @@ func CheckRole(r *domain.Role, p *fail.Problems) {
 	for _, n := range Nouns() {
 		kinds = append(kinds, n.Kind)
 	}
-	check := func(i int, member, what string, words, known []string) {
-		for _, w := range words {
-			if !slices.Contains(known, w) {
-				p.Add(fmt.Sprintf("spec.rules[%d].%s", i, member), "%q is no %s; there are %s", w, what, strings.Join(known, ", "))
+	check := func(member, what string, known []string) func(i int, words []string) {
+		listed := strings.Join(known, ", ") // once: a million words may be wrong
+		return func(i int, words []string) {
+			for _, w := range words {
+				if !slices.Contains(known, w) {
+					p.Add(fmt.Sprintf("spec.rules[%d].%s", i, member), "%q is no %s; there are %s", w, what, listed)
+				}
 			}
 		}
 	}
+	checkVerbs := check("verbs", "verb", append([]string{anything}, verbs...))
+	checkNouns, checkScopes := check("nouns", "noun", kinds), check("scopes", "scope", places[:])
 	for i, rule := range r.Spec.Rules {
-		check(i, "verbs", "verb", rule.Verbs, append([]string{anything}, verbs...))
-		check(i, "nouns", "noun", rule.Nouns, kinds)
-		check(i, "scopes", "scope", rule.Scopes, places[:])
+		checkVerbs(i, rule.Verbs)
+		checkNouns(i, rule.Nouns)
+		checkScopes(i, rule.Scopes)
 	}
 }
 
