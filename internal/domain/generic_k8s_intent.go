@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 // GenericK8sIntent is a set of resources that are added or changed, which a deployment intent binds to its group under the key
@@ -229,11 +230,23 @@ func (o *Customization) Validate(p *fail.Problems) {
 	checkWord(p, "spec.clusterSpecific", string(s.ClusterSpecific), string(True), string(False))
 	s.ClusterInfo.validate(p, s.ClusterSpecific == True)
 	checkWord(p, "spec.patchType", string(s.PatchType), string(PatchJSON), string(PatchMerge))
-	for i := range s.PatchJSON {
-		s.PatchJSON[i].validate(p, fmt.Sprintf("spec.patchJson[%d]", i))
+	if text := TooManySteps(s.PatchJSON); text != "" {
+		p.Add("spec.patchJson", "%s", text)
+	} else {
+		for i := range s.PatchJSON {
+			s.PatchJSON[i].validate(p, fmt.Sprintf("spec.patchJson[%d]", i))
+		}
 	}
 	s.ConfigMapOptions.validate(p, "spec.configMapOptions.dataKeyOptions")
 	s.SecretOptions.validate(p, "spec.secretOptions.dataKeyOptions")
+}
+
+// TooManySteps says that a JSON patch has more steps than one may have, "" where it has not.
+func TooManySteps(patch []PatchStep) string {
+	if len(patch) <= limits.PatchSteps {
+		return ""
+	}
+	return fmt.Sprintf("has %d steps, of %d at most", len(patch), limits.PatchSteps)
 }
 
 func (c *ClusterInfo) validate(p *fail.Problems, counts bool) {

@@ -66,7 +66,14 @@ func TestListsThatAreTooLong(t *testing.T) {
 		},
 		"subjects": {binding, "spec.subjects: there may be 256 at the most; bind a group"},
 		"rules":    {&domain.Role{Metadata: meta("a"), Spec: domain.RoleSpec{Rules: make([]domain.RoleRule, n)}}, "spec.rules: there may be 64 rules at the most"},
-		"nodes":    {&domain.Host{Metadata: meta("a"), Spec: domain.HostSpec{Nodes: words(n)}}, ""},
+		"steps": {
+			&domain.Customization{Metadata: meta("a"), Spec: domain.CustomizationSpec{
+				ClusterSpecific: domain.False, ClusterInfo: domain.ClusterInfo{Scope: domain.ScopeName, ClusterProvider: "p", Mode: domain.ModeAllow},
+				PatchType: domain.PatchJSON, PatchJSON: make([]domain.PatchStep, n),
+			}},
+			"spec.patchJson: has 300000 steps, of 1000 at most",
+		},
+		"nodes": {&domain.Host{Metadata: meta("a"), Spec: domain.HostSpec{Nodes: words(n)}}, ""},
 		"kinds of templates": {&domain.Tenant{Metadata: meta("a"), Spec: domain.TenantSpec{
 			Cluster: "p+c", Nodes: domain.NodesHosts, PodSecurity: domain.PodBaseline, Kinds: many(n, func(i int) string { return fmt.Sprint("v1/N", i) }),
 		}}, ""},

@@ -135,6 +135,10 @@ const (
 	TestValues      = 10_000
 )
 
+// PatchSteps bounds the steps of a JSON patch of a customization, of which each may copy a list of the object. More is 400; one that was stored before
+// is 422 where it is to be carried out.
+const PatchSteps = 1_000
+
 // What archives hold. They are opened when they are uploaded, and when they are rendered; more is 422.
 const (
 	// Files bounds the entries of an archive, folders included.
@@ -376,6 +380,7 @@ func All(body, renderMemory int64) []Size {
 		{"quantityExponent", "the exponent of one, such as 1e3", QuantityExponent, false, "", "400, with the member"},
 		{"testExpressions", "matchLabels and matchExpressions of all objectSelectors of a status intent, or of a table query", TestExpressions, false, "", "400"},
 		{"testValues", "values of them all", TestValues, false, "", "400"},
+		{"patchSteps", "steps of the `patchJson` of a customization", PatchSteps, false, "", "400"},
 		{"files", "entries of an archive", Files, false, "", "422"},
 		{"expanded", "all files of an archive, and a chart with the dependencies packed in it", Expanded, true, "", "422"},
 		{"ratio", "expanded over compressed bytes of an archive that has more than 1 MiB", Ratio, false, "", "422"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/vary"
 )
@@ -289,6 +290,10 @@ func TestCustomizationsThatCannotBeDone(t *testing.T) {
 		},
 		"only where it is not": {
 			generic(domain.False, "v1", "ConfigMap", "own", "", only(c1, everywhere(`[{"op":"remove","path":"/a"}]`))), `there is none of v1`,
+		},
+		"a patch that was stored before there was a limit": {
+			patch("[" + strings.TrimSuffix(strings.Repeat(`{"op":"add","path":"/a","value":1},`, limits.PatchSteps+1), ",") + "]"),
+			"patchJson has 1001 steps, of 1000 at most",
 		},
 		"a value that nobody may ask for": {
 			patch(`[{"op":"add","path":"/a","value":"$(http://x/{clusterProvider}/{cluster})$"}]`), `patchJson[0]: the value of http://x/p/c1: not here`,

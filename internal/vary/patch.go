@@ -74,8 +74,11 @@ func Template(file []byte) (apiVersion, kind, name string, err error) {
 	return version(id), id.Kind, id.Name, nil
 }
 
-// readPatch reads a JSON patch, which may be carried out many times.
+// readPatch reads a JSON patch, which may be carried out many times. One that is too long was stored before there was a limit.
 func readPatch(steps []domain.PatchStep) (jsonpatch.Patch, error) {
+	if text := domain.TooManySteps(steps); text != "" {
+		return nil, fail.New(fail.Malformed, "patchJson %s", text)
+	}
 	text, err := encode(steps)
 	if err != nil {
 		return nil, err
