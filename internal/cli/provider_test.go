@@ -219,9 +219,7 @@ func TestATokenThatTheAPIRefuses(t *testing.T) {
 	first := w.settings()
 	ahead.Store(int64(lasts - 2*time.Second)) // by which another token is good for as long
 	require.Eventually(t, func() bool {
-		if r := w.run("auth", "whoami"); r.code != 0 { // after two seconds on a machine that is busy
-			t.Log(r.err)
-		}
+		w.run("auth", "whoami") // it may take more than the two seconds
 		return w.settings() != first
 	}, time.Minute, 100*time.Millisecond)
 	ahead.Store(int64(lasts / 2))
