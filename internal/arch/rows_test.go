@@ -263,13 +263,13 @@ var layers = []layer{
 			libs:  "github.com/google/cel-go sigs.k8s.io/json",
 			world: "context", // which bounds what collectors of users may take
 		},
-		{pkg: "fields", ours: "plan quantity fail", libs: "k8s.io/apimachinery k8s.io/client-go/kubernetes/scheme"}, // the schemas of built-in kinds
+		{pkg: "fields", ours: "plan quantity", libs: "k8s.io/apimachinery k8s.io/client-go/kubernetes/scheme"}, // the schemas of built-in kinds
 		{pkg: "plan", ours: "domain fail"},
 	}},
 	{name: "nouns", about: "what users name, with its rules", rows: []row{
 		{pkg: "authn", ours: "domain policy caller limits token fail", libs: "golang.org/x/sync", world: "context"}, // who calls, by what was stored of it
 		{pkg: "stored", ours: "domain version panics fail", world: "context"},
-		{pkg: "domain", ours: "quantity fail"},
+		{pkg: "domain", ours: "quantity limits fail"},
 	}},
 	{name: "ground", about: "knows nothing of Drover", rows: []row{
 		{pkg: "span", libs: "go.opentelemetry.io/otel", world: "context net/http"},
