@@ -28,7 +28,14 @@ func (o *operation) admit(ctx workflow.Context, i int) bool {
 		return true
 	}
 	open, refused := len(needs), false
-	o.apps[i].waits = make([]string, len(needs))
+	waits := make([]string, len(needs))
+	for n, need := range needs {
+		if o.app(need.App) != nil {
+			waits[n] = fmt.Sprintf("waits until app %s is %s", need.App, need.Until())
+		}
+	}
+	o.apps[i].waits = waits
+	o.waiting(i)
 	for n := range needs {
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer func() { open-- }()
@@ -49,11 +56,15 @@ func (o *operation) admit(ctx workflow.Context, i int) bool {
 	return true
 }
 
-// wait says of one of the apps that another one needs what is waited for. What all of them have to say is the reason.
+// wait says of one of the apps that another one needs what is waited for.
 func (o *operation) wait(i, n int, what string) {
-	waits := o.apps[i].waits
-	waits[n] = what
-	o.reason(i, strings.Join(slices.DeleteFunc(slices.Clone(waits), func(w string) bool { return w == "" }), "; "))
+	o.apps[i].waits[n] = what
+	o.waiting(i)
+}
+
+// waiting makes what is waited for the reason: what all apps that another one needs have to say.
+func (o *operation) waiting(i int) {
+	o.reason(i, strings.Join(slices.DeleteFunc(slices.Clone(o.apps[i].waits), func(w string) bool { return w == "" }), "; "))
 }
 
 // meet waits for the n-th of the apps that another one needs; false when that will never be what it has to, or by a stop.
@@ -63,7 +74,6 @@ func (o *operation) meet(ctx workflow.Context, i, n int) bool {
 	if needed == nil { // another operation's
 		return true
 	}
-	o.wait(i, n, fmt.Sprintf("waits until app %s is %s", need.App, need.Until()))
 	if workflow.Await(ctx, func() bool { return needed.ended }) != nil {
 		return false
 	}

@@ -2,6 +2,8 @@ package workflows_test
 
 import (
 	"context"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,6 +141,32 @@ func TestStopWhileAnAppWaits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestManyDependencies: what their operation has to say is made once for a task, which has a few seconds. Made for each of them it took 480 MiB.
+func TestManyDependencies(t *testing.T) {
+	const apps, needed = 500, 5
+	w := newWorldOf(t, domain.OpInstantiate, func(p *plan.Plan) {
+		for i := range p.Apps[needed:] {
+			for n := range needed {
+				p.Apps[needed+i].Needs = append(p.Apps[needed+i].Needs, plan.Dependency{App: p.Apps[n].Name})
+			}
+		}
+	}, apps, "a")
+	w.clusters.acts["a"] = dead("2p")
+	w.at(time.Second, func() {
+		root := ask[workflows.OperationProgress](w, workflows.OperationID(w.scope))
+		require.True(t, strings.HasPrefix(root.Apps[apps-1].Reason, "waits until app app0 is Deployed; waits until app app1 is Deployed; "), root.Apps[apps-1].Reason)
+	})
+	stopped := w.update(workflows.StopUpdate, 2*time.Second)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := w.run()
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.NoError(t, stopped.err)
+	require.Len(t, w.store.instances[contextID].NotStarted, apps-needed)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(200<<20), "each dependency has a table made of all of them")
 }
 
 func TestTerminateWaitsForNothing(t *testing.T) {

@@ -148,6 +148,7 @@ type operation struct {
 
 	progress OperationProgress
 	apps     []*appRun // as in progress
+	news     bool      // the table of progress is not up to date
 }
 
 // begin sets up a run: what it can be asked, and what ends it.
@@ -178,6 +179,7 @@ func begin(ctx workflow.Context, in OperationInput) (*operation, error) {
 	})
 	workflow.Go(o.whole, o.listen)
 	workflow.Go(o.whole, o.lack)
+	workflow.Go(o.whole, o.draw)
 	return o, nil
 }
 
@@ -253,7 +255,7 @@ func (o *operation) finish(prepared activities.Prepared, reason string) (*activi
 		return nil, err
 	}
 	o.progress.Status = out.Status
-	o.show()
+	o.table() // nothing else may be done any more
 	return &out, nil
 }
 

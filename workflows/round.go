@@ -133,4 +133,19 @@ func (o *operation) listen(ctx workflow.Context) {
 	}
 }
 
-func (o *operation) show() { workflow.SetCurrentDetails(o.whole, o.progress.table()) }
+// show has the table of the progress made anew.
+func (o *operation) show() { o.news = true }
+
+// draw makes the table of the progress whenever there are news, for as long as the operation goes on. All that a task brings is in one table, or a
+// few: one for each of some thousand apps that are waited for took longer than a task may, and the operation never went on.
+func (o *operation) draw(ctx workflow.Context) {
+	for workflow.Await(ctx, func() bool { return o.news }) == nil {
+		o.table()
+	}
+}
+
+// table shows the progress in the Web UI.
+func (o *operation) table() {
+	o.news = false
+	workflow.SetCurrentDetails(o.whole, o.progress.table())
+}
