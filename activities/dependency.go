@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -38,8 +39,30 @@ func (l *Control) loadNeeds(ctx context.Context, w *wanted) error {
 	if cycle := plan.Cycle(names); cycle != nil {
 		return fail.New(fail.Conflict, "Cyclic Dependency between apps found in composite app: %s", strings.Join(cycle, " needs "))
 	}
-	for _, needs := range w.needs {
-		slices.SortFunc(needs, func(a, b plan.Dependency) int { return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Wait, b.Wait)) })
+	all := 0
+	for app, needs := range w.needs {
+		w.needs[app] = longest(needs)
+		all += len(w.needs[app])
+	}
+	if all > limits.Dependencies {
+		_, name := domain.Cut(domain.CompositeApps, w.group.Parent)
+		return fail.New(fail.Malformed, "composite app %q has %d app dependencies, and may have %d: an app need not name what those that it waits for wait for themselves",
+			name, all, limits.Dependencies)
 	}
 	return nil
+}
+
+// longest are the dependencies of an app without those that are met whenever a longer one on the same app is. They are in order.
+func longest(needs []plan.Dependency) []plan.Dependency {
+	slices.SortFunc(needs, func(a, b plan.Dependency) int {
+		return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Wait, b.Wait), cmp.Compare(a.Until(), b.Until()))
+	})
+	kept, ready := needs[:0:0], map[string]bool{} // by app, whether one is kept that waits until it is Ready
+	for _, n := range slices.Backward(needs) {
+		if is, known := ready[n.App]; !known || n.Ready && !is {
+			kept, ready[n.App] = append(kept, n), n.Ready
+		}
+	}
+	slices.Reverse(kept)
+	return kept
 }

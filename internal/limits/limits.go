@@ -162,6 +162,10 @@ const Runs = 100
 // workflow have 2,000 at a time.
 const Apps = 500
 
+// Dependencies bounds the app dependencies of a group, of which an operation knows all: with the longest names they have half a megabyte, and Temporal
+// takes payloads of 2 MiB.
+const Dependencies = 2_500
+
 // What rendering takes, in bytes. More is 400, and names the app, the file and the limit.
 const (
 	// Parsed bounds a template or a schema, of which parsers make many times as much; the largest files are CRDs, of less than
@@ -388,6 +392,7 @@ func All(body, renderMemory int64) []Size {
 		{"written", "the text that the templates of a chart write", Written, true, "", "400, with the file"},
 		{"bundle", "what a chart is rendered to, as JSON", Bundle, true, "", "400, with the file"},
 		{"apps", "apps of a group", Apps, false, "", "422, with how many there are"},
+		{"dependencies", "app dependencies of a group; of several of an app on the same one the longest counts, and the longest until that is Ready", Dependencies, false, "", "422, with how many there are"},
 		{"actions", "actions in the history of a group, a logical cloud, or the networks of a cluster, besides the first one and the last instance. An update or a rollback is two", Actions, false, "", "older ones are cut, when there are as many again: no rollback goes back to them"},
 		{"runs", "operations on one instance of which its record tells", Runs, false, "", "what made it stays, older terminates are cut"},
 		{"varied", "what intents make of the apps of a group, for all clusters, each manifest once", Varied, true, "", "422, with the app"},
