@@ -384,7 +384,7 @@ func targets(app *plan.App, from, to int, unreachable map[domain.ClusterName]boo
 			continue
 		}
 		if out.Marks == nil {
-			out.Marks = make([]string, len(of))
+			out.Marks = make(MarkTexts, len(of))
 		}
 		out.Marks[i] = t.Inherited.Marks
 		if t.Inherited.Report != "" {

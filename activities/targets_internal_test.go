@@ -3,6 +3,7 @@ package activities
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -46,6 +47,46 @@ func TestWhatIsPreparedStaysSmall(t *testing.T) {
 	data, err := json.Marshal(out)
 	require.NoError(t, err)
 	require.Less(t, len(data), 1<<20)
+}
+
+// TestTheMarksOfManyClustersStaySmall, also where each has others.
+func TestTheMarksOfManyClustersStaySmall(t *testing.T) {
+	t.Parallel()
+	const resources, clusters = 20_000, 250 // workflows.batchSize
+	random := rand.New(rand.NewPCG(1, 2))
+	app := &plan.App{Name: "a"}
+	for i := range clusters {
+		marks := domain.NewMarks(resources, domain.MarkApplied)
+		for n := range marks {
+			if random.IntN(2) == 0 {
+				marks[n] = domain.MarkPending
+			}
+		}
+		app.Targets = append(app.Targets, plan.Target{
+			ClusterName: domain.ClusterName{Provider: "p", Name: fmt.Sprint("c", i)}, Inherited: &plan.Inherited{Marks: marks.Encode()},
+		})
+	}
+	was := targets(app, 0, clusters, nil)
+	data, err := json.Marshal(was)
+	require.NoError(t, err)
+	require.Less(t, len(data), 3<<19)
+	var is Targets
+	require.NoError(t, json.Unmarshal(data, &is))
+	require.Equal(t, *was, is)
+	var before struct { // as v0.1.0 has them
+		Marks []string `json:"marks"`
+	}
+	require.Error(t, json.Unmarshal(data, &before), "nothing were inherited, and what is there were lost")
+
+	data, err = json.Marshal(targets(app, 0, 2, nil))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, &before))
+	require.Equal(t, []string{app.Targets[0].Inherited.Marks, app.Targets[1].Inherited.Marks}, before.Marks)
+	data, err = json.Marshal(before)
+	require.NoError(t, err)
+	is = Targets{}
+	require.NoError(t, json.Unmarshal(data, &is))
+	require.Equal(t, before.Marks, []string(is.Marks))
 }
 
 // TestWhatIsGoingFitsAHeartbeat, however many clusters have something that is being deleted.

@@ -111,7 +111,7 @@ type Targets struct {
 	// Installs are the indices of those of which plan.Target says so.
 	Installs []int `json:"installs,omitempty"`
 	// Marks are plan.Inherited's, "" where nothing is inherited; nil when nothing is anywhere.
-	Marks []string `json:"marks,omitempty"`
+	Marks MarkTexts `json:"marks,omitempty"`
 	// Reports are plan.Inherited's, by index; nil when all clusters report.
 	Reports map[int]string `json:"reports,omitempty"`
 	// Overlays are those of the app's bundle, by index; nil when all clusters get the bundle as it is.
