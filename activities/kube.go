@@ -84,6 +84,8 @@ const (
 	// maxWarnings bounds the warnings of a leaf, maxDropped those about fields of one resource, and maxShared those about what others have, too,
 	// but for the one that says so.
 	maxWarnings, maxDropped, maxShared = 200, 16, 20
+	// maxWarning bounds a warning in bytes, and maxWarned all those of a leaf.
+	maxWarning, maxWarned = 1 << 10, 64 << 10
 )
 
 // NewKube makes the activities. agent is what installs the agent into a cluster.
@@ -482,7 +484,7 @@ func (a *attempt) mark(i int, m domain.Mark, note string) {
 		a.state.warn(domain.WholeCluster, fmt.Sprintf("%s %s, which the app has no more: %s", id.Kind, id.Name, note))
 	}
 	if note != "" && len(a.state.Notes) < maxNotes {
-		a.state.Notes = append(a.state.Notes, domain.Note{Index: i, Message: note})
+		a.state.Notes = append(a.state.Notes, domain.Note{Index: i, Message: noted(note)})
 	}
 }
 

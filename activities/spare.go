@@ -142,8 +142,8 @@ func (a *attempt) lose(i int, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.state.Losses = slices.DeleteFunc(a.state.Losses, func(n domain.Note) bool { return n.Index == i })
-	if text != "" {
-		a.state.Losses = append(a.state.Losses, domain.Note{Index: i, Message: text})
+	if n := (domain.Note{Index: i, Message: noted(text)}); text != "" && room(a.state.Losses, n) {
+		a.state.Losses = append(a.state.Losses, n)
 	}
 }
 

@@ -19,7 +19,7 @@ func (a *attempt) dropped(i int, fields []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, field := range fields[:min(len(fields), maxDropped)] {
-		a.state.warn(i, fmt.Sprintf("the cluster does not know the field %s: it was dropped", field))
+		a.state.warn(i, fmt.Sprintf("the cluster does not know the field %s: it was dropped", short(field, maxWarning/2)))
 	}
 	if more := len(fields) - maxDropped; more > 0 {
 		a.state.warn(i, fmt.Sprintf("%d more fields that the cluster does not know were dropped", more))
@@ -61,10 +61,28 @@ func (a *attempt) unpatchable(resource string) {
 
 // warn notes a warning once, whatever number of attempts come to it.
 func (p *progress) warn(index int, text string) {
-	w := domain.Note{Index: index, Message: text}
-	if len(p.Warnings) < maxWarnings && !slices.Contains(p.Warnings, w) {
+	w := domain.Note{Index: index, Message: noted(text)}
+	if !slices.Contains(p.Warnings, w) && room(p.Warnings, w) {
 		p.Warnings = append(p.Warnings, w)
 	}
+}
+
+// noted is a text as it is recorded. The names of fields are the chart's: one may be as long as an object.
+func noted(text string) string {
+	const more = "…"
+	if len(text) <= maxWarning {
+		return text
+	}
+	return short(text, maxWarning-len(more)) + more
+}
+
+// room says whether there is room for one more of a leaf's warnings, or losses: all that a heartbeat carries has to fit one payload.
+func room(are []domain.Note, more domain.Note) bool {
+	bytes := len(more.Message)
+	for _, n := range are {
+		bytes += len(n.Message)
+	}
+	return len(are) < maxWarnings && bytes <= maxWarned
 }
 
 // maxUnknown bounds the warnings about fields in the answer to an instantiate, which has them in its headers.

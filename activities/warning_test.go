@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +55,31 @@ func TestWarningsAreRecordedWhateverAttemptHeardThem(t *testing.T) {
 	recorded := l.recorded()
 	require.Equal(t, []domain.Note{{Index: 1, Message: "the cluster does not know the field dta: it was dropped"}}, recorded.Warnings)
 	require.Equal(t, []string{"configmaps"}, recorded.Unpatchable)
+}
+
+// TestLongNamesOfFieldsFit a heartbeat and the leaf's record: each object of a chart may have one that is as long as an object may be.
+func TestLongNamesOfFieldsFit(t *testing.T) {
+	t.Parallel()
+	l := newLeaf(t, domain.OpInstantiate, make([]int, 150)...)
+	broken := false
+	l.body = func(w http.ResponseWriter, r *http.Request, body []byte) {
+		if r.Method != http.MethodPatch {
+			w.Header().Add("Warning", `299 - "unknown field \"`+strings.Repeat("é", 20_000)+`\""`)
+		}
+		limited(&broken)(w, r, body)
+	}
+	_, err := l.run()
+	require.NoError(t, err)
+	warnings, bytes := l.recorded().Warnings, 0
+	require.NotEmpty(t, warnings)
+	for _, w := range slices.DeleteFunc(warnings, func(n domain.Note) bool { return strings.Contains(n.Message, " dta:") }) {
+		require.True(t, utf8.ValidString(w.Message))
+		require.LessOrEqual(t, len(w.Message), 1<<10)
+		require.True(t, strings.HasSuffix(w.Message, "é: it was dropped"), w.Message)
+		bytes += len(w.Message)
+	}
+	require.Greater(t, bytes, 32<<10)
+	require.LessOrEqual(t, bytes, 64<<10)
 }
 
 // TestWhoElseHasFieldsIsSaid: what Helm has said stays Helm's, where the chart says it, too.
