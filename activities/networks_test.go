@@ -110,7 +110,7 @@ func TestNetworksAfterATerminateThatWasStopped(t *testing.T) {
 	require.Equal(t, &activities.From{ContextID: "1", Owner: edge}, prepared.From)
 	require.Equal(t, "1", prepared.Label, "by which the cluster knows what is left")
 	require.Equal(t, &activities.Work{Apply: 1, Prune: 1}, prepared.Apps[0].Work)
-	require.Equal(t, []string{"1p1r"}, prepared.Apps[0].Targets.Marks)
+	require.Equal(t, activities.MarkTexts{"1p1r"}, prepared.Apps[0].Targets.Marks)
 	require.Equal(t, []string{"instance 1 was not terminated to its end: what it has left in clusters goes over to this one, which prunes what it does not want"}, prepared.Warnings)
 	for range 2 { // an activity may run twice
 		require.NoError(t, n.Record(t.Context(), activities.RecordInput{Scope: n.scope("2"), Prepared: &prepared, Seen: domain.Seen{Status: domain.ContextTerminateFailed}}))
