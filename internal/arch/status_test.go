@@ -27,6 +27,7 @@ var decoders = []string{
 // texts may decode, and what. A path that ends in a slash is of all files below it.
 var texts = map[string]string{
 	"activities/hook.go":            "what a cluster has of a hook",
+	"activities/marktexts.go":       "marks in payloads of Temporal",
 	"activities/spare.go":           "versions of a CRD in manifests",
 	"activities/value.go":           "answers of other hosts",
 	"api/decode.go":                 "bodies of requests",
