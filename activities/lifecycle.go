@@ -31,6 +31,8 @@ type Store interface {
 	Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error)
 	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
 	ListUnder(ctx context.Context, noun *domain.Noun, prefix domain.Key) ([]domain.Object, error)
+	// Each hands over what ListUnder reads, one after the other, until take fails.
+	Each(ctx context.Context, noun *domain.Noun, prefix domain.Key, take func(domain.Object) error) error
 	// Referring finds a document of the noun that refers to key.
 	Referring(ctx context.Context, noun *domain.Noun, key domain.Key) (holder domain.Key, found bool, err error)
 	Replace(ctx context.Context, o domain.Object) error

@@ -61,15 +61,15 @@ func (l *Control) retire(ctx context.Context) error {
 		return nil
 	}
 	for _, noun := range domain.Owners {
-		owners, err := l.Store.ListUnder(ctx, noun, "")
-		if err != nil {
-			return err
-		}
-		for _, o := range owners {
+		err := l.Store.Each(ctx, noun, "", func(o domain.Object) error {
 			for _, a := range o.(domain.Owner).Track().Actions {
 				delete(over, a.ContextID)
 				delete(over, a.By)
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return l.Store.DeleteInstances(ctx, slices.Sorted(maps.Keys(over)))
@@ -220,37 +220,27 @@ func (l *Control) tenants(ctx context.Context) (map[string]bool, error) {
 	return known, err
 }
 
-// referred are the blobs that documents and instances name.
+// referred are the blobs that documents and instances name. The documents of one project may be more than fits into memory: they are looked at one by one.
 func (l *Control) referred(ctx context.Context) (map[domain.Digest]bool, error) {
 	wanted := map[domain.Digest]bool{}
-	apps, err := list[*domain.App](l.Store.ListUnder(ctx, domain.Apps, ""))
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range apps {
-		wanted[a.Chart] = true
-	}
-	profiles, err := list[*domain.Profile](l.Store.ListUnder(ctx, domain.Profiles, ""))
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range profiles {
-		wanted[p.Archive] = true
-	}
-	resources, err := list[*domain.GenericResource](l.Store.ListUnder(ctx, domain.GenericResources, ""))
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range resources {
-		wanted[r.Template] = true
-	}
-	customizations, err := list[*domain.Customization](l.Store.ListUnder(ctx, domain.Customizations, ""))
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range customizations {
-		for _, f := range c.Files {
-			wanted[f.Content] = true
+	for _, noun := range []*domain.Noun{domain.Apps, domain.Profiles, domain.GenericResources, domain.Customizations} {
+		err := l.Store.Each(ctx, noun, "", func(o domain.Object) error {
+			switch o := o.(type) {
+			case *domain.App:
+				wanted[o.Chart] = true
+			case *domain.Profile:
+				wanted[o.Archive] = true
+			case *domain.GenericResource:
+				wanted[o.Template] = true
+			case *domain.Customization:
+				for _, f := range o.Files {
+					wanted[f.Content] = true
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	instances, err := l.Store.Instances(ctx)

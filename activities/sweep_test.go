@@ -21,6 +21,13 @@ import (
 	"github.com/drover-io/drover/internal/storetest"
 )
 
+// large is a store whose documents of a noun do not fit into memory together.
+type large struct{ *store.Store }
+
+func (large) ListUnder(_ context.Context, n *domain.Noun, _ domain.Key) ([]domain.Object, error) {
+	return nil, fail.New(fail.Internal, "there is no memory for all %s", n.Kind)
+}
+
 func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	s := storetest.Open(t, store.Config{Now: func() time.Time { return now }})
@@ -42,7 +49,7 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 	require.NoError(t, s.Create(ctx, &domain.Customization{
 		Identity: domain.Identity{Parent: domain.KeyOf(resource)}, Metadata: domain.Metadata{Name: "c"}, Files: []domain.CustomizationFile{{Name: "f", Content: file}},
 	}))
-	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "1", Plan: plan, Status: domain.ContextTerminated}))
+	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "1", Plan: plan, Status: domain.ContextTerminated, Ended: now.Add(2 * time.Hour)}))
 	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "2"}))
 
 	require.NoError(t, s.Renewing(ctx, domain.ClusterName{Provider: "p", Name: "gone"}))
@@ -50,7 +57,7 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
-	l := &activities.Control{Store: s, Now: func() time.Time { return now }}
+	l := &activities.Control{Store: large{s}, Now: func() time.Time { return now }}
 	env.RegisterActivity(l)
 	sweep := func() (removed int) {
 		v, err := env.ExecuteActivity(l.Sweep)
@@ -372,7 +379,7 @@ func TestSweepRetiresWhatNoHistoryHas(t *testing.T) {
 
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
-	l := &activities.Control{Store: s, Now: func() time.Time { return now }}
+	l := &activities.Control{Store: large{s}, Now: func() time.Time { return now }}
 	env.RegisterActivity(l)
 	all := []string{"active", "before", "cut", "failed", "given", "known", "label", "terminated", "turned up"}
 	stay := func(want ...string) {

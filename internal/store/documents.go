@@ -63,6 +63,15 @@ func (s *Store) ListUnder(ctx context.Context, n *domain.Noun, prefix domain.Key
 	return s.objects(ctx, n, under(prefix))
 }
 
+// Each hands over what ListUnder would read, one document after the other: all of them together may not fit into memory. An error of take ends it,
+// and is given back.
+func (s *Store) Each(ctx context.Context, n *domain.Noun, prefix domain.Key, take func(domain.Object) error) error {
+	return until(ctx, s, s.collection(n), under(prefix), n.New, take, options.Find().SetBatchSize(eachReply))
+}
+
+// eachReply is how many documents of any size are asked for at a time. MongoDB ends a reply at 16 MiB, the local database at this number.
+const eachReply = 50
+
 // Page reads documents of the noun below prefix whose keys come after a key, sorted by key, limit at the most. Prefix "" is
 // above everything, and "" comes before every key. What it returns is not nil.
 func (s *Store) Page(ctx context.Context, n *domain.Noun, prefix, after domain.Key, limit int) ([]domain.Object, error) {

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -421,6 +422,9 @@ func TestRangesEndWhereTheParentDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.list, keys(s.List(ctx, c.noun, c.prefix)))
 			require.Equal(t, c.under, keys(s.ListUnder(ctx, c.noun, c.prefix)))
+			handed := []domain.Object{}
+			require.NoError(t, s.Each(ctx, c.noun, c.prefix, func(o domain.Object) error { handed = append(handed, o); return nil }))
+			require.Equal(t, c.under, keys(handed, nil))
 			first, found, err := s.FirstUnder(ctx, c.noun, c.prefix)
 			require.NoError(t, err)
 			require.Equal(t, len(c.under) > 0, found)
@@ -433,6 +437,14 @@ func TestRangesEndWhereTheParentDoes(t *testing.T) {
 		all := keys(s.ListUnder(ctx, domain.Apps, ""))
 		require.Len(t, all, 21)
 		require.True(t, slices.IsSorted(all))
+		handed, enough := 0, errors.New("enough")
+		require.ErrorIs(t, s.Each(ctx, domain.Apps, "", func(domain.Object) error {
+			if handed++; handed == 3 {
+				return enough
+			}
+			return nil
+		}), enough)
+		require.Equal(t, 3, handed)
 	})
 	t.Run("the top", func(t *testing.T) {
 		for _, name := range []string{"b", "a"} {

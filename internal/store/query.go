@@ -31,9 +31,14 @@ var sortedByID = bson.D{{Key: "_id", Value: 1}}
 // The deadline is for each reply, not for all. What cannot be opened, or a newer build has written, is passed over: the error is a domain.Unreadable that names it, so
 // that who shows the others can, and who decides by them fails.
 func each[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.D, make func() T, take func(T), opts ...options.Lister[options.FindOptions]) error {
+	return until(ctx, s, c, filter, make, func(v T) error { take(v); return nil }, opts...)
+}
+
+// until is each that ends with the first error of take, which is given back as it is.
+func until[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.D, make func() T, take func(T) error, opts ...options.Lister[options.FindOptions]) error {
 	call, cancel := s.deadline(ctx)
 	defer func() { cancel() }()
-	opts = append(opts, options.Find().SetSort(sortedByID).SetBatchSize(maxReply))
+	opts = append([]options.Lister[options.FindOptions]{options.Find().SetSort(sortedByID).SetBatchSize(maxReply)}, opts...)
 	cursor, err := c.Find(call, filter, opts...)
 	if err != nil {
 		return kindOf(err)
@@ -55,7 +60,9 @@ func each[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson
 		err := s.decode(c.Name(), cursor.Current, v)
 		switch {
 		case err == nil:
-			take(v)
+			if err := take(v); err != nil {
+				return err
+			}
 		case !errors.Is(err, domain.ErrUnreadable) && !errors.Is(err, version.ErrNewer): // it may be opened later
 			return err
 		case unreadable == nil:

@@ -32,6 +32,11 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"projects/aa", "projects/b"}, ids)
 	require.Len(t, list, 2)
+	handed := 0
+	ids, err = domain.UnreadableOf(s.Each(t.Context(), domain.Projects, "", func(domain.Object) error { handed++; return nil }))
+	require.NoError(t, err)
+	require.Equal(t, []string{"projects/aa", "projects/b"}, ids)
+	require.Equal(t, 2, handed)
 	page, err := s.Page(t.Context(), domain.Projects, "", "projects/a", 2)
 	require.Empty(t, page)
 	ids, err = domain.UnreadableOf(err)
