@@ -23,11 +23,11 @@ func (l *Control) readGAC(ctx context.Context, w *wanted, intent string) ([]vary
 	if err != nil {
 		return nil, err
 	}
-	customizations, err := made[*domain.Customization](l.Store.ListUnder(ctx, domain.Customizations, key))
+	customizations, err := made[*domain.Customization](l.customizations(ctx, w, intent, key))
 	if err != nil {
 		return nil, err
 	}
-	bytes, below := 0, map[domain.Key][]vary.Customized{}
+	below := map[domain.Key][]vary.Customized{}
 	for _, c := range customizations {
 		if err := l.knownProvider(ctx, c); err != nil {
 			return nil, err
@@ -38,8 +38,8 @@ func (l *Control) readGAC(ctx context.Context, w *wanted, intent string) ([]vary
 			if err != nil {
 				return nil, err
 			}
-			if bytes += len(data); bytes > limits.Varied {
-				return nil, fail.New(fail.Malformed, "%s intent %q: the files of its customizations have more than %d bytes together", domain.ActorGAC, intent, limits.Varied)
+			if err := w.customized(intent, len(data)); err != nil {
+				return nil, err
 			}
 			one.Files = append(one.Files, domain.Upload{Name: f.Name, Data: data})
 		}
@@ -56,6 +56,9 @@ func (l *Control) readGAC(ctx context.Context, w *wanted, intent string) ([]vary
 			if g.Template, err = l.Store.Blob(ctx, r.Template); err != nil {
 				return nil, err
 			}
+			if err := w.customized(intent, len(g.Template)); err != nil {
+				return nil, err
+			}
 		}
 		if len(apps) > 0 { // in a rehearsal they may still come
 			if err := g.Apps(apps); err != nil {
@@ -66,6 +69,28 @@ func (l *Control) readGAC(ctx context.Context, w *wanted, intent string) ([]vary
 		intents = append(intents, g)
 	}
 	return intents, nil
+}
+
+// customizations reads those of a generic k8s intent. It ends as soon as their patches are too large: each may have 8 MiB, and there may be any number.
+func (l *Control) customizations(ctx context.Context, w *wanted, intent string, key domain.Key) (all []domain.Object, err error) {
+	err = l.Store.Each(ctx, domain.Customizations, key, func(o domain.Object) error {
+		all = append(all, o)
+		bytes := 0
+		for _, s := range o.(*domain.Customization).Spec.PatchJSON {
+			bytes += len(s.Path) + len(s.From) + len(s.Value)
+		}
+		return w.customized(intent, bytes)
+	})
+	return all, err
+}
+
+// customized counts what generic k8s intents have, which is in memory until all apps are varied.
+func (w *wanted) customized(intent string, bytes int) error {
+	if w.customBytes += bytes; w.customBytes > limits.Varied {
+		return fail.New(fail.Malformed, "%s intent %q: the templates, patches and files of the group's intents have more than %d bytes together",
+			domain.ActorGAC, intent, limits.Varied)
+	}
+	return nil
 }
 
 // knownProvider refuses a customization for clusters of a provider that is not there: it would be for none, or all.

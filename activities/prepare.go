@@ -254,6 +254,7 @@ type wanted struct {
 	placed      map[string][]*vary.Cluster       // targets, as varying sees them; nil as long as it has looked at none
 	varied      int                              // bytes of what is kept of what varying has made: vary.Varied's
 	generic     []*vary.Generic                  // of varying
+	customBytes int                              // what their templates, patches and files have together
 	values      map[string]vary.Value            // that these have from elsewhere, by URL
 	outside     int                              // how many of them other hosts were asked for
 	valueBytes  int                              // what they have together

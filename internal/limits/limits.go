@@ -176,8 +176,8 @@ const (
 	// Bundle bounds what a chart is rendered to, as JSON: what templates write, and the objects of crds directories.
 	Bundle = 256 << 20
 	// Varied bounds what intents make of the apps of a group for some or all of its clusters (internal/vary), each manifest once;
-	// more is 422, and names the app. The values that patches have from elsewhere may have as much together; ExternalValues bounds how many
-	// of them a group has from other hosts. Both are 422, with the intent.
+	// more is 422, and names the app. The templates, patches and files of its generic k8s intents may have as much together, and so may the values that
+	// patches have from elsewhere; ExternalValues bounds how many of them a group has from other hosts. All three are 422, with the intent.
 	Varied         = 64 << 20
 	ExternalValues = 5_000
 	// RenderMemory bounds the process that renders or checks a chart where --render-memory does not say otherwise, and
@@ -396,6 +396,7 @@ func All(body, renderMemory int64) []Size {
 		{"actions", "actions in the history of a group, a logical cloud, or the networks of a cluster, besides the first one and the last instance. An update or a rollback is two", Actions, false, "", "older ones are cut, when there are as many again: no rollback goes back to them"},
 		{"runs", "operations on one instance of which its record tells", Runs, false, "", "what made it stays, older terminates are cut"},
 		{"varied", "what intents make of the apps of a group, for all clusters, each manifest once", Varied, true, "", "422, with the app"},
+		{"customized", "the templates, patches and files of the generic k8s intents of a group, together", Varied, true, "", "422, with the intent"},
 		{"values", "the values that patches of a group have from elsewhere, together", Varied, true, "", "422, with the intent"},
 		{"externalValues", "values that patches of a group have from other hosts", ExternalValues, false, "", "422, with the intent"},
 		{"externalValue", "the answer of another host that has a value of a patch", ExternalValue, true, "", "422, with the intent"},
