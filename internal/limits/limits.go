@@ -222,6 +222,10 @@ const (
 	DiffPage = 4 << 20
 )
 
+// Page bounds the documents of a page of groups or clusters, in bytes as they are stored: it ends with the one that goes beyond. A thousand that are as
+// people write them have less, and a hundred groups may have 8 MiB of values each.
+const Page = 8 << 20
+
 // What the database takes, in bytes.
 const (
 	// Blob bounds a chart, an archive, a bundle or a plan as it is stored; more is 400. It is EMCO's limit of an upload, and
@@ -413,6 +417,7 @@ func All(body, renderMemory int64) []Size {
 		{"renderMemory", "the memory that rendering or checking a chart takes", renderMemory, true, "render-memory", "400, with the file"},
 		{"renderStack", "the stack that rendering or checking a chart takes", RenderStack, true, "", "400, with the file"},
 		{"blob", "a chart, an archive or a bundle as it is stored", Blob, true, "", "400"},
+		{"page", "the documents of a page of groups or clusters with where they stand, as they are stored", Page, true, "", "the page ends with the one that goes beyond; `continue` asks for the next one"},
 		{"kubeconfig", "the kubeconfig of a cluster", Kubeconfig, true, "", "422"},
 		{"document", "everything else as it is stored", Document, true, "", "422"},
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
@@ -101,8 +102,9 @@ type Fleet struct {
 
 // Pages reads many documents.
 type Pages interface {
-	// Page reads documents of the noun below prefix whose keys come after a key, sorted by key, limit at the most.
-	Page(ctx context.Context, noun *domain.Noun, prefix, after domain.Key, limit int) ([]domain.Object, error)
+	// Page reads documents of the noun below prefix whose keys come after a key, sorted by key, limit at the most. It ends with the one that takes more
+	// than room, in bytes, together with those before it; left is negative then.
+	Page(ctx context.Context, noun *domain.Noun, prefix, after domain.Key, limit, room int) (objects []domain.Object, left int, err error)
 	// UnreachableSince are the clusters that did not answer when they were last tried, with since when; zero where that is not known.
 	UnreachableSince(ctx context.Context) (map[domain.ClusterName]time.Time, error)
 	// ObservationsVersions are Heard.ObservationsVersion of many contexts; those of which clusters have said nothing are missing.
@@ -143,7 +145,7 @@ func (f *Fleet) exists(ctx context.Context, prefix domain.Key) error {
 }
 
 // page reads one more document than are asked for, to know whether that is all. What the caller may not see it passes over. Of those
-// that are unreadable nothing but the key is known.
+// that are unreadable nothing but the key is known. A page ends early when its documents are large; the last one may have none then.
 func (f *Fleet) page(ctx context.Context, noun *domain.Noun, prefix domain.Key, parameters url.Values) (
 	objects []domain.Object, next string, unreadable map[domain.Key]bool, err error,
 ) {
@@ -151,43 +153,52 @@ func (f *Fleet) page(ctx context.Context, noun *domain.Noun, prefix domain.Key, 
 	if err != nil {
 		return nil, "", nil, err
 	}
-	objects, unreadable, err = f.shown(ctx, noun, prefix, domain.Key(after), limit+1)
-	if err != nil || len(objects) <= limit {
-		return objects, "", unreadable, err
+	objects, unreadable, more, err := f.shown(ctx, noun, prefix, domain.Key(after), limit+1)
+	if err != nil {
+		return nil, "", nil, err
 	}
-	objects = objects[:limit]
-	return objects, goOn(string(domain.KeyOf(objects[limit-1]))), unreadable, nil
+	if len(objects) > limit {
+		objects, more = objects[:limit], true
+	}
+	if more {
+		next = goOn(string(domain.KeyOf(objects[len(objects)-1])))
+	}
+	return objects, next, unreadable, nil
 }
 
-// shown reads as many documents as are asked for of those that the caller may see, or all there are. It reads where his rights reach, and nowhere
-// else: a fleet is large, and who may see little of it may ask often.
+// shown reads as many documents as are asked for of those that the caller may see, or all there are; more is true when they are fewer because they are
+// large. It reads where his rights reach, and nowhere else: a fleet is large, and who may see little of it may ask often.
 func (f *Fleet) shown(ctx context.Context, noun *domain.Noun, prefix, after domain.Key, limit int) (
-	shown []domain.Object, unreadable map[domain.Key]bool, err error,
+	shown []domain.Object, unreadable map[domain.Key]bool, more bool, err error,
 ) {
 	granted := rights.Of(ctx)
 	if granted.Everything() || granted.Shows(noun, prefix) {
-		return f.read(ctx, noun, prefix, after, limit)
+		shown, unreadable, left, err := f.read(ctx, noun, prefix, after, limit, limits.Page)
+		return shown, unreadable, left < 0, err
 	}
 	shown, unreadable = []domain.Object{}, map[domain.Key]bool{}
 	if prefix != "" {
-		return shown, unreadable, nil // a right is to all of a scope
+		return shown, unreadable, false, nil // a right is to all of a scope
 	}
 	where := granted.Where(noun)
 	if every := domain.Key(noun.Lineage()[0].Collection); slices.Contains(where, every) {
 		where = []domain.Key{every}
 	}
+	left := limits.Page
 	for _, scope := range reach(where, after) {
-		objects, damaged, err := f.read(ctx, noun, scope, after, limit-len(shown))
+		var objects []domain.Object
+		var damaged map[domain.Key]bool
+		objects, damaged, left, err = f.read(ctx, noun, scope, after, limit-len(shown), left)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, false, err
 		}
 		shown = append(shown, objects...)
 		maps.Copy(unreadable, damaged)
-		if len(shown) >= limit {
+		if len(shown) >= limit || left < 0 {
 			break
 		}
 	}
-	return shown, unreadable, nil
+	return shown, unreadable, left < 0, nil
 }
 
 // reach are the scopes in which there may be documents after a key, in the order of the keys of what lies in them.
@@ -201,18 +212,20 @@ func reach(scopes []domain.Key, after domain.Key) []domain.Key {
 }
 
 // read reads a page. What is unreadable is in its place, as a document that has nothing but its key.
-func (f *Fleet) read(ctx context.Context, noun *domain.Noun, prefix, after domain.Key, limit int) ([]domain.Object, map[domain.Key]bool, error) {
-	objects, err := f.pages.Page(ctx, noun, prefix, after, limit)
+func (f *Fleet) read(ctx context.Context, noun *domain.Noun, prefix, after domain.Key, limit, room int) (
+	objects []domain.Object, unreadable map[domain.Key]bool, left int, err error,
+) {
+	objects, left, err = f.pages.Page(ctx, noun, prefix, after, limit, room)
 	ids, err := domain.UnreadableOf(err)
 	if err != nil || len(ids) == 0 {
-		return objects, nil, err
+		return objects, nil, left, err
 	}
-	unreadable := map[domain.Key]bool{}
+	unreadable = map[domain.Key]bool{}
 	for _, id := range ids {
 		unreadable[domain.Key(id)], objects = true, append(objects, domain.Blank(noun, domain.Key(id)))
 	}
 	slices.SortFunc(objects, func(a, b domain.Object) int { return cmp.Compare(domain.KeyOf(a), domain.KeyOf(b)) })
-	return objects, unreadable, nil
+	return objects, unreadable, left, nil
 }
 
 // unreadableText says of a row that it cannot be told what belongs there.
@@ -532,14 +545,14 @@ func snapshot[S any](
 ) (*FleetSnapshot, error) {
 	all := map[domain.Key]S{}
 	for after := domain.Key(""); ; {
-		objects, unreadable, err := f.read(ctx, noun, prefix, after, maxLimit)
+		objects, unreadable, left, err := f.read(ctx, noun, prefix, after, maxLimit, limits.Page)
 		if err != nil {
 			return nil, err
 		}
 		if err := look(ctx, objects, unreadable, all); err != nil {
 			return nil, err
 		}
-		if len(objects) < maxLimit {
+		if len(objects) < maxLimit && left >= 0 {
 			break
 		}
 		if len(all) >= maxWatched {

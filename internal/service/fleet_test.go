@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/service"
@@ -46,10 +47,10 @@ func (m *metered) Get(ctx context.Context, n *domain.Noun, key domain.Key) (doma
 	return m.Store.Get(ctx, n, key)
 }
 
-func (m *metered) Page(ctx context.Context, n *domain.Noun, prefix, after domain.Key, limit int) ([]domain.Object, error) {
+func (m *metered) Page(ctx context.Context, n *domain.Noun, prefix, after domain.Key, limit, room int) ([]domain.Object, int, error) {
 	m.asked.Add(1)
 	m.pages.Add(1)
-	return m.Store.Page(ctx, n, prefix, after, limit)
+	return m.Store.Page(ctx, n, prefix, after, limit, room)
 }
 
 func (m *metered) Instance(ctx context.Context, id string) (*domain.Instance, error) {
@@ -86,6 +87,53 @@ func parameters(t *testing.T, query string) url.Values {
 	v, err := url.ParseQuery(query)
 	require.NoError(t, err)
 	return v
+}
+
+// TestPagesOfLargeDocuments end early, and so do those that a watch looks at: as many groups as a page has may not fit into memory.
+func TestPagesOfLargeDocuments(t *testing.T) {
+	db := storetest.Open(t, store.Config{})
+	m := &metered{Store: db}
+	for _, p := range []string{"a", "b"} {
+		require.NoError(t, db.Create(t.Context(), &domain.Project{Metadata: domain.Metadata{Name: p}}))
+		for n := range 3 {
+			g := group(fmt.Sprint(p, n))
+			g.Parent, g.History = domain.Key("projects").Child(p, "composite-apps", "ca", "v1"), domain.NewHistory(time.Now())
+			g.Spec.OverrideValues = []domain.OverrideValues{{App: "web", Values: map[string]string{"v": strings.Repeat("x", limits.Page/4)}}}
+			require.NoError(t, db.Create(t.Context(), g))
+		}
+	}
+	var bindings []*domain.RoleBinding
+	for _, scope := range []domain.Key{"projects/a", "projects/b"} {
+		bindings = append(bindings, &domain.RoleBinding{Identity: domain.Identity{Parent: scope}, Spec: domain.RoleBindingSpec{
+			Role: domain.RoleViewer, Subjects: []domain.RightSubject{{Kind: domain.SubjectUser, Name: "both"}},
+		}})
+	}
+	book := rights.NewBook(nil, bindings)
+	f := service.NewFleet(service.NewLifecycle(m, m, nil, &progress{}, time.Now), m, nil)
+	for who, ctx := range map[string]context.Context{
+		"all": t.Context(), "two scopes": rights.With(t.Context(), book.Of(caller.Identity{Kind: caller.User, Name: "both"})),
+	} {
+		var pages []string
+		for token, first := "", true; first || token != ""; first = false {
+			l, err := f.Groups(ctx, "", parameters(t, "continue="+token))
+			require.NoError(t, err)
+			page := ""
+			for _, g := range l.Items {
+				page += " " + g.Name
+			}
+			pages, token = append(pages, page), l.Continue
+		}
+		require.Equal(t, []string{" a0 a1 a2 b0", " b1 b2"}, pages, who)
+	}
+	m.pages.Store(0)
+	s, err := f.Snapshot(t.Context(), "")
+	require.NoError(t, err)
+	image, err := s.Image(status.Query{})
+	require.NoError(t, err)
+	var stands map[string]any
+	require.NoError(t, json.Unmarshal(image.Document(), &stands))
+	require.Len(t, stands, 6)
+	require.Equal(t, int64(2), m.pages.Load())
 }
 
 func TestFleetOfGroups(t *testing.T) {

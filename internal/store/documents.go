@@ -66,16 +66,17 @@ func (s *Store) ListUnder(ctx context.Context, n *domain.Noun, prefix domain.Key
 // Each hands over what ListUnder would read, one document after the other: all of them together may not fit into memory. An error of take ends it,
 // and is given back.
 func (s *Store) Each(ctx context.Context, n *domain.Noun, prefix domain.Key, take func(domain.Object) error) error {
-	return until(ctx, s, s.collection(n), under(prefix), n.New, take, options.Find().SetBatchSize(eachReply))
+	return until(ctx, s, s.collection(n), under(prefix), n.New, func(o domain.Object, _ int) error { return take(o) }, options.Find().SetBatchSize(eachReply))
 }
 
 // eachReply is how many documents of any size are asked for at a time. MongoDB ends a reply at 16 MiB, the local database at this number.
 const eachReply = 50
 
 // Page reads documents of the noun below prefix whose keys come after a key, sorted by key, limit at the most. Prefix "" is
-// above everything, and "" comes before every key. What it returns is not nil.
-func (s *Store) Page(ctx context.Context, n *domain.Noun, prefix, after domain.Key, limit int) ([]domain.Object, error) {
-	objects := []domain.Object{}
+// above everything, and "" comes before every key. It ends with the document that takes more than room, in bytes as it is stored, together with those
+// before it; left, what is left of the room, is negative then. What it returns is not nil.
+func (s *Store) Page(ctx context.Context, n *domain.Noun, prefix, after domain.Key, limit, room int) (objects []domain.Object, left int, err error) {
+	objects = []domain.Object{}
 	filter := bson.D{}
 	if prefix != "" {
 		filter = append(filter, below(string(prefix))...)
@@ -83,9 +84,14 @@ func (s *Store) Page(ctx context.Context, n *domain.Noun, prefix, after domain.K
 	if after != "" {
 		filter = bson.D{{Key: "$and", Value: bson.A{filter, byID(bson.D{{Key: "$gt", Value: after}})}}}
 	}
-	err := each(ctx, s, s.collection(n), filter, n.New, func(o domain.Object) { objects = append(objects, o) },
-		options.Find().SetLimit(int64(limit)))
-	return objects, err
+	err = until(ctx, s, s.collection(n), filter, n.New, func(o domain.Object, bytes int) error {
+		objects = append(objects, o)
+		if room -= bytes; room < 0 {
+			return errEnough
+		}
+		return nil
+	}, options.Find().SetLimit(int64(limit)))
+	return objects, room, err
 }
 
 // Count is how many documents of the noun are directly below parent.

@@ -31,11 +31,14 @@ var sortedByID = bson.D{{Key: "_id", Value: 1}}
 // The deadline is for each reply, not for all. What cannot be opened, or a newer build has written, is passed over: the error is a domain.Unreadable that names it, so
 // that who shows the others can, and who decides by them fails.
 func each[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.D, make func() T, take func(T), opts ...options.Lister[options.FindOptions]) error {
-	return until(ctx, s, c, filter, make, func(v T) error { take(v); return nil }, opts...)
+	return until(ctx, s, c, filter, make, func(v T, _ int) error { take(v); return nil }, opts...)
 }
 
-// until is each that ends with the first error of take, which is given back as it is.
-func until[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.D, make func() T, take func(T) error, opts ...options.Lister[options.FindOptions]) error {
+// errEnough of take says that no more is wanted, and that all is well.
+var errEnough = errors.New("enough")
+
+// until is each that ends with the first error of take, which is given back as it is. take gets the bytes of a document as it is stored, too.
+func until[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bson.D, make func() T, take func(v T, bytes int) error, opts ...options.Lister[options.FindOptions]) error {
 	call, cancel := s.deadline(ctx)
 	defer func() { cancel() }()
 	opts = append([]options.Lister[options.FindOptions]{options.Find().SetSort(sortedByID).SetBatchSize(maxReply)}, opts...)
@@ -51,16 +54,19 @@ func until[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bso
 			call, cancel = s.deadline(ctx)
 		}
 		if !cursor.Next(call) {
-			if err := cursor.Err(); err != nil || unreadable == nil {
+			if err := cursor.Err(); err != nil {
 				return kindOf(err)
 			}
-			return unreadable
+			return passedOver(unreadable)
 		}
 		v := make()
 		err := s.decode(c.Name(), cursor.Current, v)
 		switch {
 		case err == nil:
-			if err := take(v); err != nil {
+			switch err := take(v, len(cursor.Current)); {
+			case errors.Is(err, errEnough):
+				return passedOver(unreadable)
+			case err != nil:
 				return err
 			}
 		case !errors.Is(err, domain.ErrUnreadable) && !errors.Is(err, version.ErrNewer): // it may be opened later
@@ -76,6 +82,13 @@ func until[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bso
 			unreadable.IDs = append(unreadable.IDs, id)
 		}
 	}
+}
+
+func passedOver(u *domain.Unreadable) error {
+	if u == nil {
+		return nil
+	}
+	return u
 }
 
 // mostUnreadable is how many are passed over: where a key is missing that is nearly all.

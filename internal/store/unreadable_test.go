@@ -37,7 +37,7 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"projects/aa", "projects/b"}, ids)
 	require.Equal(t, 2, handed)
-	page, err := s.Page(t.Context(), domain.Projects, "", "projects/a", 2)
+	page, _, err := s.Page(t.Context(), domain.Projects, "", "projects/a", 2, 1<<20)
 	require.Empty(t, page)
 	ids, err = domain.UnreadableOf(err)
 	require.NoError(t, err)
