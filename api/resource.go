@@ -1,7 +1,9 @@
 package api
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -224,8 +226,34 @@ func sameName(r resource, o domain.Object, inURL string) error {
 }
 
 func listAll(c echo.Context, s door.Service, on *door.Request) (reply, error) {
-	list, err := s.List(c.Request().Context(), on.Noun, on.Parent)
-	return asJSON(http.StatusOK, list), warnUnreadable(c, err)
+	list := written{}
+	err := s.Each(c.Request().Context(), on.Noun, on.Parent, list.add)
+	return list.answer, warnUnreadable(c, err)
+}
+
+// written are the documents of a list as they are answered. They are written as soon as they are read: a document may take forty times as much memory as its
+// text, and all of a list would be there at once.
+type written [][]byte
+
+func (w *written) add(o domain.Object) error {
+	text, err := json.Marshal(o)
+	*w = append(*w, text)
+	return err
+}
+
+func (w written) answer(c echo.Context) error {
+	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	c.Response().WriteHeader(http.StatusOK)
+	out := bufio.NewWriter(c.Response()) // it keeps its first error
+	_ = out.WriteByte('[')
+	for i, text := range w {
+		if i > 0 {
+			_ = out.WriteByte(',')
+		}
+		_, _ = out.Write(text)
+	}
+	_, _ = out.WriteString("]\n")
+	return out.Flush()
 }
 
 // warnUnreadable names what is missing in a list since it cannot be read, and is what else is wrong. For programs, Drover-Left-Out has how

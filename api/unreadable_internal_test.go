@@ -27,6 +27,13 @@ func (s damagedList) List(context.Context, *domain.Noun, domain.Key) ([]domain.O
 	return []domain.Object{&domain.Project{Metadata: domain.Metadata{Name: "a"}}}, s.err
 }
 
+func (s damagedList) Each(_ context.Context, _ *domain.Noun, _ domain.Key, take func(domain.Object) error) error {
+	if err := take(&domain.Project{Metadata: domain.Metadata{Name: "a"}}); err != nil {
+		return err
+	}
+	return s.err
+}
+
 // TestListsNameWhatCannotBeRead in Warning headers, some of many, and serve the rest. What deletes all of a list does not take the rest for
 // all there is.
 func TestListsNameWhatCannotBeRead(t *testing.T) {
@@ -59,6 +66,43 @@ func TestListsNameWhatCannotBeRead(t *testing.T) {
 	require.True(t, fail.Is(err, fail.Internal))
 	_, err = ask(fail.New(fail.Unavailable, "no database"), listAll)
 	require.True(t, fail.Is(err, fail.Unavailable))
+}
+
+// heavy is a service with lists of documents that do not fit into memory together, but as they are answered.
+type heavy struct {
+	door.Service
+	names []string
+}
+
+func (h heavy) Each(_ context.Context, _ *domain.Noun, _ domain.Key, take func(domain.Object) error) error {
+	var one domain.Project // the only one that is there
+	for _, name := range h.names {
+		one.Name = name
+		if err := take(&one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestListsAreWrittenAsTheyAreRead, and look as any JSON that is written at once.
+func TestListsAreWrittenAsTheyAreRead(t *testing.T) {
+	for _, names := range [][]string{{}, {"a"}, {"a", "<b>", "c"}} {
+		w := httptest.NewRecorder()
+		c := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/projects", nil), w)
+		answer, err := listAll(c, heavy{names: names}, &door.Request{Verb: door.List, Noun: domain.Projects})
+		require.NoError(t, err)
+		require.NoError(t, answer(c))
+		whole := httptest.NewRecorder()
+		all := []domain.Object{}
+		for _, name := range names {
+			all = append(all, &domain.Project{Metadata: domain.Metadata{Name: name}})
+		}
+		require.NoError(t, asJSON(http.StatusOK, all)(echo.New().NewContext(c.Request(), whole)))
+		require.Equal(t, whole.Body.String(), w.Body.String())
+		require.Equal(t, whole.Header(), w.Header())
+		require.Equal(t, whole.Code, w.Code)
+	}
 }
 
 // TestManyWarnings: those that are not named are counted.

@@ -82,6 +82,8 @@ type Queries interface {
 type Documents interface {
 	Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error)
 	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
+	// Each hands over what List reads, one after the other, until take fails.
+	Each(ctx context.Context, noun *domain.Noun, parent domain.Key, take func(domain.Object) error) error
 	File(ctx context.Context, o domain.Object) ([]byte, error)
 	// Files are those of a noun with any number of them.
 	Files(ctx context.Context, o domain.Object) ([]domain.Upload, error)

@@ -27,6 +27,8 @@ type Store interface {
 	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
 	// ListUnder reads everything of the noun below prefix, sorted by key.
 	ListUnder(ctx context.Context, noun *domain.Noun, prefix domain.Key) ([]domain.Object, error)
+	// Each hands over what ListUnder reads, one after the other, until take fails.
+	Each(ctx context.Context, noun *domain.Noun, prefix domain.Key, take func(domain.Object) error) error
 	Exists(ctx context.Context, noun *domain.Noun, key domain.Key) (bool, error)
 	// Replace writes o if the stored revision is still o's, and counts o's revision up; Conflict when it
 	// is another, NotFound when the document is gone.

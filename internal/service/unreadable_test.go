@@ -97,6 +97,58 @@ func TestWhatCannotBeReadHasItsRow(t *testing.T) {
 	require.True(t, fail.Is(err, fail.Internal))
 }
 
+// TestEachHandsOverWhatListReads: to each caller the same, and of what cannot be read the same names.
+func TestEachHandsOverWhatListReads(t *testing.T) {
+	ctx := t.Context()
+	db, damaging := damaged(t, storetest.Config(t), "other")
+	for _, name := range []string{"a", "b", "c"} {
+		require.NoError(t, db.Create(ctx, &domain.Project{Metadata: domain.Metadata{Name: name}}))
+	}
+	for _, name := range []string{"bad", "worse"} {
+		require.NoError(t, damaging.Create(ctx, &domain.Project{Metadata: domain.Metadata{Name: name}}))
+	}
+	binding := domain.RoleBindings.New().(*domain.RoleBinding)
+	var bindings []*domain.RoleBinding
+	for _, scope := range []domain.Key{"projects/b", "projects/bad"} {
+		b := *binding
+		b.Parent, b.Spec.Role, b.Spec.Subjects = scope, domain.RoleViewer, []domain.RightSubject{{Kind: domain.SubjectUser, Name: "some"}}
+		bindings = append(bindings, &b)
+	}
+	book := rights.NewBook(nil, bindings)
+	documents := service.New(service.Deps{Store: db, Now: time.Now})
+	as := func(name string) context.Context {
+		return rights.With(ctx, book.Of(caller.Identity{Kind: caller.User, Name: name}))
+	}
+	for who, c := range map[string]struct {
+		ctx        context.Context
+		keys       []domain.Key
+		unreadable []string
+	}{
+		"all":    {ctx, []domain.Key{"projects/a", "projects/b", "projects/c"}, []string{"projects/bad", "projects/worse"}},
+		"some":   {as("some"), []domain.Key{"projects/b"}, []string{"projects/bad"}},
+		"nobody": {as("nobody"), nil, nil},
+	} {
+		t.Run(who, func(t *testing.T) {
+			list, err := documents.List(c.ctx, domain.Projects, "")
+			unreadable, err := domain.UnreadableOf(err)
+			require.NoError(t, err)
+			require.Equal(t, c.unreadable, unreadable)
+			require.Len(t, list, len(c.keys))
+			var keys []domain.Key
+			unreadable, err = domain.UnreadableOf(documents.Each(c.ctx, domain.Projects, "", func(o domain.Object) error {
+				keys = append(keys, domain.KeyOf(o))
+				return nil
+			}))
+			require.NoError(t, err)
+			require.Equal(t, c.unreadable, unreadable)
+			require.Equal(t, c.keys, keys)
+		})
+	}
+	never := func(domain.Object) error { return fail.New(fail.Internal, "there is none") }
+	require.True(t, fail.Is(documents.Each(ctx, domain.ClusterKVs, "cluster-providers/p/clusters/c", never), fail.NotFound), "of a parent that is not there")
+	require.True(t, fail.Is(documents.Each(ctx, domain.Projects, "", never), fail.Internal))
+}
+
 // TestBindingsThatCannotBeReadGiveNothing, to those that they name, and take nothing from others. What would give more when less is known
 // fails.
 func TestBindingsThatCannotBeReadGiveNothing(t *testing.T) {

@@ -70,7 +70,7 @@ func (s *Store) Each(ctx context.Context, n *domain.Noun, prefix domain.Key, tak
 }
 
 // eachReply is how many documents of any size are asked for at a time. MongoDB ends a reply at 16 MiB, the local database at this number.
-const eachReply = 50
+const eachReply = 200
 
 // Page reads documents of the noun below prefix whose keys come after a key, sorted by key, limit at the most. Prefix "" is
 // above everything, and "" comes before every key. It ends with the document that takes more than room, in bytes as it is stored, together with those
