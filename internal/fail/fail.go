@@ -189,14 +189,19 @@ func (p *Problems) Add(path, format string, args ...any) {
 	p.fields = append(p.fields, Field{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
+// Fields are what was added; nil when nothing was.
+func (p *Problems) Fields() []Field {
+	fields := slices.Clone(p.fields)
+	if p.more > 0 {
+		fields = append(fields, Field{Path: "...", Message: fmt.Sprintf("and %d more problems", p.more)})
+	}
+	return fields
+}
+
 // Err is nil when nothing was added, else one Invalid error that names every field.
 func (p *Problems) Err() error {
 	if len(p.fields) == 0 {
 		return nil
 	}
-	e := &Error{Kind: Invalid, Message: "Invalid Input:", Fields: slices.Clone(p.fields)}
-	if p.more > 0 {
-		e.Fields = append(e.Fields, Field{Path: "...", Message: fmt.Sprintf("and %d more problems", p.more)})
-	}
-	return e
+	return &Error{Kind: Invalid, Message: "Invalid Input:", Fields: p.Fields()}
 }

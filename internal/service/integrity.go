@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -33,36 +34,69 @@ func (s *Service) references(ctx context.Context, o domain.Object) error {
 		return nil
 	}
 	seen, used := map[domain.Key]bool{}, s.usedBy(ctx, domain.ScopeOf(domain.KeyOf(o)))
-	var missing []fail.Field
+	var refs []domain.Reference
 	for _, ref := range r.References() {
-		if ref.Noun.Late || seen[ref.Key] {
-			continue
+		if !ref.Noun.Late && !seen[ref.Key] {
+			seen[ref.Key] = true
+			refs = append(refs, ref)
 		}
-		seen[ref.Key] = true
-		found := o.Noun().Ahead
+	}
+	var existing map[domain.Key]bool
+	if !o.Noun().Ahead {
 		var err error
-		if !found {
-			if found, err = s.store.Exists(ctx, ref.Noun, ref.Key); err != nil {
-				return fmt.Errorf("look for %s: %w", ref.Key, err)
-			}
+		if existing, err = s.existing(ctx, refs); err != nil {
+			return err
 		}
+	}
+	var missing fail.Problems
+	for _, ref := range refs {
+		found := o.Noun().Ahead || existing[ref.Key]
 		if found { // or need not be: whether it is does not show then
+			var err error
 			if found, err = s.mayName(ctx, o, ref, used); err != nil {
 				return err
 			}
 		}
 		if !found {
-			missing = append(missing, fail.Field{Path: ref.Field, Message: describe(ref.Noun, ref.Key) + " not found"})
+			missing.Add(ref.Field, "%s not found", describe(ref.Noun, ref.Key))
 		}
 	}
 	unseen, err := s.unseenProviders(ctx, o, used)
 	if err != nil {
 		return err
 	}
-	if missing = append(missing, unseen...); missing != nil {
-		return &fail.Error{Kind: fail.NotFound, Fields: missing}
+	for _, f := range unseen {
+		missing.Add(f.Path, "%s", f.Message)
+	}
+	if fields := missing.Fields(); fields != nil {
+		return &fail.Error{Kind: fail.NotFound, Fields: fields}
 	}
 	return nil
+}
+
+// existing are the keys of references to what is there. Those to one noun are looked for together: a placement may name a hundred thousand clusters.
+func (s *Service) existing(ctx context.Context, refs []domain.Reference) (map[domain.Key]bool, error) {
+	keys := map[*domain.Noun][]domain.Key{}
+	for _, ref := range refs {
+		keys[ref.Noun] = append(keys[ref.Noun], ref.Key)
+	}
+	existing := map[domain.Key]bool{}
+	for noun, of := range keys {
+		if len(of) == 1 {
+			found, err := s.store.Exists(ctx, noun, of[0])
+			if err != nil {
+				return nil, fmt.Errorf("look for %s: %w", of[0], err)
+			}
+			existing[of[0]] = found
+			continue
+		}
+		found, err := s.store.Existing(ctx, noun, of)
+		if err != nil {
+			return nil, fmt.Errorf("look for %d documents of %s: %w", len(of), noun.Kind, err)
+		}
+		maps.Copy(existing, found)
+	}
+	return existing, nil
 }
 
 // parent checks that what o belongs to is there.

@@ -30,6 +30,8 @@ type Store interface {
 	// Each hands over what ListUnder reads, one after the other, until take fails.
 	Each(ctx context.Context, noun *domain.Noun, prefix domain.Key, take func(domain.Object) error) error
 	Exists(ctx context.Context, noun *domain.Noun, key domain.Key) (bool, error)
+	// Existing are those of the keys of which there is a document.
+	Existing(ctx context.Context, noun *domain.Noun, keys []domain.Key) (map[domain.Key]bool, error)
 	// Replace writes o if the stored revision is still o's, and counts o's revision up; Conflict when it
 	// is another, NotFound when the document is gone.
 	Replace(ctx context.Context, o domain.Object) error

@@ -51,6 +51,22 @@ func (s *Store) Exists(ctx context.Context, n *domain.Noun, key domain.Key) (boo
 	return found, err
 }
 
+// Existing are those of the keys of which there is a document.
+func (s *Store) Existing(ctx context.Context, n *domain.Noun, keys []domain.Key) (map[domain.Key]bool, error) {
+	type id struct {
+		Key domain.Key `bson:"_id"`
+	}
+	existing := map[domain.Key]bool{}
+	for some := range slices.Chunk(keys, maxReply) {
+		err := each(ctx, s, s.collection(n), byID(bson.D{{Key: "$in", Value: some}}), func() *id { return &id{} }, func(i *id) { existing[i.Key] = true },
+			options.Find().SetProjection(byID(1)))
+		if err != nil {
+			return nil, err
+		}
+	}
+	return existing, nil
+}
+
 // List reads the direct children of parent, sorted by key; "" is the parent of what has none. What it
 // returns is not nil.
 func (s *Store) List(ctx context.Context, n *domain.Noun, parent domain.Key) ([]domain.Object, error) {

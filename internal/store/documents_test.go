@@ -503,6 +503,9 @@ func TestReferringFindsTheHolder(t *testing.T) {
 		found, err = s.GetAll(ctx, domain.ClusterReferences, nil)
 		require.NoError(t, err)
 		require.Empty(t, found)
+		existing, err := s.Existing(ctx, domain.ClusterReferences, append(keys, "projects/none/logical-clouds/lc/cluster-references/ref"))
+		require.NoError(t, err)
+		require.Equal(t, map[domain.Key]bool{keys[0]: true, keys[1]: true}, existing)
 	})
 	t.Run("a replaced reference is gone", func(t *testing.T) {
 		intent.(*domain.AppIntent).Spec.Intent = domain.Placement{}
