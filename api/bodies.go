@@ -3,8 +3,11 @@ package api
 import (
 	"sync"
 
+	"github.com/labstack/echo/v4"
+
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -47,4 +50,34 @@ func (b *bodies) give(who caller.Identity, n int64) {
 	if b.of[who.String()] -= n; b.of[who.String()] <= 0 {
 		delete(b.of, who.String())
 	}
+}
+
+// room takes the memory for what a body in JSON becomes when it is decoded, beside that for itself, until the request has ended: eight bytes, such as
+// {"":""}, may become a map of some hundreds.
+func room(c echo.Context, body []byte) error {
+	n := marks(body)
+	if n > limits.JSONMarks {
+		return fail.New(fail.Malformed, "Invalid JSON: it has too many parts; its objects, lists and what commas separate there may be %d", limits.JSONMarks)
+	}
+	if sent, ok := c.Get(contextSteady).(*steadyBody); ok {
+		return sent.become(int64(n) * limits.JSONMark)
+	}
+	return nil // no request of the edge, but a test
+}
+
+// marks is how many objects and lists JSON has, and commas between what is in them.
+func marks(body []byte) (n int) {
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '{', '[', ',':
+			n++
+		case '"':
+			for i++; i < len(body) && body[i] != '"'; i++ {
+				if body[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return n
 }

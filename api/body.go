@@ -64,6 +64,18 @@ type steadyBody struct {
 	standing context.Context // nobody is waited for when it has ended: see while
 	taken    int64
 	room     func(more int64) error // for what has come
+	made     int64                  // the memory for what was made of it, of most
+	most     int64
+}
+
+// become takes the memory for what is made of a body. A body alone always has it, however little there is for all.
+func (b *steadyBody) become(n int64) error {
+	n = min(n, max(b.most-b.taken-b.made, 0))
+	err := b.room(n)
+	if err == nil {
+		b.made += n
+	}
+	return err
 }
 
 // past is a deadline that is over.
@@ -182,9 +194,9 @@ func limitBody(limit int64, wait time.Duration) echo.MiddlewareFunc {
 			who, _ := caller.IdentityOf(r.Context())
 			body := &steadyBody{
 				ReadCloser: r.Body, deadline: steady(control.SetReadDeadline), wait: wait, standing: r.Context(),
-				room: func(more int64) error { return all.take(who, more) },
+				room: func(more int64) error { return all.take(who, more) }, most: all.most / 2,
 			}
-			defer func() { all.give(who, body.taken) }()
+			defer func() { all.give(who, body.taken+body.made) }()
 			c.Set(contextSteady, body)
 			if r.ContentLength != 0 && r.ProtoMajor == 1 { // of what nobody asks for: see leaveUnread
 				_ = control.SetReadDeadline(time.Now().Add(policy.Unread)) // as soon as it is read it has its time

@@ -77,7 +77,7 @@ func receiveChange(c echo.Context, body any) error {
 	if err != nil {
 		return err
 	}
-	unknown, err := decode(data, body)
+	unknown, err := read(c, data, body)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func receive(c echo.Context, r resource, parent domain.Key) (o domain.Object, se
 		return nil, sent, err
 	}
 	o = r.noun.New()
-	unknown, err := decode(body, o)
+	unknown, err := read(c, body, o)
 	if err == nil {
 		parts, own := sent.strays(r.noun)
 		strays := straysOf(unknown)
@@ -140,20 +140,26 @@ func unreadable(err error) error {
 	return fail.Wrap(err, fail.Malformed, "the body cannot be read")
 }
 
-// decode reads JSON into v, a pointer to a struct. Members that v does not have are accepted and
+// read is decode of a body that somebody has sent, for which there must be memory. Members that v does not have are not looked for where the
+// request says that it is no matter.
+func read(c echo.Context, body []byte, v any) (unknown []nearest.Stray, err error) {
+	if err := room(c, body); err != nil {
+		return nil, err
+	}
+	most := maxWarnings
+	if c.QueryParam(fieldValidation) == validateIgnore {
+		most = 0
+	}
+	return decode(body, v, most)
+}
+
+// decode reads JSON into v, a pointer to a struct. Members that v does not have are accepted, and so many of them are
 // returned, but for those that v calls foreign. Names match whatever their case, as EMCO's clients expect. A member that is there
 // twice is Invalid, and bytes that are no text are Malformed: what would be stored is not what was sent.
-func decode(body []byte, v any) (unknown []nearest.Stray, err error) {
+func decode(body []byte, v any, most int) (unknown []nearest.Stray, err error) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
 		return nil, fail.New(fail.Invalid, "Empty body")
-	}
-	// Mostly there is no such member, and a body is read once: a large one takes seconds. What was read before one was met
-	// is read again over itself.
-	strict := json.NewDecoder(bytes.NewReader(body))
-	strict.DisallowUnknownFields()
-	if strict.Decode(v) == nil && int(strict.InputOffset()) == len(body) { // More would take a brace behind it for the end of something
-		return nil, once(v, body)
 	}
 	err = json.Unmarshal(body, v)
 	if errors.As(err, new(*json.SyntaxError)) {
@@ -163,15 +169,7 @@ func decode(body []byte, v any) (unknown []nearest.Stray, err error) {
 	if err != nil {
 		return nil, undecodable(err)
 	}
-	if err := once(v, body); err != nil {
-		return nil, err
-	}
-	var document any
-	if err := json.Unmarshal(body, &document); err != nil {
-		return nil, undecodable(err)
-	}
-	unknown = nearest.Unknown(v, document)
-	return unknown[:min(len(unknown), maxWarnings)], nil
+	return once(v, body, most)
 }
 
 // withoutBraces is a document without closing braces behind its end. Examples of EMCO's have one too many, and EMCO does not read on.
@@ -184,19 +182,19 @@ func withoutBraces(body []byte) []byte {
 	return value
 }
 
-// once refuses what is decoded to something else than was sent.
-func once(v any, body []byte) error {
+// once refuses what is decoded to something else than was sent, and gives so many of the members that v does not have.
+func once(v any, body []byte, most int) (unknown []nearest.Stray, err error) {
 	if !utf8.Valid(body) {
-		return fail.New(fail.Malformed, "Invalid JSON: it is not UTF-8")
+		return nil, fail.New(fail.Malformed, "Invalid JSON: it is not UTF-8")
 	}
 	if path, half, found := nearest.Half(body); found {
-		return &fail.Error{Kind: fail.Malformed, Message: "Invalid JSON:", Fields: []fail.Field{{
+		return nil, &fail.Error{Kind: fail.Malformed, Message: "Invalid JSON:", Fields: []fail.Field{{
 			Path: cmp.Or(path, "body"), Message: half + " is half of a surrogate pair, and no text; send the character itself, or both halves",
 		}}}
 	}
-	path, again, found := nearest.Twice(v, body)
+	unknown, path, again, found := nearest.Members(v, body, most)
 	if !found {
-		return nil
+		return unknown, nil
 	}
 	var p fail.Problems
 	if strings.HasSuffix(path, again) {
@@ -204,7 +202,7 @@ func once(v any, body []byte) error {
 	} else {
 		p.Add(path, "is there twice, once as %q", again)
 	}
-	return p.Err()
+	return nil, p.Err()
 }
 
 func undecodable(err error) error {

@@ -22,7 +22,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, n := range domain.Nouns {
-			unknown, err := decode(body, n.New())
+			unknown, err := decode(body, n.New(), maxWarnings)
 			if err != nil {
 				require.True(t, fail.Is(err, fail.Malformed) || fail.Is(err, fail.Invalid), "%v", err)
 				require.NotEmpty(t, fail.TextOf(err))
@@ -46,7 +46,7 @@ func TestHalvesOfCharacters(t *testing.T) {
 		`{"metadata":{"name":"x","description":"\ud83d\ude00 \\ud800 \u00e9"}}`:       "",
 		`{"metadata":{"name":"x","description":"\uD83D\uDE00","userData1":"\ufffd"}}`: "",
 	} {
-		_, err := decode([]byte(body), domain.Projects.New())
+		_, err := decode([]byte(body), domain.Projects.New(), maxWarnings)
 		if path == "" {
 			require.NoError(t, err, body)
 			continue
@@ -66,7 +66,7 @@ func TestNoMemberOfAnAnswerIsUnknown(t *testing.T) {
 			body, err := json.Marshal(o)
 			require.NoError(t, err)
 			back := n.New()
-			unknown, err := decode(body, back)
+			unknown, err := decode(body, back, maxWarnings)
 			require.NoError(t, err)
 			require.Empty(t, unknown)
 			again, err := json.Marshal(back)
@@ -124,8 +124,8 @@ func BenchmarkDecode(b *testing.B) {
 	customization.WriteString(`]}}`)
 	body := customization.Bytes()
 	for name, read := range map[string]func() error{
-		"decode":                func() error { _, err := decode(body, domain.Customizations.New()); return err },
-		"of which, found twice": func() error { return once(domain.Customizations.New(), body) },
+		"decode":                func() error { _, err := decode(body, domain.Customizations.New(), maxWarnings); return err },
+		"of which, found twice": func() error { _, err := once(domain.Customizations.New(), body, maxWarnings); return err },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(body)))

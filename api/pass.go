@@ -86,14 +86,30 @@ func (e *edge) pass(p endpoint) echo.HandlerFunc {
 	}
 }
 
+// named are the members of which the local names of documents are made.
+type named struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		Version string `json:"compositeAppVersion,omitempty"`
+	} `json:"spec,omitzero"`
+	Label string `json:"clusterLabel,omitempty"`
+}
+
 // nameIn is the local name of the document in a body that was received; "" where it has none, or cannot be read: then it is refused later.
 func nameIn(c echo.Context, n *domain.Noun) string {
 	body, err := bodyOf(c)
 	if err != nil || n.New == nil {
 		return ""
 	}
+	var of named
+	if json.Unmarshal(body, &of) != nil { // the rest of the document may be large, and nothing is made of it
+		return ""
+	}
 	o := n.New()
-	if json.Unmarshal(body, o) != nil {
+	small, err := json.Marshal(of)
+	if err != nil || json.Unmarshal(small, o) != nil {
 		return ""
 	}
 	name := o.LocalName()

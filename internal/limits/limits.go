@@ -13,8 +13,12 @@ const (
 	Headers = 64 << 10
 	// JSON bounds a document, alone or as the part metadata of a form: 100,000 kv-pairs have some 5 MiB. More is 422.
 	JSON = 8 << 20
+	// JSONMarks bounds the parts of such a document, its objects, lists and what commas separate there: 8 MiB of {}, became a gigabyte. More is 422.
+	JSONMarks = 1_000_000
+	// JSONMark is how much memory such a part takes about, in bytes, which is counted to that of the body (Bodies).
+	JSONMark = 256
 	// YAMLMarks bounds what separates the parts of a document that comes as YAML, of each of which parsers make some hundred bytes: 8 MiB
-	// of "-" took 1 GB. More is 422; JSON has no such limit.
+	// of "-" took 1 GB. More is 422; JSON may have ten times as many.
 	YAMLMarks = 100_000
 	// YAMLKeys bounds the members of an object there: parsers compare each with each. More is 422.
 	YAMLKeys = 2_000
@@ -346,10 +350,11 @@ func All(body, renderMemory int64) []Size {
 	return []Size{
 		{"headers", "the header of a request", Headers, true, "", "431"},
 		{"json", "a JSON document, alone or as the part `metadata` of a form", JSON, true, "", "422"},
+		{"jsonMarks", "parts of such a document: its objects, lists and what commas separate there", JSONMarks, false, "", "422"},
 		{"yamlMarks", "what separates the parts of a document that comes as YAML, such as `-`, `:` and `,`, and comments", YAMLMarks, false, "", "422; it may be sent as JSON"},
 		{"yamlKeys", "members of an object there", YAMLKeys, false, "", "422; it may be sent as JSON"},
 		{"body", "a whole request, such as a form with a chart", body, true, "max-body", "422"},
-		{"bodies", "all bodies of requests that an API has in memory; a caller has half of them", Bodies * body, true, "", "503"},
+		{"bodies", "all bodies of requests that an API has in memory, with 256 B for each part of a document; a caller has half of them", Bodies * body, true, "", "503"},
 		{"streams", "what an API keeps for status streams: documents and tables, each once for all who asked for it, with their last changes", Streams, true, "", streamsEnd},
 		{"streamQueries", "different queries that an API streams at a time", StreamQueries, false, "", streamsEnd},
 		{"gathers", "requests for metrics at a time; a caller of the API has half of them", Gathers, false, "", "503"},

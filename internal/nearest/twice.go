@@ -16,9 +16,19 @@ import (
 // members of v, a pointer to a struct, match whatever their case, as encoding/json has it: it takes the last of them in silence, whatever somebody
 // who looked at the body before has taken. Those of what v leaves open, such as labels, are others when their case is another.
 func Twice(v any, body []byte) (path, again string, found bool) {
-	s := &scan{body: body}
+	_, path, again, found = Members(v, body, 0)
+	return path, again, found
+}
+
+// Members is Twice, and gives the first members of the body that v does not have, but those that v calls foreign: at most so many, however many
+// there are. Nothing is made of the others.
+func Members(v any, body []byte, most int) (unknown []Stray, path, again string, twice bool) {
+	s := &scan{body: body, most: most}
+	if takes, ok := v.(foreigner); ok {
+		s.foreign = takes.Foreign
+	}
 	s.value(reflect.TypeOf(v))
-	return strings.TrimPrefix(s.path, "."), s.again, s.found
+	return s.strays, strings.TrimPrefix(s.path, "."), s.again, s.found
 }
 
 // Half finds the first text of a body, which is JSON, that has half of a surrogate pair: its path, or that of the object whose member is called so, and
@@ -68,6 +78,60 @@ type scan struct {
 	halves      bool   // it looks for those of surrogate pairs
 	path, again string // of what was found; path is made on the way out
 	found       bool
+
+	strays  []Stray // members that the type does not have, most of them at the most
+	most    int
+	foreign func(path string) bool // says of which of them it is no matter; nil for none
+	trail   []step                 // to where it is, while strays are looked for
+}
+
+// step is one on the way into a document: a member of an object by name, or an element of a list by index.
+type step struct {
+	member bool
+	name   string
+	index  int
+}
+
+// enter and leave note the way.
+func (s *scan) enter(next step) {
+	if s.most > 0 {
+		s.trail = append(s.trail, next)
+	}
+}
+
+func (s *scan) leave() {
+	if s.most > 0 {
+		s.trail = s.trail[:len(s.trail)-1]
+	}
+}
+
+// to is the path of a member of the object that it is in.
+func (s *scan) to(name string) string {
+	var b strings.Builder
+	for _, step := range s.trail {
+		if step.member {
+			b.WriteString("." + step.name)
+		} else {
+			fmt.Fprintf(&b, "[%d]", step.index)
+		}
+	}
+	b.WriteString("." + name)
+	return strings.TrimPrefix(b.String(), ".")
+}
+
+// stray notes a member that a struct does not have.
+func (s *scan) stray(t reflect.Type, name string) {
+	if len(s.strays) >= s.most {
+		return
+	}
+	m := Stray{Path: s.to(name)}
+	if s.foreign != nil && s.foreign(m.Path) {
+		return
+	}
+	if near := Name(name, memberNames(t)); near != "" {
+		m.near = s.to(near)
+	}
+	s.strays = append(s.strays, m)
 }
 
 // few is how many names are compared with each other, before there is a map of them.
@@ -139,10 +203,12 @@ func (s *scan) array(t reflect.Type) {
 	}
 	s.at++
 	for i := 0; s.next() != ']' && s.at < len(s.body); i++ {
+		s.enter(step{index: i})
 		if s.value(element); s.found {
 			s.path = fmt.Sprintf("[%d]%s", i, s.path)
 			return
 		}
+		s.leave()
 		if s.next() == ',' {
 			s.at++
 		}
@@ -175,6 +241,8 @@ func (s *scan) object(t reflect.Type) {
 		if members != nil {
 			if m, ok := memberOf(members, name); ok {
 				key, inner = m.name, m.of
+			} else {
+				s.stray(t, name)
 			}
 		}
 		if many == nil && len(names) == few {
@@ -199,10 +267,12 @@ func (s *scan) object(t reflect.Type) {
 		if s.next() == ':' {
 			s.at++
 		}
+		s.enter(step{member: true, name: name})
 		if s.value(inner); s.found {
 			s.path = "." + name + s.path
 			return
 		}
+		s.leave()
 		if s.next() == ',' {
 			s.at++
 		}

@@ -22,11 +22,14 @@ func (m Stray) Meant() string {
 	return fmt.Sprintf(", did you mean %q?", m.near)
 }
 
+// foreigner is a document that says which members it does not have, and are no mistake.
+type foreigner interface{ Foreign(path string) bool }
+
 // Unknown are the members of a document, as JSON decodes it, that v, a pointer to a struct, does not have, but those that v calls foreign.
-// Names match whatever their case, as encoding/json has it.
+// Names match whatever their case, as encoding/json has it. Of a body that somebody else has sent see Members, which makes nothing of what it goes through.
 func Unknown(v, document any) []Stray {
 	found := unknown(reflect.TypeOf(v), document, "")
-	if takes, ok := v.(interface{ Foreign(path string) bool }); ok {
+	if takes, ok := v.(foreigner); ok {
 		found = slices.DeleteFunc(found, func(m Stray) bool { return takes.Foreign(m.Path) })
 	}
 	return found
