@@ -141,23 +141,39 @@ func (p endpoint) precondition(r *http.Request) error {
 
 // write puts a document, or does only one of the two as the request's conditions say: create it, or replace it.
 func write(ctx context.Context, r *http.Request, s door.Service, o domain.Object) (created bool, err error) {
+	only, err := conditions(ctx, r, s, o)
+	switch {
+	case err != nil:
+		return false, err
+	case only == door.Create:
+		return true, s.Create(ctx, o)
+	case only == door.Put:
+		return false, s.Replace(ctx, o)
+	default:
+		return s.Put(ctx, o)
+	}
+}
+
+// conditions looks whether those of a request hold for a document, and says which of the two may be done alone: door.Create to create it, door.Put to
+// replace it, and nothing for either.
+func conditions(ctx context.Context, r *http.Request, s door.Service, o domain.Object) (only door.Verb, err error) {
 	create, replace := r.Header.Get(ifNoneMatch) == whatever, r.Header.Get(ifMatch) == whatever
 	if !create && !replace {
-		return s.Put(ctx, o)
+		return "", nil
 	}
 	_, err = s.Get(ctx, o.Noun(), domain.KeyOf(o))
 	there := err == nil
 	switch {
 	case err != nil && !fail.Is(err, fail.NotFound):
-		return false, err
+		return "", err
 	case create && there:
-		return false, fail.New(fail.Precondition, "%s is %s, and the %s %q is there already", ifNoneMatch, whatever, o.Noun().Title, o.LocalName())
+		return "", fail.New(fail.Precondition, "%s is %s, and the %s %q is there already", ifNoneMatch, whatever, o.Noun().Title, o.LocalName())
 	case replace && !there:
-		return false, fail.New(fail.Precondition, "%s is %s, and there is no %s %q", ifMatch, whatever, o.Noun().Title, o.LocalName())
+		return "", fail.New(fail.Precondition, "%s is %s, and there is no %s %q", ifMatch, whatever, o.Noun().Title, o.LocalName())
 	case create:
-		return true, s.Create(ctx, o)
+		return door.Create, nil
 	default:
-		return false, s.Replace(ctx, o)
+		return door.Put, nil
 	}
 }
 

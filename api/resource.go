@@ -152,7 +152,7 @@ func create(r resource) handler {
 		}
 		ctx := c.Request().Context()
 		door.Named(ctx, o.LocalName())
-		if err := attach(ctx, s, o, sent); err != nil {
+		if err := attach(service.OnlyCreate(ctx), s, o, sent); err != nil {
 			return nil, err
 		}
 		on.Bytes += o.Base().Uploaded + int64(len(sent.metadata))
@@ -179,6 +179,11 @@ func replace(r resource) handler {
 			}
 		}
 		ctx := c.Request().Context()
+		if r.noun.File { // it is not to be stored for nothing
+			if _, err := conditions(ctx, c.Request(), s, o); err != nil {
+				return nil, err
+			}
+		}
 		if err := attach(ctx, s, o, sent); err != nil {
 			return nil, err
 		}

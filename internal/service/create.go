@@ -24,10 +24,8 @@ func (s *Service) Create(ctx context.Context, o domain.Object) error {
 	if err := r.runAccept(ctx, s, o); err != nil {
 		return err
 	}
-	if may, ok := ctx.Value(beforeCreateKey{}).(func() error); ok {
-		if err := may(); err != nil {
-			return err
-		}
+	if err := askBeforeCreate(ctx); err != nil {
+		return err
 	}
 	if err := r.runBefore(ctx, s, c); err != nil {
 		return err
@@ -58,6 +56,13 @@ type beforeCreateKey struct{}
 // answer then. It asks again when it begins anew.
 func BeforeCreate(ctx context.Context, may func() error) context.Context {
 	return context.WithValue(ctx, beforeCreateKey{}, may)
+}
+
+func askBeforeCreate(ctx context.Context) error {
+	if may, ok := ctx.Value(beforeCreateKey{}).(func() error); ok {
+		return may()
+	}
+	return nil
 }
 
 // Remarks are what the user should know of a document that was just stored as it was sent.

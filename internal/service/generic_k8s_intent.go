@@ -13,7 +13,7 @@ import (
 )
 
 // attachTemplate keeps the object of a generic resource, which must be the one that the body names.
-func (s *Service) attachTemplate(ctx context.Context, o domain.Object, file []byte) (err error) {
+func (s *Service) attachTemplate(ctx context.Context, o domain.Object, file []byte, keep storing) (err error) {
 	resource := o.(*domain.GenericResource)
 	if len(file) == 0 { // EMCO drops empty files
 		if file != nil {
@@ -24,7 +24,7 @@ func (s *Service) attachTemplate(ctx context.Context, o domain.Object, file []by
 	if err := fits(resource, file); err != nil {
 		return err
 	}
-	resource.Template, err = s.store.PutBlob(ctx, file)
+	resource.Template, err = keep(ctx, file)
 	return err
 }
 
@@ -99,7 +99,7 @@ func (s *Service) keepTemplate(ctx context.Context, c change, o *domain.GenericR
 }
 
 // attachFiles keeps the files of a customization.
-func (s *Service) attachFiles(ctx context.Context, o domain.Object, files []domain.Upload) error {
+func (s *Service) attachFiles(ctx context.Context, o domain.Object, files []domain.Upload, keep storing) error {
 	customization := o.(*domain.Customization)
 	for _, f := range files {
 		if len(f.Data) > limits.Etcd {
@@ -116,7 +116,7 @@ func (s *Service) attachFiles(ctx context.Context, o domain.Object, files []doma
 		return err
 	}
 	for _, f := range files {
-		digest, err := s.store.PutBlob(ctx, f.Data)
+		digest, err := keep(ctx, f.Data)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ func (s *Service) Put(ctx context.Context, o domain.Object) (created bool, err e
 	if err := validate(o); err != nil {
 		return false, err
 	}
-	noun, key := o.Noun(), domain.KeyOf(o)
+	noun, key, uploaded := o.Noun(), domain.KeyOf(o), o.Base().Uploaded
 	if err := rules[noun].runAccept(ctx, s, o); err != nil {
 		return false, err
 	}
@@ -22,6 +22,7 @@ func (s *Service) Put(ctx context.Context, o domain.Object) (created bool, err e
 		old, err := s.store.Get(ctx, noun, key)
 		switch {
 		case fail.Is(err, fail.NotFound):
+			o.Base().Uploaded = uploaded
 			err := s.Create(ctx, o)
 			created = err == nil
 			if fail.Is(err, fail.Conflict) {
@@ -33,7 +34,7 @@ func (s *Service) Put(ctx context.Context, o domain.Object) (created bool, err e
 		case err != nil:
 			return err
 		}
-		return s.replace(ctx, old, o)
+		return s.replace(ctx, old, o, uploaded)
 	})
 	return created, err
 }
@@ -48,7 +49,7 @@ func (s *Service) ReplaceWith(ctx context.Context, o domain.Object, complete fun
 	if err := validate(o); err != nil {
 		return err
 	}
-	noun, key := o.Noun(), domain.KeyOf(o)
+	noun, key, uploaded := o.Noun(), domain.KeyOf(o), o.Base().Uploaded
 	if err := rules[noun].runAccept(ctx, s, o); err != nil {
 		return err
 	}
@@ -58,16 +59,20 @@ func (s *Service) ReplaceWith(ctx context.Context, o domain.Object, complete fun
 			return err
 		}
 		complete(old)
-		return s.replace(ctx, old, o)
+		return s.replace(ctx, old, o, uploaded)
 	})
 }
 
-// replace writes o over old; cas.ErrOvertaken when old is not what is stored any more.
-func (s *Service) replace(ctx context.Context, old, o domain.Object) error {
+// replace writes o over old, with files of so many bytes; those of old stay when it comes without. cas.ErrOvertaken when old is not what is stored
+// any more.
+func (s *Service) replace(ctx context.Context, old, o domain.Object, uploaded int64) error {
 	if err := s.references(ctx, o); err != nil {
 		return err
 	}
 	*o.Base() = *old.Base()
+	if uploaded > 0 {
+		o.Base().Uploaded = uploaded
+	}
 	r, c := rules[o.Noun()], change{from: old, to: o}
 	if err := r.runBefore(ctx, s, c); err != nil {
 		return err

@@ -16,10 +16,16 @@ import (
 	"github.com/drover-io/drover/internal/storetest"
 )
 
-// asked counts how often the store was asked whether something is there.
+// asked counts how often the store was asked whether something is there, or to keep a file.
 type asked struct {
 	*store.Store
 	times int
+	files int // that it was given
+}
+
+func (a *asked) PutBlob(ctx context.Context, data []byte) (domain.Digest, error) {
+	a.files++
+	return a.Store.PutBlob(ctx, data)
 }
 
 func (a *asked) Exists(ctx context.Context, n *domain.Noun, key domain.Key) (bool, error) {

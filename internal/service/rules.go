@@ -50,10 +50,10 @@ type rule struct {
 	// operations are those of owners that are not of app contexts alone.
 	operations func(s *Service) contextOperations
 	// attach checks an uploaded file and keeps it with o; file reads it back.
-	attach func(s *Service, ctx context.Context, o domain.Object, file []byte) error
+	attach func(s *Service, ctx context.Context, o domain.Object, file []byte, keep storing) error
 	file   func(s *Service, ctx context.Context, o domain.Object) ([]byte, error)
 	// attachAll and files are the same for nouns with any number of files.
-	attachAll func(s *Service, ctx context.Context, o domain.Object, files []domain.Upload) error
+	attachAll func(s *Service, ctx context.Context, o domain.Object, files []domain.Upload, keep storing) error
 	files     func(s *Service, ctx context.Context, o domain.Object) ([]domain.Upload, error)
 	// orphan is the kind of the refusal to create something below a parent that is not there; EMCO has
 	// both. Conflict when missing.

@@ -17,7 +17,7 @@ func (s *Service) Attach(ctx context.Context, o domain.Object, file []byte) erro
 		return err
 	}
 	o.Base().Uploaded = int64(len(file))
-	return rules[o.Noun()].attach(s, ctx, o, file)
+	return rules[o.Noun()].attach(s, ctx, o, file, s.storing(o))
 }
 
 // File reads the file that was uploaded with o. It must only be called for nouns that have files.
@@ -33,7 +33,7 @@ func (s *Service) AttachAll(ctx context.Context, o domain.Object, files []domain
 	for _, f := range files {
 		o.Base().Uploaded += int64(len(f.Data))
 	}
-	return rules[o.Noun()].attachAll(s, ctx, o, files)
+	return rules[o.Noun()].attachAll(s, ctx, o, files, s.storing(o))
 }
 
 // Files reads the files that were uploaded with o. It must only be called for nouns that have any number of them.
@@ -41,12 +41,58 @@ func (s *Service) Files(ctx context.Context, o domain.Object) ([]domain.Upload, 
 	return rules[o.Noun()].files(s, ctx, o)
 }
 
+type onlyCreateKey struct{}
+
+// OnlyCreate has Attach and AttachAll refuse, with Conflict, a document that is there already.
+func OnlyCreate(ctx context.Context) context.Context {
+	return context.WithValue(ctx, onlyCreateKey{}, true)
+}
+
+// storing stores a file that came with a document.
+type storing func(ctx context.Context, file []byte) (domain.Digest, error)
+
+// storing stores the files of o, which is looked at before the first.
+func (s *Service) storing(o domain.Object) storing {
+	worth := false
+	return func(ctx context.Context, file []byte) (domain.Digest, error) {
+		if !worth {
+			if err := s.worthKeeping(ctx, o); err != nil {
+				return "", err
+			}
+			worth = true
+		}
+		return s.store.PutBlob(ctx, file)
+	}
+}
+
+// worthKeeping refuses o as Create does for what is there and what is not, before its files are stored: those of a document that is refused stay until
+// the sweep, a day and longer, and count for no project. Create and Put look again.
+func (s *Service) worthKeeping(ctx context.Context, o domain.Object) error {
+	if err := s.parent(ctx, o); err != nil {
+		return err
+	}
+	if err := s.references(ctx, o); err != nil {
+		return err
+	}
+	exists, err := s.store.Exists(ctx, o.Noun(), domain.KeyOf(o))
+	if err != nil {
+		return err
+	}
+	if !exists {
+		return askBeforeCreate(ctx)
+	}
+	if only, _ := ctx.Value(onlyCreateKey{}).(bool); only {
+		return fail.New(fail.Conflict, "%s already exists", describe(o.Noun(), domain.KeyOf(o)))
+	}
+	return nil
+}
+
 // errNoFile is EMCO's sentence, with what is missing.
 func errNoFile(what string) error {
 	return fail.New(fail.Malformed, "Unable to process file: the part \"file\" with %s is missing", what)
 }
 
-func (s *Service) attachChart(ctx context.Context, o domain.Object, file []byte) (err error) {
+func (s *Service) attachChart(ctx context.Context, o domain.Object, file []byte, keep storing) (err error) {
 	if file == nil {
 		return errNoFile("the chart, a .tgz,")
 	}
@@ -54,7 +100,7 @@ func (s *Service) attachChart(ctx context.Context, o domain.Object, file []byte)
 	if err := s.checks.Chart(ctx, app.Name, file); err != nil {
 		return err
 	}
-	app.Chart, err = s.store.PutBlob(ctx, file)
+	app.Chart, err = keep(ctx, file)
 	return err
 }
 
@@ -63,7 +109,7 @@ func (s *Service) chart(ctx context.Context, o domain.Object) ([]byte, error) {
 }
 
 // attachProfile takes a profile without an archive, which changes nothing of the chart.
-func (s *Service) attachProfile(ctx context.Context, o domain.Object, file []byte) (err error) {
+func (s *Service) attachProfile(ctx context.Context, o domain.Object, file []byte, keep storing) (err error) {
 	if file == nil {
 		return nil
 	}
@@ -71,7 +117,10 @@ func (s *Service) attachProfile(ctx context.Context, o domain.Object, file []byt
 	if profile.Remarks, err = s.checks.Profile(ctx, file); err != nil {
 		return err
 	}
-	profile.Archive, err = s.store.PutBlob(ctx, file)
+	if err := s.oneProfilePerApp(ctx, change{to: profile}); err != nil {
+		return err
+	}
+	profile.Archive, err = keep(ctx, file)
 	return err
 }
 
@@ -84,7 +133,7 @@ func (s *Service) profile(ctx context.Context, o domain.Object) ([]byte, error) 
 }
 
 // attachKubeconfig seals the file: the store never sees it open. Whether it may be missing depends on what is stored.
-func (s *Service) attachKubeconfig(_ context.Context, o domain.Object, file []byte) (err error) {
+func (s *Service) attachKubeconfig(_ context.Context, o domain.Object, file []byte, _ storing) (err error) {
 	cluster := o.(*domain.Cluster)
 	switch {
 	case file == nil:
