@@ -42,6 +42,7 @@ type Store interface {
 	Blob(ctx context.Context, digest domain.Digest) ([]byte, error)
 	SweepBlobs(ctx context.Context, keep func(domain.Digest) bool, olderThan time.Duration) (removed int, err error)
 	SweepRenewals(ctx context.Context, olderThan time.Duration) (removed int, err error)
+	SweepSettings(ctx context.Context, olderThan time.Duration) (removed int, err error)
 	SweepObservations(ctx context.Context, known func(context.Context) (map[string]bool, error), olderThan time.Duration) (removed int, err error)
 	// Homes are those of tenants with a name; all when it is "".
 	Homes(ctx context.Context, tenant string) ([]domain.Home, error)

@@ -16,7 +16,7 @@ import (
 
 // Sweep removes the blobs that nothing refers to any more: charts and profiles of apps that are gone or were
 // replaced, and the plans and manifests of instances that were forgotten; what is kept of clusters that are not
-// registered any more; what clusters said of app contexts that are gone; and the records of contexts that no history has any more. It returns how
+// registered any more, and of settings of tenants that are gone; what clusters said of app contexts that are gone; and the records of contexts that no history has any more. It returns how
 // many blobs. What somebody has ended by hand is begun again: none of the four waits for another one that fails.
 func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 	stop := beat(ctx)
@@ -27,6 +27,9 @@ func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 
 func (l *Control) sweep(ctx context.Context) (removed int, err error) {
 	if _, err := l.Store.SweepRenewals(ctx, policy.Unwanted); err != nil {
+		return 0, err
+	}
+	if _, err := l.Store.SweepSettings(ctx, policy.Unwanted); err != nil {
 		return 0, err
 	}
 	if _, err := l.Store.SweepObservations(ctx, l.contexts, policy.Unwanted); err != nil {

@@ -53,6 +53,9 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "2"}))
 
 	require.NoError(t, s.Renewing(ctx, domain.ClusterName{Provider: "p", Name: "gone"}))
+	require.NoError(t, s.ForgetTenant(ctx, "gone"))
+	settings, _, err := s.SettingsVersion(ctx, "gone")
+	require.NoError(t, err)
 
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
@@ -77,6 +80,9 @@ func TestSweepKeepsWhatIsReferredTo(t *testing.T) {
 	renewals, err := s.Renewals(ctx)
 	require.NoError(t, err)
 	require.Empty(t, renewals)
+	swept, _, err := s.SettingsVersion(ctx, "gone")
+	require.NoError(t, err)
+	require.NotEqual(t, settings, swept)
 	_, err = s.Blob(ctx, replaced)
 	require.Equal(t, fail.NotFound, fail.KindOf(err))
 }

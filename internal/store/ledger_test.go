@@ -674,6 +674,63 @@ func TestSettings(t *testing.T) {
 	require.NotEqual(t, second, version(false))
 }
 
+// TestSweepSettings removes those of tenants that are gone, and what somebody knows of a former tenant is not what a new one of its name has.
+func TestSweepSettings(t *testing.T) {
+	now := time.Now()
+	s := storetest.Open(t, store.Config{Now: func() time.Time { return now }})
+	version := func(tenant string) string {
+		t.Helper()
+		v, _, err := s.SettingsVersion(t.Context(), tenant)
+		require.NoError(t, err)
+		return v
+	}
+	sweep := func() int {
+		t.Helper()
+		n, err := s.SweepSettings(t.Context(), time.Hour)
+		require.NoError(t, err)
+		return n
+	}
+	first := version("gone")
+	require.NoError(t, s.Create(t.Context(), &domain.Tenant{Metadata: domain.Metadata{Name: "there"}}))
+	for _, tenant := range []string{"there", "gone", "goes", ""} {
+		token, err := s.ChangeSettings(t.Context(), tenant)
+		require.NoError(t, err)
+		if tenant != "goes" {
+			require.NoError(t, s.SettingsChanged(t.Context(), tenant, token))
+		}
+	}
+	second, stays := version("gone"), version("there")
+	require.Zero(t, sweep(), "they are young")
+	require.Equal(t, stays, version("there"), "nobody reads anything anew for nothing")
+	now = now.Add(2 * time.Hour)
+	require.Equal(t, 1, sweep(), "one that is there stays, as does one that is being changed")
+	require.NotContains(t, []string{first, second}, version("gone"))
+	unfinished, err := s.UnfinishedSettings(t.Context(), 0)
+	require.NoError(t, err)
+	require.Len(t, unfinished, 1)
+	require.Zero(t, sweep())
+	last := version("gone")
+	require.Zero(t, sweep())
+	require.Equal(t, last, version("gone"))
+}
+
+// TestSweptSettingsHadNoOperators: where nothing was ever noted of the operator's rules, a version from before the first note does not come back either.
+func TestSweptSettingsHadNoOperators(t *testing.T) {
+	now := time.Now()
+	s := storetest.Open(t, store.Config{Now: func() time.Time { return now }})
+	first, _, err := s.SettingsVersion(t.Context(), "t")
+	require.NoError(t, err)
+	require.NoError(t, s.ForgetTenant(t.Context(), "t"))
+	now = now.Add(2 * time.Hour)
+	n, err := s.SweepSettings(t.Context(), time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	then, changing, err := s.SettingsVersion(t.Context(), "t")
+	require.NoError(t, err)
+	require.False(t, changing)
+	require.NotEqual(t, first, then)
+}
+
 func TestStreamsThatAreLost(t *testing.T) {
 	now := time.UnixMilli(1e12).UTC()
 	s := storetest.Open(t, store.Config{Now: func() time.Time { return now }})

@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -15,7 +16,7 @@ import (
 // Who has read them under a version at which nothing was being changed needs not read them again as long as that stands.
 type settingDoc struct {
 	ID       string          `bson:"_id"`      // the tenant; settingsOfAll for the operator's rules
-	Version  bson.ObjectID   `bson:"version"`  // another one when a change begins and when it ends
+	Version  bson.ObjectID   `bson:"version"`  // another one when a change begins and when it ends; it says when
 	Changing []bson.ObjectID `bson:"changing"` // the tokens of those that have begun and not ended
 }
 
@@ -52,7 +53,7 @@ func (s *Store) setSetting(ctx context.Context, tenant, list string, token bson.
 	defer cancel()
 	_, err := s.settings().UpdateOne(ctx, byID(settingID(tenant)), bson.D{
 		{Key: list, Value: bson.D{{Key: "changing", Value: token}}},
-		{Key: "$set", Value: bson.D{{Key: "version", Value: bson.NewObjectID()}}},
+		{Key: "$set", Value: bson.D{{Key: "version", Value: bson.NewObjectIDFromTimestamp(s.now())}}},
 	}, options.UpdateOne().SetUpsert(true))
 	return kindOf(err)
 }
@@ -92,4 +93,39 @@ func (s *Store) UnfinishedSettings(ctx context.Context, longer time.Duration) (m
 		}
 	}
 	return tokens, nil
+}
+
+// SweepSettings removes what is noted of tenants that are not there, unless something is being changed or was a moment ago. It returns how many. Of
+// a tenant that gets such a name nothing is noted, as nothing was of the first one: what somebody has read of that one would be taken for the new
+// one's. So the operator's version, which is a part of each, becomes another one first.
+func (s *Store) SweepSettings(ctx context.Context, olderThan time.Duration) (removed int, err error) {
+	found, err := all[settingDoc](ctx, s, s.settings(), bson.D{})
+	if err != nil {
+		return 0, err
+	}
+	before, told := s.now().Add(-olderThan), false
+	for _, d := range found {
+		if d.ID == settingsOfAll || len(d.Changing) > 0 || !d.Version.Timestamp().Before(before) {
+			continue
+		}
+		if there, err := s.Exists(ctx, domain.Tenants, domain.TenantKey(d.ID)); err != nil {
+			return removed, err
+		} else if there {
+			continue
+		}
+		if !told {
+			if err := s.setSetting(ctx, "", "$pull", bson.NewObjectID()); err != nil {
+				return removed, err
+			}
+			told = true
+		}
+		gone, err := s.deleteOne(ctx, s.settings(), append(byID(d.ID), bson.E{Key: "version", Value: d.Version}))
+		if err != nil {
+			return removed, err
+		}
+		if gone {
+			removed++
+		}
+	}
+	return removed, nil
 }
