@@ -249,7 +249,7 @@ func (s *Service) restore(ctx context.Context, c change, refusal error, put, aga
 	}
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Undo)
 	defer cancel()
-	if err := again(whole); err != nil && !fail.Is(err, fail.NotFound) {
+	if err := again(whole); err != nil && !fail.Is(err, fail.NotFound) && !fail.Is(err, fail.Conflict) { // Conflict: it is somebody else's, who looks, too
 		return err
 	}
 	return nil
