@@ -1,12 +1,18 @@
 package api
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 )
 
 func TestACallerHasHalfOfTheMemoryForBodies(t *testing.T) {
@@ -24,4 +30,38 @@ func TestACallerHasHalfOfTheMemoryForBodies(t *testing.T) {
 	b.give(open, 100)
 	require.Zero(t, b.used)
 	require.Empty(t, b.of)
+}
+
+// TestWhatABodyBecomesIsCounted: a small one of many parts has all that its caller may have, and gives it back when its request has ended.
+func TestWhatABodyBecomesIsCounted(t *testing.T) {
+	decoded, end := make(chan struct{}), make(chan struct{})
+	e := echo.New()
+	e.Use(limitBody(64<<10, time.Minute))
+	e.POST("/", func(c echo.Context) error {
+		body, err := readAll(c.Request().Body, limits.JSON)
+		if err == nil {
+			err = room(c, body)
+		}
+		if err != nil {
+			return c.NoContent(statuses[fail.KindOf(err)])
+		}
+		if c.QueryParam("stay") != "" {
+			decoded <- struct{}{}
+			<-end
+		}
+		return c.NoContent(http.StatusOK)
+	})
+	post := func(query string, parts int) int {
+		answer := httptest.NewRecorder()
+		e.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/"+query, strings.NewReader("["+strings.Repeat("{},", parts)+"{}]")))
+		return answer.Code
+	}
+	stays := make(chan int)
+	go func() { stays <- post("?stay=1", 1000) }()
+	<-decoded
+	require.Equal(t, http.StatusServiceUnavailable, post("", 10))
+	close(end)
+	require.Equal(t, http.StatusOK, <-stays)
+	require.Equal(t, http.StatusOK, post("", 10))
+	require.Equal(t, http.StatusOK, post("", 1000))
 }

@@ -126,3 +126,36 @@ func kept(v any) (n int) {
 	}
 	return n
 }
+
+// theirs is a document of somebody else's in part.
+type theirs struct {
+	Metadata nested            `json:"metadata"`
+	Items    []nested          `json:"items"`
+	By       map[string]nested `json:"by"`
+}
+
+func (*theirs) Foreign(path string) bool { return path == "metadata.uid" }
+
+// TestMembers: the first that are not there are found in the order of the body, as Unknown finds them in what it is decoded to.
+func TestMembers(t *testing.T) {
+	const body = `{"metadata":{"nam":"a","uid":"u","labels":{"x":"y"},"value":{"x":1},"any":[{"x":1}]},
+		"Items":[{"name":"a"},{"Lables":{}},7,[{"x":1}]],"by":{"a.b":{"":1,"name":"n"}},"z\u00e9":[{"name":"a"}],"last":1}`
+	var document any
+	require.NoError(t, json.Unmarshal([]byte(body), &document))
+	said := func(strays []nearest.Stray) (all []string) {
+		for _, m := range strays {
+			all = append(all, m.Path+m.Meant())
+		}
+		return all
+	}
+	all, _, _, twice := nearest.Members(&theirs{}, []byte(body), 100)
+	require.False(t, twice)
+	require.Equal(t, []string{
+		`metadata.nam, did you mean "metadata.name"?`, `Items[1].Lables, did you mean "Items[1].labels"?`, "by.a.b.", "zé", "last",
+	}, said(all))
+	require.ElementsMatch(t, said(nearest.Unknown(&theirs{}, document)), said(all))
+	for most := range len(all) {
+		some, _, _, _ := nearest.Members(&theirs{}, []byte(body), most)
+		require.Equal(t, said(all[:most]), said(some))
+	}
+}
