@@ -59,7 +59,7 @@ func (a *agent) sync(ctx context.Context, c *kube.Cluster) error {
 	switch {
 	case kube.IsAnswer(err):
 		return nil // whoever gave the credentials did not think of the lease
-	case err == nil && a.lease.missing():
+	case err == nil && a.lease.doubtful(time.Now()):
 		return a.ask(ctx, c)
 	}
 	return err
@@ -68,7 +68,7 @@ func (a *agent) sync(ctx context.Context, c *kube.Cluster) error {
 // errEnough ends a list of which the rest is of no interest.
 var errEnough = errors.New("enough")
 
-// ask finds out, where there is no Lease, whether there has to be one: before anybody is told that the cluster is heard.
+// ask finds out, where no Lease shows that the agent lives, whether there has to be one: before anybody is told that the cluster is heard, or not.
 func (a *agent) ask(ctx context.Context, c *kube.Cluster) error {
 	var filled *bundle.Part
 	q := kube.Collection{Path: bundlesPath, Labels: labelled, Page: pageOfBundles}
@@ -82,10 +82,19 @@ func (a *agent) ask(ctx context.Context, c *kube.Cluster) error {
 	if filled == nil {
 		return definitionMissing(err)
 	}
-	if filled.Lease != "" {
-		a.lease.expect(filled.Lease)
-	}
+	a.expect(filled.Lease, filled.Kinds)
 	return nil
+}
+
+// expect takes from a report whether the agent has a Lease. EMCO's agent, which says of no kinds that it observes them, has none, and is not heard
+// in place of somebody else.
+func (a *agent) expect(lease string, kinds []schema.GroupKind) {
+	switch {
+	case lease != "":
+		a.lease.expect(lease)
+	case kinds == nil && !a.yields:
+		a.lease.expectNone()
+	}
 }
 
 func definitionMissing(err error) error {
@@ -160,9 +169,7 @@ func (a *agent) observe(ctx context.Context, c *kube.Cluster, id string) (*domai
 		case !b.Complete:
 			return nil, errBeingWritten
 		default:
-			if b.Lease != "" {
-				a.lease.expect(b.Lease)
-			}
+			a.expect(b.Lease, b.Kinds)
 			return observation(&b), nil
 		}
 	}

@@ -31,6 +31,8 @@ type lease struct {
 	// named are the namespaces that the agent's reports say its Lease is in. A Lease of its name can be made by anybody who may make one
 	// in some namespace: where there are such words no other one counts.
 	named map[string]bool
+	// none says that an agent's report names no namespace, as EMCO's never do. Where none of the others does, a Lease is not the agent's.
+	none  bool
 	stale map[string]bool // while a list is read: what was not in it so far
 }
 
@@ -107,22 +109,48 @@ func (l *lease) heard() (last time.Time) {
 	return last
 }
 
-// missing says that there is no Lease, which is no news where there need not be one.
-func (l *lease) missing() bool {
+// doubtful says that no Lease shows that an agent lives, which is no news where there need not be one.
+func (l *lease) doubtful(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.listed && l.heard().IsZero() && !l.expected
+	return l.listed && now.Sub(l.heard()) >= l.period && !l.expected
 }
 
 // expect says that an agent which wrote something has a Lease in the namespace.
 func (l *lease) expect(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.expected && l.named[namespace] || len(namespace) > limits.ObjectName || len(l.named) >= limits.ClusterLeases {
+	if l.expected && l.named[namespace] || len(namespace) > limits.ObjectName {
 		return
+	}
+	if len(l.named) >= limits.ClusterLeases && !l.named[namespace] {
+		l.makeRoom()
 	}
 	l.expected, l.named[namespace] = true, true
 	l.stir()
+}
+
+// makeRoom forgets the one of the named namespaces whose Lease was renewed the longest ago, or that has none: who may write reports can name ever
+// new ones, and they must not be in the way of the agent's. The lock is held.
+func (l *lease) makeRoom() {
+	var oldest string
+	first := true
+	for in := range l.named {
+		if first || l.beats[in].heard.Before(l.beats[oldest].heard) {
+			oldest, first = in, false
+		}
+	}
+	delete(l.named, oldest)
+}
+
+// expectNone says that an agent has written something which has no Lease.
+func (l *lease) expectNone() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.none {
+		l.none = true
+		l.stir()
+	}
 }
 
 // unname forgets where the agent's Lease was: nobody hears the agent, and the next one may be elsewhere.
@@ -227,7 +255,7 @@ func (l *lease) silent(now time.Time) (reason string, since time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	heard := l.heard()
-	if heard.IsZero() && (!l.expected || !l.listed) || now.Sub(heard) < l.period {
+	if l.none && len(l.named) == 0 || heard.IsZero() && (!l.expected || !l.listed) || now.Sub(heard) < l.period {
 		return "", time.Time{}
 	}
 	return bundle.Silent, heard

@@ -75,3 +75,55 @@ func TestAnAgentThatDiedWhileItsClusterWasAway(t *testing.T) {
 	require.NoError(t, set.put(leaseIn("agents", time.Now().Add(ahead-5*time.Minute))))
 	require.True(t, set.lives(time.Now()), "a renewal was seen")
 }
+
+// TestReportsThatNameEverNewLeases: who may write a report in some namespace must not have the agent's own Lease count no more.
+func TestReportsThatNameEverNewLeases(t *testing.T) {
+	t.Parallel()
+	l, now := newLease(time.Minute), time.Now()
+	l.begin()
+	require.NoError(t, l.put(leaseIn("agents", now)))
+	l.end()
+	for i := range limits.ClusterLeases + 1 {
+		l.expect(fmt.Sprint("t", i))
+	}
+	l.expect("agents")
+	for i := range limits.ClusterLeases + 1 {
+		l.expect(fmt.Sprint("u", i))
+	}
+	require.Len(t, l.named, limits.ClusterLeases)
+	require.True(t, l.lives(now))
+	reason, _ := l.silent(now)
+	require.Empty(t, reason)
+	reason, _ = l.silent(now.Add(time.Hour))
+	require.NotEmpty(t, reason, "it has died")
+}
+
+// TestALeaseBesideAnAgentThatHasNone: who may make a Lease in some namespace must not have EMCO's agent, which has none, look dead.
+func TestALeaseBesideAnAgentThatHasNone(t *testing.T) {
+	t.Parallel()
+	l, now := newLease(time.Minute), time.Now()
+	l.begin()
+	require.NoError(t, l.put(leaseIn("t0", now.Add(-time.Hour))))
+	l.end()
+	require.True(t, l.doubtful(now))
+	reason, _ := l.silent(now)
+	require.NotEmpty(t, reason, "it may be the agent's, which has written nothing yet")
+	a := &agent{lease: l}
+	a.expect("", nil)
+	reason, _ = l.silent(now)
+	require.Empty(t, reason)
+	a.expect("agents", nil)
+	reason, _ = l.silent(now)
+	require.NotEmpty(t, reason, "another one has come, and has died")
+}
+
+// TestAnAgentInPlaceOfTheResources is heard by its Lease alone, whatever else there is in the cluster.
+func TestAnAgentInPlaceOfTheResources(t *testing.T) {
+	t.Parallel()
+	l, now := newLease(time.Minute), time.Now()
+	require.NoError(t, l.put(leaseIn("agents", now)))
+	a := &agent{lease: l, yields: true}
+	a.expect("", nil)
+	reason, _ := a.silence(now.Add(time.Hour))
+	require.NotEmpty(t, reason)
+}
