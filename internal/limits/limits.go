@@ -255,7 +255,7 @@ const (
 	ClusterList    = 64 << 20
 	ClusterObjects = 200_000
 	// ClusterHeld bounds the bytes of those that a worker knows by heart where it watches the resources of a cluster itself: 1.3 KiB
-	// each of ClusterObjects, and every kind has less on average but for Pods.
+	// each of ClusterObjects, and every kind has less on average but for Pods. Of more the apps that have most are left out, and say so.
 	ClusterHeld = 256 << 20
 	// ClusterLeases bounds the namespaces of a cluster whose Leases may be an agent's, as anybody may make one of its name; there is
 	// one agent.

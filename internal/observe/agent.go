@@ -29,9 +29,9 @@ const (
 
 // What a cluster says beyond what is kept of it. Others must have room, too.
 var (
-	errReport = fail.New(fail.Unavailable, "what the cluster reports of the app has more than %d bytes", limits.ClusterList)
-	errMany   = fail.New(fail.Unavailable, "the cluster has more than %d objects of deployments", limits.ClusterObjects)
-	errHeld   = fail.New(fail.Unavailable, "the objects of deployments in the cluster have more than %d bytes", limits.ClusterHeld)
+	errReport  = fail.New(fail.Unavailable, "what the cluster reports of the app has more than %d bytes", limits.ClusterList)
+	errMany    = fail.New(fail.Unavailable, "the cluster has more than %d objects of deployments", limits.ClusterObjects)
+	errLeftOut = fail.New(fail.Unavailable, "the objects of deployments in the cluster have more than %d bytes: those of the app are left out", limits.ClusterHeld)
 )
 
 // agent hears a cluster by the ResourceBundleStates that an agent writes. It follows their metadata, so that it holds

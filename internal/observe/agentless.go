@@ -40,8 +40,8 @@ type kindFeed struct {
 	gvk schema.GroupVersionKind
 }
 
-func newAgentless(q *queue) *agentless {
-	return &agentless{queue: q, objects: newObjects(q), kinds: map[schema.GroupKind]*kindFeed{}, definitions: newDefinitions()}
+func newAgentless(q *queue, known func(id string) bool) *agentless {
+	return &agentless{queue: q, objects: newObjects(q, known), kinds: map[schema.GroupKind]*kindFeed{}, definitions: newDefinitions()}
 }
 
 // sync finds out which kinds there are and lists those that are not known yet. One that the cluster refuses to list is
@@ -56,6 +56,11 @@ func (a *agentless) sync(ctx context.Context, c *kube.Cluster) error {
 	}
 	a.choose(served, down)
 	a.definitions.expect(served, down)
+	if a.objects.retry() {
+		for _, k := range a.kinds {
+			k.version = ""
+		}
+	}
 	g, ctx := panics.WithContext(ctx)
 	g.SetLimit(listsAtOnce)
 	for _, k := range a.kinds {
@@ -64,6 +69,7 @@ func (a *agentless) sync(ctx context.Context, c *kube.Cluster) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
+	a.objects.retryEnds()
 	if !a.objects.observed() {
 		return fail.New(fail.Forbidden, "the cluster's credentials do not allow to watch any kind")
 	}
@@ -128,7 +134,20 @@ func (a *agentless) follow(ctx context.Context, c *kube.Cluster) error {
 	}
 	g.Go(func() error { return a.definitions.feed.insist(ctx, c) })
 	g.Go(func() error { return a.definitions.await(ctx, c) })
+	g.Go(func() error { return a.awaitRoom(ctx) })
 	return g.Wait()
+}
+
+// awaitRoom ends with errRoom when it is time to list again what was left out.
+func (a *agentless) awaitRoom(ctx context.Context) error {
+	for {
+		if err := pause.For(ctx, policy.LongestRefused); err != nil {
+			return err
+		}
+		if a.objects.lacksRoom() {
+			return errRoom
+		}
+	}
 }
 
 // followKind follows a kind that may be refused, now and then.

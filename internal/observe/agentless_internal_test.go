@@ -56,7 +56,7 @@ func TestAGroupThatStaysDown(t *testing.T) {
 	c := kubetest.Open(t, kube.Config{}, kubeconfig)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	a := newAgentless(newQueue(0))
+	a := newAgentless(newQueue(0), nobodys)
 	a.definitions.again = pause.Backoff{First: 50 * time.Millisecond, Most: 50 * time.Millisecond}
 	require.NoError(t, a.sync(ctx, c))
 	require.ErrorIs(t, a.follow(ctx, c), errKinds)

@@ -26,14 +26,19 @@ type objects struct {
 	of    map[string]map[plan.ResourceID]*domain.ObservedResource
 	where map[plan.ResourceID]string // the deployment that an object is in; the IDs have no version
 	bytes int                        // of them all, see sizeOf
-	kinds map[schema.GroupKind]bool  // those whose objects are, or were, all known
+	held  map[string]int             // bytes, by deployment
+	known func(id string) bool       // says whether somebody keeps what is said of a deployment
+	// out are the deployments that there was no room for: of their objects only the names are held. retried are those that were, of whose objects
+	// some may have been listed anew since.
+	out, retried map[string]bool
+	kinds        map[schema.GroupKind]bool // those whose objects are, or were, all known
 	// unheard are the kinds that cannot be watched: what is known of their objects may be old.
 	unheard map[schema.GroupKind]domain.UnheardKind
 }
 
-func newObjects(q *queue) *objects {
+func newObjects(q *queue, known func(id string) bool) *objects {
 	return &objects{
-		queue: q, of: map[string]map[plan.ResourceID]*domain.ObservedResource{},
+		queue: q, known: known, held: map[string]int{}, out: map[string]bool{}, retried: map[string]bool{}, of: map[string]map[plan.ResourceID]*domain.ObservedResource{},
 		where: map[plan.ResourceID]string{}, kinds: map[schema.GroupKind]bool{}, unheard: map[schema.GroupKind]domain.UnheardKind{},
 	}
 }
@@ -41,7 +46,7 @@ func newObjects(q *queue) *objects {
 // sizeOf is what an object takes that a cluster decides on.
 func sizeOf(o *domain.ObservedResource) int { return len(o.JSON) + len(o.Message) }
 
-// put notes an object as it is now, unless there are too many, or too much of them.
+// put notes an object as it is now, unless there are too many. Where there is too much of them, some deployments are left out.
 func (x *objects) put(id string, at plan.ResourceID, o *domain.ObservedResource) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -53,23 +58,120 @@ func (x *objects) put(id string, at plan.ResourceID, o *domain.ObservedResource)
 	if !ok && len(x.where) >= limits.ClusterObjects {
 		return errMany
 	}
-	has := 0
-	if was := x.of[x.where[at]][at]; was != nil {
-		has = sizeOf(was)
-	}
-	if x.bytes-has+sizeOf(o) > limits.ClusterHeld {
-		return errHeld
-	}
 	if err := x.queue.add(id); err != nil {
 		return err
 	}
-	x.bytes += sizeOf(o) - has
 	if x.of[id] == nil {
 		x.of[id] = map[plan.ResourceID]*domain.ObservedResource{}
 	}
+	o = x.fit(id, x.of[id][at], o)
 	x.of[id][at] = o
 	x.where[at] = id
 	return nil
+}
+
+// fit makes room for an object in the place of another one of the deployment, nil for none, and gives what of it is held. The lock is held.
+func (x *objects) fit(id string, was, o *domain.ObservedResource) *domain.ObservedResource {
+	more := sizeOf(o)
+	if was != nil {
+		more -= sizeOf(was)
+	}
+	if !x.out[id] && x.bytes+more > limits.ClusterHeld {
+		x.makeRoom(id, more)
+	}
+	if x.out[id] {
+		return nameOf(o)
+	}
+	x.bytes += more
+	x.held[id] += more
+	return o
+}
+
+// leftFree is the share of the room, one in so many, that is made at a time: to look for what is to be left out takes a look at all deployments.
+const leftFree = 8
+
+// makeRoom leaves out the deployments that have most, where one is to have more bytes: first of those that nobody keeps. Who may label objects in one
+// namespace of the cluster must not keep others from being heard. The lock is held.
+func (x *objects) makeRoom(id string, more int) {
+	type share struct {
+		id    string
+		bytes int
+		kept  bool
+	}
+	shares := []share{{id, x.held[id] + more, x.known(id)}}
+	for other, bytes := range x.held {
+		if other != id {
+			shares = append(shares, share{other, bytes, x.known(other)})
+		}
+	}
+	slices.SortFunc(shares, func(a, b share) int {
+		switch {
+		case a.kept == b.kept:
+			return cmp.Compare(b.bytes, a.bytes)
+		case b.kept:
+			return -1
+		}
+		return 1
+	})
+	for _, s := range shares {
+		if x.bytes+more <= limits.ClusterHeld-limits.ClusterHeld/leftFree {
+			return
+		}
+		x.leaveOut(s.id)
+		if s.id == id {
+			more = 0
+		}
+	}
+}
+
+// leaveOut holds no more than the names of what a deployment has. The lock is held.
+func (x *objects) leaveOut(id string) {
+	x.out[id] = true
+	for at, o := range x.of[id] {
+		x.of[id][at] = nameOf(o)
+	}
+	x.bytes -= x.held[id]
+	delete(x.held, id)
+	x.queue.again(id)
+}
+
+// nameOf is what is held of an object where there is no room for it.
+func nameOf(o *domain.ObservedResource) *domain.ObservedResource {
+	return &domain.ObservedResource{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+}
+
+// lacksRoom says whether a deployment is left out.
+func (x *objects) lacksRoom() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.out) > 0
+}
+
+// retry has deployments that were left out taken again, and says whether there are any. All is to be listed then, and nothing to be reported until retryEnds.
+func (x *objects) retry() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	some := len(x.out) > 0
+	for id := range x.out {
+		x.retried[id] = true
+		x.queue.again(id)
+	}
+	clear(x.out)
+	return some
+}
+
+// retryEnds says that all has been listed that can be. Of what cannot there is no more than a name, which is not reported.
+func (x *objects) retryEnds() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for id := range x.retried {
+		for at, o := range x.of[id] {
+			if !x.out[id] && len(o.JSON) == 0 {
+				x.drop(at)
+			}
+		}
+	}
+	clear(x.retried)
 }
 
 // remove forgets an object.
@@ -86,9 +188,14 @@ func (x *objects) drop(at plan.ResourceID) {
 		return
 	}
 	delete(x.where, at)
-	x.bytes -= sizeOf(x.of[id][at])
+	size := sizeOf(x.of[id][at])
+	x.bytes -= size
+	if x.held[id] -= size; x.held[id] == 0 {
+		delete(x.held, id)
+	}
 	if delete(x.of[id], at); len(x.of[id]) == 0 {
 		delete(x.of, id)
+		delete(x.out, id)
 	}
 	x.queue.again(id)
 }
@@ -187,6 +294,9 @@ func (x *objects) forget(gk schema.GroupKind) {
 func (x *objects) observation(id string) *domain.Observation {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.out[id] {
+		return &domain.Observation{Error: fail.TextOf(errLeftOut)}
+	}
 	o := &domain.Observation{Kinds: make([]string, 0, len(x.kinds)), Resources: make([]domain.ObservedResource, 0, len(x.of[id]))}
 	for gk := range x.kinds {
 		o.Kinds = append(o.Kinds, gk.String())

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -18,7 +19,7 @@ import (
 // TestWhatIsHeldOfAClusterIsBounded: a cluster decides how large its objects are, and all are held.
 func TestWhatIsHeldOfAClusterIsBounded(t *testing.T) {
 	t.Parallel()
-	x := newObjects(newQueue(0))
+	x := newObjects(newQueue(0), nobodys)
 	at := func(i int) plan.ResourceID {
 		return plan.ResourceID{Kind: "ConfigMap", Namespace: "n", Name: fmt.Sprint(i)}
 	}
@@ -29,14 +30,62 @@ func TestWhatIsHeldOfAClusterIsBounded(t *testing.T) {
 	require.NoError(t, x.put("1-app", at(0), quarter), "in the place of another one it takes no more")
 	require.NoError(t, x.put("2-app", at(0), quarter), "nor where it changes hands")
 	word := &domain.ObservedResource{Message: "not ready"}
-	require.ErrorIs(t, x.put("1-app", at(4), word), errHeld)
-	x.remove(at(0))
-	require.NoError(t, x.put("1-app", at(4), word))
-	require.ErrorIs(t, x.put("1-app", at(0), quarter), errHeld)
+	require.NoError(t, x.put("2-app", at(4), word), "the other one has more")
+	require.Equal(t, map[string]bool{"1-app": true}, x.out)
+	require.Equal(t, limits.ClusterHeld/4+sizeOf(word), x.bytes)
 	for i := range 5 {
 		x.remove(at(i))
 	}
 	require.Zero(t, x.bytes)
+	require.Empty(t, x.held)
+	require.Empty(t, x.out)
+}
+
+func nobodys(string) bool { return false }
+
+// TestADeploymentThatTakesAllTheRoom leaves it to others, and itself says why nothing is known of it until there is room.
+func TestADeploymentThatTakesAllTheRoom(t *testing.T) {
+	t.Parallel()
+	q := newQueue(0)
+	kept := map[string]bool{"1-app": true, "2-app": true}
+	x := newObjects(q, func(id string) bool { return kept[id] })
+	at := func(name string) plan.ResourceID {
+		return plan.ResourceID{Kind: "ConfigMap", Namespace: "n", Name: name}
+	}
+	half := &domain.ObservedResource{Name: "half", JSON: make(json.RawMessage, limits.ClusterHeld/2)}
+	small := &domain.ObservedResource{Name: "small", JSON: json.RawMessage("{}")}
+	require.NoError(t, x.put("1-app", at("own"), half))
+	require.NoError(t, x.put("9-made-up", at("a"), small))
+	require.NoError(t, x.put("9-made-up", at("b"), small))
+	require.NoError(t, x.put("8-made-up", at("c"), half))
+	require.NoError(t, x.put("2-app", at("other"), small))
+	require.Equal(t, map[string]bool{"8-made-up": true}, x.out, "nobody keeps it, and it has most")
+	require.Len(t, x.observation("1-app").Resources, 1)
+	require.Len(t, x.observation("2-app").Resources, 1)
+
+	require.NoError(t, x.put("2-app", at("more"), half))
+	require.Equal(t, map[string]bool{"8-made-up": true, "9-made-up": true, "2-app": true}, x.out, "it outgrows what is kept")
+	delete(q.due, "2-app") // it was reported
+	require.NoError(t, x.put("2-app", at("last"), small))
+	require.Contains(t, q.due, "2-app")
+	require.Equal(t, fail.TextOf(errLeftOut), x.observation("2-app").Error)
+	require.Empty(t, x.observation("2-app").Resources)
+	require.False(t, x.empty("2-app"), "there is something")
+	require.Empty(t, x.observation("1-app").Error)
+
+	require.True(t, x.lacksRoom())
+	require.True(t, x.retry())
+	require.NoError(t, x.put("2-app", at("other"), small))
+	require.NoError(t, x.put("2-app", at("last"), small))
+	require.False(t, x.empty("8-made-up"), "it may be listed yet")
+	x.retryEnds()
+	require.False(t, x.lacksRoom())
+	o := x.observation("2-app")
+	require.Empty(t, o.Error)
+	require.Len(t, o.Resources, 2, "of the third one nothing is known but its name")
+	require.True(t, x.empty("8-made-up"))
+	require.Equal(t, sizeOf(half)+2*sizeOf(small), x.bytes)
+	require.False(t, x.retry())
 }
 
 // TestWhatIsDueOfAClusterIsBounded: a cluster decides of how many deployments it has something for a moment, and whoever takes reports
@@ -48,7 +97,7 @@ func TestWhatIsDueOfAClusterIsBounded(t *testing.T) {
 	}
 	for name, of := range map[string]func(*queue) (put, remove func(json.RawMessage) error, held func() map[string]bool){
 		"of resources": func(q *queue) (put, remove func(json.RawMessage) error, held func() map[string]bool) {
-			x := newObjects(q)
+			x := newObjects(q, nobodys)
 			f := &objectFollower{objects: x, gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
 			return f.put, f.remove, x.deployments
 		},
@@ -143,7 +192,7 @@ func TestNamesThatNoAPIServerHasAreLeftOut(t *testing.T) {
 	object := func(namespace, name, label string) json.RawMessage {
 		return json.RawMessage(fmt.Sprintf(`{"metadata":{"namespace":%q,"name":%q,"resourceVersion":"1","labels":{%q:%q}}}`, namespace, name, plan.DeploymentLabel, label))
 	}
-	x, n := newObjects(newQueue(0)), newNames(newQueue(0))
+	x, n := newObjects(newQueue(0), nobodys), newNames(newQueue(0))
 	f := &objectFollower{objects: x, gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
 	for _, o := range []json.RawMessage{object(long, "a", "1-app"), object("n", long, "1-app"), object("n", "a", longLabel)} {
 		require.NoError(t, f.put(o))
@@ -169,7 +218,7 @@ func TestWhatBecomesDerivedIsLeftOut(t *testing.T) {
 		return json.RawMessage(fmt.Sprintf(`{"metadata":{"namespace":"n","name":"r","labels":{%q:"1-app"}%s}}`, plan.DeploymentLabel, more))
 	}
 	const adopted = `,"ownerReferences":[{"kind":"Deployment","name":"d","controller":true}]`
-	x := newObjects(newQueue(0))
+	x := newObjects(newQueue(0), nobodys)
 	f := &objectFollower{objects: x, gvk: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}}
 	require.NoError(t, f.put(object("")))
 	require.Len(t, x.where, 1)

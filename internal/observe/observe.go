@@ -109,6 +109,8 @@ var (
 	errNoDefinition = fail.New(fail.NotFound, bundle.Missing)
 	// errKinds says that the cluster serves other kinds than before.
 	errKinds = errors.New("the cluster's kinds have changed")
+	// errRoom says that there may be room by now for what was left out.
+	errRoom = errors.New("what was left out is to be listed again")
 	// errAnother says that somebody else is to be heard.
 	errAnother = errors.New("somebody else is to be heard")
 	// errBeingWritten says that what was read is being written.
@@ -146,7 +148,10 @@ func (w *Watcher) hearAgent(l *lease) *agent {
 // hearResources has the resources themselves heard from now on.
 func (w *Watcher) hearResources() *agentless {
 	w.queue = newQueue(w.config.Interval)
-	a := newAgentless(w.queue)
+	a := newAgentless(w.queue, func(id string) bool {
+		_, known := w.has(id)
+		return known
+	})
 	w.source = a
 	w.begin()
 	return a

@@ -29,7 +29,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, errKinds), errors.Is(err, errAnother), errors.Is(err, kube.ErrReplaced):
+		case errors.Is(err, errKinds), errors.Is(err, errRoom), errors.Is(err, errAnother), errors.Is(err, kube.ErrReplaced):
 			continue
 		case w.auto != nil && errors.Is(err, errNoDefinition): // the agent was removed
 			w.auto.withoutAgent()

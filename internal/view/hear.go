@@ -100,7 +100,7 @@ func (h *hearing) observation(app string, name domain.ClusterName, report Report
 	known := report.Observation != nil
 	o := &Observation{ClusterName: name, Seen: known, Connected: contact.Heard, LastSeen: contact.LastSeen, Reason: contact.Reason}
 	if known && report.Error != "" {
-		o.Reason = "the cluster's agent cannot report: " + report.Error
+		o.Reason = "the app cannot be reported: " + report.Error
 		if o.Seen = reportedBefore(report.Observation); o.Seen {
 			o.Connected = false
 			if o.LastSeen.IsZero() || report.Since.Before(o.LastSeen) {

@@ -115,7 +115,7 @@ func TestObservationsThatCouldNotBeWritten(t *testing.T) {
 	}, domain.ContextInstantiated)
 	for o, err := range source.Observations("app", nil) {
 		require.NoError(t, err)
-		require.Equal(t, &view.Observation{ClusterName: cluster0("c"), Connected: true, Reason: "the cluster's agent cannot report: it is too large"}, o)
+		require.Equal(t, &view.Observation{ClusterName: cluster0("c"), Connected: true, Reason: "the app cannot be reported: it is too large"}, o)
 	}
 
 	unwritten.Resources = []domain.ObservedResource{{Version: "v1", Kind: "Pod", Name: "web", Status: "Ready", Stored: seen, Sum: 7}}
@@ -135,7 +135,7 @@ func TestObservationsThatCouldNotBeWritten(t *testing.T) {
 				require.Len(t, o.Resources, 1, "what was reported before")
 				require.True(t, o.Seen)
 				require.False(t, o.Connected)
-				require.Equal(t, "the cluster's agent cannot report: it is too large", o.Reason)
+				require.Equal(t, "the app cannot be reported: it is too large", o.Reason)
 				require.Equal(t, c.lastSeen, o.LastSeen, "when that was true for the last time")
 			}
 		})
