@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/internal/pause"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // TestAGroupThatStaysDown, as of an aggregated API whose backend is gone, cuts no watch off: the kinds are looked at once it has come back.
@@ -62,4 +64,38 @@ func TestAGroupThatStaysDown(t *testing.T) {
 	require.ErrorIs(t, a.follow(ctx, c), errKinds)
 	require.EqualValues(t, 5, asked.Load(), "until it has come back")
 	require.EqualValues(t, 1, watches.Load())
+}
+
+// TestWhatWasLeftOutIsListedAgain when the next session begins.
+func TestWhatWasLeftOutIsListedAgain(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer := `{"kind":"List","metadata":{"resourceVersion":"7"},"items":[]}`
+		switch r.URL.Path {
+		case "/apis":
+			answer = `{"kind":"APIGroupList","groups":[]}`
+		case "/api/v1":
+			answer = `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list","watch"]}]}`
+		case "/api/v1/configmaps":
+			answer = fmt.Sprintf(`{"kind":"List","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"namespace":"n","name":"c","labels":{%q:"1-app"}}}]}`, plan.DeploymentLabel)
+		}
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(s.Close)
+	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: s.URL}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c"}},
+		CurrentContext: "x",
+	})
+	require.NoError(t, err)
+	c := kubetest.Open(t, kube.Config{}, kubeconfig)
+	a := newAgentless(newQueue(0), nobodys)
+	require.NoError(t, a.sync(t.Context(), c))
+	whole := a.objects.observation("1-app")
+	require.Len(t, whole.Resources, 1)
+	a.objects.leaveOut("1-app")
+	require.NotEmpty(t, a.objects.observation("1-app").Error)
+	require.NoError(t, a.sync(t.Context(), c))
+	require.Equal(t, whole, a.objects.observation("1-app"))
 }
