@@ -22,7 +22,7 @@ func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 	stop := beat(ctx)
 	defer stop()
 	removed, err = l.sweep(ctx)
-	return removed, errors.Join(err, l.retire(ctx), l.keepAgain(ctx), l.watchAgain(ctx))
+	return removed, errors.Join(err, l.keepAgain(ctx), l.watchAgain(ctx), l.retire(ctx)) // the last may have much to do for the first time
 }
 
 func (l *Control) sweep(ctx context.Context) (removed int, err error) {
@@ -43,15 +43,18 @@ func (l *Control) sweep(ctx context.Context) (removed int, err error) {
 }
 
 // retire removes the records of contexts, with their leaves, that are over and that no history has any more: of a resource that is updated again and
-// again for years these would be far more than all that is there. What was recorded a moment ago may come into a history yet.
+// again for years these would be far more than all that is there. What was recorded a moment ago may come into a history yet. Those of an owner that is
+// not there are left to who deletes it, who may put it back.
 func (l *Control) retire(ctx context.Context) error {
 	instances, err := l.Store.Instances(ctx)
 	if err != nil {
 		return err
 	}
-	over := map[string]bool{}
+	over := map[string]domain.Key{}
 	for _, i := range instances {
-		over[i.ContextID] = i.Status.Over() && i.Remnants == "" && l.Now().Sub(i.Ended) > policy.Unwanted && l.Now().Sub(i.Accepted) > policy.Unwanted
+		if i.Status.Over() && i.Remnants == "" && l.Now().Sub(i.Ended) > policy.Unwanted && l.Now().Sub(i.Accepted) > policy.Unwanted {
+			over[i.ContextID] = i.Owner
+		}
 	}
 	for _, i := range instances {
 		delete(over, i.Label) // what clusters say is kept for it
@@ -59,12 +62,13 @@ func (l *Control) retire(ctx context.Context) error {
 			delete(over, i.From)
 		}
 	}
-	maps.DeleteFunc(over, func(_ string, is bool) bool { return !is })
 	if len(over) == 0 {
 		return nil
 	}
+	there := map[domain.Key]bool{}
 	for _, noun := range domain.Owners {
 		err := l.Store.Each(ctx, noun, "", func(o domain.Object) error {
+			there[domain.KeyOf(o)] = true
 			for _, a := range o.(domain.Owner).Track().Actions {
 				delete(over, a.ContextID)
 				delete(over, a.By)
@@ -75,8 +79,17 @@ func (l *Control) retire(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.Store.DeleteInstances(ctx, slices.Sorted(maps.Keys(over)))
+	maps.DeleteFunc(over, func(_ string, owner domain.Key) bool { return !there[owner] })
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(over)), retiredAtOnce) {
+		if err := l.Store.DeleteInstances(ctx, ids); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// retiredAtOnce is how many records go together: an attempt that ends has done something.
+const retiredAtOnce = 100
 
 // keepAgain has the certificates of every logical cloud renewed from now on: somebody may have ended by hand what does that, and nobody would notice
 // before they are no good any more. What does it looks once more.

@@ -366,10 +366,19 @@ func TestSweepRetiresWhatNoHistoryHas(t *testing.T) {
 	group.History.Leave("known", "given", 2, now)
 	group.History.Actions = slices.DeleteFunc(group.History.Actions, func(a domain.Action) bool { return a.ContextID == "cut" })
 	require.NoError(t, s.Create(ctx, group))
+	cloud := &domain.LogicalCloud{Identity: domain.Identity{Parent: "projects/p"}, Metadata: domain.Metadata{Name: "lc"}, History: domain.NewHistory(now)}
+	cloud.History.Append(domain.Instantiated, "cloud's", 1, now)
+	require.NoError(t, s.Create(ctx, cloud))
 	edge := domain.ClusterName{Provider: "p", Name: "c"}
 	ended := func(i domain.Instance) {
 		t.Helper()
-		i.Owner, i.Accepted, i.Ended = domain.KeyOf(group), now, now
+		if i.Owner == "" {
+			i.Owner = domain.KeyOf(group)
+		}
+		if i.Accepted.IsZero() {
+			i.Accepted = now
+		}
+		i.Ended = now
 		require.NoError(t, s.PutInstance(ctx, &i))
 		require.NoError(t, s.PutLeaf(ctx, domain.Leaf{ID: domain.LeafID(i.ContextID, "web", edge), ContextID: i.ContextID, App: "web", Cluster: edge, Operation: domain.OpInstantiate}))
 	}
@@ -382,12 +391,15 @@ func TestSweepRetiresWhatNoHistoryHas(t *testing.T) {
 	ended(domain.Instance{ContextID: "given", Status: domain.ContextUpdated, Label: "label"})
 	ended(domain.Instance{ContextID: "before", Status: domain.ContextUpdated, Label: "label"})
 	ended(domain.Instance{ContextID: "active", Status: domain.ContextInstantiated, Label: "label", From: "before"})
+	ended(domain.Instance{ContextID: "cloud's", Status: domain.ContextTerminated, Owner: domain.KeyOf(cloud)})
+	ended(domain.Instance{ContextID: "lately", Status: domain.ContextUpdated, Accepted: now.Add(24 * time.Hour)})
+	ended(domain.Instance{ContextID: "nobody's", Status: domain.ContextTerminated, Owner: "projects/p/composite-apps/c/v1/deployment-intent-groups/away"})
 
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
 	l := &activities.Control{Store: large{s}, Now: func() time.Time { return now }}
 	env.RegisterActivity(l)
-	all := []string{"active", "before", "cut", "failed", "given", "known", "label", "terminated", "turned up"}
+	all := []string{"active", "before", "cloud's", "cut", "failed", "given", "known", "label", "lately", "nobody's", "terminated", "turned up"}
 	stay := func(want ...string) {
 		t.Helper()
 		_, err := env.ExecuteActivity(l.Sweep)
@@ -407,5 +419,5 @@ func TestSweepRetiresWhatNoHistoryHas(t *testing.T) {
 	}
 	stay(all...)
 	now = now.Add(25 * time.Hour)
-	stay("active", "before", "failed", "given", "known", "label", "turned up")
+	stay("active", "before", "cloud's", "failed", "given", "known", "label", "lately", "nobody's", "turned up")
 }

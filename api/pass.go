@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -103,8 +104,8 @@ func nameIn(c echo.Context, n *domain.Noun) string {
 	if err != nil || n.New == nil {
 		return ""
 	}
-	var of named
-	if json.Unmarshal(body, &of) != nil { // the rest of the document may be large, and nothing is made of it
+	var of named                                                                                        // the rest of the document may be large, and nothing is made of it
+	if err := json.Unmarshal(body, &of); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) { // nor of a member that the noun may not have
 		return ""
 	}
 	o := n.New()

@@ -84,7 +84,7 @@ func (r resource) deleteQuery() []parameter {
 	query := []parameter{{
 		name: "unreadable", enum: truths,
 		about: "for who is admin of the fleet: delete it although it, or what is recorded of its app contexts, cannot be read, as somebody has changed that in the database: what it says is lost, and warnings in the answer " +
-			"say what that means; refused (409) for one that can be read, or whose key is not configured",
+			"say what that means; refused (409) where all can be read, or a key is not configured",
 	}}
 	switch {
 	case r.noun.Abandons:
@@ -249,7 +249,7 @@ func (w *written) add(o domain.Object) error {
 func (w written) answer(c echo.Context) error {
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	c.Response().WriteHeader(http.StatusOK)
-	out := bufio.NewWriter(c.Response()) // it keeps its first error
+	out := bufio.NewWriterSize(c.Response(), piece) // it keeps its first error
 	_ = out.WriteByte('[')
 	for i, text := range w {
 		if i > 0 {

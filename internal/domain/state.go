@@ -122,7 +122,7 @@ func (h *History) ContextID() string {
 }
 
 // Sign is another one after anything was asked of the resource: what is cut from the history (bound) is so much that its length comes again after
-// a hundred actions only. That of another resource of the name is another one, too: by the id of its context or, before there was any, by when the
+// two hundred actions only. That of another resource of the name is another one, too: by the id of its context or, before there was any, by when the
 // resource was made.
 func (h *History) Sign() string {
 	sign := h.signOfV010()
@@ -191,37 +191,48 @@ func (h *History) Append(s State, contextID string, revision int, now time.Time)
 	if s == Instantiated || s == Applied {
 		h.StatusContextID = contextID
 	}
+	h.bound() // before: the new one may be taken back
 	h.Actions = append(h.Actions, Action{State: s, ContextID: contextID, Time: stamp(now), Revision: revision})
-	h.bound()
 }
 
-// bound cuts a history of twice as many actions as are kept to the newest ones. The first stays too, which says when the resource was made, and the
-// last instance with what it took over from: there may be more changes and approvals after it than are kept.
+// bound cuts a history of twice as many actions as are kept to the newest ones. The first stays too, which says when the resource was made, and of
+// the last instance what it took over from and what was asked of it last: there may be more changes and approvals after it than are kept.
 func (h *History) bound() {
 	n := len(h.Actions)
-	if n <= 2*limits.Actions {
+	if n < 2*limits.Actions {
 		return
 	}
 	from := n - limits.Actions
 	kept := h.Actions[:1:1]
-	if begin, end := h.instance(); begin < from {
-		kept = append(kept, h.Actions[max(begin, 1):min(end, from)]...)
+	for _, i := range h.instance(from) {
+		if i > 0 {
+			kept = append(kept, h.Actions[i])
+		}
 	}
 	h.Actions = append(kept, h.Actions[from:]...)
 }
 
-// instance is where the last instance is in Actions, with the action before it by which another one was left; both are len(Actions) for none.
-func (h *History) instance() (begin, end int) {
+// instance is where in Actions the last instance is, the action before it by which another one was left, and the last one about it, as far as they are
+// before an index.
+func (h *History) instance(before int) (at []int) {
 	for i := len(h.Actions) - 1; i >= 0; i-- {
 		if s := h.Actions[i].State; s != Instantiated && s != Applied {
 			continue
 		}
-		if i > 0 && h.Actions[i-1].State == Updated {
-			return i - 1, i + 1
+		if i > 0 && i <= before && h.Actions[i-1].State == Updated {
+			at = append(at, i-1)
 		}
-		return i, i + 1
+		if i < before {
+			at = append(at, i)
+		}
+		for last := before - 1; last > i; last-- {
+			if h.Actions[last].ContextID == h.Actions[i].ContextID {
+				return append(at, last)
+			}
+		}
+		return at
 	}
-	return len(h.Actions), len(h.Actions)
+	return nil
 }
 
 // Leave records that another context takes over from one, which had the revision.

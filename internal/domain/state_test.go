@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/repair"
 )
 
 // contexts are the statuses that a context can have, by the short names of TestDecide.
@@ -215,6 +216,23 @@ func TestAHistoryIsBounded(t *testing.T) {
 	require.Equal(t, domain.Updated, h.Actions[1].State)
 	require.Equal(t, "10000", h.Actions[2].ContextID)
 	require.Len(t, h.Revisions(), 1)
+
+	require.Equal(t, domain.Terminated, h.Actions[3].State, "what ended it stays, too")
+
+	h.Append(domain.Instantiated, "next", 1, time.Time{})
+	h.Leave("next", "another group's", 1, time.Time{})
+	for range 1_000 {
+		h.Append(domain.Created, "", 0, time.Time{})
+		h.Append(domain.Approved, "", 0, time.Time{})
+		require.Equal(t, "another group's", repair.TakerOf(&h, "next"))
+	}
+	for len(h.Actions) < 2*limits.Actions {
+		h.Append(domain.Approved, "", 0, time.Time{})
+	}
+	h.Append(domain.Instantiated, "refused", 1, time.Time{})
+	require.Less(t, len(h.Actions), 2*limits.Actions, "this one has cut it")
+	h.Retract()
+	require.Equal(t, "next", h.ContextID())
 
 	for range 1_000 {
 		h.Append(domain.Applied, "networks", 0, time.Time{})
