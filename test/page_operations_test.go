@@ -198,6 +198,18 @@ func TestThePageHasItsParts(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, index.Body.Close())
 	folder := regexp.MustCompile("/page/[0-9a-f]+/").FindString(strings.ReplaceAll(string(text), `"page/`, `"/page/`))
+	t.Run("from one build", func(t *testing.T) { // one process has answered for the page, and another build for its parts
+		h.answer("GET "+folder+"api.js", http.NotFound)
+		p := browser.Tab(h.URL+"/", harness.BypassPolicy())
+		defer p.Close()
+		p.Until("said instead of nothing", "document.querySelector('main')?.innerText.includes('the server is being replaced')")
+		require.Empty(t, p.Violations())
+		h.answer("GET "+folder+"api.js", nil)
+		p.Ask("setTimeout(() => location.reload())", nil)
+		p.Says("h1", "Groups")
+		p.Until("said no more", "!document.body.innerText.includes('is being loaded')")
+	})
+
 	h.answer("GET "+folder+"audit.js", away("the process stops"))
 	p := browser.Tab(h.URL+"/#/readiness", harness.BypassPolicy())
 	p.Says("td", "one")

@@ -30,7 +30,7 @@ const wentOn = h('span', { class: 'wenton', role: 'status' });
 const who = person();
 
 function frame() {
-  document.body.append(
+  document.body.replaceChildren( // what was said while the parts of the page were loaded goes
     h('a', { class: 'skip', href: '#main', on: { click: (e) => { e.preventDefault(); main.focus(); } } }, 'To the content'),
     h('header', { class: 'top' },
       h('a', { class: 'brand', href: `#/${first}` }, h('span', { class: 'mark', 'aria-hidden': 'true' }), 'Drover'),
