@@ -222,12 +222,26 @@ func TestThePageHasItsParts(t *testing.T) {
 	p.Says("form button", "Filter")
 	p.Until("nothing is wrong", "document.querySelector('.banner').hidden")
 
+	another := saying(strings.ReplaceAll(string(text), folder[1:], "page/0123456789abcdef/"))
+	t.Run("of a view without a stream", func(t *testing.T) {
+		p := browser.Tab(h.URL+"/#/readiness", harness.BypassPolicy())
+		defer p.Close()
+		p.Says("td", "one")
+		h.answer("GET /", another)
+		h.answer("GET /v2/readiness-rules", away("the process stops"))
+		p.Says(".banner", "the process stops")
+		h.answer("GET /v2/readiness-rules", nil)
+		p.Says(".banner", "Drover was replaced")
+		p.Until("nothing else is said", read+" && document.querySelector('.wenton').innerText === ''")
+		h.answer("GET /", nil)
+	})
+
 	const document = `{"name":"web","states":{"actions":[]},"deployedStatus":"Instantiated","apps":[]}`
 	p.Ask("location.hash = '#/groups/demo/shop/v1/web'", nil)
 	s := h.next()
 	h.tell(s, "status", document)
 	p.Until("live", live)
-	h.answer("GET /", saying(strings.ReplaceAll(string(text), folder[1:], "page/0123456789abcdef/")))
+	h.answer("GET /", another)
 	h.tell(s, "end", `{"kind":"Unavailable","reason":"the process stops"}`)
 	h.tell(h.next(), "status", document)
 	p.Says(".banner", "Drover was replaced")

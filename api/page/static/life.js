@@ -15,7 +15,8 @@ export class Life {
 
   /**
    * told is called with { lost, since, why, live, read, how } whenever that changes: live is whether there is a stream that goes on; read
-   * is when what is asked for now and then was answered, where there is no stream; how is how a stream has gone on that was lost.
+   * is when what is asked for now and then was answered, where there is no stream; how is how a source has gone on that was lost: a stream
+   * resumed or anew, what is asked for now and then asked.
    */
   constructor(told) { this.#told = told; }
 
@@ -121,7 +122,7 @@ export class Life {
         heard = Date.now();
         this.#read.set(source, heard);
         due = heard + every + grace;
-        this.#say(source, null);
+        this.#say(source, null, undefined, this.#sources.get(source) ? 'asked' : undefined);
       } catch (e) {
         if (this.over || ended) return;
         if (e instanceof Problem && e.status >= 400 && e.status < 500 && e.status !== 429 && refused) {

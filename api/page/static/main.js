@@ -77,7 +77,7 @@ function told({ lost, since, why, live: streamed, read, how }) {
     anybodyElse();
     isReplaced();
   }
-  const went = how && (loss.now || wentOn.textContent); // that all is told anew shows after it has gone on, too
+  const went = how && how !== 'asked' && (loss.now || wentOn.textContent); // that all is told anew shows after it has gone on, too
   if (went && loss.how !== 'anew') loss.how = how;
   if (lost) return;
   if (loss.how && (loss.now || went)) { // who has gone on last need not be who has read anew
