@@ -259,6 +259,51 @@ func TestThePageKeepsUpWithAGroup(t *testing.T) {
 		require.Empty(t, p.Wrong())
 	})
 
+	t.Run("what one reads", func(t *testing.T) { // it is where it was after a change
+		h := newKeptHost(ctx, t, oneCell)
+		p := browser.Tab(h.URL+"/#/groups/demo/shop/v1/web?tab=tables", harness.BypassPolicy())
+		defer p.Close()
+		p.Size(390, 844)
+		wide := strings.Repeat("wide", 40)
+		tables := func(says string) http.HandlerFunc {
+			return saying(`{"items":[{"metadata":{"annotations":{"drover.io/app":"site"}},"inputs":{"reported":1,"clusters":2,"stale":1,"unconfirmed":[{"clusterId":"p+c","reason":"not heard"}]},
+				"results":[{"name":"seen","columnNames":["a","b"],"rows":[{"columns":[{"type":"String","string":"` + wide + `"},{"type":"String","string":"` + says + `"}]}],
+				"totalRowErrors":1,"rowErrors":[{"wec":{"clusterId":"p+c"},"columnName":"a","error":"none"}],"aggregationErrors":[{"columnName":"a","error":"none"}]}]}]}`)
+		}
+		h.answer("GET "+keptGroup+"/combined-status", tables("before"))
+		h.tell(h.next(), "status", fmt.Sprintf(begin, cellsOf("site", "", "Ready")))
+		p.Says("td", "before")
+		p.Ask("(document.querySelectorAll('.body details').forEach((d) => { d.open = true; }), document.querySelector('.scroll').scrollLeft = 90)", nil)
+		h.answer("GET "+keptGroup+"/combined-status", tables("after"))
+		p.Says("td", "after")
+		p.Until("open, and as far to the right", "document.querySelectorAll('.body details[open]').length === 3 && document.querySelector('.scroll').scrollLeft === 90")
+	})
+
+	t.Run("what one reads of a cell", func(t *testing.T) {
+		cell := func(says string) string {
+			object := strings.Repeat(`"line",`, 200)
+			return `{"apps":[{"name":"site","clusters":[{"clusterProvider":"p","cluster":"c1","reason":"` + says + `","resources":[{"GVK":{"Version":"v1","Kind":"ConfigMap"},"name":"page","readyStatus":"Ready","detail":{"a":[` + object + `1]}}]}]}]}`
+		}
+		var now atomic.Value
+		now.Store(cell("3s ago"))
+		h := newKeptHost(ctx, t, "")
+		h.answer("GET "+keptGroup+"/status", func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("watch") != "" {
+				h.stream(w, r)
+				return
+			}
+			saying(now.Load().(string))(w, r)
+		})
+		p := browser.Tab(h.URL+"/#/groups/demo/shop/v1/web?cell=site/p%2Bc1", harness.BypassPolicy())
+		defer p.Close()
+		p.Click(".cellbox summary", "page")
+		p.Says("pre", "line")
+		p.Ask("(document.querySelector('pre').scrollTop = 300, document.querySelector('.cellbox').scrollTop = 20)", nil)
+		now.Store(cell("8s ago"))
+		p.Says(".cellbox p", "8s ago")
+		p.Until("as far down", "document.querySelector('pre').scrollTop === 300")
+	})
+
 	t.Run("by the clock of the API", func(t *testing.T) {
 		h.mu.Lock()
 		h.ahead = time.Hour

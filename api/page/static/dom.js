@@ -39,12 +39,30 @@ function alike(e, one) {
   return [...e.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]')].filter((x) => sign(x) === says);
 }
 
-/** fill puts children in place of those that there are. Where the keyboard was on one of those, it is on the one that says the same. */
+/** boxes are what one may scroll within e, by what each is of and its number among those of it. */
+function boxes(e) {
+  const all = new Map();
+  for (const box of e.querySelectorAll('.scroll, pre')) {
+    const of = `${box.closest('details')?.dataset.key ?? ''} ${box.getAttribute('aria-label') ?? ''}`;
+    let n = 0;
+    while (all.has(`${of} ${n}`)) n++;
+    all.set(`${of} ${n}`, box);
+  }
+  return all;
+}
+
+/**
+ * fill puts children in place of those that there are. Where the keyboard was on one of those, it is on the one that says the same; and what
+ * was scrolled in one is where it was.
+ */
 export function fill(e, ...children) {
   const had = document.activeElement;
   const at = had !== e && e.contains(had) ? alike(e, had).indexOf(had) : -1;
+  const scrolled = [...boxes(e)].map(([of, box]) => [of, box.scrollLeft, box.scrollTop]).filter(([, left, top]) => left || top);
   e.replaceChildren();
   put(e, ...children);
+  const now = scrolled.length ? boxes(e) : null;
+  for (const [of, left, top] of scrolled) now.get(of)?.scrollTo({ left, top, behavior: 'instant' });
   if (at >= 0 && document.activeElement !== had) (had.isConnected ? had : alike(e, had)[at])?.focus({ preventScroll: true }); // one that was put back has lost it, too
   return e;
 }

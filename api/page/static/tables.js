@@ -27,7 +27,8 @@ export function showTables(body, key, life, signal) {
     const said = JSON.stringify(list);
     if (said === last || signal.aborted) return;
     last = said;
-    fill(tables, h('p', { class: 'dim' }, `Read every ${every} seconds.`), list.none ? h('p', { class: 'empty' }, list.none) : tablesOf(list));
+    const open = new Set([...tables.querySelectorAll('details[open]')].map((d) => d.dataset.key));
+    fill(tables, h('p', { class: 'dim' }, `Read every ${every} seconds.`), list.none ? h('p', { class: 'empty' }, list.none) : tablesOf(list, open));
   }, (p) => { last = ''; fill(tables, h('p', { class: 'wrong' }, p.message)); });
   signal.addEventListener('abort', () => again.end(), { once: true });
 }
@@ -61,16 +62,21 @@ async function whyNone(key, otherwise, signal) {
   return await get(`${key}/status`, { output: 'summary' }, signal).then(over, () => false) ? 'The group has nothing in clusters, so that there are no tables.' : otherwise;
 }
 
-function tablesOf(list) {
+/** tablesOf are the tables of a list; open has the keys of what has been opened in them. */
+function tablesOf(list, open = new Set()) {
   return list.items.map((i) => {
     const label = (name) => i.metadata.annotations?.[`status.kubestellar.io/${name}`] ?? i.metadata.labels?.[`status.kubestellar.io/${name}`] ?? ''; // a label may be cut
     const group = label('api-group');
     const resource = label('resource') + (group && group !== together ? `.${group}` : '');
     const name = (label('namespace') && `${label('namespace')}/`) + label('name');
     const app = i.metadata.annotations?.['drover.io/app'] ?? '';
+    const more = (what, ...children) => {
+      const key = `${app} ${resource} ${name} ${what}`;
+      return h('details', { dataset: { key }, open: open.has(key) }, ...children);
+    };
     return h('section', {},
       h('h2', {}, `${resource} ${name}`, h('span', { class: 'dim' }, ` ${app} · reported by ${i.inputs.reported} of ${count(i.inputs.clusters, 'cluster')}`)),
-      i.inputs.unconfirmed?.length ? h('details', {}, h('summary', { class: 'warn' }, `${count(i.inputs.stale, 'cluster')} not heard of now`), h('ul', { class: 'tight' }, i.inputs.unconfirmed.map((u) => h('li', {}, `${u.clusterId}: ${u.reason}`, u.since ? [', since ', when(u.since)] : null)))) : null,
+      i.inputs.unconfirmed?.length ? more('unheard', h('summary', { class: 'warn' }, `${count(i.inputs.stale, 'cluster')} not heard of now`), h('ul', { class: 'tight' }, i.inputs.unconfirmed.map((u) => h('li', {}, `${u.clusterId}: ${u.reason}`, u.since ? [', since ', when(u.since)] : null)))) : null,
       i.results.map((r) => h('div', {},
         h('h3', {}, r.name),
         (r.errors ?? []).map((e) => h('p', { class: 'wrong' }, e)), (r.warnings ?? []).map((w) => h('p', { class: 'warn' }, w)),
@@ -78,8 +84,8 @@ function tablesOf(list) {
           h('thead', {}, h('tr', {}, r.columnNames.map((c) => h('th', { scope: 'col' }, c)))),
           h('tbody', {}, r.rows.map((row) => h('tr', {}, row.columns.map((c) => h('td', { class: c.type === 'Number' ? 'number' : c.type === 'Null' ? 'dim' : '' }, valueOf(c)))))))),
         r.truncated ? h('p', { class: 'dim' }, `${r.rows.length} of ${r.totalRows} rows`) : null,
-        r.totalRowErrors ? h('details', {}, h('summary', { class: 'warn' }, `${count(r.totalRowErrors, 'value')} could not be told`), h('ul', { class: 'tight' }, (r.rowErrors ?? []).map((e) => h('li', {}, `${placeOfRow(e)}, ${e.columnName || 'the filter'}: ${e.error}`)))) : null,
-        r.aggregationErrors?.length ? h('details', {}, h('summary', { class: 'warn' }, 'Not all values count in the aggregates'), h('ul', { class: 'tight' }, r.aggregationErrors.map((e) => h('li', {}, `${e.columnName}: ${e.error}`)))) : null)));
+        r.totalRowErrors ? more(`values ${r.name}`, h('summary', { class: 'warn' }, `${count(r.totalRowErrors, 'value')} could not be told`), h('ul', { class: 'tight' }, (r.rowErrors ?? []).map((e) => h('li', {}, `${placeOfRow(e)}, ${e.columnName || 'the filter'}: ${e.error}`)))) : null,
+        r.aggregationErrors?.length ? more(`aggregates ${r.name}`, h('summary', { class: 'warn' }, 'Not all values count in the aggregates'), h('ul', { class: 'tight' }, r.aggregationErrors.map((e) => h('li', {}, `${e.columnName}: ${e.error}`)))) : null)));
   });
 }
 
