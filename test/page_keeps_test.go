@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/test/harness"
@@ -302,6 +304,40 @@ func TestThePageKeepsUpWithAGroup(t *testing.T) {
 		now.Store(cell("8s ago"))
 		p.Says(".cellbox p", "8s ago")
 		p.Until("as far down", "document.querySelector('pre').scrollTop === 300")
+	})
+
+	many := func() string { // more apps than a phone has room for
+		apps := make([]string, 12)
+		for n := range apps {
+			apps[n] = cellsOf(fmt.Sprintf("app%02d", n), slices.Repeat([]string{"Ready"}, 40)...)
+		}
+		return fmt.Sprintf(begin, strings.Join(apps, ","))
+	}
+
+	t.Run("many apps on a phone", func(t *testing.T) {
+		p := browser.Tab(page, harness.BypassPolicy())
+		defer p.Close()
+		p.Size(390, 844)
+		h.tell(h.next(), "status", many())
+		const cell = "document.querySelector('a.cell[aria-label^=\"app%02d on p+c0:\"]')"
+		last := fmt.Sprintf(cell, 11)
+		p.Until("there", last)
+		p.Until("no wider than the screen", "document.documentElement.scrollWidth <= innerWidth")
+		inSight := func(what string) {
+			t.Helper()
+			p.Until(what, fmt.Sprintf(`((cell, name) => {
+				const { left, right, top, bottom } = cell.getBoundingClientRect();
+				return left >= name.getBoundingClientRect().right && right <= innerWidth && document.elementFromPoint((left + right) / 2, (top + bottom) / 2)?.closest('a') === cell && name.getBoundingClientRect().left >= 0;
+			})(%s, document.querySelector('.matrix .rows .name'))`, last))
+		}
+		p.Ask("(scrollTo(0, document.querySelector('.matrix').getBoundingClientRect().top + scrollY - 200), document.querySelector('.matrix').scrollLeft = 9999)", nil)
+		inSight("the last one, beside its cluster")
+		require.Empty(t, p.Violations())
+		p.Screenshot("page-many-apps-phone")
+		p.Ask("(document.querySelector('.matrix').scrollLeft = 0, "+fmt.Sprintf(cell, 10)+".focus({ preventScroll: true }))", nil)
+		p.Press(kb.ArrowRight)
+		inSight("the last one by the keyboard")
+		require.Empty(t, p.Wrong())
 	})
 
 	t.Run("by the clock of the API", func(t *testing.T) {

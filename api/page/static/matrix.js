@@ -152,6 +152,7 @@ export class Matrix {
   #columns() {
     const n = this.apps.length;
     this.#table.style.setProperty('--columns', `minmax(7.5rem, 15rem) repeat(${n}, minmax(1.9rem, 8rem))`);
+    this.#table.style.setProperty('--least', `calc(8.1rem + ${n} * (1.9rem + 4px))`); // of their widths, with what is between and beside them
     this.#table.classList.toggle('many', n > 6);
     fill(this.#head, h('span', { role: 'columnheader' }, 'Cluster'), this.apps.map((a) => h('span', { role: 'columnheader', title: a }, a)));
   }
@@ -205,7 +206,10 @@ export class Matrix {
   }
 
   #go(line, at) {
-    if (this.rows.at(line)?.cells[at]) this.rows.row(line).children[at + 1].firstChild.focus({ preventScroll: true });
+    if (!this.rows.at(line)?.cells[at]) return;
+    const a = this.rows.row(line).children[at + 1].firstChild;
+    a.focus({ preventScroll: true });
+    a.scrollIntoView({ block: 'nearest', inline: 'nearest' }); // a phone has no room for many apps
   }
 
   /** go has the keyboard on a cell, if that is shown. */
