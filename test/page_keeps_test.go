@@ -340,6 +340,20 @@ func TestThePageKeepsUpWithAGroup(t *testing.T) {
 		require.Empty(t, p.Wrong())
 	})
 
+	t.Run("a banner on a phone", func(t *testing.T) {
+		p := browser.Tab(page, harness.BypassPolicy())
+		defer p.Close()
+		p.Size(390, 844)
+		s := h.next()
+		h.tell(s, "status", many())
+		p.Says(".matrix", "app11")
+		h.tell(s, "end", `{"kind":"Unavailable","reason":"the process stops"}`)
+		p.Until("lost", lost)
+		p.Ask("scrollTo(0, 300)", nil)
+		p.Until("in sight", `scrollY > 0 && ((r) => document.elementFromPoint((r.left + r.right) / 2, (r.top + r.bottom) / 2)?.closest('.banner'))(document.querySelector('.banner').getBoundingClientRect())`)
+		require.Empty(t, p.Wrong())
+	})
+
 	t.Run("by the clock of the API", func(t *testing.T) {
 		h.mu.Lock()
 		h.ahead = time.Hour

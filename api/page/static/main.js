@@ -32,11 +32,12 @@ const who = person();
 function frame() {
   document.body.replaceChildren( // what was said while the parts of the page were loaded goes
     h('a', { class: 'skip', href: '#main', on: { click: (e) => { e.preventDefault(); main.focus(); } } }, 'To the content'),
-    h('header', { class: 'top' },
-      h('a', { class: 'brand', href: `#/${first}` }, h('span', { class: 'mark', 'aria-hidden': 'true' }), 'Drover'),
-      nav,
-      h('span', { class: 'right' }, wentOn, live, themeButton(), h('a', { class: 'quiet', href: 'docs/' }, 'API'), who.box)),
-    h('div', { class: 'banners' }, banner, replaced), main);
+    h('div', { class: 'above' },
+      h('header', { class: 'top' },
+        h('a', { class: 'brand', href: `#/${first}` }, h('span', { class: 'mark', 'aria-hidden': 'true' }), 'Drover'),
+        nav,
+        h('span', { class: 'right' }, wentOn, live, themeButton(), h('a', { class: 'quiet', href: 'docs/' }, 'API'), who.box)),
+      banner, replaced), main);
   for (const [name, v] of Object.entries(views)) nav.append(h('a', { href: `#/${name}`, dataset: { view: name } }, v.title));
 }
 
