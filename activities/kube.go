@@ -40,6 +40,7 @@ type Leaves interface {
 
 // Reporter tells the workflow of a leaf what its activity sees.
 type Reporter interface {
+	// Contact fails with Exhausted once the workflow takes no more signals.
 	Contact(ctx context.Context, workflowID, runID string, c Contact) error
 	// Lacking tells the workflow of an operation what an app lacks to be Ready.
 	Lacking(ctx context.Context, workflowID, runID string, l Lacking) error
@@ -360,7 +361,7 @@ type progress struct {
 	Connectivity domain.Connectivity `json:"connectivity"`
 	Error        string              `json:"error,omitempty"` // what stands in the way while Retrying
 	// Lost is since when something has stood in the way now and then, Told the error that the workflow was told last, and ToldAt when
-	// it was told one, or that it was past.
+	// it was told one, that it was past, or what is waited for.
 	Lost   time.Time `json:"lost,omitzero"`
 	Told   string    `json:"told,omitempty"`
 	ToldAt time.Time `json:"toldAt,omitzero"`
@@ -503,10 +504,19 @@ func (a *attempt) snapshot() progress {
 func (a *attempt) announce(ctx context.Context, stage []int) error {
 	a.try(stage)
 	p := a.snapshot()
-	if p.Announced == "" || p.Marks == p.Announced {
+	if p.Announced == "" || !p.unannounced(stage) {
 		return nil
 	}
 	return a.tell(ctx, Contact{Connectivity: p.Connectivity, Marks: p.Marks, Error: p.Error, Reason: p.Reason})
+}
+
+// unannounced says whether something of the stage is about to be sent of which the workflow does not know yet that it may be.
+func (p progress) unannounced(stage []int) bool {
+	now, told := p.marks(), domain.DecodeMarks(p.Announced)
+	goes := func(m domain.Mark) bool { return m.ToDelete() && !m.Unsent() }
+	return slices.ContainsFunc(stage, func(i int) bool {
+		return i >= len(told) || now[i] != told[i] && !(goes(now[i]) && goes(told[i]))
+	})
 }
 
 // try marks a stage as sent before it is. What is announced stays so, whether its requests get out or not:
@@ -539,7 +549,7 @@ func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 		a.state.Failing = now
 	}
 	a.mu.Unlock()
-	news := lost && p.Told == "" || (lost || p.Told != "" && p.Told != text) && p.due(now)
+	news := lost && p.Told == "" || (lost || p.Told != "" && p.Told != text) && p.due(now, p.Lost)
 	if news || p.Marks != p.Announced {
 		if err := a.tell(ctx, Contact{Connectivity: domain.ConnectivityRetrying, Marks: p.Marks, Error: text}); err != nil {
 			return err
@@ -560,36 +570,39 @@ func (a *attempt) retry(ctx context.Context, o kube.Outcome) error {
 	return o.Retry
 }
 
-// due says whether the workflow is to be told that something else stands in the way than it knows, or nothing. That is told the less often the
-// longer it has gone on, so that a cluster which answers now and then for weeks does not fill histories.
-func (p progress) due(now time.Time) bool {
-	return now.Sub(p.ToldAt) >= max(now.Sub(p.Lost)/4, policy.TellAgain)
+// due says whether the workflow is to be told that something else stands in the way than it knows, or is waited for, or nothing. That is told the less
+// often the longer it has gone on, so that neither a cluster which answers now and then for weeks nor objects that go one by one fill histories.
+func (p progress) due(now, since time.Time) bool {
+	return now.Sub(p.ToldAt) >= max(now.Sub(since)/4, policy.TellAgain)
 }
 
 // toldNotes bounds how many notes the workflow is told: a history is no place for a thousand of the same kind.
 const toldNotes = 10
 
-// await tells the workflow for which objects the leaf waits, unless it knows. What waits holds no slot anywhere: the error
+// await tells the workflow for which objects the leaf waits, unless it knows, or was told something a moment ago. What waits holds no slot anywhere: the error
 // has the attempt made again later.
 func (a *attempt) await(ctx context.Context, o kube.Outcome) error {
 	now := time.Now()
 	a.mu.Lock()
-	past := a.state.Said == domain.ConnectivityRetrying
-	news := (a.state.SaidReason != o.Waits || a.state.Said != domain.ConnectivityAvailable) && (!past || a.state.due(now))
 	a.state.Connectivity, a.state.Error, a.state.Reason = domain.ConnectivityAvailable, "", o.Waits
 	a.state.Failing = time.Time{}
 	if a.state.Ending.IsZero() {
 		a.state.Ending = now
 	}
-	passed := now.Sub(a.state.Ending)
-	if news && past {
-		a.state.ToldAt = now
+	since := a.state.Ending
+	if a.state.Said == domain.ConnectivityRetrying && !a.state.Lost.IsZero() {
+		since = a.state.Lost
 	}
+	passed := now.Sub(a.state.Ending)
 	a.mu.Unlock()
-	if p := a.snapshot(); news || p.Marks != p.Announced {
+	p := a.snapshot()
+	if news := p.Said != p.Connectivity || p.SaidReason != p.Reason || p.Announced != p.Marks; news && p.due(now, since) {
 		if err := a.tell(ctx, Contact{Connectivity: p.Connectivity, Marks: p.Marks, Reason: p.Reason, Notes: p.ending()}); err != nil {
 			return err
 		}
+		a.mu.Lock()
+		a.state.ToldAt = now
+		a.mu.Unlock()
 	}
 	activity.RecordHeartbeat(ctx, a.snapshot())
 	again := fail.Wrap(o.Retry, fail.Unavailable, "%s", o.Waits)
@@ -614,12 +627,18 @@ func (p progress) ending() (notes []domain.Note) {
 	return notes[:min(len(notes), toldNotes)]
 }
 
+// tell tells the workflow. One that takes no more is none to wait for: work goes to its end, which is told by the activity's result.
 func (a *attempt) tell(ctx context.Context, c Contact) error {
 	if err := lease.Check(ctx); err != nil {
 		return err
 	}
 	run := activity.GetInfo(ctx).WorkflowExecution
-	if err := a.kube.reporter.Contact(ctx, run.ID, run.RunID, c); err != nil {
+	err := a.kube.reporter.Contact(ctx, run.ID, run.RunID, c)
+	if fail.Is(err, fail.Exhausted) {
+		activity.GetLogger(ctx).Warn("tell of a cluster", "cluster", a.in.Cluster, "error", err)
+		err = nil
+	}
+	if err != nil {
 		return err
 	}
 	a.mu.Lock()

@@ -66,6 +66,7 @@ type leaf struct {
 	rules    *readiness.Rules
 
 	onContact func(activities.Contact)
+	refusal   error // of what the workflow is told
 	onLacking func()
 }
 
@@ -249,7 +250,7 @@ func (l *leaf) Contact(_ context.Context, _, _ string, c activities.Contact) err
 	if l.onContact != nil {
 		l.onContact(c)
 	}
-	return nil
+	return l.refusal
 }
 
 // Lacking is the operation's side.

@@ -165,6 +165,80 @@ func TestWaitingForTheEndOfAnObjectGrowsRarer(t *testing.T) {
 	}
 }
 
+// TestWhatGoesOneByOneIsToldNowAndThen, the less often the longer it takes, and not with each object.
+func TestWhatGoesOneByOneIsToldNowAndThen(t *testing.T) {
+	for name, c := range map[string]struct {
+		ending, toldAt time.Duration // ago
+		told           bool
+	}{
+		"a while later":         {ending: 20 * time.Second, toldAt: 10 * time.Second, told: true},
+		"a moment later":        {ending: 20 * time.Second, toldAt: time.Second},
+		"after an hour":         {ending: time.Hour, toldAt: 20 * time.Minute, told: true},
+		"soon, after an hour":   {ending: time.Hour, toldAt: 5 * time.Minute},
+		"for the first time":    {told: true},
+		"by a former release's": {ending: time.Hour, told: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLeaf(t, domain.OpTerminate, 0, 0, 1)
+			l.held()
+			holds := l.handle
+			l.handle = func(w http.ResponseWriter, r *http.Request) {
+				if path.Base(r.URL.Path) == "a0" {
+					refuse(w, http.StatusNotFound, "NotFound", "a0")
+					return
+				}
+				holds(w, r)
+			}
+			l.raw = map[string]any{
+				"marks": "3L", "announced": "3L", "connectivity": domain.ConnectivityAvailable, "said": domain.ConnectivityAvailable, "saidReason": "waits until ConfigMap a0 is gone",
+			}
+			if c.ending > 0 {
+				l.raw["leaving"] = time.Now().Add(-c.ending)
+			}
+			if c.toldAt > 0 {
+				l.raw["toldAt"] = time.Now().Add(-c.toldAt)
+			}
+			for range 2 { // the next attempt announces nothing but what it sends
+				_, err := l.again()
+				require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+				require.Equal(t, "1D2L", l.raw["marks"])
+			}
+			if !c.told {
+				require.Empty(t, l.contacts)
+				return
+			}
+			require.Len(t, l.contacts, 1)
+			require.Equal(t, "1D2L", l.contacts[0].Marks)
+		})
+	}
+}
+
+// TestAWorkflowThatTakesNoMoreSignals holds up no work: what is left of it comes to its end.
+func TestAWorkflowThatTakesNoMoreSignals(t *testing.T) {
+	l := newLeaf(t, domain.OpTerminate, 0)
+	l.refusal = fail.New(fail.Exhausted, "takes no more signals")
+	require.NoError(t, l.store.PutLeaf(t.Context(), domain.Leaf{ID: l.in.LeafID(), Operation: domain.OpTerminate, Marks: "1L"}))
+	letGo := l.held()
+	for range 2 {
+		_, err := l.run()
+		require.Equal(t, "waits until ConfigMap a0 is gone: being deleted since 2026-11-22T09:30:00Z, waits for finalizer example.com/held", fail.TextOf(err))
+		l.env = l.environment()
+		l.env.SetHeartbeatDetails(l.raw)
+	}
+	require.Len(t, l.contacts, 1, "it is not told again and again")
+	letGo()
+	out, err := l.again()
+	require.NoError(t, err)
+	require.Equal(t, "1D", out.Marks)
+
+	l = newLeaf(t, domain.OpInstantiate, 0, 1)
+	l.refusal = fail.New(fail.Exhausted, "takes no more signals")
+	l.env.SetHeartbeatDetails(progress{Marks: "2p", Announced: "2p", Connectivity: domain.ConnectivityRetrying})
+	out, err = l.run()
+	require.NoError(t, err)
+	require.Equal(t, "2A", out.Marks)
+}
+
 // TestStopOfWhatOutlivesItsDeletion says what is left, wherever the stop meets the attempt.
 func TestStopOfWhatOutlivesItsDeletion(t *testing.T) {
 	for requests := 2; requests <= 4; requests++ {

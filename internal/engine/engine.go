@@ -366,8 +366,20 @@ func (e *Engine) shutRun(ctx context.Context, id, runID string) (*workflowpb.Wor
 // Contact implements activities.Reporter.
 func (e *Engine) Contact(ctx context.Context, workflowID, runID string, c activities.Contact) error {
 	return e.call(ctx, workflow(workflowID), func(ctx context.Context) error {
-		return e.temporal.SignalWorkflow(ctx, workflowID, runID, workflows.ContactSignal, c)
+		return ofFull(e.temporal.SignalWorkflow(ctx, workflowID, runID, workflows.ContactSignal, c), workflow(workflowID))
 	})
+}
+
+// signalsLimit is how servers say that a run has had as many signals as it may have, 10,000 unless they are set otherwise.
+const signalsLimit = "exceeded workflow execution limit for signal events"
+
+// ofFull is err, or Exhausted where the run takes no more signals. No time puts that right, so who has only something to tell goes on without.
+func ofFull(err error, about string) error {
+	var refused *serviceerror.InvalidArgument
+	if errors.As(err, &refused) && strings.Contains(refused.Message, signalsLimit) {
+		return fail.Wrap(err, fail.Exhausted, "%s takes no more signals", about)
+	}
+	return err
 }
 
 // Lacking implements activities.Reporter.

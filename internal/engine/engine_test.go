@@ -237,6 +237,24 @@ func TestErrors(t *testing.T) {
 	require.ErrorIs(t, engine.New(&server{err: context.Canceled}).Ping(t.Context()), context.Canceled)
 }
 
+// TestContactOfARunThatIsFull of signals is told from one that Temporal does not take now, or never.
+func TestContactOfARunThatIsFull(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		kind fail.Kind
+	}{
+		"full":             {serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events"), fail.Exhausted},
+		"another argument": {serviceerror.NewInvalidArgument("BadSignalInput"), fail.Internal},
+		"too much":         {serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "x"), fail.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := engine.New(&server{err: c.err}).Contact(t.Context(), "w", "r", activities.Contact{})
+			require.Equal(t, c.kind, fail.KindOf(err), "%v", err)
+		})
+	}
+	require.NoError(t, engine.New(&server{}).Contact(t.Context(), "w", "r", activities.Contact{}))
+}
+
 func TestStart(t *testing.T) {
 	s := &server{}
 	warnings, err := engine.New(s).Start(t.Context(), scope, domain.Seen{})
