@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -73,6 +74,8 @@ type reach struct {
 const (
 	// clustersAtOnce is how many clusters are looked at at a time.
 	clustersAtOnce = 16
+	// lookLeast is the time that an attempt must have left to look at one more cluster, and to say what it has found.
+	lookLeast = 4 * policy.Remnants
 	// saidRemnants bounds how many remnants are named.
 	saidRemnants = 5
 )
@@ -207,14 +210,23 @@ type found struct {
 	err     error
 }
 
-// look looks in the clusters, and returns what is found in each.
+var errNotLookedAt = fail.New(fail.Unavailable, "the look took too long")
+
+// look looks in the clusters, and returns what is found in each. Thousands that take a connection and do not answer take longer than an attempt may:
+// those for which no time is left are not looked at, and count as silent. They are others in each look.
 func (k *Kube) look(ctx context.Context, in RemnantsInput, clusters []domain.ClusterName, s kube.Remnants) []found {
 	out := make([]found, len(clusters))
 	g := panics.New(ctx)
 	g.SetLimit(clustersAtOnce)
-	for i, c := range clusters {
+	deadline, ends := ctx.Deadline()
+	ends = ends && !activity.GetInfo(ctx).IsLocalActivity // the activity that comes after that one has the time
+	for _, i := range rand.Perm(len(clusters)) {
 		g.Go(func() error {
-			f := &out[i]
+			f, c := &out[i], clusters[i]
+			if ends && time.Until(deadline) < lookLeast {
+				f.err = errNotLookedAt
+				return nil
+			}
 			f.err = panics.Do(ctx, func() (err error) { // else nothing would be left there
 				f.deleted, f.left, err = k.sweep(ctx, c, s)
 				return err

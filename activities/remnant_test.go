@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"context"
 	"net/http"
 	"path"
 	"slices"
@@ -109,6 +110,18 @@ func TestRemoveRemnants(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestALookForRemnantsEnds before its attempt does: a cluster for which no time is left is one that could not be asked.
+func TestALookForRemnantsEnds(t *testing.T) {
+	l, asked := remnants(t, domain.ContextTerminated)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	l.options.BackgroundActivityContext = ctx
+	l.env.SetWorkerOptions(l.options)
+	in := activities.RemnantsInput{Owner: "owner", ContextID: "2", Label: "1"}
+	require.Equal(t, 1, l.remove(in).Silent)
+	require.Empty(t, asked())
 }
 
 // TestRemnantsAreLookedForWhereSomethingIsHeld, though no plan that is still known has it.
