@@ -22,6 +22,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/readiness"
 )
 
@@ -478,6 +479,27 @@ func TestAwaitReady(t *testing.T) {
 	in.To = 2
 	_, err = l.env.ExecuteActivity(l.kube.AwaitReady, in)
 	require.Error(t, err, "more clusters than the plan has")
+}
+
+// TestAwaitReadyAnew: an attempt does not tell what the one before has told.
+func TestAwaitReadyAnew(t *testing.T) {
+	l, o := hooked(t, domain.OpInstantiate)
+	job := jobHook("work", plan.Hook{})
+	job.Hook = nil
+	p := plan.Plan{Apps: []plan.App{{
+		Name: "app", Bundle: l.store.put(t, plan.Bundle{App: "app", Resources: []plan.Resource{job}}),
+		Resources: make([]plan.ResourceID, 1), Targets: []plan.Target{{ClusterName: l.in.Cluster}},
+	}}}
+	l.env.SetHeartbeatDetails(map[string]any{"reason": "on p+c: Job work: NotPresent", "at": time.Now()})
+	time.AfterFunc(max(policy.FirstLacking, policy.Beat)*3/2, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.complete("work")
+	})
+	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, activities.ReadyInput{Plan: l.store.put(t, p), App: "app", Namespace: "default", To: 1})
+	require.NoError(t, err)
+	require.Empty(t, l.lacking)
+	require.Equal(t, "on p+c: Job work: NotPresent", l.raw["reason"], "the next one knows what was told")
 }
 
 // TestAwaitReadyWhoseLeaseIsLost: an attempt that may not tell what it waits for makes way for one that may.

@@ -33,7 +33,11 @@ type ReadinessRules interface {
 // that it stays on and that get them. It looks at the objects themselves, so that it does not matter whether and how the clusters report,
 // and judges them as the status does. A Job that its cluster deletes by itself is not waited for once it is missing. A cluster that does not answer is one that is not Ready yet.
 func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
-	stop := beat(ctx)
+	r := &readying{kube: k, in: in, others: map[domain.ClusterName]domain.Marks{}, lacks: map[domain.ClusterName]string{}}
+	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &r.told) != nil {
+		r.told = spoken{} // who does not know what was told tells it anew
+	}
+	stop := beat(ctx, func() any { return r.said() })
 	defer stop()
 	p, err := stored.JSON[plan.Plan](ctx, k.leaves, in.Plan)
 	if err != nil {
@@ -47,10 +51,7 @@ func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 	if err != nil {
 		return err
 	}
-	r := &readying{
-		kube: k, in: in, resources: bundle.Resources[:app.Wanted()],
-		others: map[domain.ClusterName]domain.Marks{}, lacks: map[domain.ClusterName]string{},
-	}
+	r.resources = bundle.Resources[:app.Wanted()]
 	for _, t := range app.Targets[in.From:in.To] {
 		if !t.Leaving {
 			r.lacks[t.ClusterName], r.others[t.ClusterName] = "not looked at yet", domain.DecodeMarks(app.LacksOn(&t))
@@ -84,6 +85,7 @@ type readying struct {
 
 	mu    sync.Mutex
 	lacks map[domain.ClusterName]string // of the clusters that are not Ready
+	told  spoken
 }
 
 // await waits for one cluster, or for ctx's end. What was Ready once is not looked at again.
@@ -135,21 +137,43 @@ func (r *readying) look(ctx context.Context, cluster *kube.Cluster, others domai
 	return len(r.resources), ""
 }
 
-// talk tells the workflow what is lacking, when that is something else, the rarer the longer it takes.
+// spoken is what the workflow was told last, as heartbeats carry it from one attempt to the next.
+type spoken struct {
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at,omitzero"`
+}
+
+// said is what it was told last.
+func (r *readying) said() spoken {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.told
+}
+
+// talk tells the workflow what is lacking, when that is something else, the rarer the longer it takes. An attempt goes on where the one before was.
 func (r *readying) talk(ctx context.Context) {
-	run, last, begun := activity.GetInfo(ctx).WorkflowExecution, "", time.Now()
-	word := pause.Backoff{First: policy.FirstLacking, Most: policy.LongestLacking}
-	for pause.For(ctx, nextWord(&word, time.Since(begun))) == nil {
+	info := activity.GetInfo(ctx)
+	run, age := info.WorkflowExecution, func() time.Duration { return time.Since(info.ScheduledTime) }
+	word := words(age())
+	wait := max(nextWord(&word, age())-time.Since(r.said().At), policy.FirstLacking)
+	for ; pause.For(ctx, wait) == nil; wait = nextWord(&word, age()) {
 		reason := r.summary()
-		if reason == last || lease.Check(ctx) != nil {
+		if reason == r.said().Reason || lease.Check(ctx) != nil {
 			continue
 		}
 		if err := r.kube.reporter.Lacking(ctx, run.ID, run.RunID, Lacking{App: r.in.App, Reason: reason}); err != nil {
 			activity.GetLogger(ctx).Warn("tell what an app lacks", "app", r.in.App, "error", err)
 			continue
 		}
-		last = reason
+		r.mu.Lock()
+		r.told = spoken{Reason: reason, At: time.Now()}
+		r.mu.Unlock()
 	}
+}
+
+// words are the waits for words from an age on. Those that double are each as long as all before them.
+func words(age time.Duration) pause.Backoff {
+	return pause.Backoff{First: min(max(age, policy.FirstLacking), policy.LongestLacking), Most: policy.LongestLacking}
 }
 
 // nextWord is how long to wait for it, so long after the first. A workflow takes 10,000 signals, one that stops it among them, and what an app
