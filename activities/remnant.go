@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -213,14 +212,16 @@ type found struct {
 var errNotLookedAt = fail.New(fail.Unavailable, "the look took too long")
 
 // look looks in the clusters, and returns what is found in each. Thousands that take a connection and do not answer take longer than an attempt may:
-// those for which no time is left are not looked at, and count as silent. They are others in each look.
+// those for which no time is left are not looked at, and count as silent. Each look begins with another one.
 func (k *Kube) look(ctx context.Context, in RemnantsInput, clusters []domain.ClusterName, s kube.Remnants) []found {
 	out := make([]found, len(clusters))
 	g := panics.New(ctx)
 	g.SetLimit(clustersAtOnce)
 	deadline, ends := ctx.Deadline()
 	ends = ends && !activity.GetInfo(ctx).IsLocalActivity // the activity that comes after that one has the time
-	for _, i := range rand.Perm(len(clusters)) {
+	first := time.Now().UnixNano() % int64(max(len(clusters), 1))
+	for n := range clusters {
+		i := (int(first) + n) % len(clusters)
 		g.Go(func() error {
 			f, c := &out[i], clusters[i]
 			if ends && time.Until(deadline) < lookLeast {
