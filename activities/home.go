@@ -21,6 +21,7 @@ import (
 	"github.com/drover-io/drover/internal/match"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Homes keeps what tenants have in clusters beside the objects of matches.
@@ -84,7 +85,7 @@ func (s *settling) moveIn(ctx context.Context, work []one) error {
 		if err := lease.Check(ctx); err != nil {
 			return err
 		}
-		h.Began = s.Now().UTC().Truncate(time.Millisecond) // as it is stored: who leaves says it again
+		h.Began = s.Now().UTC().Truncate(policy.StoredTime) // as it is stored: who leaves says it again
 		if !h.Shared() && s.Shards != nil {
 			if err := s.Shards.Watch(ctx, shardOf(h.Cluster), watchingOf(&h)); err != nil {
 				return err
@@ -485,7 +486,7 @@ func (m *Match) unwatch(ctx context.Context, h *domain.Home) error {
 		return err
 	}
 	// Earlier builds have told the shard of parts of a millisecond, too, which the record does not have.
-	stays := Watching{ContextID: h.ContextID, Only: true, Began: h.Began.Add(time.Millisecond - 1)}
+	stays := Watching{ContextID: h.ContextID, Only: true, Began: h.Began.Add(policy.StoredTime - 1)}
 	for _, o := range of {
 		if o.Cluster != h.Cluster && !o.Shared() && shardOf(o.Cluster) == shardOf(h.Cluster) {
 			stays.Clusters = append(stays.Clusters, o.Cluster)

@@ -19,6 +19,8 @@ const (
 	// ClockSkew is by how much clocks of processes that write observations, or give pulses for streams of tenants, may differ. Of an
 	// observation a time that is further ahead is wrong: what is stored in its place has the writer's own.
 	ClockSkew = time.Minute
+	// StoredTime is the precision of times in the database.
+	StoredTime = time.Millisecond
 	// ClocksApart is by how much clocks of processes of the API are expected to differ: that much of the audit records of a project that had
 	// the name before is told at the most, so that nobody misses what another process has written of his.
 	ClocksApart = 5 * time.Second
