@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,6 +20,7 @@ var ErrNoKey = errors.New("no such key")
 type Unreadable struct {
 	IDs   []string // of documents their keys, in the order in which they were met
 	Cause error    // of the first; Internal
+	Whole error    // of the first that is not damaged: its key is missing, or a newer build has written it; nil where there is none
 }
 
 // Error names the first.
@@ -29,8 +31,13 @@ func (u *Unreadable) Error() string {
 	return fmt.Sprintf("%s: %v", u.IDs[0], u.Cause)
 }
 
-// Unwrap is why the first cannot be read.
-func (u *Unreadable) Unwrap() error { return u.Cause }
+// Unwrap is why the first cannot be read, and why one that is whole cannot: who removes what is damaged asks for that of all.
+func (u *Unreadable) Unwrap() []error {
+	if u.Whole == nil {
+		return []error{u.Cause}
+	}
+	return []error{u.Cause, u.Whole}
+}
 
 // And is the error of two reads one after the other: what neither can read, when that is all.
 func And(first, second error) error {
@@ -43,7 +50,7 @@ func And(first, second error) error {
 	case !errors.As(second, &b):
 		return second
 	default:
-		return &Unreadable{IDs: append(slices.Clip(a.IDs), b.IDs...), Cause: a.Cause}
+		return &Unreadable{IDs: append(slices.Clip(a.IDs), b.IDs...), Cause: a.Cause, Whole: cmp.Or(a.Whole, b.Whole)}
 	}
 }
 

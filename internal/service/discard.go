@@ -27,15 +27,22 @@ func (s *Service) Discard(ctx context.Context, noun *domain.Noun, key domain.Key
 	if err := s.unused(ctx, noun, key, nil); err != nil {
 		return nil, err
 	}
+	var stays []string
+	if noun.Owner != nil {
+		if stays, err = s.instances.Left(ctx, key); err != nil { // before a rule says that it goes with abandon
+			return nil, err
+		}
+	}
 	r, c, below := rules[noun], change{from: s.blank(noun, key), left: &left, abandon: abandon}, true
 	if err := c.judged(r.runBefore(ctx, s, c)); err != nil {
 		if below = !fail.Is(err, fail.NotFound) || !s.belowNothing(ctx, noun, key); below {
 			return nil, err
 		}
 	}
-	if err := s.inClusters(ctx, c, key); err != nil {
-		return nil, err
+	if len(stays) > 0 && !abandon {
+		return nil, fail.New(fail.Conflict, "%s, so that nobody can terminate it: %s; delete it with unreadable=true&abandon=true all the same", w.unread, stays[0])
 	}
+	left = append(left, stays...)
 	remove := func(ctx context.Context) error {
 		err := w.remove(ctx)
 		if err == nil {
@@ -74,6 +81,7 @@ func (s *Service) Discard(ctx context.Context, noun *domain.Noun, key domain.Key
 type discarded struct {
 	form        []byte // as it is stored
 	remove, put func(ctx context.Context) error
+	unread      string // why nobody can terminate it
 	says        string // when it is gone
 }
 
@@ -86,6 +94,7 @@ func (s *Service) discards(ctx context.Context, noun *domain.Noun, key domain.Ke
 			form:   raw,
 			remove: func(ctx context.Context) error { return s.store.Discard(ctx, noun, key, raw) },
 			put:    func(ctx context.Context) error { return s.store.PutBack(ctx, noun, key, raw) },
+			unread: fmt.Sprintf("%s cannot be read", describe(noun, key)),
 			says:   fmt.Sprintf("%s could not be read, and is gone unread: what it said is lost", describe(noun, key)),
 		}, nil
 	}
@@ -96,12 +105,8 @@ func (s *Service) discards(ctx context.Context, noun *domain.Noun, key domain.Ke
 	if readErr != nil {
 		return nil, err
 	}
-	switch records := s.instances.Awaits(ctx, o.(domain.Owner)); {
-	case !errors.Is(records, domain.ErrUnreadable):
+	if !errors.Is(s.instances.Awaits(ctx, o.(domain.Owner)), domain.ErrUnreadable) {
 		return nil, err
-	case errors.Is(records, domain.ErrNoKey):
-		return nil, fail.Wrap(records, fail.Conflict, "what is recorded of %s is sealed with a key that is not configured, and nothing of it is damaged: bring the key back",
-			describe(noun, key))
 	}
 	form, err := s.store.Form(o)
 	if err != nil {
@@ -111,6 +116,7 @@ func (s *Service) discards(ctx context.Context, noun *domain.Noun, key domain.Ke
 		form:   form,
 		remove: func(ctx context.Context) error { return s.store.Delete(ctx, noun, key, o.Base().Revision) },
 		put:    func(ctx context.Context) error { return s.store.Create(ctx, o) },
+		unread: fmt.Sprintf("what is recorded of %s cannot be read", describe(noun, key)),
 		says:   fmt.Sprintf("what is recorded of %s could not be read, and is gone unread", describe(noun, key)),
 	}, nil
 }
@@ -129,23 +135,6 @@ func (c change) judged(err error) error {
 	return nil
 }
 
-// inClusters refuses that an owner goes of which something may be in clusters, or says that it stays there.
-func (s *Service) inClusters(ctx context.Context, c change, key domain.Key) error {
-	if _, ok := c.from.(domain.Owner); !ok {
-		return nil
-	}
-	stays, err := s.instances.Left(ctx, key)
-	if err != nil {
-		return err
-	}
-	if len(stays) > 0 && !c.abandon {
-		return fail.New(fail.Conflict, "%s cannot be read, so that nobody can terminate it: %s; delete it with unreadable=true&abandon=true all the same",
-			describe(c.from.Noun(), key), stays[0])
-	}
-	*c.left = append(*c.left, stays...)
-	return nil
-}
-
 // blank is a document that says nothing but its key, and has no history.
 func (s *Service) blank(noun *domain.Noun, key domain.Key) domain.Object {
 	o := domain.Blank(noun, key)
@@ -158,11 +147,15 @@ func (s *Service) blank(noun *domain.Noun, key domain.Key) domain.Object {
 	return o
 }
 
-// orUnrecorded is the error of an owner that cannot be deleted as what is recorded of it cannot be read: it can be all the same, by who says so.
+// orUnrecorded is the error of an owner that cannot be deleted as what is recorded of it cannot be read: it can be all the same, by who says so,
+// unless some of it is whole.
 func (s *Service) orUnrecorded(ctx context.Context, o domain.Object, err error) error {
 	owner, ok := o.(domain.Owner)
 	if !ok || !errors.Is(err, domain.ErrUnreadable) || !errors.Is(s.instances.Awaits(ctx, owner), domain.ErrUnreadable) {
 		return err
+	}
+	if _, whole := s.instances.Left(ctx, domain.KeyOf(o)); fail.Is(whole, fail.Conflict) {
+		return whole
 	}
 	return fail.Wrap(err, fail.Conflict, "what is recorded of %s cannot be read, so that nobody can terminate it: who changed it was not the product; "+
 		"put it back from a backup, or delete it with unreadable=true&abandon=true, which leaves in clusters what it has there", describe(o.Noun(), domain.KeyOf(o)))

@@ -25,6 +25,7 @@ import (
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/repair"
 	"github.com/drover-io/drover/internal/stored"
+	"github.com/drover-io/drover/internal/version"
 	"github.com/drover-io/drover/internal/view"
 )
 
@@ -248,9 +249,12 @@ func (l *Lifecycle) statusOf(ctx context.Context, i *domain.Instance) (domain.Co
 const mostLeft = 5
 
 // Left says how many resources contexts of an owner may have left in which clusters, as after a terminate that was stopped or has failed.
-// What Drover leaves there on purpose is not among them.
+// What Drover leaves there on purpose is not among them. Conflict when a record is whole that cannot be read: its owner does not go, as that does not.
 func (l *Lifecycle) Left(ctx context.Context, owner domain.Key) (texts []string, err error) {
 	contexts, err := l.records.InstancesOf(ctx, owner)
+	if whole := wholeOf(owner, err); whole != nil {
+		return nil, whole
+	}
 	if err != nil && !errors.Is(err, domain.ErrUnreadable) {
 		return nil, err
 	}
@@ -293,13 +297,31 @@ func (l *Lifecycle) Left(ctx context.Context, owner domain.Key) (texts []string,
 		all, strings.Join(names[:min(len(names), mostLeft)], ", "), more)), nil
 }
 
+// wholeOf refuses that the owner of records goes of which err says that some cannot be read, though they are whole; nil when it says that of none.
+func wholeOf(owner domain.Key, err error) error {
+	why := ""
+	switch {
+	case errors.Is(err, domain.ErrNoKey):
+		why = "is sealed with a key that is not configured, and is not damaged: bring the key back"
+	case errors.Is(err, version.ErrNewer):
+		why = "was written by a newer Drover, and is not damaged: delete it with that"
+	default:
+		return nil
+	}
+	return fail.Wrap(err, fail.Conflict, "what is recorded of %s %s", describe(domain.OwnerNoun(owner), owner), why)
+}
+
 // Forget removes the records of all contexts of a resource that is deleted, and says whether there were any. For one that has not come to
 // its end, as after a terminate that failed, clusters are still watched: that ends too. Nothing is removed when there is such a resource.
+// Conflict when a record is whole that cannot be read.
 func (l *Lifecycle) Forget(ctx context.Context, owner domain.Key) (found bool, err error) {
 	contexts, err := l.records.InstancesOf(ctx, owner)
-	// Damaged records go with the others: nobody reads them any more. Those of a newer build, or whose key is missing, are whole.
+	if whole := wholeOf(owner, err); whole != nil {
+		return false, whole
+	}
+	// Damaged records go with the others: nobody reads them any more.
 	var damaged []string
-	if errors.Is(err, domain.ErrUnreadable) && !errors.Is(err, domain.ErrNoKey) {
+	if errors.Is(err, domain.ErrUnreadable) {
 		damaged, err = domain.UnreadableOf(err)
 	}
 	if err != nil || len(contexts)+len(damaged) == 0 {

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/combined"
@@ -315,6 +318,9 @@ func TestWhatCannotBeReadCanBeDeleted(t *testing.T) {
 	require.NoError(t, db.Create(ctx, kept))
 	require.NoError(t, storetest.Open(t, keyless).PutInstance(ctx, &domain.Instance{ContextID: "3", Owner: domain.KeyOf(kept), Status: domain.ContextUpdated}))
 	refused(fail.Conflict, "bring the key back", domain.DeploymentIntentGroups, domain.KeyOf(kept), true)
+	err = documents.Delete(ctx, domain.DeploymentIntentGroups, domain.KeyOf(kept))
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.ErrorContains(t, err, "bring the key back")
 	require.NoError(t, db.DeleteInstance(ctx, "3"))
 	refused(fail.Conflict, "can be read", domain.DeploymentIntentGroups, domain.KeyOf(kept), true)
 	require.NoError(t, documents.Delete(ctx, domain.DeploymentIntentGroups, domain.KeyOf(kept)))
@@ -334,6 +340,92 @@ func TestWhatCannotBeReadCanBeDeleted(t *testing.T) {
 	require.Empty(t, gone(domain.RoleBindings, domain.KeyOf(binding), false))
 	_, err = documents.Rights(ctx)
 	require.NoError(t, err, "what gave nothing is gone")
+}
+
+// TestWhatIsWholeIsNotDeletedWithWhatIsDamaged, whichever is met first, whether its key is missing or a newer build has written it, and whether its
+// owner can be read or not: that does not go either.
+func TestWhatIsWholeIsNotDeletedWithWhatIsDamaged(t *testing.T) {
+	ctx, config := t.Context(), storetest.Config(t)
+	db, damaging := damaged(t, config, "test")
+	lifecycle := service.NewLifecycle(db, db, &heard{store: db}, &begins{}, time.Now)
+	documents := service.New(service.Deps{Store: db, Instances: lifecycle, Operations: lifecycle, Now: time.Now})
+	keyless := storetest.Config(t)
+	keyless.Database, keyless.Keys = config.Database, secretOf(t, "gone")
+	lacking := storetest.Open(t, keyless)
+	client, err := mongo.Connect(options.Client().ApplyURI(config.URI))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Disconnect(context.WithoutCancel(ctx))) })
+	raw := client.Database(config.Database).Collection("instances")
+	const above = domain.Key("projects/p/composite-apps/ca/v1")
+	record := func(into *store.Store, id string, owner domain.Key) {
+		require.NoError(t, into.PutInstance(ctx, &domain.Instance{ContextID: id, Owner: owner, Status: domain.ContextUpdated}))
+	}
+	newer := func(id string, owner domain.Key) {
+		record(db, id, owner)
+		r, err := raw.UpdateByID(ctx, id, bson.D{{Key: "$set", Value: bson.D{{Key: "v", Value: 1000}}}})
+		require.NoError(t, err)
+		require.Equal(t, int64(1), r.ModifiedCount)
+	}
+	ids := func(owner domain.Key) []string {
+		_, err := db.InstancesOf(ctx, owner)
+		names, err := domain.UnreadableOf(err)
+		require.NoError(t, err)
+		return names
+	}
+	for name, c := range map[string]struct {
+		into  *store.Store
+		put   func(owner domain.Key) // 1 and 2
+		plain bool                   // an owner that can be read, and of which a plain delete is refused as well
+		says  string
+	}{
+		"a missing key, after a damaged one": {db, func(k domain.Key) { record(damaging, "1", k); record(lacking, "2", k) }, true, "bring the key back"},
+		"a missing key, first":               {db, func(k domain.Key) { record(lacking, "1", k); record(damaging, "2", k) }, true, "bring the key back"},
+		"a newer build's":                    {db, func(k domain.Key) { record(damaging, "1", k); newer("2", k) }, true, "newer Drover"},
+		"of a damaged owner":                 {damaging, func(k domain.Key) { record(damaging, "1", k); record(lacking, "2", k) }, false, "bring the key back"},
+		"of a damaged owner, and all":        {damaging, func(k domain.Key) { record(lacking, "1", k); record(lacking, "2", k) }, false, "bring the key back"},
+		"of a damaged owner, a newer one's":  {damaging, func(k domain.Key) { newer("1", k); record(damaging, "2", k) }, false, "newer Drover"},
+	} {
+		g := group("g")
+		g.Parent, g.History = above, domain.NewHistory(time.Now())
+		key := domain.KeyOf(g)
+		require.NoError(t, c.into.Create(ctx, g), name)
+		c.put(key)
+		_, err := documents.Discard(ctx, domain.DeploymentIntentGroups, key, true)
+		require.True(t, fail.Is(err, fail.Conflict), "%s: %v", name, err)
+		require.Contains(t, fail.TextOf(err), c.says, name)
+		if c.plain {
+			err := documents.Delete(ctx, domain.DeploymentIntentGroups, key)
+			require.True(t, fail.Is(err, fail.Conflict), "%s: %v", name, err)
+			require.Contains(t, fail.TextOf(err), c.says, name)
+		}
+		there, err := db.Exists(ctx, domain.DeploymentIntentGroups, key)
+		require.NoError(t, err, name)
+		require.True(t, there, name)
+		require.Equal(t, []string{"1", "2"}, ids(key), name)
+
+		require.NoError(t, c.into.Delete(ctx, domain.DeploymentIntentGroups, key, g.Revision), name)
+		_, err = lifecycle.Forget(ctx, key)
+		require.True(t, fail.Is(err, fail.Conflict), "%s: %v", name, err)
+		require.Equal(t, []string{"1", "2"}, ids(key), name)
+		require.NoError(t, db.DeleteInstances(ctx, []string{"1", "2"}), name)
+	}
+
+	// A cloud that was never instantiated, and what one of its name has left.
+	cloud := &domain.LogicalCloud{Identity: domain.Identity{Parent: "projects/p"}, Metadata: domain.Metadata{Name: "c"}}
+	cloud.History = domain.NewHistory(time.Now())
+	require.NoError(t, db.Create(ctx, cloud))
+	record(lacking, "5", domain.KeyOf(cloud))
+	err = documents.Delete(ctx, domain.LogicalClouds, domain.KeyOf(cloud))
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.Contains(t, fail.TextOf(err), "bring the key back")
+	_, err = db.Get(ctx, domain.LogicalClouds, domain.KeyOf(cloud))
+	require.NoError(t, err)
+	require.Equal(t, []string{"5"}, ids(domain.KeyOf(cloud)))
+	require.NoError(t, db.DeleteInstance(ctx, "5"))
+	record(damaging, "5", domain.KeyOf(cloud))
+	_, err = documents.Discard(ctx, domain.LogicalClouds, domain.KeyOf(cloud), false)
+	require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+	require.Contains(t, fail.TextOf(err), `what is recorded of logical cloud "c" cannot be read, so that nobody can terminate it`)
 }
 
 // ahead is a store in which a newer build has written the collector newer.

@@ -78,6 +78,9 @@ func until[T any](ctx context.Context, s *Store, c *mongo.Collection, filter bso
 			if len(unreadable.IDs) == mostUnreadable {
 				return fail.Wrap(err, fail.KindOf(err), "documents of %s cannot be read", c.Name())
 			}
+			if unreadable.Whole == nil && (errors.Is(err, domain.ErrNoKey) || errors.Is(err, version.ErrNewer)) {
+				unreadable.Whole = err
+			}
 			id, _ := cursor.Current.Lookup("_id").StringValueOK()
 			unreadable.IDs = append(unreadable.IDs, id)
 		}
