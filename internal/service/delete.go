@@ -217,7 +217,9 @@ func (s *Service) remove(ctx context.Context, c change) error {
 	if err != nil {
 		err = s.restore(ctx, c, err, func(ctx context.Context) error { return s.store.Create(ctx, o) }, func(ctx context.Context) error {
 			err := s.store.Delete(ctx, noun, key, o.Base().Revision)
-			s.changed(ctx, o, nil)
+			if err == nil {
+				s.changed(ctx, o, nil)
+			}
 			return err
 		})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
@@ -295,6 +296,29 @@ func TestDeleteMeetsTheDeletionOfItsParent(t *testing.T) {
 		require.NoError(t, f.Delete(ctx, domain.ClusterReferences, domain.KeyOf(reference)))
 		require.Nil(t, f.store.after)
 		require.False(t, f.exists(t, reference))
+	})
+	t.Run("and somebody else has replaced what was put back: audit has no deletion of it", func(t *testing.T) {
+		f := newFixture(t)
+		require.NoError(t, f.store.Store.Create(t.Context(), reference))
+		request := &caller.Request{ID: "1"}
+		ctx, leave := context.WithCancel(caller.WithRequest(t.Context(), request))
+		f.store.after = func(context.Context) error {
+			leave()
+			f.store.after = func(ctx context.Context) error {
+				o, err := f.store.Store.Get(ctx, domain.ClusterReferences, domain.KeyOf(reference))
+				if err != nil {
+					return err
+				}
+				o.(*domain.ClusterReference).Description = "another one's"
+				return errors.Join(f.store.Store.Replace(ctx, o), drop(f, cloud("lc"))(ctx))
+			}
+			return nil
+		}
+		require.NoError(t, f.Delete(ctx, domain.ClusterReferences, domain.KeyOf(reference)))
+		require.True(t, f.exists(t, reference))
+		before, after := request.Change()
+		require.Empty(t, before)
+		require.Empty(t, after)
 	})
 	t.Run("and somebody leaves: it is put back", func(t *testing.T) {
 		f := newFixture(t)
