@@ -320,8 +320,9 @@ func (s *Shares) stores(ctx context.Context, r *Request, project domain.Key) (wi
 		one.n = 1
 	}
 	also := h.stored.take(one)
+	within = ctx // which who counts goes by
 	if r.Verb == Put {
-		ctx = service.BeforeCreate(ctx, func() error {
+		within = service.BeforeCreate(ctx, func() error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if one.n > 0 { // it asks again when somebody was faster
@@ -335,7 +336,7 @@ func (s *Shares) stores(ctx context.Context, r *Request, project domain.Key) (wi
 			return nil
 		})
 	}
-	return ctx, func(done bool) { // what was replaced is still in it, until it is counted
+	return within, func(done bool) { // what was replaced is still in it, until it is counted
 		s.locked(func() {
 			if done {
 				also(amount{bytes: r.Bytes})
