@@ -320,7 +320,7 @@ func (s *Shares) stores(ctx context.Context, r *Request, project domain.Key) (wi
 		one.n = 1
 	}
 	also := h.stored.take(one)
-	within = ctx // which who counts goes by
+	within = ctx // itself is kept by the goroutine that counts
 	if r.Verb == Put {
 		within = service.BeforeCreate(ctx, func() error {
 			s.mu.Lock()
