@@ -515,7 +515,7 @@ func (p progress) unannounced(stage []int) bool {
 	now, told := p.marks(), domain.DecodeMarks(p.Announced)
 	goes := func(m domain.Mark) bool { return m.ToDelete() && !m.Unsent() }
 	return slices.ContainsFunc(stage, func(i int) bool {
-		return i >= len(told) || now[i] != told[i] && !(goes(now[i]) && goes(told[i]))
+		return i >= len(told) || now[i] != told[i] && (!goes(now[i]) || !goes(told[i]))
 	})
 }
 

@@ -154,7 +154,7 @@ func TestMembers(t *testing.T) {
 		`metadata.nam, did you mean "metadata.name"?`, `Items[1].Lables, did you mean "Items[1].labels"?`, "by.a.b.", "zé", "last",
 	}, said(all))
 	require.ElementsMatch(t, said(nearest.Unknown(&theirs{}, document)), said(all))
-	for most := range len(all) {
+	for most := range all {
 		some, _, _, _ := nearest.Members(&theirs{}, []byte(body), most)
 		require.Equal(t, said(all[:most]), said(some))
 	}

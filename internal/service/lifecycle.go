@@ -299,7 +299,7 @@ func (l *Lifecycle) Left(ctx context.Context, owner domain.Key) (texts []string,
 
 // wholeOf refuses that the owner of records goes of which err says that some cannot be read, though they are whole; nil when it says that of none.
 func wholeOf(owner domain.Key, err error) error {
-	why := ""
+	var why string
 	switch {
 	case errors.Is(err, domain.ErrNoKey):
 		why = "is sealed with a key that is not configured, and is not damaged: bring the key back"

@@ -305,7 +305,7 @@ func TestDeleteMeetsTheDeletionOfItsParent(t *testing.T) {
 		f.store.after = func(context.Context) error {
 			leave()
 			f.store.after = func(ctx context.Context) error {
-				o, err := f.store.Store.Get(ctx, domain.ClusterReferences, domain.KeyOf(reference))
+				o, err := f.store.Get(ctx, domain.ClusterReferences, domain.KeyOf(reference))
 				if err != nil {
 					return err
 				}
