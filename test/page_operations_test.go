@@ -223,7 +223,7 @@ func TestThePageHasItsParts(t *testing.T) {
 	p.Until("nothing is wrong", "document.querySelector('.banner').hidden")
 
 	another := saying(strings.ReplaceAll(string(text), folder[1:], "page/0123456789abcdef/"))
-	t.Run("of a view without a stream", func(t *testing.T) {
+	t.Run("of a view without a stream", func(_ *testing.T) {
 		p := browser.Tab(h.URL+"/#/readiness", harness.BypassPolicy())
 		defer p.Close()
 		p.Says("td", "one")
