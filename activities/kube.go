@@ -593,6 +593,9 @@ func (a *attempt) await(ctx context.Context, o kube.Outcome) error {
 	if a.state.Said == domain.ConnectivityRetrying && !a.state.Lost.IsZero() {
 		since = a.state.Lost
 	}
+	if lately := now.Add(-4 * policy.TellLongest); since.Before(lately) { // whoever looks into it after days waits no longer for what comes of that
+		since = lately
+	}
 	passed := now.Sub(a.state.Ending)
 	a.mu.Unlock()
 	p := a.snapshot()

@@ -123,7 +123,7 @@ func (l *Control) takeoverOf(ctx context.Context, in ChangeInput) (*takeover, er
 // mayTakeOver is the record of the source's context when the operation may take over from it. What runs is not ended for an
 // operation that is refused: it may have been accepted since this one was asked for.
 func (l *Control) mayTakeOver(ctx context.Context, owner, source domain.Owner, in ChangeInput) (*domain.Instance, error) {
-	if in.SourceHistory != "" && !source.Track().Signed(in.SourceHistory) {
+	if in.SourceHistory != "" && source.Track().Sign() != in.SourceHistory {
 		return nil, outcome.ChangedMeanwhile(source)
 	}
 	from, err := l.Store.Instance(ctx, source.Track().ContextID())

@@ -679,6 +679,7 @@ func (s *shard) put(ctx context.Context, o *domain.Observation) (kept bool, err 
 	if _, ok := s.tenants.Load(o.ContextID); ok {
 		return s.putMatches(ctx, o)
 	}
+	something := len(o.Resources) > 0 || o.Error != "" // what cannot be reported may be there
 	if len(o.Resources) == 0 {
 		switch planned, err := s.planned(ctx, o.ObservedApp); {
 		case err != nil:
@@ -703,13 +704,13 @@ func (s *shard) put(ctx context.Context, o *domain.Observation) (kept bool, err 
 			return false, err
 		case !ended:
 			s.ours.Store(o.ContextID, nil)
-		case len(o.Resources) > 0:
+		case something:
 			if err := s.seen(ctx, i); err != nil {
 				return false, err
 			}
 		}
 	}
-	if len(o.Resources) > 0 {
+	if something {
 		s.news.note(o.ObservedApp)
 	} else {
 		s.news.forget(o.ObservedApp)

@@ -798,22 +798,29 @@ func TestWatchShardSeesRemnants(t *testing.T) {
 	} {
 		s.instances[id] = domain.Instance{ContextID: id, Owner: "owner", Status: status}
 	}
+	s.instances["8"] = domain.Instance{
+		ContextID: "8", Owner: "another", Status: domain.ContextTerminated, Plan: s.put(t, plan.Plan{ContextID: "8", Apps: []plan.App{{Name: "app"}}}),
+	}
 	ended := s.run(worker.Options{})
 	s.instances["7"] = domain.Instance{ContextID: "7", Owner: "owner", Status: domain.ContextInstantiated, Label: "3"}
 	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a")}
 	s.until(s.watching("a"))
 	sink := s.watchers[far("a")[0]].Sink
-	for _, id := range []string{"1", "2", "3", "4", "5", "6"} {
+	for _, id := range []string{"1", "2", "3", "4", "5", "6", "8"} {
 		o := &domain.Observation{ObservedApp: domain.ObservedApp{ContextID: id, App: "app", Cluster: far("a")[0]}}
-		if id != "4" { // of which there is nothing any more
+		switch id {
+		case "4": // of which there is nothing any more
+		case "8":
+			o.Error = "there is no room for it"
+		default:
 			o.Resources = []domain.ObservedResource{{Kind: "ConfigMap", Name: "a"}}
 		}
 		_, err := sink.Put(t.Context(), o)
 		require.NoError(t, err)
 	}
 	s.do(func() {
-		require.Equal(t, []activities.RemnantsInput{{Owner: "owner", ContextID: "1", Label: "1"}}, s.remnants)
-		require.Len(t, s.stored, 5)
+		require.Equal(t, []activities.RemnantsInput{{Owner: "owner", ContextID: "1", Label: "1"}, {Owner: "another", ContextID: "8", Label: "8"}}, s.remnants)
+		require.Len(t, s.stored, 6)
 	})
 	s.sets <- &activities.WatchSet{Generation: 2, Over: true}
 	require.NoError(t, <-ended)

@@ -202,6 +202,8 @@ type Scope struct {
 type Seen struct {
 	Status  ContextStatus `json:"observed,omitempty"` // of the last context
 	History string        `json:"history,omitempty"`  // Sign
+	// Created is Made: a namesake that was never instantiated may have the same sign. v0.1.0 neither says it nor goes by it.
+	Created time.Time `json:"created,omitzero"`
 }
 
 // Goal says, of an operation that takes over from another context, what Scope does not.

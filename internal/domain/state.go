@@ -122,24 +122,17 @@ func (h *History) ContextID() string {
 }
 
 // Sign is another one after anything was asked of the resource: what is cut from the history (bound) is so much that its length comes again after
-// two hundred actions only. That of another resource of the name is another one, too: by the id of its context or, before there was any, by when the
-// resource was made.
+// two hundred actions only.
 func (h *History) Sign() string {
-	sign := h.signOfV010()
-	if h.ContextID() == "" && len(h.Actions) > 0 {
-		sign += h.Actions[0].Time.UTC().Format(time.RFC3339Nano)
-	}
-	return sign
-}
-
-// Signed says whether the sign is that of the history. APIs of v0.1.0, which run beside new workers while an installation is upgraded, leave out when
-// the resource was made.
-func (h *History) Signed(sign string) bool {
-	return sign == h.Sign() || sign == h.signOfV010()
-}
-
-func (h *History) signOfV010() string {
 	return fmt.Sprintf("%d %s %s", len(h.Actions), h.State(), h.ContextID())
+}
+
+// Made is when the resource was made, by which it is told from another one of its name; zero for an empty history.
+func (h *History) Made() time.Time {
+	if len(h.Actions) == 0 {
+		return time.Time{}
+	}
+	return h.Actions[0].Time
 }
 
 // Knows says whether the context belongs to the history.

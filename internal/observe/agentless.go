@@ -144,7 +144,7 @@ func (a *agentless) awaitRoom(ctx context.Context) error {
 		if err := pause.For(ctx, policy.LongestRefused); err != nil {
 			return err
 		}
-		if a.objects.lacksRoom() {
+		if a.objects.hasRoom() {
 			return errRoom
 		}
 	}

@@ -3,6 +3,7 @@ package observe
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,9 @@ type objects struct {
 	bytes int                        // of them all, see sizeOf
 	held  map[string]int             // bytes, by deployment
 	known func(id string) bool       // says whether somebody keeps what is said of a deployment
+	// full are the bytes that deployments have, those that are left out too, and weight those of objects of which only the name is held.
+	full   map[string]int
+	weight map[plan.ResourceID]int
 	// out are the deployments that there was no room for: of their objects only the names are held. retried are those that were, of whose objects
 	// some may have been listed anew since.
 	out, retried map[string]bool
@@ -38,7 +42,8 @@ type objects struct {
 
 func newObjects(q *queue, known func(id string) bool) *objects {
 	return &objects{
-		queue: q, known: known, held: map[string]int{}, out: map[string]bool{}, retried: map[string]bool{}, of: map[string]map[plan.ResourceID]*domain.ObservedResource{},
+		queue: q, known: known, held: map[string]int{}, full: map[string]int{}, weight: map[plan.ResourceID]int{},
+		out: map[string]bool{}, retried: map[string]bool{}, of: map[string]map[plan.ResourceID]*domain.ObservedResource{},
 		where: map[plan.ResourceID]string{}, kinds: map[schema.GroupKind]bool{}, unheard: map[schema.GroupKind]domain.UnheardKind{},
 	}
 }
@@ -64,24 +69,31 @@ func (x *objects) put(id string, at plan.ResourceID, o *domain.ObservedResource)
 	if x.of[id] == nil {
 		x.of[id] = map[plan.ResourceID]*domain.ObservedResource{}
 	}
-	o = x.fit(id, x.of[id][at], o)
-	x.of[id][at] = o
+	x.of[id][at] = x.fit(id, at, o)
 	x.where[at] = id
 	return nil
 }
 
-// fit makes room for an object in the place of another one of the deployment, nil for none, and gives what of it is held. The lock is held.
-func (x *objects) fit(id string, was, o *domain.ObservedResource) *domain.ObservedResource {
-	more := sizeOf(o)
-	if was != nil {
-		more -= sizeOf(was)
+// fit makes room for an object of a deployment, in the place of what is held of it, and gives what of it is held. The lock is held.
+func (x *objects) fit(id string, at plan.ResourceID, o *domain.ObservedResource) *domain.ObservedResource {
+	size, has := sizeOf(o), 0
+	if was := x.of[id][at]; was != nil {
+		has = sizeOf(was)
 	}
+	had, named := x.weight[at]
+	if !named {
+		had = has
+	}
+	x.full[id] += size - had
+	more := size - has
 	if !x.out[id] && x.bytes+more > limits.ClusterHeld {
 		x.makeRoom(id, more)
 	}
 	if x.out[id] {
+		x.weight[at] = size
 		return nameOf(o)
 	}
+	delete(x.weight, at)
 	x.bytes += more
 	x.held[id] += more
 	return o
@@ -93,42 +105,49 @@ const leftFree = 8
 // makeRoom leaves out the deployments that have most, where one is to have more bytes: first of those that nobody keeps. Who may label objects in one
 // namespace of the cluster must not keep others from being heard. The lock is held.
 func (x *objects) makeRoom(id string, more int) {
-	type share struct {
-		id    string
-		bytes int
-		kept  bool
-	}
-	shares := []share{{id, x.held[id] + more, x.known(id)}}
-	for other, bytes := range x.held {
+	shares := []string{id}
+	for other := range x.held {
 		if other != id {
-			shares = append(shares, share{other, bytes, x.known(other)})
+			shares = append(shares, other)
 		}
 	}
-	slices.SortFunc(shares, func(a, b share) int {
+	for _, next := range slices.Backward(x.inOrder(shares)) {
+		if x.bytes+more <= limits.ClusterHeld-limits.ClusterHeld/leftFree {
+			return
+		}
+		x.leaveOut(next)
+		if next == id {
+			more = 0
+		}
+	}
+}
+
+// inOrder sorts deployments: those come first that are to have room first, which somebody keeps, and then that have little. What counts is what they
+// have in all: while they are listed anew little of the largest is held.
+func (x *objects) inOrder(ids []string) []string {
+	kept := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		kept[id] = x.known(id)
+	}
+	slices.SortFunc(ids, func(a, b string) int {
 		switch {
-		case a.kept == b.kept:
-			return cmp.Compare(b.bytes, a.bytes)
-		case b.kept:
+		case kept[a] == kept[b]:
+			return cmp.Or(cmp.Compare(x.full[a], x.full[b]), cmp.Compare(a, b))
+		case kept[a]:
 			return -1
 		}
 		return 1
 	})
-	for _, s := range shares {
-		if x.bytes+more <= limits.ClusterHeld-limits.ClusterHeld/leftFree {
-			return
-		}
-		x.leaveOut(s.id)
-		if s.id == id {
-			more = 0
-		}
-	}
+	return ids
 }
 
 // leaveOut holds no more than the names of what a deployment has. The lock is held.
 func (x *objects) leaveOut(id string) {
 	x.out[id] = true
 	for at, o := range x.of[id] {
-		x.of[id][at] = nameOf(o)
+		if _, named := x.weight[at]; !named {
+			x.weight[at], x.of[id][at] = sizeOf(o), nameOf(o)
+		}
 	}
 	x.bytes -= x.held[id]
 	delete(x.held, id)
@@ -140,24 +159,37 @@ func nameOf(o *domain.ObservedResource) *domain.ObservedResource {
 	return &domain.ObservedResource{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// lacksRoom says whether a deployment is left out.
-func (x *objects) lacksRoom() bool {
+// hasRoom says whether there is room for a deployment that is left out.
+func (x *objects) hasRoom() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return len(x.out) > 0
+	return len(x.fitting()) > 0
 }
 
-// retry has deployments that were left out taken again, and says whether there are any. All is to be listed then, and nothing to be reported until retryEnds.
+// fitting are the deployments that are left out and for which there is room by now. The lock is held.
+func (x *objects) fitting() (ids []string) {
+	bytes := x.bytes
+	for _, id := range x.inOrder(slices.Collect(maps.Keys(x.out))) {
+		if bytes+x.full[id] <= limits.ClusterHeld {
+			bytes += x.full[id]
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// retry has deployments that were left out taken again as far as there is room, and says whether there are any. All is to be listed then, and nothing
+// to be reported until retryEnds.
 func (x *objects) retry() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	some := len(x.out) > 0
-	for id := range x.out {
+	again := x.fitting()
+	for _, id := range again {
 		x.retried[id] = true
+		delete(x.out, id)
 		x.queue.again(id)
 	}
-	clear(x.out)
-	return some
+	return len(again) > 0
 }
 
 // retryEnds says that all has been listed that can be. Of what cannot there is no more than a name, which is not reported.
@@ -165,8 +197,8 @@ func (x *objects) retryEnds() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for id := range x.retried {
-		for at, o := range x.of[id] {
-			if !x.out[id] && len(o.JSON) == 0 {
+		for at := range x.of[id] {
+			if _, named := x.weight[at]; named && !x.out[id] {
 				x.drop(at)
 			}
 		}
@@ -193,6 +225,13 @@ func (x *objects) drop(at plan.ResourceID) {
 	if x.held[id] -= size; x.held[id] == 0 {
 		delete(x.held, id)
 	}
+	if had, named := x.weight[at]; named {
+		size = had
+	}
+	if x.full[id] -= size; x.full[id] == 0 {
+		delete(x.full, id)
+	}
+	delete(x.weight, at)
 	if delete(x.of[id], at); len(x.of[id]) == 0 {
 		delete(x.of, id)
 		delete(x.out, id)

@@ -73,19 +73,62 @@ func TestADeploymentThatTakesAllTheRoom(t *testing.T) {
 	require.False(t, x.empty("2-app"), "there is something")
 	require.Empty(t, x.observation("1-app").Error)
 
-	require.True(t, x.lacksRoom())
+	require.True(t, x.hasRoom(), "for that which has a few bytes")
+	x.remove(at("more"))
 	require.True(t, x.retry())
+	require.Equal(t, map[string]bool{"8-made-up": true}, x.out, "there is no room for it")
 	require.NoError(t, x.put("2-app", at("other"), small))
-	require.NoError(t, x.put("2-app", at("last"), small))
-	require.False(t, x.empty("8-made-up"), "it may be listed yet")
+	require.False(t, x.empty("9-made-up"), "it may be listed yet")
 	x.retryEnds()
-	require.False(t, x.lacksRoom())
+	require.False(t, x.hasRoom())
+	require.False(t, x.retry(), "nothing is listed anew for what has no room")
 	o := x.observation("2-app")
 	require.Empty(t, o.Error)
-	require.Len(t, o.Resources, 2, "of the third one nothing is known but its name")
-	require.True(t, x.empty("8-made-up"))
-	require.Equal(t, sizeOf(half)+2*sizeOf(small), x.bytes)
+	require.Len(t, o.Resources, 1, "of the other one nothing is known but its name")
+	require.True(t, x.empty("9-made-up"))
+	require.Equal(t, sizeOf(half)+sizeOf(small), x.bytes)
+	require.NoError(t, x.put("8-made-up", at("c"), small))
+	require.True(t, x.retry(), "it has become small")
+	require.NoError(t, x.put("8-made-up", at("c"), small))
+	x.retryEnds()
+	require.Empty(t, x.out)
+	for _, name := range []string{"own", "other", "c"} {
+		x.remove(at(name))
+	}
+	require.Zero(t, x.bytes)
+	require.Empty(t, x.full)
+	require.Empty(t, x.weight)
+}
+
+// TestWhatFitsIsHeard: a deployment that is larger than all others is left out in the end, in whatever order objects are listed; at first, when little of it
+// is known, another one may have been.
+func TestWhatFitsIsHeard(t *testing.T) {
+	t.Parallel()
+	x := newObjects(newQueue(0), func(string) bool { return true })
+	put := func(id, name string, mib int) {
+		t.Helper()
+		require.NoError(t, x.put(id, plan.ResourceID{Kind: "ConfigMap", Namespace: "n", Name: id + name}, &domain.ObservedResource{JSON: make(json.RawMessage, mib<<20)}))
+	}
+	list := func() {
+		t.Helper()
+		put("1-app", "", 61)
+		for i := range 5 {
+			put(fmt.Sprint(i+2, "-app"), "", 30)
+		}
+		for i := range 15 {
+			put("9-big", fmt.Sprint(i), 20)
+		}
+	}
+	list()
+	require.Equal(t, map[string]bool{"1-app": true, "9-big": true}, x.out)
+	require.True(t, x.retry())
+	list()
+	x.retryEnds()
+	require.Equal(t, map[string]bool{"9-big": true}, x.out)
+	require.Equal(t, 211<<20, x.bytes)
 	require.False(t, x.retry())
+	list()
+	require.Equal(t, map[string]bool{"9-big": true}, x.out)
 }
 
 // TestWhatIsDueOfAClusterIsBounded: a cluster decides of how many deployments it has something for a moment, and whoever takes reports

@@ -78,7 +78,7 @@ func Accept(owner domain.Owner, last *domain.Instance, a Asked, now time.Time) V
 	if last != nil && last.ContextID == a.ContextID && last.Has(a.Scope) {
 		return Verdict{} // recorded, and stopped since
 	}
-	if a.History != "" && !h.Signed(a.History) {
+	if a.History != "" && h.Sign() != a.History || !a.Created.IsZero() && !a.Created.Equal(h.Made()) {
 		return Verdict{Refusal: ChangedMeanwhile(owner)}
 	}
 	if last != nil {

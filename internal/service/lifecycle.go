@@ -455,7 +455,7 @@ func (l *Lifecycle) decide(ctx context.Context, key domain.Key, op domain.Operat
 }
 
 func seen(owner domain.Owner, status domain.ContextStatus) domain.Seen {
-	return domain.Seen{Status: status, History: owner.Track().Sign()}
+	return domain.Seen{Status: status, History: owner.Track().Sign(), Created: owner.Track().Made()}
 }
 
 // working is the operation that is going on in a context, or was the last one.
