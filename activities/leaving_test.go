@@ -173,8 +173,8 @@ func TestWhatGoesOneByOneIsToldNowAndThen(t *testing.T) {
 	}{
 		"a while later":         {ending: 20 * time.Second, toldAt: 10 * time.Second, told: true},
 		"a moment later":        {ending: 20 * time.Second, toldAt: time.Second},
-		"after days":            {ending: 48 * time.Hour, toldAt: 20 * time.Minute, told: true},
-		"after days, soon":      {ending: 48 * time.Hour, toldAt: 5 * time.Minute},
+		"after days":            {ending: 48 * time.Hour, toldAt: 7 * time.Hour, told: true},
+		"after days, soon":      {ending: 48 * time.Hour, toldAt: 5 * time.Hour},
 		"after an hour":         {ending: time.Hour, toldAt: 20 * time.Minute, told: true},
 		"soon, after an hour":   {ending: time.Hour, toldAt: 5 * time.Minute},
 		"for the first time":    {told: true},

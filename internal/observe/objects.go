@@ -99,11 +99,12 @@ func (x *objects) fit(id string, at plan.ResourceID, o *domain.ObservedResource)
 	return o
 }
 
-// leftFree is the share of the room, one in so many, that is made at a time: to look for what is to be left out takes a look at all deployments.
-const leftFree = 8
+// leftFree is the share of the room, one in so many, that is made at a time where nobody keeps what goes, and keptFree where somebody does: to look for
+// what is to be left out takes a look at all deployments.
+const leftFree, keptFree = 8, 64
 
-// makeRoom leaves out the deployments that have most, where one is to have more bytes: first of those that nobody keeps. Who may label objects in one
-// namespace of the cluster must not keep others from being heard. The lock is held.
+// makeRoom leaves out the deployments that have most, where one is to have more bytes: first of those that nobody keeps, and of the others no more than
+// has to be. Who may label objects in one namespace of the cluster must not keep others from being heard. The lock is held.
 func (x *objects) makeRoom(id string, more int) {
 	shares := []string{id}
 	for other := range x.held {
@@ -111,8 +112,15 @@ func (x *objects) makeRoom(id string, more int) {
 			shares = append(shares, other)
 		}
 	}
+	enough, kept := limits.ClusterHeld-limits.ClusterHeld/leftFree, false
 	for _, next := range slices.Backward(x.inOrder(shares)) {
-		if x.bytes+more <= limits.ClusterHeld-limits.ClusterHeld/leftFree {
+		if !kept && x.known(next) {
+			if x.bytes+more <= limits.ClusterHeld {
+				return
+			}
+			enough, kept = limits.ClusterHeld-limits.ClusterHeld/keptFree, true
+		}
+		if x.bytes+more <= enough {
 			return
 		}
 		x.leaveOut(next)
@@ -159,19 +167,33 @@ func nameOf(o *domain.ObservedResource) *domain.ObservedResource {
 	return &domain.ObservedResource{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// hasRoom says whether there is room for a deployment that is left out.
+// hasRoom says whether a deployment that is left out is to be taken again.
 func (x *objects) hasRoom() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return len(x.fitting()) > 0
 }
 
-// fitting are the deployments that are left out and for which there is room by now. The lock is held.
+// fitting are the deployments that are left out and are to be taken again: those that somebody keeps, in the place of what makeRoom leaves out before
+// them, and others for which there is room. The lock is held.
 func (x *objects) fitting() (ids []string) {
-	bytes := x.bytes
-	for _, id := range x.inOrder(slices.Collect(maps.Keys(x.out))) {
-		if bytes+x.full[id] <= limits.ClusterHeld {
-			bytes += x.full[id]
+	if len(x.out) == 0 {
+		return nil
+	}
+	bytes, free := 0, limits.ClusterHeld-x.bytes
+	for _, id := range x.inOrder(slices.AppendSeq(slices.Collect(maps.Keys(x.held)), maps.Keys(x.out))) {
+		size, most := x.full[id], limits.ClusterHeld
+		if x.out[id] && x.known(id) {
+			most -= limits.ClusterHeld / keptFree
+		} else if x.out[id] && size > free {
+			continue
+		}
+		if bytes+size > most {
+			continue
+		}
+		bytes += size
+		if x.out[id] {
+			free -= size
 			ids = append(ids, id)
 		}
 	}

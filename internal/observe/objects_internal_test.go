@@ -131,6 +131,43 @@ func TestWhatFitsIsHeard(t *testing.T) {
 	require.Equal(t, map[string]bool{"9-big": true}, x.out)
 }
 
+// TestWhatSomebodyKeepsComesFirst: however much others have in the cluster, of which nobody keeps what is said.
+func TestWhatSomebodyKeepsComesFirst(t *testing.T) {
+	t.Parallel()
+	kept := map[string]bool{}
+	x := newObjects(newQueue(0), func(id string) bool { return kept[id] })
+	put := func(id, name string, mib int) {
+		t.Helper()
+		require.NoError(t, x.put(id, plan.ResourceID{Kind: "ConfigMap", Namespace: "n", Name: id + name}, &domain.ObservedResource{JSON: make(json.RawMessage, mib<<20)}))
+	}
+	for i := range 25 {
+		put(fmt.Sprint(i, "-made-up"), "", 10)
+	}
+	put("1-app", "", 20)
+	require.True(t, x.out["1-app"], "nobody keeps what has not been said yet")
+	kept["1-app"] = true
+	for i := range 3 {
+		put(fmt.Sprint(i, "-late"), "", 10)
+	}
+	require.True(t, x.retry())
+	put("1-app", "", 20)
+	x.retryEnds()
+	require.False(t, x.out["1-app"])
+	require.LessOrEqual(t, x.bytes, limits.ClusterHeld)
+
+	x = newObjects(newQueue(0), func(id string) bool { return kept[id] })
+	for i := range 25 {
+		id := fmt.Sprint(i, "-app")
+		kept[id] = true
+		put(id, "", 10)
+	}
+	for i := range 7 {
+		put("9-made-up", fmt.Sprint(i), 1)
+	}
+	require.Equal(t, map[string]bool{"9-made-up": true}, x.out, "no other one goes where it is enough that this one does")
+	require.Equal(t, 250<<20, x.bytes)
+}
+
 // TestWhatIsDueOfAClusterIsBounded: a cluster decides of how many deployments it has something for a moment, and whoever takes reports
 // may be slow.
 func TestWhatIsDueOfAClusterIsBounded(t *testing.T) {

@@ -70,7 +70,7 @@ const (
 	// TellAgain is the least time after which a workflow is told that another error stands in the way now, and TellLongest the longest after which it is
 	// told what else is waited for.
 	TellAgain   = 5 * time.Second
-	TellLongest = 15 * time.Minute
+	TellLongest = 6 * time.Hour
 	// Confirm is how long a terminate waits for the agent to report that the resources are gone.
 	Confirm = 5 * time.Second
 	// Lacking is how long a cluster without the agent's definition is not asked for it again.
