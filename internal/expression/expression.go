@@ -155,12 +155,21 @@ func (e *Environment) program(checked *cel.Ast, options ...cel.ProgramOption) (*
 	return &Program{p, loops}, nil
 }
 
-// Eval evaluates within a time, Deadline except in tests. vars is a map[string]any, or an activation.
+// Eval evaluates within a time, Deadline except in tests. vars is a map[string]any, or an activation. What has taken too long is evaluated once more: a
+// process may stand still for a second on a busy machine, and the error would stay until the object changes.
 func (p *Program) Eval(within time.Duration, vars any) (ref.Val, error) {
 	if !p.loops {
 		v, _, err := p.cel.Eval(vars)
 		return v, err
 	}
+	v, err := p.once(within, vars)
+	if errors.Is(err, ErrTooLong) {
+		v, err = p.once(within, vars)
+	}
+	return v, err
+}
+
+func (p *Program) once(within time.Duration, vars any) (ref.Val, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), within, ErrTooLong)
 	defer cancel()
 	v, _, err := p.cel.ContextEval(ctx, vars)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/cel-go/cel"
@@ -54,6 +55,37 @@ func TestBounds(t *testing.T) {
 	v, err := program(t, "object.a.size()").Eval(-time.Second, vars)
 	require.NoError(t, err)
 	require.Equal(t, types.Int(100), v)
+}
+
+// stalling is an object that the process stands still at, so many times.
+type stalling struct {
+	times int
+	value any
+}
+
+func (s *stalling) ResolveName(string) (any, bool) {
+	if s.times--; s.times >= 0 {
+		time.Sleep(2 * expression.Deadline) // of the bubble
+	}
+	return s.value, true
+}
+
+func (s *stalling) Parent() cel.Activation { return nil }
+
+// TestAStallIsNoError: what a busy machine takes too long for is evaluated once more, and no oftener.
+func TestAStallIsNoError(t *testing.T) {
+	for stalls, tooLong := range []bool{false, false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			vars := &stalling{stalls, map[string]any{"a": []any{1, 2}}}
+			v, err := program(t, "object.a.all(x, x > 0)").Eval(expression.Deadline, vars)
+			if tooLong {
+				require.ErrorIs(t, err, expression.ErrTooLong)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, types.True, v)
+		})
+	}
 }
 
 // TestRewrite: what is put in place of a part is checked again, and stands where the part stood.
