@@ -65,7 +65,7 @@ type stalling struct {
 
 func (s *stalling) ResolveName(string) (any, bool) {
 	if s.times--; s.times >= 0 {
-		time.Sleep(2 * expression.Deadline) // of the bubble
+		<-time.After(2 * expression.Deadline) // of the bubble
 	}
 	return s.value, true
 }
