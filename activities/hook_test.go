@@ -481,22 +481,27 @@ func TestAwaitReady(t *testing.T) {
 	require.Error(t, err, "more clusters than the plan has")
 }
 
-// TestAwaitReadyAnew: an attempt does not tell what the one before has told.
-func TestAwaitReadyAnew(t *testing.T) {
-	l, o := hooked(t, domain.OpInstantiate)
+// aJob has AwaitReady wait for a Job called work.
+func aJob(l *leaf) activities.ReadyInput {
 	job := jobHook("work", plan.Hook{})
 	job.Hook = nil
 	p := plan.Plan{Apps: []plan.App{{
-		Name: "app", Bundle: l.store.put(t, plan.Bundle{App: "app", Resources: []plan.Resource{job}}),
+		Name: "app", Bundle: l.store.put(l.t, plan.Bundle{App: "app", Resources: []plan.Resource{job}}),
 		Resources: make([]plan.ResourceID, 1), Targets: []plan.Target{{ClusterName: l.in.Cluster}},
 	}}}
+	return activities.ReadyInput{Plan: l.store.put(l.t, p), App: "app", Namespace: "default", To: 1}
+}
+
+// TestAwaitReadyAnew: an attempt does not tell what the one before has told.
+func TestAwaitReadyAnew(t *testing.T) {
+	l, o := hooked(t, domain.OpInstantiate)
 	l.env.SetHeartbeatDetails(map[string]any{"reason": "on p+c: Job work: NotPresent", "at": time.Now()})
 	time.AfterFunc(max(policy.FirstLacking, policy.Beat)*3/2, func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.complete("work")
 	})
-	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, activities.ReadyInput{Plan: l.store.put(t, p), App: "app", Namespace: "default", To: 1})
+	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, aJob(l))
 	require.NoError(t, err)
 	require.Empty(t, l.lacking)
 	require.Equal(t, "on p+c: Job work: NotPresent", l.raw["reason"], "the next one knows what was told")
@@ -505,17 +510,11 @@ func TestAwaitReadyAnew(t *testing.T) {
 // TestAwaitReadyWhoseLeaseIsLost: an attempt that may not tell what it waits for makes way for one that may.
 func TestAwaitReadyWhoseLeaseIsLost(t *testing.T) {
 	l, _ := hooked(t, domain.OpInstantiate)
-	job := jobHook("work", plan.Hook{})
-	job.Hook = nil
-	p := plan.Plan{Apps: []plan.App{{
-		Name: "app", Bundle: l.store.put(t, plan.Bundle{App: "app", Resources: []plan.Resource{job}}),
-		Resources: make([]plan.ResourceID, 1), Targets: []plan.Target{{ClusterName: l.in.Cluster}},
-	}}}
 	l.freezing()()
 	var failure error
 	l.options.Interceptors = append(l.options.Interceptors, &errorsOf{err: &failure})
 	l.env.SetWorkerOptions(l.options)
-	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, activities.ReadyInput{Plan: l.store.put(t, p), App: "app", Namespace: "default", To: 1})
+	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, aJob(l))
 	require.Error(t, err)
 	require.ErrorIs(t, failure, lease.ErrLost)
 	require.Empty(t, l.lacking)

@@ -158,15 +158,6 @@ func (m *memory) InstancesOf(_ context.Context, owner domain.Key) (found []*doma
 	return found, nil
 }
 
-func (m *memory) DeleteInstances(_ context.Context, contextIDs []string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, id := range contextIDs {
-		delete(m.instances, id)
-	}
-	return nil
-}
-
 func (m *memory) Standing(context.Context) (stand []domain.Standing, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

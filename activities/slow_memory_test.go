@@ -215,13 +215,6 @@ func (m *slowMemory) InstancesOf(_ context.Context, owner domain.Key) (found []*
 	return found, nil
 }
 
-func (m *slowMemory) DeleteInstances(_ context.Context, contextIDs []string) error {
-	for _, id := range contextIDs {
-		delete(m.instances, id)
-	}
-	return nil
-}
-
 func (m *slowMemory) PutLeaf(_ context.Context, leaf domain.Leaf) error {
 	return m.write("leaves", func() error {
 		m.leaves[leaf.ID+"#"+string(leaf.Operation)] = leaf

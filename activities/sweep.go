@@ -16,8 +16,9 @@ import (
 
 // Sweep removes the blobs that nothing refers to any more: charts and profiles of apps that are gone or were
 // replaced, and the plans and manifests of instances that were forgotten; what is kept of clusters that are not
-// registered any more, and of settings of tenants that are gone; what clusters said of app contexts that are gone; and the records of contexts that no history has any more. It returns how
-// many blobs. What somebody has ended by hand is begun again: none of the four waits for another one that fails.
+// registered any more, and of settings of tenants that are gone; what clusters said of app contexts that are gone; and the
+// records of contexts that no history has any more. It returns how many blobs. What somebody has ended by hand is begun again:
+// none of the four waits for another one that fails.
 func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 	stop := beat(ctx)
 	defer stop()

@@ -104,8 +104,9 @@ func nameIn(c echo.Context, n *domain.Noun) string {
 	if err != nil || n.New == nil {
 		return ""
 	}
-	var of named                                                                                        // the rest of the document may be large, and nothing is made of it
-	if err := json.Unmarshal(body, &of); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) { // nor of a member that the noun may not have
+	// The rest of the document may be large, and nothing is made of it. A member of another type is one that the noun may not have.
+	var of named
+	if err := json.Unmarshal(body, &of); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
 		return ""
 	}
 	o := n.New()

@@ -136,15 +136,6 @@ func (m *memory) InstancesOf(_ context.Context, owner domain.Key) (found []*doma
 	return found, nil
 }
 
-func (m *memory) DeleteInstances(_ context.Context, contextIDs []string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, id := range contextIDs {
-		delete(m.instances, id)
-	}
-	return nil
-}
-
 func (m *memory) UpdateInstance(_ context.Context, contextID string, change func(*domain.Instance) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

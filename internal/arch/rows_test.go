@@ -226,8 +226,8 @@ var layers = []layer{
 	}},
 	{name: "decisions", about: "from values to values: no I/O, no clock", rows: []row{
 		{pkg: "access", ours: "domain fail"},
-		{pkg: "operations", ours: "explain domain fail"},
-		{pkg: "audit", ours: "fail"},
+		{pkg: "operations", ours: "explain domain fail when"},
+		{pkg: "audit", ours: "fail when"},
 		{pkg: "explain", ours: "match view bundle plan domain policy"},
 		{
 			pkg: "combined", ours: "status combine view bundle plan domain panics fail", libs: "k8s.io/apimachinery",
@@ -285,6 +285,7 @@ var layers = []layer{
 		{pkg: "pause", ours: "policy", world: "context math/rand/v2"},
 		{pkg: "policy"},
 		{pkg: "caller", world: "context"},
+		{pkg: "when"},
 		{pkg: "nearest"},
 		{pkg: "atomicfile", world: "os syscall"},
 		{pkg: "lru", libs: "github.com/hashicorp/golang-lru"},

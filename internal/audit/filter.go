@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/when"
 )
 
 // Filter is which records are asked for; a zero member lets everything pass.
@@ -77,11 +78,8 @@ func moment(p *fail.Problems, parameter string, v url.Values, now time.Time) tim
 	if text == "" {
 		return time.Time{}
 	}
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
-		return now.Add(-ago)
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if year := at.UTC().Year(); err != nil || year < 1 || year > 9999 { // of a year beyond, a zone may make one
+	at, ok := when.Read(text, now)
+	if !ok {
 		p.Add(parameter, "%q is neither a time such as 2026-11-21T05:29:07Z nor how long ago, such as 2h30m", text)
 	}
 	return at

@@ -49,13 +49,7 @@ func TestAGroupThatStaysDown(t *testing.T) {
 		}
 	}))
 	t.Cleanup(s.Close)
-	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: s.URL}},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c"}},
-		CurrentContext: "x",
-	})
-	require.NoError(t, err)
-	c := kubetest.Open(t, kube.Config{}, kubeconfig)
+	c := openAt(t, s.URL)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	a := newAgentless(newQueue(0), nobodys)
@@ -64,6 +58,18 @@ func TestAGroupThatStaysDown(t *testing.T) {
 	require.ErrorIs(t, a.follow(ctx, c), errKinds)
 	require.EqualValues(t, 5, asked.Load(), "until it has come back")
 	require.EqualValues(t, 1, watches.Load())
+}
+
+// openAt is a cluster that is a server of a test.
+func openAt(t *testing.T, url string) *kube.Cluster {
+	t.Helper()
+	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: url}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c"}},
+		CurrentContext: "x",
+	})
+	require.NoError(t, err)
+	return kubetest.Open(t, kube.Config{}, kubeconfig)
 }
 
 // TestWhatWasLeftOutIsListedAgain when the next session begins.
@@ -83,13 +89,7 @@ func TestWhatWasLeftOutIsListedAgain(t *testing.T) {
 		_, _ = io.WriteString(w, answer)
 	}))
 	t.Cleanup(s.Close)
-	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: s.URL}},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c"}},
-		CurrentContext: "x",
-	})
-	require.NoError(t, err)
-	c := kubetest.Open(t, kube.Config{}, kubeconfig)
+	c := openAt(t, s.URL)
 	a := newAgentless(newQueue(0), nobodys)
 	require.NoError(t, a.sync(t.Context(), c))
 	whole := a.objects.observation("1-app")

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/when"
 )
 
 // State is where an operation stands.
@@ -244,11 +245,8 @@ func readOwner(p *fail.Problems, path string) domain.Key {
 
 // readSince reads a time, or how long ago it is.
 func readSince(p *fail.Problems, s string, now time.Time) time.Time {
-	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
-		return now.Add(-d)
-	}
-	t, err := time.Parse(time.RFC3339, s)
-	if year := t.UTC().Year(); err != nil || year < 1 || year > 9999 { // of a year beyond, a zone may make one
+	t, ok := when.Read(s, now)
+	if !ok {
 		p.Add("since", "%q is no time; use one such as 2026-11-21T05:29:07Z, or how long ago it is, such as 2h30m", s)
 	}
 	return t
