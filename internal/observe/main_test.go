@@ -198,10 +198,13 @@ func (w *world) observed(app string) *domain.Observation {
 func (w *world) await(app string, wanted func(*domain.Observation) bool) *domain.Observation {
 	w.Helper()
 	var o *domain.Observation
-	require.Eventually(w, func() bool {
-		o = w.observed(app)
-		return wanted(o)
-	}, deadline, tick)
+	ended := time.Now().Add(deadline)
+	for o = w.observed(app); !wanted(o); o = w.observed(app) {
+		if time.Now().After(ended) {
+			require.FailNow(w, "not what is wanted", "%s has %+v", app, o)
+		}
+		<-time.After(tick)
+	}
 	return o
 }
 

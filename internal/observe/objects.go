@@ -294,17 +294,23 @@ func (x *objects) observe(gk schema.GroupKind) {
 	x.reportAll()
 }
 
-// lose says that the kind cannot be watched, and why. What is known of its objects stays, as old.
+// lose says that the kind cannot be watched, and why: the reason is the last one, as the first may have been a moment's. What is known of its
+// objects stays, as old.
 func (x *objects) lose(gk schema.GroupKind, cause error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if _, lost := x.unheard[gk]; lost {
+	u, lost := x.unheard[gk]
+	reason := fail.TextOf(cause)
+	if lost && u.Reason == reason {
 		return
 	}
-	u := domain.UnheardKind{Kind: gk.String(), Reason: fail.TextOf(cause)}
-	if x.kinds[gk] {
-		u.Since = time.Now()
+	if !lost {
+		u.Kind = gk.String()
+		if x.kinds[gk] {
+			u.Since = time.Now()
+		}
 	}
+	u.Reason = reason
 	x.unheard[gk] = u
 	x.reportAll()
 }

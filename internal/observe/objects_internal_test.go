@@ -309,3 +309,18 @@ func TestWhatBecomesDerivedIsLeftOut(t *testing.T) {
 	require.NoError(t, f.put(object("")), "it is let go")
 	require.Len(t, x.where, 1)
 }
+
+// TestTheReasonOfAKindIsTheLastOne: what a cluster says first may be a moment's, as while the storage of a CRD begins.
+func TestTheReasonOfAKindIsTheLastOne(t *testing.T) {
+	t.Parallel()
+	x := newObjects(newQueue(0), nobodys)
+	widgets := schema.GroupKind{Group: "example.com", Kind: "Widget"}
+	require.NoError(t, x.put("1-app", plan.ResourceID{Kind: "ConfigMap", Namespace: "n", Name: "c"}, &domain.ObservedResource{}))
+	x.observe(widgets)
+	x.lose(widgets, fail.New(fail.Unavailable, "storage is (re)initializing"))
+	first := x.observation("1-app").Unheard
+	require.Len(t, first, 1)
+	require.False(t, first[0].Since.IsZero())
+	x.lose(widgets, fail.New(fail.Invalid, "conversion webhook failed"))
+	require.Equal(t, []domain.UnheardKind{{Kind: widgets.String(), Since: first[0].Since, Reason: "conversion webhook failed"}}, x.observation("1-app").Unheard)
+}
