@@ -27,14 +27,31 @@ const applyQuery = "fieldManager=" + FieldManager + "&force=true&fieldValidation
 // Apply applies the selected resources of the job that are to be applied by their marks, by server-side apply,
 // one request a resource. They become MarkSent before the request, then MarkApplied or, with the cluster's
 // message, what domain.Mark's Refuse makes of the mark before. One whose object is being deleted stays MarkSent and is to
-// be tried again: it would go with that object.
+// be tried again: it would go with that object. A stage with one that the cluster answers with what may pass holds up those behind it, but for
+// what guards others, see Job.Failing.
 func (c *Cluster) Apply(ctx context.Context, j Job) Outcome {
 	r := c.begin(j)
-	return r.work(ctx, r.stages(domain.Mark.ToApply), func(ctx context.Context, stage []int) error {
-		_, err := r.each(ctx, r.mixed(stage), r.apply)
+	failed, at := ofNone, 0
+	pass := func(ctx context.Context, stage []int) (err error) {
+		at = r.Resources[stage[0]].Stage
+		failed, err = r.each(ctx, r.mixed(stage), r.apply)
 		return err
+	}
+	outcome := r.work(ctx, r.stages(domain.Mark.ToApply), pass)
+	if failed != ofSome || !r.goesOn() {
+		return outcome
+	}
+	// What stands in the way may be a webhook of the app's own, whose configuration the manifests behind mend.
+	guards := slices.DeleteFunc(r.stages(domain.Mark.ToApply), func(stage []int) bool {
+		first := r.Resources[stage[0]]
+		return first.Stage <= at || first.Group != admissionGroup
 	})
+	outcome.Reached = r.work(ctx, guards, pass).Reached || outcome.Reached
+	return outcome
 }
+
+// admissionGroup has the kinds that guard others. A stage has none but such kinds, or none.
+const admissionGroup = "admissionregistration.k8s.io"
 
 // apply settles resource i.
 func (r *run) apply(ctx context.Context, i int) error {

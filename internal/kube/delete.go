@@ -41,7 +41,7 @@ func (c *Cluster) Delete(ctx context.Context, j Job) Outcome {
 	stages := r.stages(func(m domain.Mark) bool { return m.ToDelete() || m.ToLookFor() })
 	slices.Reverse(stages)
 	stuck := &ending{objects: map[int]object{}}
-	goesOn := !j.Failing.IsZero() && time.Since(j.Failing) > r.config.StageWait
+	goesOn := r.goesOn()
 	var failed error // in a stage before
 	passed := func(of failures, err error) error {
 		if of == ofSome && goesOn {

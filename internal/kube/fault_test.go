@@ -331,6 +331,37 @@ func TestOneResourceDoesNotHoldUpItsStage(t *testing.T) {
 	require.Equal(t, append(want, domain.MarkPending), watcher.Marks, "the next stage is not begun")
 }
 
+// TestAnAppMayMendItsOwnWebhook: what its webhook refuses to hear of stands before that webhook's configuration, and nothing else would mend it.
+func TestAnAppMayMendItsOwnWebhook(t *testing.T) {
+	t.Parallel()
+	webhook := status(500, metav1.StatusReasonInternalError, `Internal error occurred: failed calling webhook "w": x509: certificate has expired`, nil)
+	s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/a0") {
+			answer(w, http.StatusInternalServerError, webhook)
+			return
+		}
+		found(w)
+	})
+	c := s.open(t, kube.Config{StageWait: time.Minute})
+	guard := plan.ResourceID{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration", Name: "w"}
+	resources := append(configMaps(2, 6), configMaps(1, 7)[0], plan.Resource{ResourceID: guard, Stage: 8, Manifest: []byte(
+		`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"w"}}`)})
+	for name, tc := range map[string]struct {
+		failing time.Duration
+		want    string
+	}{
+		"at first its stage is the last one": {0, "1s1A2p"}, "so it is for some time": {time.Second, "1s1A2p"}, "but not for ever": {time.Hour, "1s1A1p1A"},
+	} {
+		j, watcher := job(resources, domain.MarkPending)
+		if tc.failing > 0 {
+			j.Failing = time.Now().Add(-tc.failing)
+		}
+		outcome := c.Apply(t.Context(), j)
+		require.Equal(t, "ConfigMap a0: "+webhook.Message, fail.TextOf(outcome.Retry), name)
+		require.Equal(t, tc.want, watcher.Marks.Encode(), name)
+	}
+}
+
 // TestOneResourceDoesNotHoldUpWhatIsDeletedAfterIt for good: a webhook that fails may never come back.
 func TestOneResourceDoesNotHoldUpWhatIsDeletedAfterIt(t *testing.T) {
 	t.Parallel()

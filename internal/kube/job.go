@@ -35,7 +35,7 @@ type Job struct {
 	// have changed it since.
 	Operation string
 	// Failing is since when tries at the work are answered, and are in vain; zero for no try yet. Then none of many resources is always behind the same
-	// ones that fail, and what fails holds up no other stage of a Delete for longer than Config.StageWait.
+	// ones that fail, and what fails holds up no other stage of a Delete, and no webhook configuration of an Apply, for longer than Config.StageWait.
 	Failing time.Time
 	// Prunes says that what is deleted is what an update does not want any more.
 	Prunes bool
@@ -117,6 +117,11 @@ func (r *run) marked(i int) domain.Mark {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.Marks[i]
+}
+
+// goesOn says whether the job's tries have failed for so long that what fails may never come back by itself.
+func (r *run) goesOn() bool {
+	return !r.Failing.IsZero() && time.Since(r.Failing) > r.config.StageWait
 }
 
 // selected says whether the job works on resource i.
