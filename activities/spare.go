@@ -43,7 +43,7 @@ func (a *attempt) claimed() []plan.Resource {
 
 // spare leaves alone what was in the cluster before, and would go with the leaf with all that others have in it: an app's
 // holders that carry no label of a deployment, or that another installation has, and a logical cloud's namespace that is not its own. Hooks see to that themselves, see hookRun.spares. Whether it was there, its
-// label says, whatever the records do: they may be of an attempt that was killed. A CRD that stays in any case, and is another's, is left alone where
+// label says, whatever the records do: they may be of an attempt that was killed. A CRD that stays in any case is left alone where
 // applying it would take a version away from the cluster, and bring none, or so with fields of the same versions. What is being deleted does not stay. It is looked at with the rights by which it
 // would be applied: what they do not show is nobody's affair, and to apply it says why it is refused.
 func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job) error {
@@ -102,8 +102,8 @@ func (a *attempt) sparedAs(i int, data []byte) (string, error) {
 	}
 	label, of := live.Labels[plan.DeploymentLabel], live.Annotations[plan.InstallationAnnotation]
 	switch {
-	case r.Keep && label != a.in.deploymentID():
-		return a.definedBefore(i, plan.DefinitionIn(data), plan.DefinitionIn(r.Manifest)), nil
+	case r.Keep:
+		return a.definedBefore(i, plan.DefinitionIn(data), plan.DefinitionIn(r.Manifest), label == a.in.deploymentID()), nil
 	case certifies && label != a.in.deploymentID():
 		return "the namespace was there before the logical cloud: it is left as it is, and stays", nil
 	case !certifies && !r.Keep && label == "":
@@ -115,15 +115,21 @@ func (a *attempt) sparedAs(i int, data []byte) (string, error) {
 	}
 }
 
-// definedBefore is sparedAs for a CRD that stays, and is another's. Where it is applied, what the cluster loses by that is told of, see lose.
-func (a *attempt) definedBefore(i int, has, brings plan.Definition) (why string) {
+// definedBefore is sparedAs for a CRD that stays. Its own label does not say that nobody else has such objects: groups may share it, and an older chart, as
+// a rollback brings, would take away what the objects of the newer one have. Where it is applied, what the cluster loses by that is told of, see lose.
+func (a *attempt) definedBefore(i int, has, brings plan.Definition, own bool) (why string) {
 	lost, added := without(has.Served, brings.Served), without(brings.Served, has.Served)
+	if own { // to name a version and not to serve it is meant: an older chart does not know it
+		lost = without(lost, brings.Retired)
+	}
 	if len(lost)+len(added) == 0 {
 		added = brings.Beyond(has)
 	}
 	lost = append(lost, has.Beyond(brings)...)
 	if len(lost) == 0 {
-		a.lose(i, "")
+		if !own { // else the attempt before may have taken away what it noted, and not have told of it
+			a.lose(i, "")
+		}
 		return ""
 	}
 	said := strings.Join(lost[:min(len(lost), maxLost)], ", ")
@@ -133,7 +139,7 @@ func (a *attempt) definedBefore(i int, has, brings plan.Definition) (why string)
 	if len(added) == 0 {
 		return fmt.Sprintf("the cluster has it with %s, too, which the chart does not: it is left as it is", said)
 	}
-	a.lose(i, fmt.Sprintf("the cluster had it with %s, too, by another's hand, and the chart's took that away", said))
+	a.lose(i, fmt.Sprintf("the cluster had it with %s, too, and the chart's took that away", said))
 	return ""
 }
 

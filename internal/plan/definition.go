@@ -25,6 +25,7 @@ func (id ResourceID) IsNamespace() bool { return id.Kind == "Namespace" && id.Gr
 type Definition struct {
 	Group, Kind string
 	Served      []string
+	Retired     []string                   // versions that it names and that are not served
 	schemas     map[string]json.RawMessage // of the versions that are served
 }
 
@@ -53,6 +54,8 @@ func DefinitionIn(manifest []byte) (d Definition) {
 				d.schemas = map[string]json.RawMessage{}
 			}
 			d.schemas[v.Name] = v.Schema.OpenAPIV3Schema
+		} else {
+			d.Retired = append(d.Retired, v.Name)
 		}
 	}
 	return d
