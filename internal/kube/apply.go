@@ -61,12 +61,35 @@ func (r *run) apply(ctx context.Context, i int) error {
 	case err == nil:
 		r.mark(i, domain.MarkApplied, "")
 		return nil
+	case final && isForbidden(err) && r.hasDefinition(ctx, i):
+		r.mark(i, domain.MarkKept, "its user may not write it ("+message+"); the cluster serves the kind, and has it left as it is")
+		return nil
 	case final:
 		r.mark(i, refused, message)
 		return nil
 	default:
 		return err
 	}
+}
+
+// hasDefinition says whether resource i is a CRD that stays in any case, and the cluster serves its kind in all of its versions: who has rights in a namespace
+// alone has charts whose CRDs others have installed, as with Helm's --skip-crds.
+func (r *run) hasDefinition(ctx context.Context, i int) bool {
+	if !r.Resources[i].Keep || !r.Resources[i].IsDefinition() {
+		return false
+	}
+	d := plan.DefinitionIn(r.Resources[i].Manifest)
+	for _, version := range d.Served {
+		if served, err := r.Serves(ctx, plan.ResourceID{Group: d.Group, Version: version, Kind: d.Kind}); err != nil || !served {
+			return false
+		}
+	}
+	return len(d.Served) > 0
+}
+
+func isForbidden(err error) bool {
+	a := answerOf(err)
+	return a != nil && a.ErrStatus.Code == http.StatusForbidden
 }
 
 // applyServed applies resource i. A kind whose CRD is in the job is waited for: it is served some time after

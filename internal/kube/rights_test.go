@@ -365,3 +365,38 @@ spec: {template: {metadata: {annotations: {a: b}}, spec: {a: b}}}
 		4: {"spec.template.metadata"},
 	}, watcher.Dropped)
 }
+
+// TestUserWhoMayNotDefineHasKindsThatAreThere: who has rights in a namespace alone has charts with CRDs that others have installed.
+func TestUserWhoMayNotDefineHasKindsThatAreThere(t *testing.T) {
+	l := newLand(t, "get", "create", "update", "patch")
+	group := kubetest.Name("defined") + ".example.com"
+	crd := func(version string) plan.Resource {
+		return plan.Resource{
+			ResourceID: plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets." + group}, Keep: true,
+			Manifest: fmt.Appendf(nil, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.%s"},"spec":{"group":"%s","scope":"Namespaced",
+				"names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},"versions":[{"name":"%s","served":true,"storage":true,
+				"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`, group, group, version),
+		}
+	}
+	apply := func(r plan.Resource) (string, string) {
+		j, watcher := job([]plan.Resource{r}, domain.MarkPending)
+		require.NoError(t, l.user.Apply(t.Context(), j).Retry)
+		return watcher.Marks.Encode(), watcher.Notes[0]
+	}
+	marks, note := apply(crd("v1"))
+	require.Equal(t, "1F", marks, "there is no such kind")
+	require.Contains(t, note, "cannot patch")
+	definitions := kubetest.Define(t, l.admin, crd("v1").Manifest)
+	t.Cleanup(func() { kubetest.Undefine(t, l.admin, definitions) })
+	require.Eventually(t, func() bool { // discovery comes after the definition
+		marks, note = apply(crd("v1"))
+		return marks == "1K"
+	}, kubetest.Deadline, kubetest.Tick)
+	require.Contains(t, note, "the cluster serves the kind")
+	marks, _ = apply(crd("v2"))
+	require.Equal(t, "1F", marks, "not in the version that the chart has")
+	kept := crd("v1")
+	kept.Keep = false
+	marks, _ = apply(kept)
+	require.Equal(t, "1F", marks, "it would be the app's own")
+}
