@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/internal/pause"
@@ -49,7 +51,7 @@ func TestAGroupThatStaysDown(t *testing.T) {
 		}
 	}))
 	t.Cleanup(s.Close)
-	c := openAt(t, s.URL)
+	c := openAt(t, s.URL, kube.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	a := newAgentless(newQueue(0), nobodys)
@@ -61,7 +63,7 @@ func TestAGroupThatStaysDown(t *testing.T) {
 }
 
 // openAt is a cluster that is a server of a test.
-func openAt(t *testing.T, url string) *kube.Cluster {
+func openAt(t *testing.T, url string, config kube.Config) *kube.Cluster {
 	t.Helper()
 	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: url}},
@@ -69,7 +71,7 @@ func openAt(t *testing.T, url string) *kube.Cluster {
 		CurrentContext: "x",
 	})
 	require.NoError(t, err)
-	return kubetest.Open(t, kube.Config{}, kubeconfig)
+	return kubetest.Open(t, config, kubeconfig)
 }
 
 // TestWhatWasLeftOutIsListedAgain when the next session begins.
@@ -89,7 +91,7 @@ func TestWhatWasLeftOutIsListedAgain(t *testing.T) {
 		_, _ = io.WriteString(w, answer)
 	}))
 	t.Cleanup(s.Close)
-	c := openAt(t, s.URL)
+	c := openAt(t, s.URL, kube.Config{})
 	a := newAgentless(newQueue(0), nobodys)
 	require.NoError(t, a.sync(t.Context(), c))
 	whole := a.objects.observation("1-app")
@@ -98,4 +100,27 @@ func TestWhatWasLeftOutIsListedAgain(t *testing.T) {
 	require.NotEmpty(t, a.objects.observation("1-app").Error)
 	require.NoError(t, a.sync(t.Context(), c))
 	require.Equal(t, whole, a.objects.observation("1-app"))
+}
+
+// TestPagesFitTheLine: a page that does not come in time would not come the next time, either.
+func TestPagesFitTheLine(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n, _ := strconv.Atoi(r.URL.Query().Get("limit")); n > 2*leastPage {
+			<-r.Context().Done()
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"List","metadata":{"resourceVersion":"7"},"items":[]}`)
+	}))
+	t.Cleanup(s.Close)
+	c := openAt(t, s.URL, kube.Config{Request: 300 * time.Millisecond})
+	f := &feed{Collection: kube.Collection{Path: "/api/v1/things", Page: pageOfObjects}, follower: newDefinitions()}
+	for tries := 0; tries < 10 && f.version == ""; tries++ {
+		if err := f.sync(t.Context(), c); err != nil {
+			require.True(t, fail.Is(err, fail.Timeout), "%v", err)
+		}
+	}
+	require.Equal(t, "7", f.version)
+	require.GreaterOrEqual(t, f.Page, leastPage)
 }

@@ -51,6 +51,9 @@ func number(version string) uint64 {
 	return n
 }
 
+// leastPage is how many objects are asked for at the least, however long a page takes.
+const leastPage = 10
+
 // sync lists, unless the version is known.
 func (f *feed) sync(ctx context.Context, c *kube.Cluster) error {
 	if f.version != "" {
@@ -59,6 +62,9 @@ func (f *feed) sync(ctx context.Context, c *kube.Cluster) error {
 	f.begin()
 	version, err := c.List(ctx, f.Collection, f.put)
 	if err != nil {
+		if fail.Is(err, fail.Timeout) && ctx.Err() == nil && f.Page > leastPage { // the line may be thin: the same page would never come
+			f.Page = max(f.Page/2, leastPage)
+		}
 		return err
 	}
 	f.end()
