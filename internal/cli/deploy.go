@@ -25,6 +25,7 @@ import (
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -259,10 +260,10 @@ func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlag
 }
 
 // mayDeploy refuses, before anything is made, what the caller may not do to its end. Of a project that is to be made nothing more is asked: who
-// may do what in it may come with it.
+// may do what in it may come with it. What a cloud needs of its clusters does not.
 func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deployment) error {
 	project := d.ProjectKey()
-	missing := map[domain.Key]bool{}
+	missing, newProject, admin := map[domain.Key]bool{}, false, false
 	var needed []right
 	need := func(verb string, n *domain.Noun, scope domain.Key) {
 		if r := (right{verb, n, scope}); !slices.Contains(needed, r) {
@@ -274,24 +275,47 @@ func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deploymen
 			continue
 		}
 		key, n := domain.KeyOf(step.Object), step.Object.Noun()
-		there := !missing[step.Object.Base().Parent]
+		is, there := step.Object, !missing[step.Object.Base().Parent]
 		if there {
 			old, err := a.before(ctx, step.Object)
 			if err != nil {
 				return err
 			}
-			there = old != nil
+			if there = old != nil; there {
+				is = old
+			}
 		}
+		ref, refers := step.Object.(*domain.ClusterReference)
+		if refers && !missing[ref.Parent] { // under whatever name
+			var err error
+			if there, err = a.refers(ctx, ref); err != nil {
+				return err
+			}
+		}
+		if cloud, ok := is.(*domain.LogicalCloud); ok {
+			admin = cloud.Admin()
+		}
+		if there {
+			continue
+		}
+		missing[key] = true
 		switch {
-		case !there && n == domain.Projects:
-			return s.needs(ctx, a.api, right{"create", n, ""})
-		case !there:
-			missing[key] = true
+		case n == domain.Projects:
+			newProject = true
+			need("create", n, "")
+		case !newProject:
 			need("create", n, project)
+		}
+		if refers {
+			provider := domain.Join(domain.ClusterProviders.Collection, ref.ClusterName().Provider)
+			need(rights.Use, domain.ClustersNoun, provider)
+			if admin { // of level 0, which has the rights of the cluster's kubeconfig
+				need("put", domain.ClustersNoun, provider)
+			}
 		}
 	}
 	for _, op := range []domain.Operation{domain.OpApprove, domain.OpInstantiate} {
-		if missing[d.Key()] {
+		if missing[d.Key()] && !newProject {
 			need(string(op), domain.DeploymentIntentGroups, project)
 		}
 	}

@@ -284,3 +284,66 @@ spec: {namespace: stuck, level: "1", user: {userName: stuck}}
 	require.Equal(t, 6, r.code, r.out+r.err)
 	require.Regexp(t, `deployment-intent-groups/db: it is Instantiating after [12]s, and goes on\n`, r.err, "the cloud has taken the rest")
 }
+
+// TestDeployAsksForClustersBeforehand: who may not bring a cloud to its clusters makes none, nor a project for it. A cloud of level 1 needs less than one of
+// level 0, and what a cloud has already is not asked for.
+func TestDeployAsksForClustersBeforehand(t *testing.T) {
+	maker := &domain.Role{Metadata: domain.Metadata{Name: "maker"}, Spec: domain.RoleSpec{Rules: []domain.RoleRule{{
+		Verbs: []string{"get", "list", "create"}, Nouns: []string{domain.Projects.Kind},
+	}}}}
+	w := newWorldOf(t, []*domain.Role{maker}, boundTo("root", domain.RoleAdmin, ""),
+		boundTo("alice", domain.RoleProjectAdmin, "projects/demo"), boundTo("alice", domain.RoleClusterUser, "cluster-providers/site"),
+		boundTo("carl", domain.RoleProjectAdmin, "projects/demo"), boundTo("carl", domain.RoleViewer, "cluster-providers/site"),
+		boundTo("mary", "maker", ""), boundTo("mary", domain.RoleClusterUser, "cluster-providers/site"))
+	as := func(user string) { w.env["DROVER_TOKEN"] = user }
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1)
+		return 1, nil, nil
+	}
+	as("root")
+	chart := w.chart()
+	w.feed(`resourceContext: {anchor: projects}
+metadata: {name: demo}
+---
+resourceContext: {anchor: projects/demo/logical-clouds}
+metadata: {name: one}
+spec: {namespace: one, level: "1", user: {userName: one}}
+`, "apply", "-f", "-")
+	deploy := func(more ...string) result {
+		return w.run(append([]string{"deploy", chart, "--name", "web", "--clusters", "site+edge01"}, more...)...)
+	}
+	refused := func(verb string, more ...string) {
+		t.Helper()
+		r := deploy(more...)
+		require.Equal(t, 4, r.code, r.out+r.err)
+		require.Contains(t, r.err, verb+" clusters of cluster-providers/site")
+		require.Contains(t, r.err, "nothing is done")
+		require.Empty(t, r.out)
+	}
+	as("alice")
+	refused("put", "-p", "demo")
+	refused("put", "-p", "demo", "--dry-run")
+	as("carl")
+	refused("use", "-p", "demo", "--cloud", "one")
+	as("mary")
+	refused("put", "-p", "new")
+	as("root")
+	require.Equal(t, "projects/demo/logical-clouds/one\n", w.done("get", "logical-clouds", "-A", "-o", "name"))
+	require.Equal(t, "projects/demo\n", w.done("get", "projects", "-o", "name"))
+
+	as("alice")
+	r := deploy("-p", "demo", "--cloud", "one")
+	require.Zero(t, r.code, r.out+r.err)
+	as("root")
+	w.feed(`resourceContext: {anchor: projects/demo/logical-clouds}
+metadata: {name: default}
+spec: {level: "0"}
+---
+resourceContext: {anchor: projects/demo/logical-clouds/default/cluster-references}
+metadata: {name: by-another-name}
+spec: {clusterProvider: site, cluster: edge01}
+`, "apply", "-f", "-")
+	as("alice")
+	r = w.run("deploy", chart, "--name", "db", "--clusters", "site+edge01", "-p", "demo")
+	require.Zero(t, r.code, r.out+r.err)
+}
