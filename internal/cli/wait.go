@@ -20,7 +20,8 @@ import (
 
 const (
 	defaultWait = 10 * time.Minute
-	waitLook    = time.Second // between two looks, or what ten of them take
+	waitLook    = time.Second // between two looks, or what ten of them take, but waitMost at the most
+	waitMost    = 10 * time.Second
 )
 
 var (
@@ -138,6 +139,7 @@ func (s *session) awaitStanding(ctx context.Context, api *client.API, key domain
 	defer cancel()
 	p := s.picture()
 	away := false
+	again := pause.Backoff{First: waitLook, Most: waitMost} // after an error: how long that took says nothing of what a look costs
 	var last *status.Document
 	for {
 		begun := time.Now()
@@ -167,7 +169,13 @@ func (s *session) awaitStanding(ctx context.Context, api *client.API, key domain
 				return s.otherwise(ctx, api, key, why)
 			}
 		}
-		if err := pause.For(waiting, max(waitLook, 10*time.Since(begun))); err != nil {
+		next := min(max(waitLook, 10*time.Since(begun)), waitMost)
+		if err != nil {
+			next = again.Next()
+		} else {
+			again.Reset()
+		}
+		if err := pause.For(waiting, next); err != nil {
 			return s.overtime(ctx, api, key, last, timeout)
 		}
 	}

@@ -233,6 +233,34 @@ metadata: {name: cp}
 	require.Contains(t, r.err, "projects/new/composite-apps/vfw/v1: it ends here; 1 document after it not tried\n")
 }
 
+// TestALookThatHangsIsNotLongWaitedFor: the look after one that was swallowed comes soon, so that the end of an operation is seen in time.
+func TestALookThatHangsIsNotLongWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const group = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	w.stand(group, domain.Instantiated, domain.ContextInstantiating, 1)
+	api, err := url.Parse(w.url)
+	require.NoError(t, err)
+	through := httputil.NewSingleHostReverseProxy(api)
+	looks := 0
+	between := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/status") {
+			if looks++; looks == 2 {
+				<-time.After(1500 * time.Millisecond)
+				w.stand(group, domain.Instantiated, domain.ContextInstantiated, 1)
+				out.WriteHeader(http.StatusBadGateway)
+				return
+			}
+		}
+		through.ServeHTTP(out, r)
+	}))
+	t.Cleanup(between.Close)
+	r := w.run("wait", "v1/web", "--for", "deployed", "--timeout", "10s", "--server", between.URL)
+	require.Zero(t, r.code, "%s%s", r.out, r.err)
+	require.Equal(t, 3, looks)
+}
+
 // TestWhatIsReadyWhenItIsGone: who waits for something to be ready is told when another one has terminated or stopped it, or it has failed; without a bound it
 // is waited as long as it takes.
 func TestWhatIsReadyWhenItIsGone(t *testing.T) {
