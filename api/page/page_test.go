@@ -110,7 +110,7 @@ func TestNothingInThePageBecomesMarkup(t *testing.T) {
 func TestThePageIsPatient(t *testing.T) {
 	text, err := os.ReadFile("static/api.js")
 	require.NoError(t, err)
-	for name, want := range map[string]time.Duration{"patience": policy.Plain, "longest": policy.Client} {
+	for name, want := range map[string]time.Duration{"patience": policy.PacedWait + policy.Plain, "longest": policy.Client} {
 		found := regexp.MustCompile(`const ` + name + ` = ([0-9_]+);`).FindSubmatch(text)
 		require.NotNil(t, found, name)
 		milliseconds, err := strconv.Atoi(strings.ReplaceAll(string(found[1]), "_", ""))

@@ -189,14 +189,23 @@ func laterOf(method string, err error) time.Duration {
 	return 0
 }
 
-// once sends a request. It takes as long as the server may take for an answer, or an upload, at the most.
+// once sends a request. It may take as long as it takes while something goes or comes; while nothing does, as long as the server may take for an answer,
+// or an upload, at the most.
 func (c *Client) once(ctx context.Context, method, path, accept, contentType string, body []byte) (*answer, error) {
 	limit := policy.Client
 	if strings.HasPrefix(contentType, "multipart/") {
 		limit = policy.Upload
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	quiet := &quiet{time.AfterFunc(limit, func() { end(context.DeadlineExceeded) }), limit}
+	defer quiet.Stop()
+	late := func(err error) error { // else it is that of a caller who has cancelled
+		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			err = fmt.Errorf("%s %s: %w", method, path, context.DeadlineExceeded)
+		}
+		return err
+	}
 	var sent io.Reader
 	if body != nil {
 		sent = bytes.NewReader(body)
@@ -205,6 +214,7 @@ func (c *Client) once(ctx context.Context, method, path, accept, contentType str
 	if err != nil {
 		return nil, err
 	}
+	quiet.hear(req)
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
@@ -213,12 +223,12 @@ func (c *Client) once(ctx context.Context, method, path, accept, contentType str
 	}
 	res, err := c.send(req)
 	if err != nil {
-		return nil, err
+		return nil, late(err)
 	}
 	defer res.Body.Close()
-	data, err := io.ReadAll(res.Body)
+	data, err := io.ReadAll(noted{res.Body, quiet})
 	if err != nil {
-		return nil, fmt.Errorf("read answer of %s %s: %w", method, path, err)
+		return nil, fmt.Errorf("read answer of %s %s: %w", method, path, late(err))
 	}
 	if res.StatusCode/100 != 2 {
 		return nil, refused(res, data, method, path)
@@ -227,4 +237,37 @@ func (c *Client) once(ctx context.Context, method, path, accept, contentType str
 		return nil, notOurs(res, data, method, path)
 	}
 	return &answer{header: res.Header, body: data}, nil
+}
+
+// quiet is a timer for how long nothing goes or comes.
+type quiet struct {
+	*time.Timer
+	limit time.Duration
+}
+
+// hear notes what is sent of a request's body.
+func (q *quiet) hear(r *http.Request) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return
+	}
+	again := r.GetBody
+	r.Body = noted{r.Body, q}
+	r.GetBody = func() (io.ReadCloser, error) {
+		body, err := again()
+		return noted{body, q}, err
+	}
+}
+
+// noted is a body of which each part that is read sets the timer anew.
+type noted struct {
+	io.ReadCloser
+	quiet *quiet
+}
+
+func (n noted) Read(p []byte) (int, error) {
+	read, err := n.ReadCloser.Read(p)
+	if read > 0 {
+		n.quiet.Reset(n.quiet.limit)
+	}
+	return read, err
 }

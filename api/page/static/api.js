@@ -44,7 +44,7 @@ const exact = (_, value, of) => (Number.isInteger(value) && !Number.isSafeIntege
 /** read makes a document of what the API says. Its numbers are looked at one by one only where one may be so large: a document has megabytes. */
 const read = (words) => (/\d{16}/.test(words) ? JSON.parse(words, exact) : JSON.parse(words));
 
-const patience = 30_000; // for an answer
+const patience = 45_000; // for an answer: the API has 30 s, after up to 10 s for a slot
 const longest = 90_000; // for one that something is done, or rendered, for: the API has 80 s
 
 /** pathOf makes a path of words: each stays one part of it, whatever is in it. */
