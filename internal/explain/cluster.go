@@ -95,6 +95,9 @@ const maxDeployments = 6
 func OfCluster(s *ClusterSituation) *Explanation {
 	e := Of(s.Networks)
 	e.Cluster = ClusterOf(s)
+	if s.Expiring != "" {
+		e.Warnings = slices.Insert(e.Warnings, 0, s.Expiring)
+	}
 	wished := 0
 	e.Reasons, e.MoreReasons = []Reason{}, 0
 	for i := range e.Cluster.Deployments {

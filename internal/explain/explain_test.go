@@ -637,6 +637,13 @@ var onCluster = map[string]func() *explain.ClusterSituation{
 		s.Deployments = []*explain.Situation{here(0, domain.Instantiated, domain.ContextInstantiated, applied)}
 		return s
 	},
+	"a-cluster-whose-credentials-have-expired": func() *explain.ClusterSituation {
+		return &explain.ClusterSituation{
+			Networks: networksOf(domain.Created, domain.ContextNone), Report: domain.ReportAgent, Contact: view.Contact{Heard: true, LastSeen: now}, Expires: before(time.Hour),
+			Expiring:    (&domain.Cluster{Metadata: domain.Metadata{Name: cluster(0).Name}, Expires: before(time.Hour)}).Expiring(now),
+			Deployments: []*explain.Situation{here(0, domain.Instantiated, domain.ContextInstantiated, applied)},
+		}
+	},
 	"a-cluster-on-which-much-hangs": func() *explain.ClusterSituation {
 		s := &explain.ClusterSituation{
 			Networks: networksOf(domain.Created, domain.ContextNone, domain.OpInstantiate), Intends: true, Report: domain.ReportAgentless,
