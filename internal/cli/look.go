@@ -188,19 +188,25 @@ func (s *session) tell(known map[string]string, e client.Event, p *printer) erro
 		return err
 	}
 	now := time.Now().UTC().Format(time.RFC3339)
+	const gone = "null"
 	if e.Kind == "status" { // all there is: what else was known has gone, while nobody heard of it
 		for path := range known {
 			if _, there := groups[path]; !there {
-				groups[path] = client.GroupEvent{JSON: json.RawMessage("null")}
+				groups[path] = client.GroupEvent{JSON: json.RawMessage(gone)}
 			}
 		}
 	}
 	for _, path := range sortedKeys(groups) {
 		g := groups[path]
-		if known[path] == string(g.JSON) {
+		was, heard := known[path]
+		switch is := string(g.JSON); {
+		case is == was, is == gone && !heard:
 			continue
+		case is == gone:
+			delete(known, path)
+		default:
+			known[path] = is
 		}
-		known[path] = string(g.JSON)
 		if !p.people() {
 			if err := p.next(s.Out, map[string]any{"time": now, "resource": path, "status": g.JSON}); err != nil {
 				return err
