@@ -33,7 +33,7 @@ demo: servers ## the whole story of the vFW composite app on two local clusters
 demo-workloads: servers ## a Pod of a tenant's cluster, and what is made of it in the infrastructure cluster
 	@$(BIN)/drover-local demo-workloads $(ARGS)
 
-run: build-product servers ## the local stack and two clusters, until Ctrl-C; data in build/run
+run: build-product servers ## the local stack and two clusters, until Ctrl-C; data in build/run. ARGS="--api-port 9115" for another port
 	@$(BIN)/drover-local run $(ARGS)
 
 prometheus: ## Prometheus and its tool, which tests ask about our rules (minutes the first time, then cached)

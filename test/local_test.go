@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -132,13 +133,27 @@ func TestRunCarriesOnWithItsData(t *testing.T) {
 
 	busy, err := exec.CommandContext(ctx, program, flags...).CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(busy), "--api-port")
-	require.Contains(t, string(busy), "in use")
+	require.Contains(t, string(busy), `in use; choose another by --api-port (with make: ARGS="--api-port PORT")`)
 
 	require.NoError(t, first.Stop(ctx))
 	harness.Start(t, "run", "Running", nil, program, flags...)
 	_, err = c.API().Get(ctx, domain.Projects, "projects/kept")
 	require.NoError(t, err)
+}
+
+// TestRunSaysWhichPortOfAClusterIsInUse, and by which flag of its own, and not of the program for clusters, to choose another.
+func TestRunSaysWhichPortOfAClusterIsInUse(t *testing.T) {
+	t.Parallel()
+	ctx, program := within(t), built.Binary(t, "drover-local")
+	built.Binary(t, "drover-kube")
+	flags, _ := localFlags()
+	port := flags[len(flags)-1]
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
+	require.NoError(t, err)
+	defer l.Close()
+	out, err := exec.CommandContext(ctx, program, append([]string{"run", "--data", filepath.Join(t.TempDir(), "run")}, flags...)...).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "port "+port+" for kube-apiserver of cluster edge01 is not free, choose other ports with --kube-ports (with make: ARGS=\"--kube-ports PORT\")")
 }
 
 // requirePrivate looks at all files below a folder: nobody but their owner may read them.

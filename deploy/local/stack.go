@@ -95,13 +95,16 @@ func (s *settings) checkPorts(ctx context.Context) error {
 	} {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(p.port)))
 		if err != nil {
-			taken = append(taken, fmt.Errorf("port %d of %s is in use; choose another by %s", p.port, p.purpose, p.flag))
+			taken = append(taken, fmt.Errorf("port %d of %s is in use; choose another by %s", p.port, p.purpose, given(p.flag)))
 			continue
 		}
 		l.Close()
 	}
 	return errors.Join(taken...)
 }
+
+// given is how a flag with a port is given, also by those who start the stack by make.
+func given(flag string) string { return fmt.Sprintf("%s (with make: ARGS=%q)", flag, flag+" PORT") }
 
 // private makes a folder that nobody else can look into. One that is there becomes such a one: what is in it may be older
 // than that rule.
@@ -296,6 +299,9 @@ func (k *stack) stop() error {
 // clusterStop bounds the end of the clusters.
 const clusterStop = 30 * time.Second
 
+// portBase is the flag of drover-kube for the first port of the clusters.
+const portBase = "--port-base"
+
 // startClusters starts the clusters by the program beside this one, and returns when they are ready.
 func startClusters(ctx context.Context, s settings, failed chan<- error, say func(string, ...any)) (stop func() error, err error) {
 	if len(s.names()) == 0 {
@@ -307,7 +313,7 @@ func startClusters(ctx context.Context, s settings, failed chan<- error, say fun
 	}
 	program := filepath.Join(filepath.Dir(self), "drover-kube")
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, "up", "--data-dir", filepath.Join(s.data, "clusters"),
-		"--cluster", s.clusters, "--port-base", strconv.Itoa(s.kubePorts))
+		"--cluster", s.clusters, portBase, strconv.Itoa(s.kubePorts))
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid:   true,            // Ctrl-C is ours to pass on, in our order
 		Pdeathsig: syscall.SIGTERM, // they do not outlive us, however we end
@@ -358,7 +364,8 @@ func startClusters(ctx context.Context, s settings, failed chan<- error, say fun
 	select {
 	case <-ready:
 	case err := <-done:
-		return nil, fmt.Errorf("clusters: %w: %s", err, strings.TrimSpace(errs.String()))
+		why := strings.ReplaceAll(errs.String(), portBase, given("--kube-ports")) // which is ours for it
+		return nil, fmt.Errorf("clusters: %w: %s", err, strings.TrimSpace(why))
 	case <-ctx.Done():
 		return nil, errors.Join(context.Cause(ctx), stop())
 	}
