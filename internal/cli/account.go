@@ -379,13 +379,17 @@ type forgotten struct {
 	force   bool // although it cannot be seen whether it is registered
 }
 
+// dropAgent takes the agent away that `report: install` has put into a cluster: nobody else does, as what others have there may be reported by it, too.
+const dropAgent = "kubectl delete namespace/" + domain.AgentNamespace + " clusterrole/drover-monitor clusterrolebinding/drover-monitor crd/resourcebundlestates.k8splugin.io"
+
 // forgetCluster deletes a registration, and where a context is given the account in the cluster. A second run goes on with what is left.
 // Where the account is not there, nothing is deleted: it is in another cluster, and its token good.
 func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain.Key, f *forgotten) error {
-	known, err := s.isRegistered(ctx, api, key, f)
+	registered, err := s.registration(ctx, api, key, f)
 	if err != nil {
 		return err
 	}
+	known := registered != nil
 	var o *kube.Owned
 	there := false
 	if f.given() {
@@ -434,11 +438,11 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 	}
 	done, err := s.removeCluster(ctx, api, key, f.abandon)
 	if o != nil && fail.Is(err, fail.NotFound) && known { // who may see it now knows that it has gone meanwhile
-		still, again := s.isRegistered(ctx, api, key, f)
+		still, again := s.registration(ctx, api, key, f)
 		if again != nil {
 			return again
 		}
-		if still { // something else is not found, or not the caller's to know of
+		if still != nil { // something else is not found, or not the caller's to know of
 			return err
 		}
 	}
@@ -449,6 +453,9 @@ func (s *session) forgetCluster(ctx context.Context, api *client.API, key domain
 		return err
 	default:
 		s.sayf("%s %s", key, done)
+		if known && registered.Reporting() == domain.ReportInstall {
+			s.note("The agent that Drover has installed in the cluster is still there, with its rights. Unless others use it, take it away: %s", dropAgent)
+		}
 	}
 	if o == nil {
 		s.note("The account that 'cluster add' may have made in the cluster is still there: with --context it is taken away.")
@@ -502,22 +509,25 @@ func (s *session) sayOthers(ctx context.Context, o *kube.Owned) {
 	}
 }
 
-// isRegistered says whether a cluster is. That it is not found says nothing to who may not see it: then it is refused, as the API may go on using the
-// account in the cluster, unless that is to be taken away in any case.
-func (s *session) isRegistered(ctx context.Context, api *client.API, key domain.Key, f *forgotten) (bool, error) {
-	_, err := api.Get(ctx, domain.ClustersNoun, key)
-	if err == nil || !fail.Is(err, fail.NotFound) {
-		return err == nil, err
+// registration is that of a cluster; nil for one that has none. That it is not found says nothing to who may not see it: then it is
+// refused, as the API may go on using the account in the cluster, unless that is to be taken away in any case.
+func (s *session) registration(ctx context.Context, api *client.API, key domain.Key, f *forgotten) (*domain.Cluster, error) {
+	o, err := api.Get(ctx, domain.ClustersNoun, key)
+	if err == nil {
+		return o.(*domain.Cluster), nil
+	}
+	if !fail.Is(err, fail.NotFound) {
+		return nil, err
 	}
 	if !f.given() || f.force {
-		return false, nil
+		return nil, nil //nolint:nilnil // there is none, as is said above
 	}
 	provider, _ := domain.Cut(domain.ClustersNoun, key)
 	lacks, err := s.lacks(ctx, api, right{"get", domain.ClustersNoun, provider})
 	if err == nil && lacks != "" {
 		err = fail.New(fail.Forbidden, "whether %s is registered is not yours to see, so that Drover may go on working with its account: %s; nothing is deleted; --force takes the account away all the same", key, lacks)
 	}
-	return false, err
+	return nil, err
 }
 
 // until is a time to come for people.

@@ -7,10 +7,12 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/deploy/helm/monitor"
 	"github.com/drover-io/drover/internal/domain"
 )
 
@@ -148,6 +150,36 @@ clusterLabel: edge
 	r := w.run("delete", "project", "none", "--abandon")
 	require.Equal(t, 2, r.code, r.out)
 	require.Contains(t, r.err, "not with projects")
+}
+
+// TestTheAgentThatWasInstalledStays in a cluster that is removed, which is said with the command that takes it away; all that it deletes is there, as
+// what the chart makes.
+func TestTheAgentThatWasInstalledStays(t *testing.T) {
+	w := newWorld(t)
+	w.file("k", kubeconfig)
+	add := []string{"cluster", "add", "p/edge01", "--kubeconfig", w.env["XDG_CONFIG_HOME"] + "/k", "--use-own-credentials", "--report"}
+	w.done(append(add, "auto")...)
+	require.NotContains(t, w.run("cluster", "remove", "p/edge01").err, "kubectl")
+	w.done(append(add, "install")...)
+	r := w.run("cluster", "remove", "p/edge01")
+	require.Zero(t, r.code, r.err)
+	_, command, found := strings.Cut(r.err, "kubectl delete ")
+	require.True(t, found, r.err)
+	command, _, _ = strings.Cut(command, "\n")
+	var goes []string
+	all, err := monitor.Manifests(monitor.Options{Namespace: domain.AgentNamespace})
+	require.NoError(t, err)
+	for _, one := range all {
+		switch one.Kind {
+		case "CustomResourceDefinition":
+			goes = append(goes, "crd/"+one.Name)
+		case "Namespace", "ClusterRole", "ClusterRoleBinding":
+			goes = append(goes, strings.ToLower(one.Kind)+"/"+one.Name)
+		default:
+			require.Equal(t, domain.AgentNamespace, one.Namespace, "%s goes with its namespace", one.ResourceID)
+		}
+	}
+	require.ElementsMatch(t, goes, strings.Fields(command))
 }
 
 // TestADryRunOfARemoveIsRefused where the remove would be.
