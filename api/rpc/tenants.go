@@ -36,16 +36,13 @@ func tenantsServer(secured *tls.Config, trust authn.Trust, d *door.Door, log *sl
 	p := newPaces(rate, log)
 	b := newBounds(d, p, stopping)
 	b.trust = trust
-	more := []grpc.ServerOption{grpc.ChainStreamInterceptor(b.guard, traced), grpc.MaxConcurrentStreams(maxTenantStreams)}
+	more := []grpc.ServerOption{grpc.ChainStreamInterceptor(b.guard, traced), grpc.MaxConcurrentStreams(limits.TenantStreams)}
 	by := asStreams{newServer(log, limits.Tenants, append(more, credentialsOf(secured)...)...)}
 	universe.RegisterWorkloadRuleServiceServer(by, &rules{door: d})
 	universe.RegisterWorkloadServiceServer(by, &workloads{door: d, paces: p, stopping: stopping})
 	reflection.Register(by)
 	return by
 }
-
-// maxTenantStreams are those of a connection: an agent has one, and a few calls about rules.
-const maxTenantStreams = 100
 
 // tenantHeader is the member of a call's metadata that says for which tenant it is.
 const tenantHeader = "tenant-id"

@@ -52,6 +52,8 @@ const (
 	GRPCAddressConnections = 1_000
 	// GRPCStreams are calls, those that are streams included. More wait.
 	GRPCStreams = 1_000
+	// TenantStreams are those of a connection to the workload API: an agent has one, and a few calls about rules.
+	TenantStreams = 100
 )
 
 // Calls to the gRPC server of the workload API at a time; more are UNAVAILABLE.
@@ -361,7 +363,8 @@ func All(body, renderMemory int64) []Size {
 		{"grpc", "a gRPC request", GRPC, true, "", "RESOURCE_EXHAUSTED"},
 		{"grpcConnections", "connections to a gRPC server", GRPCConnections, false, "", "closed at once"},
 		{"grpcAddressConnections", "those of one address", GRPCAddressConnections, false, "", "closed at once"},
-		{"grpcStreams", "calls and streams of a gRPC connection at a time", GRPCStreams, false, "", "they wait"},
+		{"grpcStreams", "calls and streams of a connection to the gRPC server of `StatusNotify` at a time", GRPCStreams, false, "", "they wait"},
+		{"tenantStreams", "calls and streams of a connection to the workload API at a time", TenantStreams, false, "", "they wait"},
 		{"tenants", "a message of a tenant's stream, such as a sync", Tenants, true, "", "RESOURCE_EXHAUSTED"},
 		{"tenantSaid", "workloads that a sync names", TenantSaid, false, "", "RESOURCE_EXHAUSTED"},
 		{"tenantMembers", "parts of a message of the stream: workloads, labels, annotations", TenantMembers, false, "", "RESOURCE_EXHAUSTED"},
