@@ -36,7 +36,7 @@ func TestTheManualIsTheHelp(t *testing.T) {
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
-	for _, pattern := range []string{"../../README.md", "../../docs/*.md", "../../docs/how-to/*.md"} {
+	for _, pattern := range []string{"../../README.md", "../../docs/*.md", "../../docs/how-to/*.md", "../../deploy/examples/*/README.md"} {
 		names, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, names, pattern)
