@@ -58,10 +58,10 @@ func (s *session) cluster() *cobra.Command {
 	}
 	remove := &cobra.Command{
 		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Forget a cluster, with its labels and what else is registered of it",
-		Long: `Forget a cluster, with its labels. One in which something runs, or that something names, is refused, with --abandon too: terminate that first, and
-delete it if the cluster does not come back. With --context also the account
-that 'cluster add' has made in the cluster is taken away; if it is not there, nothing is deleted. Its namespace goes when it was made for accounts, none is
-left in it, and nothing else is there.`,
+		Long: `Forget a cluster, with its labels. One in which something runs, or that something names, is refused, with --abandon too: terminate the group,
+the logical cloud or the network intents first. If the cluster does not come back, stop that terminate, and delete the group or the logical cloud.
+With --context also the account that 'cluster add' has made in the cluster is taken away; if it is not there, nothing is deleted. Its namespace
+goes when it was made for accounts, none is left in it, and nothing else is there.`,
 		Example: "  drover cluster remove edge01 --context edge01",
 	}
 	in.add(remove)

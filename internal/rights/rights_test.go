@@ -377,3 +377,13 @@ func TestVerbsOfFewNouns(t *testing.T) {
 	}
 	require.Greater(t, n, 100)
 }
+
+// TestVerbsInTheDocuments: who writes a role finds its verbs in docs/security.md, each of them and no other.
+func TestVerbsInTheDocuments(t *testing.T) {
+	text, err := os.ReadFile("../../docs/security.md")
+	require.NoError(t, err)
+	_, said, found := strings.Cut(string(text), "\nVerbs are ")
+	require.True(t, found)
+	said, _, _ = strings.Cut(said, ", which is\n")
+	require.ElementsMatch(t, rights.Verbs(), strings.Fields(strings.NewReplacer(",", " ", ";", " ", " and ", " ").Replace(said)))
+}
