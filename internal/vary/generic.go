@@ -414,8 +414,8 @@ func (g *Generic) customize(w *Work, c *Customized, object map[string]any, own m
 			return nil, g.refuse(c, "%s", fail.TextOf(err))
 		}
 	case domain.PatchMerge:
-		for _, f := range g.Patches(c) {
-			patch, err := g.read(c.Name+"/"+f.Name, f.Data)
+		for i, f := range g.Patches(c) {
+			patch, err := g.read(fmt.Sprint(c.Name, "/", i), f.Data) // files may have one name
 			if err != nil {
 				return nil, g.refuse(c, "file %s: %s", f.Name, fail.TextOf(err))
 			}

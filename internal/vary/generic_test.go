@@ -87,6 +87,12 @@ func TestCustomizations(t *testing.T) {
 			want:    `{"apiVersion":"x.io/v1","kind":"Beam","metadata":{"name":"beam"},"spec":{"list":[3],"of":{"a":"<&>","c":{"e":1}}}}`,
 			effects: []string{"merge of p by gac intent g, resource r, customization c"},
 		},
+		"two merge patches of one name, in order": {
+			of:      generic(domain.False, "x.io/v1", "Beam", "beam", "", everywhere("merge", "p", "spec: {of: null}", "p", "spec: {list: [3]}")),
+			kind:    "Beam",
+			want:    `{"apiVersion":"x.io/v1","kind":"Beam","metadata":{"name":"beam"},"spec":{"list":[3]}}`,
+			effects: []string{"merge of p by gac intent g, resource r, customization c"},
+		},
 		"two customizations, in order": {
 			of: generic(domain.False, "x.io/v1", "Beam", "beam", "",
 				everywhere(`[{"op":"remove","path":"/spec/list"},{"op":"test","path":"/spec/of/b","value":1.50}]`), everywhere(`[{"op":"add","path":"/spec/list","value":["<"]}]`)),
