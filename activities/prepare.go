@@ -218,7 +218,7 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 		planned.Needs, planned.Prefers = w.needs[app.Name], placement.Prefers(w.hpa.room.Needs[app.Name])
 	}
 	d.warnings = append(d.warnings, few(unknown)...)
-	return nil
+	return vary.Clash(&d.plan)
 }
 
 // tooMany refuses a group whose apps go to more clusters than it may have in all, before anything is rendered for them.

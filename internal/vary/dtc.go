@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -392,5 +393,62 @@ func texts(of []string) list {
 }
 
 func sortedSet(of []string) []string { return slices.Compact(slices.Sorted(slices.Values(of))) }
+
+// policies are the kinds of objects that let in some, and so nobody else.
+var policies = []string{"AuthorizationPolicy", "NetworkPolicy"}
+
+// Clash refuses a plan in which intents make policies of one name for two apps on a cluster. Names are joined: those of app web with
+// access point admin-read and of app web-admin with access point read are the same. The one applied last would take the other's place,
+// and leave the other's pods open to everybody.
+func Clash(p *plan.Plan) error {
+	type policy struct {
+		of    *plan.App
+		index int
+	}
+	all := map[plan.ResourceID][]policy{}
+	for i := range p.Apps {
+		app := &p.Apps[i]
+		for index, r := range app.Resources[:app.Wanted()] {
+			if slices.Contains(policies, r.Kind) {
+				at := plan.Place(r, p.Namespace)
+				all[at] = append(all[at], policy{app, index})
+			}
+		}
+	}
+	maps.DeleteFunc(all, func(_ plan.ResourceID, of []policy) bool { return len(of) < 2 })
+	byName := func(a, b plan.ResourceID) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(all), byName) {
+		first := map[domain.ClusterName]maker{}
+		for _, o := range all[at] {
+			for i := range o.of.Targets {
+				t := &o.of.Targets[i]
+				by := makerOf(o.of, t, o.index)
+				if was, found := first[t.ClusterName]; found && by != "" && was.app != o.of.Name {
+					return fail.New(fail.Malformed, "apps %q and %q would both have %s %q on cluster %s, by %s and by %s: one would take the place of the other, and leave its pods open; use other names of intents or access points",
+						was.app, o.of.Name, at.Kind, at.Name, t.ClusterName, was.by, by)
+				}
+				if by != "" {
+					first[t.ClusterName] = maker{o.of.Name, by}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// maker is an app, and the intent that makes an object for it.
+type maker struct{ app, by string }
+
+// makerOf is the intent that makes a resource of an app on a target, "" for none.
+func makerOf(app *plan.App, t *plan.Target, index int) string {
+	for _, e := range app.EffectsOn(t) {
+		if e.Resource == index && e.What == madeEffect {
+			return e.By
+		}
+	}
+	return ""
+}
 
 var _ Intent = (*DTC)(nil)

@@ -271,6 +271,79 @@ func TestTrafficOfApps(t *testing.T) {
 	require.Equal(t, []string{`dtc intent group, inbound intent in has no clients: nothing is done with it`}, warnings)
 }
 
+// Policies of two apps that come to one name on a cluster are refused, and those that charts have are not looked at.
+func TestPoliciesOfOneName(t *testing.T) {
+	server := func(name, app, label, point string) vary.Inbound {
+		c := client("a")
+		c.Access = []vary.Access{{Name: point}}
+		return vary.Inbound{Name: name, Clients: []vary.Client{c}, Spec: domain.InboundServerIntentSpec{
+			App: app, AppLabel: label, ServiceName: app, Port: 80, Protocol: "HTTP", ServiceMesh: "istio",
+		}}
+	}
+	c1, c2 := with("c1"), with("c2")
+	for name, c := range map[string]struct {
+		intents []vary.Intent
+		second  []*vary.Cluster // of web-admin; web is on c1
+		charted bool            // as if the charts had what is made
+		refused string
+	}{
+		"access points": {
+			intents: []vary.Intent{&vary.DTC{Name: "d", Inbound: []vary.Inbound{server("x", "web", "app=web", "admin-read"), server("y", "web-admin", "app=admin", "read")}}},
+			second:  []*vary.Cluster{c2, c1},
+			refused: `apps "web" and "web-admin" would both have AuthorizationPolicy "web-admin-read" on cluster p+c1, by dtc intent d, inbound intent x and by dtc intent d, inbound intent y`,
+		},
+		"inbound intents": {
+			intents: []vary.Intent{
+				&vary.DTC{Name: "d", Inbound: []vary.Inbound{server("e-f", "web", "app=web", "get")}}, &vary.DTC{Name: "d-e", Inbound: []vary.Inbound{server("f", "web-admin", "app=admin", "get")}},
+			},
+			second:  []*vary.Cluster{c1},
+			refused: `NetworkPolicy "d-e-f" on cluster p+c1, by dtc intent d, inbound intent e-f and by dtc intent d-e, inbound intent f`,
+		},
+		"on other clusters": {
+			intents: []vary.Intent{&vary.DTC{Name: "d", Inbound: []vary.Inbound{server("x", "web", "app=web", "admin-read"), server("y", "web-admin", "app=admin", "read")}}},
+			second:  []*vary.Cluster{c2},
+		},
+		"of charts": {
+			intents: []vary.Intent{&vary.DTC{Name: "d", Inbound: []vary.Inbound{server("x", "web", "app=web", "admin-read"), server("y", "web-admin", "app=admin", "read")}}},
+			second:  []*vary.Cluster{c1}, charted: true,
+		},
+		"other names": {
+			intents: []vary.Intent{&vary.DTC{Name: "d", Inbound: []vary.Inbound{server("x", "web", "app=web", "write"), server("y", "web-admin", "app=admin", "read")}}},
+			second:  []*vary.Cluster{c1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			where := map[string][]*vary.Cluster{"web": {c1}, "web-admin": c.second}
+			p := &plan.Plan{Namespace: "ns"}
+			for _, name := range []string{"web", "web-admin"} {
+				v, err := vary.Apply(c.intents, placed(name, where))
+				require.NoError(t, err)
+				app := plan.App{Name: name, Effects: v.Effects}
+				for _, r := range v.Bundle.Resources {
+					app.Resources = append(app.Resources, r.ResourceID)
+				}
+				for _, x := range v.Variants {
+					app.Variants = append(app.Variants, plan.Variant{Effects: x.Effects})
+				}
+				for i, on := range where[name] {
+					app.Targets = append(app.Targets, plan.Target{ClusterName: on.ClusterName, Variant: v.Of[i]})
+				}
+				if c.charted {
+					app.Effects, app.Variants = nil, make([]plan.Variant, len(app.Variants))
+				}
+				p.Apps = append(p.Apps, app)
+			}
+			err := vary.Clash(p)
+			if c.refused == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.Equal(t, fail.Malformed, fail.KindOf(err), "%v", err)
+			require.Contains(t, fail.TextOf(err), c.refused)
+		})
+	}
+}
+
 // meshed are a server on c1 and c2, and clients on c2 and c3, with access points.
 func meshed() (*vary.DTC, map[string][]*vary.Cluster) {
 	gateway := func(n int) map[string]string {
