@@ -135,6 +135,12 @@ func TestFilesOfGenericResources(t *testing.T) {
 	require.Equal(t, 400, answer.Code, "the files that stay would be data")
 	require.Contains(t, answer.Body.String(), "two files of the name c")
 	require.Equal(t, 200, sends(t, w.router, "PUT", customization, document, [2]string{"files c", "three"}).Code)
+	for _, name := range []string{"..", ".", strings.Repeat("f", 254)} {
+		answer = sends(t, w.router, "PUT", customization, document, [2]string{"files " + name, "3"})
+		require.Equal(t, 400, answer.Code, answer.Body)
+		require.Contains(t, answer.Body.String(), name[:1])
+		require.Contains(t, answer.Body.String(), "the name is none for a file")
+	}
 	answer = sends(t, w.router, "PUT", customization, document, [2]string{"files", "3"})
 	require.Equal(t, 422, answer.Code)
 

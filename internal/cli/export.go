@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -233,12 +234,27 @@ func (s *session) exportFiles(ctx context.Context, api *client.API, n *domain.No
 	// A folder of its own keeps files of one name apart, and the names as they are. It is of the whole path: what is below two composite apps, or
 	// below two versions of one, may have the same last parts.
 	folder := filepath.Join(slices.Concat([]string{"files"}, key.Segments())...)
+	// Of files that come with one document several may have one name, and each has a folder of its own then. Where letters do not count, two
+	// names may be one, too.
+	apart, known := false, map[string]bool{}
+	for i := range files {
+		f := &files[i]
+		if stored := f.Name; !writable(stored) {
+			f.Name = fmt.Sprintf("file%d", i+1)
+			if stored != "" {
+				s.warn([]string{fmt.Sprintf("a file of %s has a name that no file can have here, and is called %s: %.64q", key, f.Name, stored)})
+			}
+		}
+		f.Name = filepath.Base(f.Name)
+		apart = apart || known[strings.ToLower(f.Name)]
+		known[strings.ToLower(f.Name)] = true
+	}
 	var names []string
 	for i, f := range files {
-		if f.Name == "" {
-			f.Name = fmt.Sprintf("file%d", i+1)
+		name := filepath.Join(folder, f.Name)
+		if apart {
+			name = filepath.Join(folder, strconv.Itoa(i+1), f.Name)
 		}
-		name := filepath.Join(folder, filepath.Base(f.Name))
 		if err := to.write(name, f.Data); err != nil {
 			return errUsage{err}
 		}
@@ -251,6 +267,13 @@ func (s *session) exportFiles(ctx context.Context, api *client.API, n *domain.No
 		d["files"] = names
 	}
 	return nil
+}
+
+// writable says whether a name is one for a file: what was stored by an earlier Drover may be none.
+func writable(name string) bool {
+	const longest = 255 // of most file systems, in bytes
+	base := filepath.Base(name)
+	return name != "" && base != "." && base != ".." && base != string(filepath.Separator) && len(base) <= longest && !strings.ContainsRune(base, 0)
 }
 
 // write writes a file that is not there yet.

@@ -146,3 +146,47 @@ spec:
 	require.Contains(t, r.err, key+": Invalid Input: spec.external.externalCerts.servicePrivateKey: ******** stands for the key that is stored, and none is")
 	require.Equal(t, 3, other.run("get", "inbound-intent", key).code)
 }
+
+// TestExportOfFilesOfOneName: each is in the export, under the name that it had. Of one whose name no file can have the name is another, which is said.
+func TestExportOfFilesOfOneName(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const in = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web/generic-k8s-intents"
+	const key = in + "/i/resources/r/customizations/c"
+	for name, text := range map[string]string{"a/2": "spec: {replicas: 1}\n", "b/p": "spec: {paused: true}\n", "c/p": "metadata: {labels: {a: b}}\n"} {
+		w.file("patches/"+name, text)
+	}
+	file := w.file("patches/c.yaml", `resourceContext: {anchor: `+in+`}
+metadata: {name: i}
+---
+resourceContext: {anchor: `+in+`/i/resources}
+metadata: {name: r}
+spec: {app: sink, newObject: "false", resourceGVK: {apiVersion: apps/v1, kind: Deployment, name: m}}
+---
+resourceContext: {anchor: `+in+`/i/resources/r/customizations}
+metadata: {name: c}
+spec: {patchType: merge, clusterSpecific: "false", clusterInfo: {scope: label, clusterProvider: edge, clusterLabel: small, mode: allow}}
+files: [a/2, b/p, c/p]
+`)
+	w.done("apply", "-f", file)
+	out := filepath.Join(t.TempDir(), "out")
+	w.done("export", "project", "demo", "--to", out)
+	text, err := os.ReadFile(filepath.Join(out, "files", key, "3", "p"))
+	require.NoError(t, err)
+	require.Equal(t, "metadata: {labels: {a: b}}\n", string(text))
+	require.Contains(t, w.done("apply", "-f", out), key+" unchanged\n")
+
+	o, err := w.db.Get(t.Context(), domain.Customizations, key)
+	require.NoError(t, err)
+	files := o.(*domain.Customization).Files
+	files[0].Name, files[1].Name = "..", strings.Repeat("n", 300)
+	require.NoError(t, w.db.Replace(t.Context(), o))
+	out = filepath.Join(t.TempDir(), "out")
+	r := w.run("export", "project", "demo", "--to", out)
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.err, `Warning: a file of `+key+` has a name that no file can have here, and is called file1: ".."`)
+	for _, name := range []string{"file1", "file2", "p"} {
+		require.FileExists(t, filepath.Join(out, "files", key, name))
+	}
+}

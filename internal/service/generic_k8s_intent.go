@@ -98,10 +98,16 @@ func (s *Service) keepTemplate(ctx context.Context, c change, o *domain.GenericR
 	return nil
 }
 
+// maxFileName is the longest name of a file, in bytes, as that of a key of a ConfigMap's or a Secret's data.
+const maxFileName = 253
+
 // attachFiles keeps the files of a customization.
 func (s *Service) attachFiles(ctx context.Context, o domain.Object, files []domain.Upload, keep storing) error {
 	customization := o.(*domain.Customization)
 	for _, f := range files {
+		if f.Name == "." || f.Name == ".." || len(f.Name) > maxFileName || strings.ContainsAny(f.Name, "/\x00") {
+			return fail.New(fail.Invalid, "file %.64q: the name is none for a file: it has at most %d bytes and no /, and is neither . nor ..", f.Name, maxFileName)
+		}
 		if len(f.Data) > limits.Etcd {
 			return fail.New(fail.Invalid, "file %s: it has %d bytes, and no object in a cluster has more than %d", f.Name, len(f.Data), limits.Etcd)
 		}
