@@ -139,7 +139,7 @@ func (d *DTC) Check(app *App) (warnings []string, err error) {
 			}
 		}
 		if in.istio() && in.Spec.App == app.Name {
-			if err := d.checkIstio(in); err != nil {
+			if err := d.checkIstio(in, app); err != nil {
 				return nil, err
 			}
 			warnings = append(warnings, d.shut(in, app)...)

@@ -213,9 +213,15 @@ func TestTrafficThatCannotBeControlled(t *testing.T) {
 			s.ExternalSupport, s.Management, s.ExternalName = true, domain.InboundManagement{SidecarProxy: "yes", TLSType: tls}, name
 		})
 	}
+	of := func(provider, name string) *vary.Cluster {
+		c := with(name)
+		c.Provider = provider
+		return c
+	}
 	for name, c := range map[string]struct {
 		intent *vary.DTC
-		has    string // what the chart has already
+		on     []*vary.Cluster // the server; c1 for none
+		has    string          // what the chart has already
 		says   string
 	}{
 		"a name that Kubernetes does not take": {
@@ -230,6 +236,20 @@ func TestTrafficThatCannotBeControlled(t *testing.T) {
 		"a way from outside without a name": {
 			intent: traffic(exposed("", ""), client("a")), says: "spec.externalSupport needs spec.externalName",
 		},
+		"a way from outside by a name that is none": {intent: traffic(exposed("", "web_1.example"), client("a")), says: `spec.externalName is "web_1.example", and no name of DNS to Istio: "web_1" is not`},
+		"a way from outside by an address":          {intent: traffic(exposed("", "10.0.0.1"), client("a")), says: "it ends in a number, 1"},
+		"a cluster that is called what no host is": {
+			intent: traffic(istio(nil), client("a")), on: []*vary.Cluster{with("c3"), with("c_1")},
+			says: `on cluster p+c_1 it would be web-svc.ns.p.c_1 to clients in other clusters, which is no name of DNS to Istio: "c_1" is not`,
+		},
+		"a cluster that is called a number": {intent: traffic(istio(nil), client("a")), on: []*vary.Cluster{with("edge.7")}, says: "web-svc.ns.p.edge.7 to clients in other clusters, which is no name of DNS to Istio: it ends in a number, 7"},
+		"a provider with a long name":       {intent: traffic(istio(nil), client("a")), on: []*vary.Cluster{of(strings.Repeat("p", 64), "c1")}, says: "is not 1 to 63 letters"},
+		"a long host": {
+			intent: traffic(istio(nil), client("a")), on: []*vary.Cluster{of(strings.Repeat("p.", 60)+"p", strings.Repeat("c.", 60)+"ccc")}, says: "it has 256 bytes, and may have 255",
+		},
+		"two clusters of one host": {
+			intent: traffic(istio(nil), client("a")), on: []*vary.Cluster{of("a", "b.c"), of("a.b", "c")}, says: "on clusters a+b.c and a.b+c it would be the same to clients in other clusters, web-svc.ns.a.b.c",
+		},
 		"access points of datagrams": {
 			intent: traffic(istio(func(s *domain.InboundServerIntentSpec) { s.Protocol = "udp" }), vary.Client{Name: "a", Access: []vary.Access{{Name: "get"}}}),
 			says:   "spec.protocol is udp, and access points are of HTTP",
@@ -237,7 +257,10 @@ func TestTrafficThatCannotBeControlled(t *testing.T) {
 		"TLS without certificates": {intent: traffic(exposed("SIMPLE", "web.example"), client("a")), says: "TLS type SIMPLE needs serviceCertificate and servicePrivateKey"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			app := placed("web", map[string][]*vary.Cluster{"web": {with("c1")}, "client-a": {with("c2")}})
+			if c.on == nil {
+				c.on = []*vary.Cluster{with("c1")}
+			}
+			app := placed("web", map[string][]*vary.Cluster{"web": c.on, "client-a": {with("c2")}})
 			if c.has != "" {
 				app.Resources = []plan.Resource{resource(t, c.has)}
 				app.Resources[0].Namespace = "ns"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,16 +93,25 @@ func (d *DTC) shut(in *Inbound, app *App) (warnings []string) {
 	return warnings
 }
 
-// checkIstio refuses access points of what Istio does not see, and a way from outside to which something is missing.
-func (d *DTC) checkIstio(in *Inbound) error {
+// checkIstio refuses access points of what Istio does not see, a way from outside to which something is missing, and names that Istio
+// refuses, which would be found in the middle of an operation.
+func (d *DTC) checkIstio(in *Inbound, app *App) error {
 	if t := in.Spec.Transport(); in.limited() && t != "TCP" {
 		return d.refuse(in, "spec.protocol is %s, and access points are of HTTP", in.Spec.Protocol)
+	}
+	if in.elsewhere(app.Placed) {
+		if err := d.checkHosts(in, app); err != nil {
+			return err
+		}
 	}
 	if !in.exposed() {
 		return nil
 	}
 	if in.Spec.ExternalName == "" {
 		return d.refuse(in, "spec.externalSupport needs spec.externalName")
+	}
+	if wrong := misnamed(strings.TrimPrefix(in.Spec.ExternalName, "*.")); in.Spec.ExternalName != "*" && wrong != "" {
+		return d.refuse(in, "spec.externalName is %q, and no name of DNS to Istio: %s", in.Spec.ExternalName, wrong)
 	}
 	on, mutual := in.tls()
 	c := in.Spec.External.Certificates
@@ -112,6 +122,44 @@ func (d *DTC) checkIstio(in *Inbound) error {
 		return d.refuse(in, "TLS type %s needs caCertificate in spec.external.externalCerts", in.Spec.Management.TLSType)
 	}
 	return nil
+}
+
+// checkHosts refuses names that the server cannot have in its clusters, or would have in two of them. Providers and clusters may be
+// called what no host is.
+func (d *DTC) checkHosts(in *Inbound, app *App) error {
+	known := map[string]*Cluster{}
+	for _, c := range app.Clusters {
+		host := in.host(app.Namespace, c)
+		if wrong := misnamed(host); wrong != "" {
+			return d.refuse(in, "on cluster %s it would be %s to clients in other clusters, which is no name of DNS to Istio: %s; use other names of the provider, the cluster or the service", c, host, wrong)
+		}
+		if other := known[host]; other != nil {
+			return d.refuse(in, "on clusters %s and %s it would be the same to clients in other clusters, %s: use other names of providers or clusters", other, c, host)
+		}
+		known[host] = c
+	}
+	return nil
+}
+
+// hostLabel is what Istio takes between the dots of a host.
+var hostLabel = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?$`)
+
+// misnamed says why Istio takes no such host, "" when it does.
+func misnamed(host string) string {
+	const longest = 255
+	if len(host) > longest {
+		return fmt.Sprintf("it has %d bytes, and may have %d", len(host), longest)
+	}
+	labels := strings.Split(host, ".")
+	for _, label := range labels {
+		if !hostLabel.MatchString(label) {
+			return fmt.Sprintf("%q is not 1 to 63 letters, digits and -, with no - first or last", label)
+		}
+	}
+	if last := labels[len(labels)-1]; strings.Trim(last, "0123456789") == "" {
+		return fmt.Sprintf("it ends in a number, %s", last)
+	}
+	return ""
 }
 
 // pair reads a port or an address of a cluster's gateway.
