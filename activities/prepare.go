@@ -600,6 +600,9 @@ func refusalOf(c plan.Collision, ours, theirs domain.Key) error {
 		whose = fmt.Sprintf("a deployment outside of %s already", scope)
 	}
 	use := "use another name, release name (spec.version) or logical cloud"
+	if c.Resource.Namespace == vary.IstioSystem {
+		use = "what inbound intents make in that namespace has the name of the Service alone (spec.serviceName), whatever the logical cloud: use another name of the Service"
+	}
 	if c.Resource.IsDefinition() {
 		use = "a terminate would delete all objects of that kind, whosever they are: have it in one of them only, or kept by both (crds/ of the chart, or helm.sh/resource-policy: keep)"
 	}

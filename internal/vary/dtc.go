@@ -144,7 +144,7 @@ func (d *DTC) Check(app *App) (warnings []string, err error) {
 			}
 			warnings = append(warnings, d.shut(in, app)...)
 			if d.Foreign {
-				warnings = append(warnings, fmt.Sprintf("%s: gateways are made in namespace %s, where the user of the logical cloud needs rights", d.by(in), istioSystem))
+				warnings = append(warnings, fmt.Sprintf("%s: gateways are made in namespace %s, where the user of the logical cloud needs rights", d.by(in), IstioSystem))
 			}
 		}
 	}
@@ -307,7 +307,7 @@ func (d *DTC) policy(w *Work, in *Inbound) object {
 	}
 	if in.led(w.union.app.Placed) {
 		peer(object{
-			"namespaceSelector": object{"matchLabels": object{namespaceLabel: istioSystem}}, "podSelector": object{"matchLabels": gatewayLabels()},
+			"namespaceSelector": object{"matchLabels": object{namespaceLabel: IstioSystem}}, "podSelector": object{"matchLabels": gatewayLabels()},
 		})
 	}
 	return object{

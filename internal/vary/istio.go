@@ -17,8 +17,10 @@ import (
 // What EMCO's its makes for Istio. A server has a name of its own in each of its clusters, <service>.<namespace>.<provider>.<cluster>,
 // by which clients in other clusters reach it through that cluster's gateway, which passes TLS of the mesh through.
 
+// IstioSystem is the namespace of Istio's gateway, where what it needs is made. Names there are EMCO's, which have the Service's and not its namespace's.
+const IstioSystem = "istio-system"
+
 const (
-	istioSystem     = "istio-system"
 	istioNetworking = "networking.istio.io/v1beta1"
 	istioSecurity   = "security.istio.io/v1beta1"
 )
@@ -256,17 +258,17 @@ func (d *DTC) server(w *Work, in *Inbound) (objects []object, err error) {
 		}
 		hosts = append(hosts, own)
 		objects = append(objects,
-			istio("Gateway", istioSystem, service+"-gateway", object{
+			istio("Gateway", IstioSystem, service+"-gateway", object{
 				"selector": gatewayLabels(),
 				"servers": list{object{
 					"port": object{"number": internal, "name": "tls", "protocol": "TLS"}, "tls": object{"mode": "AUTO_PASSTHROUGH"}, "hosts": list{own},
 				}},
 			}),
-			istio("ServiceEntry", istioSystem, service+"-se-server", object{
+			istio("ServiceEntry", IstioSystem, service+"-se-server", object{
 				"hosts": list{own}, "location": "MESH_INTERNAL", "resolution": "DNS", "ports": list{in.port()},
 				"endpoints": list{object{"address": inside, "ports": object{in.portName(): in.Spec.Port}}},
 			}),
-			destination(istioSystem, service+"-se-server-dr", own, ""),
+			destination(IstioSystem, service+"-se-server-dr", own, ""),
 		)
 	}
 	if in.exposed() {
@@ -305,13 +307,13 @@ func (d *DTC) expose(w *Work, in *Inbound, inside string) (objects []object, err
 			data["ca.crt"] = c.CACertificate
 		}
 		objects = append(objects, object{
-			"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": credential, "namespace": istioSystem}, "type": "Opaque", "data": data,
+			"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": credential, "namespace": IstioSystem}, "type": "Opaque", "data": data,
 		})
 	}
 	return append(objects,
-		istio("Gateway", istioSystem, gateway, object{"selector": gatewayLabels(), "servers": list{entry}}),
+		istio("Gateway", IstioSystem, gateway, object{"selector": gatewayLabels(), "servers": list{entry}}),
 		istio("VirtualService", "", service+"-vs-"+gateway, object{
-			"hosts": list{in.Spec.ExternalName}, "gateways": list{istioSystem + "/" + gateway},
+			"hosts": list{in.Spec.ExternalName}, "gateways": list{IstioSystem + "/" + gateway},
 			"http": list{object{"route": list{object{"destination": object{"host": inside, "port": object{"number": in.Spec.Port}}}}}},
 		}),
 	), nil
