@@ -115,9 +115,8 @@ func (s *session) doDeploy(ctx context.Context, f *deployFlags, chart string) er
 	for _, given := range [][3]string{ // else what comes before the wrong one is made
 		{"--name", "name", f.name}, {"--app-version", "compositeAppVersion", f.version}, {"--cloud", "logicalCloud", f.cloud}, {"--project", "project", project},
 	} {
-		var p fail.Problems
-		if domain.CheckCalled(&p, given[1], given[2]); p.Err() != nil {
-			return usage("%s %q: %s", given[0], given[2], strings.TrimPrefix(p.Err().Error(), "Invalid Input:\n"+given[1]+": "))
+		if err := checkGiven(given[0], given[1], given[2]); err != nil {
+			return err
 		}
 	}
 	if err := chartutil.ValidateReleaseName(f.name); err != nil { // else all is made, and then never approved
@@ -125,6 +124,9 @@ func (s *session) doDeploy(ctx context.Context, f *deployFlags, chart string) er
 	}
 	app, tgz, err := readChart(chart)
 	if err != nil {
+		return err
+	}
+	if err := checkGiven(fmt.Sprintf("the app is called as the chart %s is,", chart), "app", app); err != nil {
 		return err
 	}
 	profile, err := f.profile()
@@ -159,6 +161,15 @@ func (s *session) doDeploy(ctx context.Context, f *deployFlags, chart string) er
 		return err
 	}
 	return s.bringAbout(ctx, api, f, d)
+}
+
+// checkGiven refuses what cannot be the name of what nouns call by a word.
+func checkGiven(by, called, name string) error {
+	var p fail.Problems
+	if domain.CheckCalled(&p, called, name); p.Err() != nil {
+		return usage("%s %q: %s", by, name, strings.TrimPrefix(p.Err().Error(), "Invalid Input:\n"+called+": "))
+	}
+	return nil
 }
 
 // sameCloud refuses another logical cloud than that of a group that is there, which keeps its own. Where none is named it is that one.

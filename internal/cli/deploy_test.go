@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -346,4 +347,34 @@ spec: {clusterProvider: site, cluster: edge01}
 	as("alice")
 	r = w.run("deploy", chart, "--name", "db", "--clusters", "site+edge01", "-p", "demo")
 	require.Zero(t, r.code, r.out+r.err)
+}
+
+// TestDeployMakesNamesThatFit, and says of one that it cannot make before anything is made.
+func TestDeployMakesNamesThatFit(t *testing.T) {
+	w := newWorld(t)
+	w.chart()
+	provider := strings.Repeat("p", 100)
+	for _, name := range []string{strings.Repeat("c", 100), strings.Repeat("c", 101)} {
+		w.done("cluster", "add", provider+"/"+name, "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/edge01.kubeconfig", "--use-own-credentials")
+	}
+	app := strings.Repeat("a", 125)
+	long := w.file("long/Chart.yaml", "apiVersion: v2\nname: "+app+"\nversion: 1.0.0\n")
+	w.file("long/templates/cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n")
+	args := []string{"deploy", filepath.Dir(long), "--name", "web", "--clusters", provider + "/" + strings.Repeat("c", 100) + "," + provider + "/" + strings.Repeat("c", 101)}
+	w.done(args...)
+	references := strings.Fields(w.done("get", "cluster-references", "-A", "-o", `jsonpath={range .items[*]}{.metadata.name} {end}`))
+	require.Len(t, references, 2)
+	for _, name := range references {
+		require.Len(t, name, domain.MaxName)
+	}
+	require.NotContains(t, w.done(args...), "created", "the names are the same the next time")
+
+	spaced := w.file("spaced/Chart.yaml", "apiVersion: v2\nname: my chart\nversion: 1.0.0\n")
+	before := w.requests.Load()
+	for _, more := range [][]string{nil, {"--dry-run"}} {
+		r := w.run(append([]string{"deploy", filepath.Dir(spaced), "--name", "other", "--clusters", "edge01"}, more...)...)
+		require.Equal(t, 2, r.code, r.out)
+		require.Contains(t, r.err, `"my chart": Does not match pattern`)
+	}
+	require.Equal(t, before, w.requests.Load())
 }

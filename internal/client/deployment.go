@@ -68,13 +68,13 @@ func (d *Deployment) AppOf(name string) *domain.App {
 
 // ProfileOf is the profile of an app.
 func (d *Deployment) ProfileOf(app string) *domain.Profile {
-	return &domain.Profile{Identity: below(d.ProfileKey()), Metadata: named(app + "-profile"), Spec: domain.ProfileSpec{App: app}}
+	return &domain.Profile{Identity: below(d.ProfileKey()), Metadata: named(nameOf(app, "-profile")), Spec: domain.ProfileSpec{App: app}}
 }
 
 // PlacementOf says where an app goes.
 func (d *Deployment) PlacementOf(app string, where domain.Placement) *domain.AppIntent {
 	return &domain.AppIntent{
-		Identity: below(d.PlacementKey()), Metadata: domain.AppIntentMetadata{Name: app + "-placement"},
+		Identity: below(d.PlacementKey()), Metadata: domain.AppIntentMetadata{Name: nameOf(app, "-placement")},
 		Spec: domain.AppIntentSpec{App: app, Intent: where},
 	}
 }
@@ -140,14 +140,28 @@ func (d *Deployment) CloudSteps() []Step {
 }
 
 // ReferenceName is what a reference to a cluster is called in a logical cloud: by both names, and where another cluster's has that one, as edge/eu-1 and
-// edge-eu/1 would, with a digest of them behind it.
+// edge-eu/1 would, or both together are too long, with a digest of them behind it.
 func ReferenceName(k domain.ClusterName, taken func(name string) bool) string {
 	name := k.Provider + "-" + k.Name
-	if taken(name) {
-		sum := sha256.Sum256([]byte(k.String()))
-		name += "-" + hex.EncodeToString(sum[:4])
+	if len(name) > domain.MaxName || taken(name) {
+		name = cut(name, k.String(), domain.MaxName)
 	}
 	return name
+}
+
+// nameOf is how something of an app is called: by the app's name and what it is, and by a part of the name where that is too long.
+func nameOf(app, what string) string {
+	if len(app)+len(what) > domain.MaxName {
+		app = cut(app, app, domain.MaxName-len(what))
+	}
+	return app + what
+}
+
+// cut is a name of so many bytes at most, with a digest of what it stands for in place of the rest.
+func cut(name, whole string, most int) string {
+	sum := sha256.Sum256([]byte(whole))
+	digest := "-" + hex.EncodeToString(sum[:4])
+	return name[:min(len(name), most-len(digest))] + digest
 }
 
 // GroupSteps make the composite app, its profiles and the group with its intents.
