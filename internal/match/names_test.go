@@ -57,3 +57,30 @@ func TestNamesThatAreEqualWhenCut(t *testing.T) {
 		require.Equal(t, rules, len(labels))
 	}
 }
+
+// TestNamesOfServices are such as Kubernetes takes for them, and those of other kinds are as they were.
+func TestNamesOfServices(t *testing.T) {
+	tenant := &domain.Tenant{Metadata: domain.Metadata{Name: "t"}, ContextID: "2621114006130701071", Spec: domain.TenantSpec{Cluster: "p+c", Nodes: domain.NodesAll}}
+	tenant.Default()
+	name := func(kind, id, name string) string {
+		rule := &domain.WorkloadRule{Metadata: domain.Metadata{Name: id}, Spec: domain.WorkloadRuleSpec{
+			OrchestratorType: domain.Kubernetes, ResourceType: domain.KindPod, DPUSelectionPolicy: domain.AnyNode,
+			WorkloadTerms: []domain.WorkloadTerm{{MatchExpressions: []domain.MatchExpression{{Key: "metadata.id", Operation: domain.OperationExists, Values: []string{""}}}}},
+			RuleTemplate:  domain.Template(`{"apiVersion":"v1","kind":"` + kind + `","metadata":{"name":"` + name + `"}}`),
+		}}
+		compiled, err := match.Compile(nil, rule)
+		require.NoError(t, err)
+		r, reason := compiled.Resource(tenant, nil, &domain.Workload{Tenant: tenant.Name, ID: "w", Orchestrator: domain.Kubernetes, ResourceType: domain.KindPod})
+		require.Nil(t, reason)
+		return r.ID.Name[:len(r.ID.Name)-len("-0123456789")]
+	}
+	for _, c := range []struct{ id, template, service, other string }{
+		{"shop.rule", "", "shop-rule", "shop.rule"},
+		{"shop.rule", "1.web", "s-1-web", "1.web"},
+		{"r", "web", "web", "web"},
+		{"7" + strings.Repeat("a", 39) + ".b", "", "s-7" + strings.Repeat("a", 39), "7" + strings.Repeat("a", 39)},
+	} {
+		require.Equal(t, c.service, name("Service", c.id, c.template))
+		require.Equal(t, c.other, name("ConfigMap", c.id, c.template))
+	}
+}

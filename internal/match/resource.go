@@ -117,9 +117,21 @@ func (r *Rule) identity(t *domain.Tenant, w *domain.Workload, object map[string]
 		name = r.id
 	}
 	name = strings.TrimRight(name[:min(len(name), maxTemplateName)], ".") // a part of a name may not begin with -
+	if id.Group == "" && id.Kind == "Service" {
+		name = ofService(name)
+	}
 	sum := sha256.Sum256([]byte(t.Name + "\x00" + string(r.key) + "\x00" + w.ID))
 	id.Name = name + "-" + hex.EncodeToString(sum[:5])
 	return id
+}
+
+// ofService makes of a name one that Kubernetes takes for a Service, a DNS-1035 label: no dots, and a letter first.
+func ofService(name string) string {
+	name = strings.ReplaceAll(name, ".", "-")
+	if name[0] >= '0' && name[0] <= '9' {
+		name = "s-" + name
+	}
+	return name
 }
 
 // annotate adds what the rule injects, and what tells whose the object is, to the annotations of the template. It ends with what is too much:
