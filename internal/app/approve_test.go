@@ -35,6 +35,7 @@ type description struct {
 	intent    *domain.DeploymentIntent
 	placement *domain.PlacementIntent
 	apps      *domain.AppIntent
+	second    *domain.App // a second one, of an empty chart
 
 	chart, archive map[string]string
 	more           []domain.Object
@@ -82,6 +83,10 @@ func (d *description) store(t testing.TB, s *store.Store) {
 		d.web.Chart, err = s.PutBlob(t.Context(), packed(t, d.chart))
 		require.NoError(t, err)
 	}
+	if d.second != nil {
+		d.second.Chart, err = s.PutBlob(t.Context(), packed(t, map[string]string{d.second.Name + "/Chart.yaml": "apiVersion: v2\nname: " + d.second.Name + "\nversion: 0.1.0\n"}))
+		require.NoError(t, err)
+	}
 	if d.profile != nil && d.archive != nil {
 		d.profile.Archive, err = s.PutBlob(t.Context(), packed(t, d.archive))
 		require.NoError(t, err)
@@ -90,6 +95,7 @@ func (d *description) store(t testing.TB, s *store.Store) {
 	create(t, s, d.reference)
 	create(t, s, d.label)
 	create(t, s, d.web)
+	create(t, s, d.second)
 	create(t, s, d.profiles)
 	create(t, s, d.profile)
 	create(t, s, d.group)
@@ -200,6 +206,31 @@ func TestApproveRehearses(t *testing.T) {
 				}
 			},
 			warnings: []string{"generic placement intent gpi places the apps; nothing is done for what is bound after it: other-a, other-z"},
+		},
+		"traffic intents whose policies have one name for two apps": {
+			change: func(d *description) {
+				in, composite := domain.KeyOf(d.group)+"/traffic-group-intents", d.web.Parent
+				d.intent.Spec.Intent["dtc"] = "t"
+				d.more = append(d.more, &domain.TrafficGroupIntent{Identity: domain.Identity{Parent: domain.KeyOf(d.group)}, Metadata: domain.Metadata{Name: "t"}})
+				other := *d.apps
+				other.Metadata.Name, other.Spec.App = "ai2", "web-admin"
+				d.more = append(d.more, &other, &domain.Profile{
+					Identity: d.profile.Identity, Metadata: domain.Metadata{Name: "web-admin"}, Spec: domain.ProfileSpec{App: "web-admin"},
+				})
+				d.second = &domain.App{Identity: domain.Identity{Parent: composite}, Metadata: domain.Metadata{Name: "web-admin"}}
+				for app, point := range map[string]string{"web": "admin-read", "web-admin": "read"} {
+					server := &domain.InboundServerIntent{Identity: domain.Identity{Parent: in + "/t"}, Metadata: domain.Metadata{Name: app}, Spec: domain.InboundServerIntentSpec{
+						App: app, AppLabel: "app=" + app, ServiceName: app, Port: 80, Protocol: "HTTP", ServiceMesh: domain.MeshIstio,
+					}}
+					client := &domain.InboundClientsIntent{Identity: domain.Identity{Parent: domain.KeyOf(server)}, Metadata: domain.Metadata{Name: "c"}, Spec: domain.InboundClientsIntentSpec{
+						App: "web", AppLabel: "app=web", ServiceName: "web",
+					}}
+					d.more = append(d.more, server, client, &domain.InboundClientsAccessIntent{
+						Identity: domain.Identity{Parent: domain.KeyOf(client)}, Metadata: domain.Metadata{Name: point}, Spec: domain.InboundClientsAccessIntentSpec{Action: "ALLOW"},
+					})
+				}
+			},
+			kind: fail.Malformed, refusal: `apps "web" and "web-admin" would both have AuthorizationPolicy "web-admin-read" on cluster cp+c`,
 		},
 		"no intent of the app": {
 			change:   func(d *description) { d.apps = nil },
