@@ -37,7 +37,7 @@ func (e *edge) prove(by authn.Prover) echo.MiddlewareFunc {
 			h.Set(echo.HeaderCacheControl, "no-store")
 			h.Set(echo.HeaderXContentTypeOptions, "nosniff")
 			shown := shownBy(r)
-			shown.Session = e.login.session(r)
+			shown.Session, shown.Metrics = e.login.session(r), r.URL.Path == metricsPath
 			ctx := by.Into(r.Context(), shown)
 			who, _ := caller.IdentityOf(ctx)
 			if name := r.Header.Get(headerUser); who.Kind == caller.Open && name != "" && len(name) <= maxUser {

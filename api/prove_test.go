@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -13,10 +14,15 @@ import (
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/codec"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/token"
 )
 
 // byName knows those who say "Bearer <name>".
@@ -99,6 +105,57 @@ func TestBodiesAreReadBehindTheDoor(t *testing.T) {
 			require.False(t, unread.read, "%s %s", path, media)
 		}
 	}
+}
+
+// TestMetricsTellOfAStoreThatIsAway: who scrapes goes on with the token that was good, also when rights that were read are too old for all else.
+func TestMetricsTellOfAStoreThatIsAway(t *testing.T) {
+	var (
+		away  error
+		clock = lease.Instant{Boot: time.Hour}
+		store tokensOf
+	)
+	text, hash := token.New("service-accounts/prometheus/tokens/t")
+	store.token = &domain.ServiceAccountToken{
+		Identity: domain.Identity{Parent: "service-accounts/prometheus"}, Metadata: domain.Metadata{Name: "t"},
+		Credential: domain.Credential{Hash: hash, Expires: time.Now().Add(24 * time.Hour)},
+	}
+	book := rights.NewBook(nil, []*domain.RoleBinding{{
+		Spec: domain.RoleBindingSpec{Role: "viewer", Subjects: []domain.RightSubject{{Kind: domain.SubjectServiceAccount, Name: "service-accounts/prometheus"}}},
+	}})
+	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) {
+		now := func() lease.Instant { return clock }
+		d.Prove = authn.Tokens{Store: &store, Now: time.Now, Turns: authn.NewTurns(), Scrapes: authn.NewScrapes(now)}.Prove
+		d.steps = append(d.steps, door.NewRights(func(context.Context) (*rights.Book, error) { return book, away }, now).Authorised)
+	})
+	scrape := func(name, url string, status int) {
+		t.Helper()
+		check(t, w.router, []call{{name: name, method: "GET", url: url, header: map[string]string{"Authorization": "Bearer " + text}, status: status}})
+	}
+	scrape("all is well", "/metrics", 200)
+	away = fail.New(fail.Unavailable, "the database does not answer")
+	store.err = away
+	clock.Boot += 2 * policy.BookGood
+	scrape("the store is away", "/metrics", 200)
+	scrape("something else", "/v2/projects", 503)
+	away, store.err, store.token = nil, nil, nil
+	scrape("revoked", "/metrics", 401)
+}
+
+// tokensOf is a store that has a token.
+type tokensOf struct {
+	token *domain.ServiceAccountToken
+	err   error
+}
+
+func (s *tokensOf) Get(context.Context, *domain.Noun, domain.Key) (domain.Object, error) {
+	if s.err == nil && s.token == nil {
+		return nil, fail.New(fail.NotFound, "it is gone")
+	}
+	return s.token, s.err
+}
+
+func (s *tokensOf) NoteUse(context.Context, *domain.Noun, domain.Key, []byte, time.Time) error {
+	return s.err
 }
 
 // noReader notes that it was read.

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/api"
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/config"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/oidc"
 )
 
@@ -23,7 +24,7 @@ func (p *Parts) prover() (authn.Prover, error) {
 	if err != nil {
 		return nil, err
 	}
-	chain := []authn.Prover{authn.Tokens{Store: p.store, Now: time.Now, Turns: authn.NewTurns()}.Prove}
+	chain := []authn.Prover{authn.Tokens{Store: p.store, Now: time.Now, Turns: authn.NewTurns(), Scrapes: authn.NewScrapes(lease.Now)}.Prove}
 	if p.issuers != nil {
 		chain = append(chain, p.issuers.Prove)
 	}

@@ -267,7 +267,7 @@ var layers = []layer{
 		{pkg: "plan", ours: "domain fail"},
 	}},
 	{name: "nouns", about: "what users name, with its rules", rows: []row{
-		{pkg: "authn", ours: "domain policy caller limits token fail", libs: "golang.org/x/sync", world: "context"}, // who calls, by what was stored of it
+		{pkg: "authn", ours: "domain policy caller lease lru limits token fail", libs: "golang.org/x/sync", world: "context"}, // who calls, by what was stored of it
 		{pkg: "stored", ours: "domain version panics fail", world: "context"},
 		{pkg: "domain", ours: "quantity limits fail"},
 	}},

@@ -25,6 +25,8 @@ type Shown struct {
 	Session string
 	// User and Groups are the values of X-Forwarded-User and X-Forwarded-Groups.
 	User, Groups []string
+	// Metrics says that nothing but metrics is asked for.
+	Metrics bool
 }
 
 // Proof is who calls, and a look whether that is still so, nil where nothing can be withdrawn but by time.

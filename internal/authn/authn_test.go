@@ -15,6 +15,8 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/token"
 )
 
@@ -121,6 +123,53 @@ func TestTokensOfServiceAccounts(t *testing.T) {
 	who, _, err = proved(t, p, &authn.Shown{User: []string{"admin"}})
 	require.NoError(t, err)
 	require.Equal(t, caller.Anonymous, who.Kind, "a header proves nothing")
+}
+
+// TestScrapesGoOnWithoutTheStore: who has asked for metrics with a good token is known for an hour in which the store does not answer; it is
+// for nothing else, and not once the store has said that the token is gone.
+func TestScrapesGoOnWithoutTheStore(t *testing.T) {
+	now, clock := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC), lease.Instant{Boot: time.Hour}
+	passes := func(d time.Duration) { now, clock.Boot = now.Add(d), clock.Boot+d }
+	store := &kept{tokens: map[domain.Key]*domain.ServiceAccountToken{}}
+	p := authn.Prover(authn.Tokens{
+		Store: store, Now: func() time.Time { return now }, Turns: authn.NewTurns(), Scrapes: authn.NewScrapes(func() lease.Instant { return clock }),
+	}.Prove)
+	scrape := func(text string) (caller.Identity, error) {
+		shown := bearer(text)
+		shown.Metrics = true
+		who, _, err := proved(t, p, shown)
+		return who, err
+	}
+	good, short := store.issue("prometheus", "good", now.Add(24*time.Hour)), store.issue("prometheus", "short", now.Add(policy.ScrapeGood/2))
+	forged, _ := token.New("service-accounts/prometheus/tokens/good")
+	for _, text := range []string{good, short} {
+		_, err := scrape(text)
+		require.NoError(t, err)
+	}
+	store.down = true
+	passes(policy.ScrapeGood / 2)
+	who, err := scrape(good)
+	require.NoError(t, err)
+	require.Equal(t, "service-accounts/prometheus", who.Name)
+	_, err = scrape(short)
+	require.True(t, fail.Is(err, fail.Unavailable), "its time is over: %v", err)
+	_, err = scrape(forged)
+	require.True(t, fail.Is(err, fail.Unavailable), "another secret of the same name: %v", err)
+	_, _, err = proved(t, p, bearer(good))
+	require.True(t, fail.Is(err, fail.Unavailable), "something else is asked for: %v", err)
+	passes(policy.ScrapeGood / 2)
+	_, err = scrape(good)
+	require.True(t, fail.Is(err, fail.Unavailable), "that the store knew it is long ago: %v", err)
+
+	store.down = false
+	_, err = scrape(good)
+	require.NoError(t, err)
+	delete(store.tokens, "service-accounts/prometheus/tokens/good")
+	_, err = scrape(good)
+	require.True(t, fail.Is(err, fail.Unauthorized), "%v", err)
+	store.down = true
+	_, err = scrape(good)
+	require.True(t, fail.Is(err, fail.Unavailable), "it was revoked: %v", err)
 }
 
 // TestCertificates: the common name is the user, the organizations are the groups; a proxy that is named speaks for others, and for

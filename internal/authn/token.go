@@ -17,6 +17,8 @@ type Tokens struct {
 	Now   func() time.Time
 	// Turns bounds how many Prove looks for at a time; without them nothing does.
 	Turns *Turns
+	// Scrapes knows those that ask for metrics; without it they are as all others.
+	Scrapes *Scrapes
 }
 
 // Store has the documents of tokens. Its errors are fail errors.
@@ -74,7 +76,12 @@ func (t Tokens) Prove(ctx context.Context, s *Shown) (*Proof, error) {
 	if _, ok := domain.ServiceAccountTokens.Split(key); !ok {
 		return nil, Unknown()
 	}
-	until, err := t.first(ctx, key, hash)
+	var until time.Time
+	if s.Metrics && t.Scrapes != nil {
+		until, err = t.Scrapes.look(ctx, t, key, hash)
+	} else {
+		until, err = t.first(ctx, key, hash)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -69,6 +69,11 @@ func (k *Rights) Authorised(ctx context.Context, r *Request, next Next) error {
 		return next(rights.With(ctx, granted))
 	}
 	book, err := k.current(ctx, policy.BookGood)
+	if fail.Is(err, fail.Unavailable) && r.Noun == domain.Metrics { // by which it is seen that bindings cannot be read
+		if last := k.last(policy.ScrapeGood); last != nil {
+			book, err = last, nil
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -138,6 +143,16 @@ func (k *Rights) current(ctx context.Context, most time.Duration) (*rights.Book,
 		return nil, fail.Wrap(reading.err, fail.Unavailable, "who may do what cannot be read at the moment; try again later")
 	}
 	return reading.book, nil // however long it took, and whatever was changed meanwhile
+}
+
+// last is what was known last, not older than some time; nil for nothing, as after bindings were changed here.
+func (k *Rights) last(most time.Duration) *rights.Book {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.now().Since(k.at) >= most {
+		return nil
+	}
+	return k.book
 }
 
 // kept is what is known now, or the reading that is to be waited for.

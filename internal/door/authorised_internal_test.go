@@ -147,6 +147,32 @@ func TestRightsAreKept(t *testing.T) {
 	require.NoError(t, ask())
 }
 
+// TestMetricsAreSeenWithoutBindings: metrics say that the store is away, so who had a right to them has it for an hour in which bindings cannot
+// be read. It is as all other rights when they can be.
+func TestMetricsAreSeenWithoutBindings(t *testing.T) {
+	o, step := newOffice()
+	bind := func(err error, role string) {
+		o.set(err, role)
+		o.bound[0].Parent = ""
+	}
+	ask := func(r *Request) error { return step.Authorised(as(t.Context(), alice), r, done) }
+	metrics := &Request{Verb: Get, Noun: domain.Metrics}
+	bind(nil, "viewer")
+	require.NoError(t, ask(metrics))
+	bind(fail.New(fail.Unavailable, "no database"), "viewer")
+	o.passes(policy.ScrapeGood - time.Second)
+	require.NoError(t, ask(metrics))
+	require.True(t, fail.Is(ask(&Request{Verb: List, Noun: domain.Projects}), fail.Unavailable))
+	require.True(t, fail.Is(step.Authorised(as(t.Context(), caller.Identity{Kind: caller.User, Name: "bob"}), metrics, done), fail.NotFound))
+	o.passes(time.Second)
+	require.True(t, fail.Is(ask(metrics), fail.Unavailable), "not for ever")
+	bind(nil, "viewer")
+	require.NoError(t, ask(metrics))
+	o.set(nil)
+	o.passes(policy.BookGood)
+	require.True(t, fail.Is(ask(metrics), fail.NotFound), "it was withdrawn")
+}
+
 // TestRefusedWritesChangeNothing: who may not write bindings does not have them read again, for which all others would wait.
 func TestRefusedWritesChangeNothing(t *testing.T) {
 	o, step := newOffice("viewer")

@@ -5,8 +5,8 @@ import "time"
 // What the door waits for, and for how long it goes by what it knows.
 const (
 	// A right that is withdrawn in another process is gone here after BookFresh and what it takes to read the bindings, which is BookTime
-	// at the most; when they cannot be read, no request begins by what they were for longer than BookGood. A request that goes on has
-	// ended BookFresh, Standing and BookTime after its right was withdrawn: 10 s.
+	// at the most; when they cannot be read, no request begins by what they were for longer than BookGood, but one for
+	// metrics (ScrapeGood). A request that goes on has ended BookFresh, Standing and BookTime after its right was withdrawn: 10 s.
 	BookFresh = 2 * time.Second
 	BookGood  = 7 * time.Second
 	BookTime  = 3 * time.Second

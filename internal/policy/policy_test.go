@@ -56,6 +56,9 @@ func TestTimesAreInOrder(t *testing.T) {
 		"who asks the engine for a list or an explanation answers without it in time": {
 			{"SignCounts", policy.SignCounts}, {"ListCounts", policy.ListCounts}, {"Describe", policy.Describe}, {"Explain", policy.Explain}, {"Plain", policy.Plain},
 		},
+		"metrics come within a scrape of ten seconds though neither the store nor Temporal answers": {
+			{"ScrapeLook, BookTime and Measure", policy.ScrapeLook + policy.BookTime + policy.Measure}, {"ten seconds", 10 * time.Second},
+		},
 		"who has lost a right ends within ten seconds": {{"BookFresh, Standing and BookTime", policy.BookFresh + policy.Standing + policy.BookTime}, {"ten seconds, or as long", 10*time.Second + 1}},
 		"rights are known as long as they may be read": {{"BookFresh", policy.BookFresh}, {"BookTime", policy.BookTime}, {"BookGood", policy.BookGood}},
 		"a request has a slot, or is refused, before it is cut": {

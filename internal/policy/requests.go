@@ -88,6 +88,10 @@ const (
 	// and streams that last longer.
 	Prove    = 8 * time.Second
 	Standing = 5 * time.Second
+	// ScrapeLook is how long it may take to look for a token that asks for metrics and was good before. For ScrapeGood it is still good while the
+	// store does not answer, and so is what it has a right to: an outage of the store is to be seen, and one that nobody mends in an hour was.
+	ScrapeLook = 2 * time.Second
+	ScrapeGood = time.Hour
 	// TokensRetry is when somebody may come again of whose address too many tokens are looked for.
 	TokensRetry = time.Second
 	// Login is how long somebody may take to log in at a provider. SessionLife is how long a login at the page lasts at the most, and
