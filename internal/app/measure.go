@@ -8,6 +8,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/engine"
 	"github.com/drover-io/drover/internal/measure"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -17,11 +18,10 @@ type whole struct {
 	running  func(ctx context.Context) (map[domain.Operation]int64, error)
 	now      func() time.Time
 
-	mu      sync.Mutex
-	read    time.Time
-	queues  []engine.Backlog
-	open    map[domain.Operation]int64
-	answers bool
+	mu     sync.Mutex
+	read   time.Time
+	queues []engine.Backlog           // none when Temporal has not said
+	open   map[domain.Operation]int64 // likewise
 }
 
 // measureWhole has it measured until end is called.
@@ -32,15 +32,13 @@ func (p *Parts) measureWhole() (end func()) {
 	return measure.Read(w.say, measure.Backlog, measure.BacklogAge, measure.OperationsRunning)
 }
 
-// say asks Temporal, unless it was asked just now. Where it does not answer nothing is said: a gap is seen, old figures are not.
+// say asks Temporal, unless it was asked just now. Of what it does not answer nothing is said: a gap is seen, old figures are not.
 func (w *whole) say(say measure.Say) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now := w.now(); now.Sub(w.read) >= policy.Measured {
-		w.read, w.answers = now, w.look() == nil
-	}
-	if !w.answers {
-		return
+		w.read = now
+		w.look()
 	}
 	for _, q := range w.queues {
 		say(measure.Backlog, float64(q.Tasks), q.Queue, q.Task)
@@ -51,12 +49,22 @@ func (w *whole) say(say measure.Say) {
 	}
 }
 
-func (w *whole) look() (err error) {
+// look asks for both at once. They come from different parts of Temporal, of which one may be slow while the other answers.
+func (w *whole) look() {
 	ctx, cancel := context.WithTimeout(context.Background(), policy.Measure)
 	defer cancel()
-	if w.queues, err = w.backlogs(ctx); err != nil {
-		return err
+	w.queues, w.open = nil, nil
+	g := panics.New(ctx)
+	g.Go(func() error { return answer(ctx, &w.queues, w.backlogs) })
+	g.Go(func() error { return answer(ctx, &w.open, w.running) })
+	_ = g.Wait() // the gap says it
+}
+
+// answer puts there what is answered, and nothing with an error.
+func answer[T any](ctx context.Context, there *T, ask func(ctx context.Context) (T, error)) error {
+	found, err := ask(ctx)
+	if err == nil {
+		*there = found
 	}
-	w.open, err = w.running(ctx)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,7 @@ func TestTheWholeIsAskedForSeldom(t *testing.T) {
 			return []engine.Backlog{{Queue: "q", Task: "activity", Tasks: 7, Age: time.Minute}}, failure
 		},
 		running: func(context.Context) (map[domain.Operation]int64, error) {
-			return map[domain.Operation]int64{domain.OpUpdate: 3}, nil
+			return map[domain.Operation]int64{domain.OpUpdate: 3}, failure
 		},
 	}
 	read := func() map[*measure.Gauge]float64 {
@@ -41,4 +42,30 @@ func TestTheWholeIsAskedForSeldom(t *testing.T) {
 	require.Empty(t, read())
 	failure, now = nil, now.Add(policy.Measured)
 	require.Equal(t, want, read())
+}
+
+// TestWhatIsSlowSilencesNothingElse: the number of operations comes from Temporal's visibility, which may be slow while Temporal works.
+func TestWhatIsSlowSilencesNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		w := &whole{
+			now:      time.Now,
+			backlogs: func(context.Context) ([]engine.Backlog, error) { return []engine.Backlog{{Queue: "q", Tasks: 7}}, nil },
+			running:  func(ctx context.Context) (map[domain.Operation]int64, error) { return nil, slow(ctx) },
+		}
+		read := func() (found []*measure.Gauge) {
+			w.say(func(g *measure.Gauge, _ float64, _ ...string) { found = append(found, g) })
+			return found
+		}
+		require.Equal(t, []*measure.Gauge{measure.Backlog, measure.BacklogAge}, read())
+		time.Sleep(policy.Measured)
+		w.backlogs = func(ctx context.Context) ([]engine.Backlog, error) { return nil, slow(ctx) }
+		w.running = func(context.Context) (map[domain.Operation]int64, error) {
+			return map[domain.Operation]int64{domain.OpUpdate: 3}, nil
+		}
+		require.Equal(t, []*measure.Gauge{measure.OperationsRunning}, read())
+	})
 }
