@@ -54,7 +54,7 @@ const stopTime = 5 * time.Second
 
 // traced begins the traces of an agent; stop sends what is left of them.
 func traced(ctx context.Context, c *config.Config, log *slog.Logger, name string) (stop func(), err error) {
-	tracing, err := telemetry.Start(ctx, c.OTLPEndpoint, name)
+	tracing, err := telemetry.Start(ctx, c.OTLPEndpoint, name, log)
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger, f *Fron
 		return nil, err
 	}
 	measure.Panics.Begin()
-	if p.tracing, err = telemetry.Start(ctx, c.OTLPEndpoint, processOf(p)); err != nil {
+	if p.tracing, err = telemetry.Start(ctx, c.OTLPEndpoint, processOf(p), logger); err != nil {
 		return nil, err
 	}
 	if p.store, err = store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Keys: p.sealer}); err != nil {

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"fmt"
-	"log/slog"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -69,6 +68,6 @@ var TemporalMetrics = sync.OnceValues(func() (client.MetricsHandler, error) {
 		Meter: otel.Meter(temporalScope),
 		// Without this its counters can go down, as far as OpenTelemetry knows, and so are gauges to Prometheus.
 		UseMonotonicCounters: true,
-		OnError:              func(err error) { slog.Warn("metrics of Temporal", "error", err) },
+		OnError:              otel.Handle,
 	}), nil
 })

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"strconv"
 	"sync/atomic"
@@ -32,10 +33,10 @@ type room struct {
 }
 
 // send makes the processor that sends spans by an exporter.
-func send(exporter sdktrace.SpanExporter) sdktrace.SpanProcessor {
+func send(exporter sdktrace.SpanExporter, log *slog.Logger) sdktrace.SpanProcessor {
 	measure.Spans.Begin()
 	r := &room{most: waiting(), waits: &atomic.Int64{}}
-	r.SpanProcessor = sdktrace.NewBatchSpanProcessor(&counting{exporter, r.waits}, sdktrace.WithMaxQueueSize(int(r.most)))
+	r.SpanProcessor = sdktrace.NewBatchSpanProcessor(&counting{SpanExporter: exporter, waits: r.waits, log: log}, sdktrace.WithMaxQueueSize(int(r.most)))
 	return r
 }
 
@@ -52,13 +53,15 @@ func (r *room) OnEnd(s sdktrace.ReadOnlySpan) {
 	r.SpanProcessor.OnEnd(s)
 }
 
-// counting counts what becomes of spans that are sent.
+// counting counts what becomes of spans that are sent, and logs when the collector begins not to take them, and when it takes them again.
 type counting struct {
 	sdktrace.SpanExporter
 	waits *atomic.Int64
+	log   *slog.Logger
+	fails atomic.Bool
 }
 
-// ExportSpans implements sdktrace.SpanExporter.
+// ExportSpans implements sdktrace.SpanExporter. Its errors are said here: the processor would say each of them, every few seconds.
 func (c *counting) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := c.SpanExporter.ExportSpans(ctx, spans)
 	c.waits.Add(-int64(len(spans)))
@@ -67,5 +70,11 @@ func (c *counting) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 		outcome = measure.Failed
 	}
 	measure.Spans.Add(int64(len(spans)), outcome)
-	return err
+	switch failed := c.fails.Swap(err != nil); {
+	case err != nil && !failed:
+		c.log.WarnContext(ctx, "spans of traces cannot be sent, and are lost", "error", err)
+	case err == nil && failed:
+		c.log.InfoContext(ctx, "spans of traces are taken again")
+	}
+	return nil
 }

@@ -1,14 +1,19 @@
 package telemetry_test
 
 import (
+	"bytes"
+	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -49,7 +54,7 @@ func TestSpansThatFindNoRoom(t *testing.T) {
 		w.Header().Set("Content-Type", "application/x-protobuf")
 	}))
 	t.Cleanup(server.Close)
-	tracing, err := telemetry.Start(t.Context(), server.URL, "test")
+	tracing, err := telemetry.Start(t.Context(), server.URL, "test", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	before := spansCounted(t)
 	require.Contains(t, before, measure.Dropped, "it is shown before there is one")
@@ -65,4 +70,49 @@ func TestSpansThatFindNoRoom(t *testing.T) {
 	require.Equal(t, room, after[measure.Sent]-before[measure.Sent])
 	require.Equal(t, int64(room), received.Load())
 	require.Equal(t, before[measure.Failed], after[measure.Failed])
+}
+
+// TestACollectorThatRefuses is logged when it begins to and when it has ended to, however many spans it has refused; what else goes wrong is a
+// line of the log, too.
+func TestACollectorThatRefuses(t *testing.T) {
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
+	var refuses atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if refuses.Load() {
+			http.Error(w, "no", http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	t.Cleanup(server.Close)
+	var logged bytes.Buffer
+	tracing, err := telemetry.Start(t.Context(), server.URL, "test", slog.New(slog.NewTextHandler(&logged, nil)))
+	require.NoError(t, err)
+	export := func(outcome string) {
+		t.Helper()
+		before := spansCounted(t)[outcome]
+		_, s := otel.Tracer("test").Start(t.Context(), "one")
+		s.End()
+		require.NoError(t, otel.GetTracerProvider().(*sdktrace.TracerProvider).ForceFlush(t.Context()))
+		require.Equal(t, before+1, spansCounted(t)[outcome])
+	}
+	for range 2 {
+		refuses.Store(true)
+		for range 3 {
+			export(measure.Failed)
+		}
+		refuses.Store(false)
+		for range 3 {
+			export(measure.Sent)
+		}
+	}
+	require.NoError(t, tracing.Stop(t.Context()))
+	otel.Handle(errors.New("something else"))
+	var levels []string
+	for line := range strings.Lines(logged.String()) {
+		_, rest, _ := strings.Cut(line, "level=")
+		level, _, _ := strings.Cut(rest, " ")
+		levels = append(levels, level)
+	}
+	require.Equal(t, []string{"WARN", "INFO", "WARN", "INFO", "WARN"}, levels, logged.String())
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -26,8 +27,10 @@ type Tracing struct {
 }
 
 // Start sends the process's traces to an OTLP endpoint over HTTP; "" makes a Tracing that records nothing. The process is called
-// drover-<name> there. Which traces are recorded, OTEL_TRACES_SAMPLER says: all, when it is not set.
-func Start(ctx context.Context, endpoint, name string) (Tracing, error) {
+// drover-<name> there. Which traces are recorded, OTEL_TRACES_SAMPLER says: all, when it is not set. What goes wrong with traces and metrics is
+// logged like all else, whether or not there is an endpoint.
+func Start(ctx context.Context, endpoint, name string, log *slog.Logger) (Tracing, error) {
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("telemetry", "error", err) }))
 	if endpoint == "" {
 		return Tracing{}, nil
 	}
@@ -35,7 +38,7 @@ func Start(ctx context.Context, endpoint, name string) (Tracing, error) {
 	if err != nil {
 		return Tracing{}, fmt.Errorf("start tracing: %w", err)
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(send(exporter)), sdktrace.WithIDGenerator(ids{}),
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(send(exporter, log)), sdktrace.WithIDGenerator(ids{}),
 		sdktrace.WithResource(resource.NewSchemaless(semconv.ServiceName("drover-"+name), semconv.ServiceVersion(version.Of().Version))))
 	otel.SetTracerProvider(provider)
 	otel.SetTextMapPropagator(propagation.TraceContext{})
