@@ -555,6 +555,7 @@ var (
 // stored is not made up for: the statuses that depend on it cannot be asked for either. After a suspension the next attempt lists all clusters
 // anew: what was known before may be long over, and connections take a while to notice.
 func (s *shard) pulse(ctx context.Context) {
+	fails := false
 	for began := pulseClock(); pause.For(ctx, pulseEvery) == nil; began = pulseClock() {
 		if pulseClock().Since(began) > pulseEvery+domain.PulseLife {
 			s.replaced(lease.ErrLost)
@@ -564,9 +565,16 @@ func (s *shard) pulse(ctx context.Context) {
 		if err == nil {
 			err = s.sayAgain(ctx)
 		}
-		if err != nil && ctx.Err() == nil {
-			activity.GetLogger(ctx).Warn("record pulse", "error", err)
+		if ctx.Err() != nil {
+			return
 		}
+		switch { // each of the shards finds the store away, and again every few seconds
+		case err != nil && !fails:
+			s.log.Warn("the pulse of a shard cannot be recorded: what it hears does not count", "shard", s.number, "error", err)
+		case err == nil && fails:
+			s.log.Info("the pulse of a shard is recorded again", "shard", s.number)
+		}
+		fails = err != nil
 	}
 }
 

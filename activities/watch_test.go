@@ -54,6 +54,8 @@ type sky struct {
 	observed  []domain.ObservedApp
 	remnants  []activities.RemnantsInput
 	pulses    map[string]bool
+	beats     int   // how often there was to be a pulse
+	away      error // why it cannot be stored
 	heard     []activities.Heard
 	begun     int             // watchers
 	overlap   bool            // there were two of a cluster at a time
@@ -255,9 +257,14 @@ func (s *sky) Seen(_ context.Context, in activities.RemnantsInput) error {
 	return nil
 }
 
-func (s *sky) Pulse(_ context.Context, watcher string, _ time.Time) error {
-	s.do(func() { s.pulses[watcher] = true })
-	return nil
+func (s *sky) Pulse(_ context.Context, watcher string, _ time.Time) (err error) {
+	s.do(func() {
+		s.beats++
+		if err = s.away; err == nil {
+			s.pulses[watcher] = true
+		}
+	})
+	return err
 }
 
 func (s *sky) EndPulse(_ context.Context, watcher string) error {
@@ -630,6 +637,28 @@ func TestWatchShardOfAWorkerThatWasSuspended(t *testing.T) {
 	passes.Store(int64(time.Hour))
 	require.ErrorContains(t, <-ended, "held up")
 	require.Empty(t, s.pulses)
+}
+
+// TestAPulseThatCannotBeRecorded is logged when that begins and when it ends, not every few seconds.
+func TestAPulseThatCannotBeRecorded(t *testing.T) {
+	activities.SetPulseEvery(t, time.Millisecond)
+	s := newSky(t)
+	ended := s.run(worker.Options{})
+	s.sets <- &activities.WatchSet{Generation: 1, Clusters: far("a")}
+	s.until(s.watching("a"))
+	beat := func(away error) {
+		var before int
+		s.do(func() { s.away, before = away, s.beats })
+		s.until(func() bool { return s.beats > before+10 })
+	}
+	for range 2 {
+		beat(fail.New(fail.Unavailable, "no database"))
+		beat(nil)
+	}
+	s.sets <- &activities.WatchSet{Generation: 2, Over: true}
+	require.NoError(t, <-ended)
+	require.Equal(t, 2, strings.Count(s.logged.String(), "cannot be recorded"), s.logged.String())
+	require.Equal(t, 2, strings.Count(s.logged.String(), "is recorded again"), s.logged.String())
 }
 
 // TestWhoIsHeard: the workflow is told when it changes.

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/api"
+	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
@@ -398,6 +399,17 @@ func TestAPanicIsAnInternalError(t *testing.T) {
 	require.Contains(t, w.log.String(), "status=500")
 }
 
+// TestWhatDoesNotAnswerIsNoDefect: the log has it as a warning, so that what is an error there is one.
+func TestWhatDoesNotAnswerIsNoDefect(t *testing.T) {
+	for kind, level := range map[fail.Kind]string{fail.Unavailable: "WARN", fail.Timeout: "WARN", fail.Internal: "ERROR"} {
+		w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) {
+			d.first = append(d.first, func(context.Context, *door.Request, door.Next) error { return fail.New(kind, "no") })
+		})
+		require.GreaterOrEqual(t, do(t, w.router, call{method: "GET", url: "/v2/projects"}).Code, 500, kind)
+		require.Contains(t, w.log.String(), "level="+level+` msg="request failed"`, kind)
+	}
+}
+
 func TestHealth(t *testing.T) {
 	w := newWorld(t)
 	check(t, w.router, []call{
@@ -420,6 +432,7 @@ func TestHealth(t *testing.T) {
 	w.ready["temporal"] = func(context.Context) error { return errors.New("refused") }
 	w.ready["agent"] = func(context.Context) error { return errors.New("refused") }
 	check(t, w.router, []call{{name: "not ready", method: "GET", url: "/readyz", status: 503, contains: []string{"not ready: agent, temporal\n"}}})
+	require.NotContains(t, w.log.String(), "request failed", "anybody may ask as often as he likes")
 }
 
 func TestMetrics(t *testing.T) {

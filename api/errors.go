@@ -108,6 +108,20 @@ func isOurs(err error) bool {
 	return errors.As(err, &known)
 }
 
+// worth says whether a failure is worth a line of the log, and at which level. What does not answer, or has no room, is no defect of the
+// API's; and that probes and pages find it so is none of the log's, as anybody may ask for them as often as he likes.
+func worth(p fail.Problem, r *http.Request, committed bool) (slog.Level, bool) {
+	passes := !committed && (p.Kind == fail.Unavailable || p.Kind == fail.Timeout)
+	switch {
+	case passes && !isAPI(r):
+		return 0, false
+	case passes:
+		return slog.LevelWarn, true
+	default:
+		return slog.LevelError, p.Status >= http.StatusInternalServerError || committed && p.Status != statusClientClosedRequest
+	}
+}
+
 // writeError is the only place that answers with an error.
 func (e *edge) writeError(err error, c echo.Context) {
 	p := problemOf(err)
@@ -117,8 +131,8 @@ func (e *edge) writeError(err error, c echo.Context) {
 		p.Detail = fmt.Sprintf("%s %s took too long; look whether it was done before you try again", r.Method, r.URL.Path)
 	}
 	p.RequestID, p.TraceID = w.Header().Get(echo.HeaderXRequestID), span.TraceOf(ctx)
-	if p.Status >= http.StatusInternalServerError || w.Committed && p.Status != statusClientClosedRequest {
-		e.log.With(door.IDs(ctx)...).ErrorContext(ctx, "request failed", slog.String("method", r.Method),
+	if level, worth := worth(p, r, w.Committed); worth {
+		e.log.With(door.IDs(ctx)...).Log(ctx, level, "request failed", slog.String("method", r.Method),
 			slog.String("path", r.URL.Path), slog.Int("status", p.Status), slog.Any("error", err))
 	}
 	if w.Committed {

@@ -37,7 +37,8 @@ func (t *Trail) Run(ctx context.Context) {
 }
 
 func (t *Trail) run(ctx context.Context, seal, look, drop <-chan time.Time) {
-	t.try(ctx, "drop audit records", t.Drop)
+	t.try(ctx, "drop audit records", t.Drop, nil)
+	var unsealed, unseen bool
 	for {
 		select {
 		case <-ctx.Done():
@@ -45,20 +46,31 @@ func (t *Trail) run(ctx context.Context, seal, look, drop <-chan time.Time) {
 		case <-seal:
 			t.tellRefused()
 			t.again()
-			t.try(ctx, "seal audit records", t.Seal)
+			t.try(ctx, "seal audit records", t.Seal, &unsealed)
 		case <-look:
-			t.try(ctx, "look after other writers of audit records", t.Look)
+			t.try(ctx, "look after other writers of audit records", t.Look, &unseen)
 		case <-drop:
-			t.try(ctx, "drop audit records", t.Drop)
+			t.try(ctx, "drop audit records", t.Drop, nil)
 		}
 	}
 }
 
-// try logs what fails; it is done again in its time.
-func (t *Trail) try(ctx context.Context, what string, do func(context.Context) error) {
+// try logs what fails; it is done again in its time. Of what is done every few seconds failed says whether it has failed the last time:
+// that is logged when it begins and when it has ended.
+func (t *Trail) try(ctx context.Context, what string, do func(context.Context) error, failed *bool) {
 	err := panics.Do(ctx, func() error { return do(ctx) })
-	if err != nil && ctx.Err() == nil {
+	if ctx.Err() != nil {
+		return
+	}
+	again := failed != nil && *failed
+	switch {
+	case err != nil && !again:
 		t.Log.WarnContext(ctx, "audit", "task", what, "error", err)
+	case err == nil && again:
+		t.Log.InfoContext(ctx, "audit goes on", "task", what)
+	}
+	if failed != nil {
+		*failed = err != nil
 	}
 }
 

@@ -80,6 +80,7 @@ type Trail struct {
 	chain   *audit.Chain
 	pending []pending // that may be stored, and may not
 	behind  bool      // the clock is, of the last record
+	fails   bool      // what is pending could not be stored the last time, and that was logged
 
 	stood sync.Mutex
 	told  int64 // the number of the last record that is no checkpoint, and is stored
@@ -300,8 +301,14 @@ func (t *Trail) flush(ctx context.Context) error {
 	if stored > 0 {
 		t.have(ctx, lines[:stored])
 	}
-	if err != nil {
+	switch failed := t.fails; {
+	case err != nil && !failed: // each command that is refused for it says so, too
 		t.Log.Warn("audit records cannot be written", "records", len(t.pending), "error", err)
+	case err == nil && failed:
+		t.Log.Info("audit records are written again")
+	}
+	t.fails = err != nil
+	if err != nil {
 		return fail.Wrap(err, fail.Unavailable, "the audit log cannot be written at the moment")
 	}
 	return nil

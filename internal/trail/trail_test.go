@@ -690,6 +690,44 @@ func TestAClockThatWasAhead(t *testing.T) {
 	}
 }
 
+// TestAStoreThatIsAwayIsSaidOnce, however often it is tried meanwhile, and so is that it is back.
+func TestAStoreThatIsAwayIsSaidOnce(t *testing.T) {
+	w, c := open(t), newClock()
+	var said bytes.Buffer
+	tr := trail.New(trail.Config{
+		Store: w, Process: "test", Key: key, Keys: trust, Secret: []byte("secret"), Log: slog.New(slog.NewTextHandler(&said, nil)), Now: c.now, Wait: mongotest.Timeout,
+	})
+	seal, ended := make(chan time.Time), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(ended)
+		tr.RunAt(ctx, seal, nil, nil)
+	}()
+	for range 2 {
+		_, err := tr.Write(t.Context(), command("p"))
+		require.NoError(t, err)
+		w.down.Store(true)
+		for range 4 {
+			seal <- c.now()
+		}
+		_, err = tr.Write(t.Context(), command("p"))
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+		w.down.Store(false)
+		for range 3 {
+			seal <- c.now()
+		}
+	}
+	cancel()
+	<-ended
+	for _, line := range []string{
+		`level=WARN msg="audit records cannot be written"`, `level=INFO msg="audit records are written again"`,
+		`level=WARN msg=audit task="seal audit records"`, `level=INFO msg="audit goes on" task="seal audit records"`,
+	} {
+		require.Equal(t, 2, strings.Count(said.String(), line), "%s\n%s", line, said.String())
+	}
+	require.Equal(t, 8, strings.Count(said.String(), "\n"), said.String())
+}
+
 // TestKill kills a process while it writes. What it said was stored is there, what is left can be verified, and once another
 // process has begun nothing of it can be taken away unseen.
 func TestKill(t *testing.T) {
