@@ -15,8 +15,8 @@ Each process serves its metrics in Prometheus' format: the API at ` + "`/metrics
 Where worker and API are one process, as in ` + "`make run`" + `, the API has all of them. What Temporal's SDK measures (` + "`temporal_*`" + `), the Go
 runtime (` + "`go_*`" + `) and the process (` + "`process_*`" + `) is beside them. Alerts and dashboards are in deploy/telemetry.
 
-- **Several processes**: *sum* says that each has its own part. *max* says that each tells of the whole installation, so that
-  a sum would count it as often as there are processes.
+- **Several processes**: *sum* says that each has its own part. *max* says that several may tell of the same things, as each tells of
+  the whole installation, or of what it has come upon: a sum would count them as often as there are processes that know of them.
 - **Labels are bounded** by the code: a label has the values that are listed, and "other" for anything else; or as many values as is
   said, beyond which a counter has "(others)" and a gauge leaves out what matters least. No label names an owner or an app.
 

@@ -171,7 +171,7 @@ var (
 	})
 	WatchAge = newGauge(Instrument{
 		Name: "drover_watch_age_seconds", Unit: "s", From: ofWorker, Across: Max,
-		Help: "How long clusters have been heard without a break, of those that are heard.", Labels: []Label{
+		Help: "How long clusters have been heard without a break, of those that are heard by this worker; of the youngest it is the min of all workers that counts.", Labels: []Label{
 			{Name: "of", About: "the one that began last or first", Values: []string{"youngest", "oldest"}},
 		},
 	})
@@ -253,7 +253,7 @@ var (
 	})
 	Unreadable = newGauge(Instrument{
 		Name: "drover_store_unreadable", From: ofServers, Across: Max,
-		Help:   "What could not be opened or decoded when this process read it last: somebody has changed it, or its key is missing. Forgotten an hour after it was read.",
+		Help:   "What could not be opened or decoded when this process read it last, and nothing of what only others have read: somebody has changed it, or its key is missing. Forgotten an hour after it was read.",
 		Labels: []Label{{Name: "collection", About: "where it is, such as projects", Most: 100}},
 	})
 	CacheLookups = newCounter(Instrument{

@@ -33,10 +33,10 @@ const (
 // Across says what is to be done with the values of several processes.
 type Across string
 
-// Each process has its own part, or each says the same of the whole.
+// Each process has its own part, or several may tell of the same things.
 const (
 	Sum Across = "sum" // of what processes did or have
-	Max Across = "max" // of what each of them says of the whole installation: a sum would count it as often as there are processes
+	Max Across = "max" // of what each says of the whole installation, or of what it has come upon: a sum would count it as often as processes know of it
 )
 
 // Label is one label of a metric.
