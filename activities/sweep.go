@@ -18,12 +18,13 @@ import (
 // replaced, and the plans and manifests of instances that were forgotten; what is kept of clusters that are not
 // registered any more, and of settings of tenants that are gone; what clusters said of app contexts that are gone; and the
 // records of contexts that no history has any more. It returns how many blobs. What somebody has ended by hand is begun again:
-// none of the four waits for another one that fails.
+// none of the four waits for another one that fails, nor for the blobs, for which the plan of every context is read.
 func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 	stop := beat(ctx)
 	defer stop()
-	removed, err = l.sweep(ctx)
-	return removed, errors.Join(err, l.keepAgain(ctx), l.watchAgain(ctx), l.retire(ctx)) // the last may have much to do for the first time
+	err = errors.Join(l.keepAgain(ctx), l.watchAgain(ctx), l.retire(ctx))
+	removed, swept := l.sweep(ctx)
+	return removed, errors.Join(swept, err)
 }
 
 func (l *Control) sweep(ctx context.Context) (removed int, err error) {

@@ -124,6 +124,41 @@ func TestSweepKeepsCertificates(t *testing.T) {
 	require.Equal(t, []domain.Key{"projects/p/logical-clouds/kept"}, k.clouds)
 }
 
+// slowPlans is a store that does not get to the end of the plans.
+type slowPlans struct {
+	*store.Store
+	reads func()
+}
+
+func (s slowPlans) Blob(ctx context.Context, _ domain.Digest) ([]byte, error) {
+	s.reads()
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestSweepReadsPlansLast: where it does not get through all plans in its time, all else is done.
+func TestSweepReadsPlansLast(t *testing.T) {
+	now := time.Now()
+	s := storetest.Open(t, store.Config{})
+	ctx := t.Context()
+	cloud := &domain.LogicalCloud{Identity: domain.Identity{Parent: "projects/p"}, Metadata: domain.Metadata{Name: "kept"}, History: domain.NewHistory(now)}
+	cloud.History.Append(domain.Instantiated, "1", 1, now)
+	require.NoError(t, s.Create(ctx, cloud))
+	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "1", Owner: domain.KeyOf(cloud), Plan: "sha256:p", Status: domain.ContextInstantiated}))
+	old := now.Add(-48 * time.Hour)
+	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "2", Owner: domain.KeyOf(cloud), Plan: "sha256:q", Status: domain.ContextTerminated, Accepted: old, Ended: old}))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	k := &kept{}
+	l := &activities.Control{Store: slowPlans{s, cancel}, Now: time.Now, Keepers: k}
+	_, err := l.Sweep(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, []domain.Key{domain.KeyOf(cloud)}, k.clouds)
+	there, err := s.Instances(t.Context())
+	require.NoError(t, err)
+	require.Len(t, there, 1, "the record that no history has is gone")
+}
+
 // shards are those that run, with what they know.
 type shards struct {
 	activities.Shards

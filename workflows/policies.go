@@ -78,6 +78,10 @@ const (
 	fewClusters = 10
 	// SweepInterval is the time from one Sweep to the next.
 	SweepInterval = 24 * time.Hour
+	// dailyTime bounds an attempt at it, dailyAll all of them, of which there are dailyAttempts.
+	dailyTime     = 8 * time.Hour
+	dailyAll      = 20 * time.Hour
+	dailyAttempts = 20
 	// keepAgain is the wait after certificates were renewed, or could not be, before they are looked at, longestKeep that
 	// before certificates are looked at in any case, and keepEvents the length of a history that goes on as a new one. keepPart
 	// is how many clusters' names, 300 bytes each at the most, are taken from the store at a time: a renewal costs some six events, and
@@ -188,12 +192,18 @@ func waiting(ctx workflow.Context) workflow.Context {
 	})
 }
 
-// daily is waiting for what comes again the next day: what goes on failing is given up after an hour and some twenty attempts, each of which asks all
-// clouds and watches.
+// daily is for what comes again the next day. An attempt begins from nothing, and may take hours where there is much. What goes on failing is
+// given up after twenty attempts, each of which asks all clouds and watches: within the hour, where each fails at once.
 func daily(ctx workflow.Context) workflow.Context {
 	retry := soon(ctx)
-	retry.MaximumInterval = 5 * time.Minute
-	return workflow.WithRetryPolicy(workflow.WithScheduleToCloseTimeout(waiting(ctx), time.Hour), *retry)
+	retry.MaximumInterval, retry.MaximumAttempts = 5*time.Minute, dailyAttempts
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              LifecycleQueue,
+		StartToCloseTimeout:    dailyTime,
+		ScheduleToCloseTimeout: dailyAll,
+		HeartbeatTimeout:       policy.Heartbeat,
+		RetryPolicy:            retry,
+	})
 }
 
 // clusterWork is for applying and deleting: for ever, until stop or terminate. The interval's cap is how

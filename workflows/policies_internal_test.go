@@ -35,6 +35,8 @@ func TestTimesHoldTogether(t *testing.T) {
 		"an operation reports often at first":        {reports.First, reports.Most},
 		"and often enough":                           {reports.Most, stopTakes},
 		"certificates are looked at while they last": {keepAgain, longestKeep},
+		"an attempt at a sweep may fail late":        {dailyTime, dailyAll},
+		"a sweep is over before the next one":        {dailyAll, SweepInterval},
 	} {
 		require.Less(t, c.less, c.more, reason)
 	}
@@ -46,7 +48,7 @@ func TestEveryActivityBeats(t *testing.T) {
 	looks := func(ctx workflow.Context) error {
 		for name, with := range map[string]func(workflow.Context) workflow.Context{
 			"preparing": preparing, "waiting": waiting, "clusterWork": clusterWork, "hookWork": hookWork, "sweeping": sweeping, "settling": settling,
-			"awaiting": awaiting, "renewing": renewing, "readying": readying, "watching": watching,
+			"daily": daily, "awaiting": awaiting, "renewing": renewing, "readying": readying, "watching": watching,
 		} {
 			options := workflow.GetActivityOptions(with(ctx))
 			require.Equal(t, policy.Heartbeat, options.HeartbeatTimeout, name)

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -22,12 +23,18 @@ func TestSweepEnds(t *testing.T) {
 	env.SetWorkflowRunTimeout(24 * time.Hour)
 	var lifecycle *activities.Control // names the method; never called
 	env.RegisterActivity(lifecycle.Sweep)
-	var ends time.Duration
+	attempts := 0
 	env.OnActivity(lifecycle.Sweep, mock.Anything).Return(func(ctx context.Context) (int, error) {
-		ends = activity.GetInfo(ctx).ScheduleToCloseTimeout
-		return 0, nil
+		attempts++
+		info := activity.GetInfo(ctx)
+		require.Greater(t, info.StartToCloseTimeout, 4*time.Hour, "it begins from nothing, and there may be much")
+		require.Greater(t, info.ScheduleToCloseTimeout, info.StartToCloseTimeout)
+		require.Less(t, info.ScheduleToCloseTimeout, workflows.SweepInterval)
+		return 0, errors.New("a newer release has written it")
 	})
+	began := env.Now()
 	env.ExecuteWorkflow(workflows.Sweep)
-	require.NoError(t, env.GetWorkflowError())
-	require.Equal(t, time.Hour, ends)
+	require.Error(t, env.GetWorkflowError())
+	require.Equal(t, 20, attempts)
+	require.Less(t, env.Now().Sub(began), time.Hour)
 }
