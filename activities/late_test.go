@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/testsuite"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // run is the scope of one of the runs of an operation, which begin one after the other.
@@ -117,6 +119,51 @@ func TestTakeOverOfTwoAttempts(t *testing.T) {
 	require.Equal(t, after(domain.Instantiated, domain.Updated, domain.Instantiated), d.store.states())
 	require.Equal(t, domain.ContextInstantiating, d.store.instances["2"].Status)
 	require.Equal(t, domain.ContextUpdated, d.store.instances["1"].Status)
+}
+
+// TestWhatNobodyWaitsForIsNotRecorded: its caller was told that it is given up. What is recorded goes on, however late.
+func TestWhatNobodyWaitsForIsNotRecorded(t *testing.T) {
+	record := func(d *deployment, in activities.RecordInput) error {
+		env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+		env.RegisterActivity(d.Record)
+		_, err := env.ExecuteActivity(d.Record, in)
+		return err
+	}
+	for name, begin := range map[string]func(*testing.T) (*deployment, activities.RecordInput){
+		"an instantiate": func(t *testing.T) (*deployment, activities.RecordInput) {
+			d := newDeployment(t)
+			return d, d.instantiate()
+		},
+		"an update": updating,
+		"a terminate": func(t *testing.T) (*deployment, activities.RecordInput) {
+			d, _ := updating(t)
+			return d, activities.RecordInput{Scope: d.scope(domain.OpTerminate)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, in := begin(t)
+			states, instances := d.store.states(), len(d.store.instances)
+			in.Began = time.Now().Add(-2 * policy.Accept).UnixNano()
+			require.ErrorContains(t, record(d, in), "nobody waits for it any more")
+			require.Equal(t, states, d.store.states())
+			require.Len(t, d.store.instances, instances)
+		})
+		t.Run(name+" in time", func(t *testing.T) {
+			d, in := begin(t)
+			states := d.store.states()
+			in.Began = time.Now().Add(-policy.Accept / 2).UnixNano()
+			require.NoError(t, record(d, in))
+			require.NotEqual(t, states, d.store.states())
+		})
+		t.Run(name+" that an attempt has recorded that died", func(t *testing.T) {
+			d, in := begin(t)
+			in.Began = time.Now().Add(-2 * policy.Accept).UnixNano()
+			require.NoError(t, d.Record(t.Context(), in))
+			recorded := d.store.states()
+			require.NoError(t, record(d, in))
+			require.Equal(t, recorded, d.store.states())
+		})
+	}
 }
 
 // TestFrozenWhileItRecords: who has lost the lease records nothing.

@@ -259,7 +259,7 @@ func (l *Control) advance(ctx context.Context, owner domain.Owner, in RecordInpu
 	if err != nil {
 		return err
 	}
-	asked := outcome.Asked{Scope: in.Scope, Seen: in.Seen, Goal: in.Goal, By: in.By}
+	asked := outcome.Asked{Scope: in.Scope, Seen: in.Seen, Goal: in.Goal, By: in.By, Late: late(ctx, in.Scope)}
 	if p := in.Prepared; p != nil {
 		asked.Made = &outcome.Made{OwnerRevision: p.OwnerRevision, Label: p.Label}
 	}
@@ -269,6 +269,15 @@ func (l *Control) advance(ctx context.Context, owner domain.Owner, in RecordInpu
 		}
 	}
 	return l.carryOut(ctx, owner, outcome.Accept(owner, last, asked, l.Now()))
+}
+
+// late says of an attempt at recording an operation that it began when nobody waited for the operation any more, as where the store, or every
+// worker, was away. Both times are Temporal's: clocks of workers do not matter. Before a try in its own task the workflow itself has looked.
+func late(ctx context.Context, s domain.Scope) bool {
+	if s.Began == 0 || !activity.IsActivity(ctx) || triedAtOnce(ctx) {
+		return false
+	}
+	return activity.GetInfo(ctx).StartedTime.Sub(time.Unix(0, s.Began)) > policy.Accept
 }
 
 // unused checks that no group names a cloud that is to be terminated, nor has left something there. Whoever asked has looked, too; but it

@@ -56,6 +56,7 @@ func (m *memory) Replace(_ context.Context, o domain.Object) error {
 	}
 	g.Revision++
 	m.group = g
+	o.Base().Revision = g.Revision // as the store does
 	return nil
 }
 

@@ -17,6 +17,8 @@ type Asked struct {
 	By   string // who asks for it
 	// Made is what was planned for the context that it makes, nil for an operation that makes none.
 	Made *Made
+	// Late says that nobody waits for it any more: whoever asked for it was told that it comes to nothing unless it is recorded already.
+	Late bool
 }
 
 // Made is a context that an operation makes.
@@ -104,6 +106,8 @@ func Accept(owner domain.Owner, last *domain.Instance, a Asked, now time.Time) V
 		return Verdict{Write: true, Refusal: err}
 	case t.Same || a.Made == nil && h.ContextID() != a.ContextID:
 		return Verdict{Write: true, Refusal: ChangedMeanwhile(owner)}
+	case a.Late:
+		return Verdict{Write: true, Refusal: fail.New(fail.Conflict, "nobody waits for it any more: the %s of %s was asked for long ago", a.Operation, domain.NameOwner(a.Owner))}
 	}
 	if t.Leaves {
 		h.Leave(h.ContextID(), a.ContextID, t.Revision-1, now)

@@ -110,6 +110,13 @@ func TestAccept(t *testing.T) {
 			history: []string{"Instantiated 1", "Terminated 1", "TerminateStopped 1"}, last: record(domain.OpTerminate, domain.ContextTerminating, 7),
 			asked: outcome.Asked{Scope: terminate}, label: "1",
 		},
+		"one for which nobody waits": {
+			history: []string{"Approved"}, asked: outcome.Asked{Scope: instantiate, Made: made, Late: true}, want: verdict{write: true, refusal: "nobody waits for it any more"},
+		},
+		"one for which nobody waits, and that has been recorded, and stopped since": {
+			history: []string{"Instantiated 1", "Terminated 1", "TerminateStopped 1"}, last: record(domain.OpTerminate, domain.ContextTerminating, 7),
+			asked: outcome.Asked{Scope: terminate, Late: true}, label: "1",
+		},
 		"a terminate after which another one has begun": {
 			history: []string{"Instantiated 1", "Terminated 1", "TerminateStopped 1"}, last: record(domain.OpTerminate, domain.ContextTerminating, 8),
 			asked: outcome.Asked{Scope: terminate}, want: verdict{refusal: "another operation on app context 1"}, label: "1",
