@@ -196,12 +196,13 @@ func (l *Control) askNodes(ctx context.Context, w *wanted, amounts map[domain.Cl
 	}
 	g, asking := panics.WithContext(ctx)
 	g.Go(func() error {
-		all, cancel := context.WithTimeout(asking, policy.NodesAll)
+		all, cancel := context.WithTimeoutCause(asking, policy.NodesAll, fmt.Errorf("the clusters have not told theirs in the %s that all have together", policy.NodesAll))
 		defer cancel()
 		return each(all, heard, policy.Nodes)
 	})
 	g.Go(func() error {
-		again, cancel := context.WithTimeout(asking, policy.NodesAgainAll)
+		again, cancel := context.WithTimeoutCause(asking, policy.NodesAgainAll,
+			fmt.Errorf("the clusters that did not answer before have not told theirs in the %s that all of these have together", policy.NodesAgainAll))
 		defer cancel()
 		return each(again, away, policy.NodesAgain)
 	})
@@ -231,11 +232,11 @@ func (l *Control) nodesOf(ctx context.Context, c domain.ClusterName, within time
 	if l.Nodes == nil {
 		return placement.Nodes{Unknown: unknown + "nobody here can ask clusters"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("the cluster has not told all of them in %s", within)) // it may answer, and have many
 	defer cancel()
 	found, err := l.Nodes.Nodes(ctx, c, amounts, own)
 	if err != nil && ctx.Err() != nil {
-		return placement.Nodes{Unknown: unknown + "the cluster does not answer"}
+		return placement.Nodes{Unknown: unknown + context.Cause(ctx).Error()}
 	}
 	if err != nil {
 		return placement.Nodes{Unknown: unknown + fail.TextOf(err)}

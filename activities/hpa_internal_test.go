@@ -42,9 +42,24 @@ func TestManySlowClustersHoldUpNoPlan(t *testing.T) {
 		for _, n := range w.hpa.room.Nodes {
 			if n.Unknown == "" {
 				known++
+			} else {
+				require.Equal(t, "its nodes are not known: the clusters have not told theirs in the 25s that all have together", n.Unknown)
 			}
 		}
 		require.Greater(t, known, nodesAtOnce)
 		require.Less(t, known, len(amounts))
+	})
+}
+
+// TestAClusterThatHangsIsGivenUp: what is said of it is that it has not told all, as it may have so much.
+func TestAClusterThatHangsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &Control{Nodes: slowNodes{time.Hour}, dry: true}
+		c, away := domain.ClusterName{Provider: "p", Name: "c"}, domain.ClusterName{Provider: "p", Name: "away"}
+		w, begun := &wanted{unreachable: map[domain.ClusterName]bool{away: true}}, time.Now()
+		require.NoError(t, l.askNodes(t.Context(), w, map[domain.ClusterName]bool{c: true, away: true}, kube.LeftOut{}))
+		require.Equal(t, policy.Nodes, time.Since(begun))
+		require.Equal(t, "its nodes are not known: the cluster has not told all of them in 10s", w.hpa.room.Nodes[c].Unknown)
+		require.Equal(t, "its nodes are not known: the cluster has not told all of them in 5s", w.hpa.room.Nodes[away].Unknown)
 	})
 }

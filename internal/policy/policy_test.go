@@ -29,6 +29,10 @@ func TestTimesAreInOrder(t *testing.T) {
 			{"Render", policy.Render}, {"its process", policy.Render + policy.RenderOvertime}, {"Accept", policy.Accept},
 			{"Answer", policy.Answer}, {"Client", policy.Client}, {"Prepare", policy.Prepare}, {"PrepareAll", policy.PrepareAll},
 		},
+		"clusters are heard while there is time to render": {
+			{"NodesAgain", policy.NodesAgain}, {"Nodes", policy.Nodes}, {"NodesAgainAll", policy.NodesAgainAll}, {"NodesAll", policy.NodesAll},
+			{"Accept without Render", policy.Accept - policy.Render - policy.RenderOvertime},
+		},
 		"a workflow that ends is waited for while there is time to start anew":    {{"Leave", policy.Leave}, {"half of Accept", policy.Accept / 2}},
 		"what was not accepted in time is looked for before the API gives up":     {{"Accept and Look", policy.Accept + policy.Look}, {"Answer", policy.Answer}},
 		"a stop is answered by the engine, and asks for nothing that is rendered": {{"Call", policy.Call}, {"Stop", policy.Stop}, {"Plain", policy.Plain}},

@@ -44,9 +44,9 @@ const (
 	TablesLook  = 5 * time.Second
 	TablesRetry = time.Second
 	// Nodes is how long one cluster may take to say what nodes it has, when a plan is made. One that did not answer when it was last
-	// tried has NodesAgain, and all such clusters of a plan NodesAgainAll. NodesAll is for all of a plan.
+	// tried has NodesAgain, and all such clusters of a plan NodesAgainAll. NodesAll is for all of a plan, of which charts are rendered after that.
 	Nodes         = 10 * time.Second
-	NodesAll      = time.Minute
+	NodesAll      = 25 * time.Second
 	NodesAgain    = 5 * time.Second
 	NodesAgainAll = 15 * time.Second
 	// Unread is how long an answer waits for what is still to come of a body that nobody has asked for.
