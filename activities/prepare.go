@@ -110,8 +110,9 @@ type draft struct {
 	bundles     map[string]*plan.Bundle // by app
 	overlays    map[string][]*plan.Overlay
 	unreachable map[domain.ClusterName]bool
-	rehearsal   bool // see Rehearsal
-	keeps       bool // in a rehearsal: the bundles are for who asks
+	rehearsal   bool                           // see Rehearsal
+	keeps       bool                           // in a rehearsal: the bundles are for who asks
+	spare       func() (leave func(), ok bool) // in one that does not: a place for another bundle, if there is one; nil for never
 }
 
 // draft plans what the owner wants, to update or migrate an instance or, for nil, anew.
@@ -156,7 +157,7 @@ func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, vari
 			return err
 		}
 	}
-	if !d.rehearsal || d.keeps { // a bundle may be large, and the next app has one too
+	if d.keepsBundles() { // a bundle may be large, and the next app has one too
 		d.bundles[app.Name] = bundle
 		for _, v := range varied.Variants {
 			d.overlays[app.Name] = append(d.overlays[app.Name], v.Overlay)
@@ -198,11 +199,7 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 	if err := tooMany(w.group.Name, w.targets, l.MaxTargets); err != nil {
 		return err
 	}
-	for _, app := range w.apps {
-		bundle, err := l.render(ctx, w, app)
-		if err != nil {
-			return err
-		}
+	err := l.renderEach(ctx, w, d, func(app *domain.App, bundle *plan.Bundle) error {
 		for _, warning := range bundle.Warnings {
 			w.warnings = append(w.warnings, fmt.Sprintf("app %s: %s", app.Name, warning))
 		}
@@ -216,6 +213,10 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 		unknown = append(unknown, unknownFields(varied)...)
 		planned := &d.plan.Apps[len(d.plan.Apps)-1]
 		planned.Needs, planned.Prefers = w.needs[app.Name], placement.Prefers(w.hpa.room.Needs[app.Name])
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	d.warnings = append(d.warnings, few(unknown)...)
 	return vary.Clash(&d.plan)

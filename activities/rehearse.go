@@ -36,7 +36,7 @@ func (r *Rehearsal) AskElsewhere(hosts Elsewhere) { r.lifecycle.Elsewhere = host
 func (r *Rehearsal) Bound(targets int) { r.lifecycle.MaxTargets = targets }
 
 // MaxRehearsals is how many go on at a time; others wait. Each has the bundle of one app in memory at a time, of
-// which the charts of one group may make 256 MiB.
+// which the charts of one group may make 256 MiB, and one more in place of each rehearsal that there might be beside it.
 const MaxRehearsals = 4
 
 // MaxProjectRehearsals is how many of one project go on at a time: they ask clusters and hosts that may be slow, and others have rehearsals, too.
@@ -85,6 +85,29 @@ func (r *Rehearsal) slot(ctx context.Context, owner domain.Key) (release func(),
 		<-own
 		leave()
 	}, nil
+}
+
+// spare is slot for a rehearsal that has one already, and does not wait for another: who waits for one comes first.
+func (r *Rehearsal) spare(owner domain.Key) (release func(), ok bool) {
+	own, leave := r.enter(domain.ScopeOf(owner))
+	select {
+	case own <- struct{}{}:
+	default:
+		leave()
+		return nil, false
+	}
+	select {
+	case r.slots <- struct{}{}:
+	default:
+		<-own
+		leave()
+		return nil, false
+	}
+	return func() {
+		<-r.slots
+		<-own
+		leave()
+	}, true
 }
 
 // enter finds the slots of a project.
@@ -213,6 +236,7 @@ func (r *Rehearsal) Rehearse(ctx context.Context, group *domain.DeploymentIntent
 	defer release()
 	l := r.lifecycle
 	d := &draft{plan: plan.Plan{Owner: domain.KeyOf(group)}, rehearsal: true}
+	d.spare = func() (func(), bool) { return r.spare(domain.KeyOf(group)) }
 	if group.History.State() == domain.Instantiated {
 		if d.from, err = l.known(ctx, group.History.ContextID()); err != nil {
 			return nil, nil, err

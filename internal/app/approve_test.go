@@ -282,7 +282,7 @@ func TestApproveRehearses(t *testing.T) {
 	}
 }
 
-// The API has one bundle of each rehearsal in its memory, of few rehearsals at a time, and keeps none.
+// The API has few bundles of rehearsals in its memory at a time, of however many, and keeps none.
 func TestRehearsalsKeepNoBundles(t *testing.T) {
 	p := with(t, partial(t))
 	d := described()
