@@ -48,3 +48,10 @@ func (c *Weighed[K, V]) Add(key K, value V, weight int64) {
 		c.values.RemoveOldest()
 	}
 }
+
+// Len is how many values it has.
+func (c *Weighed[K, V]) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.values.Len()
+}

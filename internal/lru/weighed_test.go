@@ -36,6 +36,7 @@ func TestWeighedForgetsWhatIsTooHeavy(t *testing.T) {
 		c.Add(fmt.Sprint(i), i, 0)
 	}
 	require.Empty(t, known(), "there is room for three")
+	require.Equal(t, 3, c.Len())
 	c.Add("a", 1, 6)
 	c.Add("b", 1, 4)
 	require.Equal(t, "ab", known(), "what has gone weighs nothing")

@@ -26,16 +26,21 @@ import (
 // Tables answers what all clusters report of the objects of a deployment intent group, combined.
 type Tables struct {
 	lifecycle *Lifecycle
-	programs  *lru.Cache[string, combined.Collector] // by name and spec
+	programs  *lru.Weighed[string, combined.Collector] // those of stored collectors, by name and spec
 	keeper    *keeper
 }
 
-// keptPrograms is how many collectors stay compiled.
-const keptPrograms = 1000
+// keptPrograms is how many collectors stay compiled at the most, and programBytes what they take together, about. A program of many short parts
+// takes up to heldOfProgram times as much as its text, see TestProgramsWeighWhatTheyHold.
+const (
+	keptPrograms  = 1000
+	programBytes  = 128 << 20
+	heldOfProgram = 100
+)
 
 // NewTables makes the queries.
 func NewTables(l *Lifecycle) *Tables {
-	return &Tables{lifecycle: l, programs: lru.New[string, combined.Collector](keptPrograms), keeper: newKeeper(l.now)}
+	return &Tables{lifecycle: l, programs: lru.NewWeighed[string, combined.Collector](keptPrograms, programBytes), keeper: newKeeper(l.now)}
 }
 
 // TableQuery is a status collector and tests of objects, to be evaluated once: nothing of it is stored.
@@ -215,7 +220,7 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*c
 	defer cancel()
 	tooLong := func(err error) bool { return err != nil && short.Err() != nil && ctx.Err() == nil }
 	tooMuch := errTooMuch(group, "ask for fewer objects by tests, or store the collector and name it in a status intent")
-	set, err := combined.NewSet(short, g, combined.Filter{}, map[string]combined.Collector{name: t.program(name, &q.Spec)})
+	set, err := combined.NewSet(short, g, combined.Filter{}, map[string]combined.Collector{name: compile(name, &q.Spec, "")})
 	switch {
 	case tooLong(err):
 		return nil, tooMuch
@@ -392,18 +397,25 @@ func unreadCollector(name string, err error) combined.Collector {
 	}}
 }
 
-// program compiles a collector.
+// program is a collector that is stored, compiled. It is kept by its text for those who ask next.
 func (t *Tables) program(name string, spec *domain.StatusCollectorSpec) combined.Collector {
 	text, err := json.Marshal(spec)
 	key := name + "\x00" + string(text)
 	if c, ok := t.programs.Get(key); ok && err == nil {
 		return c
 	}
-	c := combined.Collector{Name: name, Made: string(text)}
+	c := compile(name, spec, string(text))
+	t.programs.Add(key, c, heldOfProgram*int64(len(key)))
+	return c
+}
+
+// compile compiles a collector that is made of a text.
+func compile(name string, spec *domain.StatusCollectorSpec, made string) (c combined.Collector) {
+	c.Name, c.Made = name, made
+	var err error
 	if c.Program, err = combine.Compile(name, spec); err != nil {
 		c.Broken = combine.Broken(name, spec, err)
 	}
-	t.programs.Add(key, c)
 	return c
 }
 

@@ -540,7 +540,8 @@ func TestWhatTablesAreMadeOfCannotBeRead(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, before, after)
 
-	request := &caller.Request{}
+	request, kept := &caller.Request{}, tables.KeptPrograms()
+	require.Positive(t, kept)
 	list, err := tables.Query(caller.WithRequest(ctx, request), key, &service.TableQuery{Spec: domain.StatusCollectorSpec{
 		Select: []domain.NamedExpression{{Name: "n", Def: "inventory.labels"}},
 	}})
@@ -548,6 +549,7 @@ func TestWhatTablesAreMadeOfCannotBeRead(t *testing.T) {
 	require.JSONEq(t, `["one"]`, string(list.Items[0].Results[0].Rows[0].Columns[0].Array))
 	require.True(t, slices.ContainsFunc(request.Warnings(), func(w string) bool { return strings.Contains(w, "/two is left out") }))
 	require.Len(t, request.Warnings(), 1, "it goes by no stored intent")
+	require.Equal(t, kept, tables.KeptPrograms(), "what nobody has stored is not kept")
 }
 
 // secretOf are keys of which one of that name seals.
