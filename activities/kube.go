@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/plan"
@@ -64,7 +65,7 @@ type Kube struct {
 	// Installation is the id of the installation, which objects say that hold what others have, see spare.
 	Installation string
 	// bundles are decoded manifests: a thousand clusters take the same ones.
-	bundles *lru.Cache[bundleKey, *plan.Bundle]
+	bundles *lru.Weighed[bundleKey, *plan.Bundle]
 	// plans are those of terminates, see attempt.hold.
 	plans     *lru.Cache[domain.Digest, *plan.Plan]
 	planReads *share.Reads[*plan.Plan]
@@ -76,8 +77,12 @@ type Kube struct {
 	pending                  openLeaves
 }
 
-// decodedBundles bounds Kube.bundles, and decodedPlans Kube.plans.
-const decodedBundles, decodedPlans = 64, 8
+// decodedBundles and decodedBytes bound Kube.bundles, and decodedPlans Kube.plans. heldOfResource is what a resource takes beside its manifest.
+const (
+	decodedBundles, decodedBytes = 64, limits.Bundle
+	decodedPlans                 = 8
+	heldOfResource               = 256
+)
 
 const (
 	// maxNotes bounds the messages of a leaf; beyond it resources are Failed without their message.
@@ -93,7 +98,7 @@ const (
 func NewKube(clusters Clusters, leaves Leaves, reporter Reporter, reports Reports, agent []plan.Resource) *Kube {
 	return &Kube{
 		clusters: clusters, leaves: leaves, reporter: reporter, reporting: newReporting(reports, agent),
-		bundles: lru.New[bundleKey, *plan.Bundle](decodedBundles), plans: lru.New[domain.Digest, *plan.Plan](decodedPlans),
+		bundles: lru.NewWeighed[bundleKey, *plan.Bundle](decodedBundles, decodedBytes), plans: lru.New[domain.Digest, *plan.Plan](decodedPlans),
 		planReads: share.New[*plan.Plan](),
 	}
 }
@@ -266,10 +271,7 @@ var errHalted = errors.New("halted")
 
 // bundle is that of a plan for an owner.
 func (k *Kube) bundle(ctx context.Context, owner domain.Key, digest domain.Digest) (*plan.Bundle, error) {
-	b, ok := k.bundles.Get(bundleKey{"", digest})
-	if !ok {
-		b, ok = k.bundles.Get(bundleKey{domain.ScopeOf(owner), digest})
-	}
+	b, ok := k.decoded(owner, digest)
 	measure.Looked(measure.CacheBundles, ok)
 	if ok {
 		return b, nil
@@ -278,7 +280,7 @@ func (k *Kube) bundle(ctx context.Context, owner domain.Key, digest domain.Diges
 	if err != nil {
 		return nil, err
 	}
-	key := bundleKey{digest: digest}
+	key, weight := bundleKey{digest: digest}, int64(0)
 	for i := range b.Resources {
 		if plan.MayBeSealed(b.Resources[i].Manifest) {
 			key.scope = domain.ScopeOf(owner)
@@ -286,10 +288,22 @@ func (k *Kube) bundle(ctx context.Context, owner domain.Key, digest domain.Diges
 		if err := k.open(owner, &b.Resources[i]); err != nil {
 			return nil, err
 		}
+		weight += heldOf(&b.Resources[i])
 	}
-	k.bundles.Add(key, b)
+	k.bundles.Add(key, b, weight)
 	return b, nil
 }
+
+// decoded is a bundle that is kept, which is used by that.
+func (k *Kube) decoded(owner domain.Key, digest domain.Digest) (b *plan.Bundle, ok bool) {
+	if b, ok = k.bundles.Get(bundleKey{"", digest}); !ok {
+		b, ok = k.bundles.Get(bundleKey{domain.ScopeOf(owner), digest})
+	}
+	return b, ok
+}
+
+// heldOf is what a resource takes in memory, about.
+func heldOf(r *plan.Resource) int64 { return heldOfResource + int64(len(r.Manifest)) }
 
 // bundleKey names a decoded bundle. One with sealed values is decoded for each scope.
 type bundleKey struct {
@@ -305,13 +319,15 @@ func (k *Kube) open(owner domain.Key, r *plan.Resource) (err error) {
 	return err
 }
 
-// varied is a bundle with an overlay, "" for none. Such bundles share what they have in common.
+// varied is a bundle with an overlay, "" for none. Such bundles share what they have in common, which is counted with the bundle alone: one of
+// which the bundle is not kept is not kept either, or what it holds would not be counted.
 func (k *Kube) varied(ctx context.Context, owner domain.Key, digest domain.Digest, overlay domain.Part) (*plan.Bundle, error) {
 	if overlay == "" {
 		return k.bundle(ctx, owner, digest)
 	}
 	both := bundleKey{domain.ScopeOf(owner), digest + "+" + domain.Digest(overlay)}
 	if b, ok := k.bundles.Get(both); ok {
+		k.decoded(owner, digest) // is used after it, so that it is forgotten after it
 		return b, nil
 	}
 	base, err := k.bundle(ctx, owner, digest)
@@ -322,13 +338,18 @@ func (k *Kube) varied(ctx context.Context, owner domain.Key, digest domain.Diges
 	if err != nil {
 		return nil, err
 	}
+	weight := heldOfResource * int64(len(base.Resources))
 	for i := range o.Resources {
 		if err := k.open(owner, &o.Resources[i].Resource); err != nil {
 			return nil, err
 		}
+		weight += heldOf(&o.Resources[i].Resource)
 	}
 	b := o.On(base)
-	k.bundles.Add(both, b)
+	k.bundles.Add(both, b, weight)
+	if of, ok := k.decoded(owner, digest); !ok || of != base {
+		k.bundles.Remove(both)
+	}
 	return b, nil
 }
 

@@ -49,9 +49,23 @@ func (c *Weighed[K, V]) Add(key K, value V, weight int64) {
 	}
 }
 
+// Remove forgets a value.
+func (c *Weighed[K, V]) Remove(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.values.Remove(key)
+}
+
 // Len is how many values it has.
 func (c *Weighed[K, V]) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.values.Len()
+}
+
+// Weight is what its values weigh together.
+func (c *Weighed[K, V]) Weight() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kept
 }

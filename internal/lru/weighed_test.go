@@ -40,4 +40,8 @@ func TestWeighedForgetsWhatIsTooHeavy(t *testing.T) {
 	c.Add("a", 1, 6)
 	c.Add("b", 1, 4)
 	require.Equal(t, "ab", known(), "what has gone weighs nothing")
+	c.Remove("a")
+	c.Add("c", 1, 6)
+	require.Equal(t, "bc", known(), "nor does what was removed")
+	require.EqualValues(t, 10, c.Weight())
 }
