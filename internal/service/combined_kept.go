@@ -155,13 +155,14 @@ func (k *kept) memory() int64 {
 
 // sizeOf is what a source takes in memory, about; nil for none.
 func sizeOf(s *view.Source) (n int64) {
-	const perPlace = 700 // what is known of an app on a cluster beside its marks, in the source and in the records
+	const perPlace = 700 // what is known of an app on a cluster beside its marks and what is said of it, in the source and in the records
 	if s == nil {
 		return 0
 	}
 	for i := range s.Apps {
 		for c := range s.Apps[i].Clusters {
-			n += perPlace + 2*int64(len(s.Apps[i].Clusters[c].Marks))
+			at := &s.Apps[i].Clusters[c]
+			n += perPlace + 2*int64(len(at.Marks)) + heldOfNotes(at.Notes) + heldOfNotes(at.Warnings)
 		}
 	}
 	return n

@@ -3,26 +3,32 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/view"
 )
 
 // leafReads has so many leaves of each context, and counts who reads them.
 type leafReads struct {
 	Records
 	leaves, reads int
+	each          domain.Leaf
 }
 
 func (l *leafReads) Leaves(context.Context, string) ([]domain.Leaf, error) {
 	l.reads++
-	return make([]domain.Leaf, l.leaves), nil
+	return slices.Repeat([]domain.Leaf{l.each}, l.leaves), nil
 }
 
-// TestLeavesOfLargeContextsAreReadOnce: of 10,000 clusters as of few, as long as all contexts together do not have too many.
+// TestLeavesOfLargeContextsAreReadOnce: of 10,000 clusters as of few, as long as those of all contexts together do not take too much: with
+// what was said of them.
 func TestLeavesOfLargeContextsAreReadOnce(t *testing.T) {
 	r := newRecall()
 	records := &leafReads{leaves: 10_000}
@@ -39,10 +45,10 @@ func TestLeavesOfLargeContextsAreReadOnce(t *testing.T) {
 		ask(ended(0))
 	}
 	require.Equal(t, 1, records.reads)
-	const most = recallLeaves / 10_000
+	const most = recallLeafBytes / heldOfLeaf / 10_000
 	for n := range most + 1 {
 		ask(ended(n))
-		require.LessOrEqual(t, r.leavesKept(), recallLeaves)
+		require.LessOrEqual(t, r.ended.Weight(), int64(recallLeafBytes))
 	}
 	require.Equal(t, most+1, records.reads)
 	ask(ended(most))
@@ -55,12 +61,76 @@ func TestLeavesOfLargeContextsAreReadOnce(t *testing.T) {
 	for range 2 {
 		ask(running)
 	}
-	records.leaves = recallLeaves + 1
+	records.leaves = recallLeafBytes/heldOfLeaf + 1
 	for range 2 {
 		ask(ended(200))
 	}
 	require.Equal(t, most+6, records.reads)
-	require.Equal(t, recallLeaves, r.leavesKept())
+	require.Equal(t, most, r.ended.Len(), "what is too much by itself drives nobody out")
+
+	records.reads, records.leaves, records.each = 0, 500, talkative()
+	for n := range 10 {
+		ask(ended(300 + n))
+		require.LessOrEqual(t, r.ended.Weight(), int64(recallLeafBytes))
+	}
+	ask(ended(300))
+	require.Equal(t, 11, records.reads, "each has some 130 MB of warnings")
+}
+
+// talkative is a leaf of which as much is said as may be.
+func talkative() domain.Leaf {
+	l := domain.Leaf{Marks: "3A"}
+	for i := range 200 {
+		l.Notes = append(l.Notes, domain.Note{Index: i, Message: strings.Repeat("n", 1<<10)})
+	}
+	for i := range 64 {
+		l.Warnings = append(l.Warnings, domain.Note{Index: i, Message: strings.Repeat("w", 1<<10)})
+	}
+	return l
+}
+
+// TestWhatIsSaidOfLeavesCounts where it is kept: what they are counted with is between half and twice of what they take.
+func TestWhatIsSaidOfLeavesCounts(t *testing.T) {
+	check := func(name string, held, counted int64) {
+		t.Helper()
+		t.Logf("%s: holds %d, counts %d: %.2f", name, held, counted, float64(counted)/float64(held))
+		require.Greater(t, 2*counted, held)
+		require.Less(t, counted, 2*held)
+	}
+	leaves, held := heapOf(func() (leaves []domain.Leaf) {
+		for range 40 {
+			leaves = append(leaves, talkative())
+		}
+		return leaves
+	})
+	check("leaves", held, heldOfLeaves(leaves))
+	source, held := heapOf(func() *view.Source {
+		var at []view.Cluster
+		for range 40 {
+			l := talkative()
+			at = append(at, view.Cluster{Notes: l.Notes, Warnings: l.Warnings})
+		}
+		return &view.Source{Apps: []view.App{{Clusters: at}}}
+	})
+	check("a source", held, sizeOf(source))
+	p, held := heapOf(func() *plan.Plan {
+		var targets []plan.Target
+		for range 40 {
+			targets = append(targets, plan.Target{Passed: []string{strings.Repeat("p", 100)}, Inherited: &plan.Inherited{Warnings: talkative().Warnings}})
+		}
+		return &plan.Plan{Apps: []plan.App{{Targets: targets}}}
+	})
+	check("a plan", held, heldOfPlan(p))
+	p, held = heapOf(func() *plan.Plan {
+		var a plan.App
+		for n := range 10_000 {
+			a.Targets = append(a.Targets, plan.Target{
+				ClusterName: domain.ClusterName{Provider: fmt.Sprint("provider", n), Name: fmt.Sprint("cluster", n)}, Reason: fmt.Sprint("anyOf: first of ", n),
+			})
+		}
+		return &plan.Plan{Apps: []plan.App{a}}
+	})
+	check("a plan for many clusters", held, heldOfPlan(p))
 }
 
 // TestLeavesThatCannotBeRead are shown as such, not as an earlier operation has left them.
