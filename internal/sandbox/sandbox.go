@@ -284,18 +284,16 @@ type starting struct {
 func (p *Pool) starter() {
 	defer p.started.Done()
 	runtime.LockOSThread() // and never unlocked, so that the thread ends with the goroutine
-	ways := isolations
+	ways := isolating{ways: isolations}
 	for {
 		select {
 		case <-p.done:
 			return
 		case s := <-p.start:
-			err := s.child.start(p.program, p.config.Purpose, ways[0])
-			for err != nil && len(ways) > 1 {
-				ways = ways[1:]
-				if err = s.child.start(p.program, p.config.Purpose, ways[0]); err == nil && ways[0] == 0 {
-					p.config.Log.Info("children keep the network: the kernel does not allow to take it from them", "purpose", p.config.Purpose)
-				}
+			way, err := ways.start(func(way uintptr) error { return s.child.start(p.program, p.config.Purpose, way) })
+			if err == nil && way == 0 && len(isolations) > 1 && !ways.told {
+				ways.told = true
+				p.config.Log.Info("children keep the network: the kernel does not allow to take it from them", "purpose", p.config.Purpose)
 			}
 			if err == nil {
 				p.keep(s.child)
