@@ -63,6 +63,7 @@ type chains struct {
 type chain struct {
 	tail    bson.ObjectID
 	at      time.Time // when it was the last one
+	adopted bool      // whether what others have left of it was taken
 	entries []chainEntry
 }
 
@@ -100,23 +101,23 @@ func (c *chains) forget(contextID string) {
 	c.last.Remove(contextID)
 }
 
-// of is the chain of a context, known is false where this process has not written to it.
-func (c *chains) of(contextID string) (known *chain, ok bool) {
+// of is the chain of a context, the zero chain where this process has not read or written it.
+func (c *chains) of(contextID string) *chain {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known, ok = c.last.Get(contextID)
+	known, ok := c.last.Get(contextID)
 	if !ok {
 		known = &chain{}
 		c.last.Add(contextID, known)
 	}
-	return known, ok
+	return known
 }
 
 // putChanges adds to the chain of a context what has changed, and has the version go there. Only the one call of a
 // gatherer comes here at a time.
 func (s *Store) putChanges(ctx context.Context, contextID string, ids []string) error {
-	c, known := s.chains.of(contextID)
-	if !known || s.now().Sub(c.at) > policy.TailAge {
+	c := s.chains.of(contextID)
+	if c.at.IsZero() || s.now().Sub(c.at) > policy.TailAge {
 		if err := s.findTail(ctx, contextID, c); err != nil {
 			return err
 		}
@@ -145,7 +146,7 @@ func (s *Store) putChanges(ctx context.Context, contextID string, ids []string) 
 		return err
 	}
 	s.chains.tell(ids)
-	if known {
+	if c.adopted {
 		return s.trim(ctx, contextID, c, trimmedAtOnce)
 	}
 	if err := s.adopt(ctx, contextID, c); err != nil {
@@ -230,12 +231,18 @@ func (s *Store) step(ctx context.Context, contextID string, c *chain) error {
 
 // adopt takes what others have left of the chain that is old, to be trimmed with what this process has added.
 func (s *Store) adopt(ctx context.Context, contextID string, c *chain) error {
+	var found []chainEntry
 	old := s.now().Add(-policy.ChangesKept)
-	return each(ctx, s, s.changes(contextID), below(contextID), func() *changeDoc { return &changeDoc{} }, func(d *changeDoc) {
+	err := each(ctx, s, s.changes(contextID), below(contextID), func() *changeDoc { return &changeDoc{} }, func(d *changeDoc) {
 		if d.Version.Timestamp().Before(old) {
-			c.entries = append([]chainEntry{{d.ID, d.Version.Timestamp()}}, c.entries...)
+			found = append(found, chainEntry{d.ID, d.Version.Timestamp()})
 		}
 	})
+	if err != nil {
+		return err
+	}
+	c.entries, c.adopted = append(found, c.entries...), true
+	return nil
 }
 
 // trim removes what is old of the chain, if it is so many entries or more.

@@ -186,6 +186,14 @@ func TestOldChangesAreRemoved(t *testing.T) {
 	restarted := newPairOn(p)
 	p.says(restarted, "app", "c", "new")
 	require.Equal(t, 1, p.entries(), "what those left that are gone is removed too")
+
+	p.now = p.now.Add(policy.ChangesKept + time.Second)
+	restarted = newPairOn(p)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Error(t, restarted.putChanges(gone, p.app.ContextID, []string{"x"}))
+	p.says(restarted, "app", "d", "new")
+	require.Equal(t, 1, p.entries(), "also where the first one could not be put there")
 }
 
 func TestWhatADeadProcessHasNotToldIsToldByTheNext(t *testing.T) {
