@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/lru"
@@ -16,7 +17,7 @@ import (
 // anybody. It knows nothing of a cluster that was registered anew. The zero value is ready to use.
 type hearsay struct {
 	mu sync.Mutex
-	of *lru.Cache[*kube.Cluster, *heardOf]
+	of *lru.Cache[client, *heardOf]
 }
 
 // reachable bounds for how many clusters something is known. Of one that is forgotten, who asks next finds out.
@@ -44,12 +45,13 @@ type question struct {
 // heard is what was heard of a cluster. With the mutex.
 func (r *hearsay) heard(c *kube.Cluster) *heardOf {
 	if r.of == nil {
-		r.of = lru.New[*kube.Cluster, *heardOf](reachable)
+		r.of = lru.New[client, *heardOf](reachable)
 	}
-	of, ok := r.of.Get(c)
+	name := weak.Make(c)
+	of, ok := r.of.Get(name)
 	if !ok {
 		of = &heardOf{back: make(chan struct{})}
-		r.of.Add(c, of)
+		r.of.Add(name, of)
 	}
 	return of
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"weak"
 
 	"go.temporal.io/sdk/activity"
 
@@ -223,7 +224,7 @@ func (s *settling) reportAgain(ctx context.Context, work []one) {
 // forget has a report made again. It returns when the home began for which it was made, as far as this process knows.
 func (s *settling) forget(ctx context.Context, h *domain.Home) (began time.Time) {
 	if cluster, err := s.Work.clusters.Get(ctx, h.Cluster); err == nil {
-		key := matchReport{cluster, h.ID()}
+		key := matchReportOf(cluster, h)
 		began, _ = s.Work.matches.Get(key)
 		s.Work.matches.Remove(key)
 	}
@@ -239,7 +240,7 @@ func (s *settling) report(ctx context.Context, h *domain.Home) {
 	r := s.Work.reporting
 	cluster, err := s.Work.clusters.Get(ctx, h.Cluster)
 	if err == nil {
-		key := matchReport{cluster, h.ID()}
+		key := matchReportOf(cluster, h)
 		if began, made := r.matches.Get(key); !made || !began.Equal(h.Began) {
 			if err = s.makeReport(ctx, cluster, h); err == nil {
 				r.matches.Add(key, h.Began)
@@ -262,7 +263,7 @@ func (s *settling) makeReport(ctx context.Context, cluster *kube.Cluster, h *dom
 			return cmp.Or(outcome.Retry, error(fail.New(fail.Forbidden, "the agent could not be installed: %s", refusal)))
 		}
 	}
-	if !r.installed.Contains(cluster) {
+	if !r.installed.Contains(weak.Make(cluster)) {
 		if served, err := r.serves(ctx, cluster, resource.ResourceID); err != nil || !served {
 			return err
 		}
@@ -472,7 +473,7 @@ func (m *Match) raze(ctx context.Context, cluster *kube.Cluster, h *domain.Home)
 	if h.App == "" {
 		return cluster.RemoveNamespace(ctx, h.Namespace, match.LabelTenant, h.ContextID)
 	}
-	m.Work.matches.Remove(matchReport{cluster, h.ID()})
+	m.Work.matches.Remove(matchReportOf(cluster, h))
 	return cluster.Remove(ctx, bundle.New(h.App, h.ContextID, h.Namespace).ResourceID, plan.DeploymentID(h.ContextID, h.App))
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"time"
+	"weak"
 
 	"go.temporal.io/sdk/activity"
 
@@ -44,15 +45,23 @@ type reporting struct {
 	reports Reports
 	agent   []plan.Resource // what installs the agent
 	// By client: a cluster that is registered with another kubeconfig is another one. One that is registered anew with the same is not.
-	installed *lru.Cache[*kube.Cluster, struct{}]
-	lacking   *lru.Cache[*kube.Cluster, time.Time] // when it was without the CRD
-	matches   *lru.Cache[matchReport, time.Time]   // the reports on matches that were made, with when their homes began
+	installed *lru.Cache[client, struct{}]
+	lacking   *lru.Cache[client, time.Time]      // when it was without the CRD
+	matches   *lru.Cache[matchReport, time.Time] // the reports on matches that were made, with when their homes began
 }
+
+// client names a client of a cluster, and does not keep it: what is known of one that was replaced would keep its credentials, its
+// connections and what the cluster serves.
+type client = weak.Pointer[kube.Cluster]
 
 // matchReport is a report on the matches of a rule, by the id of its domain.Home.
 type matchReport struct {
-	cluster *kube.Cluster
+	cluster client
 	home    string
+}
+
+func matchReportOf(cluster *kube.Cluster, h *domain.Home) matchReport {
+	return matchReport{weak.Make(cluster), h.ID()}
 }
 
 // asked says whether the cluster reports by ResourceBundleStates, or may.
@@ -63,7 +72,7 @@ func (r *reporting) asked(c domain.ClusterName) bool {
 func newReporting(reports Reports, agent []plan.Resource) *reporting {
 	return &reporting{
 		reports: reports, agent: agent,
-		installed: lru.New[*kube.Cluster, struct{}](knownClients), lacking: lru.New[*kube.Cluster, time.Time](knownClients),
+		installed: lru.New[client, struct{}](knownClients), lacking: lru.New[client, time.Time](knownClients),
 		matches: lru.New[matchReport, time.Time](knownReports),
 	}
 }
@@ -110,14 +119,14 @@ func (a *attempt) install(ctx context.Context, cluster *kube.Cluster) kube.Outco
 }
 
 func (r *reporting) install(ctx context.Context, cluster *kube.Cluster) (refusal string, outcome kube.Outcome) {
-	if r.installed.Contains(cluster) {
+	if r.installed.Contains(weak.Make(cluster)) {
 		return "", kube.Outcome{}
 	}
 	refusal, outcome = beside(ctx, cluster.Apply, kube.Job{
 		Resources: r.agent, Marks: domain.NewMarks(len(r.agent), domain.MarkPending), DeploymentID: agentDeployment,
 	})
 	if refusal == "" && outcome.Retry == nil {
-		r.installed.Add(cluster, struct{}{})
+		r.installed.Add(weak.Make(cluster), struct{}{})
 	}
 	return refusal, outcome
 }
@@ -126,7 +135,7 @@ func (r *reporting) install(ctx context.Context, cluster *kube.Cluster) (refusal
 func (a *attempt) applyState(ctx context.Context, cluster *kube.Cluster) error {
 	r := a.kube.reporting
 	job := a.stateJob(domain.MarkPending)
-	if r.installed.Contains(cluster) { // the definition may have been applied a moment ago: the job waits for it
+	if r.installed.Contains(weak.Make(cluster)) { // the definition may have been applied a moment ago: the job waits for it
 		job.Resources = append(job.Resources, r.agent...)
 		job.Marks = append(job.Marks, domain.NewMarks(len(r.agent), domain.MarkApplied)...)
 		job.Selects = among([]int{0})
@@ -149,7 +158,7 @@ func (a *attempt) applyState(ctx context.Context, cluster *kube.Cluster) error {
 // doubt has the agent installed again where a cluster said that it does not have the agent's kind: somebody has deleted the definition.
 func (r *reporting) doubt(cluster *kube.Cluster, err error) {
 	if kube.LacksKind(err) {
-		r.installed.Remove(cluster)
+		r.installed.Remove(weak.Make(cluster))
 	}
 }
 
@@ -164,12 +173,12 @@ func (a *attempt) tolerate(ctx context.Context, err error) error {
 
 // serves says whether the cluster has the CRD.
 func (r *reporting) serves(ctx context.Context, cluster *kube.Cluster, id plan.ResourceID) (bool, error) {
-	if at, ok := r.lacking.Get(cluster); ok && time.Since(at) < policy.Lacking {
+	if at, ok := r.lacking.Get(weak.Make(cluster)); ok && time.Since(at) < policy.Lacking {
 		return false, nil
 	}
 	served, err := cluster.Serves(ctx, id)
 	if err == nil && !served {
-		r.lacking.Add(cluster, time.Now())
+		r.lacking.Add(weak.Make(cluster), time.Now())
 	}
 	return served, err
 }
