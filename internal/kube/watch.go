@@ -272,30 +272,37 @@ func (c *Cluster) stream(ctx context.Context, most time.Duration, r request) (st
 		return stream{}, err
 	}
 	defer s.opened()
+	end, open := s.leave, false
+	defer func() { // also when it panics
+		if !open {
+			end()
+		}
+	}()
 	release, err := c.slot(ctx)
 	if err != nil {
-		s.leave()
 		return stream{}, err
 	}
 	defer release()
 	streamed, cancel := context.WithTimeout(ctx, most)
 	replaced := context.AfterFunc(c.life, cancel)
 	late := time.AfterFunc(c.config.Request, cancel)
-	answer, err := c.open(streamed, s.client, r)
-	inTime := late.Stop()
-	end := func() {
+	var answer *http.Response
+	end = func() {
 		if answer != nil {
 			answer.Body.Close()
 		}
+		late.Stop()
 		replaced()
 		cancel()
 		s.leave()
 	}
+	answer, err = c.open(streamed, s.client, r)
+	inTime := late.Stop()
 	if err == nil && inTime {
 		answer.Request, answer.Header = nil, nil // net/http holds the answer for as long as it lasts
+		open = true
 		return stream{answer.Body, end}, nil
 	}
-	end()
 	if !inTime && ctx.Err() == nil {
 		err = context.DeadlineExceeded
 	}

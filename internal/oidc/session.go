@@ -60,13 +60,8 @@ func (s *Sessions) Prove(ctx context.Context, shown *authn.Shown) (*authn.Proof,
 	if shown.Session == "" {
 		return nil, nil
 	}
-	leave, err := s.lookups.Take(ctx, caller.RemoteOf(ctx))
-	if err != nil {
-		return nil, err
-	}
 	id := authn.SessionID(shown.Session)
-	x, err := s.read(ctx, id)
-	leave()
+	x, err := s.lookup(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +85,16 @@ func (s *Sessions) Prove(ctx context.Context, shown *authn.Shown) (*authn.Proof,
 		return still(ctx)
 	}
 	return proof, nil
+}
+
+// lookup is read in its turn: it may be that of a stranger.
+func (s *Sessions) lookup(ctx context.Context, id string) (*domain.Session, error) {
+	leave, err := s.lookups.Take(ctx, caller.RemoteOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return s.read(ctx, id)
 }
 
 // read is a session that has not ended.

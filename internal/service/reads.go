@@ -56,13 +56,22 @@ func (r *reads) begin(ctx context.Context, whose string, tenants []string) (leav
 	if err != nil {
 		return nil, err
 	}
+	undo := func() { r.leave(whose, who) }
+	defer func() { // what panics, too, gives back what it has taken
+		if leave == nil {
+			undo()
+		}
+	}()
 	waited := time.Now()
 	if acquire(ctx, one.turn, 1, policy.ReadWait) != nil {
-		r.leave(whose, who)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		return nil, errReaders(whose)
+	}
+	undo = func() {
+		one.turn.Release(1)
+		r.leave(whose, who)
 	}
 	left := policy.ReadWait - time.Since(waited)
 	bytes, err := r.size(ctx, tenants) // which the store may take long for: that is not a wait for others
@@ -75,8 +84,6 @@ func (r *reads) begin(ctx context.Context, whose string, tenants []string) (leav
 		}
 	}
 	if err != nil {
-		one.turn.Release(1)
-		r.leave(whose, who)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -84,8 +91,7 @@ func (r *reads) begin(ctx context.Context, whose string, tenants []string) (leav
 	}
 	return func() {
 		r.room.Release(bytes)
-		one.turn.Release(1)
-		r.leave(whose, who)
+		undo()
 	}, nil
 }
 

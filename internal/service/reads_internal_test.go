@@ -101,6 +101,15 @@ func TestAReadWhoseSizeIsNotKnown(t *testing.T) {
 	require.Empty(t, r.of)
 }
 
+// TestAReadWhoseSizePanics keeps nobody waiting either.
+func TestAReadWhoseSizePanics(t *testing.T) {
+	r := newReads(func(context.Context, string) (int64, error) { panic("a fault") })
+	for range limits.TenantReads + 1 {
+		require.PanicsWithValue(t, "a fault", func() { _, _ = r.begin(t.Context(), "a", []string{"a"}) })
+		require.Empty(t, r.of)
+	}
+}
+
 // TestAStoreThatIsSlowIsNotCalledMemory: nobody else reads, and who asks has as long as for all else.
 func TestAStoreThatIsSlowIsNotCalledMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
