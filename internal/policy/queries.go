@@ -36,6 +36,9 @@ const (
 	JudgeAnew  = 5 * time.Minute
 	// Undo bounds the taking back of a write.
 	Undo = 10 * time.Second
+	// FirstWritten and LongestWritten are between two looks at what has become of a write.
+	FirstWritten   = 20 * time.Millisecond
+	LongestWritten = time.Second
 )
 
 // What streams of tenants wait for.

@@ -36,7 +36,7 @@ func (s *Service) Create(ctx context.Context, o domain.Object) error {
 		}
 	}
 	o.Base().Made = s.now().UTC()
-	if err := s.store.Create(ctx, o); err != nil {
+	if err := s.create(ctx, o); err != nil {
 		r.runRefused(ctx, s, c, err)
 		return err
 	}

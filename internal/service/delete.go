@@ -205,7 +205,7 @@ func (s *Service) remove(ctx context.Context, c change) error {
 		}
 		*c.left = append(*c.left, left...)
 	}
-	if err := s.store.Delete(ctx, noun, key, o.Base().Revision); err != nil {
+	if err := s.erase(ctx, o); err != nil {
 		r.runRefused(ctx, s, c, err)
 		return cas.Overtaken(err)
 	}

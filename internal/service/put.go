@@ -77,7 +77,7 @@ func (s *Service) replace(ctx context.Context, old, o domain.Object, uploaded in
 	if err := r.runBefore(ctx, s, c); err != nil {
 		return err
 	}
-	err := s.store.Replace(ctx, o)
+	err := s.overwrite(ctx, o)
 	if err != nil {
 		r.runRefused(ctx, s, c, err)
 	}

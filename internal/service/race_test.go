@@ -28,6 +28,7 @@ type meddler struct {
 	twice         bool // each replacement is done a second time, whose answer counts
 	// Of one replacement, the nth from now on, the answer is lost, or it is done twice; 0 and less for none.
 	lost, again int
+	unanswered  error // of the next write, which is done
 }
 
 func (m *meddler) once(ctx context.Context, f *func(context.Context) error) error {
@@ -45,6 +46,10 @@ func (m *meddler) around(ctx context.Context, write func() error) error {
 	}
 	if err := write(); err != nil {
 		return err
+	}
+	if err := m.unanswered; err != nil {
+		m.unanswered = nil
+		return errors.Join(m.once(ctx, &m.after), err)
 	}
 	return m.once(ctx, &m.after)
 }
@@ -548,6 +553,82 @@ func TestUndoGoesOnWithoutTheCaller(t *testing.T) {
 	err := f.Create(ctx, app("new"))
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, f.exists(t, app("new")))
+}
+
+// TestWritesWithoutAnAnswer are looked at once more as others are, where they were done: the caller leaves while the database does one, or its answer is
+// lost.
+func TestWritesWithoutAnAnswer(t *testing.T) {
+	for name, lost := range map[string]error{
+		"the caller leaves": context.Canceled, "timeout": fail.New(fail.Timeout, "no answer"), "unavailable": fail.New(fail.Unavailable, "no primary"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.store.after = func(ctx context.Context) error {
+				return f.store.Store.Delete(ctx, domain.Apps, theComposite+"/apps/sink", 0)
+			}
+			f.store.unanswered = lost
+			err := f.Create(t.Context(), profile("new"))
+			require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+			require.False(t, f.exists(t, profile("new")))
+
+			f = newFixture(t)
+			require.NoError(t, f.Create(t.Context(), profile("old")))
+			f.store.after = func(ctx context.Context) error {
+				return f.store.Store.Delete(ctx, domain.Apps, theComposite+"/apps/sink", 0)
+			}
+			f.store.unanswered = lost
+			p := profile("old")
+			p.Description = "refused"
+			_, err = f.Put(t.Context(), p)
+			require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+			o, err := f.Get(t.Context(), domain.Profiles, domain.KeyOf(p))
+			require.NoError(t, err)
+			require.Empty(t, o.(*domain.Profile).Description)
+
+			f = newFixture(t)
+			f.store.after = func(ctx context.Context) error { return f.store.Store.Create(ctx, profile("new")) }
+			f.store.unanswered = lost
+			err = f.Delete(t.Context(), domain.Apps, theComposite+"/apps/sink")
+			require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+			require.True(t, f.exists(t, app("sink")), "it is put back")
+
+			f.store.unanswered = lost
+			require.NoError(t, f.Create(t.Context(), app("fine")))
+			require.True(t, f.exists(t, app("fine")), "nothing is to be said against it")
+		})
+	}
+	t.Run("a caller who has left writes nothing", func(t *testing.T) {
+		f := newFixture(t)
+		ctx, leave := context.WithCancel(t.Context())
+		err := f.Create(service.BeforeCreate(ctx, func() error { leave(); return nil }), app("new"))
+		require.ErrorIs(t, err, context.Canceled)
+		require.False(t, f.exists(t, app("new")))
+	})
+	t.Run("a write goes on without its caller", func(t *testing.T) {
+		f := newFixture(t)
+		ctx, leave := context.WithCancel(t.Context())
+		f.store.before = func(write context.Context) error {
+			leave()
+			require.NoError(t, write.Err())
+			return nil
+		}
+		require.ErrorIs(t, f.Create(ctx, app("new")), context.Canceled)
+		require.False(t, f.exists(t, app("new")), "it was stored, and then taken back")
+	})
+	t.Run("one that is done twice is known", func(t *testing.T) {
+		f := newFixture(t)
+		before, err := f.store.Get(t.Context(), domain.Apps, theComposite+"/apps/sink")
+		require.NoError(t, err)
+		f.store.again = 1
+		p := app("sink")
+		p.Description = "new"
+		_, err = f.Put(t.Context(), p)
+		require.NoError(t, err)
+		after, err := f.store.Get(t.Context(), domain.Apps, domain.KeyOf(p))
+		require.NoError(t, err)
+		require.Equal(t, "new", after.(*domain.App).Description)
+		require.Equal(t, before.Base().Revision+1, after.Base().Revision, "it is not done on top of itself, where nothing would be looked at")
+	})
 }
 
 func TestKubeconfigsAreSealed(t *testing.T) {

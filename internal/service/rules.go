@@ -160,15 +160,10 @@ func (r rule) runAfter(ctx context.Context, s *Service, c change) error {
 	return r.after(s, ctx, c)
 }
 
-// runRefused tells the rule of a change that the store has refused with err, when that says that nothing was written: what has timed out, or has
-// failed in another way, may have been, or may be still.
+// runRefused tells the rule of a change that the store has refused with err, when that says that nothing was written.
 func (r rule) runRefused(ctx context.Context, s *Service, c change, err error) {
-	switch fail.KindOf(err) {
-	case fail.Conflict, fail.NotFound, fail.Precondition, fail.Invalid, fail.Malformed, fail.Exhausted:
-		if r.dropped != nil {
-			r.dropped(s, ctx, c, false)
-		}
-	case fail.Unauthorized, fail.Forbidden, fail.Aborted, fail.Unavailable, fail.Timeout, fail.Internal:
+	if r.dropped != nil && nothingWritten(err) {
+		r.dropped(s, ctx, c, false)
 	}
 }
 
