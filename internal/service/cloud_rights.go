@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 )
 
@@ -203,6 +204,13 @@ func (s *Service) changePermission(ctx context.Context, c change) error {
 	if err != nil {
 		return err
 	}
+	return s.changePermissionOf(ctx, cloud, c)
+}
+
+func (s *Service) changePermissionOf(ctx context.Context, cloud *domain.LogicalCloud, c change) error {
+	if c.to == nil || rights.Of(ctx).Everything() {
+		return nil
+	}
 	references, err := s.store.List(ctx, domain.ClusterReferences, domain.KeyOf(cloud))
 	if err != nil {
 		return err
@@ -212,10 +220,7 @@ func (s *Service) changePermission(ctx context.Context, c change) error {
 
 // changedPermission looks once more when a permission is written.
 func (s *Service) changedPermission(ctx context.Context, c change) error {
-	if err := s.changePermission(ctx, c); err != nil {
-		return err
-	}
-	return s.changedCloud(ctx, c)
+	return s.counted(ctx, c, func(cloud *domain.LogicalCloud) error { return s.changePermissionOf(ctx, cloud, c) })
 }
 
 // changeReach guards a reference by which a cloud comes to a cluster.
@@ -229,4 +234,61 @@ func (s *Service) changeReach(ctx context.Context, cloud *domain.LogicalCloud, c
 		return err
 	}
 	return s.mayComeTo(ctx, cloud, permissions, []domain.Object{to})
+}
+
+// The fence holds for what was written on top of a refused write, too: who changes another part of a document is not asked for what stands, and what is
+// only counted on nobody looks at. So each of these says of a document that has been written since whether it has still what was refused, and what is
+// to be stored in its place (rule.remains).
+
+// remainsOfCloud tells of a cloud. What is known of its instances stays, but that of another level. Where a cloud has become one of level 1, and
+// was instantiated since, nothing is taken back: nobody could terminate that.
+func remainsOfCloud(c change, now domain.Object) (before domain.Object, ours bool) {
+	if c.from == nil {
+		return nil, false
+	}
+	from, to, cloud := c.from.(*domain.LogicalCloud), c.to.(*domain.LogicalCloud), now.(*domain.LogicalCloud)
+	place := !samePlace(from, to) && samePlace(to, cloud)
+	security := !maps.Equal(securityOf(from), securityOf(to)) && maps.Equal(securityOf(to), securityOf(cloud))
+	if from.Admin() && !cloud.Admin() && cloud.History.ContextID() != "" {
+		return nil, false
+	}
+	old := *cloud
+	old.Metadata, old.Spec = from.Metadata, from.Spec
+	if from.Admin() != cloud.Admin() {
+		old.History = from.History
+	}
+	return &old, place || security
+}
+
+func remainsOfReference(c change, now domain.Object) (before domain.Object, ours bool) {
+	to := c.to.(*domain.ClusterReference).ClusterName()
+	if to != now.(*domain.ClusterReference).ClusterName() {
+		return nil, false
+	}
+	if c.from == nil {
+		return nil, sameLife(c.to, now)
+	}
+	old := *c.from.(*domain.ClusterReference)
+	return &old, old.ClusterName() != to
+}
+
+func remainsOfPermission(c change, now domain.Object) (before domain.Object, ours bool) {
+	to := c.to.(*domain.UserPermission).Spec
+	if !samePermission(to, now.(*domain.UserPermission).Spec) {
+		return nil, false
+	}
+	if c.from == nil {
+		return nil, sameLife(c.to, now)
+	}
+	old := *c.from.(*domain.UserPermission)
+	return &old, !samePermission(old.Spec, to)
+}
+
+func samePermission(a, b domain.UserPermissionSpec) bool {
+	return a.Namespace == b.Namespace && slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) && slices.Equal(a.Verbs, b.Verbs)
+}
+
+// sameLife says whether a document is the one that was made, and not another one that has come to have its name.
+func sameLife(made, now domain.Object) bool {
+	return made.Base().Made.Truncate(policy.StoredTime).Equal(now.Base().Made.Truncate(policy.StoredTime))
 }

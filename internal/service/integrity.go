@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 )
@@ -172,18 +173,69 @@ func describe(noun *domain.Noun, key domain.Key) string {
 // undo takes a write back. It goes on when the caller has left: a write that was refused must not stay.
 // The refusal is the answer; when the taking back fails too, that is part of it.
 func (s *Service) undo(ctx context.Context, c change, refusal error, take func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Undo)
+	whole := context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(whole, policy.Undo)
 	defer cancel()
+	wait := pause.Backoff{First: policy.FirstWritten, Most: policy.LongestWritten}
 	err := take(ctx)
-	if err == nil {
+	for fail.IsUnanswered(err) && wait.Wait(ctx) == nil {
+		err = take(ctx)
+	}
+	r, taken := rules[c.object().Noun()], err == nil
+	if fail.Is(err, fail.NotFound) || fail.Is(err, fail.Conflict) { // changed or gone meanwhile
+		taken, err = s.takeBack(ctx, r, c)
+	}
+	if taken {
 		s.changed(ctx, nil, nil)
 	}
-	// Changed or gone meanwhile: somebody else has written after us, and theirs was checked too.
-	if err == nil || fail.Is(err, fail.NotFound) || fail.Is(err, fail.Conflict) {
-		if dropped := rules[c.object().Noun()].dropped; dropped != nil {
-			dropped(s, ctx, c, true)
+	if err == nil {
+		if r.dropped != nil {
+			ctx, cancel := context.WithTimeout(whole, policy.Undo)
+			defer cancel()
+			r.dropped(s, ctx, c, true)
 		}
 		return refusal
 	}
 	return fail.Wrap(err, fail.KindOf(err), "%s; the write could not be taken back", fail.TextOf(refusal))
+}
+
+// takeBack takes a refused write back that somebody else has written on, as long as what it has brought is there: to write on top of it, or to count it
+// on, is not to look at all of it. He may take his own write back, too, or his deletion, and what was refused would be there again: so it is looked for
+// as long as an undo may take. It is judged by the rights of who was refused. So it goes also where somebody who may have it has put the same meanwhile.
+// What a process has frozen for longer than that between its write and its look puts back stays.
+func (s *Service) takeBack(ctx context.Context, r rule, c change) (taken bool, err error) {
+	if r.remains == nil || c.to == nil {
+		return false, nil // theirs was checked, too
+	}
+	if _, refused := r.remains(c, c.to); !refused {
+		return false, nil
+	}
+	noun, key := c.to.Noun(), domain.KeyOf(c.to)
+	wait := pause.Backoff{First: policy.FirstWritten, Most: policy.LongestWritten}
+	for {
+		now, unknown := s.store.Get(ctx, noun, key)
+		if err = unknown; fail.Is(err, fail.NotFound) {
+			err = nil
+		}
+		if unknown == nil {
+			before, ours := r.remains(c, now)
+			revision := now.Base().Revision
+			switch {
+			case !ours:
+			case s.confirm(ctx, r, change{from: c.from, to: now}) == nil:
+				return false, nil
+			case before == nil:
+				err = s.store.Delete(ctx, noun, key, revision)
+			default:
+				before.Base().Revision = revision
+				err = s.store.Replace(ctx, before)
+			}
+			if ours && err == nil {
+				return true, nil
+			}
+		}
+		if wait.Wait(ctx) != nil {
+			return false, err
+		}
+	}
 }

@@ -82,6 +82,10 @@ func (s *Service) mayChangeMembers(ctx context.Context, c change) error {
 	if err != nil {
 		return err
 	}
+	return s.mayChangeMembersOf(ctx, cloud, c)
+}
+
+func (s *Service) mayChangeMembersOf(ctx context.Context, cloud *domain.LogicalCloud, c change) error {
 	status, err := s.cloudStatus(ctx, cloud)
 	if err != nil {
 		return err
@@ -110,18 +114,24 @@ func (s *Service) mayChangeMembers(ctx context.Context, c change) error {
 
 // changedMembers looks once more when a reference is written.
 func (s *Service) changedMembers(ctx context.Context, c change) error {
-	if err := s.mayChangeMembers(ctx, c); err != nil {
-		return err
-	}
-	return s.changedCloud(ctx, c)
+	return s.counted(ctx, c, func(cloud *domain.LogicalCloud) error { return s.mayChangeMembersOf(ctx, cloud, c) })
 }
 
 // changedCloud counts a write below a cloud as one of the cloud's document: an instantiate that was planned before
 // is refused.
 func (s *Service) changedCloud(ctx context.Context, c change) error {
+	return s.counted(ctx, c, func(*domain.LogicalCloud) error { return nil })
+}
+
+// counted is changedCloud of the very cloud that was looked at. One that is put meanwhile at another level would else be counted on unseen, and could
+// not be taken back as it was.
+func (s *Service) counted(ctx context.Context, c change, look func(*domain.LogicalCloud) error) error {
 	return cas.Do(ctx, func() error {
 		cloud, err := s.cloudOf(ctx, c.object())
 		if err != nil {
+			return err
+		}
+		if err := look(cloud); err != nil {
 			return err
 		}
 		return cas.Overtaken(s.store.Replace(ctx, cloud))

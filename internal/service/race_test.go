@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
+	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
@@ -629,6 +630,190 @@ func TestWritesWithoutAnAnswer(t *testing.T) {
 		require.Equal(t, "new", after.(*domain.App).Description)
 		require.Equal(t, before.Base().Revision+1, after.Base().Revision, "it is not done on top of itself, where nothing would be looked at")
 	})
+}
+
+// fenced is a cloud of level 1 in a project, and somebody who may write the project, and name the cluster, but not write that.
+func fenced(t *testing.T) (f *fixture, mallory context.Context, lc func(level string) *domain.LogicalCloud, reference func() *domain.ClusterReference) {
+	t.Helper()
+	f = newFixture(t)
+	for _, o := range []domain.Object{
+		&domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}},
+		&domain.Cluster{Identity: identity("cluster-providers/p"), Metadata: domain.Metadata{Name: "c"}},
+		&domain.Cluster{Identity: identity("cluster-providers/p"), Metadata: domain.Metadata{Name: "d"}},
+	} {
+		require.NoError(t, f.Create(t.Context(), o), domain.KeyOf(o))
+	}
+	bind := func(scope domain.Key, role string) *domain.RoleBinding {
+		b := domain.RoleBindings.New().(*domain.RoleBinding)
+		b.Parent, b.Spec.Role, b.Spec.Subjects = scope, role, []domain.RightSubject{{Kind: domain.SubjectUser, Name: "mallory"}}
+		return b
+	}
+	book := rights.NewBook(nil, []*domain.RoleBinding{bind("projects/proj", "project-admin"), bind("cluster-providers/p", "cluster-user")})
+	mallory = rights.With(t.Context(), book.Of(caller.Identity{Kind: caller.User, Name: "mallory"}))
+	lc = func(level string) *domain.LogicalCloud {
+		c := cloud("own")
+		c.Spec.Level, c.Spec.Namespace, c.Spec.User.UserName = level, "ns", "user"
+		return c
+	}
+	require.NoError(t, f.Create(mallory, lc(domain.LevelStandard)))
+	reference = func() *domain.ClusterReference {
+		return &domain.ClusterReference{
+			Identity: identity(domain.KeyOf(lc(""))), Metadata: domain.Metadata{Name: "r"}, Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: "c"},
+		}
+	}
+	return f, mallory, lc, reference
+}
+
+func permissionOf(cloud domain.Key, namespace string) *domain.UserPermission {
+	return &domain.UserPermission{Identity: identity(cloud), Metadata: domain.Metadata{Name: "u"}, Spec: domain.UserPermissionSpec{
+		Namespace: namespace, APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"},
+	}}
+}
+
+// level is that of the cloud as it is stored.
+func (f *fixture) level(t *testing.T, key domain.Key) string {
+	t.Helper()
+	o, err := f.store.Get(t.Context(), domain.LogicalClouds, key)
+	require.NoError(t, err)
+	return o.(*domain.LogicalCloud).Spec.Level
+}
+
+// TestWhatIsRefusedGoesWhoeverHasWrittenOnIt: neither who counts a document on, nor who changes another part of it, looks at what a refused write has
+// brought, and both have a revision of their own.
+func TestWhatIsRefusedGoesWhoeverHasWrittenOnIt(t *testing.T) {
+	t.Run("a level that the cloud is counted on with", func(t *testing.T) {
+		f, mallory, lc, reference := fenced(t)
+		key := domain.KeyOf(lc(""))
+		f.store.before = func(ctx context.Context) error { return f.store.Store.Create(ctx, reference()) }
+		f.store.after = func(ctx context.Context) error {
+			quota := &domain.ClusterQuota{Identity: identity(key), Metadata: domain.Metadata{Name: "q"}}
+			require.NoError(t, f.store.Store.Create(ctx, quota))
+			return f.Delete(mallory, domain.ClusterQuotas, domain.KeyOf(quota)) // it counts the cloud
+		}
+		_, err := f.Put(mallory, lc(domain.LevelAdmin))
+		require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
+		require.Equal(t, domain.LevelStandard, f.level(t, key))
+	})
+	t.Run("a level that somebody has put something beside", func(t *testing.T) {
+		f, mallory, lc, reference := fenced(t)
+		f.store.before = func(ctx context.Context) error { return f.store.Store.Create(ctx, reference()) }
+		f.store.after = func(context.Context) error {
+			again := lc(domain.LevelAdmin)
+			again.Description = "and more"
+			_, err := f.Put(mallory, again)
+			return err
+		}
+		_, err := f.Put(mallory, lc(domain.LevelAdmin))
+		require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
+		require.Equal(t, domain.LevelStandard, f.level(t, domain.KeyOf(lc(""))))
+	})
+	t.Run("a level that somebody puts back who leaves", func(t *testing.T) {
+		f, mallory, lc, reference := fenced(t)
+		undone := make(chan struct{})
+		f.store.before = func(ctx context.Context) error { return f.store.Store.Create(ctx, reference()) }
+		f.store.after = func(context.Context) error {
+			o, err := f.store.Get(t.Context(), domain.LogicalClouds, domain.KeyOf(lc("")))
+			require.NoError(t, err)
+			other := lc(domain.LevelStandard)
+			*other.Base() = *o.Base()
+			require.NoError(t, f.store.Store.Replace(t.Context(), other))
+			time.AfterFunc(100*time.Millisecond, func() { // his own undo
+				defer close(undone)
+				refused := *o.(*domain.LogicalCloud)
+				refused.Revision = other.Revision
+				_ = f.store.Store.Replace(t.Context(), &refused)
+			})
+			return nil
+		}
+		_, err := f.Put(mallory, lc(domain.LevelAdmin))
+		<-undone
+		require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
+		require.Equal(t, domain.LevelStandard, f.level(t, domain.KeyOf(lc(""))))
+	})
+	t.Run("a reference that is put again", func(t *testing.T) {
+		f, mallory, lc, reference := fenced(t)
+		f.store.before = func(ctx context.Context) error {
+			return f.store.Store.Create(ctx, permissionOf(domain.KeyOf(lc("")), ""))
+		}
+		f.store.after = func(context.Context) error {
+			_, err := f.Put(mallory, reference())
+			return err
+		}
+		err := f.Create(mallory, reference())
+		require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
+		require.False(t, f.exists(t, reference()))
+	})
+	t.Run("a reference that was deleted, and is restored", func(t *testing.T) {
+		f, mallory, lc, reference := fenced(t)
+		restored := make(chan struct{})
+		f.store.before = func(ctx context.Context) error {
+			return f.store.Store.Create(ctx, permissionOf(domain.KeyOf(lc("")), ""))
+		}
+		f.store.after = func(ctx context.Context) error {
+			o, err := f.store.Get(ctx, domain.ClusterReferences, domain.KeyOf(reference()))
+			require.NoError(t, err)
+			time.AfterFunc(100*time.Millisecond, func() {
+				defer close(restored)
+				_ = f.store.Store.Create(t.Context(), o)
+			})
+			return f.store.Store.Delete(ctx, domain.ClusterReferences, domain.KeyOf(o), 0)
+		}
+		err := f.Create(mallory, reference())
+		<-restored
+		require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
+		require.False(t, f.exists(t, reference()))
+	})
+	t.Run("a reference that goes elsewhere", func(t *testing.T) {
+		f, mallory, lc, reference := fenced(t)
+		require.NoError(t, f.Create(mallory, reference()))
+		moved := reference()
+		moved.Spec.Cluster = "d"
+		f.store.before = func(ctx context.Context) error {
+			return f.store.Store.Create(ctx, permissionOf(domain.KeyOf(lc("")), ""))
+		}
+		f.store.after = func(context.Context) error {
+			again := reference()
+			again.Spec.Cluster, again.Description = "d", "and more"
+			_, err := f.Put(mallory, again)
+			return err
+		}
+		_, err := f.Put(mallory, moved)
+		require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
+		o, err := f.store.Get(t.Context(), domain.ClusterReferences, domain.KeyOf(moved))
+		require.NoError(t, err)
+		require.Equal(t, "c", o.(*domain.ClusterReference).Spec.Cluster)
+	})
+	t.Run("a permission that is put again", func(t *testing.T) {
+		f, mallory, lc, reference := fenced(t)
+		everywhere := permissionOf(domain.KeyOf(lc("")), "")
+		f.store.before = func(ctx context.Context) error { return f.store.Store.Create(ctx, reference()) }
+		f.store.after = func(ctx context.Context) error {
+			o, err := f.store.Get(ctx, domain.UserPermissions, domain.KeyOf(everywhere))
+			require.NoError(t, err)
+			o.(*domain.UserPermission).Description = "and more"
+			return f.store.Store.Replace(ctx, o)
+		}
+		err := f.Create(mallory, everywhere)
+		require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
+		require.False(t, f.exists(t, everywhere))
+	})
+}
+
+// TestACloudIsCountedAsItWasLookedAt: of one who makes a reference, and one who puts the cloud to another level meanwhile, the one that looks later is refused.
+func TestACloudIsCountedAsItWasLookedAt(t *testing.T) {
+	f, mallory, lc, reference := fenced(t)
+	f.store.after = func(ctx context.Context) error {
+		f.store.before = func(ctx context.Context) error { // between the look at the cloud, and its count
+			o, err := f.store.Get(ctx, domain.LogicalClouds, domain.KeyOf(lc("")))
+			require.NoError(t, err)
+			o.(*domain.LogicalCloud).Spec.Level = domain.LevelAdmin
+			return f.store.Store.Replace(ctx, o)
+		}
+		return nil
+	}
+	err := f.Create(mallory, reference())
+	require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
+	require.False(t, f.exists(t, reference()))
 }
 
 func TestKubeconfigsAreSealed(t *testing.T) {

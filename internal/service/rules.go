@@ -43,6 +43,9 @@ type rule struct {
 	// dropped is told of a write that before has let through, when that was not done, or, as taken says, was done and taken back. It is not told
 	// where nobody knows.
 	dropped func(s *Service, ctx context.Context, c change, taken bool)
+	// remains says whether a document that others have written since has still what a refused write has brought, and what was there before, nil for
+	// nothing: then that is judged again, and taken back. nil where who writes on top of it looks at all of it.
+	remains func(c change, now domain.Object) (before domain.Object, ours bool)
 	// gone cleans up after a deletion that stands.
 	gone func(s *Service, ctx context.Context, key domain.Key) error
 	// remark says what the user should know of a document that is stored as it was sent.
@@ -73,9 +76,9 @@ var rules = map[*domain.Noun]rule{
 	domain.Networks:           {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 	domain.ProviderNetworks:   {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 
-	domain.LogicalClouds:     {operations: func(s *Service) contextOperations { return clouds{s} }, fill: fillCloud, before: (*Service).mayChangeCloud, after: (*Service).wroteCloud, gone: (*Service).forgetInstances, remark: (*Service).remarkCloud, orphan: fail.NotFound},
-	domain.ClusterReferences: {before: (*Service).mayChangeMembers, after: (*Service).changedMembers, remark: (*Service).remarkReference, orphan: fail.NotFound, listOrphan: true},
-	domain.UserPermissions:   {before: (*Service).changePermission, after: (*Service).changedPermission, remark: (*Service).remarkPermission, orphan: fail.NotFound, listOrphan: true},
+	domain.LogicalClouds:     {operations: func(s *Service) contextOperations { return clouds{s} }, fill: fillCloud, before: (*Service).mayChangeCloud, after: (*Service).wroteCloud, remains: remainsOfCloud, gone: (*Service).forgetInstances, remark: (*Service).remarkCloud, orphan: fail.NotFound},
+	domain.ClusterReferences: {before: (*Service).mayChangeMembers, after: (*Service).changedMembers, remains: remainsOfReference, remark: (*Service).remarkReference, orphan: fail.NotFound, listOrphan: true},
+	domain.UserPermissions:   {before: (*Service).changePermission, after: (*Service).changedPermission, remains: remainsOfPermission, remark: (*Service).remarkPermission, orphan: fail.NotFound, listOrphan: true},
 	domain.ClusterQuotas:     {before: (*Service).mayHaveQuotas, after: (*Service).changedCloud, orphan: fail.NotFound, listOrphan: true},
 	domain.LogicalCloudKVs:   {remark: remarkAlways("spec.kv: nothing is done with the key-value pairs of a logical cloud; patches find those of clusters and of cluster providers"), orphan: fail.NotFound, listOrphan: true},
 
