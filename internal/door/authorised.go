@@ -25,6 +25,7 @@ type Rights struct {
 	book    *rights.Book
 	at      lease.Instant // when the reading of book began
 	reading *bookReading
+	changes int // how often bindings were changed here
 }
 
 // bookReading is a reading that goes on.
@@ -33,7 +34,8 @@ type bookReading struct {
 	done chan struct{} // closed when it is over
 	book *rights.Book
 	err  error
-	old  bool // bindings were changed after it began
+	// changes is that of Rights when it began: what was changed since it may not have.
+	changes int
 }
 
 // NewRights makes the step. read reads all roles and bindings.
@@ -80,6 +82,14 @@ func (k *Rights) Authorised(ctx context.Context, r *Request, next Next) error {
 	granted := book.Of(who)
 	if err := granted.Refusal(asked); err != nil {
 		return err
+	}
+	if r.Verb.Command() && slices.Contains(givesForGood, r.Noun) { // not for who is refused: each time bindings are read
+		if book, err = k.anew(ctx); err != nil {
+			return err
+		}
+		if granted = book.Of(who); granted.Refusal(asked) != nil {
+			return granted.Refusal(asked)
+		}
 	}
 	also := &beside{}
 	standing, leave := While(context.WithValue(rights.With(ctx, granted), besideKey{}, also), time.Time{}, func(ctx context.Context) error {
@@ -128,12 +138,29 @@ func (b *beside) refusal(who caller.Identity, now *rights.Granted) error {
 // givesRights are the nouns whose documents a book is made of. Those of a scope go with it.
 var givesRights = append([]*domain.Noun{domain.Roles}, domain.BindingNouns...)
 
+// givesForGood are the nouns by whose documents somebody has rights for longer than who has given them: who has lost his own, as another process
+// knows already, would keep them by these.
+var givesForGood = append([]*domain.Noun{domain.ServiceAccounts, domain.ServiceAccountTokens, domain.TenantTokens}, givesRights...)
+
 // current is what is known now, not older than some time. Unavailable when nothing is known that is new enough.
 func (k *Rights) current(ctx context.Context, most time.Duration) (*rights.Book, error) {
 	book, reading := k.kept(ctx, most)
 	if book != nil {
 		return book, nil
 	}
+	return reading.wait(ctx)
+}
+
+// anew is what is known by a reading that begins now.
+func (k *Rights) anew(ctx context.Context) (*rights.Book, error) {
+	k.mu.Lock()
+	reading := k.begin(ctx)
+	k.mu.Unlock()
+	return reading.wait(ctx)
+}
+
+// wait waits for the end of a reading.
+func (reading *bookReading) wait(ctx context.Context) (*rights.Book, error) {
 	select {
 	case <-reading.done:
 	case <-ctx.Done():
@@ -171,11 +198,15 @@ func (k *Rights) kept(ctx context.Context, most time.Duration) (*rights.Book, *b
 
 // begun has the bindings read, unless a reading goes on that began a short time ago. k.mu is held.
 func (k *Rights) begun(ctx context.Context) *bookReading {
-	now := k.now()
-	if k.reading != nil && !k.reading.old && now.Since(k.reading.at) < policy.BookFresh {
+	if k.reading != nil && k.reading.changes == k.changes && k.now().Since(k.reading.at) < policy.BookFresh {
 		return k.reading
 	}
-	r := &bookReading{at: now, done: make(chan struct{})}
+	return k.begin(ctx)
+}
+
+// begin has the bindings read. k.mu is held.
+func (k *Rights) begin(ctx context.Context) *bookReading {
+	r := &bookReading{at: k.now(), changes: k.changes, done: make(chan struct{})}
 	k.reading = r
 	ctx = context.WithoutCancel(ctx)
 	go func() {
@@ -185,7 +216,7 @@ func (k *Rights) begun(ctx context.Context) *bookReading {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		r.book, r.err = book, err
-		if err == nil && !r.old && !k.at.After(r.at) {
+		if err == nil && r.changes == k.changes && !k.at.After(r.at) {
 			k.book, k.at = book, r.at
 		}
 		if k.reading == r {
@@ -201,7 +232,5 @@ func (k *Rights) changed() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.at = lease.Instant{}
-	if k.reading != nil {
-		k.reading.old = true
-	}
+	k.changes++ // of all readings that go on: a later one may have taken the place of one
 }

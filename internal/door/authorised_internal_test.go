@@ -173,6 +173,67 @@ func TestMetricsAreSeenWithoutBindings(t *testing.T) {
 	require.True(t, fail.Is(ask(metrics), fail.NotFound), "it was withdrawn")
 }
 
+// TestRightsAreReadAnewForWhoGivesSome: who has lost his own right in another process gives nothing by what is known here.
+func TestRightsAreReadAnewForWhoGivesSome(t *testing.T) {
+	o := &office{at: lease.Instant{Boot: time.Hour, Wall: time.Duration(1e18)}}
+	admin := &domain.RoleBinding{Spec: domain.RoleBindingSpec{Role: domain.RoleAdmin, Subjects: []domain.RightSubject{{Kind: domain.SubjectUser, Name: "alice"}}}}
+	step := NewRights(o.read, o.now)
+	for _, r := range []*Request{
+		{Verb: Create, Noun: domain.RoleBindings},
+		{Verb: Put, Noun: domain.ProjectRoleBindings, Parent: "projects/p", Name: "b"},
+		{Verb: Create, Noun: domain.Roles},
+		{Verb: Create, Noun: domain.ServiceAccounts},
+		{Verb: Create, Noun: domain.ServiceAccountTokens, Parent: "service-accounts/admin"},
+		{Verb: Create, Noun: domain.TenantTokens, Parent: "tenants/t"},
+	} {
+		t.Run(r.Noun.Kind, func(t *testing.T) {
+			o.passes(policy.BookGood)
+			o.bound = []*domain.RoleBinding{admin}
+			require.NoError(t, step.Authorised(as(t.Context(), alice), r, done))
+			require.NoError(t, step.Authorised(as(t.Context(), alice), &Request{Verb: Get, Noun: domain.Projects, Name: "p"}, done))
+			o.bound = nil // elsewhere
+			o.passes(policy.BookFresh - time.Millisecond)
+			err := step.Authorised(as(t.Context(), alice), r, func(context.Context) error {
+				t.Error("it went on")
+				return nil
+			})
+			require.True(t, fail.Is(err, fail.NotFound) || fail.Is(err, fail.Forbidden), "%v", err)
+		})
+	}
+	t.Run("a reading that began before is not for it", func(t *testing.T) {
+		o.bound = []*domain.RoleBinding{admin}
+		hang, hung := make(chan struct{}), make(chan struct{})
+		reads := 0
+		step := NewRights(func(ctx context.Context) (*rights.Book, error) {
+			book, err := o.read(ctx)
+			if reads++; reads == 2 {
+				close(hung)
+				<-hang
+			}
+			return book, err
+		}, o.now)
+		get := &Request{Verb: Get, Noun: domain.Projects, Name: "p"}
+		require.NoError(t, step.Authorised(as(t.Context(), alice), get, done))
+		o.passes(policy.BookFresh)
+		require.NoError(t, step.Authorised(as(t.Context(), alice), get, done), "it goes by what is known, while that is read again")
+		<-hung
+		o.bound = nil
+		err := step.Authorised(as(t.Context(), alice), &Request{Verb: Create, Noun: domain.RoleBindings}, done)
+		require.True(t, fail.Is(err, fail.NotFound) || fail.Is(err, fail.Forbidden), "%v", err)
+
+		step.changed()
+		step.mu.Lock()
+		early := step.book
+		step.mu.Unlock()
+		close(hang)
+		require.Never(t, func() bool {
+			step.mu.Lock()
+			defer step.mu.Unlock()
+			return step.book != early
+		}, 50*time.Millisecond, 5*time.Millisecond, "what was read before a change is not kept, though another reading has begun since")
+	})
+}
+
 // TestRefusedWritesChangeNothing: who may not write bindings does not have them read again, for which all others would wait.
 func TestRefusedWritesChangeNothing(t *testing.T) {
 	o, step := newOffice("viewer")
