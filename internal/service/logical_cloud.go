@@ -138,6 +138,14 @@ func (s *Service) counted(ctx context.Context, c change, look func(*domain.Logic
 	})
 }
 
+// droppedBelowCloud counts a write that was taken back, too: an instantiate that was planned while it was there is refused. It is counted when it is gone,
+// since who plans reads the cloud first. What was planned and recorded before that stays, as nobody can tell then what the operation has done.
+func (s *Service) droppedBelowCloud(ctx context.Context, c change, taken bool) {
+	if taken {
+		_ = s.changedCloud(ctx, c) // the refusal is the answer, and where the cloud is gone nothing is recorded of it
+	}
+}
+
 // remarkCloud says what of a cloud is not acted on. What a cloud of level 1 had is still there when it has become one of level 0.
 func (s *Service) remarkCloud(ctx context.Context, o domain.Object) (warnings []string, err error) {
 	cloud := o.(*domain.LogicalCloud)

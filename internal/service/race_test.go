@@ -12,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/outcome"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/rights"
@@ -814,6 +815,38 @@ func TestACloudIsCountedAsItWasLookedAt(t *testing.T) {
 	err := f.Create(mallory, reference())
 	require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
 	require.False(t, f.exists(t, reference()))
+}
+
+// TestWhatIsTakenBackIsInNoPlanThatIsRecorded: who has planned while it was there has another revision of the cloud.
+func TestWhatIsTakenBackIsInNoPlanThatIsRecorded(t *testing.T) {
+	for _, noun := range []*domain.Noun{domain.ClusterReferences, domain.UserPermissions} {
+		t.Run(noun.Kind, func(t *testing.T) {
+			f, mallory, lc, reference := fenced(t)
+			var planned domain.Owner
+			var brought, beside domain.Object = reference(), permissionOf(domain.KeyOf(lc("")), "")
+			if noun == domain.UserPermissions {
+				brought, beside = beside, brought
+			}
+			f.store.before = func(ctx context.Context) error { return f.store.Store.Create(ctx, beside) }
+			f.store.after = func(ctx context.Context) error {
+				require.True(t, f.exists(t, brought))
+				o, err := f.store.Get(ctx, domain.LogicalClouds, domain.KeyOf(lc("")))
+				planned = o.(*domain.LogicalCloud)
+				return err
+			}
+			err := f.Create(mallory, brought)
+			require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
+			require.False(t, f.exists(t, brought))
+			o, err := f.store.Get(t.Context(), domain.LogicalClouds, domain.KeyOf(lc("")))
+			require.NoError(t, err)
+			verdict := outcome.Accept(o.(domain.Owner), nil, outcome.Asked{
+				Scope: domain.Scope{Owner: domain.KeyOf(lc("")), ContextID: "1", Operation: domain.OpInstantiate},
+				Made:  &outcome.Made{OwnerRevision: planned.Base().Revision},
+			}, time.Unix(0, 0))
+			require.True(t, fail.Is(verdict.Refusal, fail.Conflict), "%v", verdict.Refusal)
+			require.ErrorContains(t, verdict.Refusal, "was changed meanwhile")
+		})
+	}
 }
 
 func TestKubeconfigsAreSealed(t *testing.T) {

@@ -77,9 +77,9 @@ var rules = map[*domain.Noun]rule{
 	domain.ProviderNetworks:   {before: (*Service).mayChangeNetworks, after: (*Service).changedNetworks, orphan: fail.NotFound},
 
 	domain.LogicalClouds:     {operations: func(s *Service) contextOperations { return clouds{s} }, fill: fillCloud, before: (*Service).mayChangeCloud, after: (*Service).wroteCloud, remains: remainsOfCloud, gone: (*Service).forgetInstances, remark: (*Service).remarkCloud, orphan: fail.NotFound},
-	domain.ClusterReferences: {before: (*Service).mayChangeMembers, after: (*Service).changedMembers, remains: remainsOfReference, remark: (*Service).remarkReference, orphan: fail.NotFound, listOrphan: true},
-	domain.UserPermissions:   {before: (*Service).changePermission, after: (*Service).changedPermission, remains: remainsOfPermission, remark: (*Service).remarkPermission, orphan: fail.NotFound, listOrphan: true},
-	domain.ClusterQuotas:     {before: (*Service).mayHaveQuotas, after: (*Service).changedCloud, orphan: fail.NotFound, listOrphan: true},
+	domain.ClusterReferences: {before: (*Service).mayChangeMembers, after: (*Service).changedMembers, dropped: (*Service).droppedBelowCloud, remains: remainsOfReference, remark: (*Service).remarkReference, orphan: fail.NotFound, listOrphan: true},
+	domain.UserPermissions:   {before: (*Service).changePermission, after: (*Service).changedPermission, dropped: (*Service).droppedBelowCloud, remains: remainsOfPermission, remark: (*Service).remarkPermission, orphan: fail.NotFound, listOrphan: true},
+	domain.ClusterQuotas:     {before: (*Service).mayHaveQuotas, after: (*Service).changedCloud, dropped: (*Service).droppedBelowCloud, orphan: fail.NotFound, listOrphan: true},
 	domain.LogicalCloudKVs:   {remark: remarkAlways("spec.kv: nothing is done with the key-value pairs of a logical cloud; patches find those of clusters and of cluster providers"), orphan: fail.NotFound, listOrphan: true},
 
 	domain.CompositeApps:   {orphan: fail.NotFound, listOrphan: true},
