@@ -212,6 +212,7 @@ func TestWhatIsNotWrittenIsTold(t *testing.T) {
 	changes := func(ctx context.Context) error {
 		o, err := m.store.Get(ctx, domain.WorkloadRules, key)
 		require.NoError(t, err)
+		o.(*domain.WorkloadRule).Description += "changed" // the same would be what was to be written
 		return m.store.Replace(ctx, o)
 	}
 	goes := func(key domain.Key, noun *domain.Noun) func(context.Context) error {
