@@ -112,9 +112,12 @@ func EncodeStrings(manifest []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	texts, _ := secret["stringData"].(map[string]any)
-	data, ok := secret["data"].(map[string]any)
-	if !ok && secret["data"] != nil {
+	texts, isMap := secret["stringData"].(map[string]any)
+	if !isMap && secret["stringData"] != nil {
+		return manifest, nil
+	}
+	data, isMap := secret["data"].(map[string]any)
+	if !isMap && secret["data"] != nil {
 		return manifest, nil
 	}
 	for key, value := range texts {

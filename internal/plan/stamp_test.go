@@ -136,6 +136,10 @@ func TestEncodeStrings(t *testing.T) {
 		`{"data":null,"stringData":{"p":"x","n":5}}`:                  `{"data":{"p":"eA=="},"stringData":{"n":5}}`,
 		`{"data":[],"stringData":{"p":"x"}}`:                          `{"data":[],"stringData":{"p":"x"}}`,
 		`{"immutable":true}`:                                          `{"immutable":true}`,
+		`{"data":{"p":"eA=="},"stringData":{}}`:                       `{"data":{"p":"eA=="}}`,
+		`{"data":{"p":"eA=="},"stringData":null}`:                     `{"data":{"p":"eA=="}}`,
+		`{"data":{"p":"eA=="},"stringData":"q: x"}`:                   `{"data":{"p":"eA=="},"stringData":"q: x"}`,
+		`{"stringData":[{"p":"x"}]}`:                                  `{"stringData":[{"p":"x"}]}`,
 	} {
 		got, err := plan.EncodeStrings([]byte(manifest))
 		require.NoError(t, err)
