@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -167,7 +167,8 @@ func (r *run) applyAt(ctx context.Context, i int, gvk schema.GroupVersionKind, m
 	}
 	switch {
 	case gvk.GroupKind() == secretKind && answerOf(err) != nil && isSchemaError(answerOf(err)):
-		return fail.New(fail.Invalid, "%s", clip(gotten.ReplaceAllString(answerOf(err).ErrStatus.Message, "")))
+		message, _, _ := strings.Cut(answerOf(err).ErrStatus.Message, gotten)
+		return fail.New(fail.Invalid, "%s", clip(message))
 	case isPinned(err, manifest):
 		return fail.Wrap(err, fail.Conflict, "%s", clip(answerOf(err).ErrStatus.Message))
 	default:
@@ -180,12 +181,12 @@ func unprocessable(err error) bool {
 	return a != nil && a.ErrStatus.Code == http.StatusUnprocessableEntity
 }
 
-// secretKind is the kind of which no value may be told; gotten are the values in what server-side apply says of a type
-// that does not fit.
-var (
-	secretKind = schema.GroupKind{Kind: "Secret"}
-	gotten     = regexp.MustCompile(`, got [^\n]*`)
-)
+// secretKind is the kind of which no value may be told.
+var secretKind = schema.GroupKind{Kind: "Secret"}
+
+// gotten comes before the value in what server-side apply says of a type that does not fit. A value may have several lines, as it is, so that
+// nobody can say where it ends.
+const gotten = ", got "
 
 // jobKind is the kind whose template can never be changed.
 var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}

@@ -127,6 +127,32 @@ func TestFaultsAreTriedAgain(t *testing.T) {
 	}
 }
 
+// TestValuesOfSecretsAreNotTold: an API server says what it got in place of a map, a list or a text, line by line.
+func TestValuesOfSecretsAreNotTold(t *testing.T) {
+	t.Parallel()
+	const said = "failed to create typed patch object (default/a; /v1, Kind=Secret): "
+	for name, tc := range map[string]struct{ message, want string }{
+		"of one line":            {said + ".stringData: expected map, got &{sesame}", said + ".stringData: expected map"},
+		"of several lines":       {said + ".stringData: expected map, got &{user: me\npassword: sesame\n}", said + ".stringData: expected map"},
+		"of several fields":      {said + "errors:\n  .data.a: expected string, got &{sesame\nsesame}\n  .type: expected string, got &{5}", said + "errors:\n  .data.a: expected string"},
+		"which there is none of": {said + ".data: duplicate entries for key [a]", said + ".data: duplicate entries for key [a]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, http2, func(w http.ResponseWriter, _ *http.Request) {
+				answer(w, http.StatusInternalServerError, status(500, "", tc.message, nil))
+			})
+			j, watcher := job([]plan.Resource{{
+				ResourceID: plan.ResourceID{Version: "v1", Kind: "Secret", Name: "a"},
+				Manifest:   []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":"sesame"}`),
+			}}, domain.MarkPending)
+			require.NoError(t, s.open(t, kube.Config{}).Apply(t.Context(), j).Retry)
+			require.Equal(t, domain.Marks{domain.MarkRefused}, watcher.Marks)
+			require.Equal(t, tc.want, watcher.Notes[0])
+		})
+	}
+}
+
 // TestWhatIsNoAPIServersIsNotShown: whoever registers a cluster reads what is said of it. Of what is behind an address that is
 // none, a page or a service that gives out credentials, nothing may be in there.
 func TestWhatIsNoAPIServersIsNotShown(t *testing.T) {
