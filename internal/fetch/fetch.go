@@ -111,8 +111,13 @@ func (h *Hosts) Get(ctx context.Context, u *url.URL) ([]byte, error) {
 // Rest closes connections that nobody uses. Who has asked for several values calls it then.
 func (h *Hosts) Rest() { h.client.CloseIdleConnections() }
 
-// kindOf turns an error of the client into one of ours. Its text may hold the URL alone.
+// kindOf turns an error of the client into one of ours. Its text names the host alone, and so does its cause, which is logged: the query of a URL
+// may be a secret.
 func (h *Hosts) kindOf(u *url.URL, err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		err = of.Err
+	}
 	var timeout net.Error
 	var certificate *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError

@@ -13,7 +13,8 @@ import (
 
 // TemporalLogger logs what the Temporal SDK says. To the SDK every attempt at an activity that fails is an error. Here the first
 // attempt that is tried again is a warning in one line, and so is one that was cancelled; further attempts are for debugging. An
-// attempt that refuses what somebody asked for is no fault at all.
+// attempt that refuses what somebody asked for is no fault at all. Of that the log has the kind alone: the text is for who asked, and may quote
+// what is secret, such as a value that a chart's schema refuses.
 func TemporalLogger(l *slog.Logger) log.Logger { return logger{log.NewStructuredLogger(l)} }
 
 type logger struct{ log.Logger }
@@ -28,18 +29,17 @@ func (l logger) Error(message string, pairs ...any) {
 		if !ok {
 			continue
 		}
-		var say func(string, ...any)
-		switch {
+		say, text := l.Warn, err.Error()
+		switch kind := kindOf(err); {
 		case passes(err) && again(pairs):
 			say = l.Debug
 		case passes(err):
-			say = l.Warn
-		case refuses(err):
-			say = l.Info
+		case kind.Known() && !kind.Retryable(): // an answer to what somebody asked for
+			say, text = l.Info, string(kind)
 		default:
 			continue
 		}
-		pairs[i] = err.Error()
+		pairs[i] = text
 		say(message, pairs...)
 		return
 	}
@@ -56,10 +56,13 @@ func again(pairs []any) bool {
 	return false
 }
 
-// refuses says whether a failure is an answer to what somebody asked for.
-func refuses(err error) bool {
+// kindOf is the kind of a failure of ours, none for others.
+func kindOf(err error) fail.Kind {
 	var failure *temporal.ApplicationError
-	return errors.As(err, &failure) && fail.Kind(failure.Type()).Known() && !fail.Kind(failure.Type()).Retryable()
+	if !errors.As(err, &failure) {
+		return ""
+	}
+	return fail.Kind(failure.Type())
 }
 
 // passes says whether an attempt's failure is not the end of its activity, or the end that was asked for.

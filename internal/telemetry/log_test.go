@@ -29,7 +29,7 @@ func TestAttemptsThatFail(t *testing.T) {
 	}{
 		"and are made again": {temporal.NewApplicationErrorWithCause("refused", "Unavailable", errors.New("dial\nrefused")), "WARN"},
 		"for good":           {temporal.NewNonRetryableApplicationError("broken", "Internal", nil), "ERROR"},
-		"as a refusal":       {temporal.NewNonRetryableApplicationError("refused", "Invalid", nil), "INFO"},
+		"as a refusal":       {temporal.NewNonRetryableApplicationError("password: 'sesame' does not match", "Invalid", nil), "INFO"},
 		"as was asked for":   {temporal.NewCanceledError(), "WARN"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,6 +45,10 @@ func TestAttemptsThatFail(t *testing.T) {
 			require.Equal(t, 1, strings.Count(said.String(), "\n"), said.String())
 			require.Contains(t, said.String(), "level="+c.level+` msg="Activity error."`)
 			require.Contains(t, said.String(), "ActivityType=Fail")
+			require.NotContains(t, said.String(), "sesame")
+			if c.level == "INFO" {
+				require.Contains(t, said.String(), "Attempt=1 Error=Invalid")
+			}
 		})
 	}
 }
