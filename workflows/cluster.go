@@ -121,10 +121,7 @@ func (l *leaf) record(cause error) error {
 		}.Believed(domain.DecodeMarks(l.state.Marks)).Encode()
 	}
 	if l.state.GaveUp = gaveUp; gaveUp {
-		l.state.Error = cause.Error()
-		if known, ok := FromTemporal(cause); ok && known.Kind != fail.Internal {
-			l.state.Error = fail.TextOf(known)
-		}
+		l.state.Error = textOf(cause)
 	}
 	in := domain.Leaf{
 		ContextID: l.in.ContextID, Operation: l.in.Operation, App: l.in.App, Cluster: l.in.Cluster,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/drover-io/drover/internal/fail"
@@ -55,6 +56,26 @@ func FromTemporal(err error) (*fail.Error, bool) {
 		}
 	}
 	return e, false
+}
+
+// textOf is what may be shown of the end of an activity. What nobody classified, a panic, and what Temporal says around it, with the name of the
+// worker's machine, is for the log.
+func textOf(err error) string {
+	var timeout *temporal.TimeoutError
+	var ours *fail.Error
+	known, sent := FromTemporal(err)
+	switch {
+	case sent && known.Message != "" && known.Message != fail.Hidden:
+		return fail.TextOf(known)
+	case !sent && errors.As(err, &ours):
+		return ours.Text()
+	case !sent && errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT:
+		return "the worker that was at it was not heard of any more"
+	case !sent && errors.As(err, &timeout):
+		return "it took too long"
+	default:
+		return "internal error; the worker's log has it"
+	}
 }
 
 // retryable says whether another attempt may succeed where an activity's only one failed.

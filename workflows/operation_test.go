@@ -802,6 +802,18 @@ func TestByHand(t *testing.T) {
 	require.Equal(t, "2s", w.leaf("signalled").Marks)
 }
 
+// TestLeafWhoseErrorNobodyClassified: neither its text, nor what Temporal says around it, is for users.
+func TestLeafWhoseErrorNobodyClassified(t *testing.T) {
+	w := newWorld(t, domain.OpInstantiate, 1, "defect", "panics")
+	w.clusters.acts["defect"] = func(context.Context, activities.LeafInput) (*domain.Leaf, error) { return nil, errors.New("hidden") }
+	w.clusters.acts["panics"] = func(context.Context, activities.LeafInput) (*domain.Leaf, error) { panic("hidden") }
+	out, err := w.run()
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiateFailed, out.Status)
+	require.Equal(t, "internal error; the worker's log has it", w.leaf("defect").LastError)
+	require.Equal(t, "internal error; the worker's log has it", w.leaf("panics").LastError)
+}
+
 // TestStopOfAttemptsOfTheSameWorker ends the leaves whose attempts it has halted without cancelling them.
 func TestStopOfAttemptsOfTheSameWorker(t *testing.T) {
 	w := newWorld(t, domain.OpInstantiate, 1, "a", "hangs")

@@ -124,7 +124,10 @@ func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }
 // IsUnanswered says whether who was asked has not answered, or could not: Unavailable or Timeout. Another error is its word.
 func IsUnanswered(err error) bool { return Is(err, Unavailable) || Is(err, Timeout) }
 
-// TextOf is the part of err that may be shown to a user; "internal error" when nothing may be.
+// Hidden is what is shown of an error of which nothing may be.
+const Hidden = "internal error"
+
+// TextOf is the part of err that may be shown to a user; Hidden when nothing may be.
 func TextOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -142,7 +145,7 @@ func MessageOf(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "it took too long"
 	default:
-		return "internal error"
+		return Hidden
 	}
 }
 
