@@ -116,7 +116,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "tenantagent",
-			ours: "convey match domain measure connections span universe pause policy limits fail",
+			ours: "convey match bundle domain measure connections span universe pause policy limits fail",
 			libs: "github.com/prometheus/client_golang golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf " +
 				"k8s.io/api k8s.io/apimachinery k8s.io/client-go sigs.k8s.io/yaml",
 			world: "context net net/http os",

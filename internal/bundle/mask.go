@@ -83,7 +83,7 @@ func (m masking) mask(v any, listed bool) {
 		if metadata, ok := v["metadata"].(map[string]any); ok {
 			if annotations, ok := metadata["annotations"].(map[string]any); ok {
 				for name := range annotations {
-					if isSecret(v, listed) || slices.Contains(lastApplied, name) {
+					if isSecret(v, listed) || slices.Contains(LastApplied, name) {
 						annotations[name] = m.digest(annotations[name], false)
 					}
 				}

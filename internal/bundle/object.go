@@ -21,8 +21,8 @@ type Object struct {
 	Summarised bool
 }
 
-// lastApplied are annotations with a copy of the whole object.
-var lastApplied = []string{"kubectl.kubernetes.io/last-applied-configuration", "objectset.rio.cattle.io/applied"}
+// LastApplied are annotations with a copy of the whole object.
+var LastApplied = []string{"kubectl.kubernetes.io/last-applied-configuration", "objectset.rio.cattle.io/applied"}
 
 // Observe makes an object of what a cluster says, which it changes: see Strip. content has to be what JSON
 // decodes to; apiVersion and kind are set to those of id.
@@ -58,7 +58,7 @@ func Strip(group, kind string, content map[string]any) {
 		delete(metadata, "resourceVersion")
 	}
 	annotations, _ := metadata["annotations"].(map[string]any)
-	for _, a := range lastApplied {
+	for _, a := range LastApplied {
 		delete(annotations, a)
 	}
 	if secret || len(annotations) == 0 {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/universe"
 )
@@ -24,6 +25,9 @@ func keep(o any) (any, error) {
 	p, ok := o.(*corev1.Pod)
 	if !ok {
 		return o, nil
+	}
+	for _, copied := range bundle.LastApplied { // of the whole manifest: environments of containers do not leave the cluster
+		delete(p.Annotations, copied)
 	}
 	metadata := &universe.WorkloadMetadata{
 		Id: string(p.UID), Orchestrator: universe.OrchestratorType_ORCHESTRATOR_TYPE_KUBERNETES, ResourceType: domain.KindPod,

@@ -38,6 +38,8 @@ func decoded(t *testing.T, m message) *universe.WorkloadStreamRequest {
 func TestMessagesAreThoseOfTheProtocol(t *testing.T) {
 	whole := kept(t, "1", "a", func(p *corev1.Pod) {
 		p.Labels, p.Annotations, p.Spec.NodeName = map[string]string{"l": ""}, map[string]string{"x": "y", "z": "w"}, "node"
+		p.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = `{"spec":{"containers":[{"env":[{"name":"PASSWORD","value":"sesame"}]}]}}`
+		p.Annotations["objectset.rio.cattle.io/applied"] = "H4sIA"
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	})
 	bare := kept(t, "2", "b")
