@@ -450,12 +450,21 @@ func (g *Generic) patch(w *Work, c *Customized) (jsonpatch.Patch, error) {
 	return withValues(c.patch, values)
 }
 
-// Redacted is a URL as users and logs may read it, without a password.
+// Redacted is a URL as users and logs may read it, without what may be secret: a password, and the query of other hosts. Of key-value pairs, which are
+// looked up, it says which one.
 func Redacted(at string) string {
 	u, err := url.Parse(at)
 	if err != nil {
 		return "a URL that cannot be read"
 	}
+	if u.RawQuery != "" {
+		key, hidden := u.Query().Get("key"), "…"
+		if key != "" && strings.HasPrefix(u.Path, "/v2/cluster-providers/") {
+			hidden = "key=" + url.QueryEscape(key)
+		}
+		u.RawQuery = hidden
+	}
+	u.Fragment, u.RawFragment = "", ""
 	return u.Redacted()
 }
 

@@ -498,3 +498,18 @@ func TestVaryPatchesEachClusterByItself(t *testing.T) {
 	apply(g, clusters...)
 	require.Equal(t, alone, apply(g, clusters...), "of what was read before")
 }
+
+func TestRedacted(t *testing.T) {
+	t.Parallel()
+	for at, want := range map[string]string{
+		"https://values.example.com/x":                                                    "https://values.example.com/x",
+		"https://values.example.com/x?token=sesame":                                       "https://values.example.com/x?…",
+		"https://values.example.com/x?key=sesame#sesame":                                  "https://values.example.com/x?…",
+		"https://u:sesame@values.example.com/x":                                           "https://u:xxxxx@values.example.com/x",
+		"http://orchestrator:9015/v2/cluster-providers/p/clusters/c/kv-pairs/k?key=a%26b": "http://orchestrator:9015/v2/cluster-providers/p/clusters/c/kv-pairs/k?key=a%26b",
+		"http://h/v2/cluster-providers/p/cluster-sync-objects/o?key=a&token=sesame":       "http://h/v2/cluster-providers/p/cluster-sync-objects/o?key=a",
+		"http://%zz": "a URL that cannot be read",
+	} {
+		require.Equal(t, want, vary.Redacted(at))
+	}
+}
