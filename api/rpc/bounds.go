@@ -370,11 +370,11 @@ func (s *bounded) receive(m any) error {
 	return nil
 }
 
-// arrive reads a message, a large one as soon as there is room for it.
+// arrive reads a message, a large one as soon as there is room for it, and as long as it goes on.
 func (s *bounded) arrive(length int) ([]byte, error) {
 	weight := weightOf(length)
 	if weight == 0 || s.memory == nil {
-		return s.read(length)
+		return s.read(length, func() {})
 	}
 	if err := s.memory.wire.take(s.ctx, weight); err != nil {
 		return nil, err
@@ -383,21 +383,33 @@ func (s *bounded) arrive(length int) ([]byte, error) {
 		data []byte
 		err  error
 	}
-	arrived := make(chan read, 1)
+	arrived, goesOn := make(chan read, 1), make(chan struct{}, 1)
 	s.run(func() {
 		var r read
 		r.err = panics.Do(s.ctx, func() (err error) {
-			r.data, err = s.read(length)
+			r.data, err = s.read(length, func() {
+				select {
+				case goesOn <- struct{}{}:
+				default: // it is known already
+				}
+			})
 			return err
 		})
 		arrived <- r
 	})
-	late := time.NewTimer(policy.Arrive + policy.ArriveMiB*time.Duration(length>>20))
+	late, stuck := time.NewTimer(policy.ArriveWhole), time.NewTimer(policy.ArrivePiece)
 	defer late.Stop()
-	select {
-	case r := <-arrived:
-		return r.data, r.err
-	case <-late.C:
+	defer stuck.Stop()
+	for {
+		select {
+		case r := <-arrived:
+			return r.data, r.err
+		case <-goesOn:
+			stuck.Reset(policy.ArrivePiece)
+			continue
+		case <-stuck.C:
+		case <-late.C:
+		}
 		return nil, fail.New(fail.Timeout, "a message of %s, with %d bytes, has not arrived in time; try again", s.method, length)
 	}
 }
@@ -429,16 +441,24 @@ func weightOf(length int) int64 {
 	return int64(length)
 }
 
-func (s *bounded) read(length int) ([]byte, error) {
-	parts, err := s.raw.Read(length)
-	if err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
+// pieceBytes is how much of a message is read at a time. With less, whoever is far away would wait for a round too often.
+const pieceBytes = 1 << 20
+
+// read reads a message, and says of each piece that it has come.
+func (s *bounded) read(length int, came func()) ([]byte, error) {
+	data := make([]byte, length)
+	for rest := data; len(rest) > 0; came() {
+		parts, err := s.raw.Read(min(len(rest), pieceBytes))
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, lost(err)
 		}
-		return nil, lost(err)
+		rest = rest[parts.CopyTo(rest):]
+		parts.Free()
 	}
-	defer parts.Free()
-	return parts.Materialize(), nil
+	return data, nil
 }
 
 // expand expands a message. What it becomes is not known before, so that there has to be room for as much as a call may have.

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
@@ -115,6 +117,62 @@ func TestMemoryIsTheCallsUntilNobodyUsesIt(t *testing.T) {
 	require.True(t, wire.all.TryAcquire(20))
 	require.Error(t, m.read.take(t.Context(), 1), "nobody takes any more")
 	require.Empty(t, read.of)
+}
+
+// slow is a line with so many bytes a second, of which nothing comes any more after some.
+type slow struct {
+	rate, has int
+	ends      chan struct{}
+}
+
+func (*slow) ReadMessageHeader([]byte) error { return io.EOF }
+
+func (*slow) RecvCompress() string { return "" }
+
+func (s *slow) Read(n int) (mem.BufferSlice, error) {
+	var comes <-chan time.Time
+	if s.has -= n; s.has >= 0 {
+		comes = time.After(time.Duration(n) * time.Second / time.Duration(s.rate))
+	}
+	select {
+	case <-comes:
+		return mem.BufferSlice{mem.SliceBuffer(make([]byte, n))}, nil
+	case <-s.ends:
+		return nil, io.ErrUnexpectedEOF
+	}
+}
+
+// TestASlowLineIsNoSilence: a message that was cut off because its line is slow would be begun anew for ever.
+func TestASlowLineIsNoSilence(t *testing.T) {
+	const all = 64 << 20
+	for name, c := range map[string]struct {
+		rate, has int
+		most      time.Duration
+		arrives   bool
+	}{
+		"2 Mbit/s":           {rate: 250_000, has: all, most: 5 * time.Minute, arrives: true},
+		"far too slow":       {rate: 20_000, has: all, most: time.Minute},
+		"too slow for all":   {rate: 100_000, has: all, most: 5 * time.Minute},
+		"stops in the midst": {rate: 10_000_000, has: 32 << 20, most: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(newPool(flightBytes).lease("a"), newPool(flightBytes).lease("a"))
+				line := &slow{rate: c.rate, has: c.has, ends: make(chan struct{})}
+				defer close(line.ends)
+				s := &bounded{ctx: t.Context(), raw: line, most: all, memory: m}
+				begun := time.Now()
+				data, err := s.arrive(all)
+				require.LessOrEqual(t, time.Since(begun), c.most)
+				if c.arrives {
+					require.NoError(t, err)
+					require.Len(t, data, all)
+					return
+				}
+				require.True(t, fail.Is(err, fail.Timeout), "%v", err)
+			})
+		})
+	}
 }
 
 // TestCallsWithoutCredentialsAreCounted by address, and those of a tenant by tenant.

@@ -32,8 +32,8 @@ import (
 // What connections may do. A peer that does not answer a ping is gone; one that asks too often is sent away.
 const (
 	windowBytes = 64 << 10 // of a stream that is not read; gRPC would let it grow to 16 MiB
-	// transitBytes is how much of what is read may be on its way in a connection: with 64 KiB, gRPC's own, a message of 16 MiB would take
-	// half a minute where a round takes 100 ms, and come too late (policy.ArriveMiB). What is not read is bounded by the windows of streams.
+	// transitBytes is how much of what is read may be on its way in a connection: with 64 KiB, gRPC's own, a message of 64 MiB would take
+	// two minutes where a round takes 100 ms, and have its room for so long. What is not read is bounded by the windows of streams.
 	transitBytes = 4 << 20
 	writeBuffers = 32 << 10
 	readBuffers  = 4 << 10 // there is one for each connection, and TLS has a record in memory anyway
