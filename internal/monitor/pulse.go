@@ -22,6 +22,13 @@ var (
 	lookFit    = time.Second
 )
 
+// A renewal has renewTime, and one that has failed is tried again after renewAgain: a single one that gets no answer, or some that are
+// refused, do not have the Lease run out.
+const (
+	renewTime  = bundle.LeaseRenewal
+	renewAgain = 2 * time.Second
+)
+
 // pulse renews the Lease as long as what the agent has written can be relied on: the control plane goes by the Lease alone.
 type pulse struct {
 	client    client.Client
@@ -56,6 +63,7 @@ func (p *pulse) Start(ctx context.Context) error {
 			renewed, said, unfit = true, false, time.Time{}
 			if err := p.renew(ctx, holder); err != nil && ctx.Err() == nil {
 				p.log.Warn("lease cannot be renewed", "namespace", p.namespace, "error", err)
+				wait = min(renewAgain, renewEvery)
 			}
 		}
 		if err := pause.For(ctx, wait); err != nil {
@@ -65,7 +73,7 @@ func (p *pulse) Start(ctx context.Context) error {
 }
 
 func (p *pulse) renew(ctx context.Context, holder string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, renewTime)
 	defer cancel()
 	gvk := schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
 	body, err := json.Marshal(map[string]any{
