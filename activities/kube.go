@@ -119,9 +119,19 @@ func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err er
 	info := activity.GetInfo(ctx)
 	a := &attempt{kube: k, in: in}
 	k.pending.begin(info.WorkflowExecution.RunID, info.ScheduledTime)
+	err = errPanics
 	defer func() {
 		k.pending.end(info.WorkflowExecution.RunID, a.openReason(ctx, err), waitAfter(err, info.Attempt))
 	}()
+	return k.try(ctx, info, a)
+}
+
+// errPanics is what an attempt has ended with that has not returned.
+var errPanics = errors.New("it panics")
+
+// try makes the attempt.
+func (k *Kube) try(ctx context.Context, info activity.Info, a *attempt) (end *domain.Leaf, err error) {
+	in := a.in
 	if info.IsLocalActivity {
 		leave, ok := k.tries.enter()
 		if !ok {

@@ -117,7 +117,7 @@ func (a *attempt) openReason(ctx context.Context, err error) string {
 	switch {
 	case err == nil, ctx.Err() != nil, !fail.KindOf(err).Retryable(), errors.Is(err, ErrNotAtOnce):
 		return "" // the activity that comes after a try at once is another attempt
-	case errors.Is(err, errWorkerStops):
+	case errors.Is(err, errWorkerStops), errors.Is(err, errPanics):
 		return measure.Broken
 	}
 	a.mu.Lock()

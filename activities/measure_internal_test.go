@@ -3,11 +3,14 @@ package activities
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -107,6 +110,19 @@ func TestReasonsOfOpenLeaves(t *testing.T) {
 	asked := fail.New(fail.Unavailable, "later")
 	asked.RetryAfter = time.Hour
 	require.Equal(t, time.Hour+policy.HandedOut, waitAfter(asked, 1))
+}
+
+// TestALeafWhoseAttemptPanicsIsOpen: it is tried again.
+func TestALeafWhoseAttemptPanicsIsOpen(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	k := NewKube(nil, nil, nil, nil, nil)
+	env.RegisterActivity(k)
+	_, err := env.ExecuteActivity(k.ApplyToCluster, LeafInput{})
+	require.Error(t, err, "there is no store")
+	open, _ := k.pending.count(time.Now())
+	require.Equal(t, 1, open[measure.Broken])
 }
 
 // TestClustersAreMeasured: those that were not heard for longest come first.

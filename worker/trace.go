@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/span"
@@ -80,12 +81,14 @@ func (t *tracedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	}
 	attributes := append(argument(in.Args), span.Int(span.Attempt, int(info.Attempt)), attribute.Bool("drover.at_once", info.IsLocalActivity))
 	ctx, end := span.Begin(ctx, info.ActivityType.Name, span.Consumer, attributes...)
+	outcome, failed := string(fail.Internal), true // of a panic
+	defer func() { end(outcome, failed) }()
 	out, err := t.Next.ExecuteActivity(span.Limited(ctx), in)
-	outcome := attempted(err)
+	outcome = attempted(err)
 	if errors.Is(ctx.Err(), context.Canceled) && outcome != measure.HandedOver {
 		outcome = measure.Canceled
 	}
-	end(outcome, err != nil && outcome != measure.Canceled && outcome != measure.HandedOver)
+	failed = err != nil && outcome != measure.Canceled && outcome != measure.HandedOver
 	return out, err
 }
 

@@ -1,22 +1,29 @@
 package worker
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/span"
 	"github.com/drover-io/drover/internal/span/spantest"
@@ -120,6 +127,24 @@ func TestWhatGoesOnIsNoFailure(t *testing.T) {
 	require.Len(t, r.Ended(), 1)
 	require.Zero(t, r.Ended()[0].Status().Code)
 	require.Contains(t, r.Ended()[0].Attributes(), span.String(span.Outcome, measure.Done))
+}
+
+// TestAnAttemptThatPanicsIsRecorded: a defect is what is looked for in a trace.
+func TestAnAttemptThatPanicsIsRecorded(t *testing.T) {
+	r, env := spantest.Record(t), tracedRun(t)
+	env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{newKinds(), newTracing()}})
+	env.RegisterActivityWithOptions(func(context.Context) error { panic("hidden") }, activity.RegisterOptions{Name: "Break"})
+	env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
+		once := temporal.RetryPolicy{MaximumAttempts: 1}
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute, RetryPolicy: &once})
+		return workflow.ExecuteActivity(ctx, "Break").Get(ctx, nil)
+	}, workflow.RegisterOptions{Name: workflows.InstantiateName})
+	env.ExecuteWorkflow(workflows.InstantiateName)
+	require.Error(t, env.GetWorkflowError())
+	attempts := slices.DeleteFunc(r.Ended(), func(s sdktrace.ReadOnlySpan) bool { return s.Name() != "Break" })
+	require.Len(t, attempts, 1)
+	require.Equal(t, codes.Error, attempts[0].Status().Code)
+	require.Contains(t, attempts[0].Attributes(), span.String(span.Outcome, string(fail.Internal)))
 }
 
 // TestAttemptsAreRecordedLessAndLess, as a cluster that is away for weeks is tried every 10 s.
