@@ -39,8 +39,8 @@ const headerTrace = "Traceparent"
 func (e *edge) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		begun := time.Now()
-		if parent := span.ParentOf(c.Request().Context()); parent != "" {
-			c.Response().Header().Set(headerTrace, parent)
+		if ctx := c.Request().Context(); span.TraceOf(ctx) != "" {
+			c.Response().Header().Set(headerTrace, span.ParentOf(ctx))
 		}
 		partial := false
 		if err := next(c); err != nil {

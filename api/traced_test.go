@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/drover-io/drover/internal/span/spantest"
 )
@@ -35,4 +37,18 @@ func TestWhatACallerSaysOfItsTraceIsALink(t *testing.T) {
 		}
 		require.Equal(t, 1, linked, "it is recorded whatever the caller's flags are")
 	}
+}
+
+// TestTracesThatAreNotRecordedAreNotTold: nobody is to look for one that the sampler has left out.
+func TestTracesThatAreNotRecordedAreNotTold(t *testing.T) {
+	spantest.Record(t)
+	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())))
+	w := newWorld(t)
+	asked, r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:9015/v2/projects/none", nil), httptest.NewRecorder()
+	asked.Header.Set("Accept", "application/problem+json")
+	w.router.ServeHTTP(r, asked)
+	require.Equal(t, http.StatusNotFound, r.Code)
+	require.Empty(t, r.Header().Get("Traceparent"))
+	require.NotContains(t, r.Body.String(), "traceID")
+	require.Contains(t, r.Body.String(), "requestID")
 }

@@ -6,12 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/span"
 )
 
 // Trail takes audit records. trail.Trail is one.
@@ -213,7 +212,5 @@ func describe(ctx context.Context, record *audit.Record) {
 	if request := caller.RequestOf(ctx); request != nil {
 		record.Request, record.From, record.Workflow = request.ID, request.Remote, request.Operation()
 	}
-	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
-		record.Trace = span.TraceID().String()
-	}
+	record.Trace = span.TraceOf(ctx)
 }

@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/fail"
@@ -51,8 +50,8 @@ func Traced(log *slog.Logger) Step {
 // IDs are those by which a request is found in logs, in traces and in the Web UI.
 func IDs(ctx context.Context) []any {
 	found := []any{slog.String("requestId", caller.RequestID(ctx))}
-	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
-		found = append(found, slog.String("traceId", span.TraceID().String()))
+	if id := recording.TraceOf(ctx); id != "" {
+		found = append(found, slog.String("traceId", id))
 	}
 	if operation := caller.RequestOf(ctx).Operation(); operation != "" {
 		found = append(found, slog.String("operation", operation))

@@ -122,9 +122,10 @@ const (
 	Server   = trace.SpanKindServer
 )
 
-// TraceOf is the id of the trace that ctx belongs to, "" for none.
+// TraceOf is the id of the trace that ctx belongs to, "" where none is recorded: nobody is to look for one that the sampler has left out.
 func TraceOf(ctx context.Context) string {
-	if s := trace.SpanContextFromContext(ctx); s.HasTraceID() {
+	s := trace.SpanContextFromContext(ctx)
+	if within, _ := ctx.Value(withinKey{}).(trace.TraceID); s.HasTraceID() && (s.IsSampled() || within == s.TraceID()) {
 		return s.TraceID().String()
 	}
 	return ""
@@ -167,9 +168,15 @@ func Below(ctx context.Context, s trace.SpanContext) context.Context {
 	return trace.ContextWithRemoteSpanContext(ctx, s)
 }
 
+// withinKey is of the id of a trace that is recorded, where what belongs to it is not.
+type withinKey struct{}
+
 // Unrecorded is ctx for what belongs to the same trace and is not recorded.
 func Unrecorded(ctx context.Context) context.Context {
 	s := trace.SpanContextFromContext(ctx)
+	if s.IsSampled() {
+		ctx = context.WithValue(ctx, withinKey{}, s.TraceID())
+	}
 	return trace.ContextWithSpanContext(ctx, s.WithTraceFlags(s.TraceFlags().WithSampled(false)))
 }
 

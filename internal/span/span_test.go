@@ -2,6 +2,7 @@ package span_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +52,9 @@ func TestSpansAreLimited(t *testing.T) {
 		require.False(t, span.Allowed(ctx), name)
 	}
 	require.Equal(t, "0af7651916cd43dd8448eb211c80319c", span.TraceOf(span.Unrecorded(ctx)), "logs have it all the same")
+	leftOut := span.Below(t.Context(), span.Parse(strings.TrimSuffix(parent, "01")+"00"))
+	require.Empty(t, span.TraceOf(leftOut), "there is none of it")
+	require.Empty(t, span.TraceOf(span.Unrecorded(leftOut)))
 }
 
 // TestSpansOfRuns: whoever replays a run makes the same one.
