@@ -29,9 +29,8 @@ func Traced(log *slog.Logger) Step {
 		err := next(recording.Limited(ctx))
 		span.SetAttributes(attribute.String("drover.verb", string(r.Verb)), attribute.String("drover.noun", r.Noun.Kind),
 			attribute.String("drover.scope", string(r.Scope())), attribute.String("drover.key", string(r.Key())))
-		outcome := "done"
-		if err != nil {
-			outcome = string(fail.KindOf(err))
+		outcome := outcomeOf(err)
+		if fail.IsFault(err) {
 			span.SetStatus(codes.Error, outcome)
 		}
 		if !r.Verb.Command() {

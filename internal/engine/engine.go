@@ -96,7 +96,7 @@ func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accept
 		if err != nil {
 			outcome = measure.OutcomeOf(err)
 		}
-		end(outcome, err != nil)
+		end(outcome, fail.IsFault(err))
 		measure.OperationAcceptance.Record(time.Since(begun).Seconds(), string(s.Operation), outcome)
 	}()
 	in.By = caller.Of(ctx)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/codes"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	querypb "go.temporal.io/api/query/v1"
@@ -25,6 +26,8 @@ import (
 	"github.com/drover-io/drover/internal/engine"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/span"
+	"github.com/drover-io/drover/internal/span/spantest"
 	"github.com/drover-io/drover/workflows"
 )
 
@@ -264,10 +267,15 @@ func TestStart(t *testing.T) {
 }
 
 func TestStartIsRefused(t *testing.T) {
+	r := spantest.Record(t)
+	ctx := span.Below(t.Context(), span.Parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
 	s := &server{update: workflows.ToTemporal(fail.New(fail.Invalid, "chart is broken"), 1)}
-	_, err := engine.New(s).Start(t.Context(), scope, domain.Seen{})
+	_, err := engine.New(s).Start(ctx, scope, domain.Seen{})
 	require.True(t, fail.Is(err, fail.Invalid), "%v", err)
 	require.Equal(t, "chart is broken", fail.MessageOf(err))
+	require.Len(t, r.Ended(), 1)
+	require.Equal(t, codes.Unset, r.Ended()[0].Status().Code, "a refusal is no fault")
+	require.Contains(t, r.Ended()[0].Attributes(), span.String(span.Outcome, string(fail.Invalid)))
 }
 
 // TestStartBesideOneThatEnds: the workflow of an operation is open for some time after its end is recorded. Who asks for the same operation

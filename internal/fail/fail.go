@@ -124,6 +124,12 @@ func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }
 // IsUnanswered says whether who was asked has not answered, or could not: Unavailable or Timeout. Another error is its word.
 func IsUnanswered(err error) bool { return Is(err, Unavailable) || Is(err, Timeout) }
 
+// IsFault says whether err is Drover's own, or that of something that it needs: neither a refusal, which its caller can do something about, nor the end of a
+// caller that has left.
+func IsFault(err error) bool {
+	return err != nil && !errors.Is(err, context.Canceled) && KindOf(err).Retryable()
+}
+
 // Hidden is what is shown of an error of which nothing may be.
 const Hidden = "internal error"
 
