@@ -149,6 +149,13 @@ func isSchemaError(err *apierrors.StatusError) bool {
 		strings.HasPrefix(err.ErrStatus.Message, "failed to create typed patch object")
 }
 
+// isTwice recognizes the refusal of entries that are there twice in a list that server-side apply knows by keys: variables, ports, imagePullSecrets
+// (structured-merge-diff, typed/validate.go). A create takes most of them, and so charts have them.
+func isTwice(err error) bool {
+	a := answerOf(err)
+	return a != nil && isSchemaError(a) && strings.Contains(a.ErrStatus.Message, ": duplicate entries for key ")
+}
+
 // isTooLarge recognizes the object that does not fit the cluster's database: an API server answers what etcd says of it, with 500
 // (kubernetes#112152), and trying again would never help.
 func isTooLarge(err *apierrors.StatusError) bool {

@@ -1,6 +1,7 @@
 package kube_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -255,6 +256,75 @@ spec: {`+strategy+`replicas: 0, selector: {matchLabels: {app: a}}, template: {me
 	kind, _, err := unstructured.NestedString(o.Object, "spec", "strategy", "type")
 	require.NoError(t, err)
 	require.Equal(t, "Recreate", kind)
+}
+
+// TestEntriesThatAreThereTwice: charts have them, and a create takes them, as those of Helm and of users who may not patch. All of them are sent, since
+// a port with one number may have two names.
+func TestEntriesThatAreThereTwice(t *testing.T) {
+	t.Parallel()
+	of := func(t *testing.T, comand, env string) []plan.Resource {
+		return kubetest.Resources(t, false, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec:
+      imagePullSecrets: [{name: s}, {name: s}]
+      containers:
+      - {name: main, image: example.com/none, `+comand+`ports: [{containerPort: 80, name: http}, {containerPort: 80, name: metrics}], env: [`+env+`]}
+`)
+	}
+	const twice = "{name: A, value: first}, {name: A, value: last}"
+	for name, verbs := range map[string][]string{
+		"who may patch":     {"get", "create", "update", "patch"},
+		"who may not patch": {"get", "create", "update"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLand(t, verbs...)
+			at := l.admin.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(l.namespace)
+			there := func(list string) (found []any) {
+				o, err := at.Get(t.Context(), "a", metav1.GetOptions{})
+				require.NoError(t, err)
+				containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+				require.NoError(t, err)
+				found, _ = containers[0].(map[string]any)[list].([]any)
+				return found
+			}
+			watcher := l.mustApply(of(t, "comand: [a], ", twice))
+			require.Equal(t, []string{"spec.template.spec.containers[0].comand"}, watcher.Dropped[0], "what its kind does not know is told of all the same")
+			require.Len(t, there("env"), 2)
+			require.Len(t, there("ports"), 2)
+			l.mustApply(of(t, "", twice+", {name: B, value: b}"))
+			require.Len(t, there("env"), 3, "an update")
+			l.mustApply(of(t, "", "{name: A, value: once}"))
+			require.Equal(t, []any{map[string]any{"name": "A", "value": "once"}}, there("env"))
+			mended := of(t, "", "{name: A, value: once}")
+			for _, again := range []string{`,{"name":"s"}`, `,{"containerPort":80,"name":"metrics"}`} {
+				require.Contains(t, string(mended[0].Manifest), again)
+				mended[0].Manifest = bytes.ReplaceAll(mended[0].Manifest, []byte(again), nil)
+			}
+			l.mustApply(mended)
+			require.Len(t, there("ports"), 1, "nothing is there twice any more")
+		})
+	}
+	t.Run("what is others' stays", func(t *testing.T) {
+		t.Parallel()
+		l := newLand(t, "get", "create", "update", "patch")
+		o := &unstructured.Unstructured{}
+		require.NoError(t, o.UnmarshalJSON(of(t, "", "")[0].Manifest))
+		unstructured.RemoveNestedField(o.Object, "spec", "template", "spec", "imagePullSecrets")
+		_, err := l.admin.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(l.namespace).
+			Create(t.Context(), o, metav1.CreateOptions{})
+		require.NoError(t, err)
+		watcher := l.apply(of(t, "", twice))
+		require.Equal(t, domain.Marks{domain.MarkRefused}, watcher.Marks)
+		require.Contains(t, watcher.Notes[0], "duplicate entries for key")
+	})
 }
 
 // What somebody has changed since is put back by another operation, though it sends the same: the change leaves the annotation that says what was written.

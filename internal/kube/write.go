@@ -25,7 +25,7 @@ type write struct {
 	custom     bool // not a built-in kind
 }
 
-// do applies the resource, or creates it where its user may not patch. What its kind does not know is left out.
+// do applies the resource, or creates it where its user may not patch, or an apply cannot take it. What its kind does not know is left out.
 func (w *write) do(ctx context.Context) error {
 	if !w.patchable(w.rights) {
 		err := w.create(ctx)
@@ -36,6 +36,9 @@ func (w *write) do(ctx context.Context) error {
 		w.forget(w.rights) // the rights may be others by now
 	}
 	err := w.apply(ctx)
+	if isTwice(err) {
+		return w.asCreated(ctx, err)
+	}
 	if !mayNot(err, "patch") {
 		return err
 	}
@@ -46,6 +49,17 @@ func (w *write) do(ctx context.Context) error {
 	}
 	w.told()
 	return created
+}
+
+// asCreated has a resource that server-side apply refuses, as an entry of a list is there twice, created or updated: that takes it, unless the
+// kind itself does not. Nothing is left out, as ports with one number may have two names that others go by.
+func (w *write) asCreated(ctx context.Context, refused error) error {
+	err := w.create(ctx)
+	taken := answerOf(err) == nil && fail.KindOf(err) == fail.Conflict // somebody else's: only an apply would take it over
+	if taken || mayNot(err, "create") || mayNot(err, "update") || mayNot(err, "get") {
+		return refused
+	}
+	return err
 }
 
 // asLabelled sends a Job once more that the cluster has refused, with the label that the template of the one there has: no template of a Job can be

@@ -380,11 +380,11 @@ kind: ConfigMap
 metadata: {name: bad-both}
 dta: {a: b}
 data: {a: [b]}`, "expected string"},
-		{"the same entry twice: 500, too", `
+		{"the same entry twice, which the kind itself does not have", `
 apiVersion: v1
 kind: Service
 metadata: {name: twice}
-spec: {ports: [{port: 80, name: a}, {port: 80, name: b}]}`, "duplicate"},
+spec: {ports: [{port: 80, name: a}, {port: 80, name: b}]}`, "Duplicate"},
 		{"the namespace is not there", `
 apiVersion: v1
 kind: ConfigMap
