@@ -24,6 +24,9 @@ type engine struct {
 	ahead  time.Duration   // how far the clock of the templates is ahead
 	varies bool            // a function was called that gives something else each time
 	missed map[string]bool // API versions that templates have asked for, and that clusters need not have
+
+	inNotes  bool     // what is rendered is text for people
+	released []string // the members of .Release that templates have asked for, of sameReleases
 }
 
 // render gives the text of each template file by its path; partials are left out.
@@ -44,6 +47,7 @@ func (e *engine) render(ch *chart.Chart, scope common.Values) (map[string]string
 		}
 		s := sources[name]
 		s.scope["Template"] = common.Values{"Name": name, "BasePath": s.basePath}
+		e.inNotes = strings.HasSuffix(name, notesFile)
 		at(e.ctx, "%s: rendering it", name)
 		text, err := e.include(t, name, s.scope)
 		if err != nil {
@@ -63,7 +67,7 @@ func (e *engine) parse(sources map[string]source) (*template.Template, error) {
 	t := template.New("gotpl").Option("missingkey=zero")
 	t.Funcs(functions())
 	t.Funcs(watched(&e.varies, e.ahead))
-	t.Funcs(template.FuncMap{hasVersion: e.hasVersion})
+	t.Funcs(template.FuncMap{hasVersion: e.hasVersion, ofRelease: e.release})
 	e.bind(t)
 	for _, name := range parseOrder(sources) {
 		text := sources[name].text

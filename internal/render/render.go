@@ -111,7 +111,7 @@ func renderOnce(ctx context.Context, l Limits, in Input, ahead time.Duration) (b
 	if b, err = bundle(ctx, in, definitions, files); err != nil {
 		return nil, false, err
 	}
-	b.Warnings = append(b.Warnings, e.unserved()...)
+	b.Warnings = append(append(b.Warnings, e.unserved()...), e.sameReleased()...)
 	return b, e.varies, nil
 }
 

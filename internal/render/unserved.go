@@ -45,7 +45,8 @@ func (e *engine) unserved() []string {
 		"unless it has a value for it", strings.Join(versions, ", "))}
 }
 
-// overhear has what is below node call hasVersion where it asks for an API version. A VersionSet is a list, which could not note what it is asked.
+// overhear has what is below node call hasVersion where it asks for an API version, and ofRelease. A VersionSet is a list, which could not note what it
+// is asked, and .Release a map.
 func overhear(node parse.Node) {
 	switch n := node.(type) {
 	case *parse.ListNode:
@@ -73,8 +74,9 @@ func overhear(node parse.Node) {
 			overhear(command)
 		}
 	case *parse.CommandNode:
-		for _, arg := range n.Args {
+		for i, arg := range n.Args {
 			overhear(arg)
+			n.Args[i] = released(arg)
 		}
 		if len(n.Args) != 2 {
 			return
