@@ -26,6 +26,7 @@ type engine struct {
 	missed map[string]bool // API versions that templates have asked for, and that clusters need not have
 
 	inNotes  bool     // what is rendered is text for people
+	sought   []sought // what templates have looked for in the cluster, see lookup
 	released []string // the members of .Release that templates have asked for, of sameReleases
 }
 
@@ -67,7 +68,7 @@ func (e *engine) parse(sources map[string]source) (*template.Template, error) {
 	t := template.New("gotpl").Option("missingkey=zero")
 	t.Funcs(functions())
 	t.Funcs(watched(&e.varies, e.ahead))
-	t.Funcs(template.FuncMap{hasVersion: e.hasVersion, ofRelease: e.release})
+	t.Funcs(template.FuncMap{hasVersion: e.hasVersion, ofRelease: e.release, "lookup": e.lookup})
 	e.bind(t)
 	for _, name := range parseOrder(sources) {
 		text := sources[name].text

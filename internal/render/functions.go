@@ -15,16 +15,13 @@ import (
 )
 
 // functions are Helm's: sprig's without those that read the environment or the network, and conversions
-// that swallow errors, as charts expect them to. The engine binds include and tpl itself.
+// that swallow errors, as charts expect them to. The engine binds include, tpl and lookup itself.
 var functions = sync.OnceValue(func() template.FuncMap {
 	f := sprig.TxtFuncMap()
 	delete(f, "env")
 	delete(f, "expandenv")
 	own := template.FuncMap{
 		"getHostByName": func(string) string { return "" },
-		"lookup": func(_, _, _, _ string) (map[string]any, error) {
-			return map[string]any{}, nil
-		},
 		"required":      required,
 		"fail":          func(text string) (string, error) { return "", refusal{text} },
 		"toYaml":        toYAML,

@@ -71,48 +71,55 @@ func renderIn(ctx context.Context, in Input) (*plan.Bundle, error) {
 
 func render(ctx context.Context, l Limits, in Input) (*plan.Bundle, error) {
 	begun := time.Now()
-	b, varies, err := renderOnce(ctx, l, in, 0)
-	if err == nil && varies {
-		b.Warnings = append(b.Warnings, unsteady(ctx, l, in, begun, b)...)
+	b, e, err := renderOnce(ctx, l, in, 0)
+	if err != nil {
+		return nil, err
 	}
-	return b, err
+	var differ []string
+	if e.varies {
+		differ = unsteady(ctx, l, in, begun, b)
+		b.Warnings = append(b.Warnings, asUnsteady(differ)...)
+	}
+	b.Warnings = append(b.Warnings, e.unfound(b, differ)...)
+	return b, nil
 }
 
-// renderOnce renders by a clock that is ahead; varies says that another rendering may give something else.
-func renderOnce(ctx context.Context, l Limits, in Input, ahead time.Duration) (b *plan.Bundle, varies bool, err error) {
+// renderOnce renders by a clock that is ahead; the engine knows what the templates have asked for.
+func renderOnce(ctx context.Context, l Limits, in Input, ahead time.Duration) (*plan.Bundle, *engine, error) {
 	if err := chartutil.ValidateReleaseName(in.Release); err != nil {
-		return nil, false, fmt.Errorf("release name %q: %w", in.Release, err)
+		return nil, nil, fmt.Errorf("release name %q: %w", in.Release, err)
 	}
 	at(ctx, "profile: reading it")
 	p, err := readProfile(in.Profile)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	at(ctx, "chart: unpacking it")
 	ch, err := loadChart(in.App, in.Chart, p.resources)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	values := p.values
 	for _, key := range slices.Sorted(maps.Keys(in.OverrideValues)) {
 		if err := set(values, key, in.OverrideValues[key]); err != nil {
-			return nil, false, err
+			return nil, nil, err
 		}
 	}
 	scope, definitions, err := prepare(ctx, ch, values, in.Release, in.Namespace)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	e := engine{ctx: ctx, limits: l, ahead: ahead}
+	e := &engine{ctx: ctx, limits: l, ahead: ahead}
 	files, err := e.render(ch, scope)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	if b, err = bundle(ctx, in, definitions, files); err != nil {
-		return nil, false, err
+	b, err := bundle(ctx, in, definitions, files)
+	if err != nil {
+		return nil, nil, err
 	}
 	b.Warnings = append(append(b.Warnings, e.unserved()...), e.sameReleased()...)
-	return b, e.varies, nil
+	return b, e, nil
 }
 
 // prepare resolves the dependencies of the chart and makes what its templates see as their root. The definitions are the objects of

@@ -37,12 +37,8 @@ func (e *engine) unserved() []string {
 	if len(e.missed) == 0 {
 		return nil
 	}
-	versions := slices.Sorted(maps.Keys(e.missed))
-	if more := len(versions) - maxWarnings; more > 0 {
-		versions = append(versions[:maxWarnings], fmt.Sprintf("%d more", more))
-	}
 	return []string{fmt.Sprintf("the chart asks whether clusters have %s, and is told no, whatever they have: what it makes only with that is left out, "+
-		"unless it has a value for it", strings.Join(versions, ", "))}
+		"unless it has a value for it", firstOf(slices.Sorted(maps.Keys(e.missed))))}
 }
 
 // overhear has what is below node call hasVersion where it asks for an API version, and ofRelease. A VersionSet is a list, which could not note what it

@@ -99,8 +99,8 @@ const (
 	small = 8 << 20 // bytes of its manifests
 )
 
-// unsteady warns of the resources of a bundle that are different when the chart is rendered again at another time, which every update does: passwords,
-// certificates, dates, and what has sums of these.
+// unsteady are the resources of a bundle, as "KIND NAME", that are different when the chart is rendered again at another time, which every update does:
+// passwords, certificates, dates, and what has sums of these.
 func unsteady(ctx context.Context, l Limits, in Input, begun time.Time, first *plan.Bundle) []string {
 	bytes := 0
 	for i := range first.Resources {
@@ -122,24 +122,33 @@ func unsteady(ctx context.Context, l Limits, in Input, begun time.Time, first *p
 		again[manifest{second.Resources[i].ResourceID, string(second.Resources[i].Manifest)}] = true
 	}
 	var names []string
-	more := 0
+	known := map[string]bool{}
 	for i := range first.Resources {
 		r := &first.Resources[i]
 		name := r.Kind + " " + r.Name
 		switch {
 		case r.Hook != nil && !plan.HasHooks(r.Hook.Events, "update"): // no update sends it
-		case again[manifest{r.ResourceID, string(r.Manifest)}] || slices.Contains(names, name): // a hook may be there twice
-		case len(names) == maxWarnings:
-			more++
+		case again[manifest{r.ResourceID, string(r.Manifest)}] || known[name]: // a hook may be there twice
 		default:
 			names = append(names, name)
+			known[name] = true
 		}
 	}
+	return names
+}
+
+// asUnsteady warns of such resources.
+func asUnsteady(names []string) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	if more > 0 {
-		names = append(names, fmt.Sprintf("%d more", more))
+	return []string{fmt.Sprintf("updates change %s, in which the chart has something random, or the time: give it as a value", firstOf(names))}
+}
+
+// firstOf are the first ones of many names, and how many there are beside.
+func firstOf(names []string) string {
+	if more := len(names) - maxWarnings; more > 0 {
+		names = append(slices.Clone(names[:maxWarnings]), fmt.Sprintf("%d more", more))
 	}
-	return []string{fmt.Sprintf("updates change %s, in which the chart has something random, or the time: give it as a value", strings.Join(names, ", "))}
+	return strings.Join(names, ", ")
 }

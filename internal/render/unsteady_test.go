@@ -87,9 +87,9 @@ func TestUnsteadyWithinBounds(t *testing.T) {
 		Chart: pack(t, map[string]string{"web/Chart.yaml": chartYAML, "web/templates/a.yaml": `{apiVersion: v1, kind: Secret, metadata: {name: {{ uuidv4 }}}}`}),
 	}
 	begun := time.Now()
-	bundle, varies, err := renderOnce(t.Context(), DefaultLimits, in, 0)
+	bundle, e, err := renderOnce(t.Context(), DefaultLimits, in, 0)
 	require.NoError(t, err)
-	require.True(t, varies)
+	require.True(t, e.varies)
 	require.Len(t, unsteady(t.Context(), DefaultLimits, in, begun, bundle), 1)
 	require.Empty(t, unsteady(t.Context(), DefaultLimits, in, begun.Add(-DefaultLimits.Time/quick), bundle))
 }
