@@ -313,7 +313,7 @@ token takes the place of the credentials. With --label and no flag beside it a c
 --use-own-credentials makes nothing in the cluster: the user of the context is sent, with the files that it names. What works in the
 cluster has that user's rights then. A user that runs a program for its credentials cannot be sent.`,
 		Example: `  drover cluster add site/edge01 --context edge01 --label edge
-  drover cluster add site/edge01 --context edge01 --report agentless --groups cert-manager.io,example.com
+  drover cluster add site/edge01 --context edge01 --report agentless --groups monitoring.coreos.com,example.com
   drover cluster add site/edge01 --kubeconfig edge01.yaml --use-own-credentials
   drover cluster add site/edge01 --label north`,
 		Args: numbered(1, 1, "a name, or a provider and a name, such as site/edge01"),
@@ -332,7 +332,7 @@ cluster has that user's rights then. A user that runs a program for its credenti
 	labels := c.Flags().StringSlice("label", nil, "a `label` for placements to select it by")
 	report := c.Flags().String("report", "", "how the cluster reports: auto (when missing), agent, install, agentless or none")
 	s.completeFlag(c, "report", func(context.Context) []string { return wordsOf(domain.Reports) })
-	groups := c.Flags().StringSlice("groups", nil, "further `API-GROUPS` whose kinds charts have; * for any")
+	groups := c.Flags().StringSlice("groups", nil, "further `API-GROUPS` whose kinds charts have; * for any. A chart that gives rights beyond the account's own, as those of controllers do, needs a role of yours, too")
 	users := c.Flags().Bool("logical-cloud-users", false, "for logical clouds of level 1, too: certificates of their users are signed, and who may have that done may be any user of the cluster")
 	narrow := c.Flags().Bool("narrow", false, "take away rights that the account has from before and that are not asked for now; what runs there may need them")
 	own := c.Flags().Bool("use-own-credentials", false, "send the user of the context, and make nothing in the cluster")
