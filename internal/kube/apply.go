@@ -42,16 +42,37 @@ func (c *Cluster) Apply(ctx context.Context, j Job) Outcome {
 		return outcome
 	}
 	// What stands in the way may be a webhook of the app's own, whose configuration the manifests behind mend.
-	guards := slices.DeleteFunc(r.stages(domain.Mark.ToApply), func(stage []int) bool {
-		first := r.Resources[stage[0]]
-		return first.Stage <= at || first.Group != admissionGroup
-	})
+	var guards [][]int
+	for _, stage := range r.stages(domain.Mark.ToApply) {
+		if r.Resources[stage[0]].Stage > at {
+			stage = slices.DeleteFunc(stage, func(i int) bool { return !r.guardsAlready(ctx, i) })
+			guards = append(guards, stage)
+		}
+	}
+	guards = slices.DeleteFunc(guards, func(stage []int) bool { return len(stage) == 0 })
 	outcome.Reached = r.work(ctx, guards, pass).Reached || outcome.Reached
 	return outcome
 }
 
-// admissionGroup has the kinds that guard others. A stage has none but such kinds, or none.
-const admissionGroup = "admissionregistration.k8s.io"
+// guardsAlready says whether resource i guards others, and the app has it in the cluster: one that is not there yet guards nothing before what answers for it
+// is there.
+func (r *run) guardsAlready(ctx context.Context, i int) bool {
+	gvk := gvkOf(r.Resources[i].ResourceID)
+	if gvk.Group != "admissionregistration.k8s.io" {
+		return false
+	}
+	ours := false
+	_ = r.kinds.at(ctx, gvk, func(m mapped) error { // what cannot be told waits, as everything else
+		path, _, err := r.place(gvk.GroupVersion(), m, i)
+		if err != nil {
+			return err
+		}
+		found, err := r.metadata(ctx, path)
+		ours = err == nil && plan.SameContext(found.Labels[plan.DeploymentLabel], r.DeploymentID)
+		return err
+	})
+	return ours
+}
 
 // apply settles resource i.
 func (r *run) apply(ctx context.Context, i int) error {

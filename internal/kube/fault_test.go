@@ -1,6 +1,7 @@
 package kube_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -361,24 +362,33 @@ func TestOneResourceDoesNotHoldUpItsStage(t *testing.T) {
 func TestAnAppMayMendItsOwnWebhook(t *testing.T) {
 	t.Parallel()
 	webhook := status(500, metav1.StatusReasonInternalError, `Internal error occurred: failed calling webhook "w": x509: certificate has expired`, nil)
+	var label atomic.Value
 	s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/a0") {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/a0"):
 			answer(w, http.StatusInternalServerError, webhook)
-			return
+		case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/w"):
+			answer(w, http.StatusOK, &metav1.PartialObjectMetadata{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
+				ObjectMeta: metav1.ObjectMeta{Name: "w", UID: "u", Labels: map[string]string{plan.DeploymentLabel: label.Load().(string)}},
+			})
+		default:
+			found(w)
 		}
-		found(w)
 	})
 	c := s.open(t, kube.Config{StageWait: time.Minute})
 	guard := plan.ResourceID{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration", Name: "w"}
 	resources := append(configMaps(2, 6), configMaps(1, 7)[0], plan.Resource{ResourceID: guard, Stage: 8, Manifest: []byte(
 		`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"w"}}`)})
 	for name, tc := range map[string]struct {
-		failing time.Duration
-		want    string
+		failing     time.Duration
+		label, want string
 	}{
-		"at first its stage is the last one": {0, "1s1A2p"}, "so it is for some time": {time.Second, "1s1A2p"}, "but not for ever": {time.Hour, "1s1A1p1A"},
+		"at first its stage is the last one": {0, "", "1s1A2p"}, "so it is for some time": {time.Second, "", "1s1A2p"}, "but not for ever": {time.Hour, "", "1s1A1p1A"},
+		"another's is left to wait": {time.Hour, "7-other", "1s1A2p"},
 	} {
 		j, watcher := job(resources, domain.MarkPending)
+		label.Store(cmp.Or(tc.label, j.DeploymentID))
 		if tc.failing > 0 {
 			j.Failing = time.Now().Add(-tc.failing)
 		}
