@@ -303,13 +303,14 @@ spec:
 			require.Len(t, there("env"), 3, "an update")
 			l.mustApply(of(t, "", "{name: A, value: once}"))
 			require.Equal(t, []any{map[string]any{"name": "A", "value": "once"}}, there("env"))
-			mended := of(t, "", "{name: A, value: once}")
+			mended := of(t, "", "")
 			for _, again := range []string{`,{"name":"s"}`, `,{"containerPort":80,"name":"metrics"}`} {
 				require.Contains(t, string(mended[0].Manifest), again)
 				mended[0].Manifest = bytes.ReplaceAll(mended[0].Manifest, []byte(again), nil)
 			}
 			l.mustApply(mended)
 			require.Len(t, there("ports"), 1, "nothing is there twice any more")
+			require.Empty(t, there("env"), "what the manifest has no more is gone, though it was created and not applied")
 		})
 	}
 	t.Run("what is others' stays", func(t *testing.T) {

@@ -5,8 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -161,6 +165,9 @@ func (w *write) patch(ctx context.Context, body []byte) (pruned []string, err er
 	if err == nil && bytes.Contains(made, strategyMember) {
 		err = w.disown(ctx)
 	}
+	if err == nil && bytes.Contains(made, updatedMember) {
+		made, err = w.reapply(ctx, q, made)
+	}
 	if err == nil {
 		w.shared(made)
 	}
@@ -168,6 +175,31 @@ func (w *write) patch(ctx context.Context, body []byte) (pruned []string, err er
 		return nil, err
 	}
 	return fields.Missing(body, made), nil
+}
+
+// updatedMember is in the metadata of an object that was created or updated before, where no apply was possible.
+var updatedMember = []byte(`"manager":"` + FieldManager + `","operation":"Update"`)
+
+// reapply has the fields that were created or updated be owned as those that are applied, and applies once more: an apply takes away nothing but what was
+// applied, so that fields which the manifest has no more would stay. That the cluster refuses it holds nothing up.
+func (w *write) reapply(ctx context.Context, q request, made []byte) ([]byte, error) {
+	changed := false
+	err := whileChanged(ctx, func() error {
+		found, err := w.metadata(ctx, w.path)
+		if err != nil {
+			return err
+		}
+		all := slices.Clone(found.ManagedFields)
+		if err := csaupgrade.UpgradeManagedFields(&found.PartialObjectMetadata, sets.New(FieldManager), FieldManager); err != nil || reflect.DeepEqual(all, found.ManagedFields) {
+			return nil //nolint:nilerr // nobody but the cluster writes them: as they are, then
+		}
+		changed = true
+		return w.merge(ctx, found, map[string]any{"metadata": map[string]any{"managedFields": found.ManagedFields}})
+	})
+	if err != nil || !changed {
+		return made, refusedOr(ctx, nil, err)
+	}
+	return w.send(ctx, q, nil)
 }
 
 // Of an object that Helm or kubectl have applied, one of these is in the metadata.
