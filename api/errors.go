@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -113,7 +114,7 @@ func isOurs(err error) bool {
 func worth(p fail.Problem, r *http.Request, committed bool) (slog.Level, bool) {
 	passes := !committed && (p.Kind == fail.Unavailable || p.Kind == fail.Timeout)
 	switch {
-	case passes && !isAPI(r):
+	case passes && !isAPI(r) && !slices.Contains([]string{loginPath, callbackPath, logoutPath}, r.URL.Path):
 		return 0, false
 	case passes:
 		return slog.LevelWarn, true

@@ -208,8 +208,8 @@ func (e *edge) shownToPeople(handle echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		p := problemOf(err)
-		if p.Status >= http.StatusInternalServerError {
-			e.log.With(door.IDs(ctx)...).ErrorContext(ctx, "login failed", slog.Int("status", p.Status), slog.Any("error", err))
+		if level, worth := worth(p, c.Request(), false); worth {
+			e.log.With(door.IDs(ctx)...).Log(ctx, level, "login failed", slog.Int("status", p.Status), slog.Any("error", err))
 		}
 		h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		h.Set(echo.HeaderXContentTypeOptions, "nosniff")

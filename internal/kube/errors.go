@@ -61,7 +61,8 @@ func kindOf(err error) error {
 	}
 }
 
-// passing is what the same failure says differently each time: the local address of a connection, with its port, and numbers of streams. Who is told of
+// passing is what the same failure says differently each time, as of a webhook that an API server cannot reach: the local address of a connection, with its port,
+// and numbers of streams. Who is told of
 // a failure only when it is another one would be told of each attempt.
 var passing = regexp.MustCompile(`\S+:\d+->|LastStreamID=\d+, |stream ID \d+; `)
 
@@ -84,7 +85,7 @@ func kindOfStatus(err error, answer *apierrors.StatusError) error {
 	case message == "":
 		message = "the cluster answered " + http.StatusText(int(s.Code))
 	}
-	e := fail.Wrap(err, kind, "%s", clip(message))
+	e := fail.Wrap(err, kind, "%s", clip(passing.ReplaceAllString(message, "")))
 	if s.Details != nil && kind.Retryable() {
 		e.RetryAfter = time.Duration(min(s.Details.RetryAfterSeconds, maxRetryAfter)) * time.Second
 	}

@@ -44,7 +44,7 @@ func (p *pulse) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var renewed, said bool
+	var renewed, said, failing bool
 	unfit := time.Time{} // since when; zero for not
 	for wait := renewEvery; ; wait = renewEvery {
 		if lacks := p.fitness.lacks(); lacks != "" {
@@ -61,8 +61,15 @@ func (p *pulse) Start(ctx context.Context) error {
 				p.log.Info("lease is renewed again", "namespace", p.namespace)
 			}
 			renewed, said, unfit = true, false, time.Time{}
-			if err := p.renew(ctx, holder); err != nil && ctx.Err() == nil {
-				p.log.Warn("lease cannot be renewed", "namespace", p.namespace, "error", err)
+			switch err := p.renew(ctx, holder); {
+			case err == nil && failing:
+				failing = false
+				p.log.Info("lease can be renewed again", "namespace", p.namespace)
+			case err != nil && ctx.Err() == nil:
+				if !failing {
+					failing = true
+					p.log.Warn("lease cannot be renewed, which is tried again and again", "namespace", p.namespace, "error", err)
+				}
 				wait = min(renewAgain, renewEvery)
 			}
 		}
