@@ -30,7 +30,8 @@ type follower interface {
 type feed struct {
 	kube.Collection
 	follower
-	version string
+	version  string
+	mostPage int // what Page was at first
 }
 
 // reached is how far the cluster's database was when the feed was heard the last time; 0 where that is not known: the versions of an aggregated API
@@ -60,11 +61,15 @@ func (f *feed) sync(ctx context.Context, c *kube.Cluster) error {
 		return nil
 	}
 	f.begin()
+	f.mostPage = max(f.mostPage, f.Page)
 	version, err := c.List(ctx, f.Collection, f.put)
+	switch {
+	case fail.Is(err, fail.Timeout) && ctx.Err() == nil && f.Page > leastPage: // the line may be thin: the same page would never come
+		f.Page = max(f.Page/2, leastPage)
+	case err == nil || errors.Is(err, kube.ErrExpired): // many small pages take longer than a cluster remembers where they began
+		f.Page += min(f.Page, f.mostPage-f.Page)
+	}
 	if err != nil {
-		if fail.Is(err, fail.Timeout) && ctx.Err() == nil && f.Page > leastPage { // the line may be thin: the same page would never come
-			f.Page = max(f.Page/2, leastPage)
-		}
 		return err
 	}
 	f.end()
