@@ -115,8 +115,9 @@ func (a *attempt) sparedAs(i int, data []byte) (string, error) {
 	}
 }
 
-// definedBefore is sparedAs for a CRD that stays. Its own label does not say that nobody else has such objects: groups may share it, and an older chart, as
-// a rollback brings, would take away what the objects of the newer one have. Where it is applied, what the cluster loses by that is told of, see lose.
+// definedBefore is sparedAs for a CRD that stays. With the app's own label an older one is left alone only in a rollback, which would take away what the objects
+// of the newer chart have, or fail by a version that they are stored in: an update means what it brings. Where it is applied, what the cluster loses by that
+// is told of, see lose.
 func (a *attempt) definedBefore(i int, has, brings plan.Definition, own bool) (why string) {
 	lost, added := without(has.Served, brings.Served), without(brings.Served, has.Served)
 	if own { // to name a version and not to serve it is meant: an older chart does not know it
@@ -136,7 +137,7 @@ func (a *attempt) definedBefore(i int, has, brings plan.Definition, own bool) (w
 	if more := len(lost) - maxLost; more > 0 {
 		said += fmt.Sprintf(" and %d more", more)
 	}
-	if len(added) == 0 {
+	if len(added) == 0 && (!own || a.in.Operation == domain.OpRollback) {
 		return fmt.Sprintf("the cluster has it with %s, too, which the chart does not: it is left as it is", said)
 	}
 	a.lose(i, fmt.Sprintf("the cluster had it with %s, too, and the chart's took that away", said))

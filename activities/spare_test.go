@@ -100,11 +100,16 @@ func TestFieldsOfOthersDefinitionsStay(t *testing.T) {
 	old, young := `"size":{"type":"integer"}`, `"size":{"type":"integer"},"color":{"type":"string"}`
 	definitions := kubetest.Define(t, admin, []byte(crd(young)))
 	t.Cleanup(func() { kubetest.Undefine(t, admin, definitions) })
+	operation := domain.OpInstantiate
 	apply := func(fields string) (*domain.Leaf, string) {
 		l := newRealLeaf(t, plan.Bundle{App: "app", Resources: []plan.Resource{{
 			ResourceID: plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets." + group}, Keep: true,
 			Manifest: json.RawMessage(crd(fields)),
 		}}}, namespace)
+		l.in.Operation = operation
+		if operation == domain.OpRollback {
+			l.in.Inherited = "1o"
+		}
 		_, err := l.run()
 		require.NoError(t, err)
 		live, err := admin.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).Get(t.Context(), "widgets."+group, metav1.GetOptions{})
@@ -126,10 +131,16 @@ func TestFieldsOfOthersDefinitionsStay(t *testing.T) {
 	require.Len(t, leaf.Warnings, 1)
 	require.Contains(t, leaf.Warnings[0].Message, "the cluster had it with v1 spec.color, too")
 	require.NotContains(t, live, `"color"`)
+	operation = domain.OpRollback
 	leaf, live = apply(old) // it is its own by now: a rollback to an older chart takes nothing away, either
 	require.Equal(t, "1K", leaf.Marks)
 	require.Contains(t, leaf.Notes[0].Message, "the cluster has it with v1 spec.shape, too")
 	require.Contains(t, live, `"shape"`)
+	operation = domain.OpInstantiate
+	leaf, live = apply(old)
+	require.Equal(t, "1A", leaf.Marks, "what else it brings is not known from its fields")
+	require.Contains(t, leaf.Warnings[0].Message, "the cluster had it with v1 spec.shape, too")
+	require.NotContains(t, live, `"shape"`)
 }
 
 // TestWhatAnAttemptTakesAwayItsNextOneTells: the next one finds what the one before has applied.
