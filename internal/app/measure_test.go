@@ -61,7 +61,7 @@ func TestWhatIsSlowSilencesNothingElse(t *testing.T) {
 			return found
 		}
 		require.Equal(t, []*measure.Gauge{measure.Backlog, measure.BacklogAge}, read())
-		time.Sleep(policy.Measured)
+		time.Sleep(policy.Measured) //nolint:forbidigo // of the bubble's time
 		w.backlogs = func(ctx context.Context) ([]engine.Backlog, error) { return nil, slow(ctx) }
 		w.running = func(context.Context) (map[domain.Operation]int64, error) {
 			return map[domain.Operation]int64{domain.OpUpdate: 3}, nil

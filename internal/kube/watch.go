@@ -296,7 +296,7 @@ func (c *Cluster) stream(ctx context.Context, most time.Duration, r request) (st
 		cancel()
 		s.leave()
 	}
-	answer, err = c.open(streamed, s.client, r)
+	answer, err = c.open(streamed, s.client, r) //nolint:bodyclose // end closes it
 	inTime := late.Stop()
 	if err == nil && inTime {
 		answer.Request, answer.Header = nil, nil // net/http holds the answer for as long as it lasts

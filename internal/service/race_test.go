@@ -803,7 +803,7 @@ func TestWhatIsRefusedGoesWhoeverHasWrittenOnIt(t *testing.T) {
 // TestACloudIsCountedAsItWasLookedAt: of one who makes a reference, and one who puts the cloud to another level meanwhile, the one that looks later is refused.
 func TestACloudIsCountedAsItWasLookedAt(t *testing.T) {
 	f, mallory, lc, reference := fenced(t)
-	f.store.after = func(ctx context.Context) error {
+	f.store.after = func(context.Context) error {
 		f.store.before = func(ctx context.Context) error { // between the look at the cloud, and its count
 			o, err := f.store.Get(ctx, domain.LogicalClouds, domain.KeyOf(lc("")))
 			require.NoError(t, err)
