@@ -25,7 +25,9 @@ type Rights struct {
 	book    *rights.Book
 	at      lease.Instant // when the reading of book began
 	reading *bookReading
-	changes int // how often bindings were changed here
+	changes int          // how often bindings were changed here
+	giving  *bookReading // the one that goes on for who gives rights
+	queued  *bookReading // the next one for them, which begins when that is over
 }
 
 // bookReading is a reading that goes on.
@@ -151,12 +153,24 @@ func (k *Rights) current(ctx context.Context, most time.Duration) (*rights.Book,
 	return reading.wait(ctx)
 }
 
-// anew is what is known by a reading that begins now.
+// anew is what is known by a reading that begins now, or, while another one goes on that anew began, by the single one that begins after it: a hundred
+// commands at once would else have all bindings read a hundred times, and nobody's reading would be over in time.
 func (k *Rights) anew(ctx context.Context) (*rights.Book, error) {
+	return k.ordered(ctx).wait(ctx)
+}
+
+// ordered is the reading that anew waits for.
+func (k *Rights) ordered(ctx context.Context) *bookReading {
 	k.mu.Lock()
-	reading := k.begin(ctx)
-	k.mu.Unlock()
-	return reading.wait(ctx)
+	defer k.mu.Unlock()
+	if k.giving == nil {
+		k.giving = k.begin(ctx)
+		return k.giving
+	}
+	if k.queued == nil {
+		k.queued = &bookReading{done: make(chan struct{})}
+	}
+	return k.queued
 }
 
 // wait waits for the end of a reading.
@@ -206,11 +220,18 @@ func (k *Rights) begun(ctx context.Context) *bookReading {
 
 // begin has the bindings read. k.mu is held.
 func (k *Rights) begin(ctx context.Context) *bookReading {
-	r := &bookReading{at: k.now(), changes: k.changes, done: make(chan struct{})}
+	r := &bookReading{done: make(chan struct{})}
+	k.start(ctx, r)
+	return r
+}
+
+// start begins a reading that others may wait for already. k.mu is held.
+func (k *Rights) start(ctx context.Context, r *bookReading) {
+	r.at, r.changes = k.now(), k.changes
 	k.reading = r
-	ctx = context.WithoutCancel(ctx)
+	whole := context.WithoutCancel(ctx)
 	go func() {
-		ctx, cancel := context.WithTimeout(ctx, policy.BookTime)
+		ctx, cancel := context.WithTimeout(whole, policy.BookTime)
 		defer cancel()
 		book, err := panics.Value(ctx, func() (*rights.Book, error) { return k.read(ctx) })
 		k.mu.Lock()
@@ -222,9 +243,14 @@ func (k *Rights) begin(ctx context.Context) *bookReading {
 		if k.reading == r {
 			k.reading = nil
 		}
+		if k.giving == r {
+			k.giving, k.queued = k.queued, nil
+			if k.giving != nil {
+				k.start(whole, k.giving)
+			}
+		}
 		close(r.done)
 	}()
-	return r
 }
 
 // changed has the next request wait for bindings that are read from now on.

@@ -217,6 +217,9 @@ func TestRightsAreReadAnewForWhoGivesSome(t *testing.T) {
 		o.passes(policy.BookFresh)
 		require.NoError(t, step.Authorised(as(t.Context(), alice), get, done), "it goes by what is known, while that is read again")
 		<-hung
+		step.mu.Lock()
+		hanging := step.reading
+		step.mu.Unlock()
 		o.bound = nil
 		err := step.Authorised(as(t.Context(), alice), &Request{Verb: Create, Noun: domain.RoleBindings}, done)
 		require.True(t, fail.Is(err, fail.NotFound) || fail.Is(err, fail.Forbidden), "%v", err)
@@ -226,12 +229,49 @@ func TestRightsAreReadAnewForWhoGivesSome(t *testing.T) {
 		early := step.book
 		step.mu.Unlock()
 		close(hang)
-		require.Never(t, func() bool {
-			step.mu.Lock()
-			defer step.mu.Unlock()
-			return step.book != early
-		}, 50*time.Millisecond, 5*time.Millisecond, "what was read before a change is not kept, though another reading has begun since")
+		<-hanging.done
+		step.mu.Lock()
+		defer step.mu.Unlock()
+		require.Same(t, early, step.book, "what was read before a change is not kept, though another reading has begun since")
 	})
+}
+
+// TestWhoGivesRightsSharesReadings: of any number of commands that give rights at once one reading goes on and one waits, which all take that came
+// before it began.
+func TestWhoGivesRightsSharesReadings(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	o, _ := newOffice("viewer")
+	began, end := make(chan struct{}, 200), make(chan struct{})
+	step := NewRights(func(ctx context.Context) (*rights.Book, error) {
+		book, err := o.read(ctx)
+		began <- struct{}{}
+		<-end
+		return book, err
+	}, o.now)
+	first := step.ordered(ctx)
+	<-began
+	o.set(nil, "project-admin")
+	second := step.ordered(ctx)
+	require.NotSame(t, first, second, "what began before may not have what was changed since")
+	for range 100 {
+		require.Same(t, second, step.ordered(ctx))
+	}
+	end <- struct{}{}
+	book, err := first.wait(ctx)
+	require.NoError(t, err)
+	require.False(t, book.Of(alice).May("put", domain.LogicalClouds, "projects/p"))
+	<-began
+	third := step.ordered(ctx)
+	require.NotSame(t, second, third, "it has begun")
+	close(end)
+	for _, reading := range []*bookReading{second, third} {
+		book, err = reading.wait(ctx)
+		require.NoError(t, err)
+		require.True(t, book.Of(alice).May("put", domain.LogicalClouds, "projects/p"))
+	}
+	require.Equal(t, 3, o.reads)
+	require.NotSame(t, third, step.ordered(ctx), "it is over")
 }
 
 // TestRefusedWritesChangeNothing: who may not write bindings does not have them read again, for which all others would wait.
