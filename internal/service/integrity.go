@@ -218,24 +218,33 @@ func (s *Service) takeBack(ctx context.Context, r rule, c change) (taken bool, e
 			err = nil
 		}
 		if unknown == nil {
-			before, ours := r.remains(c, now)
-			revision := now.Base().Revision
-			switch {
-			case !ours:
-			case s.confirm(ctx, r, change{from: c.from, to: now}) == nil:
-				return false, nil
-			case before == nil:
-				err = s.store.Delete(ctx, noun, key, revision)
-			default:
-				before.Base().Revision = revision
-				err = s.store.Replace(ctx, before)
-			}
-			if ours && err == nil {
-				return true, nil
+			if before, ours := r.remains(c, now); ours {
+				taken, err = s.takeOther(ctx, r, change{from: c.from, to: now}, before)
+				if err == nil {
+					return taken, nil
+				}
 			}
 		}
 		if wait.Wait(ctx) != nil {
 			return false, err
 		}
 	}
+}
+
+// takeOther takes back what somebody else has written, c.to, for what was there before, nil for nothing, when the second look refuses that, too. Where it has
+// no answer nothing is written: an outage would take away what somebody was told is stored.
+func (s *Service) takeOther(ctx context.Context, r rule, c change, before domain.Object) (taken bool, err error) {
+	refusal := s.confirm(ctx, r, c)
+	switch {
+	case refusal == nil:
+		return false, nil
+	case fail.KindOf(refusal).Retryable():
+		return false, refusal
+	case before == nil:
+		err = s.erase(ctx, c.to)
+	default:
+		before.Base().Revision = c.to.Base().Revision
+		err = s.overwrite(ctx, before)
+	}
+	return err == nil, err
 }

@@ -31,6 +31,15 @@ type meddler struct {
 	// Of one replacement, the nth from now on, the answer is lost, or it is done twice; 0 and less for none.
 	lost, again int
 	unanswered  error // of the next write, which is done
+	unlooked    error // of the next look for a document
+}
+
+func (m *meddler) Exists(ctx context.Context, n *domain.Noun, key domain.Key) (bool, error) {
+	if err := m.unlooked; err != nil {
+		m.unlooked = nil
+		return false, err
+	}
+	return m.Store.Exists(ctx, n, key)
 }
 
 func (m *meddler) once(ctx context.Context, f *func(context.Context) error) error {
@@ -798,6 +807,31 @@ func TestWhatIsRefusedGoesWhoeverHasWrittenOnIt(t *testing.T) {
 		require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
 		require.False(t, f.exists(t, everywhere))
 	})
+}
+
+// TestAnOutageTakesNothingOfOthersBack: what somebody has written on top of a refused write, and was told is stored, stays while nobody can say that it is
+// refused, too.
+func TestAnOutageTakesNothingOfOthersBack(t *testing.T) {
+	for _, kind := range []fail.Kind{fail.Unavailable, fail.Timeout, fail.Internal} {
+		t.Run(string(kind), func(t *testing.T) {
+			f, mallory, lc, reference := fenced(t)
+			everywhere := permissionOf(domain.KeyOf(lc("")), "")
+			f.store.before = func(ctx context.Context) error { return f.store.Store.Create(ctx, reference()) }
+			f.store.after = func(ctx context.Context) error {
+				o, err := f.store.Get(ctx, domain.UserPermissions, domain.KeyOf(everywhere))
+				require.NoError(t, err)
+				f.store.before = func(ctx context.Context) error { // when it is taken back
+					f.store.unlooked = fail.New(kind, "no database")
+					return f.store.Store.Delete(ctx, domain.ClusterReferences, domain.KeyOf(reference()), 0)
+				}
+				return f.store.Store.Replace(ctx, o)
+			}
+			err := f.Create(mallory, everywhere)
+			require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
+			require.NoError(t, f.store.unlooked, "it was looked at")
+			require.True(t, f.exists(t, everywhere), "nothing is to be said against it")
+		})
+	}
 }
 
 // TestACloudIsCountedAsItWasLookedAt: of one who makes a reference, and one who puts the cloud to another level meanwhile, the one that looks later is refused.
