@@ -42,9 +42,7 @@ func (s *Service) Create(ctx context.Context, o domain.Object) error {
 	}
 	s.changed(ctx, nil, o)
 	if err := s.confirm(ctx, r, c); err != nil {
-		return s.undo(ctx, c, err, func(ctx context.Context) error {
-			return s.store.Delete(ctx, o.Noun(), domain.KeyOf(o), o.Base().Revision)
-		})
+		return s.undo(ctx, c, err, func(ctx context.Context) error { return s.erase(ctx, o) })
 	}
 	show(o)
 	return nil

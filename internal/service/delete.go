@@ -215,8 +215,8 @@ func (s *Service) remove(ctx context.Context, c change) error {
 		err = r.runAfter(ctx, s, c)
 	}
 	if err != nil {
-		err = s.restore(ctx, c, err, func(ctx context.Context) error { return s.store.Create(ctx, o) }, func(ctx context.Context) error {
-			err := s.store.Delete(ctx, noun, key, o.Base().Revision)
+		err = s.restore(ctx, c, err, func(ctx context.Context) error { return s.create(ctx, o) }, func(ctx context.Context) error {
+			err := s.erase(ctx, o)
 			if err == nil {
 				s.changed(ctx, o, nil)
 			}

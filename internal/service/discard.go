@@ -114,8 +114,8 @@ func (s *Service) discards(ctx context.Context, noun *domain.Noun, key domain.Ke
 	}
 	return &discarded{
 		form:   form,
-		remove: func(ctx context.Context) error { return s.store.Delete(ctx, noun, key, o.Base().Revision) },
-		put:    func(ctx context.Context) error { return s.store.Create(ctx, o) },
+		remove: func(ctx context.Context) error { return s.erase(ctx, o) },
+		put:    func(ctx context.Context) error { return s.create(ctx, o) },
 		unread: fmt.Sprintf("what is recorded of %s cannot be read", describe(noun, key)),
 		says:   fmt.Sprintf("what is recorded of %s could not be read, and is gone unread", describe(noun, key)),
 	}, nil

@@ -171,7 +171,8 @@ func describe(noun *domain.Noun, key domain.Key) string {
 }
 
 // undo takes a write back. It goes on when the caller has left: a write that was refused must not stay.
-// The refusal is the answer; when the taking back fails too, that is part of it.
+// The refusal is the answer; when the taking back fails too, that is part of it. What take writes knows itself again when its answer is lost: a Conflict
+// is somebody else's.
 func (s *Service) undo(ctx context.Context, c change, refusal error, take func(ctx context.Context) error) error {
 	whole := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithTimeout(whole, policy.Undo)

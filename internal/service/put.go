@@ -91,7 +91,7 @@ func (s *Service) replace(ctx context.Context, old, o domain.Object, uploaded in
 	if err := s.confirm(ctx, r, c); err != nil {
 		return s.undo(ctx, c, err, func(ctx context.Context) error {
 			old.Base().Revision = o.Base().Revision
-			return s.store.Replace(ctx, old)
+			return s.overwrite(ctx, old)
 		})
 	}
 	show(o)

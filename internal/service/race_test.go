@@ -313,6 +313,19 @@ func TestDeleteMeetsTheDeletionOfItsParent(t *testing.T) {
 		require.Nil(t, f.store.after)
 		require.False(t, f.exists(t, reference))
 	})
+	t.Run("which comes while it is put back, without an answer", func(t *testing.T) {
+		f := newFixture(t)
+		require.NoError(t, f.store.Store.Create(t.Context(), reference))
+		ctx, leave := context.WithCancel(t.Context())
+		f.store.after = func(context.Context) error {
+			leave()
+			f.store.after, f.store.unanswered = drop(f, cloud("lc")), fail.New(fail.Unavailable, "no primary")
+			return nil
+		}
+		require.NoError(t, f.Delete(ctx, domain.ClusterReferences, domain.KeyOf(reference)))
+		require.NoError(t, f.store.unanswered, "it was put back")
+		require.False(t, f.exists(t, reference))
+	})
 	t.Run("and somebody else has replaced what was put back: audit has no deletion of it", func(t *testing.T) {
 		f := newFixture(t)
 		require.NoError(t, f.store.Store.Create(t.Context(), reference))
@@ -608,6 +621,36 @@ func TestWritesWithoutAnAnswer(t *testing.T) {
 			require.True(t, f.exists(t, app("fine")), "nothing is to be said against it")
 		})
 	}
+	t.Run("what is taken back without an answer: audit has nothing of it", func(t *testing.T) {
+		f := newFixture(t)
+		require.NoError(t, f.Create(t.Context(), profile("old")))
+		refused := func() context.Context {
+			f.store.after = func(ctx context.Context) error {
+				f.store.before = func(context.Context) error { // when it is taken back
+					f.store.unanswered = fail.New(fail.Unavailable, "no primary")
+					return nil
+				}
+				return f.store.Store.Delete(ctx, domain.Apps, theComposite+"/apps/sink", 0)
+			}
+			return caller.WithRequest(t.Context(), &caller.Request{ID: "1"})
+		}
+		nothing := func(ctx context.Context, err error) {
+			require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+			require.NoError(t, f.store.unanswered, "it was taken back")
+			before, after := caller.RequestOf(ctx).Change()
+			require.Empty(t, before)
+			require.Empty(t, after)
+		}
+		p := profile("old")
+		p.Description = "refused"
+		ctx := refused()
+		_, err := f.Put(ctx, p)
+		nothing(ctx, err)
+		f = newFixture(t)
+		ctx = refused()
+		nothing(ctx, f.Create(ctx, profile("new")))
+		require.False(t, f.exists(t, profile("new")))
+	})
 	t.Run("a caller who has left writes nothing", func(t *testing.T) {
 		f := newFixture(t)
 		ctx, leave := context.WithCancel(t.Context())
