@@ -193,7 +193,9 @@ func (s *Service) undo(ctx context.Context, c change, refusal error, take func(c
 		if r.dropped != nil {
 			ctx, cancel := context.WithTimeout(whole, policy.Undo)
 			defer cancel()
-			r.dropped(s, ctx, c, true)
+			if err := r.dropped(s, ctx, c, true); err != nil {
+				return fail.Wrap(err, fail.KindOf(err), "%s; the write was taken back, which could not be noted", fail.TextOf(refusal))
+			}
 		}
 		return refusal
 	}

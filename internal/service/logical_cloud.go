@@ -10,6 +10,8 @@ import (
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/pause"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // The lifecycle of an admin logical cloud (level 0) is in its document alone: there is nothing to put
@@ -140,10 +142,19 @@ func (s *Service) counted(ctx context.Context, c change, look func(*domain.Logic
 
 // droppedBelowCloud counts a write that was taken back, too: an instantiate that was planned while it was there is refused. It is counted when it is gone,
 // since who plans reads the cloud first. What was planned and recorded before that stays, as nobody can tell then what the operation has done.
-func (s *Service) droppedBelowCloud(ctx context.Context, c change, taken bool) {
-	if taken {
-		_ = s.changedCloud(ctx, c) // the refusal is the answer, and where the cloud is gone nothing is recorded of it
+func (s *Service) droppedBelowCloud(ctx context.Context, c change, taken bool) error {
+	if !taken {
+		return nil
 	}
+	wait := pause.Backoff{First: policy.FirstWritten, Most: policy.LongestWritten}
+	err := s.changedCloud(ctx, c)
+	for fail.IsUnanswered(err) && wait.Wait(ctx) == nil {
+		err = s.changedCloud(ctx, c)
+	}
+	if fail.Is(err, fail.NotFound) { // nothing is recorded of a cloud that is gone
+		return nil
+	}
+	return err
 }
 
 // remarkCloud says what of a cloud is not acted on. What a cloud of level 1 had is still there when it has become one of level 0.

@@ -900,6 +900,7 @@ func TestWhatIsTakenBackIsInNoPlanThatIsRecorded(t *testing.T) {
 		t.Run(noun.Kind, func(t *testing.T) {
 			f, mallory, lc, reference := fenced(t)
 			var planned domain.Owner
+			away := false
 			var brought, beside domain.Object = reference(), permissionOf(domain.KeyOf(lc("")), "")
 			if noun == domain.UserPermissions {
 				brought, beside = beside, brought
@@ -909,11 +910,19 @@ func TestWhatIsTakenBackIsInNoPlanThatIsRecorded(t *testing.T) {
 				require.True(t, f.exists(t, brought))
 				o, err := f.store.Get(ctx, domain.LogicalClouds, domain.KeyOf(lc("")))
 				planned = o.(*domain.LogicalCloud)
+				f.store.before = func(context.Context) error { // when it is taken back
+					f.store.before = func(context.Context) error { // when that is counted
+						away = true
+						return fail.New(fail.Unavailable, "no primary")
+					}
+					return nil
+				}
 				return err
 			}
 			err := f.Create(mallory, brought)
 			require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
 			require.False(t, f.exists(t, brought))
+			require.True(t, away)
 			o, err := f.store.Get(t.Context(), domain.LogicalClouds, domain.KeyOf(lc("")))
 			require.NoError(t, err)
 			verdict := outcome.Accept(o.(domain.Owner), nil, outcome.Asked{

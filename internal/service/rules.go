@@ -41,8 +41,8 @@ type rule struct {
 	// after looks once more when the write is done; an error takes the write back.
 	after func(s *Service, ctx context.Context, c change) error
 	// dropped is told of a write that before has let through, when that was not done, or, as taken says, was done and taken back. It is not told
-	// where nobody knows.
-	dropped func(s *Service, ctx context.Context, c change, taken bool)
+	// where nobody knows. An error is part of the answer.
+	dropped func(s *Service, ctx context.Context, c change, taken bool) error
 	// remains says whether a document that others have written since has still what a refused write has brought, and what was there before, nil for
 	// nothing: then that is judged again, and taken back. nil where who writes on top of it looks at all of it.
 	remains func(c change, now domain.Object) (before domain.Object, ours bool)
@@ -166,7 +166,7 @@ func (r rule) runAfter(ctx context.Context, s *Service, c change) error {
 // runRefused tells the rule of a change that the store has refused with err, when that says that nothing was written.
 func (r rule) runRefused(ctx context.Context, s *Service, c change, err error) {
 	if r.dropped != nil && nothingWritten(err) {
-		r.dropped(s, ctx, c, false)
+		_ = r.dropped(s, ctx, c, false) // err is the answer
 	}
 }
 

@@ -204,18 +204,21 @@ func (s *Service) unwritten(ctx context.Context, tenant string, rule domain.Key,
 	}
 }
 
-func (s *Service) droppedTenant(ctx context.Context, c change, taken bool) {
+func (s *Service) droppedTenant(ctx context.Context, c change, taken bool) error {
 	if c.from != nil { // nothing is said of one that is made
 		s.unwritten(ctx, domain.KeyOf(c.from).Name(), "", taken)
 	}
+	return nil
 }
 
-func (s *Service) droppedHost(ctx context.Context, c change, taken bool) {
+func (s *Service) droppedHost(ctx context.Context, c change, taken bool) error {
 	s.unwritten(ctx, c.object().Base().Parent.Name(), "", taken)
+	return nil
 }
 
-func (s *Service) droppedRule(ctx context.Context, c change, taken bool) {
+func (s *Service) droppedRule(ctx context.Context, c change, taken bool) error {
 	s.unwritten(ctx, domain.RuleOf(c.object()).Tenant(), domain.KeyOf(c.object()), taken)
+	return nil
 }
 
 // forgetTenant cleans up after a tenant.
