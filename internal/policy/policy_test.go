@@ -93,6 +93,7 @@ func TestTimesAreInOrder(t *testing.T) {
 		"kinds that a cluster refuses":                                    {{"FirstRefused", policy.FirstRefused}, {"LongestRefused", policy.LongestRefused}},
 		"looks at kinds":                                                  {{"KindsLook", policy.KindsLook}, {"KindsLookAgain", policy.KindsLookAgain}, {"KindsLookLast", policy.KindsLookLast}},
 		"a write that is refused is taken back before its request is cut": {{"Undo", policy.Undo}, {"Plain", policy.Plain}},
+		"looks for what is put back":                                      {{"LongestWritten", policy.LongestWritten}, {"UndoneBack", policy.UndoneBack}, {"Undo", policy.Undo}},
 		"looks at what has become of a write":                             {{"FirstWritten", policy.FirstWritten}, {"LongestWritten", policy.LongestWritten}, {"Undo", policy.Undo}},
 		"a cluster is tried while it is registered":                       {{"ClusterTry", policy.ClusterTry}, {"ClusterCheck", policy.ClusterCheck}, {"Plain", policy.Plain}},
 		"watches are waited for a part of the time for which they stand":  {{"SignWatchesWait", policy.SignWatchesWait}, {"SignWatches", policy.SignWatches}},

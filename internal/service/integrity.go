@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -204,8 +205,9 @@ func (s *Service) undo(ctx context.Context, c change, refusal error, take func(c
 
 // takeBack takes a refused write back that somebody else has written on, as long as what it has brought is there: to write on top of it, or to count it
 // on, is not to look at all of it. He may take his own write back, too, or his deletion, and what was refused would be there again: so it is looked for
-// as long as an undo may take. It is judged by the rights of who was refused. So it goes also where somebody who may have it has put the same meanwhile.
-// What a process has frozen for longer than that between its write and its look puts back stays.
+// some time (policy.UndoneBack) after it was there last, and no longer than an undo may take. It is judged by the rights of who was refused. So it goes also
+// where somebody who may have it has put the same meanwhile. What is put back later, by a process that was frozen between its write and its look, or had no
+// answer for so long, stays.
 func (s *Service) takeBack(ctx context.Context, r rule, c change) (taken bool, err error) {
 	if r.remains == nil || c.to == nil {
 		return false, nil // theirs was checked, too
@@ -215,6 +217,7 @@ func (s *Service) takeBack(ctx context.Context, r rule, c change) (taken bool, e
 	}
 	noun, key := c.to.Noun(), domain.KeyOf(c.to)
 	wait := pause.Backoff{First: policy.FirstWritten, Most: policy.LongestWritten}
+	last := time.Now() // that it was there, or may have been
 	for {
 		now, unknown := s.store.Get(ctx, noun, key)
 		if err = unknown; fail.Is(err, fail.NotFound) {
@@ -228,7 +231,10 @@ func (s *Service) takeBack(ctx context.Context, r rule, c change) (taken bool, e
 				}
 			}
 		}
-		if wait.Wait(ctx) != nil {
+		if err != nil {
+			last = time.Now()
+		}
+		if time.Since(last) > policy.UndoneBack || wait.Wait(ctx) != nil {
 			return false, err
 		}
 	}

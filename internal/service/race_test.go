@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/outcome"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/secret"
@@ -813,6 +814,21 @@ func TestWhatIsRefusedGoesWhoeverHasWrittenOnIt(t *testing.T) {
 		}
 		err := f.Create(mallory, reference())
 		<-restored
+		require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
+		require.False(t, f.exists(t, reference()))
+	})
+	t.Run("a reference that was deleted: its caller does not wait for long", func(t *testing.T) {
+		f, mallory, lc, reference := fenced(t)
+		f.store.before = func(ctx context.Context) error {
+			return f.store.Store.Create(ctx, permissionOf(domain.KeyOf(lc("")), ""))
+		}
+		var refused time.Time
+		f.store.after = func(ctx context.Context) error {
+			refused = time.Now()
+			return f.store.Store.Delete(ctx, domain.ClusterReferences, domain.KeyOf(reference()), 0)
+		}
+		err := f.Create(mallory, reference())
+		require.Less(t, time.Since(refused), policy.Undo)
 		require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
 		require.False(t, f.exists(t, reference()))
 	})
