@@ -54,8 +54,9 @@ func (l *Control) planCloud(ctx context.Context, owner domain.Owner, d *draft) e
 	return l.add(ctx, d, cloudTargets(references), &vary.Varied{Bundle: bundle})
 }
 
-// stillMembers refuses a group's plan that goes to a cluster which has left the logical cloud since it was made, and one in a cloud whose
-// terminate is recorded. It comes after the record of the context: who deletes a cluster reference, or terminates a cloud, looks for records
+// stillMembers refuses a group's plan that goes to a cluster which has left the logical cloud since it was made, one in a cloud whose
+// terminate is recorded, and one for which the cloud had other rights or another namespace: what a person may not write is there until it is
+// taken back, and a plan that was made meanwhile has it. It comes after the record of the context: who deletes a cluster reference, or terminates a cloud, looks for records
 // before and after, so that one of the two sees the other.
 func (l *Control) stillMembers(ctx context.Context, owner domain.Owner, prepared *Prepared, p *plan.Plan) error {
 	if _, ok := owner.(*domain.DeploymentIntentGroup); !ok || prepared.LogicalCloud == "" {
@@ -68,8 +69,12 @@ func (l *Control) stillMembers(ctx context.Context, owner domain.Owner, prepared
 	if err != nil {
 		return err
 	}
-	if state := o.(*domain.LogicalCloud).History.State(); state == domain.Terminated || state == domain.TerminateStopped {
+	cloud := o.(*domain.LogicalCloud)
+	if state := cloud.History.State(); state == domain.Terminated || state == domain.TerminateStopped {
 		return fail.New(fail.Conflict, "logical cloud %q was terminated meanwhile; instantiate it first", prepared.LogicalCloud.Name())
+	}
+	if cloud.Admin() != (p.User == "") || cloud.Spec.Namespace != p.Namespace {
+		return fail.New(fail.Conflict, "logical cloud %q was changed meanwhile; try again", cloud.Name)
 	}
 	members, err := l.members(ctx, prepared.LogicalCloud)
 	if err != nil {

@@ -132,6 +132,13 @@ func level1() *domain.LogicalCloud {
 	return c
 }
 
+// level0 is a cloud whose groups have the rights of the kubeconfigs of its clusters.
+func level0() domain.LogicalCloud {
+	return domain.LogicalCloud{
+		Metadata: domain.Metadata{Name: "lc"}, Spec: domain.LogicalCloudSpec{Level: domain.LevelAdmin, Namespace: domain.AdminNamespace},
+	}
+}
+
 func reference(name, cluster string) *domain.ClusterReference {
 	return &domain.ClusterReference{
 		Identity: domain.Identity{Parent: cloudKey}, Metadata: domain.Metadata{Name: name},
@@ -722,7 +729,7 @@ func TestRecordAfterAClusterHasLeftTheCloud(t *testing.T) {
 				d, in = updating(t)
 			}
 			in.Prepared.LogicalCloud = cloudKey
-			m := &membership{memory: d.store, references: both[:1]}
+			m := &membership{memory: d.store, cloud: level0(), references: both[:1]}
 			d.Store = m
 			states, label := d.store.states(), d.store.group.History.StatusContextID
 			for range 2 { // the second one is a late attempt
@@ -736,6 +743,37 @@ func TestRecordAfterAClusterHasLeftTheCloud(t *testing.T) {
 			require.NoError(t, d.Record(t.Context(), in))
 			require.Equal(t, domain.ContextInstantiating, d.store.instances[in.ContextID].Status)
 		})
+	}
+}
+
+// TestRecordInACloudThatIsAnotherOneMeanwhile: what its clusters give only to who may write them is there until it is taken back from who may not,
+// and a group that was planned meanwhile has another revision of its own.
+func TestRecordInACloudThatIsAnotherOneMeanwhile(t *testing.T) {
+	other := level0()
+	other.Spec.Level, other.Spec.User.UserName = "1", "bob"
+	elsewhere := level0()
+	elsewhere.Spec.Namespace = "ns"
+	for name, cloud := range map[string]domain.LogicalCloud{"of level 1": other, "with another namespace": elsewhere} {
+		for asked, update := range map[string]bool{"an instantiate": false, "an update": true} {
+			t.Run(name+", "+asked, func(t *testing.T) {
+				d := newDeployment(t)
+				in := d.instantiate()
+				if update {
+					d, in = updating(t)
+				}
+				in.Prepared.LogicalCloud = cloudKey
+				m := &membership{memory: d.store, cloud: cloud, references: []domain.Object{reference("r1", "a"), reference("r2", "b")}}
+				d.Store = m
+				states := d.store.states()
+				err := d.Record(t.Context(), in)
+				require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+				require.ErrorContains(t, err, `logical cloud "lc" was changed meanwhile`)
+				require.Equal(t, states, d.store.states())
+				require.NotContains(t, d.store.instances, in.ContextID)
+				m.cloud, in.Prepared.OwnerRevision = level0(), d.store.group.Revision
+				require.NoError(t, d.Record(t.Context(), in))
+			})
+		}
 	}
 }
 
@@ -759,12 +797,11 @@ func TestRecordInACloudThatIsTerminatedMeanwhile(t *testing.T) {
 	fixture := func(t *testing.T) (*crossing, *activities.Control) {
 		t.Helper()
 		d := &crossing{documents: newDocuments(cloud, reference("r1", "a"))}
-		digest, err := d.PutBlob(t.Context(), []byte(`{}`))
-		require.NoError(t, err)
 		require.NoError(t, d.PutInstance(t.Context(), &domain.Instance{
-			ContextID: "1", Owner: cloudKey, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated, Plan: digest,
+			ContextID: "1", Owner: cloudKey, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: domain.ContextInstantiated,
+			Plan: d.put(t, plan.Plan{}),
 		}))
-		instantiate.Prepared.Plan = digest
+		instantiate.Prepared.Plan = d.put(t, plan.Plan{User: cloudKey, Namespace: cloud.Spec.Namespace})
 		return d, &activities.Control{Store: d, Runs: closed{}, Now: func() time.Time { return begun }}
 	}
 	t.Run("the terminate sees the group", func(t *testing.T) {
@@ -814,7 +851,7 @@ func TestRecordThatWasStoppedMeanwhile(t *testing.T) {
 	in.Prepared.LogicalCloud = cloudKey
 	require.NoError(t, d.Record(t.Context(), d.instantiate()))
 	d.store.group.History.Append(domain.InstantiateStopped, "1", 1, begun)
-	d.Store = &membership{memory: d.store}
+	d.Store = &membership{memory: d.store, cloud: level0()}
 	require.NoError(t, d.Record(t.Context(), in))
 	require.Equal(t, after(domain.Instantiated, domain.InstantiateStopped), d.store.states())
 	require.Contains(t, d.store.instances, "1")
@@ -839,7 +876,7 @@ func TestRecordThatIsRefusedLeavesTheRecordOfATerminate(t *testing.T) {
 	d := newDeployment(t)
 	in := d.instantiate()
 	in.Prepared.LogicalCloud = cloudKey
-	m := &terminated{membership: &membership{memory: d.store}}
+	m := &terminated{membership: &membership{memory: d.store, cloud: level0()}}
 	m.begin = func() {
 		m.begin = nil
 		d.store.group.History.Append(domain.Terminated, "1", 1, begun)

@@ -36,7 +36,7 @@ func newDeployment(t *testing.T) *deployment {
 	for _, name := range []string{"a", "b"} {
 		a.Targets = append(a.Targets, plan.Target{ClusterName: domain.ClusterName{Provider: "p", Name: name}})
 	}
-	d.plan = d.store.put(t, plan.Plan{ContextID: "1", Owner: domain.KeyOf(&d.store.group), Apps: []plan.App{a}})
+	d.plan = d.store.put(t, plan.Plan{ContextID: "1", Owner: domain.KeyOf(&d.store.group), Namespace: "default", Apps: []plan.App{a}})
 	return d
 }
 
