@@ -162,6 +162,7 @@ func (k *keeper) pick(now time.Time, out *activities.Renewals) {
 
 // renew begins the renewals of a part, some at a time.
 func (k *keeper) renew(ctx workflow.Context, part activities.Renewals) error {
+	all := k.Round.All
 	for _, c := range part.Clusters {
 		if err := workflow.Await(ctx, func() bool { return k.open < openLeaves }); err != nil {
 			return err
@@ -171,7 +172,7 @@ func (k *keeper) renew(ctx workflow.Context, part activities.Renewals) error {
 		in.Cluster = c
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer func() { k.open-- }()
-			if err := workflow.ExecuteActivity(renewing(ctx), kube.RenewCertificate, in).Get(ctx, nil); err != nil {
+			if err := workflow.ExecuteActivity(renewing(ctx, all), kube.RenewCertificate, in).Get(ctx, nil); err != nil {
 				workflow.GetLogger(ctx).Error("renew certificate", "cluster", in.Cluster, "error", err)
 			}
 		})

@@ -35,6 +35,7 @@ type keeping struct {
 	before  bool                 // what is due is read by a worker of v0.1.0
 	dead    map[string]int       // clusters that fail that many times more
 	away    string               // a cluster that does not answer
+	once    string               // one that does not answer the first time
 	looks   []time.Time
 	renewed []string
 	over    func(*keeping) bool
@@ -95,7 +96,8 @@ func (a *keeper) RenewCertificate(_ context.Context, in activities.LeafInput) er
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if in.Cluster.Name == k.away {
+	if name := in.Cluster.Name; name == k.away || name == k.once {
+		k.once = ""
 		return workflows.ToTemporal(fail.New(fail.Unavailable, "it does not answer"), 1)
 	}
 	if k.dead[in.Cluster.Name] > 0 {
@@ -179,6 +181,20 @@ func TestCertificatesAreRenewedWhenAPersonAsks(t *testing.T) {
 	slices.Sort(k.renewed)
 	require.Equal(t, []string{"a", "b"}, k.renewed)
 	require.Less(t, k.looks[len(k.looks)-1].Sub(begun), 2*time.Hour)
+}
+
+// TestOneThatFailsIsRenewedWithAllWhenAPersonAsks: it is not due, so that no other round has it.
+func TestOneThatFailsIsRenewedWithAllWhenAPersonAsks(t *testing.T) {
+	k := newKeeping(t, func(k *keeping) bool { return len(k.renewed) == 2 })
+	k.due["a"], k.due["b"] = k.Now().Add(renewedAfter), k.Now().Add(renewedAfter)
+	k.once = "a"
+	k.RegisterDelayedCallback(func() { k.SignalWorkflow(workflows.RenewSignal, nil) }, time.Hour)
+	begun := k.Now()
+	k.run()
+	require.NoError(t, k.GetWorkflowError())
+	slices.Sort(k.renewed)
+	require.Equal(t, []string{"a", "b"}, k.renewed)
+	require.Less(t, k.due["a"].Sub(begun), renewedAfter+time.Hour+5*time.Minute)
 }
 
 func TestCertificatesOfMoreClustersAreLookedAt(t *testing.T) {

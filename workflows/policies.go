@@ -249,18 +249,21 @@ func settling(ctx workflow.Context) workflow.Context {
 func awaiting(ctx workflow.Context) workflow.Context { return workOn(ctx, WaitQueue) }
 
 // renewing is for replacing one certificate: what does not get through comes up again in another round. It is tried once. A round waits for
-// all, so that a cluster that is away would hold up those that come due as long as it is tried. How long an attempt waits for a worker counts
-// only to all: where these are busy, it gets its turn.
-func renewing(ctx workflow.Context) workflow.Context {
-	once := patient()
-	once.MaximumAttempts = 1
+// all, so that a cluster that is away would hold up those that come due as long as it is tried. In a round of all certificates, whatever their age,
+// it is tried for some minutes: the next round is of those that are due, and what this one leaves keeps a certificate that somebody wants replaced.
+// How long an attempt waits for a worker counts only to all: where these are busy, it gets its turn.
+func renewing(ctx workflow.Context, all bool) workflow.Context {
+	retry := patient()
+	if !all {
+		retry.MaximumAttempts = 1
+	}
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              KubeQueue,
 		StartToCloseTimeout:    time.Minute,
 		ScheduleToCloseTimeout: 5 * time.Minute,
 		HeartbeatTimeout:       policy.Heartbeat,
 		WaitForCancellation:    true,
-		RetryPolicy:            once,
+		RetryPolicy:            retry,
 	})
 }
 

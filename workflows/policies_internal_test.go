@@ -45,10 +45,11 @@ func TestTimesHoldTogether(t *testing.T) {
 // TestEveryActivityBeats: else nobody would notice for hours that the worker of an activity has died, which may take a day.
 func TestEveryActivityBeats(t *testing.T) {
 	env := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
+	replacing := func(ctx workflow.Context) workflow.Context { return renewing(ctx, false) }
 	looks := func(ctx workflow.Context) error {
 		for name, with := range map[string]func(workflow.Context) workflow.Context{
 			"preparing": preparing, "waiting": waiting, "clusterWork": clusterWork, "hookWork": hookWork, "sweeping": sweeping, "settling": settling,
-			"daily": daily, "awaiting": awaiting, "renewing": renewing, "readying": readying, "watching": watching,
+			"daily": daily, "awaiting": awaiting, "renewing": replacing, "readying": readying, "watching": watching,
 		} {
 			options := workflow.GetActivityOptions(with(ctx))
 			require.Equal(t, policy.Heartbeat, options.HeartbeatTimeout, name)
