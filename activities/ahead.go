@@ -10,7 +10,8 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 )
 
-// rendersAtOnce is how many charts of a group are rendered at a time: others need the processes that render, too.
+// rendersAtOnce is how many charts of a group are rendered at a time at the most, however many processes there are: each is in memory
+// with its bundle until its turn comes.
 const rendersAtOnce = 4
 
 // rendering is the rendering of one app's chart, which others are rendered beside.
@@ -28,6 +29,7 @@ func (l *Control) renderEach(ctx context.Context, w *wanted, d *draft, use func(
 	work, cancel := context.WithCancel(ctx)
 	g := panics.New(work)
 	begun := make([]*rendering, 0, len(w.apps))
+	atOnce := min(l.Charts.AtOnce(), rendersAtOnce)
 	used := 0
 	defer func() {
 		cancel()
@@ -45,7 +47,7 @@ func (l *Control) renderEach(ctx context.Context, w *wanted, d *draft, use func(
 			begun[n].leave()
 			begun[n].leave = func() {}
 		}
-		for len(begun) < min(n+rendersAtOnce, len(w.apps)) {
+		for len(begun) < min(n+atOnce, len(w.apps)) {
 			leave, ok := func() {}, true
 			if len(begun) > n {
 				leave, ok = d.ahead()

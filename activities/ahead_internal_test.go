@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,10 +26,13 @@ func (empty) Blob(context.Context, domain.Digest) ([]byte, error) { return nil, 
 // slowCharts take a second each, but for quick ones, which are refused at once, and refused ones.
 type slowCharts struct {
 	quick, refused []string
+	atOnce         int // 0 for many
 
 	mu             sync.Mutex
 	underWay, most int
 }
+
+func (c *slowCharts) AtOnce() int { return cmp.Or(c.atOnce, 2*rendersAtOnce) }
 
 func (c *slowCharts) Render(ctx context.Context, in render.Input) (*plan.Bundle, error) {
 	c.mu.Lock()
@@ -86,17 +90,21 @@ func TestChartsAreRenderedBesideEachOther(t *testing.T) {
 		return func() { taken-- }, true
 	}
 	for name, c := range map[string]struct {
-		draft *draft
-		most  int
+		draft  *draft
+		atOnce int
+		most   int
 	}{
-		"an operation":                        {&draft{}, rendersAtOnce},
-		"a rehearsal for who asks for it all": {&draft{rehearsal: true, keeps: true}, rendersAtOnce},
-		"a rehearsal without a place":         {&draft{rehearsal: true}, 1},
-		"a rehearsal with one":                {&draft{rehearsal: true, spare: spare}, 2},
+		"an operation":                         {&draft{}, 0, rendersAtOnce},
+		"an operation where there are two":     {&draft{}, 1, 1},
+		"an operation where there are three":   {&draft{}, 2, 2},
+		"a rehearsal for who asks for it all":  {&draft{rehearsal: true, keeps: true}, 0, rendersAtOnce},
+		"a rehearsal without a place":          {&draft{rehearsal: true}, 0, 1},
+		"a rehearsal with one":                 {&draft{rehearsal: true, spare: spare}, 0, 2},
+		"a rehearsal with one, and two of all": {&draft{rehearsal: true, spare: spare}, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				charts := &slowCharts{}
+				charts := &slowCharts{atOnce: c.atOnce}
 				used, took, err := eachOf(t.Context(), charts, c.draft)
 				require.NoError(t, err)
 				require.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6", "7"}, used)

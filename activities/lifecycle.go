@@ -91,6 +91,8 @@ const (
 // Charts renders charts of strangers. What their rendering ends is Invalid. render.Processes implements it.
 type Charts interface {
 	Render(ctx context.Context, in render.Input) (*plan.Bundle, error)
+	// AtOnce is how many of one group may be rendered at a time, so that others are rendered, too.
+	AtOnce() int
 }
 
 // Control records what operations do to their owner and their context.

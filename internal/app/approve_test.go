@@ -330,6 +330,8 @@ type bundles struct {
 }
 
 // Render implements activities.Charts.
+func (*bundles) AtOnce() int { return 4 }
+
 func (b *bundles) Render(_ context.Context, in render.Input) (*plan.Bundle, error) {
 	b.busy <- struct{}{}
 	<-b.goOn

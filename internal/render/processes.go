@@ -63,6 +63,9 @@ func NewProcesses(o Options) (*Processes, error) {
 	return &Processes{pool: pool, turns: newTurns(o.Size), limits: l, time: o.Time}, nil
 }
 
+// AtOnce is how many of one who asks may render at a time so that another one has a process, where there are several.
+func (p *Processes) AtOnce() int { return p.turns.most }
+
 // Close ends the processes; what they work on fails.
 func (p *Processes) Close() { p.pool.Close() }
 
