@@ -18,13 +18,31 @@ import (
 // replaced, and the plans and manifests of instances that were forgotten; what is kept of clusters that are not
 // registered any more, and of settings of tenants that are gone; what clusters said of app contexts that are gone; and the
 // records of contexts that no history has any more. It returns how many blobs. What somebody has ended by hand is begun again:
-// none of the four waits for another one that fails, nor for the blobs, for which the plan of every context is read.
+// none of the four waits for another one that fails, nor for the blobs, for which the plan of every context is read. An attempt that comes
+// after one which has swept them leaves them alone.
 func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
-	stop := beat(ctx)
+	var done swept
+	if activity.IsActivity(ctx) && activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &done) != nil {
+		done = swept{}
+	}
+	stop := beat(ctx, func() any { return done })
 	defer stop()
 	err = errors.Join(l.keepAgain(ctx), l.watchAgain(ctx), l.retire(ctx))
-	removed, swept := l.sweep(ctx)
-	return removed, errors.Join(swept, err)
+	if done.Blobs {
+		return done.Removed, err
+	}
+	removed, failed := l.sweep(ctx)
+	if failed == nil && err != nil && activity.IsActivity(ctx) {
+		stop() // no other heartbeat comes after this one
+		activity.RecordHeartbeat(ctx, swept{Blobs: true, Removed: removed})
+	}
+	return removed, errors.Join(failed, err)
+}
+
+// swept is what the attempts at a sweep have done of it so far.
+type swept struct {
+	Blobs   bool `json:"blobs,omitempty"`
+	Removed int  `json:"removed,omitempty"`
 }
 
 func (l *Control) sweep(ctx context.Context) (removed int, err error) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/drover-io/drover/activities"
@@ -122,6 +124,66 @@ func TestSweepKeepsCertificates(t *testing.T) {
 	_, err = env.ExecuteActivity(l.Sweep)
 	require.NoError(t, err)
 	require.Equal(t, []domain.Key{"projects/p/logical-clouds/kept"}, k.clouds)
+}
+
+// away is an engine that does not answer.
+type away struct{ activities.Keepers }
+
+func (away) Keep(context.Context, domain.Key) error {
+	return fail.New(fail.Unavailable, "it does not answer")
+}
+
+// plansRead is a store whose blobs are counted as they are read.
+type plansRead struct {
+	*store.Store
+	n int
+}
+
+func (s *plansRead) Blob(ctx context.Context, d domain.Digest) ([]byte, error) {
+	s.n++
+	return s.Store.Blob(ctx, d)
+}
+
+// TestSweepReadsPlansOnce: what goes on failing beside the blobs has the plan of every context read by one attempt, not by all.
+func TestSweepReadsPlansOnce(t *testing.T) {
+	now := time.Now()
+	s := storetest.Open(t, store.Config{Now: func() time.Time { return now }})
+	ctx := t.Context()
+	_, err := s.PutBlob(ctx, []byte("nobody's"))
+	require.NoError(t, err)
+	now = now.Add(25 * time.Hour)
+	p, err := s.PutBlob(ctx, []byte(`{}`))
+	require.NoError(t, err)
+	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "1", Owner: "projects/p/logical-clouds/kept", Plan: p, Status: domain.ContextInstantiated}))
+	read := &plansRead{Store: s}
+	l := &activities.Control{Store: read, Now: time.Now, Keepers: away{}}
+	var told converter.EncodedValues
+	attempt := func() (removed int, err error) {
+		env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+		env.SetTestTimeout(time.Minute)
+		env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) { told = details })
+		if told != nil {
+			var details any
+			require.NoError(t, told.Get(&details))
+			env.SetHeartbeatDetails(details)
+		}
+		env.RegisterActivity(l)
+		v, err := env.ExecuteActivity(l.Sweep)
+		if err == nil {
+			err = v.Get(&removed)
+		}
+		return removed, err
+	}
+	for range 3 {
+		_, err = attempt()
+		require.ErrorContains(t, err, "it does not answer")
+		require.Equal(t, 1, read.n)
+	}
+	l.Keepers = &kept{}
+	removed, err := attempt()
+	require.NoError(t, err)
+	require.Equal(t, 1, removed, "by the first one")
+	require.Equal(t, 1, read.n)
 }
 
 // slowPlans is a store that does not get to the end of the plans.

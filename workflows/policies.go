@@ -192,8 +192,9 @@ func waiting(ctx workflow.Context) workflow.Context {
 	})
 }
 
-// daily is for what comes again the next day. An attempt begins from nothing, and may take hours where there is much. What goes on failing is
-// given up after twenty attempts, each of which asks all clouds and watches: within the hour, where each fails at once.
+// daily is for what comes again the next day. An attempt begins from nothing, unless one before it has swept the blobs, and may take hours where
+// there is much. What goes on failing is given up after twenty attempts, each of which asks all clouds and watches: within the hour, where each
+// fails at once.
 func daily(ctx workflow.Context) workflow.Context {
 	retry := soon(ctx)
 	retry.MaximumInterval, retry.MaximumAttempts = 5*time.Minute, dailyAttempts
