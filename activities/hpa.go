@@ -123,7 +123,7 @@ func (l *Control) readHPA(_ context.Context, w *wanted, _ string) ([]vary.Intent
 }
 
 // nodesAtOnce is how many clusters are asked at a time.
-const nodesAtOnce = 32
+const nodesAtOnce = 64
 
 // loadNodes asks the clusters that may be taken for apps with hpa intents. One that does not answer is asked no longer than
 // policy.Nodes, and one that did not answer before no longer than policy.NodesAgain; all have policy.NodesAll together. Its nodes are not known then, which is no match.
@@ -196,13 +196,13 @@ func (l *Control) askNodes(ctx context.Context, w *wanted, amounts map[domain.Cl
 	}
 	g, asking := panics.WithContext(ctx)
 	g.Go(func() error {
-		all, cancel := context.WithTimeoutCause(asking, policy.NodesAll, fmt.Errorf("the clusters have not told theirs in the %s that all have together", policy.NodesAll))
+		all, cancel := context.WithTimeoutCause(asking, policy.NodesAll, fail.New(fail.Timeout, "the clusters have not told theirs in the %s that all have together", policy.NodesAll))
 		defer cancel()
 		return each(all, heard, policy.Nodes)
 	})
 	g.Go(func() error {
 		again, cancel := context.WithTimeoutCause(asking, policy.NodesAgainAll,
-			fmt.Errorf("the clusters that did not answer before have not told theirs in the %s that all of these have together", policy.NodesAgainAll))
+			fail.New(fail.Timeout, "the clusters that did not answer before have not told theirs in the %s that all of these have together", policy.NodesAgainAll))
 		defer cancel()
 		return each(again, away, policy.NodesAgain)
 	})
@@ -232,11 +232,11 @@ func (l *Control) nodesOf(ctx context.Context, c domain.ClusterName, within time
 	if l.Nodes == nil {
 		return placement.Nodes{Unknown: unknown + "nobody here can ask clusters"}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("the cluster has not told all of them in %s", within)) // it may answer, and have many
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fail.New(fail.Timeout, "the cluster has not told all of them in %s", within)) // it may answer, and have many
 	defer cancel()
 	found, err := l.Nodes.Nodes(ctx, c, amounts, own)
 	if err != nil && ctx.Err() != nil {
-		return placement.Nodes{Unknown: unknown + context.Cause(ctx).Error()}
+		return placement.Nodes{Unknown: unknown + fail.TextOf(context.Cause(ctx))}
 	}
 	if err != nil {
 		return placement.Nodes{Unknown: unknown + fail.TextOf(err)}

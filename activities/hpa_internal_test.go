@@ -51,6 +51,33 @@ func TestManySlowClustersHoldUpNoPlan(t *testing.T) {
 	})
 }
 
+// TestAThousandClustersTellTheirNodesInTime: a second each, as those that have many take, or that are far away.
+func TestAThousandClustersTellTheirNodesInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &Control{Nodes: slowNodes{time.Second}, dry: true}
+		amounts := map[domain.ClusterName]bool{}
+		for i := range 1000 {
+			amounts[domain.ClusterName{Provider: "p", Name: fmt.Sprint(i)}] = true
+		}
+		w := &wanted{}
+		require.NoError(t, l.askNodes(t.Context(), w, amounts, kube.LeftOut{}))
+		for c, n := range w.hpa.room.Nodes {
+			require.Empty(t, n.Unknown, "%s", c)
+		}
+	})
+}
+
+// TestAPlanWithoutTimeForNodes: who has less time than clusters may take is not told so in words of Go.
+func TestAPlanWithoutTimeForNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		l := &Control{Nodes: slowNodes{time.Hour}}
+		nodes := l.nodesOf(ctx, domain.ClusterName{Provider: "p", Name: "c"}, policy.Nodes, false, kube.LeftOut{})
+		require.Equal(t, "its nodes are not known: it took too long", nodes.Unknown)
+	})
+}
+
 // TestAClusterThatHangsIsGivenUp: what is said of it is that it has not told all, as it may have so much.
 func TestAClusterThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
