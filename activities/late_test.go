@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -163,6 +164,32 @@ func TestWhatNobodyWaitsForIsNotRecorded(t *testing.T) {
 			require.NoError(t, record(d, in))
 			require.Equal(t, recorded, d.store.states())
 		})
+	}
+}
+
+// TestAMigrateThatNobodyWaitsForIsGivenBack: an attempt had the source leave its instance, and not the target get it.
+func TestAMigrateThatNobodyWaitsForIsGivenBack(t *testing.T) {
+	d, s, in := migrating(t)
+	source, target := slices.Clone(s.source.History.Actions), d.store.states()
+	in.Began = time.Now().Add(-2 * policy.Accept).UnixNano()
+	s.left = func() error {
+		s.left = nil
+		return fail.New(fail.Unavailable, "store is gone")
+	}
+	require.ErrorContains(t, d.Record(t.Context(), in), "store is gone")
+	require.Equal(t, domain.Updated, s.source.History.State())
+	require.Contains(t, s.instances, "2")
+
+	for _, refusal := range []string{"nobody waits for it any more", "was changed meanwhile"} { // the second one finds the source written
+		env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+		env.RegisterActivity(d.Record)
+		_, err := env.ExecuteActivity(d.Record, in)
+		require.ErrorContains(t, err, refusal)
+		require.Equal(t, source, s.source.History.Actions)
+		require.Equal(t, target, d.store.states())
+		require.NotContains(t, s.instances, "2")
+		require.Equal(t, domain.ContextInstantiated, s.instances["1"].Status)
+		require.Equal(t, domain.KeyOf(&s.source), s.instances["1"].Owner)
 	}
 }
 
