@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -64,8 +65,15 @@ func anySegment(name string, _ bool) []string {
 func validatePorts(spec map[string]any) field.ErrorList {
 	const highest = 65535
 	var problems field.ErrorList
+	seen := map[string]bool{}
 	for i, p := range list(spec, "ports") {
 		port, _ := p.(map[string]any)
+		protocol, _ := port["protocol"].(string)
+		if key := fmt.Sprint(cmp.Or(protocol, "TCP"), port["port"]); seen[key] {
+			problems = append(problems, field.Duplicate(field.NewPath("spec", "ports").Index(i), port))
+		} else {
+			seen[key] = true
+		}
 		if number, ok := port["port"].(int64); !ok || number < 1 || number > highest {
 			problems = append(problems, field.Invalid(field.NewPath("spec", "ports").Index(i).Child("port"), port["port"],
 				fmt.Sprintf("must be between 1 and %d, inclusive", highest)))
