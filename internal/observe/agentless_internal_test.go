@@ -21,6 +21,7 @@ import (
 	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // TestAGroupThatStaysDown, as of an aggregated API whose backend is gone, cuts no watch off: the kinds are looked at once it has come back.
@@ -126,7 +127,11 @@ func TestPagesFitTheLine(t *testing.T) {
 	require.Equal(t, "7", f.version)
 	least := f.Page
 	require.LessOrEqual(t, least, 4*leastPage)
+	f.version = ""
+	require.Eventually(t, func() bool { return f.sync(t.Context(), c) == nil }, kubetest.Deadline, kubetest.Tick)
+	require.LessOrEqual(t, f.Page, least, "the next list would not come in time")
 	thin.Store(false)
+	f.thin = f.thin.Add(-2 * policy.ThinLine)
 	for range 10 {
 		f.version = ""
 		require.Eventually(t, func() bool { return f.sync(t.Context(), c) == nil }, kubetest.Deadline, kubetest.Tick)

@@ -31,7 +31,8 @@ type feed struct {
 	kube.Collection
 	follower
 	version  string
-	mostPage int // what Page was at first
+	mostPage int       // what Page was at first
+	thin     time.Time // when a page did not come in time the last time
 }
 
 // reached is how far the cluster's database was when the feed was heard the last time; 0 where that is not known: the versions of an aggregated API
@@ -65,8 +66,9 @@ func (f *feed) sync(ctx context.Context, c *kube.Cluster) error {
 	version, err := c.List(ctx, f.Collection, f.put)
 	switch {
 	case fail.Is(err, fail.Timeout) && ctx.Err() == nil && f.Page > leastPage: // the line may be thin: the same page would never come
-		f.Page = max(f.Page/2, leastPage)
-	case err == nil || errors.Is(err, kube.ErrExpired): // many small pages take longer than a cluster remembers where they began
+		f.Page, f.thin = max(f.Page/2, leastPage), time.Now()
+	// Many small pages take longer than a cluster remembers where they began. Else a page that comes says nothing of one that is twice as large.
+	case errors.Is(err, kube.ErrExpired), err == nil && time.Since(f.thin) > policy.ThinLine:
 		f.Page += min(f.Page, f.mostPage-f.Page)
 	}
 	if err != nil {

@@ -90,7 +90,7 @@ func TestTimesAreInOrder(t *testing.T) {
 		"looks at what was removed":                                       {{"FirstGone", policy.FirstGone}, {"RemoveLooks", policy.RemoveLooks}, {"LongestGone", policy.LongestGone}, {"StageWait", policy.StageWait}},
 		"looks for remnants":                                              {{"FirstSweep", policy.FirstSweep}, {"LongestSweep", policy.LongestSweep}, {"Remnants", policy.Remnants}},
 		"sessions with a cluster":                                         {{"FirstSession", policy.FirstSession}, {"LeastWatch", policy.LeastWatch}, {"GoodSession", policy.GoodSession}, {"LongestSession", policy.LongestSession}},
-		"kinds that a cluster refuses":                                    {{"FirstRefused", policy.FirstRefused}, {"LongestRefused", policy.LongestRefused}},
+		"kinds that a cluster refuses":                                    {{"FirstRefused", policy.FirstRefused}, {"LongestRefused", policy.LongestRefused}, {"ThinLine", policy.ThinLine}},
 		"looks at kinds":                                                  {{"KindsLook", policy.KindsLook}, {"KindsLookAgain", policy.KindsLookAgain}, {"KindsLookLast", policy.KindsLookLast}},
 		"a write that is refused is taken back before its request is cut": {{"Undo", policy.Undo}, {"Plain", policy.Plain}},
 		"looks for what is put back":                                      {{"LongestWritten", policy.LongestWritten}, {"UndoneBack", policy.UndoneBack}, {"Undo", policy.Undo}},
