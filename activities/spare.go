@@ -137,7 +137,7 @@ func (a *attempt) definedBefore(i int, has, brings plan.Definition, own bool) (w
 	if more := len(lost) - maxLost; more > 0 {
 		said += fmt.Sprintf(" and %d more", more)
 	}
-	if len(added) == 0 && (!own || a.in.Operation == domain.OpRollback) {
+	if own && a.in.Operation == domain.OpRollback || !own && len(added) == 0 {
 		return fmt.Sprintf("the cluster has it with %s, too, which the chart does not: it is left as it is", said)
 	}
 	a.lose(i, fmt.Sprintf("the cluster had it with %s, too, and the chart's took that away", said))

@@ -136,6 +136,8 @@ func TestFieldsOfOthersDefinitionsStay(t *testing.T) {
 	require.Equal(t, "1K", leaf.Marks)
 	require.Contains(t, leaf.Notes[0].Message, "the cluster has it with v1 spec.shape, too")
 	require.Contains(t, live, `"shape"`)
+	leaf, _ = apply(old + `,"weight":{"type":"string"}`)
+	require.Equal(t, "1K", leaf.Marks, "nor where that has what the newer one has no more")
 	operation = domain.OpInstantiate
 	leaf, live = apply(old)
 	require.Equal(t, "1A", leaf.Marks, "what else it brings is not known from its fields")
