@@ -44,7 +44,8 @@ func (p *pulse) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var renewed, said, failing bool
+	var renewed, said bool
+	failed := ""         // why it could not be renewed, as the log has it
 	unfit := time.Time{} // since when; zero for not
 	for wait := renewEvery; ; wait = renewEvery {
 		if lacks := p.fitness.lacks(); lacks != "" {
@@ -57,17 +58,16 @@ func (p *pulse) Start(ctx context.Context) error {
 			}
 			wait = lookFit
 		} else {
-			if said {
-				p.log.Info("lease is renewed again", "namespace", p.namespace)
-			}
-			renewed, said, unfit = true, false, time.Time{}
+			renewed, unfit = true, time.Time{}
 			switch err := p.renew(ctx, holder); {
-			case err == nil && failing:
-				failing = false
-				p.log.Info("lease can be renewed again", "namespace", p.namespace)
-			case err != nil && ctx.Err() == nil:
-				if !failing {
-					failing = true
+			case err == nil:
+				if said || failed != "" {
+					p.log.Info("lease is renewed again", "namespace", p.namespace)
+				}
+				said, failed = false, ""
+			case ctx.Err() == nil:
+				if failed != err.Error() {
+					failed = err.Error()
 					p.log.Warn("lease cannot be renewed, which is tried again and again", "namespace", p.namespace, "error", err)
 				}
 				wait = min(renewAgain, renewEvery)
