@@ -38,6 +38,7 @@ type bookReading struct {
 	err  error
 	// changes is that of Rights when it began: what was changed since it may not have.
 	changes int
+	begin   func() // of one that waits
 }
 
 // NewRights makes the step. read reads all roles and bindings.
@@ -168,7 +169,9 @@ func (k *Rights) ordered(ctx context.Context) *bookReading {
 		return k.giving
 	}
 	if k.queued == nil {
-		k.queued = &bookReading{done: make(chan struct{})}
+		r := &bookReading{done: make(chan struct{})}
+		r.begin = func() { k.start(ctx, r) }
+		k.queued = r
 	}
 	return k.queued
 }
@@ -246,7 +249,7 @@ func (k *Rights) start(ctx context.Context, r *bookReading) {
 		if k.giving == r {
 			k.giving, k.queued = k.queued, nil
 			if k.giving != nil {
-				k.start(whole, k.giving)
+				k.giving.begin()
 			}
 		}
 		close(r.done)

@@ -181,7 +181,8 @@ func (w *write) patch(ctx context.Context, body []byte) (pruned []string, err er
 var updatedMember = []byte(`"manager":"` + FieldManager + `","operation":"Update"`)
 
 // reapply has the fields that were created or updated be owned as those that are applied, and applies once more: an apply takes away nothing but what was
-// applied, so that fields which the manifest has no more would stay. That the cluster refuses it holds nothing up.
+// applied, so that fields which the manifest has no more would stay. That the cluster refuses the first holds nothing up; what it refuses of the second, such
+// as a field that may not go, it would have refused of the apply.
 func (w *write) reapply(ctx context.Context, q request, made []byte) ([]byte, error) {
 	changed := false
 	err := whileChanged(ctx, func() error {
