@@ -86,6 +86,7 @@ var layers = []layer{
 			world: "os",
 		},
 		{pkg: "span/spantest", ours: "span", libs: "go.opentelemetry.io/otel"},
+		{pkg: "lru/lrutest"},
 		{pkg: "idptest", ours: "built tether", libs: "github.com/stretchr/testify", world: "context net/http net/http/cookiejar os os/exec syscall"},
 		{pkg: "built", world: "os"},
 		{pkg: "tether", world: "os/exec syscall"},

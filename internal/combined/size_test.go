@@ -14,23 +14,10 @@ import (
 	"github.com/drover-io/drover/internal/combine"
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/lru/lrutest"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/view"
 )
-
-// heapOf is how many bytes of memory stay in use by what something makes.
-func heapOf[T any](make func() T) (T, int64) {
-	var m runtime.MemStats
-	live := func() int64 {
-		runtime.GC()
-		runtime.GC() // what finalizers and pools held
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
-	before := live()
-	made := make()
-	return made, live() - before
-}
 
 // sized is a group whose sets are measured: some objects on some clusters, each of which reports the same of all.
 type sized struct {
@@ -140,7 +127,7 @@ func TestSizeIsWhatIsHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			empty, source := s.set(t)
 			base := empty.Size()
-			set, held := heapOf(func() *combined.Set {
+			set, held := lrutest.HeapOf(func() *combined.Set {
 				require.NoError(t, empty.Evaluate(t.Context(), source))
 				return empty
 			})

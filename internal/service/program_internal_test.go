@@ -3,7 +3,6 @@ package service
 import (
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -11,21 +10,8 @@ import (
 
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/lru/lrutest"
 )
-
-// heapOf is how many bytes of memory stay in use by what something makes.
-func heapOf[T any](make func() T) (T, int64) {
-	var m runtime.MemStats
-	live := func() int64 {
-		runtime.GC()
-		runtime.GC() // what finalizers and pools held
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
-	before := live()
-	made := make()
-	return made, live() - before
-}
 
 // TestProgramsWeighWhatTheyHold, those of many short parts too: what they are counted with is no less than half of what they take.
 func TestProgramsWeighWhatTheyHold(t *testing.T) {
@@ -44,7 +30,7 @@ func TestProgramsWeighWhatTheyHold(t *testing.T) {
 			text, err := json.Marshal(spec)
 			require.NoError(t, err)
 			require.Nil(t, compile("c", spec, "").Broken)
-			all, held := heapOf(func() (all []combined.Collector) {
+			all, held := lrutest.HeapOf(func() (all []combined.Collector) {
 				for range programs {
 					all = append(all, compile("c", spec, ""))
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/lru/lrutest"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/view"
 )
@@ -97,14 +98,14 @@ func TestWhatIsSaidOfLeavesCounts(t *testing.T) {
 		require.Greater(t, 2*counted, held)
 		require.Less(t, counted, 2*held)
 	}
-	leaves, held := heapOf(func() (leaves []domain.Leaf) {
+	leaves, held := lrutest.HeapOf(func() (leaves []domain.Leaf) {
 		for range 40 {
 			leaves = append(leaves, talkative())
 		}
 		return leaves
 	})
 	check("leaves", held, heldOfLeaves(leaves))
-	source, held := heapOf(func() *view.Source {
+	source, held := lrutest.HeapOf(func() *view.Source {
 		var at []view.Cluster
 		for range 40 {
 			l := talkative()
@@ -113,7 +114,7 @@ func TestWhatIsSaidOfLeavesCounts(t *testing.T) {
 		return &view.Source{Apps: []view.App{{Clusters: at}}}
 	})
 	check("a source", held, sizeOf(source))
-	p, held := heapOf(func() *plan.Plan {
+	p, held := lrutest.HeapOf(func() *plan.Plan {
 		var targets []plan.Target
 		for range 40 {
 			targets = append(targets, plan.Target{Passed: []string{strings.Repeat("p", 100)}, Inherited: &plan.Inherited{Warnings: talkative().Warnings}})
@@ -121,7 +122,7 @@ func TestWhatIsSaidOfLeavesCounts(t *testing.T) {
 		return &plan.Plan{Apps: []plan.App{{Targets: targets}}}
 	})
 	check("a plan", held, heldOfPlan(p))
-	p, held = heapOf(func() *plan.Plan {
+	p, held = lrutest.HeapOf(func() *plan.Plan {
 		var a plan.App
 		for n := range 10_000 {
 			a.Targets = append(a.Targets, plan.Target{
