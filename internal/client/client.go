@@ -198,7 +198,7 @@ func (c *Client) once(ctx context.Context, method, path, accept, contentType str
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	quiet := &quiet{time.AfterFunc(limit, func() { end(context.DeadlineExceeded) }), limit}
+	quiet := silentAfter(limit, func() { end(context.DeadlineExceeded) })
 	defer quiet.Stop()
 	late := func(err error) error { // else it is that of a caller who has cancelled
 		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
@@ -243,6 +243,11 @@ func (c *Client) once(ctx context.Context, method, path, accept, contentType str
 type quiet struct {
 	*time.Timer
 	limit time.Duration
+}
+
+// silentAfter has end called when nothing has come for so long.
+func silentAfter(limit time.Duration, end func()) *quiet {
+	return &quiet{time.AfterFunc(limit, end), limit}
 }
 
 // hear notes what is sent of a request's body.

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/drover-io/drover/internal/combine"
 	"github.com/drover-io/drover/internal/combined"
@@ -103,7 +102,7 @@ type stream struct {
 	reader *bufio.Reader
 	ctx    context.Context
 	end    context.CancelCauseFunc
-	silent *time.Timer
+	silent *quiet
 }
 
 // silence is how long a stream may say nothing: the server says something every policy.StreamBeat.
@@ -124,7 +123,7 @@ func (c *Client) watch(ctx context.Context, path, after string) (w *stream, err 
 
 func (c *Client) watchOnce(ctx context.Context, path, after string) (*stream, error) {
 	ctx, end := context.WithCancelCause(ctx)
-	w := &stream{ctx: ctx, end: end, silent: time.AfterFunc(silence, func() { end(errSilent) })}
+	w := &stream{ctx: ctx, end: end, silent: silentAfter(silence, func() { end(errSilent) })}
 	if err := w.open(c, path, after); err != nil {
 		w.silent.Stop()
 		end(nil)
@@ -159,19 +158,8 @@ func (w *stream) open(c *Client, path, after string) error {
 		return notOurs(res, nil, http.MethodGet, path)
 	}
 	w.body = res.Body
-	w.reader = bufio.NewReader(hearing{w})
+	w.reader = bufio.NewReader(noted{w.body, w.silent})
 	return nil
-}
-
-// hearing reads the body and notes that something has come.
-type hearing struct{ *stream }
-
-func (h hearing) Read(p []byte) (int, error) {
-	n, err := h.body.Read(p)
-	if n > 0 {
-		h.silent.Reset(silence)
-	}
-	return n, err
 }
 
 // because says why a stream has ended, where the silence has ended it.
