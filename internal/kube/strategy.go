@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,18 +80,28 @@ func (w *write) unroll(ctx context.Context, name string, kind any) error {
 // disown has strategyManager own nothing any more: by what it owns, a strategy would stay that the manifest has no more. It comes after each apply that
 // finds that, whoever has left it. That the cluster refuses it holds nothing up: the resource is applied.
 func (w *write) disown(ctx context.Context) error {
-	err := whileChanged(ctx, func() error {
+	_, err := w.changeManagers(ctx, func(found *object) {
+		found.ManagedFields = slices.DeleteFunc(found.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == strategyManager })
+	})
+	return err
+}
+
+// changeManagers has change say who owns which fields of the object that is there, and says whether that is another than before. That the cluster refuses it
+// holds nothing up.
+func (w *write) changeManagers(ctx context.Context, change func(found *object)) (changed bool, err error) {
+	err = whileChanged(ctx, func() error {
 		found, err := w.metadata(ctx, w.path)
 		if err != nil {
 			return err
 		}
-		rest := slices.DeleteFunc(slices.Clone(found.ManagedFields), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == strategyManager })
-		if len(rest) == len(found.ManagedFields) {
+		was := slices.Clone(found.ManagedFields)
+		if change(found); reflect.DeepEqual(was, found.ManagedFields) {
 			return nil
 		}
-		return w.merge(ctx, found, map[string]any{"metadata": map[string]any{"managedFields": rest}})
+		changed = true
+		return w.merge(ctx, found, map[string]any{"metadata": map[string]any{"managedFields": found.ManagedFields}})
 	})
-	return refusedOr(ctx, nil, err)
+	return changed && err == nil, refusedOr(ctx, nil, err)
 }
 
 // merge changes the very object that was found, as it was then.

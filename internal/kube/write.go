@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -184,21 +183,14 @@ var updatedMember = []byte(`"manager":"` + FieldManager + `","operation":"Update
 // applied, so that fields which the manifest has no more would stay. That the cluster refuses the first holds nothing up; what it refuses of the second, such
 // as a field that may not go, it would have refused of the apply.
 func (w *write) reapply(ctx context.Context, q request, made []byte) ([]byte, error) {
-	changed := false
-	err := whileChanged(ctx, func() error {
-		found, err := w.metadata(ctx, w.path)
-		if err != nil {
-			return err
+	changed, err := w.changeManagers(ctx, func(found *object) {
+		was := slices.Clone(found.ManagedFields)
+		if csaupgrade.UpgradeManagedFields(&found.PartialObjectMetadata, sets.New(FieldManager), FieldManager) != nil { // nobody but the cluster writes them
+			found.ManagedFields = was
 		}
-		all := slices.Clone(found.ManagedFields)
-		if err := csaupgrade.UpgradeManagedFields(&found.PartialObjectMetadata, sets.New(FieldManager), FieldManager); err != nil || reflect.DeepEqual(all, found.ManagedFields) {
-			return nil //nolint:nilerr // nobody but the cluster writes them: as they are, then
-		}
-		changed = true
-		return w.merge(ctx, found, map[string]any{"metadata": map[string]any{"managedFields": found.ManagedFields}})
 	})
 	if err != nil || !changed {
-		return made, refusedOr(ctx, nil, err)
+		return made, err
 	}
 	return w.send(ctx, q, nil)
 }
