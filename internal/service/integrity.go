@@ -178,11 +178,7 @@ func (s *Service) undo(ctx context.Context, c change, refusal error, take func(c
 	whole := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithTimeout(whole, policy.Undo)
 	defer cancel()
-	wait := pause.Backoff{First: policy.FirstWritten, Most: policy.LongestWritten}
-	err := take(ctx)
-	for fail.IsUnanswered(err) && wait.Wait(ctx) == nil {
-		err = take(ctx)
-	}
+	err := untilAnswered(ctx, take)
 	r, taken := rules[c.object().Noun()], err == nil
 	if fail.Is(err, fail.NotFound) || fail.Is(err, fail.Conflict) { // changed or gone meanwhile
 		taken, err = s.takeBack(ctx, r, c)

@@ -10,8 +10,6 @@ import (
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/pause"
-	"github.com/drover-io/drover/internal/policy"
 )
 
 // The lifecycle of an admin logical cloud (level 0) is in its document alone: there is nothing to put
@@ -146,11 +144,7 @@ func (s *Service) droppedBelowCloud(ctx context.Context, c change, taken bool) e
 	if !taken {
 		return nil
 	}
-	wait := pause.Backoff{First: policy.FirstWritten, Most: policy.LongestWritten}
-	err := s.changedCloud(ctx, c)
-	for fail.IsUnanswered(err) && wait.Wait(ctx) == nil {
-		err = s.changedCloud(ctx, c)
-	}
+	err := untilAnswered(ctx, func(ctx context.Context) error { return s.changedCloud(ctx, c) })
 	if fail.Is(err, fail.NotFound) { // nothing is recorded of a cloud that is gone
 		return nil
 	}

@@ -38,6 +38,16 @@ func write(ctx context.Context, do func(context.Context) error, stored func(cont
 	}
 }
 
+// untilAnswered does what the store is asked for again as long as it does not answer, until ctx ends.
+func untilAnswered(ctx context.Context, do func(context.Context) error) error {
+	wait := pause.Backoff{First: policy.FirstWritten, Most: policy.LongestWritten}
+	err := do(ctx)
+	for fail.IsUnanswered(err) && wait.Wait(ctx) == nil {
+		err = do(ctx)
+	}
+	return err
+}
+
 // nothingWritten says whether the error of a write tells that nothing was written: what has timed out, or has failed in another way, may have been, or may
 // be still.
 func nothingWritten(err error) bool {
