@@ -43,8 +43,8 @@ func (a *attempt) claimed() []plan.Resource {
 
 // spare leaves alone what was in the cluster before, and would go with the leaf with all that others have in it: an app's
 // holders that carry no label of a deployment, or that another installation has, and a logical cloud's namespace that is not its own. Hooks see to that themselves, see hookRun.spares. Whether it was there, its
-// label says, whatever the records do: they may be of an attempt that was killed. A CRD that stays in any case is left alone where
-// applying it would take a version away from the cluster, and bring none, or so with fields of the same versions. What is being deleted does not stay. It is looked at with the rights by which it
+// label says, whatever the records do: they may be of an attempt that was killed. A CRD that stays in any case, and is another's, is left alone where
+// applying it would take a version away from the cluster, and bring none, or so with fields of the same versions; the app's own in a rollback. What is being deleted does not stay. It is looked at with the rights by which it
 // would be applied: what they do not show is nobody's affair, and to apply it says why it is refused.
 func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job) error {
 	for i := range a.resources {
