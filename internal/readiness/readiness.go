@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"strconv"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,9 +42,12 @@ func Of(gvk schema.GroupVersionKind, object map[string]any) State {
 	if object == nil {
 		return State{Status: NotPresent}
 	}
-	u := typed(gvk, object)
+	u := observed(typed(gvk, object))
 	if ofCronJob(gvk.GroupKind(), u) {
 		return State{Status: Ready}
+	}
+	if lacking := outdated(u); lacking != "" {
+		return notReady(lacking)
 	}
 	result, err := compute(replaced(gvk.GroupKind(), u))
 	if err != nil {
@@ -93,6 +97,56 @@ func typed(gvk schema.GroupVersionKind, object map[string]any) *unstructured.Uns
 	u.Object = maps.Clone(object)
 	u.SetGroupVersionKind(gvk)
 	return u
+}
+
+// observed is the object with status.observedGeneration as a number, as kstatus needs it: Istio and Argo Rollouts have a text there. What is no number in
+// such a text (Argo Rollouts had a hash) says nothing of the generation, and is left out.
+func observed(u *unstructured.Unstructured) *unstructured.Unstructured {
+	status, _ := u.Object["status"].(map[string]any)
+	text, ok := status["observedGeneration"].(string)
+	if !ok {
+		return u
+	}
+	status = maps.Clone(status)
+	if n, ok := generation(text); ok {
+		status["observedGeneration"] = n
+	} else {
+		delete(status, "observedGeneration")
+	}
+	u = &unstructured.Unstructured{Object: maps.Clone(u.Object)}
+	u.Object["status"] = status
+	return u
+}
+
+// generation is the number of one, which may be in a text; ok is false for anything else.
+func generation(value any) (n int64, ok bool) {
+	switch value := value.(type) {
+	case int64:
+		return value, true
+	case string:
+		n, err := strconv.ParseInt(value, 10, 64)
+		return n, err == nil
+	default:
+		return 0, false
+	}
+}
+
+// outdated says which of the conditions by which kstatus goes is of an earlier generation, "" for none: each condition may have a generation
+// of its own, at which kstatus does not look. Kinds that it judges by more than Ready are left to it.
+func outdated(u *unstructured.Unstructured) string {
+	if u.GetGeneration() == 0 || u.GetDeletionTimestamp() != nil || status.GetLegacyConditionsFn(u) != nil {
+		return ""
+	}
+	for _, kind := range []status.ConditionType{"Ready", status.ConditionReconciling, status.ConditionStalled} {
+		c := condition(u.Object, string(kind))
+		if kind != "Ready" && c["status"] != "True" { // which says nothing
+			continue
+		}
+		if of, ok := generation(c["observedGeneration"]); ok && of < u.GetGeneration() {
+			return fmt.Sprintf("generation is %d, condition %s is of %d", u.GetGeneration(), kind, of)
+		}
+	}
+	return ""
 }
 
 // strict says of what is Current what it still lacks to be ready, "" for nothing.

@@ -133,9 +133,9 @@ func stale(u *unstructured.Unstructured) string {
 	if u.GetDeletionTimestamp() != nil {
 		return "being deleted"
 	}
-	seen, found, err := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-	if generation := u.GetGeneration(); err == nil && found && generation != 0 && seen != generation {
-		return fmt.Sprintf("generation is %d, status is of %d", generation, seen)
+	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "observedGeneration")
+	if seen, ok := generation(value); ok && u.GetGeneration() != 0 && seen != u.GetGeneration() {
+		return fmt.Sprintf("generation is %d, status is of %d", u.GetGeneration(), seen)
 	}
 	return ""
 }

@@ -44,11 +44,17 @@ func TestRules(t *testing.T) {
 		"a number of another type": {
 			`object.status.ready > 1`, `{status: {ready: many}}`, readiness.NotReady, "rule db: no such overload",
 		},
-		"conditions":            {`object.status.conditions.exists(c, c.type == "Up" && c.status == "True")`, `{status: {conditions: [{type: Up, status: "True"}]}}`, readiness.Ready, ""},
-		"strings":               {`object.metadata.name.split("-")[1].upperAscii() == "X"`, `{metadata: {name: d-x}}`, readiness.Ready, ""},
-		"the kind":              {`object.apiVersion == "example.com/v1" && object.kind == "Database"`, `{metadata: {name: d}}`, readiness.Ready, ""},
-		"an earlier generation": {`true`, `{metadata: {generation: 2}, status: {observedGeneration: 1}}`, readiness.NotReady, "generation is 2, status is of 1"},
-		"being deleted":         {`true`, `{metadata: {deletionTimestamp: "2020-08-21T05:39:34Z"}}`, readiness.NotReady, "being deleted"},
+		"conditions":                      {`object.status.conditions.exists(c, c.type == "Up" && c.status == "True")`, `{status: {conditions: [{type: Up, status: "True"}]}}`, readiness.Ready, ""},
+		"strings":                         {`object.metadata.name.split("-")[1].upperAscii() == "X"`, `{metadata: {name: d-x}}`, readiness.Ready, ""},
+		"the kind":                        {`object.apiVersion == "example.com/v1" && object.kind == "Database"`, `{metadata: {name: d}}`, readiness.Ready, ""},
+		"an earlier generation":           {`true`, `{metadata: {generation: 2}, status: {observedGeneration: 1}}`, readiness.NotReady, "generation is 2, status is of 1"},
+		"an earlier generation in a text": {`true`, `{metadata: {generation: 2}, status: {observedGeneration: "1"}}`, readiness.NotReady, "generation is 2, status is of 1"},
+		"this generation in a text":       {`object.status.observedGeneration == "2"`, `{metadata: {generation: 2}, status: {observedGeneration: "2"}}`, readiness.Ready, ""},
+		"a condition of an earlier generation": {
+			`object.status.conditions.exists(c, c.type == "Ready" && c.status == "True")`,
+			`{metadata: {generation: 2}, status: {conditions: [{type: Ready, status: "True", observedGeneration: 1}]}}`, readiness.Ready, "",
+		},
+		"being deleted": {`true`, `{metadata: {deletionTimestamp: "2020-08-21T05:39:34Z"}}`, readiness.NotReady, "being deleted"},
 		"too expensive": {
 			`object.a.all(x, object.a.all(y, object.a.all(z, x + y + z > 0)))`, `{a: [` + strings.Repeat("1,", 99) + `1]}`,
 			readiness.NotReady, "rule db: operation cancelled: actual cost limit exceeded",
