@@ -167,7 +167,7 @@ func decode(body []byte, v any, most int) (unknown []nearest.Stray, err error) {
 		err = json.Unmarshal(body, v)
 	}
 	if err != nil {
-		return nil, undecodable(err)
+		return nil, undecodable(body, err)
 	}
 	return once(v, body, most)
 }
@@ -205,18 +205,28 @@ func once(v any, body []byte, most int) (unknown []nearest.Stray, err error) {
 	return nil, p.Err()
 }
 
-func undecodable(err error) error {
+func undecodable(body []byte, err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
 		return fail.Wrap(err, fail.Malformed, "Invalid JSON: %s", err)
 	}
-	field := wrong.Field
-	if field == "" {
-		field = "body"
-	}
 	return &fail.Error{Kind: fail.Malformed, Message: "Invalid JSON:", Cause: err, Fields: []fail.Field{{
-		Path: field, Message: fmt.Sprintf("cannot be %s, must be %s", wrong.Value, jsonType(wrong.Type)),
+		Path: cmp.Or(pathOf(body, wrong), "body"), Message: fmt.Sprintf("cannot be %s, must be %s", wrong.Value, jsonType(wrong.Type)),
 	}}}
+}
+
+// pathOf is the path of a value of another type in a body, as the body has it. encoding/json names what is embedded, which is no member, and neither
+// elements of lists nor members of maps. Where a type reads itself, the place is one in its own value, and encoding/json's path is all that there is.
+func pathOf(body []byte, wrong *json.UnmarshalTypeError) string {
+	path := nearest.At(body, wrong.Offset)
+	if wrong.Field == "" {
+		return path
+	}
+	named := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
+	if strings.Contains(strings.ToLower("."+strings.ReplaceAll(path, "[", ".")+"."), strings.ToLower("."+named+".")) {
+		return path
+	}
+	return wrong.Field
 }
 
 // jsonType is what JSON calls values of a Go type.

@@ -57,6 +57,31 @@ func TestHalvesOfCharacters(t *testing.T) {
 	}
 }
 
+// TestWhereATypeIsWrong is said by the path that the body has, with elements of lists and members of maps, and without what only Go has.
+func TestWhereATypeIsWrong(t *testing.T) {
+	for _, of := range []struct {
+		noun       *domain.Noun
+		body, says string
+	}{
+		{domain.Projects, `[]`, "body: cannot be array, must be object"},
+		{domain.Projects, `"text"`, "body: cannot be string, must be object"},
+		{domain.Projects, `{"metadata":{"name":1}}`, "metadata.name: cannot be number, must be string"},
+		{domain.Projects, ` { "MetaData" : [ { "name" : "x" } ] , "other" : 1 }`, "MetaData: cannot be array, must be object"},
+		{domain.AppIntents, `{"metadata":{"name":"a"},"spec":{"intent":{"allOf":[{"clusterProvider":"p"},{"clusterProvider":"p","cluster":7}]}}}`, "spec.intent.allOf[1].cluster: cannot be number, must be string"},
+		{domain.AppIntents, `{"spec":{"intent":{"allOf":{}}}}`, "spec.intent.allOf: cannot be object, must be array"},
+		{domain.AppIntents, `{"spec":{"intent":{"anyOf":[{}, 7]}}}`, "spec.intent.anyOf[1]: cannot be number, must be object"},
+		{domain.AppIntents, `{"spec":{"intent":{"allOf":[{"anyOf":[{},{"clusterLabel":true}]}]}}}`, "spec.intent.allOf[0].anyOf[1].clusterLabel: cannot be bool, must be string"},
+		{domain.ProviderNetworks, `{"spec":{"cniType":[]}}`, "spec.cniType: cannot be array, must be string"},
+		{domain.OperatorRules, `{"metadata":{"name":"r"},"spec":7}`, "spec: cannot be number, must be object"},
+		{domain.DeploymentIntents, `{"spec":{"intent":{"a":"b","ovn":{"c":1}}}}`, "spec.intent.ovn: cannot be object, must be string"},
+		{domain.InterfaceIntents, `{"metadata":{"name":"if"},"spec":{"defaultGateway":7}}`, "spec.defaultGateway: cannot be number, must be string"},
+	} {
+		_, err := decode([]byte(of.body), of.noun.New(), maxWarnings)
+		require.True(t, fail.Is(err, fail.Malformed), "%s: %v", of.body, err)
+		require.Equal(t, "Invalid JSON:\n"+of.says, fail.TextOf(err), of.body)
+	}
+}
+
 // What a noun writes, it knows when it reads it: nothing of an answer may be named as unknown.
 func TestNoMemberOfAnAnswerIsUnknown(t *testing.T) {
 	for _, n := range domain.Nouns {

@@ -42,6 +42,14 @@ func Half(body []byte) (path, half string, found bool) {
 	return strings.TrimPrefix(s.path, "."), s.again, s.found
 }
 
+// At is the path of the value of a body, which is JSON, that a decoder had read so many bytes up to: all of a text or a number, or what an object
+// or a list begins with. "" for the body itself.
+func At(body []byte, offset int64) (path string) {
+	s := &scan{body: body, until: max(int(offset), 1)}
+	s.value(nil)
+	return strings.TrimPrefix(s.path, ".")
+}
+
 // halfOf is the first half of a surrogate pair in JSON, as it is written, "" for none.
 func halfOf(text []byte) string {
 	for i := 0; ; {
@@ -76,6 +84,7 @@ type scan struct {
 	body        []byte
 	at          int
 	halves      bool   // it looks for those of surrogate pairs
+	until       int    // it looks for the innermost value that begins before this place, and ends there or behind it; 0 for none
 	path, again string // of what was found; path is made on the way out
 	found       bool
 
@@ -155,7 +164,8 @@ func (s *scan) value(t reflect.Type) {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch s.next() {
+	first, begun := s.next(), s.at
+	switch first {
 	case '{':
 		s.object(t)
 	case '[':
@@ -163,11 +173,17 @@ func (s *scan) value(t reflect.Type) {
 	case '"':
 		s.half(s.text())
 	default:
-		for s.at++; s.at < len(s.body); s.at++ { // one byte at the least, also of what is no JSON
-			switch s.body[s.at] {
-			case ',', ']', '}', ' ', '\t', '\n', '\r':
-				return
-			}
+		s.word()
+	}
+	s.found = s.found || begun < s.until && s.until <= s.at
+}
+
+// word goes through a number, or what else has no quotes: one byte at the least, also of what is no JSON.
+func (s *scan) word() {
+	for s.at++; s.at < len(s.body); s.at++ {
+		switch s.body[s.at] {
+		case ',', ']', '}', ' ', '\t', '\n', '\r':
+			return
 		}
 	}
 }
@@ -255,7 +271,7 @@ func (s *scan) object(t reflect.Type) {
 		for i := 0; many == nil && i < len(names); i++ {
 			there = there || names[i] == key
 		}
-		if there && !s.halves {
+		if there && !s.halves && s.until == 0 {
 			s.path, s.again, s.found = "."+key, name, true
 			return
 		}

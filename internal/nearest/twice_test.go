@@ -159,3 +159,17 @@ func TestMembers(t *testing.T) {
 		require.Equal(t, said(all[:most]), said(some))
 	}
 }
+
+// TestAt finds the innermost value that a decoder had read up to a place.
+func TestAt(t *testing.T) {
+	const body = ` {"a": {"b\u0041": [33, {"c": "d"}, []]}, "a": 22}`
+	for value, path := range map[string]string{`33`: "a.bA[0]", `"d"`: "a.bA[1].c", `22`: "a"} {
+		require.Equal(t, path, nearest.At([]byte(body), int64(strings.Index(body, value)+len(value))), value)
+	}
+	for begins, path := range map[string]string{`{"a"`: "", `{"b`: "a", `[33`: "a.bA", `{"c`: "a.bA[1]", `[]`: "a.bA[2]"} {
+		require.Equal(t, path, nearest.At([]byte(body), int64(strings.Index(body, begins)+1)), begins)
+	}
+	require.Empty(t, nearest.At([]byte(body), 0))
+	require.Empty(t, nearest.At([]byte(body), 1000))
+	require.Empty(t, nearest.At([]byte(`{"a":`), 5))
+}
