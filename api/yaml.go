@@ -2,10 +2,12 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -39,7 +41,7 @@ func fromYAML(body []byte) ([]byte, error) {
 		err := decoder.Decode(&node)
 		if err == nil {
 			yamltext.KeepDates(&node)
-			if err = checkKeys(&node); err == nil {
+			if err = checkNode(&node); err == nil {
 				err = node.Decode(&next)
 			}
 		}
@@ -63,29 +65,52 @@ func fromYAML(body []byte) ([]byte, error) {
 	}
 }
 
-// checkKeys refuses what takes parsers long: they compare each member of an object with each other one, and have an error for each two that
-// are alike.
-func checkKeys(n *yaml.Node) error {
-	if n.Kind == yaml.MappingNode {
-		if len(n.Content)/2 > limits.YAMLKeys {
-			return fmt.Errorf("line %d: an object has more than %d members; send it as JSON", n.Line, limits.YAMLKeys)
-		}
-		lines := make(map[string]int, len(n.Content)/2)
-		for i := 0; i < len(n.Content); i += 2 {
-			k := n.Content[i]
-			if k.Kind != yaml.ScalarNode {
-				continue // it is no member in JSON
-			}
-			if line, there := lines[k.Value]; there {
-				return fmt.Errorf("line %d: mapping key %#v already defined at line %d", k.Line, k.Value, line)
-			}
-			lines[k.Value] = k.Line
-		}
-	}
-	for _, part := range n.Content {
-		if err := checkKeys(part); err != nil {
+// checkNode refuses what takes parsers long, since they compare each member of an object with each other one, and have an error for each two that
+// are alike; and what cannot be said in JSON: members that are not called by a text, and numbers that are none.
+func checkNode(n *yaml.Node) error {
+	switch n.Kind {
+	case yaml.MappingNode:
+		if err := checkKeys(n); err != nil {
 			return err
 		}
+	case yaml.ScalarNode:
+		var number float64
+		if n.ShortTag() == "!!float" && n.Decode(&number) == nil && (math.IsNaN(number) || math.IsInf(number, 0)) {
+			return fmt.Errorf("line %d: %s is no number that JSON has; put it in quotes where it is a text", n.Line, n.Value)
+		}
+	default: // a list or a document, which has its parts, or an alias of what is looked at where it is
+	}
+	for _, part := range n.Content {
+		if err := checkNode(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkKeys is checkNode for the names of an object's members.
+func checkKeys(n *yaml.Node) error {
+	if len(n.Content)/2 > limits.YAMLKeys {
+		return fmt.Errorf("line %d: an object has more than %d members; send it as JSON", n.Line, limits.YAMLKeys)
+	}
+	lines := make(map[string]int, len(n.Content)/2)
+	for i := 0; i < len(n.Content); i += 2 {
+		k, at := n.Content[i], n.Content[i].Line
+		if k.Kind == yaml.AliasNode {
+			k = k.Alias
+		}
+		if k.Kind != yaml.ScalarNode {
+			return fmt.Errorf("line %d: a member is called by a list or an object, and not by a text", at)
+		}
+		switch tag := k.ShortTag(); tag {
+		case "!!int", "!!float", "!!bool", "!!null":
+			return fmt.Errorf("line %d: a member is called %s, which is no text (%s); put it in quotes", at, cmp.Or(k.Value, `""`), tag)
+		default:
+		}
+		if line, there := lines[k.Value]; there {
+			return fmt.Errorf("line %d: mapping key %#v already defined at line %d", at, k.Value, line)
+		}
+		lines[k.Value] = at
 	}
 	return nil
 }

@@ -72,3 +72,33 @@ func TestYAMLIsParsedOnce(t *testing.T) {
 		require.Contains(t, string(data[:20]), `{"list":["a",`)
 	}))
 }
+
+// TestYAMLThatJSONCannotSay is refused by its line, and not in words of Go.
+func TestYAMLThatJSONCannotSay(t *testing.T) {
+	for body, says := range map[string]string{
+		"metadata:\n  name: a\n  1: x": "line 3: a member is called 1, which is no text (!!int); put it in quotes",
+		"metadata:\n  true: x":         "line 2: a member is called true, which is no text (!!bool); put it in quotes",
+		"a:\n- b\n- null: z":           "line 3: a member is called null, which is no text (!!null); put it in quotes",
+		"~: z":                         "line 1: a member is called ~, which is no text (!!null); put it in quotes",
+		"1.5: x":                       "line 1: a member is called 1.5, which is no text (!!float); put it in quotes",
+		"a: &n 7\nb:\n  *n : x":        "line 3: a member is called 7, which is no text (!!int); put it in quotes",
+		"a: 1\n? [b]\n: c":             "line 2: a member is called by a list or an object, and not by a text",
+		"a: 1\nb:\n- .nan":             "line 3: .nan is no number that JSON has; put it in quotes where it is a text",
+		"a: -.Inf":                     "line 1: -.Inf is no number that JSON has; put it in quotes where it is a text",
+		"a: 1\n---\nb: {2: c}":         "line 3: a member is called 2, which is no text (!!int); put it in quotes",
+		"metadata: {name: a}\nspec: &s {}\nx: {*s : y}": "line 3: a member is called by a list or an object, and not by a text",
+	} {
+		_, err := fromYAML([]byte(body))
+		require.True(t, fail.Is(err, fail.Malformed), "%s: %v", body, err)
+		require.Equal(t, "Invalid YAML: "+says, fail.TextOf(err), body)
+	}
+	for body, is := range map[string]string{
+		"a: {'1': x, \"true\": y, on: z, 2026-11-30: d}": `{"a":{"1":"x","2026-11-30":"d","on":"z","true":"y"}}`,
+		"a: &a {b: 1}\nc:\n  <<: *a\n  d: '.nan'":        `{"a":{"b":1},"c":{"b":1,"d":".nan"}}`,
+		"a: 1e3\nb: ~": `{"a":1000,"b":null}`,
+	} {
+		data, err := fromYAML([]byte(body))
+		require.NoError(t, err, body)
+		require.Equal(t, is, string(data), body)
+	}
+}
