@@ -2,10 +2,15 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
+	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
@@ -160,5 +165,55 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestFormsThatAreNotWhole: wherever a form ends before its last boundary, something of it may be missing.
+func TestFormsThatAreNotWhole(t *testing.T) {
+	for _, line := range []string{"\r\n", "\n"} {
+		lines := func(all ...string) string { return strings.Join(all, line) }
+		whole := lines("--b", `Content-Disposition: form-data; name="metadata"`, "", "{}", "--b", `Content-Disposition: form-data; name="file"; filename="f"`, "Content-Type: text/plain", "", "data", "--b--")
+		read := func(body string, media ...string) (sentForm, string) {
+			r := httptest.NewRequest(http.MethodPost, "/", iotest.OneByteReader(strings.NewReader(body)))
+			r.Header.Set("Content-Type", cmp.Or(strings.Join(media, ""), "multipart/form-data; boundary=b"))
+			f, err := form(r)
+			if err == nil {
+				return f, ""
+			}
+			require.True(t, fail.Is(err, fail.Malformed), "%q: %v", body, err)
+			return f, fail.TextOf(err)
+		}
+		for _, end := range []string{"", line, " \t" + line, line + "what follows" + line} {
+			f, wrong := read(whole + end)
+			require.Empty(t, wrong)
+			require.Equal(t, "{}", string(f.metadata))
+			require.Equal(t, "data", string(f.file))
+		}
+		for n := 1; n < len(whole); n++ {
+			_, wrong := read(whole[:n])
+			require.Regexp(t, `^the form (ends (in|behind) the part "(metadata|file)", and without its last boundary: it is not whole|has no part: .*|cannot be read .*)$`, wrong, whole[:n])
+		}
+		for body, says := range map[string]string{
+			"":                          "",
+			"--b--":                     "",
+			"text":                      "the form has no part: the boundary that its Content-Type names does not come",
+			strings.Repeat("x", 10_000): "the form has no part: the boundary that its Content-Type names does not come",
+			lines("--b", "no header", "", "x", "--b--"):                                                                                    "the form cannot be read at its beginning",
+			lines("--b", `Content-Disposition: form-data; name="metadata"`, "", "{}", "--b more", "", "x", "--b--"):                        `the form cannot be read behind the part "metadata"`,
+			lines("--b", `Content-Disposition: form-data; name="file"`, "Content-Transfer-Encoding: base64", "", "eA==", "--b--"):          `the part "file" has the Content-Transfer-Encoding "base64", and is read as it is; send it without`,
+			lines("--b", `Content-Disposition: form-data; name="file"`, "Content-Transfer-Encoding: Quoted-Printable", "", "=3D", "--b--"): "",
+		} {
+			_, wrong := read(body)
+			require.Equal(t, says, wrong, body)
+		}
+		for media, says := range map[string]string{
+			"multipart/form-data":              `the Content-Type "multipart/form-data" has no boundary, which separates the parts of the form`,
+			`multipart/form-data; boundary=""`: `the Content-Type "multipart/form-data; boundary=\"\"" has no boundary, which separates the parts of the form`,
+			"multipart/form-data; boundary=c":  "the form has no part: the boundary that its Content-Type names does not come",
+			"application/json":                 "request Content-Type isn't multipart/form-data",
+		} {
+			_, wrong := read(whole, media)
+			require.Equal(t, says, wrong, media)
+		}
 	}
 }

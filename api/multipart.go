@@ -1,13 +1,18 @@
 package api
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
 	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -40,50 +45,131 @@ func (f sentForm) strays(n *domain.Noun) (names []string, own string) {
 }
 
 // form reads a multipart form with the parts metadata, file and files. It reads in passing, so that nothing is written to disk.
-// Of other parts it keeps the names: a file that is in one of them would be missed later.
+// Of other parts it keeps the names: a file that is in one of them would be missed later. What has no end is Malformed.
 func form(r *http.Request) (f sentForm, err error) {
+	body := &formBody{Reader: r.Body}
+	r.Body = io.NopCloser(body) // net/http closes its own
 	parts, err := r.MultipartReader()
-	if err != nil {
+	switch _, of, wrong := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); {
+	case errors.Is(err, http.ErrMissingBoundary), err == nil && wrong == nil && of["boundary"] == "":
+		return f, fail.Wrap(err, fail.Malformed, "the Content-Type %q has no boundary, which separates the parts of the form", cut(r.Header.Get(echo.HeaderContentType), maxWarning))
+	case err != nil:
 		return f, fail.Wrap(err, fail.Malformed, "request Content-Type isn't multipart/form-data")
 	}
+	where := ""
 	for {
 		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) {
+		switch {
+		case err == io.EOF, body.ended && !body.begun: //nolint:errorlint // package multipart wraps that of a form which ends before
 			return f, nil
+		case err != nil:
+			return f, unreadableForm(err, where)
 		}
-		if err != nil {
-			return f, unreadable(err)
+		name := fmt.Sprintf("the part %q", cut(part.FormName(), maxWarning))
+		if err := f.take(part); err != nil {
+			return f, unreadableForm(err, "in "+name)
 		}
-		switch name := part.FormName(); name {
-		case "metadata":
-			if f.metadata != nil {
-				return f, several(name)
-			}
-			f.metadata, err = readAll(part, limits.JSON)
-		case "file": // the request as a whole is bounded
-			if f.file != nil {
-				return f, several(name)
-			}
-			f.file, err = whole(part)
-		case "files":
-			one := domain.Upload{Name: part.FileName()}
-			if one.Name == "" {
-				return f, fail.New(fail.Malformed, "a part \"files\" has no filename, or is not a file field")
-			}
-			if len(f.files) == maxFiles {
-				return f, fail.New(fail.Malformed, "there are more than %d files", maxFiles)
-			}
-			one.Data, err = whole(part)
-			f.files = append(f.files, one)
-		default:
-			if len(f.others) < maxWarnings && !slices.Contains(f.others, name) {
-				f.others = append(f.others, name)
-			}
+		where = "behind " + name
+	}
+}
+
+// take reads a part of a form.
+func (f *sentForm) take(part *multipart.Part) (err error) {
+	name := part.FormName()
+	switch how := part.Header.Get("Content-Transfer-Encoding"); strings.ToLower(how) {
+	case "", "7bit", "8bit", "binary": // quoted-printable is read as what it stands for
+	default:
+		return fail.New(fail.Malformed, "the part %q has the Content-Transfer-Encoding %q, and is read as it is; send it without", cut(name, maxWarning), cut(how, maxWarning))
+	}
+	switch name {
+	case "metadata":
+		if f.metadata != nil {
+			return several(name)
 		}
-		if err != nil {
-			return f, err
+		f.metadata, err = readAll(part, limits.JSON)
+	case "file": // the request as a whole is bounded
+		if f.file != nil {
+			return several(name)
+		}
+		f.file, err = whole(part)
+	case "files":
+		one := domain.Upload{Name: part.FileName()}
+		if one.Name == "" {
+			return fail.New(fail.Malformed, "a part \"files\" has no filename, or is not a file field")
+		}
+		if len(f.files) == maxFiles {
+			return fail.New(fail.Malformed, "there are more than %d files", maxFiles)
+		}
+		one.Data, err = whole(part)
+		f.files = append(f.files, one)
+	default:
+		if len(f.others) < maxWarnings && !slices.Contains(f.others, name) {
+			f.others = append(f.others, name)
 		}
 	}
+	return err
+}
+
+// unreadableForm is unreadable of a form; where is the place, such as "in the part "file"", and "" before the first one.
+func unreadableForm(err error, where string) error {
+	ends := errors.Is(err, io.ErrUnexpectedEOF)
+	switch {
+	case errors.As(err, new(*http.MaxBytesError)), tooSlow(err), !ends && errors.As(err, new(*fail.Error)):
+		return unreadable(err)
+	case where == "" && (ends || errors.Is(err, bufio.ErrBufferFull)):
+		return fail.Wrap(err, fail.Malformed, "the form has no part: the boundary that its Content-Type names does not come")
+	case ends:
+		return fail.Wrap(err, fail.Malformed, "the form ends %s, and without its last boundary: it is not whole", where)
+	default:
+		return fail.Wrap(err, fail.Malformed, "the form cannot be read %s", cmp.Or(where, "at its beginning"))
+	}
+}
+
+// formBody is the body of a form whose end is no end for package multipart, which takes that between the headers of a part for the form's. What a
+// form ends with may come without the end of its line, so that one follows.
+type formBody struct {
+	io.Reader
+	begun, ended bool
+	before       byte   // the last one that was read
+	line         string // the end of a line, as the form has it
+}
+
+// Read gives io.ErrUnexpectedEOF at the end.
+func (b *formBody) Read(p []byte) (n int, err error) {
+	if !b.ended {
+		n, err = b.Reader.Read(p)
+		b.saw(p[:n])
+		if !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		if b.ended, b.line = true, cmp.Or(b.line, "\r\n"); !strings.ContainsRune("- \t", rune(b.before)) { // no boundary ends so
+			b.line = ""
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+	if n = copy(p, b.line); n == 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	b.line = b.line[n:]
+	return n, nil
+}
+
+// saw notes what was read.
+func (b *formBody) saw(data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	if i := bytes.LastIndexByte(data, '\n'); i >= 0 {
+		if i > 0 {
+			b.before = data[i-1]
+		}
+		if b.line = "\n"; b.before == '\r' {
+			b.line = "\r\n"
+		}
+	}
+	b.begun, b.before = true, data[len(data)-1]
 }
 
 // several refuses a part that is there again: one of the two would be taken in silence.

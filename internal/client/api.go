@@ -82,6 +82,10 @@ func (a *API) Files(ctx context.Context, key domain.Key) ([]domain.Upload, error
 	if err != nil {
 		return nil, fmt.Errorf("decode answer of GET %s: %w", key, err)
 	}
+	// Where a form ends between the headers of a part, package multipart takes that for its end.
+	if last := "--" + parameters["boundary"] + "--"; !bytes.HasSuffix(bytes.TrimRight(answer.body, "\r\n"), []byte(last)) {
+		return nil, fail.New(fail.Malformed, "the answer of GET %s ends before its last boundary, and is not whole", key)
+	}
 	parts := multipart.NewReader(bytes.NewReader(answer.body), parameters["boundary"])
 	var all []domain.Upload
 	for {
