@@ -45,14 +45,17 @@ func (f sentForm) strays(n *domain.Noun) (names []string, own string) {
 }
 
 // form reads a multipart form with the parts metadata, file and files. It reads in passing, so that nothing is written to disk.
-// Of other parts it keeps the names: a file that is in one of them would be missed later. What has no end is Malformed.
+// Of other parts it keeps the names: a file that is in one of them would be missed later. What ends before its last boundary is Malformed: package multipart
+// takes the end of the bytes between the headers of a part for the end of the form.
 func form(r *http.Request) (f sentForm, err error) {
-	body := &formBody{Reader: r.Body}
-	r.Body = io.NopCloser(body) // net/http closes its own
+	contentType := r.Header.Get(echo.HeaderContentType)
+	_, of, _ := mime.ParseMediaType(contentType)
+	end := &seeker{Reader: r.Body, text: []byte("--" + of["boundary"] + "--")}
+	r.Body = io.NopCloser(end) // net/http closes its own
 	parts, err := r.MultipartReader()
-	switch _, of, wrong := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); {
-	case errors.Is(err, http.ErrMissingBoundary), err == nil && wrong == nil && of["boundary"] == "":
-		return f, fail.Wrap(err, fail.Malformed, "the Content-Type %q has no boundary, which separates the parts of the form", cut(r.Header.Get(echo.HeaderContentType), maxWarning))
+	switch {
+	case errors.Is(err, http.ErrMissingBoundary), err == nil && of["boundary"] == "":
+		return f, fail.Wrap(err, fail.Malformed, "the Content-Type %q has no boundary, which separates the parts of the form", cut(contentType, maxWarning))
 	case err != nil:
 		return f, fail.Wrap(err, fail.Malformed, "request Content-Type isn't multipart/form-data")
 	}
@@ -60,7 +63,7 @@ func form(r *http.Request) (f sentForm, err error) {
 	for {
 		part, err := parts.NextPart()
 		switch {
-		case err == io.EOF, body.ended && !body.begun: //nolint:errorlint // package multipart wraps that of a form which ends before
+		case errors.Is(err, io.EOF) && (end.found || len(end.last) == 0): // what is empty has no part that somebody could miss
 			return f, nil
 		case err != nil:
 			return f, unreadableForm(err, where)
@@ -112,7 +115,7 @@ func (f *sentForm) take(part *multipart.Part) (err error) {
 
 // unreadableForm is unreadable of a form; where is the place, such as "in the part "file"", and "" before the first one.
 func unreadableForm(err error, where string) error {
-	ends := errors.Is(err, io.ErrUnexpectedEOF)
+	ends := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)), tooSlow(err), !ends && errors.As(err, new(*fail.Error)):
 		return unreadable(err)
@@ -125,51 +128,19 @@ func unreadableForm(err error, where string) error {
 	}
 }
 
-// formBody is the body of a form whose end is no end for package multipart, which takes that between the headers of a part for the form's. What a
-// form ends with may come without the end of its line, so that one follows.
-type formBody struct {
+// seeker is a reader that says whether a text was in what has passed.
+type seeker struct {
 	io.Reader
-	begun, ended bool
-	before       byte   // the last one that was read
-	line         string // the end of a line, as the form has it
+	text, last []byte // last is what passed last, in which the text may have begun
+	found      bool
 }
 
-// Read gives io.ErrUnexpectedEOF at the end.
-func (b *formBody) Read(p []byte) (n int, err error) {
-	if !b.ended {
-		n, err = b.Reader.Read(p)
-		b.saw(p[:n])
-		if !errors.Is(err, io.EOF) {
-			return n, err
-		}
-		if b.ended, b.line = true, cmp.Or(b.line, "\r\n"); !strings.ContainsRune("- \t", rune(b.before)) { // no boundary ends so
-			b.line = ""
-		}
-		if n > 0 {
-			return n, nil
-		}
-	}
-	if n = copy(p, b.line); n == 0 {
-		return 0, io.ErrUnexpectedEOF
-	}
-	b.line = b.line[n:]
-	return n, nil
-}
-
-// saw notes what was read.
-func (b *formBody) saw(data []byte) {
-	if len(data) == 0 {
-		return
-	}
-	if i := bytes.LastIndexByte(data, '\n'); i >= 0 {
-		if i > 0 {
-			b.before = data[i-1]
-		}
-		if b.line = "\n"; b.before == '\r' {
-			b.line = "\r\n"
-		}
-	}
-	b.begun, b.before = true, data[len(data)-1]
+func (s *seeker) Read(p []byte) (n int, err error) {
+	n, err = s.Reader.Read(p)
+	s.last = append(s.last, p[:n]...)
+	s.found = s.found || bytes.Contains(s.last, s.text)
+	s.last = append(s.last[:0], s.last[max(0, len(s.last)-len(s.text)):]...)
+	return n, err
 }
 
 // several refuses a part that is there again: one of the two would be taken in silence.
