@@ -136,9 +136,18 @@ func (k *kinds) anywhere(ctx context.Context, gvk schema.GroupVersionKind, do fu
 	return in(gv)
 }
 
-// elsewhere finds another version in which the cluster serves the kind: the one wanted may be gone since a
+// elsewhere finds another version in which the cluster serves the kind, be it of the group to which Kubernetes has moved it: the one wanted may be gone since a
 // cluster was upgraded, the objects are not. A *meta.NoKindMatchError when there is none.
 func (k *kinds) elsewhere(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersion, mapped, error) {
+	gv, m, err := k.inGroup(ctx, gvk)
+	if group, moved := movedKinds[gvk.GroupKind()]; moved && meta.IsNoMatchError(err) {
+		return k.inGroup(ctx, schema.GroupVersionKind{Group: group, Kind: gvk.Kind})
+	}
+	return gv, m, err
+}
+
+// inGroup finds another version of the group in which the cluster serves the kind.
+func (k *kinds) inGroup(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersion, mapped, error) {
 	versions, err := k.versions(ctx, gvk.Group)
 	if err != nil {
 		return schema.GroupVersion{}, mapped{}, err

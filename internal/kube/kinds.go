@@ -35,6 +35,16 @@ var builtIn = map[string]string{
 	"storage.k8s.io":    "| CSIDriver=csidrivers StorageClass=storageclasses",
 }
 
+// movedKinds are the kinds that Kubernetes has moved to another group, with that one: what was made by the first is served by the second as the same object.
+var movedKinds = map[schema.GroupKind]string{
+	{Group: "extensions", Kind: "DaemonSet"}:         "apps",
+	{Group: "extensions", Kind: "Deployment"}:        "apps",
+	{Group: "extensions", Kind: "Ingress"}:           "networking.k8s.io",
+	{Group: "extensions", Kind: "NetworkPolicy"}:     "networking.k8s.io",
+	{Group: "extensions", Kind: "PodSecurityPolicy"}: "policy",
+	{Group: "extensions", Kind: "ReplicaSet"}:        "apps",
+}
+
 // mapped says how objects of a kind are addressed.
 type mapped struct {
 	resource   string

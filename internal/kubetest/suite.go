@@ -100,9 +100,10 @@ func SuiteOfRights(t *testing.T, admin, user []byte) {
 // SuiteOfKubernetes is what needs a cluster with Kubernetes' own controllers, or with what it fills in and refuses itself.
 func SuiteOfKubernetes(t *testing.T, kubeconfig []byte) {
 	each(t, map[string]func(*world){
-		"says what a namespace waits for":        saysWhatNamespaceHas,
-		"has what rolled roll no more":           rollsNoMore,
-		"changes no strategy of what is refused": refusesStrategy,
+		"says what a namespace waits for":                saysWhatNamespaceHas,
+		"has what rolled roll no more":                   rollsNoMore,
+		"changes no strategy of what is refused":         refusesStrategy,
+		"deletes by the group to which a kind has moved": deletesMoved,
 	}, func(t *testing.T) *world { return newWorld(t, kubeconfig) })
 }
 
@@ -831,6 +832,21 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: a}}}
 	require.NoError(w, outcome.Retry)
 	require.Equal(w, domain.Marks{domain.MarkDeleted}, watcher.Marks)
 	require.Nil(w, w.findIn(schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}, w.namespace, "a"))
+}
+
+// deletesMoved: what was made by a group that the cluster has no more is served by another one.
+func deletesMoved(w *world) {
+	w.mustApply(Resources(w, false, `
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: a}
+spec: {defaultBackend: {service: {name: a, port: {number: 80}}}}
+`))
+	old := plan.Resource{ResourceID: plan.ResourceID{Group: "extensions", Version: "v1beta1", Kind: "Ingress", Name: "a"}}
+	outcome, watcher := w.delete([]plan.Resource{old})
+	require.NoError(w, outcome.Retry)
+	require.Equal(w, domain.Marks{domain.MarkDeleted}, watcher.Marks)
+	require.Nil(w, w.findIn(schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}, w.namespace, "a"))
 }
 
 // hold keeps a ConfigMap from going until the test ends or lets it go.
