@@ -127,6 +127,9 @@ func (w *write) replace(ctx context.Context, digest string, dropped []string) er
 		return err
 	}
 	update(object, live)
+	if spec := members(live, "spec"); w.scaled() && spec["replicas"] != nil {
+		members(object, "spec")["replicas"] = spec["replicas"]
+	}
 	if dropped, err = w.put(ctx, http.MethodPut, w.path, object); err == nil {
 		w.dropped(dropped)
 	}

@@ -95,6 +95,9 @@ type run struct {
 
 	staying sync.Once
 	stays   map[nameOfKind][]int // see applied
+
+	scaling sync.Once
+	scales  []int // see autoscalers
 }
 
 func (c *Cluster) begin(j Job) *run {

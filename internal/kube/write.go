@@ -120,6 +120,9 @@ const maxUnknown = 8
 // apply is server-side apply. A refusal because of fields that the kind does not know is none: a create, and kubectl,
 // drop them, and so charts have them (EMCO's collectd). They are left out, and told of.
 func (w *write) apply(ctx context.Context) error {
+	if err := w.handOver(ctx); err != nil {
+		return err
+	}
 	body, dropped := w.body, []string(nil)
 	for n := 0; ; n++ {
 		pruned, err := w.patch(ctx, body)

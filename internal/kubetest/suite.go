@@ -103,6 +103,7 @@ func SuiteOfKubernetes(t *testing.T, kubeconfig []byte) {
 		"says what a namespace waits for":                saysWhatNamespaceHas,
 		"has what rolled roll no more":                   rollsNoMore,
 		"changes no strategy of what is refused":         refusesStrategy,
+		"leaves Pods to an autoscaler":                   leavesPodsToAutoscaler,
 		"deletes by the group to which a kind has moved": deletesMoved,
 	}, func(t *testing.T) *world { return newWorld(t, kubeconfig) })
 }
@@ -287,6 +288,46 @@ func refusesStrategy(w *world) {
 	require.True(w, watcher.Marks.Failed(), "a manifest that says both")
 	require.Contains(w, watcher.Notes[0], "rollingUpdate")
 	requireStrategy(w, "RollingUpdate", "deployments", "strategy")
+}
+
+// leavesPodsToAutoscaler: the number that is left to an autoscaler of the app stays until that says another one.
+func leavesPodsToAutoscaler(w *world) {
+	resources := func(replicas string) []plan.Resource {
+		var all []plan.Resource
+		for _, kind := range []string{"Deployment", "StatefulSet"} {
+			all = append(all, Resources(w, false, fmt.Sprintf(`
+apiVersion: apps/v1
+kind: %s
+metadata: {name: a}
+spec: {%sselector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: example.com/none}]}}}
+`, kind, replicas))...)
+		}
+		return all
+	}
+	there := func(resource string) int64 {
+		o := w.findIn(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: resource}, w.namespace, "a")
+		n, _, err := unstructured.NestedInt64(o.Object, "spec", "replicas")
+		require.NoError(w, err)
+		return n
+	}
+	w.mustApply(resources("replicas: 5, "))
+	next := append(resources(""), Resources(w, false, `
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: a}
+spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}, minReplicas: 1, maxReplicas: 9, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}
+`)...)
+	next[2].Stage = 1
+	for range 2 {
+		w.mustApply(next)
+		require.EqualValues(w, 5, there("deployments"))
+		require.EqualValues(w, 1, there("statefulsets"), "nobody else says how many it is to have")
+	}
+	w.mustApply(resources("replicas: 3, ")[:1])
+	require.EqualValues(w, 3, there("deployments"), "the manifest says it again")
+	j, _ := w.job(next, domain.Marks{domain.MarkPending, domain.MarkApplied, domain.MarkDoomed})
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.EqualValues(w, 1, there("deployments"), "the autoscaler goes")
 }
 
 func labels(w *world) {

@@ -1,0 +1,70 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/internal/plan"
+)
+
+// An apply takes away what its manager has applied before and says no more. Where that is too much, who owns it is changed first.
+
+// handOver has the number of Pods stay as it is that the manifest leaves to an autoscaler of the app: the cluster would fill in 1, and all Pods but one would
+// go until the autoscaler has looked.
+func (w *write) handOver(ctx context.Context) error {
+	if !w.scaled() {
+		return nil
+	}
+	_, err := w.changeManagers(ctx, func(found *object) {
+		for i := range found.ManagedFields {
+			if e := &found.ManagedFields[i]; e.Manager == FieldManager && e.Subresource == "" {
+				e.FieldsV1 = withoutReplicas(e.FieldsV1)
+			}
+		}
+	})
+	return err
+}
+
+// scaled says whether the manifest leaves the number of Pods to an autoscaler that the app has, or is to have.
+func (w *write) scaled() bool {
+	id := w.Resources[w.index].ResourceID
+	return slices.ContainsFunc(w.autoscalers(), func(j int) bool {
+		return w.namespaceOf(j) == w.namespaceOf(w.index) && w.Resources[j].Scales(id)
+	}) && !plan.SaysReplicas(w.body)
+}
+
+// autoscalers are the resources of the job that scale others, and stay.
+func (r *run) autoscalers() []int {
+	r.scaling.Do(func() {
+		for j := range r.Resources {
+			if r.Resources[j].IsAutoscaler() && r.marked(j).Expected() {
+				r.scales = append(r.scales, j)
+			}
+		}
+	})
+	return r.scales
+}
+
+// withoutReplicas are the fields but for the number of Pods.
+func withoutReplicas(fields *metav1.FieldsV1) *metav1.FieldsV1 {
+	if fields == nil {
+		return nil
+	}
+	set, err := decodeObject(fields.Raw)
+	if err != nil {
+		return fields
+	}
+	spec := fieldSet(set).of("f:spec")
+	if _, has := spec["f:replicas"]; !has {
+		return fields
+	}
+	delete(spec, "f:replicas")
+	rest, err := json.Marshal(set)
+	if err != nil {
+		return fields
+	}
+	return &metav1.FieldsV1{Raw: rest}
+}
