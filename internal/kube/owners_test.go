@@ -92,6 +92,17 @@ func TestPodsAreLeftToAnAutoscaler(t *testing.T) {
 	}
 }
 
+// TestAccountThatIsNotNamedAnyMore: SuiteOfKubernetes says what becomes of it.
+func TestAccountThatIsNotNamedAnyMore(t *testing.T) {
+	t.Parallel()
+	for mark, want := range map[domain.Mark]bool{domain.MarkPending: false, domain.MarkOutdated: true, domain.MarkSent: true} {
+		o := own(t, "/apis/apps/v1/namespaces/default/deployments/a", "")
+		j, _ := job(kubetest.Resources(t, false, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {}}}}"), mark)
+		require.NoError(t, o.open(t, kube.Config{}).Apply(t.Context(), j).Retry)
+		require.Equal(t, want, strings.Contains(o.body["apply"], `"serviceAccount":""`), "%c", mark)
+	}
+}
+
 // TestPodsAreLeftToAnAutoscalerByAnUpdate: who may not patch says the number that is there.
 func TestPodsAreLeftToAnAutoscalerByAnUpdate(t *testing.T) {
 	t.Parallel()

@@ -105,6 +105,7 @@ func SuiteOfKubernetes(t *testing.T, kubeconfig []byte) {
 		"changes no strategy of what is refused":         refusesStrategy,
 		"leaves Pods to an autoscaler":                   leavesPodsToAutoscaler,
 		"deletes by the group to which a kind has moved": deletesMoved,
+		"drops an account":                               dropsAccount,
 	}, func(t *testing.T) *world { return newWorld(t, kubeconfig) })
 }
 
@@ -328,6 +329,55 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}, minRepl
 	j, _ := w.job(next, domain.Marks{domain.MarkPending, domain.MarkApplied, domain.MarkDoomed})
 	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
 	require.EqualValues(w, 1, there("deployments"), "the autoscaler goes")
+}
+
+// dropsAccount: a cluster has the name of an account under an older name as well, which no apply has said.
+func dropsAccount(w *world) {
+	resources := func(account string) []plan.Resource {
+		return Resources(w, false, strings.ReplaceAll(`
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: a}
+spec: {replicas: 0, selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {ACCOUNTcontainers: [{name: main, image: example.com/none}]}}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: a}
+spec: {schedule: "0 0 1 1 *", suspend: true, jobTemplate: {spec: {template: {spec: {ACCOUNTrestartPolicy: Never, containers: [{name: main, image: example.com/none}]}}}}}
+`, "ACCOUNT", account))
+	}
+	account := func(o *unstructured.Unstructured, path ...string) (name string) {
+		name, _, err := unstructured.NestedString(o.Object, append(path, "serviceAccountName")...)
+		require.NoError(w, err)
+		return name
+	}
+	set := func() *unstructured.Unstructured {
+		return w.findIn(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, w.namespace, "a")
+	}
+	cron := func() *unstructured.Unstructured {
+		return w.findIn(schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}, w.namespace, "a")
+	}
+	w.mustApply(resources("serviceAccountName: former, "))
+	require.Equal(w, "former", account(set(), "spec", "template", "spec"))
+	version := ""
+	for range 2 {
+		j, watcher := w.job(resources(""), domain.NewMarks(2, domain.MarkOutdated))
+		require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+		require.Equal(w, domain.NewMarks(2, domain.MarkApplied), watcher.Marks, "notes: %v", watcher.Notes)
+		require.Empty(w, account(set(), "spec", "template", "spec"))
+		require.Empty(w, account(cron(), "spec", "jobTemplate", "spec", "template", "spec"))
+		if version != "" {
+			require.Equal(w, version, cron().GetResourceVersion(), "there is nothing to be changed again")
+		}
+		version = cron().GetResourceVersion()
+	}
+	// What somebody else has said stays.
+	sets := w.dynamic.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}).Namespace(w.namespace)
+	_, err := sets.Patch(w.Context(), "a", types.MergePatchType, []byte(`{"spec":{"template":{"spec":{"serviceAccountName":"theirs"}}}}`), metav1.PatchOptions{FieldManager: "other"})
+	require.NoError(w, err)
+	j, _ := w.job(resources("")[:1], domain.Marks{domain.MarkOutdated})
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.Equal(w, "theirs", account(set(), "spec", "template", "spec"))
 }
 
 func labels(w *world) {
