@@ -196,6 +196,10 @@ func (r *run) applyAt(ctx context.Context, i int, gvk schema.GroupVersionKind, m
 	if unprocessable(err) {
 		err = w.outlived(ctx, err)
 	}
+	if unprocessable(err) {
+		w.body = body
+		err = w.replaced(ctx, gvk, err)
+	}
 	switch {
 	case gvk.GroupKind() == secretKind && answerOf(err) != nil && isSchemaError(answerOf(err)):
 		message, _, _ := strings.Cut(answerOf(err).ErrStatus.Message, gotten)

@@ -104,6 +104,9 @@ func SuiteOfKubernetes(t *testing.T, kubeconfig []byte) {
 		"has what rolled roll no more":                   rollsNoMore,
 		"changes no strategy of what is refused":         refusesStrategy,
 		"leaves Pods to an autoscaler":                   leavesPodsToAutoscaler,
+		"makes anew what may be replaced":                replaces,
+		"replaces nothing that it must not":              replacesWithCare,
+		"leaves a StatefulSet's Pods to its heir":        replacesStatefulSet,
 		"deletes by the group to which a kind has moved": deletesMoved,
 		"drops an account":                               dropsAccount,
 	}, func(t *testing.T) *world { return newWorld(t, kubeconfig) })
@@ -329,6 +332,119 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}, minRepl
 	j, _ := w.job(next, domain.Marks{domain.MarkPending, domain.MarkApplied, domain.MarkDoomed})
 	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
 	require.EqualValues(w, 1, there("deployments"), "the autoscaler goes")
+}
+
+// fixed is a ConfigMap of which nothing can be changed, with annotations.
+func fixed(w *world, annotations, data string) []plan.Resource {
+	w.Helper()
+	return Resources(w, false, `{apiVersion: v1, kind: ConfigMap, metadata: {name: fixed, annotations: {`+annotations+`}}, immutable: true, data: {`+data+`}}`)
+}
+
+func replaces(w *world) {
+	const replace = `drover.io/replace: "true"`
+	w.mustApply(fixed(w, replace, "key: one"))
+	first := w.find("fixed")
+	watcher := w.mustApply(fixed(w, replace, "key: two"))
+	require.Contains(w, watcher.Notes[0], "it is deleted and made anew, as the cluster refuses to change it: ")
+	require.Contains(w, watcher.Notes[0], "immutable")
+	second := w.find("fixed")
+	require.NotEqual(w, first.GetUID(), second.GetUID())
+	require.Equal(w, "two", second.Object["data"].(map[string]any)["key"])
+
+	// Whoever goes on when the one who has deleted it is gone makes it.
+	w.hold("fixed")
+	w.cluster = Open(w, kube.Config{StageWait: 50 * time.Millisecond}, w.kubeconfig)
+	marks := domain.Marks{domain.MarkOutdated}
+	for range 2 {
+		j, watcher := w.job(fixed(w, replace, "key: three"), marks)
+		outcome := w.cluster.Apply(w.Context(), j)
+		require.True(w, fail.Is(outcome.Retry, fail.Unavailable), "%v", outcome.Retry)
+		require.Contains(w, fail.TextOf(outcome.Retry), "waits for finalizer example.com/held")
+		require.Equal(w, domain.Marks{domain.MarkSent}, watcher.Marks)
+		marks = watcher.Marks
+	}
+	require.NotNil(w, w.find("fixed").GetDeletionTimestamp())
+	w.merge("fixed", letGo)
+	require.Nil(w, w.find("fixed"))
+	j, watcher := w.job(fixed(w, replace, "key: three"), marks)
+	require.NoError(w, w.cluster.Apply(w.Context(), j).Retry)
+	require.Equal(w, domain.Marks{domain.MarkApplied}, watcher.Marks)
+	require.Equal(w, "three", w.find("fixed").Object["data"].(map[string]any)["key"])
+
+	// So it is with what others refer to, and with what has Pods.
+	w.cluster = Open(w, kube.Config{}, w.kubeconfig)
+	others := func(name string) []plan.Resource {
+		return Resources(w, false, strings.ReplaceAll(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: a, annotations: {drover.io/replace: "true"}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: NAME}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a, annotations: {drover.io/replace: "true"}}
+spec: {replicas: 0, selector: {matchLabels: {app: NAME}}, template: {metadata: {labels: {app: NAME}}, spec: {containers: [{name: main, image: example.com/none}]}}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: a, annotations: {drover.io/replace: "true"}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: NAME, image: example.com/none}]}}}
+`, "NAME", name))
+	}
+	w.mustApply(others("one"))
+	require.Len(w, w.mustApply(others("two")).Notes, 3)
+	require.Empty(w, w.mustApply(others("two")).Notes)
+}
+
+func replacesWithCare(w *world) {
+	const replace = `drover.io/replace: "true"`
+	refused := func(resources []plan.Resource, why string) {
+		w.Helper()
+		outcome, watcher := w.apply(resources)
+		require.NoError(w, outcome.Retry)
+		require.True(w, watcher.Marks.Failed())
+		require.Contains(w, watcher.Notes[0], why)
+	}
+	w.mustApply(fixed(w, replace, "key: one"))
+	uid := w.find("fixed").GetUID()
+	refused(fixed(w, `drover.io/replace: "false"`, "key: two"), "immutable")
+	refused(fixed(w, replace, "no key: two"), "; it is not replaced: a new one would be refused, too: ")
+	w.merge("fixed", `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`)
+	refused(fixed(w, replace, "key: two"), "; it is not replaced: it is annotated in the cluster with helm.sh/resource-policy: keep")
+	w.merge("fixed", `{"metadata":{"annotations":{"helm.sh/resource-policy":null},"labels":{"`+plan.DeploymentLabel+`":null}}}`)
+	refused(fixed(w, replace, "key: two"), "; it is not replaced: it does not carry the label "+plan.DeploymentLabel)
+	require.Equal(w, uid, w.find("fixed").GetUID())
+
+	claim := func(class string) []plan.Resource {
+		return Resources(w, false, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {`+replace+`}}, spec: {storageClassName: `+class+
+			`, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`)
+	}
+	w.mustApply(claim("one"))
+	refused(claim("two"), "; it is not replaced: its data would go with a PersistentVolumeClaim")
+}
+
+func replacesStatefulSet(w *world) {
+	resources := func(policy string) []plan.Resource {
+		return Resources(w, false, `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: a, annotations: {drover.io/replace: "true"}}
+spec: {podManagementPolicy: `+policy+`, selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: example.com/none}]}}}
+`)
+	}
+	pod := func() *unstructured.Unstructured {
+		return w.findIn(schema.GroupVersionResource{Version: "v1", Resource: "pods"}, w.namespace, "a-0")
+	}
+	w.mustApply(resources("OrderedReady"))
+	require.Eventually(w, func() bool { return pod() != nil }, Deadline, Tick)
+	before := pod()
+	watcher := w.mustApply(resources("Parallel"))
+	require.Contains(w, watcher.Notes[0], "made anew")
+	require.Eventually(w, func() bool {
+		now := pod()
+		return now != nil && len(now.GetOwnerReferences()) == 1 && now.GetOwnerReferences()[0].UID != before.GetOwnerReferences()[0].UID
+	}, Deadline, Tick)
+	require.Equal(w, before.GetUID(), pod().GetUID())
 }
 
 // dropsAccount: a cluster has the name of an account under an older name as well, which no apply has said.

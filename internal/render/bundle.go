@@ -11,6 +11,7 @@ import (
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -54,6 +55,9 @@ type parts struct {
 
 // add takes one object of a template.
 func (p *parts) add(o *object) error {
+	if err := o.CheckReplace(o.annotations); err != nil {
+		return fmt.Errorf("%s: %s: %s", o.file, o, fail.TextOf(err))
+	}
 	events, hooked := o.annotations[hookAnnotation]
 	if !hooked {
 		return p.release(o, kept(o))

@@ -1,0 +1,35 @@
+package plan
+
+import "github.com/drover-io/drover/internal/fail"
+
+// ReplaceAnnotation says with "true" that the object of a resource is deleted and made anew where its cluster refuses to change it.
+const ReplaceAnnotation = "drover.io/replace"
+
+// Irreplaceable says why an object of the kind is never deleted to be made anew, "" where it may be.
+func (id ResourceID) Irreplaceable() string {
+	switch {
+	case mayHold(id):
+		return "all that is in it would go with a " + id.Kind
+	case id.Group == "" && (id.Kind == "PersistentVolumeClaim" || id.Kind == "PersistentVolume"):
+		return "its data would go with a " + id.Kind
+	default:
+		return ""
+	}
+}
+
+// CheckReplace is Invalid where a resource cannot be what ReplaceAnnotation says of it.
+func (id ResourceID) CheckReplace(annotations map[string]string) error {
+	value, is := annotations[ReplaceAnnotation]
+	switch why := id.Irreplaceable(); {
+	case !is || value == "false":
+		return nil
+	case value != "true":
+		return fail.New(fail.Invalid, "annotation %s: %.64q is neither true nor false", ReplaceAnnotation, value)
+	case why != "":
+		return fail.New(fail.Invalid, "annotation %s: %s", ReplaceAnnotation, why)
+	case IsKept(annotations):
+		return fail.New(fail.Invalid, "annotation %s: %s: %s says that it is never deleted", ReplaceAnnotation, KeepAnnotation, KeepPolicy)
+	default:
+		return nil
+	}
+}

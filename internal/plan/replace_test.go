@@ -1,0 +1,44 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
+)
+
+func TestCheckReplace(t *testing.T) {
+	t.Parallel()
+	job := plan.ResourceID{Group: "batch", Version: "v1", Kind: "Job", Name: "a"}
+	core := func(kind string) plan.ResourceID { return plan.ResourceID{Version: "v1", Kind: kind, Name: "a"} }
+	for name, c := range map[string]struct {
+		id          plan.ResourceID
+		value, keep string
+		want        string
+	}{
+		"a Job":                     {id: job, value: "true"},
+		"a Job that is not to be":   {id: job, value: "false"},
+		"a word":                    {job, "yes", "", `annotation drover.io/replace: "yes" is neither true nor false`},
+		"nothing":                   {job, "", "", `annotation drover.io/replace: "" is neither true nor false`},
+		"what is kept":              {job, "true", "keep", "annotation drover.io/replace: helm.sh/resource-policy: keep says that it is never deleted"},
+		"a volume":                  {core("PersistentVolume"), "true", "", "annotation drover.io/replace: its data would go with a PersistentVolume"},
+		"a claim":                   {core("PersistentVolumeClaim"), "true", "", "annotation drover.io/replace: its data would go with a PersistentVolumeClaim"},
+		"a claim that is not to be": {id: core("PersistentVolumeClaim"), value: "false"},
+		"a namespace":               {core("Namespace"), "true", "", "annotation drover.io/replace: all that is in it would go with a Namespace"},
+		"a definition":              {plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "a"}, "true", "", "annotation drover.io/replace: all that is in it would go with a CustomResourceDefinition"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := c.id.CheckReplace(map[string]string{plan.ReplaceAnnotation: c.value, plan.KeepAnnotation: c.keep})
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.True(t, fail.Is(err, fail.Invalid))
+			require.Equal(t, c.want, fail.TextOf(err))
+		})
+	}
+	require.NoError(t, core("Namespace").CheckReplace(nil))
+}
