@@ -565,6 +565,50 @@ func TestAwaitReadyOfAJobThatHasExpired(t *testing.T) {
 	require.Empty(t, l.lacking)
 }
 
+// TestAwaitReadyOfAClaim: a claim that is bound when a Pod uses it is not waited for, as that may be a Pod of what waits.
+func TestAwaitReadyOfAClaim(t *testing.T) {
+	claim := plan.Resource{ResourceID: plan.ResourceID{Version: "v1", Kind: "PersistentVolumeClaim", Name: "data"}, Manifest: json.RawMessage(`{}`)}
+	bind := func(o *objects) { o.kept["data"]["status"] = map[string]any{"phase": "Bound"} }
+	for name, c := range map[string]struct {
+		mode, rule, lacks string
+		class             string // which is in the cluster
+	}{
+		"late":                         {mode: "WaitForFirstConsumer", class: "fast"},
+		"at once":                      {mode: "Immediate", class: "fast", lacks: "PVC is not Bound. phase: Pending"},
+		"of a class of no mode":        {class: "fast", lacks: "PVC is not Bound. phase: Pending"},
+		"of a class that is not there": {mode: "WaitForFirstConsumer", class: "other", lacks: "PVC is not Bound. phase: Pending"},
+		"by a rule":                    {mode: "WaitForFirstConsumer", class: "fast", rule: `object.status.phase == "Bound"`, lacks: "rule r: not fulfilled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, o := hooked(t, domain.OpInstantiate)
+			if c.rule != "" {
+				l.rules = readiness.Compile(readiness.Rule{Name: "r", Kind: "PersistentVolumeClaim", Ready: c.rule})
+			}
+			o.kept[c.class] = map[string]any{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": map[string]any{"name": c.class}, "volumeBindingMode": c.mode}
+			o.kept["data"] = map[string]any{
+				"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": map[string]any{"name": "data"},
+				"spec": map[string]any{"storageClassName": "fast"}, "status": map[string]any{"phase": "Pending"},
+			}
+			l.onLacking = func() { // so that it ends all the same
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				bind(o)
+			}
+			p := plan.Plan{Apps: []plan.App{{
+				Name: "app", Bundle: l.store.put(t, plan.Bundle{App: "app", Resources: []plan.Resource{claim}}),
+				Resources: []plan.ResourceID{claim.ResourceID}, Targets: []plan.Target{{ClusterName: l.in.Cluster}},
+			}}}
+			_, err := l.env.ExecuteActivity(l.kube.AwaitReady, activities.ReadyInput{Plan: l.store.put(t, p), App: "app", Namespace: "default", To: 1})
+			require.NoError(t, err)
+			var lacking []activities.Lacking
+			if c.lacks != "" {
+				lacking = []activities.Lacking{{App: "app", Reason: "on p+c: PersistentVolumeClaim data: " + c.lacks}}
+			}
+			require.Equal(t, lacking, l.lacking)
+		})
+	}
+}
+
 // TestAwaitReadyInAnUpdate waits for nothing that is to go, which may never have been Ready, nor there at all.
 func TestAwaitReadyInAnUpdate(t *testing.T) {
 	l, o := hooked(t, domain.OpUpdate)

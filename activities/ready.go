@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -31,7 +32,8 @@ type ReadinessRules interface {
 
 // AwaitReady waits until all resources of an app, but for its hooks and what is to be pruned, are Ready on the clusters
 // that it stays on and that get them. It looks at the objects themselves, so that it does not matter whether and how the clusters report,
-// and judges them as the status does. A Job that its cluster deletes by itself is not waited for once it is missing. A cluster that does not answer is one that is not Ready yet.
+// and judges them as the status does. A Job that its cluster deletes by itself is not waited for once it is missing, nor a
+// PersistentVolumeClaim that its cluster binds only when a Pod uses it. A cluster that does not answer is one that is not Ready yet.
 func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 	r := &readying{kube: k, in: in, others: map[domain.ClusterName]domain.Marks{}, lacks: map[domain.ClusterName]string{}}
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &r.told) != nil {
@@ -131,10 +133,30 @@ func (r *readying) look(ctx context.Context, cluster *kube.Cluster, others domai
 			continue
 		}
 		if lacks := view.Lacks(id, data, rules); lacks != "" {
-			return i, fmt.Sprintf("%s %s: %s", id.Kind, id.Name, lacks)
+			gvk := schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}
+			if class, unused := readiness.UnusedClaim(gvk, data); unused && !rules.Has(gvk) {
+				lacks = awaitsNoPod(ctx, cluster, class, lacks)
+			}
+			if lacks != "" {
+				return i, fmt.Sprintf("%s %s: %s", id.Kind, id.Name, lacks)
+			}
 		}
 	}
 	return len(r.resources), ""
+}
+
+// awaitsNoPod is what a claim of a storage class lacks that is bound to nothing, "" where it is bound only when a Pod uses it: that may be one of what waits
+// for the claim's app, and both would wait for ever.
+func awaitsNoPod(ctx context.Context, cluster *kube.Cluster, class, lacks string) string {
+	data, err := cluster.Object(ctx, plan.ResourceID{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass", Name: class})
+	switch {
+	case err != nil:
+		return fmt.Sprintf("%s; whether StorageClass %s has it wait for a Pod cannot be read: %s", lacks, class, fail.TextOf(err))
+	case readiness.BindsLate(data):
+		return ""
+	default:
+		return lacks
+	}
 }
 
 // spoken is what the workflow was told last, as heartbeats carry it from one attempt to the next.
