@@ -201,7 +201,7 @@ func (r *run) applyAt(ctx context.Context, i int, gvk schema.GroupVersionKind, m
 		err = w.replaced(ctx, gvk, err)
 	}
 	switch {
-	case gvk.GroupKind() == secretKind && answerOf(err) != nil && isSchemaError(answerOf(err)):
+	case gvk.GroupKind() == secretKind && answerOf(err) != nil && (isSchemaError(answerOf(err)) || isOutgrown(answerOf(err))):
 		message, _, _ := strings.Cut(answerOf(err).ErrStatus.Message, gotten)
 		return fail.New(fail.Invalid, "%s", clip(message))
 	case isPinned(err, manifest):

@@ -84,6 +84,8 @@ func kindOfStatus(err error, answer *apierrors.StatusError) error {
 		message = "the cluster does not accept the credentials: " + message
 	case message == "":
 		message = "the cluster answered " + http.StatusText(int(s.Code))
+	case s.Code == http.StatusInternalServerError && advice(answer) != "":
+		message = advice(answer) + ": " + message
 	}
 	e := fail.Wrap(err, kind, "%s", clip(passing.ReplaceAllString(message, "")))
 	if s.Details != nil && kind.Retryable() {
@@ -115,7 +117,7 @@ func statusKind(err *apierrors.StatusError) fail.Kind {
 	case code == http.StatusTooManyRequests:
 		return fail.Unavailable
 	case code >= http.StatusInternalServerError:
-		if isSchemaError(err) || isTooLarge(err) {
+		if isSchemaError(err) || isTooLarge(err) || advice(err) != "" {
 			return fail.Invalid
 		}
 		return fail.Unavailable
@@ -155,6 +157,45 @@ func isSchemaError(err *apierrors.StatusError) bool {
 func isTwice(err error) bool {
 	a := answerOf(err)
 	return a != nil && isSchemaError(a) && strings.Contains(a.ErrStatus.Message, ": duplicate entries for key ")
+}
+
+// isOutgrown recognizes the object in the cluster, not the manifest, that does not fit its kind's schema: its CRD has another one since it was
+// written. Server-side apply reads it as well, and fails with 500 and no reason (as in isSchemaError).
+func isOutgrown(err *apierrors.StatusError) bool {
+	return err.ErrStatus.Reason == metav1.StatusReasonUnknown &&
+		strings.HasPrefix(err.ErrStatus.Message, "failed to create typed live object")
+}
+
+// goneVersion is the apiVersion in the managedFields of an object that its CRD has no more, "" for any other answer. Server-side apply converts the
+// object to each version that is named there, and fails with 500 and no reason where one is gone (apiextensions-apiserver,
+// conversion/converter.go); built-in kinds forget such fields.
+func goneVersion(err *apierrors.StatusError) string {
+	if _, version, found := strings.Cut(err.ErrStatus.Message, "request to convert CR to an invalid group/version: "); found {
+		return strings.TrimSpace(version)
+	}
+	return ""
+}
+
+// isTakenPort recognizes the health check's port of a Service that another Service has, or that nobody can have: API servers answer 500, where they answer
+// 422 of any other port (kubernetes, registry/core/service/storage/alloc.go).
+func isTakenPort(err *apierrors.StatusError) bool {
+	m := err.ErrStatus.Message
+	return strings.Contains(m, "failed to allocate requested HealthCheck NodePort ") &&
+		(strings.HasSuffix(m, ": provided port is already allocated") || strings.Contains(m, ": provided port is not in the valid range"))
+}
+
+// advice is what to do about an answer of 500 that no time changes and whose words do not say it, "" for any other.
+func advice(err *apierrors.StatusError) string {
+	switch {
+	case isOutgrown(err):
+		return "the object in the cluster does not fit the schema of its kind any more; mend it by hand, or delete it and update with reapply"
+	case goneVersion(err) != "":
+		return "the object's managedFields in the cluster name a version that its CRD has no more; set them to [{}] by hand"
+	case isTakenPort(err):
+		return "choose another spec.healthCheckNodePort, or none, so that the cluster does"
+	default:
+		return ""
+	}
 }
 
 // isTooLarge recognizes the object that does not fit the cluster's database: an API server answers what etcd says of it, with 500

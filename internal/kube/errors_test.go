@@ -35,6 +35,9 @@ func TestKindOf(t *testing.T) {
 	noReason := func(message string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Message: message}}
 	}
+	healthCheck := func(why string) error {
+		return apierrors.NewInternalError(errors.New("failed to allocate requested HealthCheck NodePort 30081: " + why))
+	}
 	foreign := func(code int) error {
 		return apierrors.NewGenericServerResponse(code, "PATCH", schema.GroupResource{}, "", "a page", 0, true)
 	}
@@ -51,6 +54,12 @@ func TestKindOf(t *testing.T) {
 		"too large":                      {err: apierrors.NewRequestEntityTooLargeError("no"), want: fail.Invalid},
 		"unsupported media type":         {err: foreign(http.StatusUnsupportedMediaType), want: fail.Invalid},
 		"does not fit the schema":        {err: noReason("failed to create typed patch object (n/a; /v1, Kind=Pod): .x: field not declared in schema"), want: fail.Invalid},
+		"live does not fit the schema":   {err: noReason("failed to create typed live object (n/a; example.com/v1, Kind=Widget): .spec.parts: expected list, got &{a}"), want: fail.Invalid},
+		"a version that is gone":         {err: noReason("request to convert CR to an invalid group/version: example.com/v1beta1"), want: fail.Invalid},
+		"a version that is not there":    {err: noReason("request to convert CR from an invalid group/version: example.com/v1beta1"), want: fail.Unavailable},
+		"health check's port is taken":   {err: healthCheck("provided port is already allocated"), want: fail.Invalid},
+		"health check's port is none":    {err: healthCheck("provided port is not in the valid range. The range of valid ports is 30000-32767"), want: fail.Invalid},
+		"health check's port in etcd":    {err: healthCheck("etcdserver: request timed out"), want: fail.Unavailable},
 		"does not fit etcd":              {err: apierrors.NewInternalError(errors.New("etcdserver: request is too large")), want: fail.Invalid},
 		"does not fit a message":         {err: noReason("rpc error: code = ResourceExhausted desc = trying to send message larger than max (3000000 vs. 2097152)"), want: fail.Invalid},
 		"credentials not accepted":       {err: apierrors.NewUnauthorized("no"), want: fail.Unavailable},

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
 
@@ -39,8 +41,15 @@ func (w *write) do(ctx context.Context) error {
 		w.forget(w.rights) // the rights may be others by now
 	}
 	err := w.apply(ctx)
-	if isTwice(err) {
+	switch a := answerOf(err); {
+	case a == nil:
+		return err
+	case isTwice(err):
 		return w.asCreated(ctx, err)
+	case goneVersion(a) != "":
+		return w.renamed(ctx, err)
+	case isOutgrown(a):
+		return w.overgrown(ctx, err)
 	}
 	if !mayNot(err, "patch") {
 		return err
@@ -62,6 +71,67 @@ func (w *write) asCreated(ctx context.Context, refused error) error {
 	if taken || mayNot(err, "create") || mayNot(err, "update") || mayNot(err, "get") {
 		return refused
 	}
+	return err
+}
+
+// maxRenamed bounds how many versions that are gone an object may name.
+const maxRenamed = 16
+
+// renamed applies a resource whose object names versions in its managedFields that its CRD has no more: what they say is said of the version that
+// is applied. So what Drover has applied before, and the manifest has no more, still goes. What others have is theirs in so far as it is called the same.
+func (w *write) renamed(ctx context.Context, refused error) error {
+	id := w.Resources[w.index].ResourceID
+	served := schema.GroupVersion{Group: id.Group, Version: id.Version}.String()
+	for range maxRenamed {
+		a := answerOf(refused)
+		if a == nil || goneVersion(a) == "" {
+			return refused
+		}
+		changed, err := w.changeManagers(ctx, func(found *object) { found.ManagedFields = renameVersion(found.ManagedFields, goneVersion(a), served) })
+		if err != nil {
+			return err
+		}
+		if !changed {
+			return refused
+		}
+		refused = w.apply(ctx)
+	}
+	return refused
+}
+
+// renameVersion are the entries with another version. Of an update by somebody who has one of the other version already that one stays.
+func renameVersion(entries []metav1.ManagedFieldsEntry, from, to string) []metav1.ManagedFieldsEntry {
+	var all []metav1.ManagedFieldsEntry
+	for _, e := range entries {
+		if e.APIVersion == from {
+			e.APIVersion = to
+			if slices.ContainsFunc(entries, func(other metav1.ManagedFieldsEntry) bool {
+				return other.APIVersion == to && other.Manager == e.Manager && other.Operation == e.Operation && other.Subresource == e.Subresource
+			}) {
+				continue
+			}
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// untracked is who is said to have all that is in an object, where nobody is said to have anything when it is first applied (apimachinery, managedfields).
+const untracked = "before-first-apply"
+
+// overgrown has a resource updated whose object does not fit the schema of its kind any more: an update does not look at that. What is said of who has which
+// fields goes with it, so that it is applied, too, and what it says is ours alone: of what somebody else is said to have nothing would ever go. Where the
+// apply is refused once more, as what somebody else has still does not fit, the resource is as its manifest says.
+func (w *write) overgrown(ctx context.Context, refused error) error {
+	if err := w.asCreated(ctx, refused); err != nil {
+		return err
+	}
+	if err := w.apply(ctx); err != nil {
+		return refusedOr(ctx, nil, err)
+	}
+	_, err := w.changeManagers(ctx, func(found *object) {
+		found.ManagedFields = slices.DeleteFunc(found.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == untracked })
+	})
 	return err
 }
 
