@@ -124,7 +124,7 @@ func (e *Engine) start(ctx context.Context, in workflows.OperationInput) (accept
 		}
 		err = kindOf(err, named(s))
 		if fail.Is(err, fail.Timeout) {
-			err = e.undecided(ctx, id, err)
+			err = e.undecided(ctx, id, begun, err)
 		}
 		return accepted, fmt.Errorf("%s %s: %w", s.Operation, s.Owner, err)
 	}
@@ -191,18 +191,21 @@ func unanswered(cause error, about string) error {
 	return e
 }
 
-// undecided is the answer about an operation that was neither accepted nor refused in time: it may have been begun, and be
+// undecided is the answer about an operation that was asked for at a time, and neither accepted nor refused in time: it may have been begun, and be
 // accepted later.
-func (e *Engine) undecided(ctx context.Context, id string, cause error) error {
+func (e *Engine) undecided(ctx context.Context, id string, asked time.Time, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Look)
 	defer cancel()
 	what := "it was not begun as far as is known"
-	if d, err := e.temporal.DescribeWorkflowExecution(ctx, id, ""); err == nil {
-		if open(d.GetWorkflowExecutionInfo().GetStatus()) {
-			what = fmt.Sprintf("it was begun, and is given up unless it is accepted within %s of that", policy.Accept)
-		}
+	d, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
+	switch run := d.GetWorkflowExecutionInfo(); {
+	case err != nil:
+	case open(run.GetStatus()):
+		what = fmt.Sprintf("it was begun, and is given up unless it is accepted within %s of that", policy.Accept)
+	case !run.GetStartTime().AsTime().Before(asked.Add(-policy.ClocksApart)): // another one of the id was before that
+		what = "it was begun, and has ended since"
 	}
-	late := fail.Wrap(cause, fail.Unavailable, "the operation %s is not decided yet: %s; ask for the status before you ask for it again", id, what)
+	late := fail.Wrap(cause, fail.Unavailable, "the operation %s is not decided yet: %s; look at GET /v2/operations/%s before you ask for it again", id, what, id)
 	late.RetryAfter = policy.AskAgain
 	return late
 }

@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/caller"
@@ -41,10 +42,11 @@ type server struct {
 
 	err      error // of every call
 	statuses []enumspb.WorkflowExecutionStatus
-	parts    []int64 // how many run of an operation, one answer after the other; none in the end
-	blind    error   // of counts
-	starts   []error // of starts, one after the other; err in the end
-	update   error   // what an update ends with
+	parts    []int64   // how many run of an operation, one answer after the other; none in the end
+	started  time.Time // of a run that is described
+	blind    error     // of counts
+	starts   []error   // of starts, one after the other; err in the end
+	update   error     // what an update ends with
 	answers  map[string]any
 	asked    []string
 }
@@ -73,7 +75,7 @@ func (s *server) DescribeWorkflowExecution(context.Context, string, string) (*wo
 	}
 	status := s.statuses[0]
 	s.statuses = s.statuses[1:]
-	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, nil
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status, StartTime: timestamppb.New(s.started)}}, nil
 }
 
 func (s *server) CountWorkflow(_ context.Context, r *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
@@ -153,18 +155,20 @@ func TestUndecided(t *testing.T) {
 	for name, c := range map[string]struct {
 		statuses []enumspb.WorkflowExecutionStatus
 		text     string
+		started  time.Time
 	}{
-		"begun":     {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}, "was begun, and is given up unless it is accepted within 1m0s"},
-		"paused":    {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED}, "was begun, and is given up unless it is accepted within 1m0s"},
-		"not begun": {nil, "was not begun"},
-		"ended":     {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}, "was not begun"},
+		"begun":                    {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}, "was begun, and is given up unless it is accepted within 1m0s", time.Time{}},
+		"paused":                   {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED}, "was begun, and is given up unless it is accepted within 1m0s", time.Time{}},
+		"not begun":                {nil, "was not begun", time.Time{}},
+		"ended":                    {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}, "was begun, and has ended since", time.Now()},
+		"an earlier one has ended": {[]enumspb.WorkflowExecutionStatus{enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}, "was not begun", time.Now().Add(-time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &caller.Request{ID: "r1"}
-			_, err := engine.New(&server{update: late, statuses: c.statuses}).Start(caller.WithRequest(t.Context(), r), scope, domain.Seen{})
+			_, err := engine.New(&server{update: late, statuses: c.statuses, started: c.started}).Start(caller.WithRequest(t.Context(), r), scope, domain.Seen{})
 			require.Equal(t, fail.Unavailable, fail.KindOf(err), "%v", err)
 			require.Contains(t, fail.TextOf(err), c.text)
-			require.Contains(t, fail.TextOf(err), workflows.OperationID(scope))
+			require.Contains(t, fail.TextOf(err), "look at GET /v2/operations/"+workflows.OperationID(scope))
 			require.NotZero(t, fail.RetryAfterOf(err))
 			require.Equal(t, workflows.OperationID(scope), r.Operation())
 		})
