@@ -73,16 +73,38 @@ func (l *Control) stillMembers(ctx context.Context, owner domain.Owner, prepared
 	if state := cloud.History.State(); state == domain.Terminated || state == domain.TerminateStopped {
 		return fail.New(fail.Conflict, "logical cloud %q was terminated meanwhile; instantiate it first", prepared.LogicalCloud.Name())
 	}
-	if cloud.Admin() != (p.User == "") || cloud.Spec.Namespace != p.Namespace {
-		return fail.New(fail.Conflict, "logical cloud %q was changed meanwhile; try again", cloud.Name)
-	}
 	members, err := l.members(ctx, prepared.LogicalCloud)
 	if err != nil {
 		return err
 	}
-	if app, c, found := outside(p, members); found {
-		return fail.New(fail.Conflict, "app %q was to go to cluster %s, which has left logical cloud %q meanwhile; try again",
-			app, c, prepared.LogicalCloud.Name())
+	switch m := misfitOf(p, cloud, members); {
+	case m == nil:
+		return nil
+	case m.app == "":
+		return fail.New(fail.Conflict, "logical cloud %q was changed meanwhile; try again", cloud.Name)
+	default:
+		return fail.New(fail.Conflict, "app %q was to go to cluster %s, which has left logical cloud %q meanwhile; try again", m.app, m.cluster, cloud.Name)
+	}
+}
+
+// misfit is what of a group's plan is not of its logical cloud as that is: an app goes to a cluster that is no member or, where app is "", the cloud has
+// other rights or another namespace.
+type misfit struct {
+	app     string
+	cluster domain.ClusterName
+}
+
+// misfitOf compares a group's plan with its logical cloud, which has these members; nil where all fits.
+func misfitOf(p *plan.Plan, cloud *domain.LogicalCloud, members map[domain.ClusterName]bool) *misfit {
+	if cloud.Admin() != (p.User == "") || cloud.Spec.Namespace != p.Namespace {
+		return &misfit{}
+	}
+	for _, a := range p.Apps {
+		for _, t := range a.Targets {
+			if !t.Leaving && !members[t.ClusterName] {
+				return &misfit{a.Name, t.ClusterName}
+			}
+		}
 	}
 	return nil
 }

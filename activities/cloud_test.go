@@ -636,6 +636,72 @@ func TestARollbackSaysWhatStays(t *testing.T) {
 	}
 }
 
+// TestARollbackIntoAnotherCloud is refused for good: the cloud of the revision was abandoned, and there is another one of its name.
+func TestARollbackIntoAnotherCloud(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(cloud *domain.LogicalCloud, group *domain.DeploymentIntentGroup)
+		wants  string // "" where it is taken
+	}{
+		"the same": {func(*domain.LogicalCloud, *domain.DeploymentIntentGroup) {}, ""},
+		"another namespace": {
+			func(cloud *domain.LogicalCloud, _ *domain.DeploymentIntentGroup) { cloud.Spec.Namespace = "other-ns" },
+			`there is another one now, "lc" with namespace other-ns at level 1: terminate the group, then instantiate it`,
+		},
+		"another level": {
+			func(cloud *domain.LogicalCloud, _ *domain.DeploymentIntentGroup) {
+				cloud.Spec.Level = domain.LevelAdmin
+			},
+			`the revision is of a logical cloud "lc" with namespace lc-ns at level 1, and there is another one now, "lc" with namespace lc-ns at level 0`,
+		},
+		"another name": {
+			func(_ *domain.LogicalCloud, group *domain.DeploymentIntentGroup) { group.Spec.LogicalCloud = "second" },
+			`there is another one now, "second" with namespace lc-ns at level 1`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud, second := level1(), level1()
+			second.Name = "second"
+			for _, c := range []*domain.LogicalCloud{cloud, second} {
+				c.Spec.Namespace = "lc-ns"
+				c.History.Append(domain.Instantiated, "1", 1, begun)
+			}
+			group := &domain.DeploymentIntentGroup{
+				Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "dig"},
+				Spec: domain.DeploymentIntentGroupSpec{LogicalCloud: "lc"}, History: domain.NewHistory(begun),
+			}
+			group.History.Append(domain.Instantiated, "2", 1, begun)
+			group.History.Leave("2", "3", 1, begun)
+			group.History.Append(domain.Instantiated, "3", 2, begun)
+			c.change(cloud, group)
+			d := newDocuments(cloud, second, group, reference("r", "c"))
+			of := func(app string) domain.Digest {
+				r := plan.Resource{ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: app}, Manifest: json.RawMessage(`{}`)}
+				return d.put(t, plan.Plan{Namespace: "lc-ns", User: cloudKey, Apps: []plan.App{{
+					Name: app, Bundle: d.put(t, plan.Bundle{App: app, Resources: []plan.Resource{r}}), Resources: []plan.ResourceID{r.ResourceID},
+					Targets: []plan.Target{{ClusterName: reference("r", "c").ClusterName(), Inherited: &plan.Inherited{Marks: "1A"}}},
+				}}})
+			}
+			for _, i := range []*domain.Instance{
+				{ContextID: "1", Owner: cloudKey, Origin: domain.OpInstantiate, Status: domain.ContextInstantiated, Plan: d.put(t, plan.Plan{})},
+				{ContextID: "2", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Namespace: "lc-ns", Status: domain.ContextUpdated, Plan: of("web")},
+				{ContextID: "3", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Namespace: "lc-ns", Origin: domain.OpUpdate, Status: domain.ContextInstantiated, Plan: of("sink")},
+			} {
+				require.NoError(t, d.PutInstance(t.Context(), i))
+			}
+			l := &activities.Control{Store: d, Runs: closed{}, Now: func() time.Time { return begun }}
+			_, err := l.PrepareChange(t.Context(), activities.ChangeInput{
+				Scope: domain.Scope{Owner: domain.KeyOf(group), ContextID: "4", Operation: domain.OpRollback}, Goal: domain.Goal{Revert: "2"},
+			})
+			if c.wants == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.True(t, fail.Is(err, fail.Conflict), "%v", err)
+			require.ErrorContains(t, err, c.wants)
+		})
+	}
+}
+
 // TestCloudThatAGroupCameToName is not terminated: whoever was asked to has looked, and slept until there was one.
 func TestCloudThatAGroupCameToName(t *testing.T) {
 	cloud := level1()

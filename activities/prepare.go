@@ -321,18 +321,6 @@ func (l *Control) members(ctx context.Context, cloud domain.Key) (map[domain.Clu
 	return members, err
 }
 
-// outside is the first cluster that a plan goes to and that is not among members, with the app that goes there; false for none.
-func outside(p *plan.Plan, members map[domain.ClusterName]bool) (app string, c domain.ClusterName, found bool) {
-	for _, a := range p.Apps {
-		for _, t := range a.Targets {
-			if !t.Leaving && !members[t.ClusterName] {
-				return a.Name, t.ClusterName, true
-			}
-		}
-	}
-	return "", c, false
-}
-
 func (l *Control) loadApps(ctx context.Context, w *wanted) (err error) {
 	if w.apps, err = list[*domain.App](l.Store.List(ctx, domain.Apps, w.group.Parent)); err != nil {
 		return err

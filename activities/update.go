@@ -198,7 +198,8 @@ func (l *Control) goal(ctx context.Context, owner domain.Owner, in ChangeInput, 
 	return d, l.checkMembers(ctx, owner, d)
 }
 
-// checkMembers refuses a plan that goes to a cluster which has left the logical cloud meanwhile.
+// checkMembers refuses a plan that goes to a cluster which has left the logical cloud since, and one of a cloud in whose place there is another one: that
+// no time puts right.
 func (l *Control) checkMembers(ctx context.Context, owner domain.Owner, d *draft) error {
 	group, ok := owner.(*domain.DeploymentIntentGroup)
 	if !ok {
@@ -209,11 +210,25 @@ func (l *Control) checkMembers(ctx context.Context, owner domain.Owner, d *draft
 		return err
 	}
 	d.warnings, d.behind = append(d.warnings, w.warnings...), w.behind
-	if app, c, found := outside(&d.plan, w.members); found {
+	switch m := misfitOf(&d.plan, w.cloud, w.members); {
+	case d.cloud != domain.KeyOf(w.cloud) || m != nil && m.app == "":
+		return fail.New(fail.Conflict,
+			"the revision is of a logical cloud %q with namespace %s%s, and there is another one now, %q with namespace %s%s: terminate the group, then instantiate it",
+			d.cloud.Name(), d.plan.Namespace, atLevel(d.plan.User == ""), w.cloud.Name, w.cloud.Spec.Namespace, atLevel(w.cloud.Admin()))
+	case m != nil:
 		return fail.New(fail.Conflict, "app %q was on cluster %s, which is no longer in logical cloud %q; add it again, or update instead",
-			app, c, w.cloud.Name)
+			m.app, m.cluster, w.cloud.Name)
+	default:
+		return nil
 	}
-	return nil
+}
+
+// atLevel says of a logical cloud which level it has.
+func atLevel(admin bool) string {
+	if admin {
+		return " at level 0"
+	}
+	return " at level 1"
 }
 
 // side reads a plan and its bundles.
