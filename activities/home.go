@@ -419,7 +419,7 @@ func (m *Match) leave(ctx context.Context, h domain.Home) error {
 	} else if err := m.unwatch(ctx, &h); err != nil {
 		return err
 	}
-	cluster, err := m.Work.clusters.Get(ctx, h.Cluster)
+	cluster, err := m.Work.clusters.Since(ctx, h.Cluster, time.Now()) // as of a leaf, see Kube.clusterOf
 	switch {
 	case fail.Is(err, fail.NotFound): // it is not registered any more
 		return m.noteGone(ctx, h)

@@ -249,7 +249,7 @@ func (k *Kube) sweep(ctx context.Context, c domain.ClusterName, s kube.Remnants)
 	defer cancel()
 	var deleted []plan.ResourceID
 	for {
-		cluster, err := k.clusters.Get(ctx, c)
+		cluster, err := k.clusters.Since(ctx, c, time.Now()) // what is deleted must not be that of a cluster that had the name before
 		if fail.Is(err, fail.NotFound) {
 			return nil, nil, nil
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -178,6 +179,24 @@ func TestRemnantsOfAClusterWhoseRegistrationIsReplaced(t *testing.T) {
 	require.Equal(t, 1, out.Deleted)
 	require.Zero(t, out.Silent)
 	require.Empty(t, out.Left)
+}
+
+// TestRemnantsOfARegistrationOfAMomentAgo: what is deleted is of the cluster that is registered now, as of a leaf.
+func TestRemnantsOfARegistrationOfAMomentAgo(t *testing.T) {
+	l, asked := remnants(t, domain.ContextTerminated)
+	other, ofOther := remnants(t, domain.ContextTerminated)
+	l.connect(kube.Config{Request: time.Minute, Fresh: time.Hour})
+	in := activities.RemnantsInput{Owner: "owner", ContextID: "1", Label: "1"}
+	l.remove(in)
+	before := len(asked())
+	require.NotZero(t, before)
+	l.mu.Lock()
+	l.server, l.url = other.server, other.url
+	l.replaced++
+	l.mu.Unlock()
+	l.remove(in)
+	require.Len(t, asked(), before)
+	require.NotEmpty(t, ofOther())
 }
 
 // TestTerminateWaitsForRemnants that are being deleted, by one short attempt after the other, also when their cluster does not

@@ -185,7 +185,7 @@ type nodesOf struct{ clusters *kube.Clusters }
 
 // Nodes asks a cluster.
 func (n nodesOf) Nodes(ctx context.Context, name domain.ClusterName, amounts bool, left kube.LeftOut) ([]kube.Node, error) {
-	c, err := n.clusters.Get(ctx, name)
+	c, err := n.clusters.Since(ctx, name, time.Now()) // a plan is for the cluster that is registered now
 	if err != nil {
 		return nil, err
 	}
