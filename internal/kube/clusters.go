@@ -30,6 +30,7 @@ type Config struct {
 	Dial      time.Duration // to connect, 3 s
 	Handshake time.Duration // for TLS, 5 s
 	Request   time.Duration // for one request, connecting included, 15 s
+	Write     time.Duration // for one by which a Job changes something, 35 s; as long as Request where that is set alone
 	Idle      time.Duration // how long an unused connection is kept, 1 min
 	Fresh     time.Duration // how long credentials are used before they are asked for again, 10 s
 	StageWait time.Duration // how long a new CRD, or a deletion, is waited for, 10 s
@@ -39,6 +40,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
+	if c.Write == 0 {
+		c.Write = c.Request
+	}
 	for _, d := range []struct {
 		value    *time.Duration
 		fallback time.Duration
@@ -46,6 +50,7 @@ func (c Config) withDefaults() Config {
 		{&c.Dial, policy.Dial},
 		{&c.Handshake, policy.Handshake},
 		{&c.Request, policy.ClusterRequest},
+		{&c.Write, policy.ClusterWrite},
 		{&c.Idle, policy.ClusterIdle},
 		{&c.Fresh, policy.Fresh},
 		{&c.StageWait, policy.StageWait},

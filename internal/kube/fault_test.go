@@ -358,6 +358,36 @@ func TestOneResourceDoesNotHoldUpItsStage(t *testing.T) {
 	require.Equal(t, append(want, domain.MarkPending), watcher.Marks, "the next stage is not begun")
 }
 
+// TestAWebhookMayTakeItsTime: what an operation writes has longer than what it asks, as the cluster may ask a webhook first.
+func TestAWebhookMayTakeItsTime(t *testing.T) {
+	t.Parallel()
+	const request = time.Second
+	for name, c := range map[string]struct {
+		write time.Duration
+		want  domain.Mark
+	}{
+		"longer than a request":  {time.Minute, domain.MarkApplied},
+		"as long as one, if set": {0, domain.MarkSent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPatch {
+					select {
+					case <-time.After(request + request/2):
+					case <-r.Context().Done():
+						return
+					}
+				}
+				found(w)
+			})
+			j, watcher := job(configMaps(1, 0), domain.MarkPending)
+			outcome := s.open(t, kube.Config{Request: request, Write: c.write}).Apply(t.Context(), j)
+			require.Equal(t, domain.Marks{c.want}, watcher.Marks, "%v", outcome.Retry)
+		})
+	}
+}
+
 // TestAnAppMayMendItsOwnWebhook: what its webhook refuses to hear of stands before that webhook's configuration, and nothing else would mend it.
 func TestAnAppMayMendItsOwnWebhook(t *testing.T) {
 	t.Parallel()

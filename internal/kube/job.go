@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -156,6 +157,7 @@ func (r *run) send(ctx context.Context, q request, before func()) ([]byte, error
 	if before != nil {
 		before()
 	}
+	q.writes = q.method != http.MethodGet
 	return r.do(ctx, q)
 }
 

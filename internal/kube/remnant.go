@@ -261,7 +261,7 @@ func (c *Cluster) discard(ctx context.Context, r *remnant, s Remnants) (of fate,
 	}
 	defer release()
 	_, err = c.do(ctx, request{
-		method: http.MethodDelete, path: r.path, contentType: contentJSON, accept: metadataOnly, body: options, discard: true,
+		method: http.MethodDelete, path: r.path, contentType: contentJSON, accept: metadataOnly, body: options, discard: true, writes: true,
 	})
 	message, refused := refusal(ctx, err)
 	switch a := answerOf(err); {

@@ -42,16 +42,21 @@ type request struct {
 	body        []byte
 	most        int64     // that is read of the answer; 0 is the client's
 	discard     bool      // the answer's body is of no interest
+	writes      bool      // webhooks of the cluster may be asked first: it has Config.Write
 	warnings    *[]string // takes the Warning headers of the answer, when not nil
 }
 
-// do sends the request within Config.Request and returns the body of a successful answer. An error is a
+// do sends the request within Config.Request, or Config.Write, and returns the body of a successful answer. An error is a
 // *apierrors.StatusError when there was an answer, else the context's or the transport's. The connection
 // is free for the next request in any case.
 func (c *Cluster) do(ctx context.Context, r request) ([]byte, error) {
 	while, leave := c.While(ctx)
 	defer leave()
-	while, cancel := context.WithTimeout(while, c.config.Request)
+	limit := c.config.Request
+	if r.writes {
+		limit = c.config.Write
+	}
+	while, cancel := context.WithTimeout(while, limit)
 	defer cancel()
 	body, err := c.exchange(while, r)
 	return body, c.said(ctx, err)

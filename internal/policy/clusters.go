@@ -4,10 +4,13 @@ import "time"
 
 // What is waited for of a cluster.
 const (
-	// Dial is how long it may take to connect, Handshake to agree on TLS, and ClusterRequest one request, connecting included.
+	// Dial is how long it may take to connect, Handshake to agree on TLS, and ClusterRequest one request, connecting included. ClusterWrite is that for
+	// one by which an operation changes something: Kubernetes lets a webhook that is asked beforehand take ClusterWebhook.
 	Dial           = 3 * time.Second
 	Handshake      = 5 * time.Second
 	ClusterRequest = 15 * time.Second
+	ClusterWebhook = 30 * time.Second
+	ClusterWrite   = 35 * time.Second
 	// A connection on which nothing arrives is asked for a sign of life after Silence, and given up after another Mute: a host that was
 	// switched off is noticed before a request's deadline, not by TCP's. One that nobody uses is kept for ClusterIdle.
 	Silence     = 8 * time.Second

@@ -58,7 +58,7 @@ const (
 const (
 	// Outlasts is how long an attempt has to go on until what the one before failed with is over: longer than a request to the store or to
 	// a cluster may take.
-	Outlasts = 20 * time.Second
+	Outlasts = 40 * time.Second
 	// TaskPatience is how long a workflow's task may wait for a worker before that is worth a word.
 	TaskPatience = 3 * time.Second
 	// Reporting is how long after the end of an operation a cluster may take to report what was applied: an agent writes once a second, and

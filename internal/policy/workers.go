@@ -77,8 +77,8 @@ const (
 	Lacking = 10 * time.Second
 	// Sign is how long an attempt waits for a cluster to issue a certificate; that of a healthy one takes less than a second.
 	Sign = 10 * time.Second
-	// Remnants is how long one cluster may take to be looked at for remnants.
-	Remnants = 15 * time.Second
+	// Remnants is how long one cluster may take to be looked at for remnants, a write of it included.
+	Remnants = 50 * time.Second
 	// Heard is the least time between two words on who is heard: each costs the workflow's history four events.
 	Heard = 15 * time.Second
 	// News is how often it is looked whether contexts have ended of which clusters said that they have something.
