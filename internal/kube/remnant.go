@@ -71,22 +71,22 @@ func (c *Cluster) Sweep(ctx context.Context, s Remnants) (deleted []plan.Resourc
 			return deleted, left, kindOf(err)
 		}
 		left, missed = nil, unlisted
-		for _, r := range found {
-			of, why, err := c.discard(ctx, &r, s)
-			if err != nil && (isOfCluster(err) || isSlow(err)) {
-				return deleted, left, kindOf(err)
-			}
-			if err != nil {
-				missed = cmp.Or(missed, kindOf(err))
+		fates, failed := c.discardAll(ctx, found, s)
+		for i, f := range fates {
+			if f.err != nil {
+				missed = cmp.Or(missed, kindOf(f.err))
 				continue
 			}
-			if of == accepted {
-				deleted = append(deleted, r.id)
+			if f.of == accepted {
+				deleted = append(deleted, found[i].id)
 			}
-			asked = asked || of == accepted || of == changed
-			if of != gone && of != kept {
-				left = append(left, Remnant{ResourceID: r.id, Why: why, Going: of != stays})
+			asked = asked || f.of == accepted || f.of == changed
+			if f.of != gone && f.of != kept {
+				left = append(left, Remnant{ResourceID: found[i].id, Why: f.why, Going: f.of != stays})
 			}
+		}
+		if failed != nil {
+			return deleted, left, kindOf(failed)
 		}
 		// What was being deleted before is waited for by whoever asks.
 		if !asked || !slices.ContainsFunc(left, func(r Remnant) bool { return r.Going }) {
@@ -230,6 +230,46 @@ func (o *object) isRemnant(kind string) bool {
 		slices.ContainsFunc(o.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
 			return f.Manager == FieldManager && f.Subresource == ""
 		})
+}
+
+// fated is what has become of a remnant, and why it is still there.
+type fated struct {
+	of  fate
+	why string
+	err error // the cluster's answer about this one
+}
+
+// discardAll discards what was found, as many at a time as the cluster takes requests. An error is about the cluster as a whole: those that had not
+// begun by then are as they were, and have it, too.
+func (c *Cluster) discardAll(ctx context.Context, found []remnant, s Remnants) (fates []fated, err error) {
+	fates = make([]fated, len(found))
+	var mu sync.Mutex
+	failed := func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		return err
+	}
+	g := panics.New(ctx)
+	g.SetLimit(c.config.Parallel)
+	for i := range found {
+		g.Go(func() error {
+			f := &fates[i]
+			if f.err = failed(); f.err != nil {
+				return nil
+			}
+			f.of, f.why, f.err = c.discard(ctx, &found[i], s)
+			if f.err != nil && (isOfCluster(f.err) || isSlow(f.err)) {
+				mu.Lock()
+				defer mu.Unlock()
+				err = cmp.Or(err, f.err)
+			}
+			return nil
+		})
+	}
+	if panicked := g.Wait(); panicked != nil {
+		return fates, panicked
+	}
+	return fates, err
 }
 
 // discard deletes the very object that was found, as it was found: an instance that has taken it over meanwhile has

@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,6 +69,43 @@ func TestSweepOfWhatChanges(t *testing.T) {
 			}`, <-asked, "the object as it was found: who has taken it over has changed it")
 		})
 	}
+}
+
+// TestSweepDeletesSeveralAtATime: a cluster far away has a bound in time for all that is found there, not one for each of them.
+func TestSweepDeletesSeveralAtATime(t *testing.T) {
+	t.Parallel()
+	const parallel = 3
+	var at atomic.Int64
+	together := make(chan struct{})
+	s := serveAll(t, http2, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodDelete:
+			if at.Add(1) == parallel {
+				close(together)
+			}
+			select {
+			case <-together:
+				answer(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
+			case <-r.Context().Done():
+			}
+		case path.Base(r.URL.Path) == "configmaps":
+			var items []any
+			for _, name := range []string{"a", "b", "c"}[min(at.Load(), parallel):] {
+				items = append(items, map[string]any{"metadata": map[string]any{
+					"name": name, "namespace": "ns", "uid": name, "resourceVersion": "7", "managedFields": []any{map[string]any{"manager": kube.FieldManager}},
+				}})
+			}
+			answer(w, http.StatusOK, map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "items": items})
+		default:
+			answer(w, http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1"})
+		}
+	})
+	deleted, left, err := s.open(t, kube.Config{Parallel: parallel, Request: 5 * time.Second}).Sweep(t.Context(), kube.Remnants{
+		Deployments: []string{"1-app"}, Places: []plan.ResourceID{{Version: "v1", Kind: "ConfigMap", Namespace: "ns"}},
+	})
+	require.NoError(t, err, "each waits for the others")
+	require.Len(t, deleted, parallel)
+	require.Empty(t, left)
 }
 
 // TestSweepOfWhatCannotBeListed: a kind that the cluster cannot list, and an object that it cannot delete, hide nothing else.
