@@ -444,7 +444,7 @@ func TestALedgerIsRewritten(t *testing.T) {
 // TestANamesakeIsNotForgotten: a process that cleans up after a tenant sleeps between its look and its write. What another tenant of the name
 // has said and made meanwhile stays.
 func TestANamesakeIsNotForgotten(t *testing.T) {
-	for name, collection := range map[string]string{"its workloads": "workloads-*", "its matches": "matches-*"} {
+	for name, collection := range map[string]string{"its workloads": "workloads-*", "its matches": "matches-*", "its stream": "streams", "that something is due": "behind"} {
 		t.Run(name, func(t *testing.T) {
 			c := storetest.Config(t)
 			proxy, slow := mongotest.NewProxy(t, c.URI), c
@@ -453,6 +453,7 @@ func TestANamesakeIsNotForgotten(t *testing.T) {
 			_, err := awake.WriteWorkloads(t.Context(), "t", begunBy(begin(t, awake), domain.WorkloadWrite{Put: workloads(1, 2)}))
 			require.NoError(t, err)
 			require.NoError(t, awake.WriteMatches(t.Context(), "t", []domain.Match{match(1)}, nil))
+			require.NoError(t, awake.PutBehind(t.Context(), "t"))
 			made := match(7)
 			made.Made = &domain.Made{}
 			proxy.Meet(collection, 1, mongotest.Fault{Before: func() {
@@ -460,6 +461,7 @@ func TestANamesakeIsNotForgotten(t *testing.T) {
 				_, err := awake.WriteWorkloads(t.Context(), "t", begunBy(begin(t, awake), domain.WorkloadWrite{Put: workloads(7, 8)}))
 				require.NoError(t, err)
 				require.NoError(t, awake.WriteMatches(t.Context(), "t", []domain.Match{made}, nil))
+				require.NoError(t, awake.PutBehind(t.Context(), "t"))
 			}})
 			require.NoError(t, sleeper.ForgetTenant(t.Context(), "t"))
 			require.True(t, proxy.Met())
@@ -470,6 +472,9 @@ func TestANamesakeIsNotForgotten(t *testing.T) {
 			streams, err := awake.StandingStreams(t.Context())
 			require.NoError(t, err)
 			require.Contains(t, streams, "t")
+			due, err := awake.BehindToken(t.Context(), "t")
+			require.NoError(t, err)
+			require.NotEmpty(t, due)
 		})
 	}
 }

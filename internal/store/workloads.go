@@ -392,16 +392,23 @@ func (s *Store) ForgetTenant(ctx context.Context, tenant string) error {
 	if err != nil || !cleared && !made {
 		return err
 	}
-	forgotten := []string{streams}
-	if !made {
-		forgotten = append(forgotten, behind)
-	}
-	is, err := gone()
-	if err != nil || !is {
+	// Read before the last look: what another one of the name has after that has another token, and stays.
+	var stream streamDoc
+	if err := s.findOne(ctx, s.streams(), tenant, &stream); err != nil && !fail.Is(err, fail.NotFound) {
 		return err
 	}
-	for _, c := range forgotten {
-		if _, err := s.deleteOne(ctx, s.db.Collection(c), byID(tenant)); err != nil {
+	due, err := s.BehindToken(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	if is, err := gone(); err != nil || !is {
+		return err
+	}
+	if _, err := s.deleteOne(ctx, s.streams(), ofToken(tenant, stream.Token)); err != nil {
+		return err
+	}
+	if !made {
+		if err := s.EndBehind(ctx, tenant, due); err != nil {
 			return err
 		}
 	}
