@@ -92,7 +92,7 @@ func TestTimesAreInOrder(t *testing.T) {
 		"sessions with a cluster":                                         {{"FirstSession", policy.FirstSession}, {"LeastWatch", policy.LeastWatch}, {"GoodSession", policy.GoodSession}, {"LongestSession", policy.LongestSession}},
 		"kinds that a cluster refuses":                                    {{"FirstRefused", policy.FirstRefused}, {"LongestRefused", policy.LongestRefused}, {"ThinLine", policy.ThinLine}},
 		"looks at kinds":                                                  {{"KindsLook", policy.KindsLook}, {"KindsLookAgain", policy.KindsLookAgain}, {"KindsLookLast", policy.KindsLookLast}},
-		"a write that is refused is taken back before its request is cut": {{"Undo", policy.Undo}, {"Plain", policy.Plain}},
+		"who is refused a write is told so, too, before a request is cut": {{"Undo", policy.Undo}, {"Plain", policy.Plain}, {"UndoLong", policy.UndoLong}},
 		"looks for what is put back":                                      {{"LongestWritten", policy.LongestWritten}, {"UndoneBack", policy.UndoneBack}, {"Undo", policy.Undo}},
 		"looks at what has become of a write":                             {{"FirstWritten", policy.FirstWritten}, {"LongestWritten", policy.LongestWritten}, {"Undo", policy.Undo}},
 		"a cluster is tried while it is registered":                       {{"ClusterTry", policy.ClusterTry}, {"ClusterCheck", policy.ClusterCheck}, {"Plain", policy.Plain}},

@@ -34,9 +34,10 @@ const (
 	Judge      = 30 * time.Second
 	JudgeAgain = 10 * time.Second
 	JudgeAnew  = 5 * time.Minute
-	// Undo bounds the taking back of a write. UndoneBack is for how long a refused write that is gone is looked for, which another one's undo may
-	// put back: its caller waits for that.
+	// Undo is how long the caller of a refused write waits for its taking back, which goes on for UndoLong. UndoneBack is for how long a refused
+	// write that is gone is looked for, which another one's undo may put back: its caller waits for that.
 	Undo       = 10 * time.Second
+	UndoLong   = 2 * time.Minute
 	UndoneBack = 2 * time.Second
 	// FirstWritten and LongestWritten are between two looks at what has become of a write.
 	FirstWritten   = 20 * time.Millisecond

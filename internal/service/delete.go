@@ -242,25 +242,25 @@ func (s *Service) remove(ctx context.Context, c change) error {
 // comes back all the same, until he does not.
 func (s *Service) restore(ctx context.Context, c change, refusal error, put, again func(ctx context.Context) error) error {
 	noun, key, used := c.from.Noun(), domain.KeyOf(c.from), fail.Is(refusal, fail.Conflict)
-	if !used && s.belowNothing(ctx, noun, key) {
+	return undone(ctx, refusal, func(ctx context.Context) error {
+		if !used && s.belowNothing(ctx, noun, key) {
+			return nil
+		}
+		err := s.takenBack(ctx, c, refusal, put)
+		if used || !s.belowNothing(ctx, noun, key) {
+			return err
+		}
+		if err := again(ctx); err != nil && !fail.Is(err, fail.NotFound) && !fail.Is(err, fail.Conflict) { // Conflict: it is somebody else's, who looks, too
+			return err
+		}
 		return nil
-	}
-	err := s.undo(ctx, c, refusal, put)
-	if used || !s.belowNothing(ctx, noun, key) {
-		return err
-	}
-	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Undo)
-	defer cancel()
-	if err := again(whole); err != nil && !fail.Is(err, fail.NotFound) && !fail.Is(err, fail.Conflict) { // Conflict: it is somebody else's, who looks, too
-		return err
-	}
-	return nil
+	})
 }
 
 // belowNothing says whether a document is, or was, below one that is not there: nobody is asked then whether it may go, and nobody has to know of it.
 // It asks for who has left, too; where it gets no answer, all is there.
 func (s *Service) belowNothing(ctx context.Context, noun *domain.Noun, key domain.Key) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Undo)
+	ctx, cancel := within(ctx, policy.Undo)
 	defer cancel()
 	for n := noun.Parent; n != nil; n = n.Parent {
 		above, ok := n.Above(key)

@@ -92,8 +92,8 @@ func (s *Service) discards(ctx context.Context, noun *domain.Noun, key domain.Ke
 	if err == nil {
 		return &discarded{
 			form:   raw,
-			remove: func(ctx context.Context) error { return s.store.Discard(ctx, noun, key, raw) },
-			put:    func(ctx context.Context) error { return s.store.PutBack(ctx, noun, key, raw) },
+			remove: func(ctx context.Context) error { return s.discard(ctx, noun, key, raw) },
+			put:    func(ctx context.Context) error { return s.putBack(ctx, noun, key, raw) },
 			unread: fmt.Sprintf("%s cannot be read", describe(noun, key)),
 			says:   fmt.Sprintf("%s could not be read, and is gone unread: what it said is lost", describe(noun, key)),
 		}, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
@@ -171,13 +172,33 @@ func describe(noun *domain.Noun, key domain.Key) string {
 	return fmt.Sprintf("%s %q", noun.Title, name)
 }
 
-// undo takes a write back. It goes on when the caller has left: a write that was refused must not stay.
-// The refusal is the answer; when the taking back fails too, that is part of it. What take writes knows itself again when its answer is lost: a Conflict
-// is somebody else's.
+// undo takes a write back. The refusal is the answer; when the taking back fails too, that is part of it, and Unavailable where that has no answer.
+// What take writes knows itself again when its answer is lost: a Conflict is somebody else's.
 func (s *Service) undo(ctx context.Context, c change, refusal error, take func(ctx context.Context) error) error {
-	whole := context.WithoutCancel(ctx)
-	ctx, cancel := context.WithTimeout(whole, policy.Undo)
-	defer cancel()
+	return undone(ctx, refusal, func(ctx context.Context) error { return s.takenBack(ctx, c, refusal, take) })
+}
+
+// undone is the answer of what takes a refused write back. It goes on when the caller has left: a write that was refused must not stay. So it does where
+// the database hangs for longer than the caller can wait (policy.Undo): he is told the refusal, and that the write is still there.
+func undone(ctx context.Context, refusal error, back func(ctx context.Context) error) error {
+	whole, cancel := within(ctx, policy.UndoLong)
+	answer := make(chan error, 1)
+	go func() {
+		defer cancel()
+		answer <- panics.Do(whole, func() error { return back(whole) })
+	}()
+	wait := time.NewTimer(policy.Undo)
+	defer wait.Stop()
+	select {
+	case err := <-answer:
+		return err
+	case <-wait.C:
+		return fail.New(fail.Unavailable, "%s; the write is not taken back yet, and may stay: look at it before you go on", fail.TextOf(refusal))
+	}
+}
+
+// takenBack is undo within the time that there is.
+func (s *Service) takenBack(ctx context.Context, c change, refusal error, take func(ctx context.Context) error) error {
 	err := untilAnswered(ctx, take)
 	r, taken := rules[c.object().Noun()], err == nil
 	if fail.Is(err, fail.NotFound) || fail.Is(err, fail.Conflict) { // changed or gone meanwhile
@@ -188,15 +209,21 @@ func (s *Service) undo(ctx context.Context, c change, refusal error, take func(c
 	}
 	if err == nil {
 		if r.dropped != nil {
-			ctx, cancel := context.WithTimeout(whole, policy.Undo)
-			defer cancel()
 			if err := r.dropped(s, ctx, c, true); err != nil {
-				return fail.Wrap(err, fail.KindOf(err), "%s; the write was taken back, which could not be noted", fail.TextOf(refusal))
+				return fail.Wrap(err, kindOfUndo(err), "%s; the write was taken back, which could not be noted", fail.TextOf(refusal))
 			}
 		}
 		return refusal
 	}
-	return fail.Wrap(err, fail.KindOf(err), "%s; the write could not be taken back", fail.TextOf(refusal))
+	return fail.Wrap(err, kindOfUndo(err), "%s; the write could not be taken back", fail.TextOf(refusal))
+}
+
+// kindOfUndo is the kind of the answer when an undo fails: what was asked for has not taken too long, but was refused.
+func kindOfUndo(err error) fail.Kind {
+	if fail.IsUnanswered(err) {
+		return fail.Unavailable
+	}
+	return fail.KindOf(err)
 }
 
 // takeBack takes a refused write back that somebody else has written on, as long as what it has brought is there: to write on top of it, or to count it

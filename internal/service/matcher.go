@@ -515,7 +515,7 @@ func (m *Matcher) outlived() {
 
 // Unchanged implements Matching.
 func (m *Matcher) Unchanged(ctx context.Context, tenant string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Undo)
+	ctx, cancel := within(ctx, policy.Undo)
 	defer cancel()
 	if token := m.given(tenant); token != "" {
 		_ = m.store.SettingsChanged(ctx, tenant, token) // else it stays
@@ -524,7 +524,7 @@ func (m *Matcher) Unchanged(ctx context.Context, tenant string) {
 
 // Changed implements Matching. What fails is done again by Sweep, since the token stays then.
 func (m *Matcher) Changed(ctx context.Context, tenant string, rule domain.Key) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.Answer)
+	ctx, cancel := within(ctx, policy.Answer)
 	defer cancel()
 	token := m.given(tenant)
 	if err := m.lookAll(ctx, tenant, scope{rule: rule}); err != nil || token == "" {

@@ -3,6 +3,7 @@ package service
 import (
 	"bytes"
 	"context"
+	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -17,14 +18,14 @@ func write(ctx context.Context, do func(context.Context) error, stored func(cont
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), policy.StoreCall)
+	whole, cancel := within(ctx, policy.StoreCall)
 	err := do(whole)
 	cancel()
 	// A database may do a write twice whose answer it has lost: the second time is a Conflict with the first one.
 	if err == nil || nothingWritten(err) && !fail.Is(err, fail.Conflict) {
 		return err
 	}
-	whole, cancel = context.WithTimeout(context.WithoutCancel(ctx), policy.Undo)
+	whole, cancel = within(ctx, policy.Undo)
 	defer cancel()
 	wait := pause.Backoff{First: policy.FirstWritten, Most: policy.LongestWritten}
 	for {
@@ -37,6 +38,16 @@ func write(ctx context.Context, do func(context.Context) error, stored func(cont
 		}
 	}
 }
+
+// within is a context that goes on without its caller, for so long at most, and for no longer than the one of within that it is made of.
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if ctx.Value(withinKey{}) == nil {
+		ctx = context.WithValue(context.WithoutCancel(ctx), withinKey{}, true)
+	}
+	return context.WithTimeout(ctx, limit)
+}
+
+type withinKey struct{}
 
 // untilAnswered does what the store is asked for again as long as it does not answer, until ctx ends.
 func untilAnswered(ctx context.Context, do func(context.Context) error) error {
@@ -93,9 +104,30 @@ func (s *Service) overwrite(ctx context.Context, o domain.Object) error {
 // erase deletes a document of its revision.
 func (s *Service) erase(ctx context.Context, o domain.Object) error {
 	noun, key := o.Noun(), domain.KeyOf(o)
+	return s.removal(ctx, noun, key, func(ctx context.Context) error { return s.store.Delete(ctx, noun, key, o.Base().Revision) })
+}
+
+// discard deletes a document that cannot be read, as it was found.
+func (s *Service) discard(ctx context.Context, noun *domain.Noun, key domain.Key, raw []byte) error {
+	return s.removal(ctx, noun, key, func(ctx context.Context) error { return s.store.Discard(ctx, noun, key, raw) })
+}
+
+// putBack stores again what was discarded.
+func (s *Service) putBack(ctx context.Context, noun *domain.Noun, key domain.Key, raw []byte) error {
+	return write(ctx, func(ctx context.Context) error { return s.store.PutBack(ctx, noun, key, raw) }, func(ctx context.Context) (bool, error) {
+		now, err := s.store.Unread(ctx, noun, key)
+		if fail.Is(err, fail.NotFound) || fail.Is(err, fail.Conflict) { // nothing is there, or what can be read
+			return false, nil
+		}
+		return err == nil && bytes.Equal(now, raw), err
+	})
+}
+
+// removal is the write of what deletes a document.
+func (s *Service) removal(ctx context.Context, noun *domain.Noun, key domain.Key, do func(context.Context) error) error {
 	var answer error
 	return write(ctx, func(ctx context.Context) error {
-		answer = s.store.Delete(ctx, noun, key, o.Base().Revision)
+		answer = do(ctx)
 		return answer
 	}, func(ctx context.Context) (bool, error) {
 		if fail.Is(answer, fail.Conflict) { // if it is gone since, somebody else has deleted another one

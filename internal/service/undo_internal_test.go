@@ -1,0 +1,88 @@
+package service
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
+)
+
+// hanging is a store with a project, which goes when something is stored below it. What is asked of it after that has no answer for a time.
+type hanging struct {
+	Store
+	until  time.Time
+	hangs  time.Duration
+	stored domain.Object
+}
+
+func (h *hanging) answer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, policy.StoreCall)
+	defer cancel()
+	select {
+	case <-ctx.Done():
+		return fail.Wrap(ctx.Err(), fail.Timeout, "the database does not answer in time")
+	case <-time.After(time.Until(h.until)):
+		return nil
+	}
+}
+
+func (h *hanging) Create(_ context.Context, o domain.Object) error {
+	h.stored = o
+	return nil
+}
+
+func (h *hanging) Delete(ctx context.Context, _ *domain.Noun, _ domain.Key, _ int64) error {
+	if err := h.answer(ctx); err != nil {
+		return err
+	}
+	h.stored = nil
+	return nil
+}
+
+func (h *hanging) Exists(ctx context.Context, n *domain.Noun, _ domain.Key) (bool, error) {
+	switch {
+	case n != domain.Projects:
+		return h.stored != nil, h.answer(ctx)
+	case h.stored == nil:
+		return true, nil
+	}
+	h.until = time.Now().Add(h.hangs) // from the second look on
+	return false, nil
+}
+
+func (*hanging) Form(domain.Object) ([]byte, error) { return nil, nil }
+
+// TestARefusalComesThoughTheDatabaseHangs: who is refused is told so in time, and what he has written goes when the database is back.
+func TestARefusalComesThoughTheDatabaseHangs(t *testing.T) {
+	for name, c := range map[string]struct {
+		hangs, takes time.Duration
+		kind         fail.Kind
+		text         string
+	}{
+		"for a moment":      {5 * time.Second, 5 * time.Second, fail.NotFound, `project "p" not found`},
+		"for half a minute": {35 * time.Second, policy.Undo, fail.Unavailable, `project "p" not found; the write is not taken back yet`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hanging{hangs: c.hangs}
+				s := New(Deps{Store: h, Now: time.Now})
+				began := time.Now()
+				err := s.Create(t.Context(), &domain.CompositeApp{
+					Identity: domain.Identity{Parent: "projects/p"}, Metadata: domain.Metadata{Name: "new"}, Spec: domain.CompositeAppSpec{Version: "v1"},
+				})
+				require.True(t, fail.Is(err, c.kind), "%v", err)
+				require.Contains(t, fail.TextOf(err), c.text)
+				require.Equal(t, c.takes, time.Since(began))
+				time.Sleep(policy.UndoLong) //nolint:forbidigo // of the bubble's time
+				synctest.Wait()
+				require.Nil(t, h.stored, "it is taken back")
+			})
+		})
+	}
+}
