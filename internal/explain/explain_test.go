@@ -469,7 +469,7 @@ var situations = map[string]func() *explain.Situation{
 	"a-step-that-failed-and-is-well-now": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiating, domain.OpTerminate, domain.OpStop)
 		s.Run.Steps = []explain.Attempt{{
-			Step: "AwaitReady", Number: 2, Trying: true, Begun: before(21 * time.Second), Last: before(22 * time.Second), Error: "the database does not answer",
+			Step: "AwaitReady", Number: 2, Trying: true, Begun: before(41 * time.Second), Last: before(42 * time.Second), Error: "the database does not answer",
 		}}
 		s.View.Apps = []view.App{app("web", 2, func(int) view.Cluster {
 			return view.Cluster{InProgress: true, Reason: "waits until app db is Ready"}
