@@ -193,6 +193,9 @@ func (r *run) applyAt(ctx context.Context, i int, gvk schema.GroupVersionKind, m
 	if unprocessable(err) && gvk.Group == appsGroup {
 		err = w.notRolling(ctx, err)
 	}
+	if unprocessable(err) && r.Resources[i].IsDefinition() {
+		err = w.unconverted(ctx, err)
+	}
 	if unprocessable(err) {
 		err = w.outlived(ctx, err)
 	}

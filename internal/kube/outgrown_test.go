@@ -210,3 +210,51 @@ func TestWhatItsSchemaHasOutgrown(t *testing.T) {
 		})
 	}
 }
+
+// TestACRDGivesItsConversionWebhookUp: cert-manager has put a certificate there, which no apply of the rest takes away.
+func TestACRDGivesItsConversionWebhookUp(t *testing.T) {
+	t.Parallel()
+	causes := func(fields ...string) *metav1.Status {
+		of := status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "is invalid", &metav1.StatusDetails{Name: "a"})
+		for _, f := range fields {
+			of.Details.Causes = append(of.Details.Causes, metav1.StatusCause{Type: metav1.CauseTypeForbidden, Field: f})
+		}
+		return &of
+	}
+	const config, reviews = "spec.conversion.webhookClientConfig", "spec.conversion.conversionReviewVersions"
+	for name, c := range map[string]struct {
+		conversion string
+		refused    *metav1.Status
+		mark       domain.Mark
+	}{
+		"says None":            {`,"conversion":{"strategy":"None"}`, causes(config), domain.MarkApplied},
+		"says nothing":         {``, causes(config, reviews), domain.MarkApplied},
+		"says no webhook":      {`,"conversion":{"strategy":"None","webhook":null}`, causes(reviews), domain.MarkApplied},
+		"says None and one":    {`,"conversion":{"strategy":"None","webhook":{}}`, causes(config), domain.MarkRefused},
+		"has another webhook":  {`,"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{}}}`, causes(config), domain.MarkRefused},
+		"has a fault besides":  {``, causes(config, "spec.versions"), domain.MarkRefused},
+		"has none but another": {``, causes("spec.versions"), domain.MarkRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLonely(kubetest.DeploymentID)
+			s.spec = map[string]any{"conversion": map[string]any{"strategy": "Webhook", "webhook": map[string]any{}}}
+			s.apply = func() *metav1.Status {
+				if conversion := s.spec["conversion"].(map[string]any); conversion["webhook"] == nil {
+					return nil
+				}
+				return c.refused
+			}
+			outcome, watcher := s.send(t, "apiextensions.k8s.io CustomResourceDefinition",
+				`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a"},"spec":{"group":"example.com"`+c.conversion+`}}`)
+			require.NoError(t, outcome.Retry)
+			require.Equal(t, domain.Marks{c.mark}, watcher.Marks, watcher.Notes)
+			if c.mark == domain.MarkApplied {
+				require.Equal(t, []string{"PATCH apply", "PATCH merge", "PATCH apply"}, s.asked)
+			} else {
+				require.Equal(t, []string{"PATCH apply"}, s.asked)
+				require.NotNil(t, s.spec["conversion"].(map[string]any)["webhook"], "it is as it was")
+			}
+		})
+	}
+}

@@ -11,7 +11,8 @@ import (
 )
 
 // A Deployment, or a StatefulSet, that rolls has how it does so filled in by the cluster, as nobody's field. That stays when a manifest with another
-// strategy is applied, and the cluster refuses the two together. A null in what is applied takes nothing away (tried).
+// strategy is applied, and the cluster refuses the two together. A null in what is applied takes nothing away (tried). So it is with a CRD that converts its
+// objects by a webhook no more.
 
 // strategyManager changes a strategy where no apply can. It owns the type that it has set until the next apply, see disown.
 const strategyManager = FieldManager + "-strategy"
@@ -39,7 +40,34 @@ func (w *write) notRolling(ctx context.Context, refused error) error {
 		}
 		return w.do(ctx)
 	}
-	if err := whileChanged(ctx, func() error { return w.unroll(ctx, name, strategy["type"]) }); err != nil {
+	return w.afterwards(ctx, refused, map[string]any{name: map[string]any{"type": strategy["type"], "rollingUpdate": nil}})
+}
+
+// unconverted sends a CRD once more that the cluster has refused for nothing but the webhook that converts its objects, where its manifest has none any more:
+// others have put something there, as cert-manager does with caBundle, which stays when the rest goes. The way to convert is changed first, as in notRolling.
+func (w *write) unconverted(ctx context.Context, refused error) error {
+	object, err := decodeObject(w.body)
+	if err != nil || !isOnly(refused, "spec.conversion.webhookClientConfig", "spec.conversion.conversionReviewVersions") { // as API servers call them among themselves
+		return refused
+	}
+	conversion := members(members(object, "spec"), "conversion")
+	if strategy, said := conversion["strategy"]; said && strategy != "None" || conversion["webhook"] != nil {
+		return refused
+	}
+	none := map[string]any{"strategy": "None", "webhook": nil}
+	if !w.patchable(w.rights) {
+		members(object, "spec")["conversion"] = none
+		if w.body, err = json.Marshal(object); err != nil {
+			return refused
+		}
+		return w.do(ctx)
+	}
+	return w.afterwards(ctx, refused, map[string]any{"conversion": none})
+}
+
+// afterwards sends a resource once more that the cluster has refused, when its spec has been changed.
+func (w *write) afterwards(ctx context.Context, refused error, spec map[string]any) error {
+	if err := whileChanged(ctx, func() error { return w.change(ctx, spec) }); err != nil {
 		return refusedOr(ctx, refused, err)
 	}
 	return w.do(ctx)
@@ -58,15 +86,15 @@ func strategyOf(object map[string]any) (name string, strategy map[string]any) {
 	return "", nil
 }
 
-// isOnly says whether an answer is about the field, and about no other.
-func isOnly(err error, field string) bool {
+// isOnly says whether an answer is about some of the fields, and about no other.
+func isOnly(err error, fields ...string) bool {
 	a := answerOf(err)
 	return a != nil && a.ErrStatus.Details != nil && len(a.ErrStatus.Details.Causes) > 0 &&
-		!slices.ContainsFunc(a.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field != field })
+		!slices.ContainsFunc(a.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return !slices.Contains(fields, c.Field) })
 }
 
-// unroll gives the object that is there another strategy, and takes away how it rolls.
-func (w *write) unroll(ctx context.Context, name string, kind any) error {
+// change merges something into the spec of the object that is there.
+func (w *write) change(ctx context.Context, spec map[string]any) error {
 	found, err := w.metadata(ctx, w.path)
 	if err != nil {
 		return err
@@ -74,7 +102,7 @@ func (w *write) unroll(ctx context.Context, name string, kind any) error {
 	if found.DeletionTimestamp != nil { // it goes, and is made anew
 		return w.leaves(ctx, found)
 	}
-	return w.merge(ctx, found, map[string]any{"spec": map[string]any{name: map[string]any{"type": kind, "rollingUpdate": nil}}})
+	return w.merge(ctx, found, map[string]any{"spec": spec})
 }
 
 // disown has strategyManager own nothing any more: by what it owns, a strategy would stay that the manifest has no more. It comes after each apply that
