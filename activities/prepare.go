@@ -3,6 +3,7 @@ package activities
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -461,7 +462,8 @@ func (l *Control) loadLabels(ctx context.Context, w *wanted) error {
 	return nil
 }
 
-// place gives an app its clusters. In a rehearsal it has none as long as nobody has said where it goes.
+// place gives an app its clusters. In a rehearsal it has none as long as nobody has said where it goes, or the logical cloud takes no groups and lacks
+// a cluster: whoever may write a group in it may not know what there is in a cluster that nobody has given to the cloud.
 func (w *wanted) place(app string) ([]plan.Target, error) {
 	in := w.placement(app)
 	targets, err := placement.Place(in)
@@ -469,6 +471,8 @@ func (w *wanted) place(app string) ([]plan.Target, error) {
 	case err != nil && w.intents == nil:
 		return nil, nil // which was said
 	case err != nil && len(in.Intents) == 0:
+		return nil, w.absent(err)
+	case w.closed && errors.Is(err, placement.ErrOutside): // the references may still come
 		return nil, w.absent(err)
 	case err != nil:
 		return nil, err
@@ -483,7 +487,7 @@ func (w *wanted) placement(app string) placement.Input {
 	return placement.Input{
 		App: app, LogicalCloud: w.cloud.Name, Intents: w.intents[app],
 		Labelled:  func(provider, label string) []string { return w.labelled[provider+"/"+label] },
-		Member:    func(c domain.ClusterName) bool { return w.members[c] || w.closed },
+		Member:    func(c domain.ClusterName) bool { return w.members[c] },
 		Reachable: func(c domain.ClusterName) bool { return !w.unreachable[c] },
 		Fit:       w.fit(app),
 		Resident:  func(c domain.ClusterName) bool { return w.resident[c][app] },

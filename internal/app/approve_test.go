@@ -167,13 +167,14 @@ func TestApproveRehearses(t *testing.T) {
 		},
 		"a cluster that the logical cloud does not have": {
 			change: func(d *description) { d.reference = nil },
-			kind:   fail.Invalid, refusal: "logical cloud lc does not include cp+c",
+			kind:   fail.Invalid, refusal: "logical cloud lc does not include 1 cluster with the label edge of cluster provider cp",
 		},
 		"a logical cloud that is not instantiated": {
 			change: func(d *description) {
 				d.cloud.History, d.reference = domain.NewHistory(time.Now()), nil
 			},
-			warnings: notThere(`The Logical Cloud has never been instantiated: logical cloud "lc" is in state Created; instantiate it first`),
+			warnings: append(notThere(`The Logical Cloud has never been instantiated: logical cloud "lc" is in state Created; instantiate it first`),
+				notThere("The specified Logical Cloud doesn't provide the mandatory clusters: app web: logical cloud lc does not include 1 cluster with the label edge of cluster provider cp")...),
 		},
 		"a logical cloud that is not instantiated, and a template that cannot render": {
 			change: func(d *description) {

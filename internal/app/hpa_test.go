@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/big"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -148,6 +149,83 @@ func TestHPAIntentsChooseClusters(t *testing.T) {
 			require.Equal(t, c.bare, len(app.Effects) == 0)
 		})
 	}
+}
+
+// asking is a fleet that notes which clusters are asked.
+type asking struct {
+	fleet
+	mu    sync.Mutex
+	asked []string
+}
+
+func (a *asking) Nodes(ctx context.Context, c domain.ClusterName, amounts bool, left kube.LeftOut) ([]kube.Node, error) {
+	a.mu.Lock()
+	a.asked = append(a.asked, c.Name)
+	a.mu.Unlock()
+	return a.fleet.Nodes(ctx, c, amounts, left)
+}
+
+// While a logical cloud takes no groups yet, a rehearsal looks at the clusters that it refers to, and at no others: which others carry a label, what
+// nodes they have and what others have put there is not for whoever may write a group.
+func TestRehearsalsLookAtClustersOfTheirLogicalCloud(t *testing.T) {
+	p, ctx := with(t, partial(t)), t.Context()
+	d := hardware(bothHPA)
+	d.chart["web/templates/role.yaml"] = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: shared}}`
+	d.group.History.Append(domain.Approved, "", 0, time.Now())
+	other := d.beside()
+	needs := needing(domain.KeyOf(other), "i", "web")
+	needs[1].(*domain.HPAConsumer).Spec.Name = "r2-web"
+	d.more = append(d.more, needs...)
+	var reference *domain.ClusterReference
+	d.more = slices.DeleteFunc(d.more, func(o domain.Object) bool {
+		switch o := o.(type) {
+		case *domain.LogicalCloud:
+			o.History = domain.NewHistory(time.Now())
+		case *domain.ClusterReference:
+			if o.Parent == "projects/p/logical-clouds/lc2" {
+				reference = o
+			}
+			return o == reference
+		}
+		return false
+	})
+	d.store(t, p.store)
+	nodes := &asking{fleet: fleet{"c": withCPU(2), "c1": withCPU(8, 8), "c2": withCPU(8)}}
+	worker := &activities.Control{Store: p.store, Runs: ended{}, Now: time.Now, Charts: p.charts, Nodes: nodes}
+	prepared, err := worker.Prepare(ctx, domain.Scope{Owner: domain.KeyOf(d.group), ContextID: "2", Operation: domain.OpInstantiate})
+	require.NoError(t, err)
+	carriedOut(t, p, d.group, prepared, "2", 1)
+
+	rehearsal := activities.NewRehearsal(p.store, ended{}, p.charts)
+	rehearsal.AskNodes(nodes)
+	rehearse := func() (made *plan.Plan, warnings []string) {
+		t.Helper()
+		nodes.asked = nil
+		made, warnings, err := rehearsal.Rehearse(ctx, other)
+		require.NoError(t, err)
+		way, err := rehearsal.Foresee(ctx, domain.Scope{Owner: domain.KeyOf(other), ContextID: "0", Operation: domain.OpInstantiate}, domain.Goal{})
+		require.NoError(t, err)
+		require.Equal(t, warnings, way.Warnings)
+		return made, warnings
+	}
+	const closed = `instantiate is not possible yet: The Logical Cloud has never been instantiated: logical cloud "lc2" is in state Created; instantiate it first`
+	made, warnings := rehearse()
+	require.Empty(t, made.App("web").Targets)
+	require.Equal(t, []string{
+		closed,
+		"instantiate is not possible yet: app web: logical cloud lc2 includes none of the clusters of anyOf: 3 clusters with the label edge of cluster provider cp",
+	}, warnings)
+	require.Empty(t, nodes.asked)
+
+	reference.Spec.Cluster = "c1"
+	create(t, p.store, reference)
+	made, warnings = rehearse()
+	require.Equal(t, "c1", made.App("web").Targets[0].Name)
+	require.Empty(t, made.App("web").Targets[0].Passed)
+	require.Len(t, warnings, 2)
+	require.Equal(t, closed, warnings[0])
+	require.Contains(t, warnings[1], `app "web": ClusterRole "shared" on cluster cp+c1 belongs to projects/p/`)
+	require.Equal(t, []string{"c1", "c1"}, nodes.asked)
 }
 
 // A cluster that did not answer when it was last tried is asked again, and is one that answers if it does: while hpa intents refuse it, no

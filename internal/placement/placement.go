@@ -8,6 +8,7 @@ package placement
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,6 +54,10 @@ func (in *Input) fit(c domain.ClusterName) Fit {
 	return in.Fit(c)
 }
 
+// ErrOutside says that the logical cloud does not include clusters that intents ask for: as long as it does not, nothing of these is told but what
+// the intents say themselves.
+var ErrOutside = errors.New("outside of the logical cloud")
+
 // Place resolves the intents to at least one target, each cluster once, in the order of plan.SortTargets.
 //
 // Every cluster of an allOf entry, named or labelled, is mandatory. An anyOf, nested or at the top, takes
@@ -63,8 +68,8 @@ func (in *Input) fit(c domain.ClusterName) Fit {
 // With hpa intents a cluster qualifies that has what they ask for; of those that answer the one comes first on which the app is
 // already, then the one that has most of what is not mandatory. A target says which were passed over.
 //
-// The error is Invalid when a mandatory cluster or every candidate of an anyOf is outside the logical
-// cloud, and when nothing at all was chosen. It is Malformed when a mandatory cluster, or none of an anyOf, has what hpa intents
+// The error is Invalid, of ErrOutside, when a mandatory cluster or every candidate of an anyOf is outside the logical
+// cloud, and Invalid when nothing at all was chosen. It is Malformed when a mandatory cluster, or none of an anyOf, has what hpa intents
 // ask for.
 func Place(in Input) ([]plan.Target, error) {
 	var g groups
@@ -81,8 +86,8 @@ func Place(in Input) ([]plan.Target, error) {
 	for _, c := range g.mandatory {
 		reasons[c] = "allOf"
 	}
-	for _, candidates := range g.choices {
-		chosen, reason, over, err := choose(in, candidates, g.mandatory)
+	for _, c := range g.choices {
+		chosen, reason, over, err := choose(in, c, g.mandatory)
 		if err != nil {
 			return nil, err
 		}
@@ -105,8 +110,15 @@ func Place(in Input) ([]plan.Target, error) {
 // groups is what intents ask for, with labels expanded.
 type groups struct {
 	mandatory []domain.ClusterName
-	choices   [][]domain.ClusterName // one cluster of each; none is empty
-	unmatched []domain.Clusters      // labels that no cluster carries
+	asked     []domain.Clusters // what intents say of these
+	choices   []choice
+	unmatched []domain.Clusters // labels that no cluster carries
+}
+
+// choice is an anyOf, of which one cluster is taken.
+type choice struct {
+	candidates []domain.ClusterName // in order, each once; at least one
+	asked      []domain.Clusters    // what the intent says of them
 }
 
 func (g *groups) add(in Input, p domain.Placement) {
@@ -116,6 +128,7 @@ func (g *groups) add(in Input, p domain.Placement) {
 			continue
 		}
 		g.mandatory = append(g.mandatory, g.expand(in, entry.Clusters)...)
+		g.asked = append(g.asked, entry.Clusters)
 	}
 	g.addChoice(in, p.AnyOf)
 }
@@ -126,7 +139,7 @@ func (g *groups) addChoice(in Input, anyOf []domain.Clusters) {
 		candidates = append(candidates, g.expand(in, c)...)
 	}
 	if len(candidates) > 0 {
-		g.choices = append(g.choices, unique(candidates))
+		g.choices = append(g.choices, choice{unique(candidates), anyOf})
 	}
 }
 
@@ -151,24 +164,59 @@ func (g *groups) checkMandatory(in Input) error {
 	if len(outside) == 0 {
 		return nil
 	}
-	return fail.New(fail.Invalid,
+	return fail.Wrap(ErrOutside, fail.Invalid,
 		"The specified Logical Cloud doesn't provide the mandatory clusters: app %s: logical cloud %s does not include %s",
-		in.App, in.LogicalCloud, join(outside))
+		in.App, in.LogicalCloud, in.called(outside, g.asked))
 }
 
-// choose takes one of the candidates, which are in order; over are those that it has passed over, and why. That the app is on a mandatory cluster says
+// called names clusters as intents ask for them, names before labels. Which clusters of a provider carry a label is not for everybody who may select by it.
+func (in *Input) called(clusters []domain.ClusterName, asked []domain.Clusters) string {
+	left := make(map[domain.ClusterName]bool, len(clusters))
+	for _, c := range clusters {
+		left[c] = true
+	}
+	var names []domain.ClusterName
+	for _, a := range asked {
+		if c := (domain.ClusterName{Provider: a.ClusterProvider, Name: a.Cluster}); a.ClusterLabel == "" && left[c] {
+			names = append(names, c)
+			delete(left, c)
+		}
+	}
+	var texts []string
+	for _, c := range unique(names) {
+		texts = append(texts, c.String())
+	}
+	for _, a := range asked {
+		if a.ClusterLabel == "" {
+			continue
+		}
+		n := int64(0)
+		for _, name := range in.Labelled(a.ClusterProvider, a.ClusterLabel) {
+			if c := (domain.ClusterName{Provider: a.ClusterProvider, Name: name}); left[c] {
+				delete(left, c)
+				n++
+			}
+		}
+		if n > 0 {
+			texts = append(texts, fmt.Sprintf("%s with the label %s of cluster provider %s", count(n, "cluster"), a.ClusterLabel, a.ClusterProvider))
+		}
+	}
+	return strings.Join(few(texts), ", ")
+}
+
+// choose takes one of the candidates of an anyOf; over are those that it has passed over, and why. That the app is on a mandatory cluster says
 // nothing of a choice.
-func choose(in Input, candidates, mandatory []domain.ClusterName) (chosen domain.ClusterName, reason string, over []string, err error) {
+func choose(in Input, anyOf choice, mandatory []domain.ClusterName) (chosen domain.ClusterName, reason string, over []string, err error) {
 	var members []domain.ClusterName
-	for _, c := range candidates {
+	for _, c := range anyOf.candidates {
 		if in.Member(c) {
 			members = append(members, c)
 		}
 	}
 	if len(members) == 0 {
-		return chosen, "", nil, fail.New(fail.Invalid,
+		return chosen, "", nil, fail.Wrap(ErrOutside, fail.Invalid,
 			"app %s: logical cloud %s includes none of the clusters of anyOf: %s",
-			in.App, in.LogicalCloud, join(candidates))
+			in.App, in.LogicalCloud, in.called(anyOf.candidates, anyOf.asked))
 	}
 	var fit []domain.ClusterName
 	scores := map[domain.ClusterName]int64{}
@@ -267,14 +315,6 @@ func unique(clusters []domain.ClusterName) []domain.ClusterName {
 	return slices.Compact(sorted)
 }
 
-func join(clusters []domain.ClusterName) string {
-	names := make([]string, 0, len(clusters))
-	for _, c := range clusters {
-		names = append(names, c.String())
-	}
-	return strings.Join(names, ", ")
-}
-
 // Mandatory are the members of the logical cloud to which the app goes whatever is chosen (allOf), each once.
 func Mandatory(in Input) []domain.ClusterName {
 	var g groups
@@ -300,7 +340,7 @@ func Candidates(in Input) []domain.ClusterName {
 	}
 	all := slices.Clone(g.mandatory)
 	for _, c := range g.choices {
-		all = append(all, c...)
+		all = append(all, c.candidates...)
 	}
 	return slices.DeleteFunc(unique(all), func(c domain.ClusterName) bool { return !in.Member(c) })
 }

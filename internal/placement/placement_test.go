@@ -132,13 +132,14 @@ func TestPlace(t *testing.T) {
 			intents: []domain.Placement{{}},
 			wantErr: "No compatible clusters have been provided to the Deployment Intent Group: app sink: no app intent names a cluster for it",
 		},
-		"mandatory clusters outside the logical cloud are all named": {
+		"mandatory clusters outside the logical cloud are all named, as they are asked for": {
+			reason:  "which clusters carry a label is not for everybody who may select by it",
 			intents: []domain.Placement{{AllOf: allOf(cluster("p", "x2"), cluster("p", "c2"), label("p", "far"))}},
-			wantErr: "The specified Logical Cloud doesn't provide the mandatory clusters: app sink: logical cloud lc does not include p+x1, p+x2",
+			wantErr: "The specified Logical Cloud doesn't provide the mandatory clusters: app sink: logical cloud lc does not include p+x2, 1 cluster with the label far of cluster provider p",
 		},
 		"an anyOf with no cluster in the logical cloud cannot be met": {
 			intents: []domain.Placement{{AllOf: allOf(cluster("p", "c2")), AnyOf: anyOf(cluster("p", "x2"), label("p", "far"))}},
-			wantErr: "app sink: logical cloud lc includes none of the clusters of anyOf: p+x1, p+x2",
+			wantErr: "app sink: logical cloud lc includes none of the clusters of anyOf: p+x2, 1 cluster with the label far of cluster provider p",
 		},
 	}
 	for name, c := range cases {
