@@ -33,7 +33,7 @@ func (l *Control) planCloud(ctx context.Context, owner domain.Owner, d *draft) e
 	if len(references) == 0 {
 		return fail.New(fail.Invalid, "No Cluster References associated: logical cloud %q has no clusters", cloud.Name)
 	}
-	c := logicalcloud.Cloud{LogicalCloud: cloud, Lifetime: l.CertificateSeconds}
+	c := logicalcloud.Cloud{LogicalCloud: cloud, Lifetime: l.CertificateSeconds, PodSecurity: l.PodSecurity}
 	if c.Permissions, err = list[*domain.UserPermission](l.Store.List(ctx, domain.UserPermissions, key)); err != nil {
 		return err
 	}

@@ -108,11 +108,12 @@ type Control struct {
 	Nodes Nodes
 	// MaxTargets is how many apps times clusters a group may have; 0 for any.
 	MaxTargets int
-	// Of logical clouds: what seals the keys of their users, what renews their certificates, and how long those
-	// are to be good; 0 leaves it to the clusters.
+	// Of logical clouds: what seals the keys of their users, what renews their certificates, how long those
+	// are to be good, and what their namespaces enforce at least; 0 and "" leave it to the clusters.
 	Sealer             Sealer
 	Keepers            Keepers
 	CertificateSeconds int32
+	PodSecurity        domain.PodSecurity
 	// Shards are told again of what they are to watch; nil where nothing is watched.
 	Shards Shards
 	// Audit takes the ends of operations; nil where nobody wants to know of them.

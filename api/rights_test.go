@@ -768,6 +768,44 @@ func TestCloudsDoNotSayWhatPodsMayBe(t *testing.T) {
 	w.as(t, "carl", labelled("PUT", ``, 201))
 }
 
+// TestCloudsEnforceWhatAllDo: while the operator has all namespaces of logical clouds enforce a standard, no label says less, whoever sets it; and who may not
+// write the clusters gives no right by which the label could be changed there.
+func TestCloudsEnforceWhatAllDo(t *testing.T) {
+	w := newCallersWith(t, func(d *deps) { d.podSecurity = domain.PodBaseline })
+	furnish(t, w.world)
+	w.as(t, "", bind(theProject, "a", "project-admin", "anna"), bind(theProvider, "a", "cluster-user", "anna"),
+		bind(theProject, "c", "project-admin", "carl"), bind(theProvider, "c", "cluster-admin", "carl"))
+	clouds := theProject + "/logical-clouds"
+	labelled := func(method, label string, status int) call {
+		c := call{name: method + " " + label, method: method, url: clouds, status: status,
+			body: `{"metadata":{"name":"own"},"spec":{"namespace":"ours","labels":{` + label + `},"user":{"userName":"u"}}}`}
+		if method == "PUT" {
+			c.url += "/own"
+		}
+		if status == 400 {
+			c.contains = []string{"spec.labels[pod-security.kubernetes.io/enforce", "the operator has all logical clouds' namespaces enforce baseline (--cloud-pod-security)"}
+		}
+		return c
+	}
+	permission := func(name, resources, verbs string, status int) call {
+		c := call{name: "permission " + name, method: "POST", url: clouds + "/own/user-permissions", status: status,
+			body: `{"metadata":{"name":"` + name + `"},"spec":{"namespace":"ours","apiGroups":[""],"resources":["` + resources + `"],"verbs":["` + verbs + `"]}}`}
+		if status == 403 {
+			c.contains = []string{"may change what Pods its namespace takes", name, "put clusters of cluster"}
+		}
+		return c
+	}
+	reference := call{name: "reference", method: "POST", url: clouds + "/own/cluster-references", status: 201,
+		body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`}
+	early := reference
+	early.status, early.contains = 403, []string{"may change what Pods its namespace takes"}
+	const enforce = `"pod-security.kubernetes.io/enforce`
+	w.as(t, "anna", labelled("POST", enforce+`":"privileged"`, 400), labelled("POST", enforce+`-version":"v1.20"`, 400), labelled("POST", `"team":"a"`, 201),
+		permission("early", "*", "*", 201), early, call{name: "without it", method: "DELETE", url: clouds + "/own/user-permissions/early", status: 204}, reference,
+		labelled("PUT", enforce+`":"privileged"`, 400), permission("pods", "pods", "*", 201), permission("namespaces", "namespaces", "patch", 403))
+	w.as(t, "carl", labelled("PUT", enforce+`":"privileged"`, 400), labelled("PUT", enforce+`":"restricted"`, 201), permission("namespaces", "namespaces", "patch", 201))
+}
+
 // TestCloudsOfOthersKeepTheirUsers: a cluster signs certificates of a name, whatever cloud they are for. So nobody takes the user of
 // another project's cloud in one of its clusters, but who may write these; clouds of one project may share a user.
 func TestCloudsOfOthersKeepTheirUsers(t *testing.T) {

@@ -306,6 +306,8 @@ type deps struct {
 	first      []door.Step // outermost at the door
 	steps      []door.Step // innermost there
 	trail      door.Trail  // of what is refused before it; nil for none
+
+	podSecurity domain.PodSecurity // service.Deps'
 }
 
 // newWorldWith lets change put other parts in; it may be nil.
@@ -361,7 +363,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 			Profile:    func(_ context.Context, tgz []byte) ([]string, error) { return render.CheckProfile(tgz) },
 			Kubeconfig: kube.Config{}.CheckKubeconfig, Reach: w.reach, See: w.see,
 		},
-		Renewing: db.Renewing,
+		Renewing: db.Renewing, PodSecurity: d.podSecurity,
 	})
 	d.Commands, d.Documents = w.service, w.service
 	d.Door = door.New(d.Parts, slices.Concat(d.first, []door.Step{door.Traced(log), door.Identified, door.NewRooms(d.operations).Slots, door.Timed}, d.steps)...)

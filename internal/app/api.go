@@ -77,6 +77,7 @@ func (p *Parts) ServeAPI(ctx context.Context, f *Front, ready func()) error {
 		UserKubeconfig: (&registrations{parts: p}).givenUserKubeconfig,
 		Renewing:       p.store.Renewing,
 		Matching:       matcher,
+		PodSecurity:    domain.PodSecurity(p.config.CloudPodSecurity),
 		Checks: service.Checks{
 			Chart: p.charts.CheckChart, Profile: p.charts.CheckProfile, Kubeconfig: reached.CheckKubeconfig, Reach: reached.Reach, See: reached.See, Expiry: kube.Expiry,
 		},

@@ -89,7 +89,7 @@ func (p *Parts) control(clusters *kube.Clusters) *activities.Control {
 	return &activities.Control{
 		Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.inner, Keepers: p.engine, Shards: p.engine, Charts: p.charts,
 		Nodes: nodesOf{clusters}, Audit: p.audit.trail, MaxTargets: p.config.Fair.GroupTargets, Elsewhere: fetch.New(p.config.ExternalHosts, nil),
-		CertificateSeconds: int32(p.config.CertificateLifetime.Seconds()), // #nosec G115 -- bounded by the configuration
+		PodSecurity: domain.PodSecurity(p.config.CloudPodSecurity), CertificateSeconds: int32(p.config.CertificateLifetime.Seconds()), // #nosec G115 -- bounded by the configuration
 	}
 }
 

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -59,6 +60,14 @@ var LogicalClouds = &Noun{
 		},
 	},
 }
+
+// Labels of Pod Security Admission, by which a namespace says what Pods the cluster takes in it.
+const (
+	PodSecurityLabels  = "pod-security.kubernetes.io/" // begins all of them
+	podSecurityLevel   = PodSecurityLabels + "enforce"
+	podSecurityVersion = PodSecurityLabels + "enforce-version"
+	latestVersion      = "latest"
+)
 
 // LevelAdmin and LevelStandard are the levels of logical clouds.
 const (
@@ -132,6 +141,57 @@ func (o *LogicalCloud) Validate(p *fail.Problems) {
 			CheckLength(p, "spec.labels["+k+"]", v, 128)
 		}
 	}
+}
+
+// NamespaceLabels are those of the cloud's namespace. With a least standard, "" for none, the cluster enforces that one or a stricter one there, and not as
+// an older version of Kubernetes has it.
+func (o *LogicalCloud) NamespaceLabels(least PodSecurity) map[string]string {
+	if least == "" {
+		return o.Spec.Labels
+	}
+	labels := map[string]string{}
+	maps.Copy(labels, o.Spec.Labels)
+	for _, key := range o.weaker(least) {
+		delete(labels, key)
+	}
+	labels[podSecurityLevel] = cmp.Or(labels[podSecurityLevel], string(least))
+	return labels
+}
+
+// weaker are the keys of the cloud's labels by which less would be enforced than a least standard, sorted; none where that is "".
+func (o *LogicalCloud) weaker(least PodSecurity) (keys []string) {
+	if least == "" || o.Admin() {
+		return nil
+	}
+	if level, set := o.Spec.Labels[podSecurityLevel]; set && !PodSecurity(level).AtLeast(least) {
+		keys = append(keys, podSecurityLevel)
+	}
+	if version, set := o.Spec.Labels[podSecurityVersion]; set && version != latestVersion {
+		keys = append(keys, podSecurityVersion)
+	}
+	return keys
+}
+
+// CheckPodSecurity adds a problem for each label by which less would be enforced than the least standard, and which was, nil for no cloud, has not.
+func (o *LogicalCloud) CheckPodSecurity(p *fail.Problems, was *LogicalCloud, least PodSecurity) {
+	for _, key := range o.weaker(least) {
+		if was != nil && !was.Admin() && was.Spec.Labels[key] == o.Spec.Labels[key] {
+			continue
+		}
+		what := fmt.Sprintf("be %s or stricter", least)
+		if key == podSecurityVersion {
+			what = "be " + latestVersion
+		}
+		p.Add("spec.labels["+key+"]", "must %s: the operator has all logical clouds' namespaces enforce %s (--cloud-pod-security)", what, least)
+	}
+}
+
+// RemarkPodSecurity says which labels are not put on the namespace, since less would be enforced by them than the least standard.
+func (o *LogicalCloud) RemarkPodSecurity(least PodSecurity) (warnings []string) {
+	for _, key := range o.weaker(least) {
+		warnings = append(warnings, fmt.Sprintf("spec.labels[%s]: %q is not put on the namespace, which enforces %s at least (--cloud-pod-security)", key, o.Spec.Labels[key], least))
+	}
+	return warnings
 }
 
 // cloudRefusals are EMCO's sentences, by operation and status of the last context; what is not in it is

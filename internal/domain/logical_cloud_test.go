@@ -3,6 +3,7 @@ package domain_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,5 +155,78 @@ func TestOwnerNouns(t *testing.T) {
 	}
 	for _, n := range domain.Owners {
 		require.Implements(t, (*domain.Owner)(nil), n.New(), n.Kind)
+	}
+}
+
+// The namespace of a cloud enforces what all do at least, whatever the cloud's labels say; who changes the labels is told so.
+func TestNamespacesEnforceAtLeast(t *testing.T) {
+	const enforce, version = "pod-security.kubernetes.io/enforce", "pod-security.kubernetes.io/enforce-version"
+	for name, c := range map[string]struct {
+		least  domain.PodSecurity
+		labels map[string]string
+		want   map[string]string // the same as labels when nil
+		weaker []string
+	}{
+		"nothing is enforced":       {labels: map[string]string{enforce: "privileged", version: "v1.20"}},
+		"no labels":                 {least: "baseline", want: map[string]string{enforce: "baseline"}},
+		"other labels":              {least: "restricted", labels: map[string]string{"a": "b"}, want: map[string]string{"a": "b", enforce: "restricted"}},
+		"the same":                  {least: "baseline", labels: map[string]string{enforce: "baseline"}},
+		"a stricter one":            {least: "baseline", labels: map[string]string{enforce: "restricted", version: "latest"}},
+		"a weaker one":              {least: "restricted", labels: map[string]string{enforce: "baseline"}, want: map[string]string{enforce: "restricted"}, weaker: []string{enforce}},
+		"one that there is not":     {least: "baseline", labels: map[string]string{enforce: "none"}, want: map[string]string{enforce: "baseline"}, weaker: []string{enforce}},
+		"an older version":          {least: "baseline", labels: map[string]string{version: "v1.20"}, want: map[string]string{enforce: "baseline"}, weaker: []string{version}},
+		"what only warns is anyone": {least: "baseline", labels: map[string]string{enforce: "baseline", "pod-security.kubernetes.io/warn": "privileged"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud := cloudIn(domain.LevelStandard, domain.Created)
+			cloud.Spec.Labels = c.labels
+			if c.want == nil {
+				c.want = c.labels
+			}
+			require.Equal(t, c.want, cloud.NamespaceLabels(c.least))
+			require.Len(t, cloud.RemarkPodSecurity(c.least), len(c.weaker))
+			var p, again fail.Problems
+			cloud.CheckPodSecurity(&p, nil, c.least)
+			var fields []string
+			for _, f := range p.Fields() {
+				fields = append(fields, strings.TrimSuffix(strings.TrimPrefix(f.Path, "spec.labels["), "]"))
+				require.Contains(t, f.Message, "--cloud-pod-security")
+			}
+			require.Equal(t, c.weaker, fields)
+			cloud.CheckPodSecurity(&again, cloud, c.least)
+			require.NoError(t, again.Err(), "what was so stays")
+			was := cloudIn(domain.LevelAdmin, domain.Created)
+			was.Spec.Labels = c.labels
+			var turned fail.Problems
+			cloud.CheckPodSecurity(&turned, was, c.least)
+			require.Len(t, turned.Fields(), len(c.weaker), "at level 0 they meant nothing")
+			was.CheckPodSecurity(&again, nil, c.least)
+			require.NoError(t, again.Err(), "at level 0 they mean nothing")
+		})
+	}
+}
+
+func TestPermissionsThatRelabel(t *testing.T) {
+	for name, c := range map[string]struct {
+		groups, resources, verbs string
+		relabels                 bool
+	}{
+		"all":                        {"*", "*", "*", true},
+		"namespaces":                 {"", "pods namespaces", "get patch", true},
+		"namespaces, by an update":   {"*", "namespaces", "update", true},
+		"their status":               {"", "namespaces/status", "*", true},
+		"the status of all":          {"", "*/status", "patch", true},
+		"to look at namespaces":      {"", "namespaces", "get list watch delete", false},
+		"another group":              {"apps", "namespaces", "*", false},
+		"what is in it":              {"", "pods configmaps", "*", false},
+		"any right":                  {"rbac.authorization.k8s.io", "roles", "create escalate", true},
+		"any role":                   {"rbac.authorization.k8s.io", "clusterroles", "bind", true},
+		"roles of what he may do":    {"rbac.authorization.k8s.io", "roles rolebindings", "create update patch", false},
+		"bindings of what he may do": {"rbac.authorization.k8s.io", "rolebindings", "*", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := domain.UserPermissionSpec{Namespace: "ns", APIGroups: strings.Split(c.groups, " "), Resources: strings.Split(c.resources, " "), Verbs: strings.Split(c.verbs, " ")}
+			require.Equal(t, c.relabels, p.Relabels())
+		})
 	}
 }

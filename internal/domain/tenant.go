@@ -56,6 +56,15 @@ const (
 	PodRestricted PodSecurity = "restricted"
 )
 
+// podStandards are all of them, those first that let more be.
+var podStandards = []PodSecurity{PodPrivileged, PodBaseline, PodRestricted}
+
+// AtLeast says whether it is one of the standards, and lets no more be than another one.
+func (p PodSecurity) AtLeast(other PodSecurity) bool {
+	at := slices.Index(podStandards, p)
+	return at >= 0 && at >= slices.Index(podStandards, other)
+}
+
 // KindPod is what templates may be unless the tenant says more, and the only type of workload that rules may ask for.
 const KindPod = "v1/Pod"
 

@@ -36,6 +36,16 @@ func (p *UserPermissionSpec) Writes(group, kind string) bool {
 		has(p.Resources, func(plural string) bool { return strings.HasPrefix(plural, stem) && !strings.Contains(plural, "/") })
 }
 
+// Relabels says whether it lets its user change the labels of the namespace that it is for, or give himself any right there.
+func (p *UserPermissionSpec) Relabels() bool {
+	has := func(list []string, words ...string) bool {
+		return slices.Contains(list, "*") || slices.ContainsFunc(words, func(w string) bool { return slices.Contains(list, w) })
+	}
+	changes := has(p.APIGroups, "") && has(p.Verbs, "update", "patch") &&
+		has(p.Resources, "namespaces", "namespaces/status", "namespaces/finalize", "*/status", "*/finalize")
+	return changes || has(p.APIGroups, "rbac.authorization.k8s.io") && has(p.Verbs, "escalate", "bind") && has(p.Resources, "roles", "clusterroles")
+}
+
 // UserPermissions is the noun.
 var UserPermissions = &Noun{
 	Kind: "user-permissions", Title: "user permission", Collection: "user-permissions", Names: []string{"userPermission"},

@@ -44,6 +44,8 @@ type Cloud struct {
 	Quotas      []*domain.ClusterQuota
 	// Lifetime is that of certificates in seconds; 0 leaves it to the cluster.
 	Lifetime int32
+	// PodSecurity is what its namespace enforces at least, "" for what the cluster does.
+	PodSecurity domain.PodSecurity
 }
 
 // Check says what is missing for the cloud to be instantiated; Conflict and Invalid with EMCO's sentences.
@@ -80,7 +82,7 @@ func RequestName(cloud, namespace string) string {
 func Render(c Cloud) (*plan.Bundle, error) {
 	r := renderer{cloud: c}
 	r.add(stageNamespace, corev1.SchemeGroupVersion.WithKind("Namespace"), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{Name: c.Spec.Namespace, Labels: c.Spec.Labels},
+		ObjectMeta: metav1.ObjectMeta{Name: c.Spec.Namespace, Labels: c.NamespaceLabels(c.PodSecurity)},
 	})
 	r.request()
 	for _, q := range c.Quotas {

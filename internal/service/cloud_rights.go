@@ -16,12 +16,8 @@ import (
 // Drover writes what a logical cloud has in its clusters with the rights of their kubeconfigs. Who writes the cloud would have those
 // of anybody there, if a cloud could have more than a namespace of its own.
 
-// podSecurity begins the labels by which a namespace says what Pods the cluster takes in it: one of them has more weight than what the
-// cluster's administrator has set for all namespaces.
-const podSecurity = "pod-security.kubernetes.io/"
-
 // beyond says in what a cloud has more in its clusters than a namespace of its own; "" in nothing.
-func beyond(cloud *domain.LogicalCloud, permissions []domain.Object) string {
+func (s *Service) beyond(cloud *domain.LogicalCloud, permissions []domain.Object) string {
 	switch {
 	case cloud.Admin():
 		return "is of level 0, which has the rights of the kubeconfigs of its clusters"
@@ -43,16 +39,19 @@ func beyond(cloud *domain.LogicalCloud, permissions []domain.Object) string {
 			return fmt.Sprintf("has rights in the whole of each cluster by the user permission %q", p.Name)
 		case p.Spec.Namespace != cloud.Spec.Namespace:
 			return fmt.Sprintf("has rights in namespace %q, which is not its own, by the user permission %q", p.Spec.Namespace, p.Name)
+		case s.podSecurity != "" && p.Spec.Relabels():
+			return fmt.Sprintf("may change what Pods its namespace takes, which is %s at least (--cloud-pod-security), by the user permission %q", s.podSecurity, p.Name)
 		}
 	}
 	return ""
 }
 
-// securityOf are the labels of the cloud's namespace that begin with podSecurity.
+// securityOf are the labels by which the cloud's namespace says what Pods the cluster takes in it: they have more weight than what the cluster's
+// administrator has set for all namespaces.
 func securityOf(cloud *domain.LogicalCloud) map[string]string {
 	labels := map[string]string{}
 	for key, value := range cloud.Spec.Labels {
-		if strings.HasPrefix(key, podSecurity) {
+		if strings.HasPrefix(key, domain.PodSecurityLabels) {
 			labels[key] = value
 		}
 	}
@@ -96,7 +95,7 @@ func mayReach(ctx context.Context, cloud *domain.LogicalCloud, more string, refe
 // mayComeTo is mayReach of a cloud that comes to clusters, or comes to have another namespace or user there: what others have there
 // already is not for it either.
 func (s *Service) mayComeTo(ctx context.Context, cloud *domain.LogicalCloud, permissions, references []domain.Object) error {
-	if err := mayReach(ctx, cloud, beyond(cloud, permissions), references); err != nil || rights.Of(ctx).Everything() {
+	if err := mayReach(ctx, cloud, s.beyond(cloud, permissions), references); err != nil || rights.Of(ctx).Everything() {
 		return err
 	}
 	for _, o := range references {
@@ -215,7 +214,7 @@ func (s *Service) changePermissionOf(ctx context.Context, cloud *domain.LogicalC
 	if err != nil {
 		return err
 	}
-	return mayReach(ctx, cloud, beyond(cloud, []domain.Object{c.to}), references)
+	return mayReach(ctx, cloud, s.beyond(cloud, []domain.Object{c.to}), references)
 }
 
 // changedPermission looks once more when a permission is written.

@@ -38,6 +38,9 @@ func (s *Service) cloudStatus(ctx context.Context, cloud *domain.LogicalCloud) (
 
 // mayChangeCloud guards the document of a cloud and carries from write to write what is not of its body.
 func (s *Service) mayChangeCloud(ctx context.Context, c change) error {
+	if err := s.keepsPodSecurity(c); err != nil {
+		return err
+	}
 	switch {
 	case c.from == nil:
 		c.to.(*domain.LogicalCloud).History = domain.NewHistory(s.now())
@@ -63,6 +66,18 @@ func (s *Service) mayChangeCloud(ctx context.Context, c change) error {
 		cloud.History = domain.NewHistory(s.now()) // the contexts of one level are none of the other
 	}
 	return s.changeCloud(ctx, old, cloud)
+}
+
+// keepsPodSecurity refuses labels by which the namespace of a cloud would enforce less than all do. What was there before that was so stays, and counts
+// for nothing, which remarkCloud says: not everybody who may change a cloud may take such labels away.
+func (s *Service) keepsPodSecurity(c change) error {
+	if c.to == nil {
+		return nil
+	}
+	var p fail.Problems
+	was, _ := c.from.(*domain.LogicalCloud)
+	c.to.(*domain.LogicalCloud).CheckPodSecurity(&p, was, s.podSecurity)
+	return p.Err()
 }
 
 // cloudOf reads the cloud that a document belongs to.
@@ -159,7 +174,7 @@ func (s *Service) remarkCloud(ctx context.Context, o domain.Object) (warnings []
 		if t := spec.User.Type; t != "" && !strings.EqualFold(t, domain.UserCertificate) {
 			warnings = append(warnings, fmt.Sprintf("spec.user.type: nothing is done with %q; the user gets a certificate", t))
 		}
-		return warnings, nil
+		return append(warnings, cloud.RemarkPodSecurity(s.podSecurity)...), nil
 	}
 	if cloud.Replaced != "" {
 		warnings = append(warnings, fmt.Sprintf("spec.namespace: %q is replaced by %s, which is that of level 0", cloud.Replaced, domain.AdminNamespace))

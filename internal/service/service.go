@@ -137,6 +137,8 @@ type Deps struct {
 	// Renewing tells those who work with the registration of a cluster that it is about to be replaced, or deleted; nil where nobody does.
 	Renewing func(ctx context.Context, c domain.ClusterName) error
 	Now      Clock
+	// PodSecurity is what the namespaces of logical clouds enforce at least, "" for nothing. Workers have the same.
+	PodSecurity domain.PodSecurity
 	// Matching is told of rules, hosts and tenants; nil for a service that nobody tells of workloads.
 	Matching Matching
 }
@@ -151,6 +153,7 @@ type Service struct {
 	userKubeconfig func(ctx context.Context, reference *domain.ClusterReference) ([]byte, error)
 	renewing       func(ctx context.Context, c domain.ClusterName) error
 	now            Clock
+	podSecurity    domain.PodSecurity
 	matching       Matching
 	looks          *looks
 	ruleSizes      *share.Reads[map[string]ruleSize] // of the rules of a tenant, or of the operator, by name
@@ -166,6 +169,6 @@ func New(d Deps) *Service {
 	}
 	return &Service{
 		store: d.Store, sealer: d.Sealer, instances: d.Instances, operations: d.Operations, checks: d.Checks,
-		userKubeconfig: d.UserKubeconfig, renewing: d.Renewing, now: d.Now, matching: d.Matching, looks: newLooks(), ruleSizes: share.New[map[string]ruleSize](),
+		userKubeconfig: d.UserKubeconfig, renewing: d.Renewing, now: d.Now, podSecurity: d.PodSecurity, matching: d.Matching, looks: newLooks(), ruleSizes: share.New[map[string]ruleSize](),
 	}
 }
