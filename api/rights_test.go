@@ -3,6 +3,7 @@ package api_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -27,6 +28,7 @@ import (
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/notify"
 	ops "github.com/drover-io/drover/internal/operations"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/rights/rightstest"
 	"github.com/drover-io/drover/internal/service"
@@ -843,6 +845,82 @@ func TestCloudsOfOthersKeepTheirUsers(t *testing.T) {
 		cloud("PUT", theirs, "late", `{"namespace":"a","user":{"userName":"Alice"}}`, 201), reference(theirs, "late"))
 	w.as(t, "carl", cloud("PUT", theirs, "own", alice, 201))
 	w.as(t, "anna", cloud("PUT", theProject, "one", `{"namespace":"a","labels":{"team":"a"},"user":{"userName":"alice"}}`, 201))
+}
+
+// puts stores an app context of a logical cloud that goes to p1+c1: what the cloud has there, of one resource, by its mark.
+func (c *callers) puts(t *testing.T, cloud, id string, state domain.State, status domain.ContextStatus, mark domain.Mark) {
+	t.Helper()
+	key, edge := domain.Key(strings.TrimPrefix(cloud, "/v2/")), domain.ClusterName{Provider: "p1", Name: "c1"}
+	o, err := c.store.Get(t.Context(), domain.LogicalClouds, key)
+	require.NoError(t, err)
+	o.(*domain.LogicalCloud).History.Append(state, id, 1, now)
+	require.NoError(t, c.store.Replace(t.Context(), o))
+	data, err := json.Marshal(plan.Plan{ContextID: id, Owner: key, Apps: []plan.App{{
+		Name: "logical-cloud", Resources: make([]plan.ResourceID, 1), Targets: []plan.Target{{ClusterName: edge}},
+	}}})
+	require.NoError(t, err)
+	i := &domain.Instance{ContextID: id, Owner: key, LogicalCloud: key, Origin: domain.OpInstantiate, Operation: domain.OpInstantiate, Status: status, Accepted: now, Ended: now}
+	if i.Plan, err = c.store.PutBlob(t.Context(), data); state == domain.Terminated {
+		i.Operation = domain.OpTerminate
+	}
+	require.NoError(t, err)
+	require.NoError(t, c.store.PutInstance(t.Context(), i))
+	require.NoError(t, c.store.PutLeaf(t.Context(), domain.Leaf{
+		ID: domain.LeafID(id, "logical-cloud", edge), ContextID: id, Operation: i.Operation, App: "logical-cloud", Cluster: edge, Marks: domain.Marks{mark}.Encode(),
+	}))
+}
+
+// TestWhatACloudStillHasIsItsOwn: a reference that is deleted leaves what the cloud has in the cluster until the cloud is updated or terminated. Until then
+// nobody else comes to its user, nor a tenant to its namespace, and it is not forgotten with the cloud by who may not write the cluster.
+func TestWhatACloudStillHasIsItsOwn(t *testing.T) {
+	w := newCallers(t)
+	furnish(t, w.world)
+	const theirs = "/v2/projects/theirs"
+	w.as(t, "", call{method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"theirs"}}`, status: 201},
+		bind(theProject, "a", "project-admin", "anna"), bind(theProvider, "a", "cluster-user", "anna"),
+		bind(theProject, "c", "project-admin", "carl"), bind(theProvider, "c", "cluster-admin", "carl"),
+		bind(theirs, "b", "project-admin", "bert"), bind(theProvider, "b", "cluster-user", "bert"))
+	cloud := func(project, name, namespace string) call {
+		return call{name: "cloud " + name, method: "POST", url: project + "/logical-clouds", status: 201,
+			body: `{"metadata":{"name":"` + name + `"},"spec":{"namespace":"` + namespace + `","user":{"userName":"alice"}}}`}
+	}
+	reference := func(project, cloud string, status int) call {
+		return call{name: "reference of " + cloud, method: "POST", url: project + "/logical-clouds/" + cloud + "/cluster-references", status: status,
+			body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`}
+	}
+	tenant := call{method: "POST", url: "/v2/tenants", body: `{"metadata":{"name":"other"},"spec":{"cluster":"p1+c1"}}`, status: 409,
+		contains: []string{"projects/proj/logical-clouds/one still has namespace tenant-other of the tenant in cluster p1+c1: update that cloud, or terminate it"}}
+	refused := reference(theirs, "late", 403)
+	refused.contains = []string{`spec.user.userName "alice", which a logical cloud of another project still has there, until that is updated or terminated`, "put clusters of cluster"}
+	refused.lacks = []string{"projects/proj", `"one"`}
+	const one = theProject + "/logical-clouds/one"
+	w.as(t, "anna", cloud(theProject, "one", "tenant-other"), reference(theProject, "one", 201))
+	w.puts(t, one, "1", domain.Instantiated, domain.ContextInstantiated, domain.MarkApplied)
+	w.as(t, "anna", call{method: "DELETE", url: one + "/cluster-references/ref", status: 204})
+	w.as(t, "bert", cloud(theirs, "late", "theirs"), refused)
+	w.as(t, "", tenant)
+
+	// An update has taken all away there: the record of the context that it has made says so.
+	require.NoError(t, w.store.UpdateInstance(t.Context(), "1", func(i *domain.Instance) error { i.Status = domain.ContextUpdated; return nil }))
+	w.puts(t, one, "2", domain.Updated, domain.ContextInstantiated, domain.MarkDeleted)
+	w.as(t, "bert", reference(theirs, "late", 201), call{method: "DELETE", url: theirs + "/logical-clouds/late/cluster-references/ref", status: 204})
+
+	// Its terminate was stopped. Who may not write the cluster does not have it forgotten.
+	require.NoError(t, w.store.UpdateInstance(t.Context(), "2", func(i *domain.Instance) error { i.Status = domain.ContextUpdated; return nil }))
+	w.puts(t, one, "3", domain.Terminated, domain.ContextTerminateFailed, domain.MarkUndeleted)
+	w.as(t, "bert", refused)
+	w.as(t, "", tenant)
+	gone := call{name: "the cloud goes", method: "DELETE", url: one, status: 403, contains: []string{
+		`logical cloud "one" may have its namespace "tenant-other", and rights of its user, in cluster p1+c1 still: terminate it again`, "put clusters of cluster"}}
+	w.as(t, "anna", gone, call{name: "it is there", method: "GET", url: one, status: 200})
+	gone.status, gone.contains = 204, nil
+	w.as(t, "carl", gone)
+	w.as(t, "bert", reference(theirs, "late", 201))
+
+	// One whose terminate is through goes by itself.
+	w.as(t, "anna", cloud(theProject, "over", "ours"))
+	w.puts(t, theProject+"/logical-clouds/over", "4", domain.Terminated, domain.ContextTerminated, domain.MarkDeleted)
+	w.as(t, "anna", call{method: "DELETE", url: theProject + "/logical-clouds/over", status: 204})
 }
 
 // TestAheadDoesNotReachAcross: what may be named before it is there may not be named where it is others', be it there or not.

@@ -218,6 +218,10 @@ func (o *operations) Within(context.Context, domain.Key) (domain.Key, bool, erro
 	return "", false, nil
 }
 
+func (*operations) Clusters(context.Context, domain.Key, func(domain.ClusterName) bool) ([]domain.ClusterName, error) {
+	return nil, nil
+}
+
 func (o *operations) Left(context.Context, domain.Key) ([]string, error) { return o.left, nil }
 
 func (o *operations) Forget(_ context.Context, owner domain.Key) (bool, error) {

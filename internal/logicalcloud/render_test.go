@@ -115,3 +115,23 @@ func TestStagesAreInOrder(t *testing.T) {
 	require.Equal(t, []string{"Namespace", "CertificateSigningRequest", "Role", "RoleBinding"}, kinds)
 	require.Equal(t, plan.ResourceID{Version: "v1", Kind: "Namespace", Name: "ns"}, b.Resources[0].ResourceID)
 }
+
+// TestCloudsWithOneNamespaceCollide: of two in one cluster the later one is not instantiated, whatever else they have there.
+func TestCloudsWithOneNamespaceCollide(t *testing.T) {
+	planned := func(project, name, namespace string) *plan.Plan {
+		bundle, err := logicalcloud.Render(logicalcloud.Cloud{LogicalCloud: &domain.LogicalCloud{
+			Metadata: domain.Metadata{Name: name}, Spec: domain.LogicalCloudSpec{Namespace: namespace, User: domain.CloudUser{UserName: name}},
+		}})
+		require.NoError(t, err)
+		app := plan.App{Name: logicalcloud.App, Targets: []plan.Target{{ClusterName: domain.ClusterName{Provider: "p", Name: "c"}}}}
+		for _, r := range bundle.Resources {
+			app.Resources = append(app.Resources, r.ResourceID)
+		}
+		return &plan.Plan{ContextID: project, Owner: domain.Join("projects", project, "logical-clouds", name), Namespace: "default", Apps: []plan.App{app}}
+	}
+	c, collide := plan.CollideNow(planned("p", "a", "ns"), planned("q", "b", "ns"), nil, nil, nil)
+	require.True(t, collide)
+	require.Equal(t, "Namespace", c.Resource.Kind)
+	_, collide = plan.CollideNow(planned("p", "a", "ns"), planned("q", "b", "other"), nil, nil, nil)
+	require.False(t, collide)
+}

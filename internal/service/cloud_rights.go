@@ -72,6 +72,14 @@ func refusalFor(ctx context.Context, cluster domain.ClusterName) error {
 	return rights.Of(ctx).Refusal(rights.Request{Verb: "put", Noun: domain.ClustersNoun, Key: cluster.Key()})
 }
 
+// lackOf is what a refusal of refusalFor tells the caller.
+func lackOf(refusal error, cluster domain.ClusterName) string {
+	if fail.Is(refusal, fail.Forbidden) {
+		return fail.TextOf(refusal)
+	}
+	return fmt.Sprintf("you have no right to put clusters of cluster provider %q", cluster.Provider) // and may know no more of it
+}
+
 // mayReach refuses a cloud that has more than a namespace of its own in clusters, "" for nothing, unless the caller may write these.
 func mayReach(ctx context.Context, cloud *domain.LogicalCloud, more string, references []domain.Object) error {
 	if more == "" || rights.Of(ctx).Everything() {
@@ -83,11 +91,7 @@ func mayReach(ctx context.Context, cloud *domain.LogicalCloud, more string, refe
 		if err == nil {
 			continue
 		}
-		lacks := fmt.Sprintf("you have no right to put clusters of cluster provider %q", cluster.Provider) // and may know no more of it
-		if fail.Is(err, fail.Forbidden) {
-			lacks = fail.TextOf(err)
-		}
-		return fail.New(fail.Forbidden, "logical cloud %q %s; for cluster %s that is given by who may write it alone: %s", cloud.Name, more, cluster, lacks)
+		return fail.New(fail.Forbidden, "logical cloud %q %s; for cluster %s that is given by who may write it alone: %s", cloud.Name, more, cluster, lackOf(err, cluster))
 	}
 	return nil
 }
@@ -118,39 +122,123 @@ func (s *Service) mayComeTo(ctx context.Context, cloud *domain.LogicalCloud, per
 // the name, and so is that of another cloud with the name: each would have the rights of both. Clouds of one project may share a user.
 // Whose it is, is not said: the caller may not know of it.
 func (s *Service) ofOthers(ctx context.Context, cloud *domain.LogicalCloud, cluster domain.ClusterName) (string, error) {
-	if key, ok := domain.TenantOf(cloud.Spec.Namespace); ok {
-		switch tenant, err := s.store.Get(ctx, domain.Tenants, key); {
-		case err == nil && tenant.(*domain.Tenant).ClusterName() == cluster:
-			return fmt.Sprintf("has the namespace of a tenant, %q", cloud.Spec.Namespace), nil
-		case err != nil && !fail.Is(err, fail.NotFound):
-			return "", fmt.Errorf("look for the tenant of namespace %s: %w", cloud.Spec.Namespace, err)
-		}
+	if more, err := s.ofTenant(ctx, cloud, cluster); err != nil || more != "" {
+		return more, err
 	}
 	user := cloud.Spec.User.UserName
 	if user == "" {
 		return "", nil
 	}
-	references, err := s.store.Holders(ctx, domain.ClusterReferences, cluster.Key())
-	if err != nil {
-		return "", fmt.Errorf("look for logical clouds of cluster %s: %w", cluster, err)
-	}
-	var keys []domain.Key
-	for _, r := range references {
-		key, _ := domain.Cut(domain.ClusterReferences, r)
-		if domain.ScopeOf(key) != domain.ScopeOf(domain.KeyOf(cloud)) {
-			keys = append(keys, key)
-		}
-	}
-	others, err := s.store.GetAll(ctx, domain.LogicalClouds, keys)
-	if err != nil {
+	own := domain.ScopeOf(domain.KeyOf(cloud))
+	other, still, err := s.cloudIn(ctx, cluster,
+		func(key domain.Key) bool { return domain.ScopeOf(key) != own }, func(c *domain.LogicalCloud) bool { return c.Spec.User.UserName == user })
+	switch {
+	case err != nil:
 		return "", fmt.Errorf("look for users of cluster %s: %w", cluster, err)
+	case other == nil:
+		return "", nil
+	case still:
+		return fmt.Sprintf("has spec.user.userName %q, which a logical cloud of another project still has there, until that is updated or terminated", user), nil
+	default:
+		return fmt.Sprintf("has spec.user.userName %q, which is the user of a logical cloud of another project there", user), nil
 	}
-	for _, o := range others {
-		if other := o.(*domain.LogicalCloud); !other.Admin() && other.Spec.User.UserName == user {
-			return fmt.Sprintf("has spec.user.userName %q, which is the user of a logical cloud of another project there", user), nil
-		}
+}
+
+// ofTenant is ofOthers for the namespace of a tenant, also of one that is gone, or in another cluster now, as long as it has something there.
+func (s *Service) ofTenant(ctx context.Context, cloud *domain.LogicalCloud, cluster domain.ClusterName) (string, error) {
+	key, ok := domain.TenantOf(cloud.Spec.Namespace)
+	if !ok {
+		return "", nil
+	}
+	switch tenant, err := s.store.Get(ctx, domain.Tenants, key); {
+	case err == nil && tenant.(*domain.Tenant).ClusterName() == cluster:
+		return fmt.Sprintf("has the namespace of a tenant, %q", cloud.Spec.Namespace), nil
+	case err != nil && !fail.Is(err, fail.NotFound):
+		return "", fmt.Errorf("look for the tenant of namespace %s: %w", cloud.Spec.Namespace, err)
+	}
+	left, err := s.matching.LeftIn(ctx, cluster)
+	if err != nil {
+		return "", fmt.Errorf("look for what tenants have left in cluster %s: %w", cluster, err)
+	}
+	if slices.ContainsFunc(left, func(l domain.TenantLeft) bool { return l.Namespace == cloud.Spec.Namespace }) {
+		return fmt.Sprintf("has the namespace of an earlier tenant, %q, which is not deleted there yet", cloud.Spec.Namespace), nil
 	}
 	return "", nil
+}
+
+// cloudIn finds a cloud of level 1 that has a cluster, of those with a key that counts and of which is says so; nil for none. A cloud has the clusters that
+// it refers to, and, as still says, those in which it may have something yet: a reference that is deleted leaves all there until the cloud is updated
+// or terminated. References are looked at before records: who has deleted one meanwhile had a record before.
+func (s *Service) cloudIn(
+	ctx context.Context, cluster domain.ClusterName, counts func(domain.Key) bool, is func(*domain.LogicalCloud) bool,
+) (found *domain.LogicalCloud, still bool, err error) {
+	all, unread := s.store.ListUnder(ctx, domain.LogicalClouds, "")
+	unreadable, err := domain.UnreadableOf(unread)
+	if err != nil {
+		return nil, false, err
+	}
+	like := slices.DeleteFunc(all, func(o domain.Object) bool {
+		cloud := o.(*domain.LogicalCloud)
+		return cloud.Admin() || !counts(domain.KeyOf(cloud)) || !is(cloud)
+	})
+	if len(like)+len(unreadable) == 0 {
+		return nil, false, nil
+	}
+	references, err := s.store.Holders(ctx, domain.ClusterReferences, cluster.Key())
+	if err != nil {
+		return nil, false, err
+	}
+	refers := map[domain.Key]bool{}
+	for _, r := range references {
+		key, _ := domain.Cut(domain.ClusterReferences, r)
+		refers[key] = true
+	}
+	for _, o := range like {
+		if refers[domain.KeyOf(o)] {
+			return o.(*domain.LogicalCloud), false, nil
+		}
+	}
+	for _, o := range like {
+		if still, err := s.isStillIn(ctx, domain.KeyOf(o), cluster); err != nil || still {
+			return o.(*domain.LogicalCloud), still, err
+		}
+	}
+	for _, id := range unreadable { // one that cannot be read may be any, where it has the cluster
+		key := domain.Key(id)
+		if !counts(key) {
+			continue
+		}
+		has := refers[key]
+		if !has {
+			if has, err = s.isStillIn(ctx, key, cluster); err != nil {
+				return nil, false, err
+			}
+		}
+		if has {
+			return nil, false, unread
+		}
+	}
+	return nil, false, nil
+}
+
+// isStillIn says whether a cloud may have something in a cluster, whatever it refers to.
+func (s *Service) isStillIn(ctx context.Context, cloud domain.Key, cluster domain.ClusterName) (bool, error) {
+	found, err := s.instances.Clusters(ctx, cloud, func(c domain.ClusterName) bool { return c == cluster })
+	return len(found) > 0, err
+}
+
+// mayLeave refuses that a cloud goes which may have something in clusters, as after a terminate that has failed or was stopped, unless the caller may write
+// these: nobody deletes it there any more, nor knows of it. Who comes to the namespace would share it with the user of this one.
+func (s *Service) mayLeave(ctx context.Context, cloud *domain.LogicalCloud) error {
+	if cloud.Admin() || rights.Of(ctx).Everything() {
+		return nil
+	}
+	left, err := s.instances.Clusters(ctx, domain.KeyOf(cloud), func(c domain.ClusterName) bool { return refusalFor(ctx, c) != nil })
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return fail.New(fail.Forbidden, "logical cloud %q may have its namespace %q, and rights of its user, in cluster %s still: terminate it again; as long as that "+
+		"does not succeed, it is deleted by who may write the cluster alone: %s", cloud.Name, cloud.Spec.Namespace, left[0], lackOf(refusalFor(ctx, left[0]), left[0]))
 }
 
 // changeCloud guards a cloud that becomes another one for the clusters that it refers to. Labels that say what Pods there may be are not taken

@@ -46,8 +46,11 @@ func (s *Service) mayChangeCloud(ctx context.Context, c change) error {
 		c.to.(*domain.LogicalCloud).History = domain.NewHistory(s.now())
 		return s.forgetNamesake(ctx, domain.KeyOf(c.to))
 	case c.to == nil:
-		_, err := s.decideCloud(ctx, c.from.(*domain.LogicalCloud), domain.OpDelete)
-		return err
+		cloud := c.from.(*domain.LogicalCloud)
+		if _, err := s.decideCloud(ctx, cloud, domain.OpDelete); err != nil {
+			return err
+		}
+		return s.mayLeave(ctx, cloud)
 	}
 	old, cloud := c.from.(*domain.LogicalCloud), c.to.(*domain.LogicalCloud)
 	cloud.History, cloud.Key, cloud.Request = old.History, old.Key, old.Request

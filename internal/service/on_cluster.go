@@ -50,6 +50,57 @@ func (l *Lifecycle) goes(ctx context.Context, i *domain.Instance, c domain.Clust
 	return found, nil
 }
 
+// Clusters are those that count in which contexts of an owner may have something that is theirs to delete, sorted: what their records tell of, and
+// all clusters of one that is worked on, or of which not all is recorded that was sent.
+func (l *Lifecycle) Clusters(ctx context.Context, owner domain.Key, counts func(domain.ClusterName) bool) ([]domain.ClusterName, error) {
+	contexts, err := l.records.InstancesOf(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	var all []domain.ClusterName
+	for _, i := range contexts {
+		if i.Status.Over() || i.Plan == "" {
+			continue
+		}
+		has, err := l.hasIn(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		if has = slices.DeleteFunc(has, func(c domain.ClusterName) bool { return !counts(c) }); len(has) == 0 {
+			continue
+		}
+		stands, err := l.stands(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		if stands {
+			all = append(all, has...)
+		}
+	}
+	slices.SortFunc(all, domain.ClusterName.Compare)
+	return slices.Compact(all), nil
+}
+
+// hasIn is Clusters of one context, whether it stands or not.
+func (l *Lifecycle) hasIn(ctx context.Context, i *domain.Instance) (has []domain.ClusterName, err error) {
+	if i.Status.InProgress() || i.Lost {
+		clusters, err := l.recall.clusters(ctx, l.records, i.Plan)
+		return slices.Clone(clusters), err // which are others', too
+	}
+	records, err := l.recordsOf(ctx, i, working(i), false)
+	if err != nil {
+		return nil, err
+	}
+	for _, app := range records.Apps() {
+		for _, c := range app.Clusters {
+			if slices.ContainsFunc(c.Marks, domain.Mark.Ours) {
+				has = append(has, c.ClusterName)
+			}
+		}
+	}
+	return has, nil
+}
+
 // Cluster says what runs in a cluster: every deployment that has something there, and what hangs. Errors: NotFound; those of
 // the store.
 func (x *Explainer) Cluster(ctx context.Context, key domain.Key) (*explain.Cluster, error) {

@@ -95,6 +95,7 @@ func (m *meddler) Delete(ctx context.Context, n *domain.Noun, key domain.Key, re
 type allKnowing struct {
 	status  domain.ContextStatus
 	planned *plan.Bundle
+	still   map[domain.Key][]domain.ClusterName // where owners may have something
 }
 
 func (s *allKnowing) Planned(context.Context, string) (*plan.Bundle, error) { return s.planned, nil }
@@ -113,6 +114,15 @@ func (*allKnowing) Tenant(context.Context, domain.Key, domain.ClusterName) (doma
 
 func (*allKnowing) Within(context.Context, domain.Key) (domain.Key, bool, error) {
 	return "", false, nil
+}
+
+func (s *allKnowing) Clusters(_ context.Context, owner domain.Key, counts func(domain.ClusterName) bool) (all []domain.ClusterName, _ error) {
+	for _, c := range s.still[owner] {
+		if counts(c) {
+			all = append(all, c)
+		}
+	}
+	return all, nil
 }
 
 func (*allKnowing) Awaits(context.Context, domain.Owner) error { return nil }

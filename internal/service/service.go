@@ -85,6 +85,8 @@ type Instances interface {
 	Planned(ctx context.Context, contextID string) (*plan.Bundle, error)
 	// Left says what contexts of an owner that have not come to their end may have left in clusters.
 	Left(ctx context.Context, owner domain.Key) (texts []string, err error)
+	// Clusters are those that count in which contexts of an owner may have something of their own, sorted.
+	Clusters(ctx context.Context, owner domain.Key, counts func(domain.ClusterName) bool) ([]domain.ClusterName, error)
 	// Forget removes the records of all contexts of a resource that was deleted, and says whether there were any. Nothing is removed
 	// when there is such a resource.
 	Forget(ctx context.Context, owner domain.Key) (found bool, err error)

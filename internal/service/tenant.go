@@ -160,26 +160,20 @@ func (s *Service) ownNamespace(ctx context.Context, c change) error {
 	if c.from != nil && c.from.(*domain.Tenant).ClusterName() == t.ClusterName() {
 		return nil
 	}
-	references, err := s.store.Holders(ctx, domain.ClusterReferences, t.ClusterName().Key())
-	if err != nil {
-		return fmt.Errorf("look for logical clouds of cluster %s: %w", t.ClusterName(), err)
-	}
-	keys := make([]domain.Key, 0, len(references))
-	for _, r := range references {
-		key, _ := domain.Cut(domain.ClusterReferences, r)
-		keys = append(keys, key)
-	}
-	clouds, err := s.store.GetAll(ctx, domain.LogicalClouds, keys)
-	if err != nil {
+	cloud, still, err := s.cloudIn(ctx, t.ClusterName(),
+		func(domain.Key) bool { return true }, func(c *domain.LogicalCloud) bool { return c.Spec.Namespace == t.Namespace() })
+	switch {
+	case err != nil:
 		return fmt.Errorf("look for namespaces of cluster %s: %w", t.ClusterName(), err)
+	case cloud == nil:
+		return nil
+	case still:
+		return fail.New(fail.Conflict, "%s still has namespace %s of the tenant in cluster %s: update that cloud, or terminate it, or give the tenant another name or cluster",
+			domain.KeyOf(cloud), t.Namespace(), t.ClusterName())
+	default:
+		return fail.New(fail.Conflict, "namespace %s of the tenant is that of %s in cluster %s: take the cluster out of that cloud, or give the tenant another name or cluster",
+			t.Namespace(), domain.KeyOf(cloud), t.ClusterName())
 	}
-	for _, o := range clouds {
-		if cloud := o.(*domain.LogicalCloud); !cloud.Admin() && cloud.Spec.Namespace == t.Namespace() {
-			return fail.New(fail.Conflict, "namespace %s of the tenant is that of %s in cluster %s: take the cluster out of that cloud, or give the tenant another name or cluster",
-				t.Namespace(), domain.KeyOf(cloud), t.ClusterName())
-		}
-	}
-	return nil
 }
 
 // changedTenant looks again after the write.

@@ -13,9 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
@@ -464,4 +466,31 @@ func TestWhatAClusterHasThatDoesNotComeBack(t *testing.T) {
 	require.Equal(t, []string{m.left[0].String()}, left)
 	_, err = s.Get(t.Context(), domain.ClustersNoun, cluster.Key())
 	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+}
+
+// TestNamespacesOfEarlierTenants: a logical cloud does not come to what a tenant has left that is gone, or in another cluster now.
+func TestNamespacesOfEarlierTenants(t *testing.T) {
+	s, m := newTenants(t)
+	ctx := t.Context()
+	require.NoError(t, s.Create(ctx, &domain.Project{Metadata: domain.Metadata{Name: "proj"}}))
+	require.NoError(t, s.Create(ctx, &domain.LogicalCloud{
+		Identity: identity("projects/proj"), Metadata: domain.Metadata{Name: "lc"}, Spec: domain.LogicalCloudSpec{Level: domain.LevelStandard, Namespace: "tenant-gone"},
+	}))
+	anna := []domain.RightSubject{{Kind: domain.SubjectUser, Name: "anna"}}
+	book := rights.NewBook(nil, []*domain.RoleBinding{
+		{Identity: identity("projects/proj"), Spec: domain.RoleBindingSpec{Role: domain.RoleProjectAdmin, Subjects: anna}},
+		{Identity: identity("cluster-providers/p"), Spec: domain.RoleBindingSpec{Role: domain.RoleClusterUser, Subjects: anna}},
+	})
+	refer := func(name, cluster string) error {
+		return s.Create(rights.With(ctx, book.Of(caller.Identity{Kind: caller.User, Name: "anna"})), &domain.ClusterReference{
+			Identity: identity("projects/proj/logical-clouds/lc"), Metadata: domain.Metadata{Name: name},
+			Spec: domain.ClusterReferenceSpec{ClusterProvider: "p", Cluster: cluster},
+		})
+	}
+	m.left = []domain.TenantLeft{{Tenant: "gone", Cluster: domain.ClusterName{Provider: "p", Name: "c1"}, Namespace: "tenant-gone"}}
+	err := refer("ref", "c1")
+	require.True(t, fail.Is(err, fail.Forbidden), "%v", err)
+	require.ErrorContains(t, err, `has the namespace of an earlier tenant, "tenant-gone", which is not deleted there yet; for cluster p+c1 that is given by who may write it alone`)
+	m.left = nil
+	require.NoError(t, refer("ref", "c1"))
 }

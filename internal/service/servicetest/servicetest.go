@@ -39,6 +39,9 @@ func (Willing) Change(context.Context, domain.Scope, domain.Seen, domain.Goal) (
 // Stop implements service.Engine.
 func (Willing) Stop(context.Context, domain.Scope) error { return nil }
 
+// StopWatching implements service.Engine.
+func (Willing) StopWatching(context.Context, string) error { return nil }
+
 // Running implements service.Engine.
 func (Willing) Running(context.Context, domain.Scope) (bool, error) { return true, nil }
 
