@@ -2,10 +2,17 @@ package activities_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"maps"
+	"math/big"
 	"net/http"
 	"path"
 	"slices"
@@ -36,6 +43,8 @@ type documents struct {
 	mu       sync.Mutex
 	byKey    map[domain.Key]domain.Object
 	replaces int
+
+	certified []string
 }
 
 func newDocuments(objects ...domain.Object) *documents {
@@ -77,6 +86,13 @@ func (d *documents) Replace(_ context.Context, o domain.Object) error {
 	}
 	o.Base().Revision++
 	d.byKey[domain.KeyOf(o)] = copied(o)
+	return nil
+}
+
+func (d *documents) PutCertified(_ context.Context, c domain.ClusterName, user string, is domain.Certified) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.certified = append(d.certified, fmt.Sprintf("%s %s %s %s", c, user, is.Scope, is.Expires.Format(time.RFC3339)))
 	return nil
 }
 
@@ -315,6 +331,7 @@ type cloudLeaf struct {
 	label     string // with this plan.DeploymentLabel
 	condition certificatesv1.RequestConditionType
 	looks     int // at an approved request until it is signed
+	issued    []byte
 	csr       *certificatesv1.CertificateSigningRequest
 }
 
@@ -328,7 +345,7 @@ func newCloudLeaf(t *testing.T) *cloudLeaf {
 	bundle, err := logicalcloud.Render(logicalcloud.Cloud{LogicalCloud: cloud, Permissions: []*domain.UserPermission{permission("ns")}})
 	require.NoError(t, err)
 	c.in.Owner, c.in.App, c.in.Bundle, c.in.Resources = cloudKey, logicalcloud.App, c.store.put(t, bundle), len(bundle.Resources)
-	c.kube.References = c.documents
+	c.kube.References, c.issued = c.documents, []byte("certificate")
 	c.handle = c.serve
 	c.condition = certificatesv1.CertificateApproved
 	return c
@@ -350,7 +367,7 @@ func (c *cloudLeaf) serve(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
 	case ofCSR && c.csr != nil:
 		if c.looks--; c.looks < 0 && isApproved(c.csr) && c.csr.Status.Certificate == nil {
-			c.csr.Status.Certificate = []byte("certificate")
+			c.csr.Status.Certificate = c.issued
 		}
 		answer(w, http.StatusOK, c.csr)
 	case strings.HasSuffix(r.URL.Path, "/namespaces/ns") && c.space:
@@ -406,6 +423,21 @@ func TestACloudsLeafEndsWithItsCertificate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "4A", out.Marks)
 	require.NotNil(t, c.csr, "it was made anew")
+}
+
+// TestWhomACertificateIsForIsNoted: it is good until it expires, when the reference is long gone.
+func TestWhomACertificateIsForIsNoted(t *testing.T) {
+	c := newCloudLeaf(t)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	signed := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bob"}, NotAfter: time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)}
+	der, err := x509.CreateCertificate(rand.Reader, signed, signed, key.Public(), key)
+	require.NoError(t, err)
+	c.issued = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	_, err = c.run()
+	require.NoError(t, err)
+	require.Equal(t, base64.StdEncoding.EncodeToString(c.issued), c.certificate())
+	require.Equal(t, []string{c.in.Cluster.String() + " bob " + string(domain.ScopeOf(cloudKey)) + " 2027-01-02T03:04:05Z"}, c.documents.certified)
 }
 
 func TestACloudsCertificateIsDenied(t *testing.T) {

@@ -43,6 +43,7 @@ type Store interface {
 	SweepBlobs(ctx context.Context, keep func(domain.Digest) bool, olderThan time.Duration) (removed int, err error)
 	SweepRenewals(ctx context.Context, olderThan time.Duration) (removed int, err error)
 	SweepSettings(ctx context.Context, olderThan time.Duration) (removed int, err error)
+	SweepCertified(ctx context.Context, at time.Time) error
 	SweepObservations(ctx context.Context, known func(context.Context) (map[string]bool, error), olderThan time.Duration) (removed int, err error)
 	// Homes are those of tenants with a name; all when it is "".
 	Homes(ctx context.Context, tenant string) ([]domain.Home, error)

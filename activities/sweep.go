@@ -16,7 +16,7 @@ import (
 
 // Sweep removes the blobs that nothing refers to any more: charts and profiles of apps that are gone or were
 // replaced, and the plans and manifests of instances that were forgotten; what is kept of clusters that are not
-// registered any more, and of settings of tenants that are gone; what clusters said of app contexts that are gone; and the
+// registered any more, of settings of tenants that are gone, and of certificates that have expired; what clusters said of app contexts that are gone; and the
 // records of contexts that no history has any more. It returns how many blobs. What somebody has ended by hand is begun again:
 // none of the four waits for another one that fails, nor for the blobs, for which the plan of every context is read. An attempt that comes
 // after one which has swept them leaves them alone.
@@ -50,6 +50,9 @@ func (l *Control) sweep(ctx context.Context) (removed int, err error) {
 		return 0, err
 	}
 	if _, err := l.Store.SweepSettings(ctx, policy.Unwanted); err != nil {
+		return 0, err
+	}
+	if err := l.Store.SweepCertified(ctx, l.Now()); err != nil {
 		return 0, err
 	}
 	if _, err := l.Store.SweepObservations(ctx, l.contexts, policy.Unwanted); err != nil {

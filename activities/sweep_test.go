@@ -126,6 +126,24 @@ func TestSweepKeepsCertificates(t *testing.T) {
 	require.Equal(t, []domain.Key{"projects/p/logical-clouds/kept"}, k.clouds)
 }
 
+// TestSweepForgetsCertificatesThatHaveExpired and no others.
+func TestSweepForgetsCertificatesThatHaveExpired(t *testing.T) {
+	s, ctx, now := storetest.Open(t, store.Config{}), t.Context(), time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	edge, good := domain.ClusterName{Provider: "p", Name: "c"}, domain.Certified{Scope: "projects/p", Expires: now.Add(time.Hour)}
+	for _, c := range []domain.Certified{{Scope: "projects/p", Expires: now.Add(-time.Hour)}, good} {
+		require.NoError(t, s.PutCertified(ctx, edge, "bob", c))
+	}
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.SetTestTimeout(time.Minute)
+	l := &activities.Control{Store: s, Now: func() time.Time { return now }}
+	env.RegisterActivity(l)
+	_, err := env.ExecuteActivity(l.Sweep)
+	require.NoError(t, err)
+	left, err := s.Certified(ctx, edge, "bob", time.Time{})
+	require.NoError(t, err)
+	require.Equal(t, []domain.Certified{good}, left)
+}
+
 // away is an engine that does not answer.
 type away struct{ activities.Keepers }
 

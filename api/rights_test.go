@@ -923,6 +923,34 @@ func TestWhatACloudStillHasIsItsOwn(t *testing.T) {
 	w.as(t, "anna", call{method: "DELETE", url: theProject + "/logical-clouds/over", status: 204})
 }
 
+// TestCertificatesOutliveTheirClouds: who has one is its user until it expires, when cloud and reference are long gone. So nobody else gets the user's name.
+func TestCertificatesOutliveTheirClouds(t *testing.T) {
+	w := newCallers(t)
+	furnish(t, w.world)
+	w.as(t, "", bind(theProject, "a", "project-admin", "anna"), bind(theProvider, "a", "cluster-user", "anna"),
+		bind(theProject, "c", "project-admin", "carl"), bind(theProvider, "c", "cluster-admin", "carl"))
+	const own = theProject + "/logical-clouds/own"
+	w.as(t, "anna", call{method: "POST", url: theProject + "/logical-clouds", status: 201, body: `{"metadata":{"name":"own"},"spec":{"namespace":"ours","user":{"userName":"alice"}}}`})
+	reference := call{method: "POST", url: own + "/cluster-references", status: 201, body: `{"metadata":{"name":"ref"},"spec":{"clusterProvider":"p1","cluster":"c1"}}`}
+	gone := call{method: "DELETE", url: own + "/cluster-references/ref", status: 204}
+	refused, edge := reference, domain.ClusterName{Provider: "p1", Name: "c1"}
+	refused.status, refused.lacks = 403, []string{"projects/was"}
+	refused.contains = []string{`has spec.user.userName "alice", of which a logical cloud of another project had a certificate there that is good until ` + now.Add(time.Hour).UTC().Format(time.RFC3339), "put clusters of cluster"}
+	for _, harmless := range []struct {
+		user string
+		domain.Certified
+	}{
+		{"alice", domain.Certified{Scope: "projects/was", Expires: now}}, {"alice", domain.Certified{Scope: "projects/proj", Expires: now.Add(time.Hour)}},
+		{"bob", domain.Certified{Scope: "projects/was", Expires: now.Add(time.Hour)}},
+	} {
+		require.NoError(t, w.store.PutCertified(t.Context(), edge, harmless.user, harmless.Certified))
+	}
+	w.as(t, "anna", reference, gone)
+	require.NoError(t, w.store.PutCertified(t.Context(), edge, "alice", domain.Certified{Scope: "projects/was", Expires: now.Add(time.Hour)}))
+	w.as(t, "anna", refused)
+	w.as(t, "carl", reference)
+}
+
 // TestAheadDoesNotReachAcross: what may be named before it is there may not be named where it is others', be it there or not.
 func TestAheadDoesNotReachAcross(t *testing.T) {
 	w := newCallers(t)

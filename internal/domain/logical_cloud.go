@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -38,6 +39,12 @@ type LogicalCloudSpec struct {
 type CloudUser struct {
 	UserName string `json:"userName"` // at most 20 characters
 	Type     string `json:"type"`     // certificate, which every user gets, whatever is said
+}
+
+// Certified says that a cluster has signed a certificate for the user of a logical cloud. It is good until it expires, whatever becomes of the cloud.
+type Certified struct {
+	Scope   Key       // of the cloud: its project
+	Expires time.Time // of the certificate
 }
 
 // UserCertificate is the type of all users.

@@ -42,6 +42,19 @@ func encode(block string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: block, Bytes: der})
 }
 
+// Holder is the user that a certificate is for, and until when it is good; Invalid for what is none.
+func Holder(certificate []byte) (user string, expires time.Time, err error) {
+	block, _ := pem.Decode(certificate)
+	if block == nil || block.Type != certificateBlock {
+		return "", time.Time{}, fail.New(fail.Invalid, "it is not a certificate")
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return "", time.Time{}, fail.Wrap(err, fail.Invalid, "it is not a certificate")
+	}
+	return c.Subject.CommonName, c.NotAfter, nil
+}
+
 // MadeFor says whether the request is one for the user.
 func MadeFor(request []byte, user string) bool {
 	r, err := parseRequest(request)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -136,12 +137,31 @@ func (s *Service) ofOthers(ctx context.Context, cloud *domain.LogicalCloud, clus
 	case err != nil:
 		return "", fmt.Errorf("look for users of cluster %s: %w", cluster, err)
 	case other == nil:
-		return "", nil
+		return s.certifiedToOthers(ctx, own, user, cluster)
 	case still:
 		return fmt.Sprintf("has spec.user.userName %q, which a logical cloud of another project still has there, until that is updated or terminated", user), nil
 	default:
 		return fmt.Sprintf("has spec.user.userName %q, which is the user of a logical cloud of another project there", user), nil
 	}
+}
+
+// certifiedToOthers is ofOthers for who has a certificate of the user from a cloud of another project that has the cluster no more: he is that user
+// there until it expires.
+func (s *Service) certifiedToOthers(ctx context.Context, own domain.Key, user string, cluster domain.ClusterName) (string, error) {
+	good, err := s.store.Certified(ctx, cluster, user, s.now())
+	if err != nil {
+		return "", fmt.Errorf("look for certificates of cluster %s: %w", cluster, err)
+	}
+	var last time.Time
+	for _, c := range good {
+		if c.Scope != own && c.Expires.After(last) {
+			last = c.Expires
+		}
+	}
+	if last.IsZero() {
+		return "", nil
+	}
+	return fmt.Sprintf("has spec.user.userName %q, of which a logical cloud of another project had a certificate there that is good until %s", user, last.UTC().Format(time.RFC3339)), nil
 }
 
 // ofTenant is ofOthers for the namespace of a tenant, also of one that is gone, or in another cluster now, as long as it has something there.

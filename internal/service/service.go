@@ -55,6 +55,8 @@ type Store interface {
 	FirstUnder(ctx context.Context, noun *domain.Noun, prefix domain.Key) (child domain.Key, found bool, err error)
 	// LabelsVersion is another one after a label of one of the provider's clusters has changed.
 	LabelsVersion(ctx context.Context, provider string) (string, error)
+	// Certified are the certificates of a logical cloud's user that a cluster has signed, and that are good at a time.
+	Certified(ctx context.Context, c domain.ClusterName, user string, at time.Time) ([]domain.Certified, error)
 	// SetReachable notes whether a cluster answered.
 	SetReachable(ctx context.Context, c domain.ClusterName, reachable bool) error
 	// ForgetWatch forgets what was heard of a cluster, and why it was not heard.

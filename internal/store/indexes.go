@@ -27,7 +27,7 @@ type Collection struct {
 // collection when something is first put into it; who runs one that has everybody wait for that makes them in advance.
 func Collections() []Collection {
 	all := []Collection{
-		{Name: instances, Indexes: []string{"owner", "status"}, Covering: [][]string{{"_id", "status", "revision"}}}, {Name: homes, Indexes: []string{"tenant"}}, {Name: sessions, Indexes: []string{"expires"}},
+		{Name: instances, Indexes: []string{"owner", "status"}, Covering: [][]string{{"_id", "status", "revision"}}}, {Name: homes, Indexes: []string{"tenant"}}, {Name: sessions, Indexes: []string{"expires"}}, {Name: certificates, Indexes: []string{"expires"}},
 	}
 	for _, n := range domain.Nouns {
 		c := Collection{Name: n.Kind, Indexes: []string{"parent"}}

@@ -101,6 +101,8 @@ const (
 	homes     = "homes"    // namespaces of tenants in clusters
 	sessions  = "sessions" // logins at the page
 	layouts   = "layout"   // of this database
+
+	certificates = "certificates" // of users of logical clouds
 )
 
 // Open makes a store. It does not connect: Ping says whether the database answers.
