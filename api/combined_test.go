@@ -631,7 +631,7 @@ func TestWhichObjectsTestsLeave(t *testing.T) {
 	check(t, w.router, []call{
 		{name: "a selector's faults", method: "POST", url: query, status: 400, contains: []string{"[0].operator: \"Gt\"", "[1].key: ", "[1].values: is required", "[2].values: must be left out"},
 			body: body(`{"objectSelectors":[{"matchExpressions":[{"key":"t","operator":"Gt"},{"key":"","operator":"In"},{"key":"a","operator":"Exists","values":["x"]}]}]}`)},
-		{name: "a selector that is a star", method: "POST", url: query, status: 422, body: body(`{"objectSelectors":["*"]}`), contains: []string{"tests.objectSelectors: cannot be string"}},
+		{name: "a selector that is a star", method: "POST", url: query, status: 422, body: body(`{"objectSelectors":["*"]}`), contains: []string{"tests.objectSelectors[0]: cannot be string"}},
 		{name: "a list that is none", method: "POST", url: query, status: 422, body: body(`{"kinds":"Service"}`), contains: []string{"tests.kinds: cannot be string, must be array"}},
 		{name: "names that none can be", method: "POST", url: query, status: 400, body: body(`{"resources":["Services"],"apps":["a b"],"namespaces":["A"]}`),
 			contains: []string{"tests.apps[0]: ", "tests.resources[0]: ", "tests.namespaces[0]: "}},
