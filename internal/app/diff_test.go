@@ -136,7 +136,10 @@ func TestDiffOfAGroup(t *testing.T) {
 	one := diff("cluster=cp%2Bc3&app=web")
 	require.Len(t, one.Items, 1)
 	require.Equal(t, []string{"cp+c3"}, one.Items[0].Clusters)
-	require.Empty(t, diff("app=other").Items)
+	require.Equal(t, one, diff("cluster=cp+c3&app=web"), "a plus that was not escaped")
+	far := &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/cp"}, Metadata: domain.Metadata{Name: "far"}, History: domain.NewHistory(time.Now())}
+	require.NoError(t, p.store.Create(ctx, far))
+	require.Empty(t, diff("cluster=cp%2Bfar").Items, "the group does not go there")
 
 	prepared, err = worker.PrepareChange(ctx, activities.ChangeInput{Scope: domain.Scope{Owner: key, ContextID: "3", Operation: domain.OpUpdate}})
 	require.NoError(t, err)
@@ -160,7 +163,12 @@ func TestDiffOfAGroup(t *testing.T) {
 		"revision=1":                       "only a rollback and an update have one",
 		"operation=upgrade":                "use instantiate, update, rollback or migrate",
 		"operation=instantiate":            "it has already been instantiated",
-		"operation=migrate":                "Invalid query version",
+		"operation=migrate":                "\nversion: ",
+		"app=other":                        "Filter app other not in list of apps for deployment intent group dig (it has: web)",
+		"app=web&app=other":                "Filter app other not in list of apps for deployment intent group",
+		"app=":                             "Invalid app query: \"\"",
+		"cluster=cp%2Bnone":                "Filter cluster cp+none: there is no such cluster",
+		"cluster=c3":                       "Invalid cluster query: \"c3\"; use provider+cluster",
 		"operation=migrate&version=v1":     "use update",
 		"operation=migrate&version=v9":     "not found",
 		"group=other":                      "only a migrate has them",

@@ -86,6 +86,15 @@ web on p+a, p+b
 	require.Contains(t, r.err, "says otherwise than revision 1: the next update has 2 to create, 2 to change, 2 to delete on 2 clusters")
 	require.Empty(t, w.run("rollback", "web", "--to", "1", "-q").err)
 
+	for says, args := range map[string][]string{
+		"Filter app wbe not in list of apps": {"--app", "wbe"},
+		"Filter cluster p+nowhere:":          {"--cluster", "p+nowhere"},
+		"Invalid cluster query: \"b\"":       {"--cluster", "b"},
+	} {
+		r := w.run(append([]string{"diff", "web"}, args...)...)
+		require.Equal(t, 1, r.code)
+		require.Contains(t, r.err, says, "and not that nothing would be done")
+	}
 	// What the next update would do is asked for once, however many apps it changes: the API makes the plans anew for each answer.
 	w.apps = []string{"db", "cache"}
 	plans := 0

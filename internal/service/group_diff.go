@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/status"
 )
 
 // GroupDiff is what an operation would change in clusters, as all that the group is described by is now. Nothing of it is stored or
@@ -86,14 +87,18 @@ type diffQuery struct {
 	version   string
 	group     string
 	apps      []string
-	clusters  []string
+	clusters  []domain.ClusterName
 	limit     int
 	after     string
 }
 
 func readDiffQuery(v url.Values) (q diffQuery, err error) {
 	q.operation, q.version, q.group = domain.Operation(v.Get("operation")), v.Get("version"), v.Get("group")
-	q.apps, q.clusters = v["app"], v["cluster"]
+	filters, err := status.ParseQuery(url.Values{"app": v["app"], "cluster": v["cluster"]})
+	if err != nil {
+		return q, err
+	}
+	q.apps, q.clusters = filters.Apps, filters.Clusters
 	switch q.operation {
 	case "", domain.OpInstantiate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate:
 	default:
@@ -119,9 +124,9 @@ func readDiffQuery(v url.Values) (q diffQuery, err error) {
 	}
 	if q.operation == domain.OpMigrate {
 		var p fail.Problems
-		domain.CheckName(&p, "Invalid query version", q.version)
+		domain.CheckName(&p, "version", q.version)
 		if q.group != "" {
-			domain.CheckName(&p, "Invalid query group", q.group)
+			domain.CheckName(&p, "group", q.group)
 		}
 		if err := p.Err(); err != nil {
 			return q, err
@@ -135,7 +140,38 @@ func readDiffQuery(v url.Values) (q diffQuery, err error) {
 
 // passes says whether a difference is asked for.
 func (q *diffQuery) passes(app string, c domain.ClusterName) bool {
-	return (len(q.apps) == 0 || slices.Contains(q.apps, app)) && (len(q.clusters) == 0 || slices.Contains(q.clusters, c.String()))
+	return (len(q.apps) == 0 || slices.Contains(q.apps, app)) && (len(q.clusters) == 0 || slices.Contains(q.clusters, c))
+}
+
+// check refuses, as Invalid, a filter that names an app which the group neither has nor would have, as a status query does, and one that
+// names a cluster which is not registered and has nothing of the group: that nothing would be done there would be no answer.
+func (l *Lifecycle) check(ctx context.Context, q *diffQuery, group domain.Key, p *plan.Plan) error {
+	var names []string
+	var targets []domain.ClusterName
+	for i := range p.Apps {
+		names = append(names, p.Apps[i].Name)
+		for j := range p.Apps[i].Targets {
+			targets = append(targets, p.Apps[i].Targets[j].ClusterName)
+		}
+	}
+	for _, name := range q.apps {
+		if !slices.Contains(names, name) {
+			return fail.New(fail.Invalid, "Filter app %s not in list of apps for deployment intent group %s (it has: %s)", name, group.Name(), list(names))
+		}
+	}
+	for _, c := range q.clusters {
+		if slices.Contains(targets, c) {
+			continue
+		}
+		there, err := l.store.Exists(ctx, domain.ClustersNoun, c.Key())
+		if err != nil {
+			return err
+		}
+		if !there {
+			return fail.New(fail.Invalid, "Filter cluster %s: there is no such cluster, and deployment intent group %s has nothing there", c, group.Name())
+		}
+	}
+	return nil
 }
 
 // Diff says what an operation would change: the one that the parameters name, or that is due: an update where there is an instance, else an
@@ -157,6 +193,9 @@ func (l *Lifecycle) Diff(ctx context.Context, key domain.Key, parameters url.Val
 	}
 	way, err := l.Foresee(ctx, domain.Scope{Owner: out.Group, ContextID: foreseenID, Operation: out.Operation}, goal)
 	if err != nil {
+		return nil, err
+	}
+	if err := l.check(ctx, &q, out.Group, way.Change.Plan); err != nil {
 		return nil, err
 	}
 	out.Warnings = way.Warnings
