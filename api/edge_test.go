@@ -46,6 +46,48 @@ func TestUnroutedRequests(t *testing.T) {
 	})
 }
 
+// TestHEAD is answered as GET is, without the body, on every path that has one; and a method that a path does not have with those that it has.
+func TestHEAD(t *testing.T) {
+	w := newWorld(t)
+	furnish(t, w)
+	server := httptest.NewServer(w.router)
+	t.Cleanup(server.Close)
+	ask := func(method, path string) (*http.Response, string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, http.NoBody)
+		require.NoError(t, err)
+		r.Host = "localhost"
+		r.Header.Set("Accept", "*/*")
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		require.NoError(t, err)
+		body, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		return answer, string(body)
+	}
+	for _, path := range []string{
+		"/healthz", "/readyz", "/version", "/metrics", "/openapi.json", "/docs", "/docs/", "/docs/swagger-ui.css", "/login", "/login/providers", "/", "/page/none",
+		"/v2/projects", theProject, "/v2/projects/none", "/v2/projects?limit=1", "/v2/none", theGroup + "/status", theGroup + "/approve", theComposite + "/apps/", "/codec/decode",
+	} {
+		got, _ := ask(http.MethodGet, path)
+		head, body := ask(http.MethodHead, path)
+		require.Equal(t, got.StatusCode, head.StatusCode, path)
+		require.Equal(t, got.Header.Get("Content-Type"), head.Header.Get("Content-Type"), path)
+		require.Equal(t, got.Header.Get("Allow"), head.Header.Get("Allow"), path)
+		require.Empty(t, body, path)
+	}
+	stream, _ := ask(http.MethodHead, theGroup+"/status?watch=true") // which ends
+	require.Equal(t, "text/event-stream", stream.Header.Get("Content-Type"))
+	for path, allowed := range map[string]string{"/healthz": "OPTIONS, GET, HEAD", "/v2/projects": "OPTIONS, GET, HEAD, POST", theGroup + "/approve": "OPTIONS, POST"} {
+		refused, body := ask(http.MethodPatch, path)
+		require.Equal(t, http.StatusMethodNotAllowed, refused.StatusCode)
+		require.Equal(t, allowed, refused.Header.Get("Allow"))
+		require.Equal(t, "PATCH is not possible here; what is: "+strings.TrimPrefix(allowed, "OPTIONS, ")+"\n", body)
+		options, _ := ask(http.MethodOptions, path)
+		require.Equal(t, http.StatusNoContent, options.StatusCode)
+		require.Equal(t, allowed, options.Header.Get("Allow"))
+	}
+}
+
 func TestBodies(t *testing.T) {
 	w := newWorld(t)
 	furnish(t, w)

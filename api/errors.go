@@ -97,7 +97,8 @@ func (e *edge) hint(c echo.Context, p *fail.Problem) {
 			p.Detail += "\nthe nearest path is " + path
 		}
 	case p.Status == http.StatusMethodNotAllowed:
-		allowed, _ := c.Get(echo.ContextKeyHeaderAllow).(string)
+		routes, _ := c.Get(echo.ContextKeyHeaderAllow).(string)
+		allowed := allowing(routes)
 		c.Response().Header().Set(echo.HeaderAllow, allowed)
 		p.Detail = fmt.Sprintf("%s is not possible here; what is: %s", c.Request().Method, strings.TrimPrefix(allowed, "OPTIONS, "))
 	}

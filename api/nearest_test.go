@@ -18,7 +18,7 @@ func TestWrongPathsAndMethods(t *testing.T) {
 		{name: "nothing like it", method: "GET", url: "/favicon.ico", status: 404, lacks: []string{"nearest"}},
 		{name: "endless", method: "GET", url: "/v2/" + strings.Repeat("a/", 4000), status: 404, lacks: []string{"nearest"}},
 
-		{name: "a method that is not there", method: "PATCH", url: "/v2/projects", header: json, status: 405, contains: []string{"PATCH", "GET, POST", `"title":"Method Not Allowed"`}, answers: map[string]string{"Allow": "OPTIONS, GET, POST", "Content-Type": "application/problem+json"}},
+		{name: "a method that is not there", method: "PATCH", url: "/v2/projects", header: json, status: 405, contains: []string{"PATCH", "GET, HEAD, POST", `"title":"Method Not Allowed"`}, answers: map[string]string{"Allow": "OPTIONS, GET, HEAD, POST", "Content-Type": "application/problem+json"}},
 		{name: "a method that is not there, as text", method: "DELETE", url: "/v2/projects", status: 405, contains: []string{"DELETE is not possible here"}, answers: map[string]string{"Content-Type": "text/plain; charset=utf-8"}},
 		{name: "an operation is a POST", method: "GET", url: theGroup + "/instantiate", status: 405, answers: map[string]string{"Allow": "OPTIONS, POST"}},
 

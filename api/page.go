@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/api/page"
@@ -28,9 +26,7 @@ func servePage(router *echo.Echo) error {
 		}
 		return nil
 	}
-	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		router.Add(method, "/", index)
-		router.Add(method, page.Folder+"*", part)
-	}
+	router.GET("/", index)
+	router.GET(page.Folder+"*", part)
 	return nil
 }

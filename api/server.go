@@ -108,6 +108,7 @@ func New(d Deps) (*echo.Echo, error) {
 		e.prove(d.Prove),
 		limitBody(d.MaxBody, d.BodyWait),
 		typed,
+		headed(router),
 	)
 	endpoints := e.operations()
 	for _, r := range e.resources() {

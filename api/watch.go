@@ -69,7 +69,7 @@ func (e *edge) stream(c echo.Context, subscribe subscribe) error {
 	}
 	defer s.Close()
 	w, err := newEventWriter(c)
-	if err != nil {
+	if err != nil || c.Request().Method == http.MethodHead { // whose answer has nothing to wait for
 		return err
 	}
 	for err == nil {
