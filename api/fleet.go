@@ -63,6 +63,9 @@ var standing = status.Query{Type: status.TypeReady}
 
 // watchClusters is clustersOfFleet as a stream. Who loses the right to labels has to begin again, and goes on without them.
 func (e *edge) watchClusters(c echo.Context, s door.Service, _ *door.Request) (reply, error) {
+	if err := unpaged(c); err != nil {
+		return nil, err
+	}
 	ctx := c.Request().Context()
 	all := service.FleetUnlabelled
 	if rights.Of(ctx).Shows(domain.ClusterLabels, "") {
@@ -74,5 +77,19 @@ func (e *edge) watchClusters(c echo.Context, s door.Service, _ *door.Request) (r
 
 // watchGroups is groupsBelow as a stream.
 func (e *edge) watchGroups(c echo.Context, s door.Service, on *door.Request) (reply, error) {
+	if err := unpaged(c); err != nil {
+		return nil, err
+	}
 	return sent, e.stream(c, ofStatus(s, on.Parent, standing))
+}
+
+// unpaged refuses what asks for a page of a stream, as CheckWatch does that of operations: who asks for ten would get all.
+func unpaged(c echo.Context) error {
+	var p fail.Problems
+	for _, page := range []parameter{limitQuery, continueQuery} {
+		if c.QueryParams().Has(page.name) {
+			p.Add(page.name, "a watch has no pages: it is of all; leave it out")
+		}
+	}
+	return p.Err()
 }

@@ -104,6 +104,9 @@ func TestWatchIsAsked(t *testing.T) {
 		{method: "GET", url: theGroup + "/status?watch=", status: 400, contains: []string{"Invalid query watch"}},
 		{method: "GET", url: theGroup + "/status?watch=false", status: 200, is: `{"name":"dig","output":""}`},
 		{method: "GET", url: theGroup + "/status?watch=true&output=much", status: 400, contains: []string{"Invalid query output"}},
+		{name: "a page of groups", method: "GET", url: "/v2/deployment-intent-groups?watch=true&limit=10", status: 400, contains: []string{"limit: a watch has no pages"}},
+		{name: "a page of a project's groups", method: "GET", url: theProject + "/deployment-intent-groups?watch=1&continue=cA", status: 400, contains: []string{"continue: a watch has no pages"}},
+		{name: "a page of clusters", method: "GET", url: "/v2/clusters?watch=true&limit=10&continue=cA", status: 400, contains: []string{"limit: a watch has no pages", "continue: a watch has no pages"}},
 		{method: "GET", url: theGroup + "/status?watch=true&app=none", status: 400, contains: []string{"Filter app none not in list"}},
 		{method: "GET", url: "/openapi.json", status: 200, contains: []string{`"text/event-stream"`, `"watch"`}},
 	})
