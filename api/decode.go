@@ -153,11 +153,14 @@ func read(c echo.Context, body []byte, v any) (unknown []nearest.Stray, err erro
 	return decode(body, v, most)
 }
 
+// byteOrderMark is what some editors begin a file with; a receiver may pass over it (RFC 8259, 8.1).
+var byteOrderMark = []byte("\ufeff")
+
 // decode reads JSON into v, a pointer to a struct. Members that v does not have are accepted, and so many of them are
 // returned, but for those that v calls foreign. Names match whatever their case, as EMCO's clients expect. A member that is there
 // twice is Invalid, and bytes that are no text are Malformed: what would be stored is not what was sent.
 func decode(body []byte, v any, most int) (unknown []nearest.Stray, err error) {
-	body = bytes.TrimSpace(body)
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, byteOrderMark))
 	if len(body) == 0 {
 		return nil, fail.New(fail.Invalid, "Empty body")
 	}

@@ -39,6 +39,7 @@ func TestUnroutedRequests(t *testing.T) {
 		{name: "the plural of network-controller-intent", method: "GET", url: theGroup + "/network-controller-intents/ovn/workload-intents/w/interfaces/if", status: 200, contains: []string{`"interface":"eth1"`}},
 		{name: "a truth that is no word", method: "PUT", url: theGroup + "/network-controller-intents/ovn/workload-intents/w/interfaces/if", body: `{"metadata":{"name":"if"},"spec":{"interface":"eth1","name":"net-a","defaultGateway":true}}`, status: 201, contains: []string{`"defaultGateway":"true"`}},
 		{name: "permissions have no PUT", method: "PUT", url: theCloud + "/user-permissions/p", status: 405},
+		{name: "a name that is no text", method: "GET", url: "/v2/operations/%FF", status: 404, contains: []string{"is not a name"}},
 		{name: "a name with a slash", method: "GET", url: "/v2/projects/a%2Fb", status: 404, contains: []string{"is not a name"}},
 		{name: "a name that is escaped without need", method: "GET", url: "/v2/projects/pro%6A", status: 200, contains: []string{`"proj"`}},
 		{name: "a name that leads up", method: "GET", url: "/v2/projects/..", status: 404},
@@ -109,6 +110,7 @@ func TestBodies(t *testing.T) {
 		{name: "keys of maps are not members", method: "POST", url: theGroup + "/intents", body: `{"metadata":{"name":"maps"},"spec":{"intent":{"genericPlacementIntent":"name"}}}`, status: 201, answers: map[string]string{"Warning": ""}},
 		{name: "names match whatever their case", method: "POST", url: "/v2/projects", body: `{"MetaData":{"NAME":"case","userdata1":"u"}}`, status: 201, contains: []string{`"userData1":"u"`}, answers: map[string]string{"Warning": ""}},
 		{name: "a list", method: "POST", url: "/v2/projects", body: `[]`, status: 422, contains: []string{"body: cannot be array, must be object"}},
+		{name: "what an editor begins a file with", method: "POST", url: "/v2/projects", body: "\ufeff{\"metadata\":{\"name\":\"marked\"}}", status: 201, contains: []string{`"name":"marked"`}},
 		{name: "two documents", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"a"}}{}`, status: 422, contains: []string{"Invalid JSON"}},
 		{name: "a brace too many", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":"brace"}} } }`, status: 201, is: `{"metadata":{"name":"brace","description":"","userData1":"","userData2":""}}`},
 		{name: "a brace too many and a mistake", method: "POST", url: "/v2/projects", body: `{"metadata":{"name":1}}}`, status: 422, contains: []string{"metadata.name: cannot be number"}},
@@ -208,6 +210,7 @@ func TestConditionsOfWrites(t *testing.T) {
 		{name: "if it is not there", method: "PUT", url: "/v2/projects/new", body: body("new", "first"), header: when("If-None-Match", "*"), status: 200, contains: []string{`"description":"first"`}},
 		{name: "if it is not there, which it is", method: "PUT", url: "/v2/projects/new", body: body("new", "second"), header: when("If-None-Match", "*"), status: 412, contains: []string{`the project "new" is there already`}},
 		{name: "the first one stays", method: "GET", url: "/v2/projects/new", status: 200, contains: []string{`"description":"first"`}},
+		{name: "if it is not there, in quotes", method: "PUT", url: "/v2/projects/new", body: body("new", "second"), header: when("If-None-Match", `"*"`), status: 412, contains: []string{`If-None-Match is "*", a tag`, "send * without quotes"}},
 		{name: "no version of that tag is there", method: "PUT", url: "/v2/projects/new", body: body("new", "third"), header: when("If-None-Match", `"deadbeef"`), status: 200, contains: []string{`"description":"third"`}},
 	})
 }

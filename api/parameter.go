@@ -1,11 +1,13 @@
 package api
 
 import (
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/nearest"
@@ -131,6 +133,11 @@ func (p endpoint) wrong(name string, values []string) string {
 	if at >= 0 {
 		if len(values) > 1 && !known[at].repeats && !known[at].lastCounts {
 			return "is given several times; one value is meant"
+		}
+		for _, value := range values {
+			if !utf8.ValidString(value) { // which no store finds, and some cannot even look for
+				return fmt.Sprintf("%q is no text in UTF-8", cut(value, maxWarning))
+			}
 		}
 		return ""
 	}

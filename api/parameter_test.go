@@ -62,6 +62,7 @@ func TestParametersThatNobodyKnowsAreRefused(t *testing.T) {
 		}},
 		{name: "what Go leaves out", method: "GET", url: theGroup + "/combined-status?kind=Pod;app=a", status: 400, contains: []string{"semicolon"}},
 		{name: "a bad escape", method: "GET", url: theGroup + "/combined-status?kind=%zz", status: 400, contains: []string{`"%zz"`}},
+		{name: "no text", method: "GET", url: theGroup + "/combined-status?kind=Pod&kind=a%FF", status: 400, contains: []string{`kind: "a\xff" is no text in UTF-8`}},
 		{name: "very many", method: "GET", url: "/v2/projects?" + strings.Repeat("&a", 10) + manyParameters(1000), status: 400, contains: []string{"query: there are more"}, lacks: []string{"p10999"}},
 		{name: "a command", method: "POST", url: theGroup + "/approve?force=true", status: 400, contains: []string{"force: is no parameter of this request"}},
 	})
@@ -76,6 +77,7 @@ func TestEmptyFilters(t *testing.T) {
 		theHPAIntent + "/hpa-resource-consumers": "consumer", theHPAConsumer + "/resource-requirements": "resource", theCluster + "/kv-pairs/kv": "key",
 		theProvider + "/cluster-sync-objects/none": "key", thePlacement + "/app-intents": "app app-name", "/v2/audit": "who noun verb outcome resource operation from to project",
 		theTenant + "/workload-rules/none/explain": "workload", theTenant + "/workloads/none/explain": "rule",
+		theTenant + "/workloads": "namespace name", theTenant + "/matches": "workload rule", theTenant + "/workload-rules/none/matches": "workload",
 	} {
 		for name := range strings.FieldsSeq(names) {
 			for _, query := range []string{name, name + "="} {

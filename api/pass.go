@@ -1,11 +1,14 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -106,7 +109,7 @@ func nameIn(c echo.Context, n *domain.Noun) string {
 	}
 	// The rest of the document may be large, and nothing is made of it. A member of another type is one that the noun may not have.
 	var of named
-	if err := json.Unmarshal(body, &of); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
+	if err := json.Unmarshal(bytes.TrimPrefix(body, byteOrderMark), &of); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
 		return ""
 	}
 	o := n.New()
@@ -137,6 +140,9 @@ func (p endpoint) precondition(r *http.Request) error {
 		if tag != whatever {
 			return fail.New(fail.Precondition, "%s is %s, and what is stored here has no entity tags; send %s (it is there), or leave it out", ifMatch, cut(tag, maxWarning), whatever)
 		}
+	}
+	if slices.Contains(r.Header.Values(ifNoneMatch), `"`+whatever+`"`) { // a tag that no document has; who sends it means something else
+		return fail.New(fail.Precondition, "%s is \"%s\", a tag, and what is stored here has no entity tags; send %[2]s without quotes (it is not there), or leave it out", ifNoneMatch, whatever)
 	}
 	return nil
 }
@@ -187,7 +193,9 @@ func (p endpoint) request(c echo.Context) (*door.Request, error) {
 		name := p.noun.Names[0]
 		if all, _, one := strings.Cut(p.path+"/", "/:"+name+"/"); one {
 			above = parentOf(all)
-			r.Name = param(c, name)
+			if r.Name = param(c, name); !utf8.ValidString(r.Name) {
+				return nil, fail.New(fail.NotFound, "%q is not a name: there is no such %s", r.Name, name)
+			}
 		}
 		parent, err := keyOf(c, above)
 		r.Parent = parent
