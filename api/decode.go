@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -160,7 +161,7 @@ var byteOrderMark = []byte("\ufeff")
 // returned, but for those that v calls foreign. Names match whatever their case, as EMCO's clients expect. A member that is there
 // twice is Invalid, and bytes that are no text are Malformed: what would be stored is not what was sent.
 func decode(body []byte, v any, most int) (unknown []nearest.Stray, err error) {
-	body = bytes.TrimSpace(bytes.TrimPrefix(body, byteOrderMark))
+	body = bytes.TrimRightFunc(bytes.TrimPrefix(body, byteOrderMark), unicode.IsSpace) // what is in front counts as lines
 	if len(body) == 0 {
 		return nil, fail.New(fail.Invalid, "Empty body")
 	}
@@ -210,7 +211,13 @@ func once(v any, body []byte, most int) (unknown []nearest.Stray, err error) {
 
 func undecodable(body []byte, err error) error {
 	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &wrong):
+	case errors.As(err, &syntax):
+		before := body[:min(max(syntax.Offset-1, 0), int64(len(body)))]
+		return fail.Wrap(err, fail.Malformed, "Invalid JSON: line %d, byte %d: %s", 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n'), err)
+	default:
 		return fail.Wrap(err, fail.Malformed, "Invalid JSON: %s", err)
 	}
 	return &fail.Error{Kind: fail.Malformed, Message: "Invalid JSON:", Cause: err, Fields: []fail.Field{{

@@ -168,6 +168,18 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+// TestWhereJSONIsWrong is told by line and byte, whatever the body begins with.
+func TestWhereJSONIsWrong(t *testing.T) {
+	for body, says := range map[string]string{
+		`{"a":NaN}`: "line 1, byte 6: invalid character 'N' looking for beginning of value",
+		"\n {\n  \"metadata\": {\n    'name': 1}}": "line 4, byte 5: invalid character '\\'' looking for beginning of object key string",
+		"{\"a\":\n": "line 1, byte 5: unexpected end of JSON input",
+	} {
+		_, err := decode([]byte(body), domain.Projects.New(), maxWarnings)
+		require.Equal(t, "Invalid JSON: "+says, fail.TextOf(err))
+	}
+}
+
 // TestFormsThatAreNotWhole: wherever a form ends before its last boundary, something of it may be missing.
 func TestFormsThatAreNotWhole(t *testing.T) {
 	for _, line := range []string{"\r\n", "\n"} {
