@@ -94,7 +94,7 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 	}
 	c, err := b.known(ctx)
 	if err != nil {
-		b.door.Refused(requested(ctx), calling, info.FullMethod, fail.KindOf(err))
+		b.door.Refused(ctx, door.Calling, info.FullMethod, fail.KindOf(err))
 		return &stranger{err}
 	}
 	who := string(c.tenant) // of calls and of the stream apart: each is as slow as itself
@@ -110,7 +110,7 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 	if !pause(b.paces.spend(who, callCosts), ctx.Done(), b.stopping) {
 		return fail.New(fail.Unavailable, "the server stops, or the call has ended, before the message of %s was read; connect again", s.method)
 	}
-	ctx = called.WithIdentity(requested(ctx), called.Identity{Kind: called.Tenant, Name: c.tenant.Name(), By: c.speaker.By, Expires: c.speaker.Until}, nil)
+	ctx = called.WithIdentity(ctx, called.Identity{Kind: called.Tenant, Name: c.tenant.Name(), By: c.speaker.By, Expires: c.speaker.Until}, nil)
 	c.memory = newMemory(b.wire.lease(c.tenant.Name()), b.read.lease(c.tenant.Name()))
 	defer c.memory.leave()
 	s.memory, s.ctx = c.memory, context.WithValue(ctx, callKey{}, c)
@@ -119,9 +119,6 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 
 // isNameless says whether a call needs no credentials: health and reflection do not.
 func isNameless(method string) bool { return strings.HasPrefix(method, "/grpc.") }
-
-// calling is what audit records have as the method of a call that was refused before the door.
-const calling = "CALL"
 
 // stranger is the error of a call of which it is not known who calls.
 type stranger struct{ error }

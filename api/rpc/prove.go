@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"crypto/rand"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -10,7 +9,6 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/drover-io/drover/internal/authn"
-	called "github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
@@ -34,33 +32,15 @@ func proving(by authn.Prover, d *door.Door, stopping <-chan struct{}) grpc.Strea
 		if isNameless(info.FullMethod) {
 			return waiting.serve(of, s, handle)
 		}
-		ctx := by.Into(requested(stream.Context()), shownBy(stream.Context()))
+		ctx := by.Into(stream.Context(), shownBy(stream.Context()))
 		if _, err := door.Who(ctx); err != nil {
-			d.Refused(ctx, calling, info.FullMethod, fail.KindOf(err))
+			d.Refused(ctx, door.Calling, info.FullMethod, fail.KindOf(err))
 			return &stranger{err}
 		}
 		s.ctx, s.most = ctx, limits.GRPC
 		return handle(of, s)
 	}
 }
-
-// requested is the context of a call with its id, and from where it came.
-func requested(ctx context.Context) context.Context {
-	r := &called.Request{ID: rand.Text()}
-	if p, ok := peer.FromContext(ctx); ok {
-		r.Remote = p.Addr.String()
-	}
-	return called.WithRequest(ctx, r)
-}
-
-// proven is a stream in whose context it is who calls.
-type proven struct {
-	grpc.ServerStream
-	ctx context.Context
-}
-
-// Context implements grpc.ServerStream.
-func (p *proven) Context() context.Context { return p.ctx }
 
 // shownBy is what a call shows of who it is from.
 func shownBy(ctx context.Context) *authn.Shown {

@@ -4,12 +4,14 @@ package rpc
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,11 +21,15 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 
 	"github.com/drover-io/drover/internal/authn"
+	called "github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/statusnotify"
@@ -122,14 +128,15 @@ func stop(server stoppable, drain time.Duration) {
 	}
 }
 
-// streams turns the errors of streams into codes, and logs their ends: of strangers, who cost nobody anything, now and then.
+// streams gives each call an id, which its trailer has, turns the errors of streams into codes, and counts and logs their ends: of strangers, who cost
+// nobody anything, now and then.
 func streams(log *slog.Logger, logged *strangers) grpc.StreamServerInterceptor {
 	return func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
-		begun := time.Now()
+		begun, ctx := time.Now(), requested(stream.Context())
 		defer func() {
 			to := log
 			if p := recover(); p != nil {
-				err = panics.Caught(stream.Context(), p, debug.Stack())
+				err = panics.Caught(ctx, p, debug.Stack())
 			}
 			if by := logged.of(info.FullMethod, err); by != nil {
 				left, now := by.next(begun)
@@ -139,11 +146,33 @@ func streams(log *slog.Logger, logged *strangers) grpc.StreamServerInterceptor {
 					to = log.With(slog.Int("notLogged", left))
 				}
 			}
-			err = ended(stream.Context(), to, info.FullMethod, begun, err)
+			err = ended(ctx, to, info, begun, err)
 		}()
-		return handle(service, stream)
+		stream.SetTrailer(metadata.Pairs(requestID, called.RequestID(ctx))) // a header would say that a client is registered
+		return handle(service, &within{stream, ctx})
 	}
 }
+
+// requestID is the member of metadata that has the id of a call: of a trailer our own, and of a call its client's, which the log has beside it.
+const requestID = "x-request-id"
+
+// requested is the context of a call with its id, and from where it came.
+func requested(ctx context.Context) context.Context {
+	r := &called.Request{ID: rand.Text()}
+	if p, ok := peer.FromContext(ctx); ok {
+		r.Remote = p.Addr.String()
+	}
+	return called.WithRequest(ctx, r)
+}
+
+// within is a stream with a context of its own, which has what was found out of the call.
+type within struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context implements grpc.ServerStream.
+func (w *within) Context() context.Context { return w.ctx }
 
 var silent = slog.New(slog.DiscardHandler)
 
@@ -191,9 +220,15 @@ func (s *sparse) next(now time.Time) (left int, ok bool) {
 	return left, true
 }
 
-// ended logs the end of a call and gives what its caller is told.
-func ended(ctx context.Context, log *slog.Logger, method string, begun time.Time, err error) error {
-	told := toStatus(err)
+// ended counts and logs the end of a call and gives what its caller is told.
+func ended(ctx context.Context, log *slog.Logger, info *grpc.StreamServerInfo, begun time.Time, err error) error {
+	told, took := toStatus(err), time.Since(begun)
+	method, code := strings.TrimPrefix(info.FullMethod, "/"), told.Code().String()
+	if info.IsClientStream || info.IsServerStream { // how long it went on is no time to answer
+		measure.StreamsEnded.Add(1, method, code)
+	} else {
+		measure.CallDuration.Record(took.Seconds(), method, code)
+	}
 	level, said := slog.LevelInfo, slog.Any("error", err)
 	if err != nil {
 		said = slog.String("error", cut(err.Error(), maxText))
@@ -201,7 +236,10 @@ func ended(ctx context.Context, log *slog.Logger, method string, begun time.Time
 	if defect(err) {
 		level = slog.LevelError
 	}
-	log.Log(ctx, level, "call", slog.String("method", method), slog.String("code", told.Code().String()),
-		slog.Duration("took", time.Since(begun)), said)
+	ids := door.IDs(ctx)
+	if theirs := strings.Join(metadata.ValueFromIncomingContext(ctx, requestID), ", "); theirs != "" {
+		ids = append(ids, slog.String("clientRequestId", cut(theirs, maxEcho)))
+	}
+	log.With(ids...).Log(ctx, level, "call", slog.String("method", info.FullMethod), slog.String("code", code), slog.Duration("took", took), said)
 	return told.Err()
 }

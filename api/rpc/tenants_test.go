@@ -34,13 +34,19 @@ func tenants(t *testing.T, came *[]door.Request) *grpc.ClientConn {
 // tenantsBehind serves the tenants' services in front of a door with a step.
 func tenantsBehind(t *testing.T, step door.Step) *grpc.ClientConn {
 	t.Helper()
+	return tenantsLogging(t, slog.DiscardHandler, step)
+}
+
+// tenantsLogging is tenantsBehind with a log.
+func tenantsLogging(t *testing.T, log slog.Handler, step door.Step) *grpc.ClientConn {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	closed := door.New(door.Parts{}, step)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.ServeTenants(ctx, l, nil, nil, closed, slog.New(slog.DiscardHandler), time.Minute, 0)
+		ended <- rpc.ServeTenants(ctx, l, nil, nil, closed, slog.New(log), time.Minute, 0)
 	}()
 	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)

@@ -26,7 +26,7 @@ func traced(of any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handl
 		parent = parents[0]
 	}
 	ctx, end := span.Linked(stream.Context(), span.Parse(parent), span.Server, strings.TrimPrefix(info.FullMethod, "/"))
-	err := handle(of, &proven{stream, ctx})
+	err := handle(of, &within{stream, ctx})
 	end(measure.SucceededOf(err), err != nil)
 	return err
 }

@@ -144,6 +144,9 @@ func New(s Service, steps ...Step) *Door { return &Door{service: s, steps: steps
 // Record has the trail take what edges refuse themselves (Refused). It is for who makes the door.
 func (d *Door) Record(t Trail) { d.trail = t }
 
+// Calling is the method of a call of gRPC, for Refused.
+const Calling = "CALL"
+
 // Refused records what an edge has refused before it came to the door, as it was asked for: a method and a path. Nobody waits for that,
 // and of too many at a time the trail counts the rest.
 func (d *Door) Refused(ctx context.Context, method, path string, kind fail.Kind) {

@@ -22,7 +22,10 @@ var (
 	provider = Label{Name: "cluster_provider", About: "the cluster's provider", Most: MostClusters}
 	cluster  = Label{Name: "cluster", About: "the cluster's name", Most: MostClusters}
 	tenant   = Label{Name: "tenant", About: "the tenant, those that say least together as (others)", Most: 200}
-	cache    = Label{Name: "cache", About: "what is kept", Values: Caches}
+	// Only methods that there are come as far as to be measured.
+	grpcMethod = Label{Name: "method", About: "the service with its package, a slash and the method", Most: 30}
+	grpcCode   = Label{Name: "code", About: "gRPC's", Most: 17}
+	cache      = Label{Name: "cache", About: "what is kept", Values: Caches}
 )
 
 // MostClusters is how many clusters a metric by cluster has at most: those that matter most.
@@ -113,6 +116,14 @@ var (
 		Name: "drover_operation_acceptance_seconds", Unit: "s", From: ofAPI, Across: Sum, Bounds: works,
 		Help:   "Time from a request for an operation until it was accepted or refused, rendering and planning included.",
 		Labels: []Label{operation, {Name: "outcome", About: "accepted, or the kind of the refusal", Values: append([]string{Accepted, Canceled}, failures...)}},
+	})
+	CallDuration = newHistogram(Instrument{
+		Name: "drover_grpc_call_duration_seconds", Unit: "s", From: ofAPI, Across: Sum, Bounds: calls,
+		Help: "Time to answer a call of gRPC with one answer, by method and status code.", Labels: []Label{grpcMethod, grpcCode},
+	})
+	StreamsEnded = newCounter(Instrument{
+		Name: "drover_grpc_streams_ended_total", From: ofAPI, Across: Sum,
+		Help: "Streams of gRPC that have ended, or were refused, by method and status code.", Labels: []Label{grpcMethod, grpcCode},
 	})
 	OperationDuration = newHistogram(Instrument{
 		Name: "drover_operation_duration_seconds", Unit: "s", From: ofWorker, Across: Sum, Bounds: spans,
@@ -348,6 +359,6 @@ func init() {
 	})
 	client(CounterKind, Instrument{
 		Name: "drover_tenant_agent_stream_ends_total", From: ofTenantAgent, Across: Sum, Help: "Streams that have ended, or could not be begun.",
-		Labels: []Label{{Name: "code", About: "gRPC's", Most: 17}},
+		Labels: []Label{grpcCode},
 	})
 }
