@@ -172,6 +172,8 @@ func TestCollectorsInUse(t *testing.T) {
 		{name: "an app that is not there", method: "POST", url: intents, body: `{"metadata":{"name":"j"},"spec":{"apps":["sink","later"],"wantSingletonReportedState":true}}`, status: 201,
 			answers: map[string]string{"Warning": `299 - "spec.apps[1]: composite app \"ca/v1\" has no app \"later\" now"`}},
 		{name: "a group with intents", method: "DELETE", url: theGroup, status: 409, contains: []string{hasChildren}},
+		{name: "intents of no group", method: "GET", url: theComposite + "/deployment-intent-groups/none/status-intents", status: 404, contains: []string{`deployment intent group "none"`, "not found"}},
+		{name: "collectors of no project", method: "GET", url: "/v2/projects/none/status-collectors", status: 404, contains: []string{`project "none" not found`}},
 	})
 }
 

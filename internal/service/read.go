@@ -59,7 +59,7 @@ func (s *Service) Each(ctx context.Context, noun *domain.Noun, parent domain.Key
 	return err
 }
 
-// listed refuses a list below a parent that is not there, where EMCO does.
+// listed refuses a list below a parent that is not there, where EMCO does, or has no such list.
 func (s *Service) listed(ctx context.Context, noun *domain.Noun, parent domain.Key) error {
 	if !rules[noun].listOrphan {
 		return nil

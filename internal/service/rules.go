@@ -108,8 +108,8 @@ var rules = map[*domain.Noun]rule{
 	domain.Customizations:              {before: (*Service).changeCustomization, after: (*Service).unapproved, remark: (*Service).remarkCustomization, attachAll: (*Service).attachFiles, files: (*Service).filesOf},
 
 	domain.StatusCollectors:  {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs},
-	domain.ProjectCollectors: {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs, orphan: fail.NotFound},
-	domain.StatusIntents:     {remark: (*Service).unknownApps}, // nothing that is approved depends on them
+	domain.ProjectCollectors: {fill: fillCollector, check: checkCollector, shown: showCollector, before: (*Service).countSpecs, orphan: fail.NotFound, listOrphan: true},
+	domain.StatusIntents:     {remark: (*Service).unknownApps, listOrphan: true}, // nothing that is approved depends on them
 
 	domain.ReadinessRules: {before: (*Service).acceptReadinessRule, after: (*Service).oneRulePerKind},
 
