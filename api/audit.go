@@ -3,12 +3,14 @@ package api
 import (
 	"bufio"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/service"
 )
 
@@ -44,8 +46,8 @@ func (e *edge) audits() []endpoint {
 
 var auditQuery = []parameter{
 	{name: "who", about: "only what this one has asked for: a name, or a kind and a name, such as user alice@example.org", filled: true},
-	{name: "noun", about: "only what is about this noun, such as apps", filled: true},
-	{name: "verb", about: "only this verb, such as create or instantiate", filled: true},
+	{name: "noun", about: "only what is about this noun, such as apps", enum: auditedNouns()},
+	{name: "verb", about: "only this verb, such as create or instantiate; of what was refused before anybody knew what it was about, its method", enum: auditedVerbs()},
 	{name: "outcome", about: "only what had this outcome: done, or a kind of failure such as Forbidden", filled: true},
 	{name: "event", about: "only records of this event; unanswered asks for what has begun and of which nothing says what came of it", enum: words(audit.Events)},
 	{name: "resource", about: "only what is about this resource, or what is below it, by its path below /v2", filled: true},
@@ -53,6 +55,19 @@ var auditQuery = []parameter{
 	{name: "from", about: "leave out what was before: a time such as 2026-11-21T05:29:07Z, or how long ago, such as 2h30m", filled: true},
 	{name: "to", about: "leave out what was then or later: a time, or how long ago", filled: true},
 	limitQuery, continueQuery,
+}
+
+// auditedNouns are those that a record may have.
+func auditedNouns() (kinds []string) {
+	for _, n := range rights.Nouns() {
+		kinds = append(kinds, n.Kind)
+	}
+	return kinds
+}
+
+// auditedVerbs are those that a record may have, methods among them.
+func auditedVerbs() []string {
+	return slices.Concat(words(door.Verbs()), methods, []string{door.Calling})
 }
 
 // listAudit answers with a page of records, or as an export.

@@ -253,12 +253,17 @@ func TestCommandsAreAudited(t *testing.T) {
 	for query, want := range map[string]string{
 		"from=yesterday": "from: ", "from=9999-12-31T23:59:59-01:00": "from: ", "to=0001-01-01T00:00:00%2B01:00": "to: ", "to=2h&from=1h": "to: is before from", "outcome=well": "outcome: ", "event=end": "event: ", "limit=0": "limit",
 		"continue=!": "continue", "whom=me": "did you mean who?",
+		"noun=app": `Invalid query noun: "app"; use `, "noun=": `Invalid query noun: ""; use `, "verb=Create": `Invalid query verb: "Create"; use approve, create`, "verb=use": "use approve, create",
 	} {
 		answer := do(t, w.router, call{method: "GET", url: "/v2/audit?" + query})
 		require.Equal(t, http.StatusBadRequest, answer.Code, query)
 		require.Contains(t, answer.Body.String(), want)
 	}
 	require.Equal(t, http.StatusBadRequest, do(t, w.router, call{method: "GET", url: "/v2/projects/p/audit?resource=projects/q"}).Code)
+	require.Empty(t, audited(t, w, "/v2/audit?project=gone&noun=apps&verb=delete").Items, "the log outlives what it tells of")
+	for _, method := range []string{"POST", "CALL"} {
+		require.Empty(t, audited(t, w, "/v2/audit?verb="+method).Items, "of what is refused before the door")
+	}
 	require.Equal(t, http.StatusNotAcceptable, do(t, w.router, call{method: "GET", url: "/v2/audit", header: map[string]string{"Accept": "text/csv"}}).Code)
 }
 

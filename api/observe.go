@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -98,14 +99,17 @@ func (e *edge) refused(c echo.Context, err error) {
 	e.door.Refused(c.Request().Context(), c.Request().Method, c.Request().URL.Path, kind)
 }
 
+// methods are those that no client has invented.
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+}
+
 // methodLabel keeps methods that a client invents out of the labels.
 func methodLabel(method string) string {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	if slices.Contains(methods, method) {
 		return method
-	default:
-		return "other"
 	}
+	return "other"
 }
 
 // panicked is told where a handler panicked that was not behind the door; the client sees an internal error.

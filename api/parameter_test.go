@@ -75,9 +75,10 @@ func TestEmptyFilters(t *testing.T) {
 	for url, names := range map[string]string{
 		theProvider + "/clusters": "label withLabels", theProfile + "/profiles": "app", theGroup + "/intents": "intent", theGroup + "/hpa-intents": "intent",
 		theHPAIntent + "/hpa-resource-consumers": "consumer", theHPAConsumer + "/resource-requirements": "resource", theCluster + "/kv-pairs/kv": "key",
-		theProvider + "/cluster-sync-objects/none": "key", thePlacement + "/app-intents": "app app-name", "/v2/audit": "who noun verb outcome resource operation from to project",
+		theProvider + "/cluster-sync-objects/none": "key", thePlacement + "/app-intents": "app app-name", "/v2/audit": "who outcome resource operation from to project",
 		theTenant + "/workload-rules/none/explain": "workload", theTenant + "/workloads/none/explain": "rule",
-		theTenant + "/workloads": "namespace name", theTenant + "/matches": "workload rule", theTenant + "/workload-rules/none/matches": "workload",
+		theTenant + "/workloads": "namespace name node", theTenant + "/matches": "rule workload", theTenant + "/workload-rules/none/matches": "workload",
+		"/v2/workload-rules/none/matches": "workload",
 	} {
 		for name := range strings.FieldsSeq(names) {
 			for _, query := range []string{name, name + "="} {

@@ -57,13 +57,13 @@ func tenancy() []endpoint {
 var (
 	workloadsQuery = []parameter{
 		{name: "namespace", about: "only those in this namespace", filled: true}, {name: "name", about: "only those of this name", filled: true},
-		{name: "node", about: "only those on this node"},
+		{name: "node", about: "only those on this node", filled: true},
 		{name: "held", about: "only those whose deletion is held, or is not", enum: truths},
 		limitQuery, continueQuery,
 	}
 	previewQuery       = []parameter{{name: "workload", about: "only for the workload with this id, with the whole manifest", filled: true}, limitQuery, continueQuery}
 	matchesQuery       = []parameter{{name: "workload", about: "only those of the workload with this id", filled: true}, limitQuery, continueQuery}
-	tenantMatchesQuery = append([]parameter{{name: "rule", about: "only those of this rule: the tenant's by its name, the operator's by its path, workload-rules/name", filled: true}}, matchesQuery...)
+	tenantMatchesQuery = append([]parameter{{name: "rule", filled: true, about: "only those of this rule: the tenant's by its name, the operator's by its path, workload-rules/name"}}, matchesQuery...)
 )
 
 func previewRule(noun *domain.Noun) handler {

@@ -305,7 +305,9 @@ func (s *session) audits() *cobra.Command {
 	} {
 		filters[f[0]] = c.Flags().String(f[0], "", f[1])
 	}
-	s.completeFlag(c, "verb", func(context.Context) []string { return rights.Verbs() })
+	s.completeFlag(c, "verb", func(context.Context) []string {
+		return slices.DeleteFunc(rights.Verbs(), func(verb string) bool { return verb == rights.Use }) // which no request has
+	})
 	s.completeFlag(c, "noun", func(context.Context) []string { return completeRightNouns() })
 	limit := c.Flags().Int("limit", 50, "how many at the most; 0 for all")
 	all := c.Flags().BoolP("all-projects", "A", false, "of all projects, whatever the context says")

@@ -6,6 +6,7 @@ package door
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/drover-io/drover/internal/audit"
@@ -61,6 +62,9 @@ var verbs = map[Verb]struct {
 	Rollback: {command: true, room: beginning}, Migrate: {command: true, room: beginning},
 	Terminate: {command: true, room: terminating}, Stop: {command: true, room: stopping},
 }
+
+// Verbs are all there are, sorted.
+func Verbs() []Verb { return slices.Sorted(maps.Keys(verbs)) }
 
 // Command says whether it may change something; what may not is a query.
 func (v Verb) Command() bool { return verbs[v].command }

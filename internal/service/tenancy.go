@@ -205,13 +205,19 @@ func (m *Matcher) Workloads(ctx context.Context, tenant string, parameters url.V
 }
 
 // MatchesOf lists a page of the matches of a tenant, or of a rule: of an operator's those with all tenants. Of a tenant the
-// parameters rule and workload select some.
+// parameters rule and workload select some. Errors: NotFound; Invalid for a rule that none is called; those of the store.
 func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.Values) (*MatchList, error) {
 	tenants, rule, err := m.matchesIn(ctx, of)
 	if err != nil {
 		return nil, err
 	}
-	single := parameters.Has("workload") && (rule != "" || parameters.Has("rule")) // of each tenant
+	wanted := rule
+	if parameters.Has("rule") {
+		if wanted, err = ruleNamed(tenants[0], parameters.Get("rule")); err != nil {
+			return nil, err
+		}
+	}
+	single := parameters.Has("workload") && wanted != "" // of each tenant
 	if !single {
 		whose := ""
 		if rule == "" || domain.RuleNoun(rule) == domain.WorkloadRules {
@@ -228,7 +234,7 @@ func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.V
 	for _, tenant := range tenants {
 		var all []domain.Match
 		if single {
-			id := domain.MatchID(tenant, cmp.Or(rule, ruleNamed(tenant, parameters.Get("rule"))), parameters.Get("workload"))
+			id := domain.MatchID(tenant, wanted, parameters.Get("workload"))
 			all, err = m.store.MatchesByID(ctx, tenant, []string{id})
 		} else {
 			all, err = m.store.Matches(ctx, tenant)
@@ -237,8 +243,7 @@ func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.V
 			return nil, err
 		}
 		for i := range all {
-			if one := &all[i]; (rule == "" || one.Rule == rule) && (!parameters.Has("workload") || one.Workload == parameters.Get("workload")) &&
-				(!parameters.Has("rule") || one.Rule == ruleNamed(tenant, parameters.Get("rule"))) {
+			if one := &all[i]; (wanted == "" || one.Rule == wanted) && (!parameters.Has("workload") || one.Workload == parameters.Get("workload")) {
 				alone := *one // a part of the list would keep all that the tenant has in memory
 				found, records[one.ID()] = append(found, matchOf(one)), &alone
 			}
@@ -261,12 +266,18 @@ func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.V
 }
 
 // ruleNamed is the key of the rule that a parameter asks for: by its path, as answers have it (workload-rules/r is the operator's),
-// or by its name alone, which is the tenant's own.
-func ruleNamed(tenant, said string) domain.Key {
+// or by its name alone, which is the tenant's own. Invalid for what no rule of the tenant's or the operator's can be called; whether there is one, nobody
+// looks: matches outlive their rule.
+func ruleNamed(tenant, said string) (domain.Key, error) {
+	key := domain.TenantKey(tenant).Child(domain.WorkloadRules.Collection, said)
 	if strings.Contains(said, "/") {
-		return domain.Key(said)
+		key = domain.Key(said)
 	}
-	return domain.TenantKey(tenant).Child(domain.WorkloadRules.Collection, said)
+	names, own := domain.WorkloadRules.Split(key)
+	if _, operators := domain.OperatorRules.Split(key); operators || own && names["tenant"] == tenant {
+		return key, nil
+	}
+	return "", fail.New(fail.Invalid, "Invalid query rule: %q is no rule of tenant %q; use the name of one of the tenant's, or workload-rules/ and the name of one of the operator's", said, tenant)
 }
 
 // matchesIn says where the matches of a tenant or rule are.

@@ -34,7 +34,7 @@ const (
 
 // Why explains a tenant, a workload rule or a workload, by noun, parent and name: why what rules want is not made, and, of rules and
 // workloads, why they do not apply, expression by expression. Of a rule the parameter workload, of a workload the parameter rule
-// asks for one. Errors: NotFound; those of the store.
+// asks for one. Errors: NotFound; Invalid for a rule that none is called; those of the store.
 func (m *Matcher) Why(ctx context.Context, noun *domain.Noun, parent domain.Key, name string, parameters url.Values) (*explain.Explanation, error) {
 	s := &explain.MatchSituation{Now: m.now(), Title: noun.Title, UI: m.ui, Key: parent.Child(noun.Collection, name)}
 	whose, tenants, err := m.concerned(ctx, noun, parent, name)
@@ -289,7 +289,10 @@ func (m *Matcher) whyWorkload(ctx context.Context, s *explain.MatchSituation, te
 	}
 	rules := k.settings.rules
 	if only != "" {
-		key := ruleNamed(tenant, only)
+		key, err := ruleNamed(tenant, only)
+		if err != nil {
+			return err
+		}
 		rules = slices.DeleteFunc(slices.Clone(rules), func(r *match.Rule) bool { return r.Key() != key })
 		k.Matches = slices.DeleteFunc(k.Matches, func(one domain.Match) bool { return one.Rule != key })
 		maps.DeleteFunc(k.Beyond, func(of domain.Key, _ int) bool { return of != key })

@@ -273,4 +273,15 @@ func TestRulesOfTheSameNameAreAskedForOneByOne(t *testing.T) {
 	}
 	_, err := r.Why(t.Context(), domain.Workloads, domain.TenantKey("t"), "a", url.Values{"rule": {"workload-rules/none"}})
 	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+	for _, said := range []string{"rules/r", "tenants/u/workload-rules/r", "workload-rules/", "r r", "/r"} {
+		q := url.Values{"rule": {said}}
+		_, err := r.MatchesOf(t.Context(), domain.TenantKey("t"), q)
+		require.True(t, fail.Is(err, fail.Invalid), "%s: %v", said, err)
+		require.ErrorContains(t, err, "Invalid query rule", said)
+		_, err = r.Why(t.Context(), domain.Workloads, domain.TenantKey("t"), "a", q)
+		require.True(t, fail.Is(err, fail.Invalid), "%s: %v", said, err)
+	}
+	list, err := r.MatchesOf(t.Context(), domain.TenantKey("t"), url.Values{"rule": {"gone"}})
+	require.NoError(t, err, "its matches may still be there")
+	require.Empty(t, list.Items)
 }
