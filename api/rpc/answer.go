@@ -21,15 +21,12 @@ const answerBytes = 2 * limits.TenantRuleBytes
 // partBytes is how much of a large message is given to gRPC at a time.
 const partBytes = 32 << 10
 
-// answerTime is how long a client may take for a large answer, in which it has so many MiB.
-var answerTime = func(mib int) time.Duration { return policy.Arrive + policy.ArriveMiB*time.Duration(mib) }
-
 // SendMsg implements grpc.ServerStream. gRPC keeps a message until its reader takes it, however large it is and whatever has become
 // of the call. So a large one is sent in parts: the next when the reader has taken most of the one before, and until then the call goes
-// on, and has its memory. Timeout when the reader is too slow.
+// on, and has its memory. Timeout when the reader is too slow, as arrive has it of a sender.
 func (s *bounded) SendMsg(m any) error {
 	message, ok := m.(proto.Message)
-	if !ok || s.memory == nil || proto.Size(message) <= smallBytes {
+	if !ok || proto.Size(message) <= smallBytes || s.memory == nil && s.raw.RecvCompress() != "" { // where gRPC may have to compress it
 		return s.ServerStream.SendMsg(m)
 	}
 	write, err := partsOf(s.raw)
@@ -37,37 +34,81 @@ func (s *bounded) SendMsg(m any) error {
 		return err
 	}
 	length := proto.Size(message)
-	if err := s.memory.read.have(s.ctx, 2*int64(length)); err != nil {
-		return err
+	if s.memory != nil {
+		if err := s.memory.read.have(s.ctx, 2*int64(length)); err != nil {
+			return err
+		}
 	}
 	data, err := proto.Marshal(message)
 	if err != nil {
 		return err
 	}
-	sent := make(chan error, 1)
-	s.run(func() { sent <- panics.Do(s.ctx, func() error { return inParts(data, write) }) })
-	late := time.NewTimer(answerTime(len(data) >> 20))
-	defer late.Stop()
-	select {
-	case err := <-sent:
+	return s.send(data, write)
+}
+
+// send writes a message for as long as that goes on.
+func (s *bounded) send(data []byte, write func(header, part []byte) error) error {
+	sent, goesOn := make(chan error, 1), make(chan struct{}, 1)
+	s.run(func() {
+		sent <- panics.Do(s.ctx, func() error { return inParts(data, write, func() { tell(goesOn) }) })
+	})
+	err, ok := steadily(sent, goesOn, s.ctx.Done())
+	switch {
+	case ok:
 		return err
-	case <-late.C:
-		return fail.New(fail.Timeout, "the answer of %d bytes was not taken in time", length)
-	case <-s.ctx.Done():
+	case s.ctx.Err() != nil:
 		return s.ctx.Err()
+	default:
+		return fail.New(fail.Timeout, "the answer of %d bytes was not taken in time", len(data))
 	}
 }
 
-// inParts writes a message. Each part is a copy: gRPC would keep all for the last one.
-func inParts(data []byte, write func(header, part []byte) error) error {
+// pieceTime is how long a piece of a large message may take. It is asked for when it begins.
+var pieceTime = func() time.Duration { return policy.ArrivePiece }
+
+// steadily waits for the end of a large message, for as long as its pieces come, or go, in time. ok is false when one of them was late, or the whole, or
+// when it was over before.
+func steadily[T any](ended <-chan T, goesOn, over <-chan struct{}) (end T, ok bool) {
+	late, stuck := time.NewTimer(policy.ArriveWhole), time.NewTimer(pieceTime())
+	defer late.Stop()
+	defer stuck.Stop()
+	for {
+		select {
+		case end = <-ended:
+			return end, true
+		case <-goesOn:
+			stuck.Reset(pieceTime())
+			continue
+		case <-stuck.C:
+		case <-late.C:
+		case <-over:
+		}
+		return end, false
+	}
+}
+
+// tell says that a message goes on, where that is not known already.
+func tell(goesOn chan<- struct{}) {
+	select {
+	case goesOn <- struct{}{}:
+	default:
+	}
+}
+
+// inParts writes a message, and says of each piece that it has gone. Each part is a copy: gRPC would keep all for the last one.
+func inParts(data []byte, write func(header, part []byte) error, went func()) error {
 	header := make([]byte, 5) // not compressed
 	binary.BigEndian.PutUint32(header[1:], uint32(len(data)))
-	for len(data) > 0 {
+	for of := 0; len(data) > 0; {
 		n := min(len(data), partBytes)
 		if err := write(header, append([]byte(nil), data[:n]...)); err != nil {
 			return lost(err)
 		}
 		header, data = nil, data[n:]
+		if of += n; of >= pieceBytes {
+			of -= pieceBytes
+			went()
+		}
 	}
 	return nil
 }

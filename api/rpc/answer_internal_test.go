@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -117,10 +118,10 @@ func TestLargeAnswersAreSentInParts(t *testing.T) {
 
 // TestAnAnswerThatNobodyTakes is the server's as long as the call goes on, which is not for ever.
 func TestAnAnswerThatNobodyTakes(t *testing.T) {
-	before := answerTime
-	t.Cleanup(func() { answerTime = before })
+	before := pieceTime
+	t.Cleanup(func() { pieceTime = before })
 	begun := make(chan struct{})
-	answerTime = func(int) time.Duration { // it is asked for once the answer is being written
+	pieceTime = func() time.Duration { // it is asked for once the answer is being written
 		<-begun
 		return time.Millisecond
 	}
@@ -143,4 +144,39 @@ func TestAnAnswerThatNobodyTakes(t *testing.T) {
 	err = s.RecvMsg(&universe.ListResponse{})
 	require.NotEqual(t, codes.OK, status.Code(err))
 	require.Eventually(t, func() bool { return b.read.all.TryAcquire(flightBytes) }, time.Minute, time.Millisecond, "all is given back")
+}
+
+// TestAnAnswerOverASlowLineArrives: it is sent for as long as that goes on, as a message is read.
+func TestAnAnswerOverASlowLineArrives(t *testing.T) {
+	for name, c := range map[string]struct {
+		mib  int
+		part time.Duration // that the reader takes for each of partBytes
+		ok   bool
+	}{
+		"2 Mbit/s":                            {16, time.Second / 8, true},
+		"one that takes next to nothing":      {4, 2 * time.Second, false},
+		"one that would take a quarter hour":  {30, time.Second * 9 / 10, false},
+		"a small one, over a line like these": {1, time.Second * 9 / 10, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				data, got := bytes.Repeat([]byte("x"), c.mib<<20), 0
+				ctx, leave := context.WithCancel(t.Context())
+				s := &bounded{ctx: ctx}
+				err := s.send(data, func(_, part []byte) error {
+					time.Sleep(c.part) //nolint:forbidigo // of the bubble's time
+					got += len(part)
+					return ctx.Err()
+				})
+				leave()
+				time.Sleep(2 * c.part) //nolint:forbidigo // of the bubble's time, in which the writer ends
+				if c.ok {
+					require.NoError(t, err)
+					require.Equal(t, len(data), got)
+					return
+				}
+				require.Equal(t, codes.DeadlineExceeded, toStatus(err).Code(), "%v", err)
+			})
+		})
+	}
 }

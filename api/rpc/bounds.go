@@ -384,31 +384,16 @@ func (s *bounded) arrive(length int) ([]byte, error) {
 	s.run(func() {
 		var r read
 		r.err = panics.Do(s.ctx, func() (err error) {
-			r.data, err = s.read(length, func() {
-				select {
-				case goesOn <- struct{}{}:
-				default: // it is known already
-				}
-			})
+			r.data, err = s.read(length, func() { tell(goesOn) })
 			return err
 		})
 		arrived <- r
 	})
-	late, stuck := time.NewTimer(policy.ArriveWhole), time.NewTimer(policy.ArrivePiece)
-	defer late.Stop()
-	defer stuck.Stop()
-	for {
-		select {
-		case r := <-arrived:
-			return r.data, r.err
-		case <-goesOn:
-			stuck.Reset(policy.ArrivePiece)
-			continue
-		case <-stuck.C:
-		case <-late.C:
-		}
+	r, ok := steadily(arrived, goesOn, nil)
+	if !ok {
 		return nil, fail.New(fail.Timeout, "a message of %s, with %d bytes, has not arrived in time; try again", s.method, length)
 	}
+	return r.data, r.err
 }
 
 // becomes takes room for what a message that has arrived is when it is read. Who has that never waits for room for what arrives, so
@@ -438,7 +423,7 @@ func weightOf(length int) int64 {
 	return int64(length)
 }
 
-// pieceBytes is how much of a message is read at a time. With less, whoever is far away would wait for a round too often.
+// pieceBytes is how much of a message is read at a time, and what is to come, or to go, in time. With less, whoever is far away would wait for a round too often.
 const pieceBytes = 1 << 20
 
 // read reads a message, and says of each piece that it has come.

@@ -56,7 +56,8 @@ var (
 	errSlow = fail.New(fail.Unavailable, "the client reads too slowly: more notifications are not kept for it; register again to go on")
 )
 
-// sendTime is how long a client may take for a notification: the connection keeps a few for it, and no more.
+// sendTime is how long a client may take for a small notification: the connection keeps a few for it, and no more. A large one goes as long as its pieces
+// do (bounded.SendMsg).
 var sendTime = policy.StreamWrite
 
 // StatusRegister tells a client the status after each change that makes it another one. A client that reads slowly is
@@ -112,12 +113,19 @@ func notifications(ctx context.Context, s *notify.Subscription, stream grpc.Serv
 // send sends a notification, for as long as the client may take for it and ctx lasts. When it gives up the stream has to
 // be ended: what is on its way then goes with it.
 func send(ctx context.Context, stream grpc.ServerStreamingServer[statusnotify.StatusNotification], n *statusnotify.StatusNotification) error {
-	late := time.NewTimer(sendTime)
+	wait := sendTime
+	if proto.Size(n) > smallBytes {
+		wait += policy.ArriveWhole
+	}
+	late := time.NewTimer(wait)
 	defer late.Stop()
 	sent := make(chan error, 1)
 	go func() { sent <- panics.Do(ctx, func() error { return stream.Send(n) }) }()
 	select {
 	case err := <-sent:
+		if fail.Is(err, fail.Timeout) {
+			return errSlow
+		}
 		return err
 	case <-late.C:
 		return errSlow

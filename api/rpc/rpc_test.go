@@ -13,9 +13,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/drover-io/drover/api/rpc"
 	"github.com/drover-io/drover/internal/authn"
@@ -303,6 +305,25 @@ func TestWhoDoesNotReadIsDropped(t *testing.T) {
 	}
 	require.Equal(t, codes.Unavailable, grpcstatus.Code(err), "%v", err)
 	require.ErrorContains(t, err, "too slowly")
+}
+
+// TestALargeNotificationArrives, compressed as the client has it or in parts.
+func TestALargeNotificationArrives(t *testing.T) {
+	for name, options := range map[string][]grpc.CallOption{"in parts": nil, "compressed": {grpc.UseCompressor(gzip.Name)}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorldOf(t, 10*manyResources)
+			s, err := w.client.StatusRegister(w.ctx, registration("one", statusnotify.StatusValue_DEPLOYED, statusnotify.OutputType_ALL), options...)
+			require.NoError(t, err)
+			_, err = s.Header()
+			require.NoError(t, err)
+			for n := range 2 {
+				w.change(n)
+				told, err := s.Recv()
+				require.NoError(t, err)
+				require.Greater(t, proto.Size(told), 5*64<<10)
+			}
+		})
+	}
 }
 
 // TestTheIDOfWhoDoesNotReadIsFree as soon as it has deregistered.

@@ -126,11 +126,11 @@ const (
 	Setup     = 10 * time.Second
 	// CallsIdle is how long a gRPC connection may be without a call.
 	CallsIdle = 5 * time.Minute
-	// The message of a call, and an answer, are to arrive within Arrive, and ArriveMiB for each MiB that they may have.
+	// The message of a call is to arrive within Arrive, and ArriveMiB for each MiB that it may have.
 	Arrive    = 10 * time.Second
 	ArriveMiB = time.Second
-	// Of a large message of a stream each MiB is to arrive within ArrivePiece, 32 KiB/s, and all of it within ArriveWhole: 64 MiB over a line of
-	// 2 Mbit/s take four and a half minutes. Meanwhile it has its room of its tenant's half.
+	// Of a large message of a stream, and of a large answer, each MiB is to arrive within ArrivePiece, 32 KiB/s, and all of it within ArriveWhole: 64 MiB
+	// over a line of 2 Mbit/s take four and a half minutes. Meanwhile it has its room of its tenant's half.
 	ArrivePiece = 32 * time.Second
 	ArriveWhole = 5 * time.Minute
 	// A tenant may say at once what it may say in PaceBurst by its rate. Who has said more is not read for PacePause at least, and
