@@ -1,9 +1,11 @@
 package rpc
 
 import (
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/drover-io/drover/internal/measure"
@@ -27,6 +29,9 @@ func traced(of any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handl
 	}
 	ctx, end := span.Linked(stream.Context(), span.Parse(parent), span.Server, strings.TrimPrefix(info.FullMethod, "/"))
 	err := handle(of, &within{stream, ctx})
-	end(measure.SucceededOf(err), err != nil)
+	end(measure.OutcomeOf(err), slices.Contains(faults, toStatus(err).Code()))
 	return err
 }
+
+// faults are the codes by which a call is an error in a trace, by OpenTelemetry's conventions for the spans of servers. All others are of who calls.
+var faults = []codes.Code{codes.Unknown, codes.DeadlineExceeded, codes.Unimplemented, codes.Internal, codes.Unavailable, codes.DataLoss}
