@@ -88,8 +88,16 @@ func (t *tracedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	if errors.Is(ctx.Err(), context.Canceled) && outcome != measure.HandedOver {
 		outcome = measure.Canceled
 	}
-	failed = err != nil && outcome != measure.Canceled && outcome != measure.HandedOver
+	failed = isFault(err) && outcome != measure.Canceled && outcome != measure.HandedOver
 	return out, err
+}
+
+// isFault is fail.IsFault, also of what has become Temporal's: what is refused to somebody is no error in a trace, as in that of the request.
+func isFault(err error) bool {
+	if ours, _ := workflows.FromTemporal(err); ours != nil {
+		return fail.IsFault(ours)
+	}
+	return fail.IsFault(err)
 }
 
 // recorded says whether an attempt is one of those that are recorded: one that is tried again for weeks says nothing new.
@@ -234,7 +242,7 @@ func (t *tracedWorkflow) ExecuteUpdate(ctx workflow.Context, in *interceptor.Upd
 	if workflow.IsReplaying(ctx) || !t.own.IsValid() || in.Name == workflows.ChangesUpdate { // a watch asks for changes all the time
 		return out, err
 	}
-	over := span.Over{Name: in.Name, Parent: t.own, Begun: begun, Ended: workflow.Now(ctx), Outcome: measure.SucceededOf(err), Failed: err != nil}
+	over := span.Over{Name: in.Name, Parent: t.own, Begun: begun, Ended: workflow.Now(ctx), Outcome: measure.SucceededOf(err), Failed: isFault(err)}
 	if from.TraceID() != t.own.TraceID() {
 		over.Link = from
 	}

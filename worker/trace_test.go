@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -145,6 +146,50 @@ func TestAnAttemptThatPanicsIsRecorded(t *testing.T) {
 	require.Len(t, attempts, 1)
 	require.Equal(t, codes.Error, attempts[0].Status().Code)
 	require.Contains(t, attempts[0].Attributes(), span.String(span.Outcome, string(fail.Internal)))
+}
+
+// TestARefusalIsNoErrorInATrace, neither of the attempt that finds it nor of the update that tells it: else whoever asks for what cannot be is an alarm.
+func TestARefusalIsNoErrorInATrace(t *testing.T) {
+	for kind, want := range map[fail.Kind]codes.Code{
+		fail.Invalid: codes.Unset, fail.NotFound: codes.Unset, fail.Conflict: codes.Unset, fail.Precondition: codes.Unset,
+		fail.Unavailable: codes.Error, fail.Internal: codes.Error,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			r, env := spantest.Record(t), tracedRun(t)
+			env.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{newKinds(), newTracing()}})
+			env.RegisterActivityWithOptions(func(context.Context) error { return fail.New(kind, "not so") }, activity.RegisterOptions{Name: "Judge"})
+			env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
+				once := temporal.RetryPolicy{MaximumAttempts: 1}
+				ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute, RetryPolicy: &once})
+				if err := workflow.SetUpdateHandler(ctx, "accept", func(workflow.Context) error {
+					return workflows.ToTemporal(fail.New(kind, "not so"), 0)
+				}); err != nil {
+					return err
+				}
+				if err := workflow.ExecuteActivity(ctx, "Judge").Get(ctx, nil); err == nil {
+					return errors.New("it was let through")
+				}
+				return workflow.Sleep(ctx, time.Hour)
+			}, workflow.RegisterOptions{Name: workflows.InstantiateName})
+			var refused error
+			env.RegisterDelayedCallback(func() {
+				env.UpdateWorkflow("accept", "", &testsuite.TestUpdateCallback{
+					OnAccept: func() {}, OnReject: func(err error) { refused = err }, OnComplete: func(_ any, err error) { refused = err },
+				})
+			}, time.Second)
+			env.ExecuteWorkflow(workflows.InstantiateName)
+			require.NoError(t, env.GetWorkflowError())
+			require.ErrorContains(t, refused, "not so")
+			found := 0
+			for _, s := range r.Ended() {
+				if s.Name() == "Judge" || s.Name() == "accept" {
+					found++
+					require.Equal(t, want, s.Status().Code, s.Name())
+				}
+			}
+			require.Equal(t, 2, found)
+		})
+	}
 }
 
 // TestAttemptsAreRecordedLessAndLess, as a cluster that is away for weeks is tried every 10 s.
