@@ -70,7 +70,7 @@ func (p *Parts) ServeAPI(ctx context.Context, f *Front, ready func()) error {
 	matcher.Heard = heard{p.store, p.rules}
 	explainer.LeftIn = matcher.LeftIn
 	defer matcher.Close()
-	registry.MustRegister(tenantCollector{matcher.Counts}, p.audit, p.expiring())
+	registry.MustRegister(newTenantCollector(matcher.Counts), p.audit, p.expiring())
 	reached := kubeConfig(p.config, 0)
 	documents := service.New(service.Deps{
 		Store: p.store, Sealer: p.inner, Instances: lifecycle, Operations: lifecycle, Now: time.Now,

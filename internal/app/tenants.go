@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -38,36 +39,80 @@ var tenantMetrics = []tenantMetric{
 	newTenantMetric("connected", "Streams that this process reads.", prometheus.GaugeValue, func(c service.TenantCounts) float64 { return float64(c.Connected) }),
 }
 
-// tenantCollector has the metrics of what a process has counted of tenants.
+// tenantCollector has the metrics of what a process has counted of tenants. Who says most changes: what a tenant has counted goes to its own
+// series as long as it has one, and else to that of the others. Neither falls by that, as a counter may not, and together they have each count once.
 type tenantCollector struct {
 	counts func() map[string]service.TenantCounts
+
+	mu     sync.Mutex
+	of     map[string]*counted
+	others []float64 // what was counted of tenants while they had no series of their own, by metric
+}
+
+// counted is what the counters of a tenant have come to, by metric.
+type counted struct {
+	seen []float64 // when it was last asked for
+	own  []float64 // of that, what its own series has
+}
+
+func newTenantCollector(counts func() map[string]service.TenantCounts) *tenantCollector {
+	return &tenantCollector{counts: counts, of: map[string]*counted{}, others: make([]float64, len(tenantMetrics))}
 }
 
 // Describe implements prometheus.Collector.
-func (tenantCollector) Describe(to chan<- *prometheus.Desc) {
+func (*tenantCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, m := range tenantMetrics {
 		to <- m.desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c tenantCollector) Collect(to chan<- prometheus.Metric) {
+func (c *tenantCollector) Collect(to chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	counts := c.counts()
+	maps.DeleteFunc(c.of, func(name string, _ *counted) bool { _, there := counts[name]; return !there })
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b].Messages, counts[a].Messages), cmp.Compare(a, b))
 	})
-	for _, m := range tenantMetrics {
-		others := 0.0
+	for n, m := range tenantMetrics {
+		others := 0.0 // of a gauge
 		for i, name := range names {
-			value := m.of(counts[name])
-			if i < measuredTenants {
-				to <- prometheus.MustNewConstMetric(m.desc, m.kind, value, name)
-				continue
+			value, has := m.of(counts[name]), i < measuredTenants
+			switch {
+			case m.kind == prometheus.CounterValue:
+				value = c.count(n, name, value, has)
+			case !has:
+				others += value
 			}
-			others += value
+			if has {
+				to <- prometheus.MustNewConstMetric(m.desc, m.kind, value, name)
+			}
 		}
-		if len(names) > measuredTenants {
+		if m.kind == prometheus.CounterValue {
+			others = c.others[n]
+		}
+		if len(names) > measuredTenants || others > 0 {
 			to <- prometheus.MustNewConstMetric(m.desc, m.kind, others, otherTenants)
 		}
 	}
+}
+
+// count adds what a counter of a tenant has counted since it was last asked for, to its own series where it has one, and says what that comes to.
+func (c *tenantCollector) count(metric int, tenant string, value float64, has bool) (own float64) {
+	of := c.of[tenant]
+	if of == nil {
+		of = &counted{seen: make([]float64, len(tenantMetrics)), own: make([]float64, len(tenantMetrics))}
+		c.of[tenant] = of
+	}
+	if value < of.seen[metric] { // it was forgotten, and has come anew
+		of.seen[metric] = 0
+	}
+	to := &c.others[metric]
+	if has {
+		to = &of.own[metric]
+	}
+	*to += value - of.seen[metric]
+	of.seen[metric] = value
+	return of.own[metric]
 }
