@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/lasting"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/observe"
@@ -555,7 +556,7 @@ var (
 // stored is not made up for: the statuses that depend on it cannot be asked for either. After a suspension the next attempt lists all clusters
 // anew: what was known before may be long over, and connections take a while to notice.
 func (s *shard) pulse(ctx context.Context) {
-	fails := false
+	var fails lasting.Trouble
 	for began := pulseClock(); pause.For(ctx, pulseEvery) == nil; began = pulseClock() {
 		if pulseClock().Since(began) > pulseEvery+domain.PulseLife {
 			s.replaced(lease.ErrLost)
@@ -569,12 +570,11 @@ func (s *shard) pulse(ctx context.Context) {
 			return
 		}
 		switch { // each of the shards finds the store away, and again every few seconds
-		case err != nil && !fails:
+		case err != nil && fails.Begins(""):
 			s.log.Warn("the pulse of a shard cannot be recorded: what it hears does not count", "shard", s.number, "error", err)
-		case err == nil && fails:
+		case err == nil && fails.Ends():
 			s.log.Info("the pulse of a shard is recorded again", "shard", s.number)
 		}
-		fails = err != nil
 	}
 }
 

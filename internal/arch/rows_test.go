@@ -110,14 +110,14 @@ var layers = []layer{
 		{pkg: "client", ours: "service operations explain combined status combine audit authn domain policy version pause fail", world: "context net/http"},
 		{
 			pkg:  "monitor",
-			ours: "bundle readiness plan measure connections policy span pause atomicfile limits fail",
+			ours: "bundle readiness plan measure connections policy span pause atomicfile lasting limits fail",
 			libs: "github.com/go-logr/logr github.com/prometheus/client_golang k8s.io/api k8s.io/apimachinery " +
 				"k8s.io/client-go k8s.io/klog sigs.k8s.io/controller-runtime",
 			world: "context net/http os",
 		},
 		{
 			pkg:  "tenantagent",
-			ours: "convey match bundle domain measure connections span universe pause policy limits fail",
+			ours: "convey match bundle domain measure connections span universe pause policy lasting limits fail",
 			libs: "github.com/prometheus/client_golang golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf " +
 				"k8s.io/api k8s.io/apimachinery k8s.io/client-go sigs.k8s.io/yaml",
 			world: "context net net/http os",
@@ -143,8 +143,8 @@ var layers = []layer{
 				"authn domain policy cas caller lru share limits token version pause panics fail",
 			libs: "golang.org/x/sync", world: "context",
 		},
-		{pkg: "trail", ours: "audit authn policy lru panics fail", world: "context"},
-		{pkg: "notify", ours: "status domain policy limits panics fail", libs: "github.com/prometheus/client_golang", world: "context"},
+		{pkg: "trail", ours: "audit authn policy lru lasting panics fail", world: "context"},
+		{pkg: "notify", ours: "status domain policy limits lasting panics fail", libs: "github.com/prometheus/client_golang", world: "context"},
 		{
 			pkg:  "engine",
 			ours: "workflows activities operations explain outcome domain measure span policy pause caller lru version panics lease fail",
@@ -162,7 +162,7 @@ var layers = []layer{
 		},
 		{
 			pkg: "activities",
-			ours: "observe kube render outcome repair view placement vary match network logicalcloud bundle readiness fields plan " +
+			ours: "observe kube render outcome repair view placement vary match network logicalcloud bundle readiness fields plan lasting " +
 				"audit share stored domain measure policy cas lease pause lru limits version panics fail",
 			libs: "go.temporal.io/sdk/activity go.temporal.io/sdk/log go.temporal.io/sdk/temporal " +
 				"k8s.io/apimachinery",
@@ -209,15 +209,15 @@ var layers = []layer{
 		},
 		{
 			pkg:  "telemetry",
-			ours: "measure span caller version fail",
+			ours: "measure span caller version lasting fail",
 			libs: "github.com/prometheus/client_golang go.opentelemetry.io/otel go.temporal.io/api/common go.temporal.io/sdk/client go.temporal.io/sdk/contrib " +
 				"go.temporal.io/sdk/converter go.temporal.io/sdk/interceptor go.temporal.io/sdk/log " +
 				"go.temporal.io/sdk/temporal go.temporal.io/sdk/workflow",
 			world: "context net/http net/http/pprof os",
 		},
-		{pkg: "sink", ours: "audit pause", world: "context net os syscall"},
+		{pkg: "sink", ours: "audit pause lasting", world: "context net os syscall"},
 		{pkg: "connections", ours: "authn hosts policy limits", world: "context net net/http"},
-		{pkg: "config", ours: "address hosts nearest limits", world: "net net/http os"},
+		{pkg: "config", ours: "address hosts nearest lasting limits", world: "net net/http os"},
 		{pkg: "fetch", ours: "address limits fail", world: "context net net/http"},
 		{
 			pkg: "oidc", ours: "authn domain policy caller hosts lru lease token nearest panics fail",
@@ -284,6 +284,7 @@ var layers = []layer{
 		{pkg: "cas", ours: "pause fail", world: "context"},
 		{pkg: "lease", ours: "fail", libs: "golang.org/x/sys", world: "context"},
 		{pkg: "pause", ours: "policy", world: "context math/rand/v2"},
+		{pkg: "lasting"},
 		{pkg: "policy"},
 		{pkg: "caller", world: "context"},
 		{pkg: "when"},

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/drover-io/drover/internal/lasting"
 )
 
 // TLS reads the files; nil when none is configured. As those of listeners, they are read again when they have changed, for every
@@ -128,8 +130,8 @@ type reloaded struct {
 
 	mu    sync.Mutex
 	seen  [3]seen
-	fresh bool   // a file was written just before it was read: it may be written again at what its file system calls the same time
-	said  string // why they could not be read, when that was tried last
+	fresh bool            // a file was written just before it was read: it may be written again at what its file system calls the same time
+	fails lasting.Trouble // they could not be read, when that was tried last
 	last  *tls.Config
 	roots []*x509.Certificate // of the CA
 }
@@ -153,14 +155,12 @@ func (r *reloaded) present() *tls.Config {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now, err := r.files.changed(); err != nil || r.fresh || !same(now, r.seen) {
-		said := ""
-		if err := r.read(); err != nil {
-			said = err.Error()
+		switch err := r.read(); {
+		case err == nil:
+			r.fails.Ends()
+		case r.fails.Begins(err.Error()): // once, and not for every connection
+			r.log.Error("certificates stay as they were", slog.String("error", err.Error()))
 		}
-		if said != r.said && said != "" { // once, and not for every connection
-			r.log.Error("certificates stay as they were", slog.String("error", said))
-		}
-		r.said = said
 	}
 	return r.last
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/lasting"
 	"github.com/drover-io/drover/internal/pause"
 )
 
@@ -44,16 +45,15 @@ func (p *pulse) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var renewed, said bool
-	failed := ""         // why it could not be renewed, as the log has it
+	var stale, failing lasting.Trouble // it may not be renewed, and cannot be
+	renewed := false
 	unfit := time.Time{} // since when; zero for not
 	for wait := renewEvery; ; wait = renewEvery {
 		if lacks := p.fitness.lacks(); lacks != "" {
 			if unfit.IsZero() {
 				unfit = p.now()
 			}
-			if !said && (renewed || p.now().Sub(unfit) > unheardAfter) { // at the start it takes some time
-				said = true
+			if (renewed || p.now().Sub(unfit) > unheardAfter) && stale.Begins("") { // at the start it takes some time
 				p.log.Warn("lease is not renewed: what is reported may be old", "namespace", p.namespace, "reason", lacks)
 			}
 			wait = lookFit
@@ -61,13 +61,11 @@ func (p *pulse) Start(ctx context.Context) error {
 			renewed, unfit = true, time.Time{}
 			switch err := p.renew(ctx, holder); {
 			case err == nil:
-				if said || failed != "" {
+				if paused, failed := stale.Ends(), failing.Ends(); paused || failed {
 					p.log.Info("lease is renewed again", "namespace", p.namespace)
 				}
-				said, failed = false, ""
 			case ctx.Err() == nil:
-				if failed != err.Error() {
-					failed = err.Error()
+				if failing.Begins(err.Error()) {
 					p.log.Warn("lease cannot be renewed, which is tried again and again", "namespace", p.namespace, "error", err)
 				}
 				wait = min(renewAgain, renewEvery)

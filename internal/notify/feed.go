@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lasting"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
@@ -26,8 +27,8 @@ type feed struct {
 
 	// What the feed's own goroutine knows.
 	sign      string
-	evaluated time.Time // the last time that went well
-	failing   bool      // the last look failed
+	evaluated time.Time       // the last time that went well
+	fails     lasting.Trouble // the last look failed
 }
 
 func newFeed(h *Hub, key feedKey) *feed {
@@ -198,11 +199,12 @@ func (f *feed) remove(v *view) {
 
 // log logs the first of looks that fail in a row. That a group is not there is no failure.
 func (f *feed) log(err error) {
-	failed := err != nil && !fail.Is(err, fail.NotFound)
-	if failed && !f.failing {
+	switch {
+	case err == nil || fail.Is(err, fail.NotFound):
+		f.fails.Ends()
+	case f.fails.Begins(""):
 		f.hub.options.Log.Warn("a status that is streamed cannot be evaluated", slog.String("owner", string(f.key.owner)), slog.Any("error", err))
 	}
-	f.failing = failed
 }
 
 // verdict says how the feed ends after a look, nil when it does not. What may succeed later is tried again for as long

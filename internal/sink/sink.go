@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/audit"
+	"github.com/drover-io/drover/internal/lasting"
 	"github.com/drover-io/drover/internal/pause"
 )
 
@@ -119,18 +120,18 @@ func (s *Sink) with(l audit.Line) []audit.Line {
 
 // write tries until all lines are written, or the sink is closed.
 func (s *Sink) write(ctx context.Context, lines []audit.Line) {
-	again, said := pause.Backoff{First: firstWait, Most: longestWait}, false
+	again := pause.Backoff{First: firstWait, Most: longestWait}
+	var fails lasting.Trouble
 	for {
 		n, err := s.target.write(ctx, lines)
 		lines = lines[n:]
 		if err == nil {
-			if said {
+			if fails.Ends() {
 				s.log.Info("audit records are taken again", "sink", s.name)
 			}
 			return
 		}
-		if !said {
-			said = true
+		if fails.Begins("") {
 			s.log.Warn("audit records cannot be given away; they are kept for some time, and then lost there", "sink", s.name, "error", err)
 		}
 		if again.Wait(ctx) != nil {

@@ -9,6 +9,7 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/drover-io/drover/internal/lasting"
 	"github.com/drover-io/drover/internal/measure"
 )
 
@@ -58,7 +59,7 @@ type counting struct {
 	sdktrace.SpanExporter
 	waits *atomic.Int64
 	log   *slog.Logger
-	fails atomic.Bool
+	fails lasting.Trouble
 }
 
 // ExportSpans implements sdktrace.SpanExporter. Its errors are said here: the processor would say each of them, every few seconds.
@@ -70,10 +71,10 @@ func (c *counting) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 		outcome = measure.Failed
 	}
 	measure.Spans.Add(int64(len(spans)), outcome)
-	switch failed := c.fails.Swap(err != nil); {
-	case err != nil && !failed:
+	switch {
+	case err != nil && c.fails.Begins(""):
 		c.log.WarnContext(ctx, "spans of traces cannot be sent, and are lost", "error", err)
-	case err == nil && failed:
+	case err == nil && c.fails.Ends():
 		c.log.InfoContext(ctx, "spans of traces are taken again")
 	}
 	return nil

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/drover-io/drover/internal/convey"
+	"github.com/drover-io/drover/internal/lasting"
 	"github.com/drover-io/drover/internal/match"
 	"github.com/drover-io/drover/internal/measure"
 	"github.com/drover-io/drover/internal/span"
@@ -41,6 +42,8 @@ type carrier struct {
 	queue   workqueue.TypedRateLimitingInterface[string] // namespace/name of those that are to be looked at
 	known   toolscache.Store                             // as the cluster last told them
 	now     func() time.Time
+	// troubles has what is in the way of a rule, by namespace/name. It is of who looks at rules one by one.
+	troubles map[string]*lasting.Trouble
 
 	mu   sync.Mutex
 	pods map[string]int64 // to how many Pods a rule applies, by namespace/name
@@ -56,7 +59,7 @@ type leaving struct {
 
 func newCarrier(a *agent, rules universe.WorkloadRuleServiceClient) *carrier {
 	return &carrier{
-		agent: a, dynamic: a.objects, client: rules, now: time.Now, pods: map[string]int64{}, since: map[string]leaving{},
+		agent: a, dynamic: a.objects, client: rules, now: time.Now, pods: map[string]int64{}, since: map[string]leaving{}, troubles: map[string]*lasting.Trouble{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost)),
 	}
 }
@@ -137,12 +140,42 @@ func (c *carrier) one(ctx context.Context) bool {
 		c.queue.AddRateLimited(key)
 	case refused(status.Code(err)): // the next look comes in time
 		c.queue.Forget(key)
-		c.agent.config.Log.WarnContext(ctx, "a rule is refused", slog.String("rule", key), slog.Any("error", err))
 	default:
 		c.queue.AddRateLimited(key)
-		c.agent.config.Log.WarnContext(ctx, "a rule cannot be carried over now", slog.String("rule", key), slog.Any("error", err))
+	}
+	if ctx.Err() == nil {
+		c.tell(ctx, key, err)
 	}
 	return true
+}
+
+// tell logs what is in the way of a rule, which is looked at every lookEvery: when it begins, when it is refused for another reason, or the failure is of
+// another kind, and when nothing is any more.
+func (c *carrier) tell(ctx context.Context, key string, err error) {
+	log := c.agent.config.Log.With(slog.String("rule", key))
+	before := c.troubles[key]
+	if err == nil {
+		if delete(c.troubles, key); before != nil {
+			log.InfoContext(ctx, "a rule is neither refused nor held up any more")
+		}
+		return
+	}
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // it is looked at anew
+		return
+	}
+	if before == nil {
+		before = &lasting.Trouble{}
+		c.troubles[key] = before
+	}
+	code := status.Code(err)
+	switch {
+	case !refused(code):
+		if before.Begins(code.String() + string(apierrors.ReasonForError(err))) { // its text may be another one each time
+			log.WarnContext(ctx, "a rule cannot be carried over now", slog.Any("error", err))
+		}
+	case before.Begins(err.Error()):
+		log.WarnContext(ctx, "a rule is refused", slog.Any("error", err))
+	}
 }
 
 // look has all rules looked at that differ from those of the control plane, or are not synced; and counts.
@@ -270,6 +303,7 @@ func (c *carrier) carry(ctx context.Context, key string) error {
 	defer cancel()
 	o, err := objects.Get(asking, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
+		delete(c.troubles, key)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.since, key)

@@ -1,7 +1,11 @@
 package tenantagent
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,7 +13,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
 
 	"github.com/drover-io/drover/internal/universe"
@@ -82,4 +88,41 @@ func TestWhatIsSeenToGoIsForgotten(t *testing.T) {
 	require.Positive(t, k.late(), "another one of the name")
 	require.NoError(t, c.carry(t.Context(), "shop/web"))
 	require.Empty(t, c.since)
+}
+
+// TestARefusalIsLoggedOnce, as long as its reason is the same: the rule is looked at every half minute, and as soon as a second later where a call had no answer.
+func TestARefusalIsLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	c := newCarrier(&agent{config: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, objects: fake.NewSimpleDynamicClient(runtime.NewScheme())}, taken{})
+	const refusedSo, held, over = "a rule is refused", "a rule cannot be carried over now", "a rule is neither refused nor held up any more"
+	for _, s := range []struct {
+		err  error
+		want string // the message, "" for none
+	}{
+		{nil, ""},
+		{status.Error(codes.InvalidArgument, "no such member"), refusedSo},
+		{status.Error(codes.InvalidArgument, "no such member"), ""},
+		{status.Error(codes.InvalidArgument, "another one"), refusedSo},
+		{apierrors.NewConflict(schema.GroupResource{}, "web", errors.New("it has changed")), ""},
+		{status.Error(codes.InvalidArgument, "another one"), ""},
+		{status.Error(codes.Unavailable, "dial 1"), held},
+		{status.Error(codes.Unavailable, "dial 2"), ""},
+		{apierrors.NewInternalError(errors.New("the cluster")), held},
+		{status.Error(codes.InvalidArgument, "another one"), refusedSo},
+		{nil, over},
+		{nil, ""},
+	} {
+		log.Reset()
+		c.tell(t.Context(), "shop/web", s.err)
+		if s.want == "" {
+			require.Empty(t, log.String(), "%v", s.err)
+			continue
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "\n"), "%v", s.err)
+		require.Contains(t, log.String(), s.want)
+		require.Contains(t, log.String(), "rule=shop/web")
+	}
+	c.tell(t.Context(), "shop/web", status.Error(codes.InvalidArgument, "no such member"))
+	require.NoError(t, c.carry(t.Context(), "shop/web"))
+	require.Empty(t, c.troubles, "it has gone")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lasting"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
@@ -38,7 +39,7 @@ func (t *Trail) Run(ctx context.Context) {
 
 func (t *Trail) run(ctx context.Context, seal, look, drop <-chan time.Time) {
 	t.try(ctx, "drop audit records", t.Drop, nil)
-	var unsealed, unseen bool
+	var unsealed, unseen lasting.Trouble
 	for {
 		select {
 		case <-ctx.Done():
@@ -55,22 +56,18 @@ func (t *Trail) run(ctx context.Context, seal, look, drop <-chan time.Time) {
 	}
 }
 
-// try logs what fails; it is done again in its time. Of what is done every few seconds failed says whether it has failed the last time:
-// that is logged when it begins and when it has ended.
-func (t *Trail) try(ctx context.Context, what string, do func(context.Context) error, failed *bool) {
+// try logs what fails; it is done again in its time. Of what is done every few seconds fails is its trouble, which
+// is logged when it begins and when it has ended.
+func (t *Trail) try(ctx context.Context, what string, do func(context.Context) error, fails *lasting.Trouble) {
 	err := panics.Do(ctx, func() error { return do(ctx) })
 	if ctx.Err() != nil {
 		return
 	}
-	again := failed != nil && *failed
 	switch {
-	case err != nil && !again:
+	case err != nil && (fails == nil || fails.Begins("")):
 		t.Log.WarnContext(ctx, "audit", "task", what, "error", err)
-	case err == nil && again:
+	case err == nil && fails != nil && fails.Ends():
 		t.Log.InfoContext(ctx, "audit goes on", "task", what)
-	}
-	if failed != nil {
-		*failed = err != nil
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lasting"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 )
@@ -78,9 +79,9 @@ type Trail struct {
 
 	// These are of commitAll alone, of which one runs at a time.
 	chain   *audit.Chain
-	pending []pending // that may be stored, and may not
-	behind  bool      // the clock is, of the last record
-	fails   bool      // what is pending could not be stored the last time, and that was logged
+	pending []pending       // that may be stored, and may not
+	behind  bool            // the clock is, of the last record
+	fails   lasting.Trouble // what is pending could not be stored the last time
 
 	stood sync.Mutex
 	told  int64 // the number of the last record that is no checkpoint, and is stored
@@ -301,13 +302,12 @@ func (t *Trail) flush(ctx context.Context) error {
 	if stored > 0 {
 		t.have(ctx, lines[:stored])
 	}
-	switch failed := t.fails; {
-	case err != nil && !failed: // each command that is refused for it says so, too
+	switch {
+	case err != nil && t.fails.Begins(""): // each command that is refused for it says so, too
 		t.Log.Warn("audit records cannot be written", "records", len(t.pending), "error", err)
-	case err == nil && failed:
+	case err == nil && t.fails.Ends():
 		t.Log.Info("audit records are written again")
 	}
-	t.fails = err != nil
 	if err != nil {
 		return fail.Wrap(err, fail.Unavailable, "the audit log cannot be written at the moment")
 	}
