@@ -180,7 +180,7 @@ func (c *carrier) tell(ctx context.Context, key string, err error) {
 
 // look has all rules looked at that differ from those of the control plane, or are not synced; and counts.
 func (c *carrier) look(ctx context.Context) {
-	call, cancel := c.call(ctx)
+	call, cancel := c.calling(ctx, listTime)
 	defer cancel()
 	answer, err := c.client.List(call, &universe.ListRequest{})
 	there := map[string]*universe.Rule{}
@@ -275,11 +275,16 @@ func keyOf(r *workloadRule) string { return r.Namespace + "/" + r.Name }
 
 // call is the context of one call for the tenant.
 func (c *carrier) call(ctx context.Context) (context.Context, context.CancelFunc) {
+	return c.calling(ctx, callTime)
+}
+
+// calling is call for one that may take longer, or less.
+func (c *carrier) calling(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
 	ctx = metadata.AppendToOutgoingContext(ctx, tenantHeader, c.agent.config.Tenant)
 	if parent := span.ParentOf(ctx); parent != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "traceparent", parent)
 	}
-	return context.WithTimeout(ctx, callTime)
+	return context.WithTimeout(ctx, within)
 }
 
 // carryTraced is carry, in a trace of its own, in which what it calls at the control plane is, too.

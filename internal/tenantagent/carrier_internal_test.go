@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/drover-io/drover/internal/universe"
 )
@@ -125,4 +126,24 @@ func TestARefusalIsLoggedOnce(t *testing.T) {
 	c.tell(t.Context(), "shop/web", status.Error(codes.InvalidArgument, "no such member"))
 	require.NoError(t, c.carry(t.Context(), "shop/web"))
 	require.Empty(t, c.troubles, "it has gone")
+}
+
+// slowly lists rules, and knows until when it may.
+type slowly struct {
+	universe.WorkloadRuleServiceClient
+	until time.Time
+}
+
+func (s *slowly) List(ctx context.Context, _ *universe.ListRequest, _ ...grpc.CallOption) (*universe.ListResponse, error) {
+	s.until, _ = ctx.Deadline()
+	return &universe.ListResponse{}, nil
+}
+
+// TestAllRulesMayBeLongOnTheirWay: 16 MiB of them need more than a minute over 2 Mbit/s, and a list that is cut off is asked for again for ever.
+func TestAllRulesMayBeLongOnTheirWay(t *testing.T) {
+	by := &slowly{}
+	c := newCarrier(&agent{state: newState(nil), scopes: newScopes(), objects: fake.NewSimpleDynamicClient(runtime.NewScheme())}, by)
+	c.known = toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
+	c.look(t.Context())
+	require.Greater(t, time.Until(by.until), 2*time.Minute)
 }

@@ -128,5 +128,9 @@ func (t token) RequireTransportSecurity() bool { return true }
 // for each of them.
 const mostRules = limits.TenantRuleBytes
 
-// callTime bounds one call.
-const callTime = 20 * time.Second
+// callTime bounds one call, and listTime one that asks for all rules, which may be mostRules: over a thin line they are long on their way. A control plane
+// that does not answer any more is known by its pings.
+const (
+	callTime = 20 * time.Second
+	listTime = policy.ArriveWhole
+)
