@@ -110,15 +110,15 @@ type request struct {
 
 const lengthSize = 4
 
-func (r request) encode(chart, profile []byte) ([]byte, error) {
+// encode is the request's parts, of which chart and profile are what was given.
+func (r request) encode(chart, profile []byte) (parts [][]byte, err error) {
 	r.Chart = len(chart)
 	head, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]byte, lengthSize, lengthSize+len(head)+len(chart)+len(profile))
-	binary.BigEndian.PutUint32(all, uint32(len(head))) // #nosec G115 -- override values are bounded by the request's body
-	return append(append(append(all, head...), chart...), profile...), nil
+	length := binary.BigEndian.AppendUint32(nil, uint32(len(head))) // #nosec G115 -- override values are bounded by the request's body
+	return [][]byte{append(length, head...), chart, profile}, nil
 }
 
 func decodeRequest(data []byte) (r request, chart, profile []byte, err error) {
@@ -142,7 +142,7 @@ type answer struct {
 func (p *Processes) ask(ctx context.Context, r request, chart, profile []byte) (a *answer, err error) {
 	begun := time.Now()
 	defer func() { measure.RenderDuration.Record(time.Since(begun).Seconds(), r.Do, measure.OutcomeOf(err)) }()
-	data, err := r.encode(chart, profile)
+	parts, err := r.encode(chart, profile)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (p *Processes) ask(ctx context.Context, r request, chart, profile []byte) (
 		return nil, err
 	}
 	defer leave()
-	said, err := p.pool.Do(ctx, data)
+	said, err := p.pool.Do(ctx, parts...)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

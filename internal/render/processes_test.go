@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,18 @@ func requireSame(t *testing.T, want, got error) {
 	if want != nil {
 		require.Equal(t, fail.TextOf(want), fail.TextOf(got))
 	}
+}
+
+// A chart that waits, or is rendered, is held by whoever has it rendered, and not once more on its way to a process.
+func TestChartsAreNotCopied(t *testing.T) {
+	p := processes(t, 0)
+	chart := make([]byte, 32<<20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := p.CheckChart(t.Context(), "web", chart)
+	runtime.ReadMemStats(&after)
+	requireText(t, err, fail.Malformed, "app web: chart: Error in file format: the file is not gzipped", "")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(chart)/2))
 }
 
 // Charts that end the process that renders them are refused, with the name of the file and the limit.

@@ -28,20 +28,33 @@ const (
 // errTooLong is a frame that is longer than its reader takes.
 var errTooLong = errors.New("the frame is too long")
 
-// writeFrame writes a frame.
-func writeFrame(w io.Writer, k kind, content []byte) error {
-	frame := make([]byte, headerSize, headerSize+min(len(content), atOnce))
+// writeFrame writes a frame whose content is the parts one after the other.
+func writeFrame(w io.Writer, k kind, parts ...[]byte) error {
+	size := sizeOf(parts)
+	frame := make([]byte, headerSize, headerSize+min(size, atOnce))
 	frame[0] = byte(k)
-	binary.BigEndian.PutUint32(frame[1:], uint32(len(content))) // #nosec G115 -- callers bound it
-	if len(content) <= atOnce {
-		_, err := w.Write(append(frame, content...))
+	binary.BigEndian.PutUint32(frame[1:], uint32(size)) // #nosec G115 -- callers bound it
+	if size <= atOnce {
+		for _, part := range parts {
+			frame = append(frame, part...)
+		}
+		_, err := w.Write(frame)
 		return err
 	}
-	if _, err := w.Write(frame); err != nil {
-		return err
+	for _, part := range append([][]byte{frame}, parts...) {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
 	}
-	_, err := w.Write(content)
-	return err
+	return nil
+}
+
+// sizeOf is how many bytes all parts have.
+func sizeOf(parts [][]byte) (n int) {
+	for _, part := range parts {
+		n += len(part)
+	}
+	return n
 }
 
 // readFrame reads a frame of at most limit bytes; errTooLong for a longer one, of which nothing but the header was read.

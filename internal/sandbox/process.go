@@ -139,7 +139,7 @@ func (c *child) greet(ctx context.Context, hello []byte) error {
 }
 
 // do has the process answer a request. After an error the process has gone.
-func (c *child) do(ctx context.Context, request []byte) (answer []byte, err error) {
+func (c *child) do(ctx context.Context, request [][]byte) (answer []byte, err error) {
 	timer := time.AfterFunc(c.limits.Time, func() { c.kill(Time) })
 	stop := context.AfterFunc(ctx, func() { c.kill(Killed) })
 	answer, note, err := c.ask(request)
@@ -164,9 +164,9 @@ func (c *child) do(ctx context.Context, request []byte) (answer []byte, err erro
 }
 
 // ask sends the request and reads notes until the answer comes.
-func (c *child) ask(request []byte) (answer []byte, note string, err error) {
+func (c *child) ask(request [][]byte) (answer []byte, note string, err error) {
 	c.asked++
-	if err := writeFrame(c.in, requestFrame, request); err != nil {
+	if err := writeFrame(c.in, requestFrame, request...); err != nil {
 		return nil, "", err
 	}
 	for {

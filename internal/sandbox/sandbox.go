@@ -132,12 +132,12 @@ func (p *Pool) Close() {
 	p.children.Wait()
 }
 
-// Do has a child answer the request. It waits for one that is free. When ctx ends, the child at work is killed. The error is a
-// *Death when the request has ended its child; or ErrTooLarge, ErrClosed, that of ctx, or that of a child that could not be
-// started.
-func (p *Pool) Do(ctx context.Context, request []byte) ([]byte, error) {
-	if len(request) > p.config.Limits.Request {
-		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, len(request))
+// Do has a child answer the request, which is its parts one after the other: they are not copied, so that what waits is held once. It
+// waits for a child that is free. When ctx ends, the child at work is killed. The error is a *Death when the request has ended its
+// child; or ErrTooLarge, ErrClosed, that of ctx, or that of a child that could not be started.
+func (p *Pool) Do(ctx context.Context, request ...[]byte) ([]byte, error) {
+	if n := sizeOf(request); n > p.config.Limits.Request {
+		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, n)
 	}
 	select {
 	case p.slots <- struct{}{}:
@@ -156,7 +156,7 @@ func (p *Pool) Do(ctx context.Context, request []byte) ([]byte, error) {
 	return answer, err
 }
 
-func (p *Pool) try(ctx context.Context, request []byte) ([]byte, error) {
+func (p *Pool) try(ctx context.Context, request [][]byte) ([]byte, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}

@@ -144,7 +144,12 @@ func TestDo(t *testing.T) {
 	require.Equal(t, "printed", do(t, p, "print"))
 	large := strings.Repeat("x", 500_000)
 	require.Equal(t, large, do(t, p, "echo "+large))
-	_, err := p.Do(t.Context(), make([]byte, limits.Request+1))
+	for _, half := range []string{"", "y", large} {
+		answer, err := p.Do(t.Context(), []byte("echo "), nil, []byte(half), []byte("z"))
+		require.NoError(t, err)
+		require.Equal(t, half+"z", string(answer), "parts are one request")
+	}
+	_, err := p.Do(t.Context(), []byte("e"), make([]byte, limits.Request))
 	require.ErrorIs(t, err, ErrTooLarge)
 }
 
