@@ -143,6 +143,10 @@ func TestCheckChart(t *testing.T) {
 			files:   map[string]string{"web/Chart.yaml": chartYAML, "web/values.schema.json": `{"type": "text"}`},
 			wantErr: "app web: web/values.schema.json: ",
 		},
+		"a schema from another file": {
+			files:   map[string]string{"web/Chart.yaml": chartYAML, "web/values.schema.json": `{"properties": {"a": {"$ref": "common.json#/$defs/a"}}}`, "web/common.json": "{}"},
+			wantErr: "app web: web/values.schema.json: $ref or $schema \"common.json\" is not fetched, nothing outside of the file is: copy it into $defs, or leave the schema out of the chart",
+		},
 		"a dependency's schema from the network": {
 			reason: "a check must not make requests for its caller",
 			files: map[string]string{
@@ -150,7 +154,7 @@ func TestCheckChart(t *testing.T) {
 				"web/charts/db/Chart.yaml":         "{apiVersion: v2, name: db, version: 1.0.0}",
 				"web/charts/db/values.schema.json": `{"$ref": "http://127.0.0.1:1/schema.json"}`,
 			},
-			wantErr: "app web: web/charts/db/values.schema.json: failing loading \"http://127.0.0.1:1/schema.json\": schemas outside of the file are not fetched",
+			wantErr: "app web: web/charts/db/values.schema.json: $ref or $schema \"http://127.0.0.1:1/schema.json\" is not fetched, nothing outside of the file is",
 		},
 		"a .helmignore with a pattern that cannot be": {
 			files:   map[string]string{"web/Chart.yaml": chartYAML, "web/.helmignore": "a[\n"},

@@ -62,13 +62,18 @@ func compileSchema(ctx context.Context, ch *chart.Chart) (*jsonschema.Schema, er
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	const url = "chart:///" + schemaFile
+	const url = schemaFolder + schemaFile
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(sealed{})
 	if err := compiler.AddResource(url, document); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	schema, err := compiler.Compile(url)
+	var outside *jsonschema.LoadURLError
+	if errors.As(err, &outside) {
+		return nil, fmt.Errorf("%s: $ref or $schema %q is not fetched, nothing outside of the file is: copy it into $defs, or leave the schema out of the chart",
+			name, strings.TrimPrefix(outside.URL, schemaFolder))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -78,6 +83,12 @@ func compileSchema(ctx context.Context, ch *chart.Chart) (*jsonschema.Schema, er
 // schemaOf is where the chart has its schema.
 func schemaOf(ch *chart.Chart) string { return ch.ChartFullPath() + "/" + schemaFile }
 
+// schemaFolder is our made-up address of the folder of a schema.
+const schemaFolder = "chart:///"
+
+// errOutside is an address outside of the schema.
+var errOutside = errors.New("not fetched")
+
 // sealed loads nothing from outside the chart.
 type sealed struct{}
 
@@ -86,7 +97,7 @@ func (sealed) Load(url string) (any, error) {
 	if strings.HasPrefix(url, "urn:") {
 		return true, nil
 	}
-	return nil, errors.New("schemas outside of the file are not fetched; copy it into $defs")
+	return nil, errOutside
 }
 
 // withoutFirstLine cuts the library's heading, which names our made-up address of the schema.
