@@ -27,7 +27,7 @@ func TestTimesAreInOrder(t *testing.T) {
 	for reason, chain := range map[string][]named{
 		"who knows what takes long says so, and prepares longer than anybody waits": {
 			{"Render", policy.Render}, {"its process", policy.Render + policy.RenderOvertime}, {"Accept", policy.Accept},
-			{"Answer", policy.Answer}, {"Client", policy.Client}, {"Prepare", policy.Prepare}, {"PrepareAll", policy.PrepareAll},
+			{"Answer", policy.Answer}, {"PacedWait and Answer", policy.PacedWait + policy.Answer}, {"Client", policy.Client}, {"Prepare", policy.Prepare}, {"PrepareAll", policy.PrepareAll},
 		},
 		"clusters are heard while there is time to render": {
 			{"NodesAgain", policy.NodesAgain}, {"Nodes", policy.Nodes}, {"NodesAgainAll", policy.NodesAgainAll}, {"NodesAll", policy.NodesAll},

@@ -21,8 +21,9 @@ const (
 	Accept = time.Minute
 	// Answer is how long the API has for the answer.
 	Answer = 80 * time.Second
-	// Client is how long Drover's own client waits for it, and for more of what goes or comes; with a file it waits for as long as Upload.
-	Client = 90 * time.Second
+	// Client is how long Drover's own client, or the page, waits for it, and for more of what goes or comes; with a file the client waits for as long as
+	// Upload. The API counts from when it has a slot, which it may wait for as long as PacedWait.
+	Client = 95 * time.Second
 	// Patience is for how long the command asks again for what was refused for now (429, 503), as long as it is told when to; MostAgain how often.
 	Patience  = time.Minute
 	MostAgain = 20

@@ -45,7 +45,7 @@ const exact = (_, value, of) => (Number.isInteger(value) && !Number.isSafeIntege
 const read = (words) => (/\d{16}/.test(words) ? JSON.parse(words, exact) : JSON.parse(words));
 
 const patience = 45_000; // for an answer: the API has 30 s, after up to 10 s for a slot
-const longest = 90_000; // for one that something is done, or rendered, for: the API has 80 s
+const longest = 95_000; // for one that something is done, or rendered, for: the API has 80 s, after as much
 
 /** pathOf makes a path of words: each stays one part of it, whatever is in it. */
 export const pathOf = (...words) => words.map(encodeURIComponent).join('/');
