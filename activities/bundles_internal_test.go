@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -101,4 +103,69 @@ func TestWhatVariantsShareIsKeptOnce(t *testing.T) {
 	k, _, ask = read(fewBytes - 1000)
 	ask(0)
 	require.Zero(t, k.bundles.Len(), "one that leaves no room for its bundle")
+}
+
+// stalled are blobs that come when they are let through.
+type stalled struct {
+	Leaves
+	of    map[domain.Digest]any
+	let   chan struct{}
+	reads atomic.Int32
+}
+
+func (b *stalled) Blob(_ context.Context, digest domain.Digest) ([]byte, error) {
+	b.reads.Add(1)
+	<-b.let
+	return json.Marshal(b.of[digest])
+}
+
+// TestLeavesThatBeginTogetherDecodeOnce: a bundle and a variant, whoever of them leaves meanwhile, also the first one.
+func TestLeavesThatBeginTogetherDecodeOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := &stalled{let: make(chan struct{}), of: map[domain.Digest]any{
+			"app":      plan.Bundle{Resources: []plan.Resource{{Manifest: manifest(100)}}},
+			"overlays": []plan.Overlay{{Resources: []plan.Overlaid{{Resource: plan.Resource{Manifest: manifest(200)}}}}},
+		}}
+		k := keeping(from)
+		const leaves = 1000
+		leaving, leave := context.WithCancel(t.Context())
+		type answer struct {
+			bundle *plan.Bundle
+			err    error
+		}
+		answers := map[domain.Part]chan answer{"": make(chan answer, leaves), "overlays/0": make(chan answer, leaves)}
+		for n := range leaves {
+			ctx := t.Context()
+			if n < 10 {
+				ctx = leaving
+			}
+			for overlay, to := range answers {
+				go func() {
+					b, err := k.varied(ctx, "projects/p", "app", overlay)
+					to <- answer{b, err}
+				}()
+			}
+			synctest.Wait()
+		}
+		leave()
+		synctest.Wait()
+		for overlay, to := range answers {
+			require.Len(t, to, 10, overlay)
+			for range 10 {
+				require.ErrorIs(t, (<-to).err, context.Canceled)
+			}
+		}
+		close(from.let)
+		synctest.Wait()
+		for overlay, to := range answers {
+			require.Len(t, to, leaves-10, overlay)
+			first := <-to
+			for range leaves - 11 {
+				a := <-to
+				require.NoError(t, a.err)
+				require.Same(t, first.bundle, a.bundle)
+			}
+		}
+		require.EqualValues(t, 2, from.reads.Load())
+	})
 }

@@ -89,7 +89,7 @@ func (a *attempt) kept(ctx context.Context, marks domain.Marks, counts func(plan
 	return all, nil
 }
 
-// plan is one by its digest. All leaves of an operation have the same one, and begin together: one of them reads it.
+// plan is one by its digest.
 func (k *Kube) plan(ctx context.Context, digest domain.Digest) (*plan.Plan, error) {
 	if p, ok := k.plans.Get(digest); ok {
 		return p, nil

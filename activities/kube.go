@@ -67,8 +67,10 @@ type Kube struct {
 	// bundles are decoded manifests: a thousand clusters take the same ones.
 	bundles *lru.Weighed[bundleKey, *plan.Bundle]
 	// plans are those of terminates, see attempt.hold.
-	plans     *lru.Cache[domain.Digest, *plan.Plan]
-	planReads *share.Reads[*plan.Plan]
+	plans *lru.Cache[domain.Digest, *plan.Plan]
+	// All leaves of an operation have the same plan and the same bundles, and begin together: one of them reads and decodes.
+	planReads   *share.Reads[*plan.Plan]
+	bundleReads *share.Reads[*plan.Bundle]
 	// running are the attempts of this worker, by the run of their workflow: a *halting.
 	running sync.Map
 	// tries are leaves in their workflow's own task; gatherers see Gather, and silent BoundSilent.
@@ -99,7 +101,7 @@ func NewKube(clusters Clusters, leaves Leaves, reporter Reporter, reports Report
 	return &Kube{
 		clusters: clusters, leaves: leaves, reporter: reporter, reporting: newReporting(reports, agent),
 		bundles: lru.NewWeighed[bundleKey, *plan.Bundle](decodedBundles, decodedBytes), plans: lru.New[domain.Digest, *plan.Plan](decodedPlans),
-		planReads: share.New[*plan.Plan](),
+		planReads: share.New[*plan.Plan](), bundleReads: share.New[*plan.Bundle](),
 	}
 }
 
@@ -286,6 +288,17 @@ func (k *Kube) bundle(ctx context.Context, owner domain.Key, digest domain.Diges
 	if ok {
 		return b, nil
 	}
+	of := bundleKey{domain.ScopeOf(owner), digest}
+	return k.bundleReads.Get(ctx, of.String(), func(ctx context.Context) (*plan.Bundle, error) {
+		if b, ok := k.decoded(owner, digest); ok { // by the read before this one
+			return b, nil
+		}
+		return k.decode(ctx, owner, digest)
+	})
+}
+
+// decode reads a bundle and keeps it.
+func (k *Kube) decode(ctx context.Context, owner domain.Key, digest domain.Digest) (*plan.Bundle, error) {
 	b, err := stored.JSON[plan.Bundle](ctx, k.leaves, digest)
 	if err != nil {
 		return nil, err
@@ -321,6 +334,9 @@ type bundleKey struct {
 	digest domain.Digest // or those of a bundle and an overlay
 }
 
+// String is the key as a text.
+func (k bundleKey) String() string { return string(k.scope) + " " + string(k.digest) }
+
 // open opens what is sealed in a resource for the owner's project. It stays in this process.
 func (k *Kube) open(owner domain.Key, r *plan.Resource) (err error) {
 	if k.Secrets != nil {
@@ -336,10 +352,26 @@ func (k *Kube) varied(ctx context.Context, owner domain.Key, digest domain.Diges
 		return k.bundle(ctx, owner, digest)
 	}
 	both := bundleKey{domain.ScopeOf(owner), digest + "+" + domain.Digest(overlay)}
-	if b, ok := k.bundles.Get(both); ok {
-		k.decoded(owner, digest) // is used after it, so that it is forgotten after it
+	kept := func() (*plan.Bundle, bool) {
+		b, ok := k.bundles.Get(both)
+		if ok {
+			k.decoded(owner, digest) // is used after it, so that it is forgotten after it
+		}
+		return b, ok
+	}
+	if b, ok := kept(); ok {
 		return b, nil
 	}
+	return k.bundleReads.Get(ctx, both.String(), func(ctx context.Context) (*plan.Bundle, error) {
+		if b, ok := kept(); ok { // by the read before this one
+			return b, nil
+		}
+		return k.vary(ctx, owner, both, digest, overlay)
+	})
+}
+
+// vary makes a bundle with an overlay, and keeps it by a key.
+func (k *Kube) vary(ctx context.Context, owner domain.Key, both bundleKey, digest domain.Digest, overlay domain.Part) (*plan.Bundle, error) {
 	base, err := k.bundle(ctx, owner, digest)
 	if err != nil {
 		return nil, err
