@@ -169,3 +169,17 @@ func TestLeavesThatBeginTogetherDecodeOnce(t *testing.T) {
 		require.EqualValues(t, 2, from.reads.Load())
 	})
 }
+
+// TestLargePlansAreFew: plans are not kept by their number alone.
+func TestLargePlansAreFew(t *testing.T) {
+	large := plan.Plan{Apps: []plan.App{{Targets: []plan.Target{{Reason: strings.Repeat("x", decodedPlanBytes/3)}}}}}
+	from := &blobs{of: map[domain.Digest]any{"a": large, "b": large, "c": large}, reads: map[domain.Digest]int{}}
+	k := keeping(from)
+	for _, digest := range []domain.Digest{"a", "b", "b", "c"} {
+		_, err := k.plan(t.Context(), digest)
+		require.NoError(t, err)
+		require.LessOrEqual(t, k.plans.Weight(), int64(decodedPlanBytes))
+	}
+	require.Equal(t, 2, k.plans.Len())
+	require.Equal(t, 1, from.reads["b"])
+}

@@ -100,7 +100,7 @@ func (k *Kube) plan(ctx context.Context, digest domain.Digest) (*plan.Plan, erro
 		}
 		p, err := stored.JSON[plan.Plan](ctx, k.leaves, digest)
 		if err == nil {
-			k.plans.Add(digest, p)
+			k.plans.Add(digest, p, p.Weight())
 		}
 		return p, err
 	})

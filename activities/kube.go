@@ -67,7 +67,7 @@ type Kube struct {
 	// bundles are decoded manifests: a thousand clusters take the same ones.
 	bundles *lru.Weighed[bundleKey, *plan.Bundle]
 	// plans are those of terminates, see attempt.hold.
-	plans *lru.Cache[domain.Digest, *plan.Plan]
+	plans *lru.Weighed[domain.Digest, *plan.Plan]
 	// All leaves of an operation have the same plan and the same bundles, and begin together: one of them reads and decodes.
 	planReads   *share.Reads[*plan.Plan]
 	bundleReads *share.Reads[*plan.Bundle]
@@ -79,11 +79,12 @@ type Kube struct {
 	pending                  openLeaves
 }
 
-// decodedBundles and decodedBytes bound Kube.bundles, and decodedPlans Kube.plans. heldOfResource is what a resource takes beside its manifest.
+// decodedBundles and decodedBytes bound Kube.bundles, decodedPlans and decodedPlanBytes Kube.plans. heldOfResource is what a resource takes beside its
+// manifest.
 const (
-	decodedBundles, decodedBytes = 64, limits.Bundle
-	decodedPlans                 = 8
-	heldOfResource               = 256
+	decodedBundles, decodedBytes   = 64, limits.Bundle
+	decodedPlans, decodedPlanBytes = 8, 128 << 20
+	heldOfResource                 = 256
 )
 
 const (
@@ -100,7 +101,7 @@ const (
 func NewKube(clusters Clusters, leaves Leaves, reporter Reporter, reports Reports, agent []plan.Resource) *Kube {
 	return &Kube{
 		clusters: clusters, leaves: leaves, reporter: reporter, reporting: newReporting(reports, agent),
-		bundles: lru.NewWeighed[bundleKey, *plan.Bundle](decodedBundles, decodedBytes), plans: lru.New[domain.Digest, *plan.Plan](decodedPlans),
+		bundles: lru.NewWeighed[bundleKey, *plan.Bundle](decodedBundles, decodedBytes), plans: lru.NewWeighed[domain.Digest, *plan.Plan](decodedPlans, decodedPlanBytes),
 		planReads: share.New[*plan.Plan](), bundleReads: share.New[*plan.Bundle](),
 	}
 }

@@ -122,9 +122,9 @@ type Control struct {
 
 	dry        bool // it plans for who only wants to know, see Rehearsal: nothing is stored
 	once       sync.Once
-	footprints *lru.Cache[domain.Digest, plan.Footprint] // of the plans of other groups
+	footprints *lru.Weighed[domain.Digest, plan.Footprint] // of the plans of other groups
 	// definitions are those of the bundles of other groups' apps.
-	definitions *lru.Cache[domain.Digest, *plan.Definitions]
+	definitions *lru.Weighed[domain.Digest, *plan.Definitions]
 }
 
 // Record changes the owner's state by compare-and-set and writes the context's record. Doing it again

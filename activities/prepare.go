@@ -637,15 +637,15 @@ func (l *Control) permissions(ctx context.Context, a, b *plan.Plan) (map[domain.
 	return of, nil
 }
 
-// footprints bounds what is remembered of other plans, and of their bundles: of a plan it is eight bytes a resource, whereas reading the
-// plans of a hundred groups on a thousand clusters takes longer than all the rest.
-const footprints = 10_000
+// footprints and footprintBytes bound what is remembered of other plans, and definitionBytes of their bundles: of a plan it is eight bytes a
+// resource, whereas reading the plans of a hundred groups on a thousand clusters takes longer than all the rest.
+const footprints, footprintBytes, definitionBytes = 10_000, 64 << 20, 16 << 20
 
 // remember makes what is remembered.
 func (l *Control) remember() {
 	l.once.Do(func() {
-		l.footprints = lru.New[domain.Digest, plan.Footprint](footprints)
-		l.definitions = lru.New[domain.Digest, *plan.Definitions](footprints)
+		l.footprints = lru.NewWeighed[domain.Digest, plan.Footprint](footprints, footprintBytes)
+		l.definitions = lru.NewWeighed[domain.Digest, *plan.Definitions](footprints, definitionBytes)
 	})
 }
 
@@ -659,7 +659,7 @@ func (l *Control) footprint(ctx context.Context, digest domain.Digest) (plan.Foo
 			return nil, err
 		}
 		f = plan.FootprintOf(p)
-		l.footprints.Add(digest, f)
+		l.footprints.Add(digest, f, f.Weight())
 	}
 	return f, nil
 }
@@ -675,7 +675,7 @@ func (l *Control) define(ctx context.Context, p, other *plan.Plan) error {
 				return err
 			}
 			d = plan.DefinitionsOf(bundle.Resources)
-			l.definitions.Add(app.Bundle, d)
+			l.definitions.Add(app.Bundle, d, d.Weight())
 		}
 		app.Definitions = d
 	}

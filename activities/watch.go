@@ -235,7 +235,7 @@ func (w *Watch) WatchShard(ctx context.Context, in WatchShardInput) error {
 	s := &shard{
 		Watch: w, number: in.Shard, log: activity.GetLogger(ctx), watcher: rand.Text(), turn: in.Turn(info.StartedTime, info.Attempt), replaced: cancel,
 		watches: map[domain.ClusterName]watched{}, left: map[domain.ClusterName]<-chan struct{}{},
-		apps: lru.New[domain.Digest, []string](knownPlans),
+		apps: lru.NewWeighed[domain.Digest, []string](knownPlans, knownPlanBytes),
 	}
 	if err := w.Store.Pulse(ctx, s.watcher, w.Now()); err != nil {
 		return err
@@ -438,7 +438,7 @@ type shard struct {
 	unread   sync.Map                                    // apps of which a record cannot be read: a domain.ObservedApp
 	refused  sync.Map                                    // apps of which nothing can be stored: a domain.ObservedApp
 	reported sync.Map                                    // ids of contexts of which this attempt has stored something
-	apps     *lru.Cache[domain.Digest, []string]         // of plans
+	apps     *lru.Weighed[domain.Digest, []string]       // of plans
 	news     news
 	contacts contacts
 	outages  outages
@@ -773,12 +773,12 @@ func (s *shard) appsOf(ctx context.Context, digest domain.Digest) (names []strin
 	for i := range p.Apps {
 		names = append(names, p.Apps[i].Name)
 	}
-	s.apps.Add(digest, names)
+	s.apps.Add(digest, names, domain.WeightOfTexts(names))
 	return names, nil
 }
 
-// knownPlans is of how many plans a shard knows the apps by heart.
-const knownPlans = 1_000
+// knownPlans is of how many plans a shard knows the apps by heart, and knownPlanBytes what their names may take in memory.
+const knownPlans, knownPlanBytes = 1_000, 4 << 20
 
 // putMatches takes what is said of a tenant's matches, and of nobody else's.
 func (s *shard) putMatches(ctx context.Context, o *domain.Observation) (kept bool, err error) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/drover-io/drover/internal/authn"
 	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/nearest"
@@ -29,7 +30,7 @@ type Providers struct {
 	all    []*provider // in the order of the file
 	by     map[string]*provider
 	now    func() time.Time
-	proven *lru.Cache[[sha256.Size]byte, *proven] // by the hash of the token
+	proven *lru.Weighed[[sha256.Size]byte, *proven] // by the hash of the token
 }
 
 // proven is a token that was looked at. What it says is good as long as its time, and as its issuer has the keys that it had then: a check
@@ -41,8 +42,8 @@ type proven struct {
 	begins time.Time // before which it is not good yet
 }
 
-// mostProven bounds the tokens that are kept, each some 500 bytes.
-const mostProven = 10_000
+// mostProven and provenBytes bound the tokens that are kept. Each takes heldOfProof bytes, about, and its groups.
+const mostProven, provenBytes, heldOfProof = 10_000, 32 << 20, 500
 
 // good says whether a token need not be looked at again.
 func (p *proven) good(now time.Time) bool {
@@ -60,7 +61,7 @@ type provider struct {
 
 // New makes the providers of a config that was read.
 func New(c *Config, now func() time.Time) (*Providers, error) {
-	p := &Providers{by: map[string]*provider{}, now: now, proven: lru.New[[sha256.Size]byte, *proven](mostProven)}
+	p := &Providers{by: map[string]*provider{}, now: now, proven: lru.NewWeighed[[sha256.Size]byte, *proven](mostProven, provenBytes)}
 	for _, issuer := range c.Issuers {
 		skew, err := time.ParseDuration(issuer.ClockSkew)
 		if err != nil {
@@ -113,7 +114,7 @@ func (p *Providers) proofOf(ctx context.Context, text string) (*authn.Proof, err
 		return nil, err
 	}
 	kept := *proof
-	p.proven.Add(name, &proven{Proof: &kept, by: of, keys: turn, begins: begins(t)})
+	p.proven.Add(name, &proven{Proof: &kept, by: of, keys: turn, begins: begins(t)}, heldOfProof+domain.WeightOfTexts(kept.Groups))
 	return proof, nil
 }
 

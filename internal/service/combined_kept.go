@@ -162,7 +162,7 @@ func sizeOf(s *view.Source) (n int64) {
 	for i := range s.Apps {
 		for c := range s.Apps[i].Clusters {
 			at := &s.Apps[i].Clusters[c]
-			n += perPlace + 2*int64(len(at.Marks)) + heldOfNotes(at.Notes) + heldOfNotes(at.Warnings)
+			n += perPlace + 2*int64(len(at.Marks)) + domain.WeightOfNotes(at.Notes) + domain.WeightOfNotes(at.Warnings)
 		}
 	}
 	return n

@@ -467,7 +467,7 @@ func (r *recall) clusters(ctx context.Context, records Records, digest domain.Di
 		return nil, err
 	}
 	found := reached(p)
-	r.clustersOf.Add(digest, found)
+	r.clustersOf.Add(digest, found, domain.WeightOfClusters(found))
 	return found, nil
 }
 

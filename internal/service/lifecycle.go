@@ -94,7 +94,7 @@ type Lifecycle struct {
 	// contacts are those of groups that somebody watches, or asks for tables of.
 	contacts contacts
 	// told are the warnings of groups whose operation goes on, as they were read last. Who waits for an operation asks often.
-	told *lru.Cache[domain.Key, told]
+	told *lru.Weighed[domain.Key, told]
 
 	// Rehearse plans what an instantiate of a group would do and does nothing; nil where nobody can. The error is why it
 	// would be refused, the warnings what else its user should know. See Approve and PreviewGroup.
@@ -113,12 +113,12 @@ type told struct {
 	warnings  []string
 }
 
-// toldMost is of how many groups warnings are kept.
-const toldMost = 1000
+// toldMost is of how many groups warnings are kept, and toldBytes what they may take in memory.
+const toldMost, toldBytes = 1000, 16 << 20
 
 // NewLifecycle makes the lifecycle commands and queries.
 func NewLifecycle(store Store, records Records, heard Heard, engine Engine, now Clock) *Lifecycle {
-	return &Lifecycle{store: store, records: records, heard: heard, engine: engine, now: now, recall: newRecall(), told: lru.New[domain.Key, told](toldMost)}
+	return &Lifecycle{store: store, records: records, heard: heard, engine: engine, now: now, recall: newRecall(), told: lru.NewWeighed[domain.Key, told](toldMost, toldBytes)}
 }
 
 // Approve makes a group ready to be instantiated; the warnings say what of it will not hold, or is still missing, and which

@@ -16,7 +16,7 @@ type recall struct {
 	plans *lru.Weighed[domain.Digest, *plan.Plan]
 	ended *lru.Weighed[ending, []domain.Leaf]
 	// clustersOf are those of plans; they are kept of many more plans than the plans themselves are.
-	clustersOf *lru.Cache[domain.Digest, []domain.ClusterName]
+	clustersOf *lru.Weighed[domain.Digest, []domain.ClusterName]
 }
 
 // ending is one end of one operation on a context. The record's own time makes it another one when the
@@ -34,13 +34,14 @@ const (
 	recallClusters = maxWatched // or a look at that many groups would find none
 
 	// What all of them may take in memory, about. Leaves that take more by themselves are read each time.
-	recallPlanBytes, recallLeafBytes = 128 << 20, 128 << 20
+	recallPlanBytes, recallLeafBytes, recallClusterBytes = 128 << 20, 128 << 20, 128 << 20
 )
 
 func newRecall() *recall {
 	return &recall{
-		plans: lru.NewWeighed[domain.Digest, *plan.Plan](recallPlans, recallPlanBytes),
-		ended: lru.NewWeighed[ending, []domain.Leaf](recallEnded, recallLeafBytes), clustersOf: lru.New[domain.Digest, []domain.ClusterName](recallClusters),
+		plans:      lru.NewWeighed[domain.Digest, *plan.Plan](recallPlans, recallPlanBytes),
+		ended:      lru.NewWeighed[ending, []domain.Leaf](recallEnded, recallLeafBytes),
+		clustersOf: lru.NewWeighed[domain.Digest, []domain.ClusterName](recallClusters, recallClusterBytes),
 	}
 }
 
@@ -51,7 +52,7 @@ func (r *recall) plan(ctx context.Context, records Records, digest domain.Digest
 	}
 	p, err := stored.JSON[plan.Plan](ctx, records, digest)
 	if err == nil {
-		r.plans.Add(digest, p, heldOfPlan(p))
+		r.plans.Add(digest, p, p.Weight())
 	}
 	return p, err
 }
@@ -79,43 +80,7 @@ const heldOfLeaf = 800
 func heldOfLeaves(leaves []domain.Leaf) (n int64) {
 	for i := range leaves {
 		l := &leaves[i]
-		n += heldOfLeaf + int64(len(l.Marks)+len(l.LastError)+len(l.Report)) + heldOfNotes(l.Notes) + heldOfNotes(l.Warnings) + heldOfTexts(l.Unpatchable)
-	}
-	return n
-}
-
-func heldOfNotes(notes []domain.Note) (n int64) {
-	const perNote = 32 // beside its text
-	for i := range notes {
-		n += perNote + int64(len(notes[i].Message))
-	}
-	return n
-}
-
-func heldOfTexts(texts []string) (n int64) {
-	const perText = 24
-	for _, text := range texts {
-		n += perText + int64(len(text))
-	}
-	return n
-}
-
-// heldOfPlan is what a plan takes in memory, about. What its targets have grows with the clusters.
-func heldOfPlan(p *plan.Plan) (n int64) {
-	const perApp, perResource, perTarget, perInherited, perEffect = 1 << 10, 192, 192, 128, 128
-	for i := range p.Apps {
-		a := &p.Apps[i]
-		n += perApp + perResource*int64(len(a.Resources)) + perEffect*int64(len(a.Effects))
-		for _, v := range a.Variants {
-			n += perEffect * int64(1+len(v.Effects))
-		}
-		for c := range a.Targets {
-			t := &a.Targets[c]
-			n += perTarget + int64(len(t.Reason)) + heldOfTexts(t.Passed)
-			if in := t.Inherited; in != nil {
-				n += perInherited + int64(len(in.Marks)+len(in.Report)) + heldOfNotes(in.Warnings)
-			}
-		}
+		n += heldOfLeaf + int64(len(l.Marks)+len(l.LastError)+len(l.Report)) + domain.WeightOfNotes(l.Notes) + domain.WeightOfNotes(l.Warnings) + domain.WeightOfTexts(l.Unpatchable)
 	}
 	return n
 }

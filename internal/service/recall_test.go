@@ -121,7 +121,7 @@ func TestWhatIsSaidOfLeavesCounts(t *testing.T) {
 		}
 		return &plan.Plan{Apps: []plan.App{{Targets: targets}}}
 	})
-	check("a plan", held, heldOfPlan(p))
+	check("a plan", held, p.Weight())
 	p, held = lrutest.HeapOf(func() *plan.Plan {
 		var a plan.App
 		for n := range 10_000 {
@@ -131,7 +131,14 @@ func TestWhatIsSaidOfLeavesCounts(t *testing.T) {
 		}
 		return &plan.Plan{Apps: []plan.App{a}}
 	})
-	check("a plan for many clusters", held, heldOfPlan(p))
+	check("a plan for many clusters", held, p.Weight())
+	clusters, held := lrutest.HeapOf(func() (names []domain.ClusterName) {
+		for n := range 10_000 {
+			names = append(names, domain.ClusterName{Provider: fmt.Sprint("provider", n), Name: fmt.Sprint("cluster", n)})
+		}
+		return slices.Clone(names)
+	})
+	check("the clusters of a plan", held, domain.WeightOfClusters(clusters))
 }
 
 // TestLeavesThatCannotBeRead are shown as such, not as an earlier operation has left them.

@@ -70,7 +70,7 @@ func (l *Lifecycle) document(ctx context.Context, key domain.Key, ask func() (st
 	}
 	if goesOn && !known {
 		last.contextID = contextID
-		l.told.Add(key, last)
+		l.told.Add(key, last, domain.WeightOfTexts(last.warnings))
 	}
 	d.source.Warnings = last.warnings
 	return d, nil
