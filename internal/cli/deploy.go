@@ -26,6 +26,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/rights"
+	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -274,7 +275,8 @@ func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlag
 // may do what in it may come with it. What a cloud needs of its clusters does not.
 func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deployment) error {
 	project := d.ProjectKey()
-	missing, newProject, admin := map[domain.Key]bool{}, false, false
+	missing, newProject, further := map[domain.Key]bool{}, false, false
+	var cloud *domain.LogicalCloud
 	var needed []right
 	need := func(verb string, n *domain.Noun, scope domain.Key) {
 		if r := (right{verb, n, scope}); !slices.Contains(needed, r) {
@@ -303,8 +305,8 @@ func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deploymen
 				return err
 			}
 		}
-		if cloud, ok := is.(*domain.LogicalCloud); ok {
-			admin = cloud.Admin()
+		if c, ok := is.(*domain.LogicalCloud); ok {
+			cloud = c
 		}
 		if there {
 			continue
@@ -320,9 +322,23 @@ func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deploymen
 		if refers {
 			provider := domain.Join(domain.ClusterProviders.Collection, ref.ClusterName().Provider)
 			need(rights.Use, domain.ClustersNoun, provider)
-			if admin { // of level 0, which has the rights of the cluster's kubeconfig
+			more, err := a.beyond(ctx, cloud, missing[ref.Parent])
+			if err != nil {
+				return err
+			}
+			if more {
 				need("put", domain.ClustersNoun, provider)
 			}
+			further = true
+		}
+	}
+	if !newProject {
+		op, err := a.cloudOperation(ctx, cloud, missing[d.CloudKey()], further)
+		if err != nil {
+			return err
+		}
+		if op != "" {
+			need(string(op), domain.LogicalClouds, project)
 		}
 	}
 	for _, op := range []domain.Operation{domain.OpApprove, domain.OpInstantiate} {
@@ -331,6 +347,41 @@ func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deploymen
 		}
 	}
 	return s.needs(ctx, a.api, needed...)
+}
+
+// beyond says whether a logical cloud has more in its clusters than a namespace of its own, as one of level 0 or with a namespace kube-…: such a one is
+// brought to a cluster by who may write that alone. Of permissions that the caller may not list the API alone knows, as it does of the standard of Pod Security
+// that its namespaces enforce.
+func (a *applier) beyond(ctx context.Context, cloud *domain.LogicalCloud, isNew bool) (bool, error) {
+	if service.Beyond(cloud, nil, "") != "" {
+		return true, nil
+	}
+	if isNew {
+		return false, nil
+	}
+	permissions, err := a.api.List(ctx, domain.UserPermissions, domain.KeyOf(cloud))
+	var left leftOut
+	if err = left.keep(err); err != nil && !fail.Is(err, fail.Forbidden) {
+		return false, err
+	}
+	return service.Beyond(cloud, permissions, "") != "", nil
+}
+
+// cloudOperation is what cloudUp is to ask for of a logical cloud that may get a cluster more, "" for nothing.
+func (a *applier) cloudOperation(ctx context.Context, cloud *domain.LogicalCloud, isNew, further bool) (domain.Operation, error) {
+	if isNew {
+		return domain.OpInstantiate, nil
+	}
+	d, err := a.api.Status(ctx, domain.KeyOf(cloud), summary)
+	switch {
+	case err != nil:
+		return "", err
+	case d.Status != domain.ContextInstantiated && d.Status != domain.ContextInstantiating:
+		return domain.OpInstantiate, nil
+	case further && !cloud.Admin():
+		return domain.OpUpdate, nil
+	}
+	return "", nil
 }
 
 // keeps says whether a document that is there stays as it is: of those deploy needs no more than that they are there, and their users

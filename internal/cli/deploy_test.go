@@ -349,6 +349,69 @@ spec: {clusterProvider: site, cluster: edge01}
 	require.Zero(t, r.code, r.out+r.err)
 }
 
+// TestDeployAsksForItsCloudBeforehand: who may not instantiate or update a logical cloud, or not bring one to a cluster that has more there than a namespace
+// of its own, writes nothing before he is refused.
+func TestDeployAsksForItsCloudBeforehand(t *testing.T) {
+	builder := &domain.Role{Metadata: domain.Metadata{Name: "builder"}, Spec: domain.RoleSpec{Rules: []domain.RoleRule{
+		{Verbs: []string{"get", "list", "status", "create", "put"}, Nouns: []string{"*"}},
+		{Verbs: []string{"approve", "instantiate", "update"}, Nouns: []string{domain.DeploymentIntentGroups.Kind}},
+	}}}
+	w := newWorldOf(t, []*domain.Role{builder}, boundTo("root", domain.RoleAdmin, ""),
+		boundTo("alice", domain.RoleProjectAdmin, "projects/demo"), boundTo("alice", domain.RoleClusterUser, "cluster-providers/site"),
+		boundTo("bob", "builder", "projects/demo"), boundTo("bob", domain.RoleClusterUser, "cluster-providers/site"))
+	as := func(user string) { w.env["DROVER_TOKEN"] = user }
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1)
+		return 1, nil, nil
+	}
+	as("root")
+	chart := w.chart()
+	w.done("cluster", "add", "site/edge02", "--kubeconfig", w.env["XDG_CONFIG_HOME"]+"/edge01.kubeconfig", "--use-own-credentials")
+	w.feed(`resourceContext: {anchor: projects}
+metadata: {name: demo}
+---
+resourceContext: {anchor: projects/demo/logical-clouds}
+metadata: {name: one}
+spec: {namespace: one, level: "1", user: {userName: one}}
+---
+resourceContext: {anchor: projects/demo/logical-clouds}
+metadata: {name: system}
+spec: {namespace: kube-system, level: "1", user: {userName: two}}
+---
+resourceContext: {anchor: projects/demo/logical-clouds}
+metadata: {name: wide}
+spec: {namespace: wide, level: "1", user: {userName: wide}}
+---
+resourceContext: {anchor: projects/demo/logical-clouds/wide/user-permissions}
+metadata: {name: everywhere}
+spec: {apiGroups: [""], resources: [configmaps], verbs: [get]}
+`, "apply", "-f", "-")
+	deploy := func(cluster, cloud string) result {
+		return w.run("deploy", chart, "-p", "demo", "--name", "web", "--clusters", "site+"+cluster, "--cloud", cloud)
+	}
+	refused := func(needs, cluster, cloud string) {
+		t.Helper()
+		r := deploy(cluster, cloud)
+		require.Equal(t, 4, r.code, r.out+r.err)
+		require.Contains(t, r.err, needs)
+		require.Contains(t, r.err, "nothing is done")
+		require.Empty(t, r.out)
+	}
+	as("alice")
+	refused("put clusters of cluster-providers/site", "edge01", "system")
+	refused("put clusters of cluster-providers/site", "edge01", "wide")
+	as("bob")
+	refused("instantiate logical-clouds of projects/demo", "edge01", "one")
+	as("root")
+	require.Empty(t, w.done("get", "cluster-references", "-A", "-o", "name"))
+	require.Empty(t, w.done("get", "composite-apps", "-A", "-o", "name"))
+	require.Zero(t, deploy("edge01", "one").code)
+	as("bob")
+	refused("update logical-clouds of projects/demo", "edge02", "one")
+	r := deploy("edge01", "one")
+	require.Zero(t, r.code, r.out+r.err)
+}
+
 // TestDeployMakesNamesThatFit, and says of one that it cannot make before anything is made.
 func TestDeployMakesNamesThatFit(t *testing.T) {
 	w := newWorld(t)

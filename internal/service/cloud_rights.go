@@ -17,8 +17,9 @@ import (
 // Drover writes what a logical cloud has in its clusters with the rights of their kubeconfigs. Who writes the cloud would have those
 // of anybody there, if a cloud could have more than a namespace of its own.
 
-// beyond says in what a cloud has more in its clusters than a namespace of its own; "" in nothing.
-func (s *Service) beyond(cloud *domain.LogicalCloud, permissions []domain.Object) string {
+// Beyond says in what a cloud has more in its clusters than a namespace of its own; "" in nothing. Namespaces of clouds enforce the least standard of
+// Pod Security, "" for none.
+func Beyond(cloud *domain.LogicalCloud, permissions []domain.Object, least domain.PodSecurity) string {
 	switch {
 	case cloud.Admin():
 		return "is of level 0, which has the rights of the kubeconfigs of its clusters"
@@ -40,8 +41,8 @@ func (s *Service) beyond(cloud *domain.LogicalCloud, permissions []domain.Object
 			return fmt.Sprintf("has rights in the whole of each cluster by the user permission %q", p.Name)
 		case p.Spec.Namespace != cloud.Spec.Namespace:
 			return fmt.Sprintf("has rights in namespace %q, which is not its own, by the user permission %q", p.Spec.Namespace, p.Name)
-		case s.podSecurity != "" && p.Spec.Relabels():
-			return fmt.Sprintf("may change what Pods its namespace takes, which is %s at least (--cloud-pod-security), by the user permission %q", s.podSecurity, p.Name)
+		case least != "" && p.Spec.Relabels():
+			return fmt.Sprintf("may change what Pods its namespace takes, which is %s at least (--cloud-pod-security), by the user permission %q", least, p.Name)
 		}
 	}
 	return ""
@@ -100,7 +101,7 @@ func mayReach(ctx context.Context, cloud *domain.LogicalCloud, more string, refe
 // mayComeTo is mayReach of a cloud that comes to clusters, or comes to have another namespace or user there: what others have there
 // already is not for it either.
 func (s *Service) mayComeTo(ctx context.Context, cloud *domain.LogicalCloud, permissions, references []domain.Object) error {
-	if err := mayReach(ctx, cloud, s.beyond(cloud, permissions), references); err != nil || rights.Of(ctx).Everything() {
+	if err := mayReach(ctx, cloud, Beyond(cloud, permissions, s.podSecurity), references); err != nil || rights.Of(ctx).Everything() {
 		return err
 	}
 	for _, o := range references {
@@ -322,7 +323,7 @@ func (s *Service) changePermissionOf(ctx context.Context, cloud *domain.LogicalC
 	if err != nil {
 		return err
 	}
-	return mayReach(ctx, cloud, s.beyond(cloud, []domain.Object{c.to}), references)
+	return mayReach(ctx, cloud, Beyond(cloud, []domain.Object{c.to}, s.podSecurity), references)
 }
 
 // changedPermission looks once more when a permission is written.
