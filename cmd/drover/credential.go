@@ -41,6 +41,7 @@ func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer
 	admin := flags.String("kubeconfig", "", "kubeconfig `file` of an administrator of the cluster")
 	report := flags.String("report", string(domain.ReportAuto), "how the cluster is to report, as in its `spec.report`")
 	groups := flags.String("groups", "", "further API `groups` whose kinds charts have, comma-separated; * for any")
+	rules := flags.String("rules", "", "`file` with further rules, in YAML or JSON: a list of them, or a ClusterRole that has them")
 	users := flags.Bool("logical-cloud-users", false, "whether it is for logical clouds of level 1 too: the certificates of their users are signed, and whoever may have that done may be any user of the cluster")
 	out := flags.String("out", "", "new `file` for the kubeconfig, which its owner alone can read")
 	name := flags.String("name", "drover", "`name` of the ServiceAccount, the ClusterRole and the binding")
@@ -60,6 +61,11 @@ func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer
 	role, err := access.ClusterRole(*name, domain.Report(*report), *users, more...)
 	if err != nil {
 		return wrongLine(err)
+	}
+	if *rules != "" {
+		if role, err = withRules(role, *rules); err != nil {
+			return wrongLine(err)
+		}
 	}
 	if *show {
 		_, err := stdout.Write(role)
@@ -88,4 +94,17 @@ func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer
 	}
 	_, err = stdout.Write(kubeconfig)
 	return err
+}
+
+// withRules is a ClusterRole with the rules of a file behind its own.
+func withRules(role []byte, file string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--rules: %w", err)
+	}
+	rules, err := kube.ReadRules(text)
+	if err != nil {
+		return nil, fmt.Errorf("--rules %s: %w", file, err)
+	}
+	return rules.On(role)
 }

@@ -14,6 +14,8 @@ import (
 func TestCommands(t *testing.T) {
 	there := filepath.Join(t.TempDir(), "least.conf")
 	require.NoError(t, os.WriteFile(there, []byte("kept"), 0o600))
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	require.NoError(t, os.WriteFile(rules, []byte(`[{apiGroups: [""], resources: [events], verbs: [create]}]`), 0o600))
 	for name, c := range map[string]struct {
 		args        []string
 		code        int
@@ -27,6 +29,8 @@ func TestCommands(t *testing.T) {
 		"and its advice":      {[]string{"/usr/bin/kubectl-drover", "get", "things"}, 2, "", "see 'kubectl drover nouns'"},
 		"no file is lost":     {[]string{"drover", "cluster-credential", "--kubeconfig", "admin.conf", "--out", there}, 2, "", "(--out) is there already: nothing was made"},
 		"a role to look at":   {[]string{"drover", "cluster-credential", "--show"}, 0, "kind: ClusterRole", ""},
+		"with further rules":  {[]string{"drover", "cluster-credential", "--show", "--rules", rules}, 0, "- events", ""},
+		"no rules":            {[]string{"drover", "cluster-credential", "--show", "--rules", there}, 2, "", there + ": it is a list of rules"},
 		"nothing to verify":   {[]string{"drover", "audit", "verify"}, 2, "", "one file is to be given"},
 		"a file not there":    {[]string{"drover", "audit", "verify", "/nowhere"}, 2, "", "no such file"},
 		"help with keys":      {[]string{"drover", "keys", "--help"}, 0, "", "usage: drover keys list"},

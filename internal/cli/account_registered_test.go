@@ -7,11 +7,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/access"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/kubetest"
 )
 
 const edge01 = "cluster-providers/site/clusters/edge01"
@@ -93,6 +97,55 @@ func TestASecondAddTakesNothingAway(t *testing.T) {
 	role, err := access.ClusterRole(a.name, domain.ReportAgent, false)
 	require.NoError(t, err)
 	require.Contains(t, a.done(append([]string{"cluster", "add", "--dry-run", "--narrow"}, a.at...)...), string(role), "for the report that is registered")
+}
+
+// TestFurtherRules: with those of a file the account may give what a controller's chart gives, until they are taken away. A wrong file is refused before
+// anything is asked.
+func TestFurtherRules(t *testing.T) {
+	a := newAccount(t)
+	const rules = "- {apiGroups: [\"\"], resources: [events], verbs: [create, patch]}\n- {nonResourceURLs: [/metrics], verbs: [get]}\n"
+	add := func(more ...string) []string { return append(append([]string{"cluster", "add"}, more...), a.at...) }
+	before := a.requests.Load()
+	for text, want := range map[string]string{"- {apiGroups: [\"\"], verbs: [get]}\n": "wrong.yaml: rule 1: resources: ", "kind: Role\n": `it says kind "Role"`} {
+		r := a.run(add("--rules", a.file("wrong.yaml", text))...)
+		require.Equal(t, 2, r.code, r.out)
+		require.Contains(t, r.err, want)
+	}
+	for _, missing := range []string{"", "none.yaml"} {
+		r := a.run(add("--rules", missing)...)
+		require.Equal(t, 2, r.code, r.out)
+		require.Contains(t, r.err, "--rules: ")
+	}
+	require.Equal(t, before, a.requests.Load())
+
+	gives := func() error {
+		name := kubetest.Name("controller")
+		roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
+		_, err := kubetest.Dynamic(t, a.sent).Resource(roles).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": name},
+			"rules": []any{
+				map[string]any{"apiGroups": []any{""}, "resources": []any{"events"}, "verbs": []any{"create", "patch"}},
+				map[string]any{"nonResourceURLs": []any{"/metrics"}, "verbs": []any{"get"}},
+			},
+		}}, metav1.CreateOptions{})
+		if err == nil {
+			require.NoError(t, a.admin.Resource(roles).Delete(t.Context(), name, metav1.DeleteOptions{}))
+		}
+		return err
+	}
+	a.done(add()...)
+	require.ErrorContains(t, gives(), "attempting to grant RBAC permissions not currently held")
+	file := a.file("rules.yaml", rules)
+	require.Contains(t, a.done(add("--rules", file, "--dry-run")...), "- /metrics")
+	a.done(add("--rules", file)...)
+	allowed := func() bool { return gives() == nil }
+	require.Eventually(t, allowed, kubetest.Deadline, kubetest.Tick)
+	a.done(append([]string{"cluster", "rotate"}, a.at...)...)
+	require.Eventually(t, allowed, kubetest.Deadline, kubetest.Tick)
+	require.Contains(t, a.done(add()...), "rights that nobody has asked for now stay: create events, get /metrics, patch events (--narrow)")
+	require.Eventually(t, allowed, kubetest.Deadline, kubetest.Tick)
+	a.done(add("--narrow")...)
+	require.Eventually(t, func() bool { return !allowed() }, kubetest.Deadline, kubetest.Tick)
 }
 
 // TestLabelsAloneLeaveTheCredential: whoever gives labels, and no context, has them added without a word to any cluster. The current context may be

@@ -314,6 +314,7 @@ token takes the place of the credentials. With --label and no flag beside it a c
 cluster has that user's rights then. A user that runs a program for its credentials cannot be sent.`,
 		Example: `  drover cluster add site/edge01 --context edge01 --label edge
   drover cluster add site/edge01 --context edge01 --report agentless --groups monitoring.coreos.com,example.com
+  drover cluster add site/edge01 --context edge01 --rules rules.yaml
   drover cluster add site/edge01 --kubeconfig edge01.yaml --use-own-credentials
   drover cluster add site/edge01 --label north`,
 		Args: numbered(1, 1, "a name, or a provider and a name, such as site/edge01"),
@@ -332,11 +333,12 @@ cluster has that user's rights then. A user that runs a program for its credenti
 	labels := c.Flags().StringSlice("label", nil, "a `label` for placements to select it by")
 	report := c.Flags().String("report", "", "how the cluster reports: auto (when missing), agent, install, agentless or none")
 	s.completeFlag(c, "report", func(context.Context) []string { return wordsOf(domain.Reports) })
-	groups := c.Flags().StringSlice("groups", nil, "further `API-GROUPS` whose kinds charts have; * for any. A chart that gives rights beyond the account's own, as those of controllers do, needs a role of yours, too")
+	groups := c.Flags().StringSlice("groups", nil, "further `API-GROUPS` whose kinds charts have; * for any. A chart that gives rights beyond the account's own, as those of controllers do, needs --rules, too")
 	users := c.Flags().Bool("logical-cloud-users", false, "for logical clouds of level 1, too: certificates of their users are signed, and who may have that done may be any user of the cluster")
+	rules := c.Flags().String("rules", "", "a `file` with further rules for the account, in YAML or JSON: a list of them, or a ClusterRole that has them. A chart that gives rights needs those that it gives")
 	narrow := c.Flags().Bool("narrow", false, "take away rights that the account has from before and that are not asked for now; what runs there may need them")
 	own := c.Flags().Bool("use-own-credentials", false, "send the user of the context, and make nothing in the cluster")
-	for _, ofAccount := range []string{"narrow", "groups", "logical-cloud-users", "account", "account-namespace", "expires-after"} {
+	for _, ofAccount := range []string{"narrow", "groups", "rules", "logical-cloud-users", "account", "account-namespace", "expires-after"} {
 		c.MarkFlagsMutuallyExclusive("use-own-credentials", ofAccount)
 	}
 	dryRun := c.Flags().Bool("dry-run", false, "ask the cluster and the API what would be made, show the ClusterRole, and do nothing")
@@ -349,6 +351,13 @@ cluster has that user's rights then. A user that runs a program for its credenti
 		}
 		if _, err := access.ClusterRole("drover", domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...); err != nil {
 			return usage("--report or --groups: %s", fail.TextOf(err))
+		}
+		var further kube.Rules
+		if c.Flags().Changed("rules") {
+			var err error
+			if further, err = readRules(*rules); err != nil {
+				return err
+			}
 		}
 		api, err := s.api()
 		if err != nil {
@@ -393,6 +402,9 @@ cluster has that user's rights then. A user that runs a program for its credenti
 			if role, err = access.ClusterRole(f.nameFor(holder), domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...); err != nil {
 				return err
 			}
+			if role, err = further.On(role); err != nil {
+				return err
+			}
 		}
 		a := s.applier(api, *dryRun)
 		if err := s.mayAdd(ctx, a, x, registered != nil); err != nil {
@@ -427,6 +439,19 @@ cluster has that user's rights then. A user that runs a program for its credenti
 			func() error { return s.registerBy(ctx, a, x.labels...) })
 	}
 	return c
+}
+
+// readRules reads the rules of a file.
+func readRules(file string) (kube.Rules, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, usage("--rules: %w", err)
+	}
+	rules, err := kube.ReadRules(text)
+	if err != nil {
+		return nil, usage("--rules %s: %s", file, fail.TextOf(err))
+	}
+	return rules, nil
 }
 
 // onlyLabels says whether labels are given, and nothing that says of which cluster, or of the registration or the account: of a cluster that is
