@@ -162,8 +162,9 @@ func isTwice(err error) bool {
 // isOutgrown recognizes the object in the cluster, not the manifest, that does not fit its kind's schema: its CRD has another one since it was
 // written. Server-side apply reads it as well, and fails with 500 and no reason (as in isSchemaError).
 func isOutgrown(err *apierrors.StatusError) bool {
+	m := err.ErrStatus.Message
 	return err.ErrStatus.Reason == metav1.StatusReasonUnknown &&
-		strings.HasPrefix(err.ErrStatus.Message, "failed to create typed live object")
+		(strings.HasPrefix(m, "failed to create typed live object") || strings.HasPrefix(m, "failed to create manager for existing fields")) // of one without any managedFields
 }
 
 // goneVersion is the apiVersion in the managedFields of an object that its CRD has no more, "" for any other answer. Server-side apply converts the

@@ -47,7 +47,7 @@ func (w *write) notRolling(ctx context.Context, refused error) error {
 // others have put something there, as cert-manager does with caBundle, which stays when the rest goes. The way to convert is changed first, as in notRolling.
 func (w *write) unconverted(ctx context.Context, refused error) error {
 	object, err := decodeObject(w.body)
-	if err != nil || !isOnly(refused, "spec.conversion.webhookClientConfig", "spec.conversion.conversionReviewVersions") { // as API servers call them among themselves
+	if err != nil || !isOnly(refused, "spec.conversion.strategy", "spec.conversion.webhookClientConfig", "spec.conversion.conversionReviewVersions") { // as API servers call them among themselves
 		return refused
 	}
 	conversion := members(members(object, "spec"), "conversion")

@@ -74,40 +74,32 @@ func (w *write) asCreated(ctx context.Context, refused error) error {
 	return err
 }
 
-// maxRenamed bounds how many versions that are gone an object may name.
-const maxRenamed = 16
-
 // renamed applies a resource whose object names versions in its managedFields that its CRD has no more: what they say is said of the version that
 // is applied. So what Drover has applied before, and the manifest has no more, still goes. What others have is theirs in so far as it is called the same.
 func (w *write) renamed(ctx context.Context, refused error) error {
 	id := w.Resources[w.index].ResourceID
-	served := schema.GroupVersion{Group: id.Group, Version: id.Version}.String()
-	for range maxRenamed {
-		a := answerOf(refused)
-		if a == nil || goneVersion(a) == "" {
-			return refused
-		}
-		changed, err := w.changeManagers(ctx, func(found *object) { found.ManagedFields = renameVersion(found.ManagedFields, goneVersion(a), served) })
-		if err != nil {
-			return err
-		}
-		if !changed {
-			return refused
-		}
-		refused = w.apply(ctx)
+	applied := schema.GroupVersion{Group: id.Group, Version: id.Version}.String()
+	changed, err := w.changeManagers(ctx, func(found *object) { found.ManagedFields = renameVersions(found.ManagedFields, applied) })
+	if err != nil {
+		return err
 	}
-	return refused
+	if !changed {
+		return refused
+	}
+	return w.apply(ctx)
 }
 
-// renameVersion are the entries with another version. Of an update by somebody who has one of the other version already that one stays.
-func renameVersion(entries []metav1.ManagedFieldsEntry, from, to string) []metav1.ManagedFieldsEntry {
-	var all []metav1.ManagedFieldsEntry
+// renameVersions are the entries with that version alone: a cluster forgets all of them with a write that leaves one of a version which is gone. Of several
+// that somebody has for his updates, of which each version has its own, the one of that version stays, or else the first.
+func renameVersions(entries []metav1.ManagedFieldsEntry, version string) []metav1.ManagedFieldsEntry {
+	all := make([]metav1.ManagedFieldsEntry, 0, len(entries))
 	for _, e := range entries {
-		if e.APIVersion == from {
-			e.APIVersion = to
-			if slices.ContainsFunc(entries, func(other metav1.ManagedFieldsEntry) bool {
-				return other.APIVersion == to && other.Manager == e.Manager && other.Operation == e.Operation && other.Subresource == e.Subresource
-			}) {
+		if e.APIVersion != version {
+			e.APIVersion = version
+			same := func(other metav1.ManagedFieldsEntry) bool {
+				return other.APIVersion == version && other.Manager == e.Manager && other.Operation == e.Operation && other.Subresource == e.Subresource
+			}
+			if slices.ContainsFunc(entries, same) || slices.ContainsFunc(all, same) {
 				continue
 			}
 		}

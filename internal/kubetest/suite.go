@@ -3,6 +3,7 @@ package kubetest
 import (
 	"context"
 	_ "embed"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -109,6 +112,10 @@ func SuiteOfKubernetes(t *testing.T, kubeconfig []byte) {
 		"leaves a StatefulSet's Pods to its heir":        replacesStatefulSet,
 		"deletes by the group to which a kind has moved": deletesMoved,
 		"drops an account":                               dropsAccount,
+		"takes a conversion webhook away":                convertsNoMore,
+		"applies what names a version that went":         namesGoneVersion,
+		"applies what its schema has outgrown":           outgrows,
+		"refuses a health check's taken port":            refusesTakenPort,
 	}, func(t *testing.T) *world { return newWorld(t, kubeconfig) })
 }
 
@@ -292,6 +299,155 @@ func refusesStrategy(w *world) {
 	require.True(w, watcher.Marks.Failed(), "a manifest that says both")
 	require.Contains(w, watcher.Notes[0], "rollingUpdate")
 	requireStrategy(w, "RollingUpdate", "deployments", "strategy")
+}
+
+// definition is the CRD of Widgets with a conversion and versions.
+func (w *world) definition(conversion string, versions ...string) plan.Resource {
+	group := w.name + ".example.com"
+	return Resources(w, false, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.`+group+`}
+spec:
+  group: `+group+`
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  `+conversion+`
+  versions: [`+strings.Join(versions, ", ")+`]
+`)[0]
+}
+
+// widget is one of a version of that, with a spec.
+func (w *world) widget(version, spec string) plan.Resource {
+	return Resources(w, false, "apiVersion: "+w.name+".example.com/"+version+"\nkind: Widget\nmetadata: {name: a}\nspec: "+spec+"\n")[0]
+}
+
+// widgets are those of a version.
+func (w *world) widgets(version string) dynamic.ResourceInterface {
+	return w.dynamic.Resource(schema.GroupVersionResource{Group: w.name + ".example.com", Version: version, Resource: "widgets"}).Namespace(w.namespace)
+}
+
+// requireSpec looks at the spec of the widget.
+func (w *world) requireSpec(want map[string]any) {
+	w.Helper()
+	o, err := w.widgets("v1").Get(w.Context(), "a", metav1.GetOptions{})
+	require.NoError(w, err)
+	require.Empty(w, cmp.Diff(want, o.Object["spec"]))
+}
+
+// convertsNoMore: a CRD gives its conversion webhook up, of which somebody else has a field.
+func convertsNoMore(w *world) {
+	const (
+		v1, v2  = "{name: v1, served: true, storage: true, " + anything + "}", "{name: v2, served: true, storage: false, " + anything + "}"
+		webhook = `conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: none, name: none, path: /convert}}}}`
+	)
+	name := "widgets." + w.name + ".example.com"
+	config, err := clientcmd.RESTConfigFromKubeConfig(w.kubeconfig)
+	require.NoError(w, err)
+	caBundle := base64.StdEncoding.EncodeToString(config.CAData) // any will do
+	conversion := func() map[string]any {
+		found, _, err := unstructured.NestedMap(w.findIn(definitions, "", name).Object, "spec", "conversion")
+		require.NoError(w, err)
+		return found
+	}
+	for _, none := range []string{"", "conversion: {strategy: None}", "conversion: {strategy: None, webhook: null}"} {
+		for _, injected := range []string{
+			`{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":"` + caBundle + `"}}}}}`,
+			`{"spec":{"conversion":{"webhook":{"conversionReviewVersions":["v1","v1beta1"]}}}}`,
+			`{}`,
+		} {
+			w.mustApply([]plan.Resource{w.definition(webhook, v1, v2)})
+			_, err := w.dynamic.Resource(definitions).Patch(w.Context(), name, types.MergePatchType, []byte(injected), metav1.PatchOptions{FieldManager: "cainjector"})
+			require.NoError(w, err)
+			w.mustApply([]plan.Resource{w.definition(none, v1, v2)})
+			require.Empty(w, cmp.Diff(map[string]any{"strategy": "None"}, conversion()), "%q after %s", none, injected)
+			for _, f := range w.findIn(definitions, "", name).GetManagedFields() {
+				require.NotEqual(w, ownsStrategy, f.Manager)
+			}
+		}
+	}
+	// The other way round nothing stands in the way. What is refused for something else, too, is converted as before.
+	w.mustApply([]plan.Resource{w.definition(webhook, v1, v2)})
+	_, err = w.dynamic.Resource(definitions).Patch(w.Context(), name, types.MergePatchType,
+		[]byte(`{"spec":{"conversion":{"webhook":{"conversionReviewVersions":["v1","v1beta1"]}}}}`), metav1.PatchOptions{FieldManager: "cainjector"})
+	require.NoError(w, err)
+	_, watcher := w.apply([]plan.Resource{w.definition("", v1, strings.Replace(v2, "storage: false", "storage: true", 1))})
+	require.True(w, watcher.Marks.Failed())
+	require.Equal(w, "Webhook", conversion()["strategy"])
+}
+
+// namesGoneVersion: a CRD gives a version up in which an object was applied, by us and by somebody else.
+func namesGoneVersion(w *world) {
+	version := func(name string, storage bool) string {
+		return fmt.Sprintf("{name: %s, served: true, storage: %t, %s}", name, storage, anything)
+	}
+	w.mustApply([]plan.Resource{w.definition("", version("v1alpha1", false), version("v1beta1", false), version("v1", true)), w.widget("v1beta1", "{size: 3, old: a}")})
+	for version, spec := range map[string]string{"v1alpha1": `{"alpha":1}`, "v1beta1": `{"beta":2}`, "v1": `{"others":3}`} {
+		_, err := w.widgets(version).Patch(w.Context(), "a", types.MergePatchType, []byte(`{"spec":`+spec+`}`), metav1.PatchOptions{FieldManager: "somebody"})
+		require.NoError(w, err)
+	}
+	w.mustApply([]plan.Resource{w.definition("", version("v1", true))})
+	for _, gone := range []string{"v1alpha1", "v1beta1"} {
+		require.Eventually(w, func() bool {
+			_, err := w.widgets(gone).Get(w.Context(), "a", metav1.GetOptions{})
+			return apierrors.IsNotFound(err)
+		}, Deadline, Tick)
+	}
+	w.mustApply([]plan.Resource{w.widget("v1", "{size: 4}")})
+	w.requireSpec(map[string]any{"size": int64(4), "alpha": int64(1), "beta": int64(2), "others": int64(3)})
+}
+
+// outgrows: a CRD has another schema, which what is in the cluster does not fit.
+func outgrows(w *world) {
+	version := func(parts string) string {
+		return "{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {" +
+			"parts: " + parts + ", size: {type: integer}, more: {type: integer}, others: {type: integer}}}}}}}"
+	}
+	w.mustApply([]plan.Resource{w.definition("", version("{type: string}")), w.widget("v1", "{parts: a, size: 3, more: 1}")})
+	_, err := w.widgets("v1").Patch(w.Context(), "a", types.MergePatchType, []byte(`{"spec":{"others":2}}`), metav1.PatchOptions{FieldManager: "somebody"})
+	require.NoError(w, err)
+	w.mustApply([]plan.Resource{w.definition("", version("{type: array, items: {type: string}}"))})
+	require.Eventually(w, func() bool {
+		_, err := w.widgets("v1").Patch(w.Context(), "a", types.MergePatchType, []byte(`{"spec":{"parts":["b"]}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err == nil
+	}, Deadline, Tick)
+	w.mustApply([]plan.Resource{w.widget("v1", "{parts: [b], size: 4}")})
+	w.requireSpec(map[string]any{"parts": []any{"b"}, "size": int64(4), "others": int64(2)})
+	w.mustApply([]plan.Resource{w.widget("v1", "{size: 4}")})
+	w.requireSpec(map[string]any{"size": int64(4), "others": int64(2)})
+
+	// What does not fit and is somebody else's stays.
+	w.mustApply([]plan.Resource{w.definition("", version("{type: array, items: {type: string}}")), w.widget("v1", "{size: 5}")})
+	_, err = w.widgets("v1").Patch(w.Context(), "a", types.MergePatchType, []byte(`{"spec":{"parts":["b"]}}`), metav1.PatchOptions{FieldManager: "somebody"})
+	require.NoError(w, err)
+	w.mustApply([]plan.Resource{w.definition("", version("{type: string}"))})
+	require.Eventually(w, func() bool {
+		_, err := w.widgets("v1").Patch(w.Context(), "a", types.MergePatchType, []byte(`{"spec":{"parts":"b"}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err == nil
+	}, Deadline, Tick)
+	w.mustApply([]plan.Resource{w.widget("v1", "{size: 6}")})
+	w.requireSpec(map[string]any{"size": int64(6), "others": int64(2), "parts": []any{"b"}})
+}
+
+// refusesTakenPort: a port that another Service has is no fault that passes.
+func refusesTakenPort(w *world) {
+	service := func(name, port string) []plan.Resource {
+		return Resources(w, false, `
+apiVersion: v1
+kind: Service
+metadata: {name: `+name+`}
+spec: {type: LoadBalancer, externalTrafficPolicy: Local, selector: {app: a}, ports: [{port: 80}], `+port+`}
+`)
+	}
+	w.mustApply(service("a", ""))
+	port, _, err := unstructured.NestedInt64(w.findIn(schema.GroupVersionResource{Version: "v1", Resource: "services"}, w.namespace, "a").Object, "spec", "healthCheckNodePort")
+	require.NoError(w, err)
+	for _, taken := range []int64{port, 80} {
+		outcome, watcher := w.apply(service("b", fmt.Sprintf("healthCheckNodePort: %d", taken)))
+		require.NoError(w, outcome.Retry)
+		require.Equal(w, domain.Marks{domain.MarkRefused}, watcher.Marks)
+		require.Contains(w, watcher.Notes[0], "choose another spec.healthCheckNodePort")
+	}
 }
 
 // leavesPodsToAutoscaler: the number that is left to an autoscaler of the app stays until that says another one.
