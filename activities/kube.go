@@ -538,7 +538,7 @@ func (a *attempt) mark(i int, m domain.Mark, note string) {
 	if m.Answered() || was.ToLookFor() { // what was looked for was found
 		a.state.Connectivity, a.state.Error = domain.ConnectivityAvailable, ""
 	}
-	if was == domain.MarkEnding { // what it waited for is past, or said anew
+	if was == domain.MarkEnding || note != "" { // what it waited for is past, or said anew
 		a.state.Notes = slices.DeleteFunc(a.state.Notes, func(n domain.Note) bool { return n.Index == i })
 	}
 	if m == domain.MarkApplied {

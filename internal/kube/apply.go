@@ -176,11 +176,6 @@ func (r *run) applyAt(ctx context.Context, i int, gvk schema.GroupVersionKind, m
 	if err != nil {
 		return err
 	}
-	if r.before[i] != domain.MarkPending { // it may be there as it was applied before
-		if body, err = plan.DropAccount(r.Resources[i].ResourceID, body); err != nil {
-			return err
-		}
-	}
 	_, builtIn := builtInKinds[gvk.GroupKind()]
 	w := &write{
 		run: r, custom: !builtIn, index: i, path: path, collection: m.collection(gvk.GroupVersion(), namespace), body: body,

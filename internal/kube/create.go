@@ -122,10 +122,15 @@ func (w *write) replace(ctx context.Context, digest string, dropped []string) er
 		w.dropped(dropped)
 		return nil
 	}
-	object, _, err := written(w.body, w.Operation)
+	body, err := w.unnamed()
 	if err != nil {
 		return err
 	}
+	object, _, err := written(body, w.Operation)
+	if err != nil {
+		return err
+	}
+	members(members(object, "metadata"), "annotations")[writtenAnnotation] = digest
 	update(object, live)
 	if spec := members(live, "spec"); w.scaled() && spec["replicas"] != nil {
 		members(object, "spec")["replicas"] = spec["replicas"]

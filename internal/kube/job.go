@@ -98,7 +98,7 @@ type run struct {
 	stays   map[nameOfKind][]int // see applied
 
 	scaling sync.Once
-	scales  []int // see autoscalers
+	scales  []autoscaler // see autoscalers
 }
 
 func (c *Cluster) begin(j Job) *run {

@@ -226,18 +226,24 @@ func TestACRDGivesItsConversionWebhookUp(t *testing.T) {
 		conversion string
 		refused    *metav1.Status
 		mark       domain.Mark
+		deployment string // whose it is, where it is not ours
 	}{
-		"says None":            {`,"conversion":{"strategy":"None"}`, causes(config), domain.MarkApplied},
-		"says nothing":         {``, causes(config, reviews), domain.MarkApplied},
-		"says no webhook":      {`,"conversion":{"strategy":"None","webhook":null}`, causes(reviews), domain.MarkApplied},
-		"says None and one":    {`,"conversion":{"strategy":"None","webhook":{}}`, causes(config), domain.MarkRefused},
-		"has another webhook":  {`,"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{}}}`, causes(config), domain.MarkRefused},
-		"has a fault besides":  {``, causes(config, "spec.versions"), domain.MarkRefused},
-		"has none but another": {``, causes("spec.versions"), domain.MarkRefused},
+		"says None":            {conversion: `,"conversion":{"strategy":"None"}`, refused: causes(config), mark: domain.MarkApplied},
+		"is somebody else's":   {conversion: `,"conversion":{"strategy":"None"}`, refused: causes(config), mark: domain.MarkRefused, deployment: "other"},
+		"says nothing":         {refused: causes("spec.conversion.strategy", config, reviews), mark: domain.MarkApplied},
+		"says no webhook":      {conversion: `,"conversion":{"strategy":"None","webhook":null}`, refused: causes(reviews), mark: domain.MarkApplied},
+		"says None and one":    {conversion: `,"conversion":{"strategy":"None","webhook":{}}`, refused: causes(config), mark: domain.MarkRefused},
+		"has another webhook":  {conversion: `,"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{}}}`, refused: causes(config), mark: domain.MarkRefused},
+		"has a fault besides":  {refused: causes(config, "spec.versions"), mark: domain.MarkRefused},
+		"has none but another": {refused: causes("spec.versions"), mark: domain.MarkRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newLonely(kubetest.DeploymentID)
+			owner := kubetest.DeploymentID
+			if c.deployment != "" {
+				owner = c.deployment
+			}
+			s := newLonely(owner)
 			s.spec = map[string]any{"conversion": map[string]any{"strategy": "Webhook", "webhook": map[string]any{}}}
 			s.apply = func() *metav1.Status {
 				if conversion := s.spec["conversion"].(map[string]any); conversion["webhook"] == nil {

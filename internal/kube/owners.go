@@ -30,18 +30,24 @@ func (w *write) handOver(ctx context.Context) error {
 
 // scaled says whether the manifest leaves the number of Pods to an autoscaler that the app has, or is to have.
 func (w *write) scaled() bool {
-	id := w.Resources[w.index].ResourceID
-	return slices.ContainsFunc(w.autoscalers(), func(j int) bool {
-		return w.namespaceOf(j) == w.namespaceOf(w.index) && w.Resources[j].Scales(id)
+	id, namespace := w.Resources[w.index].ResourceID, w.namespaceOf(w.index)
+	return slices.ContainsFunc(w.autoscalers(), func(a autoscaler) bool {
+		return a.namespace == namespace && a.target.Is(id)
 	}) && !plan.SaysReplicas(w.body)
 }
 
-// autoscalers are the resources of the job that scale others, and stay.
-func (r *run) autoscalers() []int {
+// autoscaler says how many Pods an object of its namespace is to have.
+type autoscaler struct {
+	namespace string
+	target    plan.ScaleTarget
+}
+
+// autoscalers are those of the job that stay.
+func (r *run) autoscalers() []autoscaler {
 	r.scaling.Do(func() {
 		for j := range r.Resources {
-			if r.Resources[j].IsAutoscaler() && r.marked(j).Expected() {
-				r.scales = append(r.scales, j)
+			if target, is := r.Resources[j].ScaleTarget(); is && r.marked(j).Expected() {
+				r.scales = append(r.scales, autoscaler{r.namespaceOf(j), target})
 			}
 		}
 	})

@@ -156,7 +156,8 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, un
 		return nil, nil, err
 	}
 	slices.SortFunc(found, func(a, b remnant) int { return cmp.Compare(a.path, b.path) })
-	holds := map[string]bool{} // by namespace: with it would go what is to be kept
+	found = slices.CompactFunc(found, func(a, b remnant) bool { return a.path == b.path }) // of two groups that a kind has, see movedKinds
+	holds := map[string]bool{}                                                             // by namespace: with it would go what is to be kept
 	for _, r := range found {
 		holds[r.id.Namespace] = holds[r.id.Namespace] || r.stays
 	}

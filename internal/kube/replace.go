@@ -63,9 +63,12 @@ func (w *write) makeRoom(ctx context.Context, gvk schema.GroupVersionKind, manif
 	if err := w.welcome(ctx, refused); err != nil {
 		return nil, err
 	}
-	propagation, err := w.propagation(ctx, gvk, manifest)
+	propagation, err := w.propagation(ctx, gvk, manifest, refused)
+	if isAbsent(err) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil, refusedOr(ctx, refused, err)
+		return nil, err
 	}
 	options, err := json.Marshal(metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
@@ -106,8 +109,8 @@ func (w *write) welcome(ctx context.Context, refused error) error {
 }
 
 // propagation says what becomes of what the object has made. The Pods of a StatefulSet stay for the next one, if that takes them for its own. Those of a Job
-// end before the next one begins.
-func (w *write) propagation(ctx context.Context, gvk schema.GroupVersionKind, manifest map[string]any) (metav1.DeletionPropagation, error) {
+// end before the next one begins. An error is also the refusal, and why the object is not replaced: claims, or Pods that are to stay, would go.
+func (w *write) propagation(ctx context.Context, gvk schema.GroupVersionKind, manifest map[string]any, refused error) (metav1.DeletionPropagation, error) {
 	switch gvk.GroupKind() {
 	case jobKind:
 		return metav1.DeletePropagationForeground, nil
@@ -120,7 +123,14 @@ func (w *write) propagation(ctx context.Context, gvk schema.GroupVersionKind, ma
 		if err != nil {
 			return "", notAnAPIServer(err)
 		}
-		if reflect.DeepEqual(members(live, "spec")["selector"], members(manifest, "spec")["selector"]) {
+		spec := members(live, "spec")
+		n, _ := spec["replicas"].(json.Number)
+		switch same := reflect.DeepEqual(spec["selector"], members(manifest, "spec")["selector"]); {
+		case !same && members(spec, "persistentVolumeClaimRetentionPolicy")["whenDeleted"] == "Delete":
+			return "", unreplaced(refused, "its claims would go with it, by persistentVolumeClaimRetentionPolicy.whenDeleted")
+		case same && !plan.SaysReplicas(w.body) && n != "" && n != "0" && n != "1":
+			return "", unreplaced(refused, fmt.Sprintf("it has %s Pods, and a new one begins with 1 where its manifest does not say spec.replicas: say that for this update", n))
+		case same:
 			return metav1.DeletePropagationOrphan, nil
 		}
 	}

@@ -143,6 +143,10 @@ spec:
 	require.Len(t, again.Unpatchable, len(resources))
 	require.Equal(t, watcher.Dropped, again.Dropped)
 	require.Equal(t, int64(2*len(resources)), l.user.Answers()-before, "a create whose answer was lost is found to be done; patch is not tried")
+	j, sent := job(resources, domain.MarkSent)
+	j.Namespace = l.namespace
+	require.NoError(t, l.user.Apply(t.Context(), j).Retry)
+	require.Equal(t, domain.NewMarks(len(resources), domain.MarkApplied), sent.Marks, sent.Notes)
 
 	j, deleted := job(resources, domain.MarkDoomed)
 	j.Namespace = l.namespace

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // A Deployment, or a StatefulSet, that rolls has how it does so filled in by the cluster, as nobody's field. That stays when a manifest with another
@@ -52,6 +54,13 @@ func (w *write) unconverted(ctx context.Context, refused error) error {
 	}
 	conversion := members(members(object, "spec"), "conversion")
 	if strategy, said := conversion["strategy"]; said && strategy != "None" || conversion["webhook"] != nil {
+		return refused
+	}
+	found, err := w.metadata(ctx, w.path)
+	if err != nil {
+		return refusedOr(ctx, refused, err)
+	}
+	if !plan.SameContext(w.DeploymentID, found.Labels[plan.DeploymentLabel]) { // others' objects are converted by it
 		return refused
 	}
 	none := map[string]any{"strategy": "None", "webhook": nil}

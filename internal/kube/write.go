@@ -179,13 +179,26 @@ func (w *write) sent() { w.mark(w.index, domain.MarkSent, "") }
 // enough.
 const maxUnknown = 8
 
+// unnamed is the body with which what may be there already is written, see plan.DropAccount. The digest of what is written is of the body without that, as it
+// is the same in each try.
+func (w *write) unnamed() ([]byte, error) {
+	if w.before[w.index] == domain.MarkPending {
+		return w.body, nil
+	}
+	return plan.DropAccount(w.Resources[w.index].ResourceID, w.body)
+}
+
 // apply is server-side apply. A refusal because of fields that the kind does not know is none: a create, and kubectl,
 // drop them, and so charts have them (EMCO's collectd). They are left out, and told of.
 func (w *write) apply(ctx context.Context) error {
 	if err := w.handOver(ctx); err != nil {
 		return err
 	}
-	body, dropped := w.body, []string(nil)
+	body, err := w.unnamed()
+	if err != nil {
+		return err
+	}
+	var dropped []string
 	for n := 0; ; n++ {
 		pruned, err := w.patch(ctx, body)
 		if err == nil {

@@ -601,6 +601,15 @@ spec: {podManagementPolicy: `+policy+`, selector: {matchLabels: {app: a}}, templ
 		return now != nil && len(now.GetOwnerReferences()) == 1 && now.GetOwnerReferences()[0].UID != before.GetOwnerReferences()[0].UID
 	}, Deadline, Tick)
 	require.Equal(w, before.GetUID(), pod().GetUID())
+
+	// The next one would begin with one Pod, and have the others go.
+	sets := w.dynamic.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}).Namespace(w.namespace)
+	_, err := sets.Patch(w.Context(), "a", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{FieldManager: "somebody"})
+	require.NoError(w, err)
+	outcome, watcher := w.apply(resources("OrderedReady"))
+	require.NoError(w, outcome.Retry)
+	require.True(w, watcher.Marks.Failed())
+	require.Contains(w, watcher.Notes[0], "; it is not replaced: it has 3 Pods")
 }
 
 // dropsAccount: a cluster has the name of an account under an older name as well, which no apply has said.

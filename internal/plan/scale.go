@@ -11,11 +11,21 @@ var scalers = map[groupKind]bool{{"autoscaling", "HorizontalPodAutoscaler"}: tru
 // IsAutoscaler says whether resources of the kind may say how many Pods another object is to have.
 func (id ResourceID) IsAutoscaler() bool { return scalers[groupKind{id.Group, id.Kind}] }
 
-// Scales says whether the resource, a HorizontalPodAutoscaler or KEDA's ScaledObject, says how many Pods an object of its own namespace is to have, whichever
-// version that is applied in.
-func (r *Resource) Scales(id ResourceID) bool {
+// ScaleTarget is an object of which an autoscaler in the same namespace says how many Pods it is to have.
+type ScaleTarget struct {
+	group, kind, name string
+	grouped           bool // group is said
+}
+
+// Is says whether it is the object, whichever version that is applied in.
+func (t ScaleTarget) Is(id ResourceID) bool {
+	return t.name == id.Name && t.kind == id.Kind && (t.group == id.Group || !t.grouped)
+}
+
+// ScaleTarget is that of a HorizontalPodAutoscaler, or of KEDA's ScaledObject; false of any other kind.
+func (r *Resource) ScaleTarget() (t ScaleTarget, is bool) {
 	if !r.IsAutoscaler() {
-		return false
+		return t, false
 	}
 	var scaler struct {
 		Spec struct {
@@ -27,7 +37,7 @@ func (r *Resource) Scales(id ResourceID) bool {
 		} `json:"spec"`
 	}
 	if !decodes(r.Manifest, &scaler) {
-		return false
+		return t, false
 	}
 	target := scaler.Spec.ScaleTargetRef
 	if r.Group == "keda.sh" { // its defaults
@@ -37,7 +47,7 @@ func (r *Resource) Scales(id ResourceID) bool {
 	if !grouped {
 		group = ""
 	}
-	return target.Name == id.Name && target.Kind == id.Kind && (group == id.Group || target.APIVersion == "")
+	return ScaleTarget{group: group, kind: target.Kind, name: target.Name, grouped: target.APIVersion != ""}, true
 }
 
 // SaysReplicas says whether a manifest has a number of Pods.

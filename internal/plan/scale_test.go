@@ -8,7 +8,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 )
 
-func TestScales(t *testing.T) {
+func TestScaleTarget(t *testing.T) {
 	t.Parallel()
 	web := plan.ResourceID{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web"}
 	hpa := plan.ResourceID{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler", Name: "web"}
@@ -34,7 +34,8 @@ func TestScales(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := plan.Resource{ResourceID: c.id, Manifest: []byte(c.manifest)}
-			require.Equal(t, c.want, r.Scales(web))
+			target, is := r.ScaleTarget()
+			require.Equal(t, c.want, is && target.Is(web))
 		})
 	}
 }

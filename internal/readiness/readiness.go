@@ -142,7 +142,7 @@ func outdated(u *unstructured.Unstructured) string {
 		if kind != "Ready" && c["status"] != "True" { // which says nothing
 			continue
 		}
-		if of, ok := generation(c["observedGeneration"]); ok && of < u.GetGeneration() {
+		if of, ok := generation(c["observedGeneration"]); ok && of > 0 && of < u.GetGeneration() { // 0 is none
 			return fmt.Sprintf("generation is %d, condition %s is of %d", u.GetGeneration(), kind, of)
 		}
 	}
