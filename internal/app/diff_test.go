@@ -12,9 +12,11 @@ import (
 
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/bundle"
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
 )
@@ -140,6 +142,16 @@ func TestDiffOfAGroup(t *testing.T) {
 	far := &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/cp"}, Metadata: domain.Metadata{Name: "far"}, History: domain.NewHistory(time.Now())}
 	require.NoError(t, p.store.Create(ctx, far))
 	require.Empty(t, diff("cluster=cp%2Bfar").Items, "the group does not go there")
+
+	viewer := rights.With(ctx, rights.NewBook(nil, []*domain.RoleBinding{{
+		Identity: domain.Identity{Parent: domain.ScopeOf(key)},
+		Spec:     domain.RoleBindingSpec{Role: domain.RoleViewer, Subjects: []domain.RightSubject{{Kind: domain.SubjectUser, Name: "v"}}},
+	}}).Of(caller.Identity{Kind: caller.User, Name: "v"}))
+	for _, cluster := range []string{"cp+far", "cp+none"} {
+		out, err := lifecycle.Diff(viewer, key, url.Values{"cluster": {cluster}})
+		require.NoError(t, err, "who does not see clusters is not told which there are")
+		require.Empty(t, out.Items)
+	}
 
 	prepared, err = worker.PrepareChange(ctx, activities.ChangeInput{Scope: domain.Scope{Owner: key, ContextID: "3", Operation: domain.OpUpdate}})
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/status"
 )
 
@@ -144,7 +145,8 @@ func (q *diffQuery) passes(app string, c domain.ClusterName) bool {
 }
 
 // check refuses, as Invalid, a filter that names an app which the group neither has nor would have, as a status query does, and one that
-// names a cluster which is not registered and has nothing of the group: that nothing would be done there would be no answer.
+// names a cluster which is not registered and has nothing of the group: that nothing would be done there would be no answer. To who does not see the
+// cluster it is one.
 func (l *Lifecycle) check(ctx context.Context, q *diffQuery, group domain.Key, p *plan.Plan) error {
 	var names []string
 	var targets []domain.ClusterName
@@ -160,7 +162,7 @@ func (l *Lifecycle) check(ctx context.Context, q *diffQuery, group domain.Key, p
 		}
 	}
 	for _, c := range q.clusters {
-		if slices.Contains(targets, c) {
+		if slices.Contains(targets, c) || !rights.Of(ctx).Shows(domain.ClustersNoun, c.Key()) { // whether there is one is not for everybody to learn
 			continue
 		}
 		there, err := l.store.Exists(ctx, domain.ClustersNoun, c.Key())
