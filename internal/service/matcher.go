@@ -527,6 +527,12 @@ func (m *Matcher) Changed(ctx context.Context, tenant string, rule domain.Key) {
 	ctx, cancel := within(ctx, policy.Answer)
 	defer cancel()
 	token := m.given(tenant)
+	if token == "" { // outlived, as by a long undo (policy.UndoLong): Sweep has ended that word, and what was read since counts no more
+		_ = untilAnswered(ctx, func(ctx context.Context) (err error) {
+			token, err = m.store.ChangeSettings(ctx, tenant)
+			return err
+		})
+	}
 	if err := m.lookAll(ctx, tenant, scope{rule: rule}); err != nil || token == "" {
 		return
 	}

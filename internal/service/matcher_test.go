@@ -16,6 +16,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
@@ -748,6 +749,31 @@ func TestAChangeThatWasNotMadeLeavesNoWord(t *testing.T) {
 	r.Unchanged(t.Context(), "t")
 	r.Unchanged(t.Context(), "nobody")
 	stand(0)
+}
+
+// TestAChangeThatIsTakenBackLate is one for all who have read the settings since somebody else has ended its word.
+func TestAChangeThatIsTakenBackLate(t *testing.T) {
+	w := newTenancy(t, 2)
+	slow, other := w.replicas[0], w.replicas[1]
+	refused := rule("r", "yes")
+	require.NoError(t, slow.Changing(t.Context(), "t"))
+	require.NoError(t, slow.store.Create(t.Context(), refused))
+	w.clock.add(policy.Unfinished + time.Second)
+	require.NoError(t, slow.Sweep(t.Context()))
+	in, err := other.Begin(t.Context(), "t")
+	require.NoError(t, err)
+	require.NoError(t, in.Take(t.Context(), updates(labelled("a", "yes"))))
+	require.Equal(t, []string{"r/a"}, w.wanted(), "the rule is known")
+
+	require.NoError(t, slow.store.Delete(t.Context(), domain.WorkloadRules, domain.KeyOf(refused), 0))
+	slow.Changed(t.Context(), "t", domain.KeyOf(refused))
+	require.Empty(t, w.wanted())
+	require.NoError(t, in.Take(t.Context(), updates(labelled("b", "yes"))))
+	require.Empty(t, w.wanted(), "nobody goes by a rule that is not there")
+	require.NoError(t, in.End(t.Context()))
+	unfinished, err := slow.store.UnfinishedSettings(t.Context(), 0)
+	require.NoError(t, err)
+	require.Empty(t, unfinished)
 }
 
 // ailing does not store the matches of a tenant.
