@@ -140,13 +140,13 @@ func TestWhoDribblesHoldsNoSlot(t *testing.T) {
 		cancel()
 		require.NoError(t, <-served)
 	}()
-	dribble := func(method, path, header string) *bufio.Reader {
+	dribble := func(method, path, header, comes string) *bufio.Reader {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", listener.Addr().String())
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
 		// The server says Continue when somebody begins to read the body.
-		_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\nExpect: 100-continue\r\n%s\r\n{", method, path, listener.Addr(), header)
+		_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 200\r\nExpect: 100-continue\r\n%s\r\n%s", method, path, listener.Addr(), header, comes)
 		require.NoError(t, err)
 		answer := bufio.NewReader(conn)
 		line, err := answer.ReadString('\n')
@@ -157,12 +157,18 @@ func TestWhoDribblesHoldsNoSlot(t *testing.T) {
 		return answer
 	}
 	form := "Content-Type: multipart/form-data; boundary=b\r\n"
+	part := func(name string) string {
+		return "--b\r\nContent-Disposition: form-data; name=\"" + name + "\"; filename=\"f\"\r\n\r\nx"
+	}
 	slow := map[string]*bufio.Reader{
-		"rollback": dribble("POST", theGroup+"/rollback", ""),
-		"migrate":  dribble("POST", theGroup+"/migrate", "Content-Type: application/json\r\n"),
-		"create":   dribble("POST", "/v2/projects", ""),
-		"replace":  dribble("PUT", theProject, ""),
-		"upload":   dribble("POST", theComposite+"/apps", form),
+		"rollback":                  dribble("POST", theGroup+"/rollback", "", "{"),
+		"migrate":                   dribble("POST", theGroup+"/migrate", "Content-Type: application/json\r\n", "{"),
+		"create":                    dribble("POST", "/v2/projects", "", "{"),
+		"replace":                   dribble("PUT", theProject, "", "{"),
+		"upload":                    dribble("POST", theComposite+"/apps", form, "{"),
+		"upload within its file":    dribble("POST", theComposite+"/apps", form, part("file")),
+		"upload within metadata":    dribble("POST", theComposite+"/apps", form, part("metadata")),
+		"upload within what is not": dribble("POST", theComposite+"/apps", form, part("other")),
 	}
 	check(t, w.router, []call{{name: "the one slot is free", method: "POST", url: theGroup + "/update", status: 202}})
 	for name, answer := range slow {

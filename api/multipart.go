@@ -117,6 +117,8 @@ func (f *sentForm) take(part *multipart.Part) (err error) {
 func unreadableForm(err error, where string) error {
 	ends := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	switch {
+	case errors.As(err, new(*echo.HTTPError)): // of the bytes of a part that do not come: unreadable has said so
+		return err
 	case errors.As(err, new(*http.MaxBytesError)), tooSlow(err), !ends && errors.As(err, new(*fail.Error)):
 		return unreadable(err)
 	case where == "" && (ends || errors.Is(err, bufio.ErrBufferFull)):
