@@ -167,6 +167,39 @@ func TestADownloadIsAudited(t *testing.T) {
 		told(audited(t, w, "/v2/audit?limit=1000"))[before:])
 }
 
+// linesRead counts the records that exports read.
+type linesRead struct {
+	door.Audits
+	n int
+}
+
+func (l *linesRead) AuditExport(ctx context.Context, project domain.Key, parameters url.Values, take func(line []byte) error) error {
+	return l.Audits.AuditExport(ctx, project, parameters, func(line []byte) error {
+		l.n++
+		return take(line)
+	})
+}
+
+// TestHEADOfAnExportReadsOneRecord: else who probes is answered when all are read.
+func TestHEADOfAnExportReadsOneRecord(t *testing.T) {
+	read := &linesRead{}
+	w, _ := newAuditedWorld(t, func(d *deps) { read.Audits, d.Audits = d.Audits, read })
+	for i := range 3 {
+		do(t, w.router, call{method: "POST", url: "/v2/projects", body: fmt.Sprintf(`{"metadata":{"name":"p%d"}}`, i)})
+	}
+	export := call{method: "GET", url: "/v2/audit", header: map[string]string{"Accept": "application/x-ndjson"}}
+	got := do(t, w.router, export)
+	require.Greater(t, read.n, 5)
+	read.n, export.method = 0, "HEAD"
+	head := do(t, w.router, export)
+	require.Equal(t, http.StatusOK, head.Code)
+	require.Equal(t, got.Header().Get("Content-Type"), head.Header().Get("Content-Type"))
+	require.Empty(t, head.Body.String())
+	require.Equal(t, 1, read.n)
+	export.url += "?limit=1"
+	require.Equal(t, http.StatusBadRequest, do(t, w.router, export).Code)
+}
+
 func TestCommandsAreAudited(t *testing.T) {
 	w, _ := newAuditedWorld(t)
 	const marked = "a-word-that-is-content"
