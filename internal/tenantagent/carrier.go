@@ -134,7 +134,7 @@ func (c *carrier) one(ctx context.Context) bool {
 	err := c.carryTraced(ctx, key)
 	switch {
 	case ctx.Err() != nil:
-	case err == nil:
+	case err == nil, pending(err):
 		c.queue.Forget(key)
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err): // it has changed since it was read
 		c.queue.AddRateLimited(key)
@@ -149,8 +149,8 @@ func (c *carrier) one(ctx context.Context) bool {
 	return true
 }
 
-// tell logs what is in the way of a rule, which is looked at every lookEvery: when it begins, when it is refused for another reason, or the failure is of
-// another kind, and when nothing is any more.
+// tell logs what is in the way of a rule, which is looked at every lookEvery: when it begins, when it is refused or waits for another reason, or the failure
+// is of another kind, and when nothing is any more.
 func (c *carrier) tell(ctx context.Context, key string, err error) {
 	log := c.agent.config.Log.With(slog.String("rule", key))
 	before := c.troubles[key]
@@ -169,6 +169,10 @@ func (c *carrier) tell(ctx context.Context, key string, err error) {
 	}
 	code := status.Code(err)
 	switch {
+	case pending(err):
+		if before.Begins(err.Error()) {
+			log.WarnContext(ctx, "a rule is not carried over", slog.Any("error", err))
+		}
 	case !refused(code):
 		if before.Begins(code.String() + string(apierrors.ReasonForError(err))) { // its text may be another one each time
 			log.WarnContext(ctx, "a rule cannot be carried over now", slog.Any("error", err))
@@ -291,7 +295,7 @@ func (c *carrier) calling(ctx context.Context, within time.Duration) (context.Co
 func (c *carrier) carryTraced(ctx context.Context, key string) error {
 	ctx, end := span.First(ctx, "carry rule", span.String("drover.rule", key))
 	err := c.carry(ctx, key)
-	end(measure.SucceededOf(err), err != nil)
+	end(measure.SucceededOf(err), err != nil && !pending(err))
 	return err
 }
 
@@ -428,7 +432,12 @@ func (k *carriage) get(ctx context.Context) (*universe.Rule, error) {
 	return answer.GetRule(), err
 }
 
-// answer writes into the status how it stands after err, and returns err unless that is over.
+// pending says that no more can be done for a rule now, and that its status says so: the next look comes in time, or it was said when to look again.
+func pending(err error) bool {
+	return err == errConflict || err == errOnItsWay //nolint:errorlint // with another error beside it, such as of the status, it is tried again
+}
+
+// answer writes into the status how it stands after err, and returns err.
 func (k *carriage) answer(ctx context.Context, err error) error {
 	_, fromServer := status.FromError(err)
 	switch {
@@ -436,16 +445,17 @@ func (k *carriage) answer(ctx context.Context, err error) error {
 		k.status.say(k.rule, reasonSynced, "", k.now())
 	case errors.Is(err, errConflict):
 		k.status.say(k.rule, reasonConflict, err.Error(), k.now())
-		err = nil // the next look comes in time
 	case errors.Is(err, errOnItsWay):
 		k.status.say(k.rule, reasonUnreachable, err.Error(), k.now())
-		err = nil // it was said when to look again
 	case fromServer && ctx.Err() == nil:
 		k.status.say(k.rule, reasonOf(status.Code(err)), words(err), k.now())
 	default: // of the cluster, which would not take a status either
 		return err
 	}
-	return errors.Join(err, k.writeStatus(ctx))
+	if wrote := k.writeStatus(ctx); wrote != nil {
+		return errors.Join(err, wrote)
+	}
+	return err
 }
 
 // lateAfter is after how long a request that had no answer does not arrive any more. By its deadline it was sent and was heard, and

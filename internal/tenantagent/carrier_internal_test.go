@@ -14,8 +14,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
 	toolscache "k8s.io/client-go/tools/cache"
 
@@ -95,7 +99,7 @@ func TestWhatIsSeenToGoIsForgotten(t *testing.T) {
 func TestARefusalIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	c := newCarrier(&agent{config: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, objects: fake.NewSimpleDynamicClient(runtime.NewScheme())}, taken{})
-	const refusedSo, held, over = "a rule is refused", "a rule cannot be carried over now", "a rule is neither refused nor held up any more"
+	const refusedSo, held, waiting, over = "a rule is refused", "a rule cannot be carried over now", "a rule is not carried over\"", "a rule is neither refused nor held up any more"
 	for _, s := range []struct {
 		err  error
 		want string // the message, "" for none
@@ -110,6 +114,11 @@ func TestARefusalIsLoggedOnce(t *testing.T) {
 		{status.Error(codes.Unavailable, "dial 2"), ""},
 		{apierrors.NewInternalError(errors.New("the cluster")), held},
 		{status.Error(codes.InvalidArgument, "another one"), refusedSo},
+		{errConflict, waiting},
+		{errConflict, ""},
+		{errors.Join(errConflict, apierrors.NewConflict(schema.GroupResource{}, "web", errors.New("it has changed"))), ""},
+		{status.Error(codes.Unavailable, "dial 1"), held},
+		{errOnItsWay, waiting},
 		{nil, over},
 		{nil, ""},
 	} {
@@ -126,6 +135,28 @@ func TestARefusalIsLoggedOnce(t *testing.T) {
 	c.tell(t.Context(), "shop/web", status.Error(codes.InvalidArgument, "no such member"))
 	require.NoError(t, c.carry(t.Context(), "shop/web"))
 	require.Empty(t, c.troubles, "it has gone")
+}
+
+// TestWhatWaitsIsNotOver: a conflict is in the status, and is told of as something that is in the way; and it is not tried again at once.
+func TestWhatWaitsIsNotOver(t *testing.T) {
+	r := &workloadRule{}
+	r.Namespace, r.Name = "shop", "web"
+	for _, err := range []error{errConflict, errOnItsWay} {
+		k := &carriage{carrier: newCarrier(&agent{}, taken{}), rule: r}
+		k.status.say(r, reasonSynced, "", k.now())
+		k.objects = patched{}
+		require.Equal(t, err, k.answer(t.Context(), err))
+		require.False(t, k.status.Synced)
+		require.True(t, pending(err))
+	}
+	require.False(t, pending(errors.Join(errConflict, errors.New("the status cannot be written"))))
+}
+
+// patched is a cluster that takes each patch.
+type patched struct{ dynamic.ResourceInterface }
+
+func (patched) Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (*unstructured.Unstructured, error) {
+	return &unstructured.Unstructured{Object: map[string]any{}}, nil
 }
 
 // slowly lists rules, and knows until when it may.
