@@ -275,7 +275,8 @@ func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlag
 // may do what in it may come with it. What a cloud needs of its clusters does not.
 func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deployment) error {
 	project := d.ProjectKey()
-	missing, newProject, further := map[domain.Key]bool{}, false, false
+	missing, newProject := map[domain.Key]bool{}, false
+	further, more := false, false // whether the cloud gets a cluster more, and has more than a namespace of its own there
 	var cloud *domain.LogicalCloud
 	var needed []right
 	need := func(verb string, n *domain.Noun, scope domain.Key) {
@@ -322,9 +323,11 @@ func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deploymen
 		if refers {
 			provider := domain.Join(domain.ClusterProviders.Collection, ref.ClusterName().Provider)
 			need(rights.Use, domain.ClustersNoun, provider)
-			more, err := a.beyond(ctx, cloud, missing[ref.Parent])
-			if err != nil {
-				return err
+			if !further { // all are of one cloud
+				var err error
+				if more, err = a.beyond(ctx, cloud, missing[ref.Parent]); err != nil {
+					return err
+				}
 			}
 			if more {
 				need("put", domain.ClustersNoun, provider)

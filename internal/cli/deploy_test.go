@@ -400,6 +400,15 @@ spec: {apiGroups: [""], resources: [configmaps], verbs: [get]}
 	as("alice")
 	refused("put clusters of cluster-providers/site", "edge01", "system")
 	refused("put clusters of cluster-providers/site", "edge01", "wide")
+	lists := 0
+	w.asks = func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/user-permissions") {
+			lists++
+		}
+	}
+	refused("put clusters of cluster-providers/site", "edge01,site+edge02", "wide")
+	w.asks = nil
+	require.Equal(t, 1, lists, "once for all clusters")
 	as("bob")
 	refused("instantiate logical-clouds of projects/demo", "edge01", "one")
 	as("root")
