@@ -917,6 +917,14 @@ func TestWhatACloudStillHasIsItsOwn(t *testing.T) {
 	w.as(t, "carl", gone)
 	w.as(t, "bert", reference(theirs, "late", 201))
 
+	// Where nobody can tell what it has, it is not taken for gone.
+	const lost = theProject + "/logical-clouds/lost"
+	w.as(t, "anna", cloud(theProject, "lost", "ours"))
+	w.puts(t, lost, "5", domain.Terminated, domain.ContextTerminateFailed, domain.MarkUndeleted)
+	require.NoError(t, w.store.UpdateInstance(t.Context(), "5", func(i *domain.Instance) error { i.Plan = domain.Digest(strings.Repeat("0", 64)); return nil }))
+	w.as(t, "anna", call{name: "lost", method: "DELETE", url: lost, status: 409, contains: []string{"its plan is lost; who may write all clusters can delete it"}})
+	w.as(t, "", call{name: "lost", method: "DELETE", url: lost, status: 204})
+
 	// One whose terminate is through goes by itself.
 	w.as(t, "anna", cloud(theProject, "over", "ours"))
 	w.puts(t, theProject+"/logical-clouds/over", "4", domain.Terminated, domain.ContextTerminated, domain.MarkDeleted)

@@ -71,7 +71,7 @@ var LogicalClouds = &Noun{
 // Labels of Pod Security Admission, by which a namespace says what Pods the cluster takes in it.
 const (
 	PodSecurityLabels  = "pod-security.kubernetes.io/" // begins all of them
-	podSecurityLevel   = PodSecurityLabels + "enforce"
+	PodSecurityEnforce = PodSecurityLabels + "enforce"
 	podSecurityVersion = PodSecurityLabels + "enforce-version"
 	latestVersion      = "latest"
 )
@@ -161,7 +161,7 @@ func (o *LogicalCloud) NamespaceLabels(least PodSecurity) map[string]string {
 	for _, key := range o.weaker(least) {
 		delete(labels, key)
 	}
-	labels[podSecurityLevel] = cmp.Or(labels[podSecurityLevel], string(least))
+	labels[PodSecurityEnforce] = cmp.Or(labels[PodSecurityEnforce], string(least))
 	return labels
 }
 
@@ -170,8 +170,8 @@ func (o *LogicalCloud) weaker(least PodSecurity) (keys []string) {
 	if least == "" || o.Admin() {
 		return nil
 	}
-	if level, set := o.Spec.Labels[podSecurityLevel]; set && !PodSecurity(level).AtLeast(least) {
-		keys = append(keys, podSecurityLevel)
+	if level, set := o.Spec.Labels[PodSecurityEnforce]; set && !PodSecurity(level).AtLeast(least) {
+		keys = append(keys, PodSecurityEnforce)
 	}
 	if version, set := o.Spec.Labels[podSecurityVersion]; set && version != latestVersion {
 		keys = append(keys, podSecurityVersion)
@@ -210,7 +210,7 @@ var cloudRefusals = map[Operation]map[ContextStatus]string{
 		ContextInstantiated:      "The Logical Cloud is already instantiated",
 		ContextInstantiateFailed: "The Logical Cloud has failed instantiating before, please terminate and try again",
 		ContextTerminating:       "The Logical Cloud can't be re-instantiated yet, it is being terminated",
-		ContextTerminateFailed:   "The Logical Cloud has failed terminating, please delete the Logical Cloud or terminate it again",
+		ContextTerminateFailed:   "The Logical Cloud has failed terminating, please terminate it again, or have who may write its clusters delete it",
 	},
 	OpTerminate: {
 		ContextNone:        "The Logical Cloud is not instantiated",

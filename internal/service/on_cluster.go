@@ -51,7 +51,8 @@ func (l *Lifecycle) goes(ctx context.Context, i *domain.Instance, c domain.Clust
 }
 
 // Clusters are those that count in which contexts of an owner may have something that is theirs to delete, sorted: what their records tell of, and
-// all clusters of one that is worked on, or of which not all is recorded that was sent.
+// all clusters of one that is worked on, or of which not all is recorded that was sent. Conflict when that cannot be told, as the plan is lost; it does not name the
+// owner, of whom who asks for another one may not know.
 func (l *Lifecycle) Clusters(ctx context.Context, owner domain.Key, counts func(domain.ClusterName) bool) ([]domain.ClusterName, error) {
 	contexts, err := l.records.InstancesOf(ctx, owner)
 	if err != nil {
@@ -63,6 +64,9 @@ func (l *Lifecycle) Clusters(ctx context.Context, owner domain.Key, counts func(
 			continue
 		}
 		has, err := l.hasIn(ctx, i)
+		if fail.Is(err, fail.NotFound) { // else the owner itself would be taken for gone
+			err = fail.Wrap(err, fail.Conflict, "what a resource has in clusters cannot be told, as its plan is lost; who may write all clusters can delete it")
+		}
 		if err != nil {
 			return nil, err
 		}
