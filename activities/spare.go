@@ -105,7 +105,11 @@ func (a *attempt) sparedAs(i int, data []byte) (string, error) {
 	case r.Keep:
 		return a.definedBefore(i, plan.DefinitionIn(data), plan.DefinitionIn(r.Manifest), label == a.in.deploymentID()), nil
 	case certifies && label != a.in.deploymentID():
-		return "the namespace was there before the logical cloud: it is left as it is, and stays", nil
+		why := "the namespace was there before the logical cloud: it is left as it is, and stays"
+		if least := enforcedBy(r.Manifest); least != "" && !domain.PodSecurity(live.Labels[domain.PodSecurityEnforce]).AtLeast(least) {
+			why += fmt.Sprintf("; it does not say that it enforces Pod Security %s", least)
+		}
+		return why, nil
 	case !certifies && !r.Keep && label == "":
 		return "it was there before the app: it is left as it is, and stays", nil
 	case !certifies && !r.Keep && label != a.in.deploymentID() && of != "" && of != a.kube.Installation:
@@ -113,6 +117,15 @@ func (a *attempt) sparedAs(i int, data []byte) (string, error) {
 	default:
 		return "", nil
 	}
+}
+
+// enforcedBy is the standard of Pod Security that the manifest of a namespace has it enforce, "" for none.
+func enforcedBy(manifest []byte) domain.PodSecurity {
+	var wanted metav1.PartialObjectMetadata
+	if err := json.Unmarshal(manifest, &wanted); err != nil { // to apply it tells of that
+		return ""
+	}
+	return domain.PodSecurity(wanted.Labels[domain.PodSecurityEnforce])
 }
 
 // definedBefore is sparedAs for a CRD that stays. With the app's own label an older one is left alone only in a rollback, which would take away what the objects
