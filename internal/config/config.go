@@ -234,7 +234,7 @@ var settings = []setting{
 	{"activities", "100", "`number` of lifecycle activities at a time", Worker, positive(func(c *Config, n int64) { c.Activities = int(n) })},
 	{"clusters", "2000", "`number` of activities on clusters at a time, half of which may be at clusters that do not answer", Worker, positive(func(c *Config, n int64) { c.Clusters = int(n) })},
 	{"cache", "4000", "`number` of workflows kept in memory", Worker, positive(func(c *Config, n int64) { c.Cache = int(n) })},
-	{"cloud-pod-security", "none", "Pod Security `standard` that the namespaces of logical clouds of level 1 enforce at least: none, baseline or restricted; the same for api and worker", Both, cloudPodSecurity},
+	{"cloud-pod-security", "none", "Pod Security `standard` that the namespaces of logical clouds of level 1 enforce at least, in place of a cluster's own default: none, baseline or restricted; the same for api and worker", Both, cloudPodSecurity},
 	{"certificate-lifetime", "", "`duration` for which certificates of logical clouds' users are good, at least 10m; as clusters have it when empty", Worker, certificateLifetime},
 	{"monitor-image", "", "`image` of the agent in clusters registered with spec.report install; its chart's when empty", Worker, text(func(c *Config) *string { return &c.MonitorImage })},
 	{"kubeconfig", "", "kubeconfig `file` of the cluster; that of the pod when empty", Monitoring | TenantAgents, file(func(c *Config) *string { return &c.Monitor.Kubeconfig })},
