@@ -26,8 +26,11 @@ const partBytes = 32 << 10
 // on, and has its memory. Timeout when the reader is too slow, as arrive has it of a sender.
 func (s *bounded) SendMsg(m any) error {
 	message, ok := m.(proto.Message)
-	if !ok || proto.Size(message) <= smallBytes || s.memory == nil && s.raw.RecvCompress() != "" { // where gRPC may have to compress it
+	if !ok || proto.Size(message) <= smallBytes {
 		return s.ServerStream.SendMsg(m)
+	}
+	if s.memory == nil && s.raw.RecvCompress() != "" { // gRPC may have to compress it
+		return s.sendWhole(message)
 	}
 	write, err := partsOf(s.raw)
 	if err != nil {
@@ -44,6 +47,22 @@ func (s *bounded) SendMsg(m any) error {
 		return err
 	}
 	return s.send(data, write)
+}
+
+// sendWhole has gRPC send a message, of which nobody sees whether it goes on: it has the time of a small one.
+func (s *bounded) sendWhole(m proto.Message) error {
+	late := time.NewTimer(sendTime)
+	defer late.Stop()
+	sent := make(chan error, 1)
+	s.run(func() { sent <- panics.Do(s.ctx, func() error { return s.ServerStream.SendMsg(m) }) })
+	select {
+	case err := <-sent:
+		return err
+	case <-late.C:
+		return fail.New(fail.Timeout, "the answer of %d bytes was not taken in time", proto.Size(m))
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
 }
 
 // send writes a message for as long as that goes on.

@@ -307,6 +307,24 @@ func TestWhoDoesNotReadIsDropped(t *testing.T) {
 	require.ErrorContains(t, err, "too slowly")
 }
 
+// TestWhoCompressesAndDoesNotReadIsDropped as soon: of a large notification that gRPC compresses nobody sees whether it goes on.
+func TestWhoCompressesAndDoesNotReadIsDropped(t *testing.T) {
+	rpc.SetSendTime(t, 100*time.Millisecond)
+	w := newWorldOf(t, 10*manyResources)
+	s, err := w.client.StatusRegister(w.ctx, registration("slow", statusnotify.StatusValue_DEPLOYED, statusnotify.OutputType_ALL), grpc.UseCompressor(gzip.Name))
+	require.NoError(t, err)
+	_, err = s.Header()
+	require.NoError(t, err)
+	for n := 0; w.subscribers() > 0; n++ {
+		w.change(n)
+	}
+	for err == nil {
+		_, err = s.Recv()
+	}
+	require.Equal(t, codes.Unavailable, grpcstatus.Code(err), "%v", err)
+	require.ErrorContains(t, err, "too slowly")
+}
+
 // TestALargeNotificationArrives, compressed as the client has it or in parts.
 func TestALargeNotificationArrives(t *testing.T) {
 	for name, options := range map[string][]grpc.CallOption{"in parts": nil, "compressed": {grpc.UseCompressor(gzip.Name)}} {
