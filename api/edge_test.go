@@ -169,6 +169,7 @@ func TestDocumentsWithoutTheirFile(t *testing.T) {
 		{name: "JSON", method: "PUT", url: theCluster, body: document("json"), status: 200, contains: []string{`"description":"json"`}},
 		{name: "YAML", method: "PUT", url: theCluster, body: "metadata: {name: c1, description: yaml}\n", header: typed("text/yaml"), status: 200, contains: []string{`"description":"yaml"`}},
 		{name: "what curl says", method: "PUT", url: theCluster, body: document("curl"), header: typed("application/x-www-form-urlencoded"), status: 200, contains: []string{`"description":"curl"`}},
+		{name: "that with a byte order mark", method: "PUT", url: theCluster, body: "\ufeff" + document(`\ud83d\ude00`), header: typed("application/x-www-form-urlencoded"), status: 200, contains: []string{`"description":"😀"`}},
 		{name: "YAML of which curl says so", method: "PUT", url: theCluster, body: "metadata: {name: c1, description: manifest}\n", header: typed("application/x-www-form-urlencoded"), status: 200, contains: []string{`"description":"manifest"`}},
 		{name: "what a form writes", method: "PUT", url: theCluster, body: "a=b", header: typed("application/x-www-form-urlencoded"), status: 415},
 		{name: "too much", method: "PUT", url: theCluster, body: document(strings.Repeat("x", 2<<20)), header: typed("application/x-www-form-urlencoded"), status: 422, contains: []string{"File Size Exceeds"}},

@@ -109,7 +109,7 @@ func told(c echo.Context, body []byte) error {
 		return nil
 	}
 	header := c.Request().Header
-	switch text := bytes.TrimSpace(body); {
+	switch text := bytes.TrimSpace(bytes.TrimPrefix(body, byteOrderMark)); {
 	case bytes.HasPrefix(text, []byte("{")) && json.Valid(withoutBraces(text)):
 		header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	case isManifest(fromYAMLOnce(c, text)):
