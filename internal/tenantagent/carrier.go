@@ -111,6 +111,7 @@ func (c *carrier) run(ctx context.Context) error {
 		case <-tick.C:
 		}
 		c.look(ctx)
+		tick.Reset(lookEvery) // over a slow line a look takes longer, and the next one would begin at once
 	}
 }
 
@@ -184,6 +185,11 @@ func (c *carrier) tell(ctx context.Context, key string, err error) {
 
 // look has all rules looked at that differ from those of the control plane, or are not synced; and counts.
 func (c *carrier) look(ctx context.Context) {
+	for _, o := range c.known.List() { // what needs no answer does not wait for one
+		if rule, err := readRule(o.(*unstructured.Unstructured)); err == nil && (!rule.Status.Synced || rule.DeletionTimestamp != nil) {
+			c.queue.Add(keyOf(rule))
+		}
+	}
 	call, cancel := c.calling(ctx, listTime)
 	defer cancel()
 	answer, err := c.client.List(call, &universe.ListRequest{})
@@ -202,7 +208,7 @@ func (c *carrier) look(ctx context.Context) {
 		reasons[rule.Status.reason()]++
 		differs := err == nil && !proto.Equal(there[rule.id()], rule.want()) ||
 			status.Code(err) == codes.ResourceExhausted // all together are too much for one answer
-		if differs || !rule.Status.Synced || rule.DeletionTimestamp != nil {
+		if differs {
 			c.queue.Add(keyOf(rule))
 		}
 	}

@@ -163,18 +163,27 @@ func (patched) Patch(context.Context, string, types.PatchType, []byte, metav1.Pa
 type slowly struct {
 	universe.WorkloadRuleServiceClient
 	until time.Time
+	asked func()
 }
 
 func (s *slowly) List(ctx context.Context, _ *universe.ListRequest, _ ...grpc.CallOption) (*universe.ListResponse, error) {
 	s.until, _ = ctx.Deadline()
+	s.asked()
 	return &universe.ListResponse{}, nil
 }
 
 // TestAllRulesMayBeLongOnTheirWay: 16 MiB of them need more than a minute over 2 Mbit/s, and a list that is cut off is asked for again for ever.
 func TestAllRulesMayBeLongOnTheirWay(t *testing.T) {
-	by := &slowly{}
-	c := newCarrier(&agent{state: newState(nil), scopes: newScopes(), objects: fake.NewSimpleDynamicClient(runtime.NewScheme())}, by)
+	var c *carrier
+	queued := -1
+	by := &slowly{asked: func() { queued = c.queue.Len() }}
+	c = newCarrier(&agent{state: newState(nil), scopes: newScopes(), objects: fake.NewSimpleDynamicClient(runtime.NewScheme())}, by)
 	c.known = toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
+	waiting := &unstructured.Unstructured{Object: map[string]any{}}
+	waiting.SetNamespace("shop")
+	waiting.SetName("web")
+	require.NoError(t, c.known.Add(waiting))
 	c.look(t.Context())
+	require.Equal(t, 1, queued, "what is not synced does not wait for the list")
 	require.Greater(t, time.Until(by.until), 2*time.Minute)
 }
