@@ -258,7 +258,8 @@ func (l *Control) installed(ctx context.Context, from *domain.Instance) (*plan.I
 		if err != nil {
 			return nil, err
 		}
-		out.Incomplete = !inOrder
+		// A record that says less than its run is older than that, as after a restore of the database.
+		out.Incomplete = !inOrder || from.Status.InProgress()
 	}
 	side, err := l.side(ctx, from.Plan)
 	if err != nil {
