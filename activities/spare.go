@@ -106,7 +106,7 @@ func (a *attempt) sparedAs(i int, data []byte) (string, error) {
 		return a.definedBefore(i, plan.DefinitionIn(data), plan.DefinitionIn(r.Manifest), label == a.in.deploymentID()), nil
 	case certifies && label != a.in.deploymentID():
 		why := "the namespace was there before the logical cloud: it is left as it is, and stays"
-		if least := enforcedBy(r.Manifest); least != "" && !domain.PodSecurity(live.Labels[domain.PodSecurityEnforce]).AtLeast(least) {
+		if least := enforcedBy(r.Manifest); least != "" && least != domain.PodPrivileged && !domain.PodSecurity(live.Labels[domain.PodSecurityEnforce]).AtLeast(least) {
 			why += fmt.Sprintf("; it does not say that it enforces Pod Security %s", least)
 		}
 		return why, nil

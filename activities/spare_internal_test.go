@@ -24,6 +24,7 @@ func TestANamespaceThatWasThereSaysWhatItDoesNotEnforce(t *testing.T) {
 		"it says nothing":      {"baseline", "", there + "; it does not say that it enforces Pod Security baseline"},
 		"it says less":         {"restricted", "baseline", there + "; it does not say that it enforces Pod Security restricted"},
 		"it says as much":      {"baseline", "restricted", there},
+		"nothing is enforced":  {"privileged", "", there},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &attempt{resources: []plan.Resource{{ResourceID: plan.ResourceID{Kind: "Namespace", Name: "n"}, Manifest: namespace(c.least)}}}

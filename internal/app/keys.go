@@ -221,7 +221,7 @@ func (k *keyring) dropped(ctx context.Context, id, kept string) error {
 	if err := k.unused(ctx, id); err != nil {
 		return errors.Join(err, k.putBack(id))
 	}
-	fmt.Fprintf(k.out, "key %s is no longer in %s; delete %s when no process has other keys than these\n", id, k.file, kept)
+	fmt.Fprintf(k.out, "key %s is no longer in %s. Backups of before need it: keep %s with the keys of those, and delete it here when no process has other keys than these\n", id, k.file, kept)
 	return nil
 }
 

@@ -122,7 +122,7 @@ func (w *write) replace(ctx context.Context, digest string, dropped []string) er
 		w.dropped(dropped)
 		return nil
 	}
-	body, err := w.unnamed()
+	body, err := plan.DropAccount(w.Resources[w.index].ResourceID, w.body) // of what is there, whoever has made it
 	if err != nil {
 		return err
 	}

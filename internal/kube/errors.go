@@ -163,8 +163,8 @@ func isTwice(err error) bool {
 // written. Server-side apply reads it as well, and fails with 500 and no reason (as in isSchemaError).
 func isOutgrown(err *apierrors.StatusError) bool {
 	m := err.ErrStatus.Message
-	return err.ErrStatus.Reason == metav1.StatusReasonUnknown &&
-		(strings.HasPrefix(m, "failed to create typed live object") || strings.HasPrefix(m, "failed to create manager for existing fields")) // of one without any managedFields
+	return err.ErrStatus.Reason == metav1.StatusReasonUnknown && (strings.HasPrefix(m, "failed to create typed live object") ||
+		strings.HasPrefix(m, "failed to create manager for existing fields: ") && strings.Contains(m, " to smd typed: ")) // of one without any managedFields
 }
 
 // goneVersion is the apiVersion in the managedFields of an object that its CRD has no more, "" for any other answer. Server-side apply converts the
@@ -188,10 +188,10 @@ func isTakenPort(err *apierrors.StatusError) bool {
 // advice is what to do about an answer of 500 that no time changes and whose words do not say it, "" for any other.
 func advice(err *apierrors.StatusError) string {
 	switch {
-	case isOutgrown(err):
-		return "the object in the cluster does not fit the schema of its kind any more; mend it by hand, or delete it and update with reapply"
 	case goneVersion(err) != "":
 		return "the object's managedFields in the cluster name a version that its CRD has no more; set them to [{}] by hand"
+	case isOutgrown(err):
+		return "the object in the cluster does not fit the schema of its kind any more; mend it by hand, or delete it and update with reapply"
 	case isTakenPort(err):
 		return "choose another spec.healthCheckNodePort, or none, so that the cluster does"
 	default:

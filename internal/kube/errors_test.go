@@ -54,6 +54,8 @@ func TestKindOf(t *testing.T) {
 		"too large":                      {err: apierrors.NewRequestEntityTooLargeError("no"), want: fail.Invalid},
 		"unsupported media type":         {err: foreign(http.StatusUnsupportedMediaType), want: fail.Invalid},
 		"does not fit the schema":        {err: noReason("failed to create typed patch object (n/a; /v1, Kind=Pod): .x: field not declared in schema"), want: fail.Invalid},
+		"live of nobody does not fit":    {err: noReason("failed to create manager for existing fields: failed to convert new object (n/a; example.com/v1, Kind=Widget) to smd typed: .spec.parts: expected string, got &{a}"), want: fail.Invalid},
+		"live of nobody is not read":     {err: noReason("failed to create manager for existing fields: failed to convert new object (n/a; example.com/v1, Kind=Widget) to proper version (example.com/v1): x"), want: fail.Unavailable},
 		"live does not fit the schema":   {err: noReason("failed to create typed live object (n/a; example.com/v1, Kind=Widget): .spec.parts: expected list, got &{a}"), want: fail.Invalid},
 		"a version that is gone":         {err: noReason("request to convert CR to an invalid group/version: example.com/v1beta1"), want: fail.Invalid},
 		"a version that is not there":    {err: noReason("request to convert CR from an invalid group/version: example.com/v1beta1"), want: fail.Unavailable},
