@@ -67,8 +67,9 @@ func (h *hookRun) do(ctx context.Context) kube.Outcome {
 		if outcome.Retry != nil || h.failed() || !readiness.Awaited(h.gvk()) {
 			return outcome
 		}
-	} else {
-		h.applied(h.index)
+	} else if h.applied(h.index); !readiness.Awaited(h.gvk()) { // the answer was lost
+		h.mark(h.index, domain.MarkApplied, "")
+		return kube.Outcome{}
 	}
 	return kube.Outcome{Retry: h.await(ctx)}
 }

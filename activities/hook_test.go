@@ -320,6 +320,22 @@ func TestHookThatWasSent(t *testing.T) {
 	}
 }
 
+// TestHookThatIsNotWaitedForWasSent, and the answer was lost: it is done when it is applied. A claim is not bound before the release has a Pod that uses it.
+func TestHookThatIsNotWaitedForWasSent(t *testing.T) {
+	hook := on("pre-install")
+	l, o := hooked(t, domain.OpInstantiate, plan.Resource{
+		ResourceID: plan.ResourceID{Version: "v1", Kind: "PersistentVolumeClaim", Name: "data"}, Hook: &hook,
+		Manifest: json.RawMessage(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"data"}}`),
+	})
+	l.in.HookTime = 10 * time.Millisecond
+	o.put("data", map[string]any{"labels": map[string]any{plan.DeploymentLabel: "1-app"}, "annotations": map[string]any{"drover.io/hook-run": runOfTest + "pre-install/1"}})
+	o.kept["data"]["apiVersion"], o.kept["data"]["kind"], o.kept["data"]["status"] = "v1", "PersistentVolumeClaim", map[string]any{"phase": "Pending"}
+	end, err := l.run()
+	require.NoError(t, err)
+	require.Equal(t, "1p1A", end.Marks)
+	require.Empty(t, o.writes)
+}
+
 // TestHookDeletesNothingThatHoldsWhatOthersHave: a namespace of another deployment is there with all that is in it.
 func TestHookDeletesNothingThatHoldsWhatOthersHave(t *testing.T) {
 	for name, c := range map[string]struct {
