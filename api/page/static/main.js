@@ -9,14 +9,14 @@ import { clock, tick } from './words.js';
 
 /** views by the first word of the address; a view is loaded when it is looked at, or after the first one, see loadAll. */
 const views = {
-  groups: { title: 'Groups', load: () => import('./groups.js') },
-  fleet: { title: 'Fleet', load: () => import('./fleet.js') },
-  operations: { title: 'Operations', load: () => import('./operations.js') },
-  tenants: { title: 'Tenants', load: () => import('./nouns.js').then((m) => m.viewOf('tenants')) },
-  rules: { title: 'Rules', load: () => import('./nouns.js').then((m) => m.viewOf('rules')) },
-  collectors: { title: 'Collectors', load: () => import('./nouns.js').then((m) => m.viewOf('collectors')) },
-  readiness: { title: 'Readiness', load: () => import('./nouns.js').then((m) => m.viewOf('readiness')) },
-  audit: { title: 'Audit', load: () => import('./audit.js') },
+  groups: { title: 'Groups', load: () => part('groups.js') },
+  fleet: { title: 'Fleet', load: () => part('fleet.js') },
+  operations: { title: 'Operations', load: () => part('operations.js') },
+  tenants: { title: 'Tenants', load: () => part('nouns.js').then((m) => m.viewOf('tenants')) },
+  rules: { title: 'Rules', load: () => part('nouns.js').then((m) => m.viewOf('rules')) },
+  collectors: { title: 'Collectors', load: () => part('nouns.js').then((m) => m.viewOf('collectors')) },
+  readiness: { title: 'Readiness', load: () => part('nouns.js').then((m) => m.viewOf('readiness')) },
+  audit: { title: 'Audit', load: () => part('audit.js') },
 };
 
 const first = 'groups';
@@ -166,6 +166,27 @@ function scrolled(top, mine) {
   for (const kind of moves) addEventListener(kind, end, { passive: true });
   observer.observe(main);
   mine.onEnd(end);
+}
+
+const parts = new Map(); // that were imported, by name
+
+/** part imports a part of the page once all of it can be had: an import that failed stays failed for as long as the page is open. */
+async function part(name) {
+  if (!parts.has(name)) {
+    await reached(name, new Set());
+    parts.set(name, await import(`./${name}`).catch((e) => { throw new Error(e.message, { cause: e }); })); // no TypeError: it does not go away
+  }
+  return parts.get(name);
+}
+
+/** reached fetches a part and what it imports, into the browser's cache. It throws a TypeError while one of them cannot be had. */
+async function reached(name, seen) {
+  if (seen.has(name)) return;
+  seen.add(name);
+  const answer = await fetch(new URL(name, import.meta.url));
+  if (!answer.ok) throw new TypeError(`${name}: ${answer.status}`);
+  const imports = (await answer.text()).matchAll(/^import .* from '\.\/(.*)';$/gm);
+  await Promise.all([...imports].map(([, other]) => reached(other, seen)));
 }
 
 /** loaded loads a view, and tries it again and again while the API is away. */
