@@ -59,7 +59,7 @@ func withoutReplicas(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	if fields == nil {
 		return nil
 	}
-	set, err := decodeObject(fields.Raw)
+	set, err := decodeObject(fields.GetRawBytes())
 	if err != nil {
 		return fields
 	}
@@ -72,5 +72,5 @@ func withoutReplicas(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	if err != nil {
 		return fields
 	}
-	return &metav1.FieldsV1{Raw: rest}
+	return metav1.NewFieldsV1(string(rest))
 }

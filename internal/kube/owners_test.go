@@ -85,8 +85,8 @@ func TestPodsAreLeftToAnAutoscaler(t *testing.T) {
 			require.Equal(t, c.want, o.asked)
 			if o.body["merge"] != "" {
 				managers := o.merged(t)
-				require.JSONEq(t, `{"f:spec": {"f:template": {}}}`, string(managers[0].FieldsV1.Raw))
-				require.JSONEq(t, `{"f:spec": {"f:replicas": {}}}`, string(managers[1].FieldsV1.Raw), "what others own they own")
+				require.JSONEq(t, `{"f:spec": {"f:template": {}}}`, managers[0].FieldsV1.GetRawString())
+				require.JSONEq(t, `{"f:spec": {"f:replicas": {}}}`, managers[1].FieldsV1.GetRawString(), "what others own they own")
 			}
 		})
 	}
