@@ -72,8 +72,12 @@ const (
 	watchMost  = 480
 )
 
-// morePages are those that a list may have beyond what its objects fill.
-const morePages = 100
+// What bounds the pages of a list: one has leastOnPage objects or as many as were asked for, but for morePages of them, which may have
+// fewer, or none.
+const (
+	leastOnPage = 10
+	morePages   = 100
+)
 
 // List calls each with every object of the collection, in the order of their names, and returns the version from
 // which a watch sees what changes. An error of each ends it; others are as Apply's Outcome.Retry has them, and
@@ -88,7 +92,7 @@ func (c *Cluster) List(ctx context.Context, q Collection, each func(object json.
 	}
 	for next := ""; ; {
 		page, err := c.page(ctx, q, next, counted)
-		if pages++; err == nil && pages > limits.ClusterObjects/max(q.Page, 1)+morePages {
+		if pages++; err == nil && pages > objects/max(1, min(q.Page, leastOnPage))+morePages {
 			err = notAnAPIServer(errors.New("a list has pages without end"))
 		}
 		switch {

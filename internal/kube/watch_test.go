@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -334,6 +335,52 @@ func TestManyWatches(t *testing.T) {
 			}
 			cancel()
 			ended.Wait()
+		})
+	}
+}
+
+// TestPagesOfAList: a list whose pages have no end is given up, however few objects are asked for at a time; one that has fewer on a page
+// than were asked for is read.
+func TestPagesOfAList(t *testing.T) {
+	t.Parallel()
+	const all = 3000
+	for name, tc := range map[string]struct {
+		page, onEach int
+		want         int // objects; 0 when the list is given up
+	}{
+		"nothing on each":           {page: 10},
+		"nothing on each large one": {page: 500},
+		"one on each":               {page: 10, onEach: 1},
+		"one was asked for":         {page: 1, onEach: 1, want: all},
+		"fewer than asked for":      {page: 500, onEach: 20, want: all},
+		"more than asked for":       {page: 10, onEach: all, want: all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+				from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+				meta := map[string]any{"resourceVersion": "7"}
+				if from+tc.onEach < all {
+					meta["continue"] = strconv.Itoa(from + tc.onEach)
+				}
+				items := make([]map[string]any, tc.onEach)
+				for i := range items {
+					items[i] = map[string]any{"metadata": map[string]any{"name": strconv.Itoa(from + i)}}
+				}
+				answer(w, http.StatusOK, map[string]any{"kind": "List", "metadata": meta, "items": items})
+			})
+			objects := 0
+			_, err := s.open(t, kube.Config{}).List(t.Context(), kube.Collection{Path: "/api/v1/configmaps", Page: tc.page}, func(json.RawMessage) error {
+				objects++
+				return nil
+			})
+			if tc.want == 0 {
+				require.ErrorContains(t, err, "not an API server")
+				require.Less(t, s.requests.Load(), int64(250))
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, tc.want, objects)
 		})
 	}
 }
