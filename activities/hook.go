@@ -52,9 +52,16 @@ func (h *hookRun) do(ctx context.Context) kube.Outcome {
 	if !h.marked(h.index).ToApply() {
 		return kube.Outcome{} // an earlier attempt, or an earlier terminate, came to its end
 	}
+	if h.waiting() { // it was there: where it is no more, it is not run again
+		return kube.Outcome{Retry: h.await(ctx)}
+	}
 	found, err := h.look(ctx)
 	if err != nil {
 		return kube.Outcome{Retry: h.refused(ctx, err)}
+	}
+	if found == nil && h.resources[h.index].Expired(h.sent(), time.Now()) {
+		h.mark(h.index, domain.MarkRefused, "it was sent without an answer so long ago that its cluster may have deleted it since: whether it was run is not known")
+		return kube.Outcome{}
 	}
 	if found == nil || found.Metadata.Annotations[runAnnotation] != h.run {
 		if spared, err := h.spares(ctx, found); spared || err != nil {
@@ -71,6 +78,7 @@ func (h *hookRun) do(ctx context.Context) kube.Outcome {
 		h.mark(h.index, domain.MarkApplied, "")
 		return kube.Outcome{}
 	}
+	h.heard()
 	return kube.Outcome{Retry: h.await(ctx)}
 }
 
@@ -161,6 +169,7 @@ func (h *hookRun) send(ctx context.Context) kube.Outcome {
 		return kube.Outcome{}
 	}
 	job.Resources[h.index].Manifest = manifest
+	h.sends(ctx)
 	job.OnMark = func(i int, m domain.Mark, note string) {
 		if m == domain.MarkApplied {
 			h.applied(i)
@@ -177,14 +186,13 @@ func (h *hookRun) send(ctx context.Context) kube.Outcome {
 // cause of ctx's end.
 func (h *hookRun) await(ctx context.Context) error {
 	timeout := cmp.Or(h.resources[h.index].Hook.Timeout, h.in.HookTime)
-	since := h.began()
 	look := pause.Backoff{First: policy.FirstLook, Most: policy.LongestHookLook}
 	for {
 		found, err := h.look(ctx)
 		if err != nil {
 			return h.refused(ctx, err)
 		}
-		sight := plan.HookSight{There: found != nil, Waited: time.Since(since), Most: timeout}
+		sight := plan.HookSight{There: found != nil, Waited: h.heard(), Most: timeout}
 		if found != nil {
 			end := readiness.Hook(h.gvk(), found.raw)
 			sight.Done, sight.Failure, sight.Lacks = end.Done, end.Failure, end.Lacks
@@ -202,14 +210,36 @@ func (h *hookRun) await(ctx context.Context) error {
 	}
 }
 
-// began is when the hook was first waited for.
-func (h *hookRun) began() time.Time {
+// waiting says whether the hook's object was in the cluster, and its end is waited for, be it by the attempt before.
+func (h *hookRun) waiting() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.state.Since.IsZero() {
-		h.state.Since = time.Now()
-	}
-	return h.state.Since
+	return !h.state.Since.IsZero()
+}
+
+// heard takes an answer of the cluster, and is for how long the hook has been waited for. The first one begins that.
+func (h *hookRun) heard() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	w := plan.HookWait{Since: h.state.Since, Heard: h.state.Heard}.Hear(now, policy.HookSilence)
+	h.state.Since, h.state.Heard = w.Since, w.Heard
+	return now.Sub(w.Since)
+}
+
+// sends notes, before it is, that the hook's object is sent: an attempt after this one may come so late that it has done its work by then, and is gone.
+func (h *hookRun) sends(ctx context.Context) {
+	h.mu.Lock()
+	h.state.Sent = time.Now()
+	h.mu.Unlock()
+	activity.RecordHeartbeat(ctx, h.snapshot())
+}
+
+// sent is when the hook's object was sent last, zero when it was not.
+func (h *hookRun) sent() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state.Sent
 }
 
 // waits tells the workflow what is waited for, unless it knows: what waits holds up no other leaf.

@@ -401,7 +401,132 @@ func TestHookIsDeletedByHand(t *testing.T) {
 		delete(o.kept, "job")
 	}
 	require.Equal(t, []string{"1p1F"}, l.through())
-	require.Equal(t, "it was deleted before it had completed", l.recorded().Notes[0].Message)
+	require.Equal(t, gone, l.recorded().Notes[0].Message)
+}
+
+// gone is the note on a hook that is waited for, and is not there any more.
+const gone = "it was deleted before anybody had seen it complete: whether it has is not known"
+
+// TestHookHasGoneWhileItsClusterWasAway, as a Job does that has a time to live, or that somebody deletes: it may have done its work.
+func TestHookHasGoneWhileItsClusterWasAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		there bool // in its name, and not made by the run
+		want  string
+	}{
+		"it is not run again":                          {want: "1p1F"},
+		"what is put in its place by hand counts, too": {there: true, want: "1p1A"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, o := hooked(t, domain.OpInstantiate, jobHook("job", on("pre-install")))
+			o.ends["job"] = ""
+			lost, serve := false, l.body
+			l.body = func(w http.ResponseWriter, r *http.Request, body []byte) {
+				if lost {
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				serve(w, r, body)
+			}
+			l.onContact = func(c activities.Contact) { lost = c.Reason != "" }
+			_, err := l.run()
+			require.Equal(t, fail.Unavailable, fail.KindOf(err), "%v", err)
+
+			lost, l.onContact = false, nil
+			o.mu.Lock()
+			delete(o.kept, "job")
+			if delete(o.ends, "job"); c.there {
+				o.put("job", map[string]any{"labels": map[string]any{plan.DeploymentLabel: "1-app"}})
+			}
+			o.mu.Unlock()
+			l.env.SetHeartbeatDetails(l.raw)
+			end, err := l.run()
+			require.NoError(t, err)
+			require.Equal(t, c.want, end.Marks)
+			require.Equal(t, []string{"PATCH job"}, o.writes, "it was not run twice")
+			if !c.there {
+				require.Equal(t, gone, l.recorded().Notes[0].Message)
+			}
+		})
+	}
+}
+
+// TestHookWhoseAnswerIsLost is sent again where its cluster does not have it, unless that may have deleted it meanwhile.
+func TestHookWhoseAnswerIsLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		ttl  bool
+		away time.Duration
+		want string
+	}{
+		"a moment ago":                    {ttl: true, away: time.Minute, want: "1p1A"},
+		"longer ago than it stays":        {ttl: true, away: 25 * time.Hour, want: "1p1F"},
+		"long ago, and it stays for ever": {away: 25 * time.Hour, want: "1p1A"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := jobHook("job", on("pre-install"))
+			if c.ttl {
+				job.Manifest = json.RawMessage(`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"job"},"spec":{"ttlSecondsAfterFinished":0,"template":{}}}`)
+			}
+			l, o := hooked(t, domain.OpInstantiate, job)
+			serve := l.body
+			l.body = func(w http.ResponseWriter, r *http.Request, body []byte) {
+				if r.Method == http.MethodPatch {
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				serve(w, r, body)
+			}
+			_, err := l.run()
+			require.Equal(t, fail.Unavailable, fail.KindOf(err), "%v", err)
+			require.Empty(t, l.raw["since"], "nobody knows that it is there")
+			sent, err := time.Parse(time.RFC3339, fmt.Sprint(l.raw["sent"]))
+			require.NoError(t, err)
+			require.Less(t, time.Since(sent), time.Minute)
+
+			l.body = serve
+			l.raw["sent"] = sent.Add(-c.away)
+			l.env.SetHeartbeatDetails(l.raw)
+			end, err := l.run()
+			require.NoError(t, err)
+			require.Equal(t, c.want, end.Marks)
+			if c.want == "1p1F" {
+				require.Empty(t, o.writes)
+				require.Equal(t, "it was sent without an answer so long ago that its cluster may have deleted it since: whether it was run is not known", l.recorded().Notes[0].Message)
+			}
+		})
+	}
+}
+
+// TestHookIsNotWaitedForWhileItsClusterIsAway: what becomes of it then, nobody can see.
+func TestHookIsNotWaitedForWhileItsClusterIsAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		heard time.Duration // until when, since it was waited for
+		want  string
+	}{
+		"there is time left":  {10 * time.Second, "1p1A"},
+		"its time was over":   {50 * time.Second, "1p1X"},
+		"nobody has noted it": {0, "1p1X"}, // a worker of v0.1.0
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, o := hooked(t, domain.OpInstantiate, jobHook("job", on("pre-install")))
+			o.ends["job"] = ""
+			o.put("job", map[string]any{"labels": map[string]any{plan.DeploymentLabel: "1-app"}, "annotations": map[string]any{"drover.io/hook-run": runOfTest + "pre-install/1"}})
+			l.onContact = func(activities.Contact) {
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				delete(o.ends, "job")
+			}
+			since := time.Now().Add(-3 * time.Hour)
+			before := map[string]any{"marks": "1p1s", "announced": "1p1s", "connectivity": domain.ConnectivityRetrying, "since": since}
+			if c.heard > 0 {
+				before["heard"] = since.Add(c.heard)
+			}
+			l.env.SetHeartbeatDetails(before)
+			end, err := l.run()
+			require.NoError(t, err)
+			require.Equal(t, c.want, end.Marks)
+			require.Empty(t, o.writes)
+		})
+	}
 }
 
 func TestStopWhileAHookRuns(t *testing.T) {

@@ -437,9 +437,12 @@ type progress struct {
 	// Reported says, of a terminate, that there may be a ResourceBundleState; Report is domain.Leaf's.
 	Reported bool   `json:"reported,omitempty"`
 	Report   string `json:"report,omitempty"`
-	// Reason is what the workflow was told that is waited for, and Since when that began.
-	Reason string    `json:"reason,omitempty"`
-	Since  time.Time `json:"since,omitzero"`
+	// Reason is what the workflow was told that is waited for.
+	Reason string `json:"reason,omitempty"`
+	// Sent is when the object of a hook was sent last. Since and Heard are plan.HookWait's once it is waited for; a worker of v0.1.0 notes Since alone.
+	Sent  time.Time `json:"sent,omitzero"`
+	Since time.Time `json:"since,omitzero"`
+	Heard time.Time `json:"heard,omitzero"`
 	// Ending is since when objects are waited for that outlive their deletion.
 	Ending time.Time `json:"leaving,omitzero"`
 }

@@ -121,7 +121,7 @@ type HookSight struct {
 	Done    bool
 	Failure string        // why it has failed, "" when it has not
 	Lacks   string        // why it is not done
-	Waited  time.Duration // since it was looked at first
+	Waited  time.Duration // for so long, see HookWait
 	Most    time.Duration // how long it is waited for, 0 for as long as it takes
 }
 
@@ -129,7 +129,7 @@ type HookSight struct {
 func (s HookSight) End() (end domain.Mark, why string, over bool) {
 	switch {
 	case !s.There:
-		return domain.MarkRefused, "it was deleted before it had completed", true
+		return domain.MarkRefused, "it was deleted before anybody had seen it complete: whether it has is not known", true
 	case s.Done:
 		return domain.MarkApplied, "", true
 	case s.Failure != "":
@@ -141,9 +141,28 @@ func (s HookSight) End() (end domain.Mark, why string, over bool) {
 	}
 }
 
+// HookWait is how long a hook has been waited for. The zero HookWait is of one that is not waited for yet.
+type HookWait struct {
+	Since time.Time // when that began, later by the silence that does not count
+	Heard time.Time // when its cluster has answered last; zero where nobody has noted it
+}
+
+// Hear takes an answer of the cluster. Of a silence before it most counts: nobody could see meanwhile what became of the hook. One that answers
+// only now and then uses up its time all the same.
+func (w HookWait) Hear(now time.Time, most time.Duration) HookWait {
+	if w.Since.IsZero() {
+		return HookWait{Since: now, Heard: now}
+	}
+	if silence := now.Sub(w.Heard); !w.Heard.IsZero() && silence > most {
+		w.Since = w.Since.Add(silence - most)
+	}
+	w.Heard = now
+	return w
+}
+
 // leastTTL is how long a hook's Job stays at least after it has finished, in seconds: its end must be seen, also
-// by a worker that was away for a while.
-const leastTTL = 600
+// where its cluster is away for a while.
+const leastTTL = 24 * 60 * 60
 
 // HookManifest returns the manifest of a hook as it is sent: with the annotations, and a Job with a
 // ttlSecondsAfterFinished of leastTTL or more, if it has one. An error is Invalid, as Stamp's.
@@ -162,6 +181,11 @@ func HookManifest(manifest []byte, annotations map[string]string) ([]byte, error
 		}
 	}
 	return json.Marshal(object)
+}
+
+// Expired says whether a hook's object that was sent at a time may have done its work since, and been deleted by its cluster for that.
+func (r *Resource) Expired(sent, now time.Time) bool {
+	return !sent.IsZero() && now.Sub(sent) > leastTTL*time.Second && r.Expires()
 }
 
 // Expires says whether the cluster deletes the resource some time after it has done its work: a Job with a ttlSecondsAfterFinished. That

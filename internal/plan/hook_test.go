@@ -80,7 +80,7 @@ func TestHowAHookEnds(t *testing.T) {
 		sight  plan.HookSight
 		want   end
 	}{
-		"deleted":   {"nobody will see how it ends", plan.HookSight{}, end{domain.MarkRefused, "it was deleted before it had completed", true}},
+		"deleted":   {"nobody will see how it ends", plan.HookSight{}, end{domain.MarkRefused, "it was deleted before anybody had seen it complete: whether it has is not known", true}},
 		"completed": {"", plan.HookSight{There: true, Done: true}, end{domain.MarkApplied, "", true}},
 		"completed late": {
 			"that it has completed counts more than when", plan.HookSight{There: true, Done: true, Waited: 2, Most: 1},
@@ -99,4 +99,32 @@ func TestHowAHookEnds(t *testing.T) {
 		mark, why, over := c.sight.End()
 		require.Equal(t, c.want, end{mark, why, over}, "%s: %s", name, c.reason)
 	}
+}
+
+func TestHowLongAHookIsWaitedFor(t *testing.T) {
+	start := time.Unix(1e9, 0)
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	for name, c := range map[string]struct {
+		reason string
+		wait   plan.HookWait
+		now    int
+		waited time.Duration
+	}{
+		"the first answer":    {"it begins with that", plan.HookWait{}, 7, 0},
+		"the next look":       {"nothing was missed", plan.HookWait{Since: at(0), Heard: at(9)}, 10, 10 * time.Second},
+		"as long as a look":   {"nothing was missed", plan.HookWait{Since: at(0), Heard: at(10)}, 40, 40 * time.Second},
+		"an outage":           {"what became of it nobody could see", plan.HookWait{Since: at(0), Heard: at(10)}, 4000, 40 * time.Second},
+		"of an older release": {"nobody knows when it was heard", plan.HookWait{Since: at(0)}, 4000, 4000 * time.Second},
+		"a clock that lags":   {"nothing was missed", plan.HookWait{Since: at(0), Heard: at(10)}, 9, 9 * time.Second},
+	} {
+		got := c.wait.Hear(at(c.now), 30*time.Second)
+		require.Equal(t, at(c.now), got.Heard, "%s: %s", name, c.reason)
+		require.Equal(t, c.waited, at(c.now).Sub(got.Since), "%s: %s", name, c.reason)
+	}
+	now, w := start, plan.HookWait{}
+	for range 121 { // one answer in an hour
+		now = now.Add(time.Hour)
+		w = w.Hear(now, 30*time.Second)
+	}
+	require.Equal(t, time.Hour, now.Sub(w.Since), "who answers now and then is not waited for for ever")
 }

@@ -164,8 +164,8 @@ func TestHookManifest(t *testing.T) {
 	for name, c := range map[string]struct{ manifest, want string }{
 		"adds annotations":          {`{"kind":"Job"}`, `{"kind":"Job","metadata":{"annotations":{"run":"7"}}}`},
 		"keeps those there are":     {`{"metadata":{"annotations":{"a":"b","run":"6"}}}`, `{"metadata":{"annotations":{"a":"b","run":"7"}}}`},
-		"leaves a Job time to look": {`{"kind":"Job","metadata":{},"spec":{"ttlSecondsAfterFinished":0,"n":9223372036854775807}}`, `{"kind":"Job","metadata":{"annotations":{"run":"7"}},"spec":{"ttlSecondsAfterFinished":600,"n":9223372036854775807}}`},
-		"but not less":              {`{"kind":"Job","metadata":{},"spec":{"ttlSecondsAfterFinished":3600}}`, `{"kind":"Job","metadata":{"annotations":{"run":"7"}},"spec":{"ttlSecondsAfterFinished":3600}}`},
+		"leaves a Job time to look": {`{"kind":"Job","metadata":{},"spec":{"ttlSecondsAfterFinished":0,"n":9223372036854775807}}`, `{"kind":"Job","metadata":{"annotations":{"run":"7"}},"spec":{"ttlSecondsAfterFinished":86400,"n":9223372036854775807}}`},
+		"but not less":              {`{"kind":"Job","metadata":{},"spec":{"ttlSecondsAfterFinished":100000}}`, `{"kind":"Job","metadata":{"annotations":{"run":"7"}},"spec":{"ttlSecondsAfterFinished":100000}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

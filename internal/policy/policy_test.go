@@ -107,6 +107,7 @@ func TestTimesAreInOrder(t *testing.T) {
 		"looks at a report":                                               {{"FirstLook", policy.FirstLook}, {"LongestLook", policy.LongestLook}, {"Confirm", policy.Confirm}},
 		"looks at a certificate":                                          {{"LongestLook", policy.LongestLook}, {"Sign", policy.Sign}},
 		"looks at a hook":                                                 {{"FirstLook", policy.FirstLook}, {"LongestHookLook", policy.LongestHookLook}},
+		"a look at a hook that fails is no silence":                       {{"LongestHookLook, ClusterRequest and LongestWork", policy.LongestHookLook + policy.ClusterRequest + policy.LongestWork}, {"HookSilence", policy.HookSilence}},
 		"looks at an app":                                                 {{"FirstReadyLook", policy.FirstReadyLook}, {"LongestReadyLook", policy.LongestReadyLook}},
 		"words about an app":                                              {{"FirstLacking", policy.FirstLacking}, {"LongestLacking", policy.LongestLacking}},
 		"attempts at work":                                                {{"FirstWork", policy.FirstWork}, {"LongestWork", policy.LongestWork}},

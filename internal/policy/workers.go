@@ -42,10 +42,12 @@ const MaxInternal = 10
 // How activities look at clusters, and tell of them. Where there are two, the wait doubles from the first to the longest.
 const (
 	// FirstLook and LongestLook are between two looks at what is over soon: an agent's report, a certificate. LongestHookLook
-	// is the longest of a hook.
+	// is the longest of a hook. Of the time between two answers of its cluster HookSilence at most counts as time in which it was waited for: more than
+	// between two looks, one of which has failed.
 	FirstLook       = 50 * time.Millisecond
 	LongestLook     = 500 * time.Millisecond
 	LongestHookLook = time.Second
+	HookSilence     = 30 * time.Second
 	// LongestHook is the longest time that a chart may give a hook: a leaf waits for it.
 	LongestHook = 24 * time.Hour
 	// FirstReadyLook and LongestReadyLook are between two looks at an app that is not Ready. An app that takes minutes need
