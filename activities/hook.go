@@ -129,8 +129,10 @@ func (h *hookRun) clear(ctx context.Context, found *object) kube.Outcome {
 	left := plan.HookLeftover{
 		Owner: found.Metadata.Labels[plan.DeploymentLabel], For: h.in.deploymentID(), RunsOnce: readiness.RunsOnce(h.gvk()),
 		Holds: slices.Contains(holders, h.id.Kind) && found.Metadata.Ending == nil, // what goes already is waited for
-		Keep:  h.resources[h.index].Keep,
+		Keep:  h.resources[h.index].Keep, Released: found.Metadata.Annotations[runAnnotation] == "",
 	}
+	end := readiness.Hook(h.gvk(), found.raw)
+	left.Expires = (end.Done || end.Failure != "") && (&plan.Resource{ResourceID: h.id, Manifest: found.raw}).Expires()
 	clearing := h.resources[h.index].Hook.Clear(left)
 	if clearing.Fails != 0 {
 		h.mark(h.index, clearing.Fails, clearing.Why)

@@ -281,6 +281,8 @@ func TestHookThatWasSent(t *testing.T) {
 	for name, c := range map[string]struct {
 		metadata map[string]any
 		policies []string
+		ttl      bool // it has a time to live
+		ended    bool
 		writes   []string
 		want     string
 		note     string
@@ -300,6 +302,22 @@ func TestHookThatWasSent(t *testing.T) {
 			metadata: map[string]any{"labels": labels, "annotations": annotated("other/pre-install")}, policies: []string{"hook-succeeded"},
 			want: "1p1X", note: "it is there already, from an earlier run; it would have to have the policy before-hook-creation",
 		},
+		"as the release's, which it is no more, is run": {
+			metadata: map[string]any{"labels": labels}, policies: []string{"hook-succeeded"},
+			writes: []string{"DELETE job", "PATCH job"}, want: "1p1A",
+		},
+		"earlier, has ended, and goes by itself": {
+			metadata: map[string]any{"labels": labels, "annotations": annotated("other/pre-install")}, policies: []string{"hook-succeeded"}, ttl: true, ended: true,
+			writes: []string{"DELETE job", "PATCH job"}, want: "1p1A",
+		},
+		"earlier, and goes by itself once it has ended": {
+			metadata: map[string]any{"labels": labels, "annotations": annotated("other/pre-install")}, policies: []string{"hook-succeeded"}, ttl: true,
+			want: "1p1X", note: "it is there already, from an earlier run; it would have to have the policy before-hook-creation",
+		},
+		"earlier, has ended, and stays": {
+			metadata: map[string]any{"labels": labels, "annotations": annotated("other/pre-install")}, policies: []string{"hook-succeeded"}, ended: true,
+			want: "1p1X", note: "it is there already, from an earlier run; it would have to have the policy before-hook-creation",
+		},
 		"by nobody of ours stays": {
 			metadata: map[string]any{}, want: "1p1F", note: "an object of its name, that does not carry the label emco/deployment-id, is there already",
 		},
@@ -309,6 +327,12 @@ func TestHookThatWasSent(t *testing.T) {
 			hook.DeletePolicies = c.policies
 			l, o := hooked(t, domain.OpInstantiate, jobHook("job", hook))
 			o.put("job", c.metadata)
+			if c.ttl {
+				o.kept["job"]["spec"] = map[string]any{"ttlSecondsAfterFinished": 86400}
+			}
+			if c.ended {
+				o.kept["job"]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
+			}
 			end, err := l.run()
 			require.NoError(t, err)
 			require.Equal(t, c.want, end.Marks)

@@ -83,6 +83,10 @@ type HookLeftover struct {
 	Keep bool
 	// RunsOnce says that its kind runs to an end, so that it cannot be run again by applying it.
 	RunsOnce bool
+	// Released says that no run of a hook has made it, but a release that had it as a resource.
+	Released bool
+	// Expires says that it has come to its end, and that its cluster deletes it some time after that.
+	Expires bool
 }
 
 // Clearing is what is done about a HookLeftover. The zero Clearing leaves it, and the hook is applied over it.
@@ -102,6 +106,8 @@ func (h *Hook) Clear(l HookLeftover) Clearing {
 		return Clearing{Delete: true}
 	case !l.RunsOnce:
 		return Clearing{}
+	case (l.Released || l.Expires) && SameContext(l.For, l.Owner):
+		return Clearing{Delete: true} // the hook takes the place of what was none; and what expires is there to be seen, not to be in the way
 	case h.Has(BeforeCreation):
 		return Clearing{
 			Fails: domain.MarkRefused,

@@ -41,6 +41,23 @@ func TestWhatIsLeftOfAHookIsClearedByItsPolicy(t *testing.T) {
 				Why:   "it is there already, from an earlier run; it would have to have the policy before-hook-creation",
 			},
 		},
+		"a Job of the release": {
+			"it was no hook before", keeps, plan.HookLeftover{Owner: ours, For: ours, RunsOnce: true, Released: true}, plan.Clearing{Delete: true},
+		},
+		"a Job of another app's release": {
+			"it was no hook there", keeps, plan.HookLeftover{Owner: "2621114006130701074-source", For: ours, RunsOnce: true, Released: true}, plan.Clearing{Delete: true},
+		},
+		"a Job of another deployment's release": {
+			"that one has it", keeps, plan.HookLeftover{Owner: "1-sink", For: ours, RunsOnce: true, Released: true}, plan.Clearing{
+				Fails: domain.MarkUndeleted,
+				Why:   "it is there already, from an earlier run; it would have to have the policy before-hook-creation",
+			},
+		},
+		"a Job whose time to live began": {
+			"its cluster deletes it anyway, and would have done so earlier had it not been kept to be seen", keeps,
+			plan.HookLeftover{Owner: ours, For: ours, RunsOnce: true, Expires: true}, plan.Clearing{Delete: true},
+		},
+		"a ConfigMap of the release": {"it is applied over", keeps, plan.HookLeftover{Owner: ours, For: ours, Released: true}, plan.Clearing{}},
 		"a Namespace of ours": {
 			"the policy says so", before, plan.HookLeftover{Owner: ours, For: ours, Holds: true}, plan.Clearing{Delete: true},
 		},
