@@ -57,8 +57,9 @@ func (c *Change) Empty() bool { return c.Added+c.Changed+c.Removed == 0 }
 // pruning, which comes later, leaves it alone. A namespace or a CRD with which something would go that is wanted, or kept, stays, too.
 //
 // Hooks are no difference, but for those that have not succeeded. Where not all hooks of the install have succeeded on a
-// cluster, the operation goes on with the install there, and runs those that have not, as they are now. On other clusters,
-// hooks of the operation itself that failed the last time, or were never begun, are a reason for work. What any other hook
+// cluster, the operation goes on with the install there, and runs those that have not, as they are now. An install is begun where the
+// release is not there: the app is new to the cluster, its pruning has begun there, or what it has there is a release of another name. On
+// other clusters, hooks of the operation itself that failed the last time, or were never begun, are a reason for work. What any other hook
 // has left in the cluster stays. What a hook that is run takes the place of, as it has the same name, is applied again.
 //
 // Manifests are compared by what they say, not by how they are written. Digests of the bundles that are made are left
@@ -264,15 +265,16 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 		l := leafChange{target: t}
 		same := m.same
 		was := domain.NewMarks(len(m.old), domain.MarkGone)
-		unfinished := false
+		installs, renamed := false, false
 		if before != nil {
 			copy(was, d.marks(old, *before))
 			l.connectivity, l.report = d.seen(old, before)
-			unfinished = d.unfinished(before, was, m)
+			renamed = !t.Leaving && d.renamed(next.lacksOn(&t), old, was, m)
+			installs = renamed || d.unfinished(before, was, m)
 			m.inherit(was)
 			same = m.sameOn(t.Variant, before.Variant)
 		}
-		l.target.Installs = unfinished
+		l.target.Installs = installs
 		l.marks = m.marks(was, changing{
 			wanted: !t.Leaving,
 			lacks:  next.lacksOn(&t),
@@ -285,7 +287,9 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 				}
 				return had
 			},
-			hook:  func(i int, was domain.Mark) domain.Mark { return d.hook(m.hooks[i], same[i], was, unfinished) },
+			hook: func(i int, was domain.Mark) domain.Mark {
+				return d.hook(m.hooks[i], same[i] && !renamed, was, installs)
+			},
 			again: func(i int) bool { return d.old.Reapplied && !m.at(i, t.Variant).Expires() },
 			held:  func(r *Resource) bool { return d.holds(next.Name, r, t.ClusterName) },
 			keeps: func(r *Resource) { d.keeps(next.Name, r, t.ClusterName) },
@@ -293,7 +297,7 @@ func (d *differ) targets(next, old *App, m *matching) []leafChange {
 		if before != nil && !t.Leaving {
 			l.warnings = m.stay(d.warnings(old, before), l.marks)
 		}
-		if !t.Leaving && !unfinished && !was.Has(domain.Mark.Ours) {
+		if !t.Leaving && !installs && !was.Has(domain.Mark.Ours) {
 			d.arrive(&l, before == nil, m, func(i int) bool { return m.before[i] >= 0 && was[m.before[i]].Succeeded() && same[i] })
 		}
 		d.restore(&l, m)
@@ -365,16 +369,20 @@ func (d *differ) restore(l *leafChange, m *matching) {
 	}
 }
 
-// unfinished says whether a hook of the install that has put the app there has not succeeded, of those that are still hooks of the
-// app there.
+// unfinished says whether the app is not wholly installed there: a hook of the install that has put it there has not succeeded, of
+// those that are still hooks of the app there, or the app has left the cluster and its pruning has begun, if need be by an earlier context:
+// anything may have gone.
 func (d *differ) unfinished(before *Target, was domain.Marks, m *matching) bool {
+	begin := before.Begin(len(m.old))
+	if before.Leaving {
+		return before.Installs || begun(begin, was)
+	}
 	if d.old.Origin.TakesOver() && !before.Installs {
 		return false
 	}
-	begin := before.Begin(len(m.old))
 	for i := range m.old {
 		h := m.old[i].Hook
-		gone := was[i] == domain.MarkGone || !before.Leaving && dropped(begin, i)
+		gone := was[i] == domain.MarkGone || dropped(begin, i)
 		if h != nil && !gone && HasHooks(h.Events, domain.OpInstantiate) && !was[i].Succeeded() {
 			return true
 		}
@@ -382,16 +390,45 @@ func (d *differ) unfinished(before *Target, was domain.Marks, m *matching) bool 
 	return false
 }
 
-// hook is the mark of a wanted hook, of which was says what is there, and same that this is what is wanted.
-func (d *differ) hook(h *Hook, same bool, was domain.Mark, unfinished bool) domain.Mark {
+// begun says whether any of what a context that began with the marks begin is to prune may have gone by the marks was.
+func begun(begin, was domain.Marks) bool {
+	for i := range min(len(begin), len(was)) {
+		if begin[i].ToDelete() && was[i] != begin[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// renamed says whether what the app has there is a release of another name than the one that is wanted, of which something is missing: the
+// chart takes the names of its objects from the release's. Where an object of the one is one of the other, it is the same release.
+func (d *differ) renamed(lacks lacking, old *App, was domain.Marks, m *matching) bool {
+	if d.old.Plan.Release == d.wanted.Plan.Release {
+		return false
+	}
+	missing := false
+	for i, before := range m.before {
+		switch {
+		case m.hooks[i] != nil || m.next[i].Keep || lacks.lacks(i): // no part of the release, or not only its own
+		case before < 0 || !was[before].Ours():
+			missing = true
+		case before < old.Wanted():
+			return false
+		}
+	}
+	return missing
+}
+
+// hook is the mark of a wanted hook, of which was says what is there, and done that nothing else is wanted of it if it has succeeded.
+func (d *differ) hook(h *Hook, done bool, was domain.Mark, installs bool) domain.Mark {
 	due := false
 	switch events := h.Events; {
-	case unfinished && HasHooks(events, domain.OpInstantiate):
-		if was.Succeeded() && same {
+	case installs && HasHooks(events, domain.OpInstantiate):
+		if was.Succeeded() && done {
 			return was
 		}
 		due = true
-	case !unfinished && HasHooks(events, d.op):
+	case !installs && HasHooks(events, d.op):
 		due = was.Missed()
 	}
 	switch {

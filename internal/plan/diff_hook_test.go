@@ -250,3 +250,115 @@ func TestDiffInstallsWhereItBringsAnAppTo(t *testing.T) {
 	require.False(t, web.Targets[1].Installs)
 	require.False(t, plan.Wanted(change.Side).Plan.App("web").Targets[0].Installs, "it was then")
 }
+
+// TestDiffOfAnAppThatComesBack: once its pruning has begun the release is not there any more, so that it is installed. Before that it is
+// there, and is upgraded.
+func TestDiffOfAnAppThatComesBack(t *testing.T) {
+	t.Parallel()
+	const all = "web on a b: svc=1 dep=1 pre=1 up=1"
+	for name, c := range map[string]struct {
+		begin, marks string // of the cluster that it has left; no marks where it has no record
+		incomplete   bool
+		installs     bool // an install had not come to its end when it left, or an earlier context has begun with its pruning
+		want         string
+		install      bool
+	}{
+		"before anything was done":              {begin: "4d", want: "2o2H"},
+		"before anything was sent":              {begin: "4d", marks: "4d", want: "2o2H"},
+		"before the end of its install":         {begin: "2d1r1G", marks: "2d1r1G", installs: true, want: "2o1s1h", install: true},
+		"and nobody knew of a hook":             {begin: "2d1G1r", marks: "2d1G1r", want: "2o1h1H"},
+		"when a deletion was sent":              {begin: "4d", marks: "3d1r", want: "2o1s1H", install: true},
+		"when one waits for a finalizer":        {begin: "4d", marks: "1L3d", want: "2o1s1H", install: true},
+		"when one was refused":                  {begin: "4d", marks: "1d1X2d", want: "1o2s1H", install: true},
+		"when one has gone":                     {begin: "4d", marks: "1d1G2d", want: "1o1p1s1H", install: true},
+		"when the hook of the install has gone": {begin: "4d", marks: "2d1G1d", want: "2o1p1H", install: true},
+		"when only a hook is left":              {begin: "4d", marks: "3G1X", want: "3p1H", install: true},
+		"when all has gone":                     {begin: "4d", marks: "4G", want: "3p1h", install: true},
+		"when an earlier context had begun":     {begin: "1G1d1G1d", installs: true, want: "1p1o1p1H", install: true},
+		"when nothing is certain":               {begin: "4d", marks: "4d", incomplete: true, want: "3s1H", install: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			left := func() plan.Installed {
+				marks := "web/a=2A2h"
+				if c.marks != "" {
+					marks += " web/b=" + c.marks
+				}
+				old := plan.Installed{Side: eventful(sideOf("1", all)), Leaves: leavesOf("1", marks), Incomplete: c.incomplete, Origin: domain.OpUpdate}
+				gone := &old.Plan.Apps[0].Targets[1]
+				gone.Leaving, gone.Installs, gone.Inherited = true, c.installs, &plan.Inherited{Marks: c.begin}
+				return old
+			}
+			back := plan.Diff(left(), eventful(sideOf("2", all)), domain.OpUpdate).Plan.Apps[0].Targets[1]
+			require.False(t, back.Leaving)
+			require.Equal(t, c.want, back.Inherited.Marks)
+			require.Equal(t, c.install, back.Installs)
+
+			still := plan.Diff(left(), eventful(sideOf("2", "web on a: svc=1 dep=1 pre=1 up=1")), domain.OpUpdate).Plan.Apps[0].Targets[1:]
+			if c.marks == "4G" {
+				require.Empty(t, still)
+				return
+			}
+			require.True(t, still[0].Leaving)
+			require.Equal(t, c.install, still[0].Installs, "the next context knows of it, too")
+		})
+	}
+}
+
+// TestDiffOfAReleaseOfAnotherName: nothing of it is there, so that it is installed, unless its objects do not have their names of it.
+func TestDiffOfAReleaseOfAnotherName(t *testing.T) {
+	t.Parallel()
+	named := func(s plan.Side, release string) plan.Side {
+		s = eventful(s)
+		s.Plan.Release = release
+		return s
+	}
+	for name, c := range map[string]struct {
+		old, marks, wanted string
+		release            string // of what is wanted
+		want               string
+		install            bool
+	}{
+		"by whose name its objects have theirs": {
+			old: "web on a: r1svc=1 r1dep=1 pre=1 up=1", marks: "2A1D1h", wanted: "web on a: r2svc=1 r2dep=1 pre=1 up=1", release: "r2",
+			want: "3p1h2d", install: true,
+		},
+		"and a hook is there that says the same": {
+			old: "web on a: r1svc=1 pre=1 up=1", marks: "2A1h", wanted: "web on a: r2svc=1 pre=1 up=1", release: "r2",
+			want: "1p1s1h1d", install: true,
+		},
+		"and a CRD that all have": {
+			old: "web on a: crd=1! r1svc=1 pre=1", marks: "2A1D", wanted: "web on a: crd=1! r2svc=1 pre=1", release: "r2",
+			want: "1A2p1d", install: true,
+		},
+		"the name is the same, and the objects have others": {
+			old: "web on a: r1svc=1 pre=1 up=1", marks: "1A1D1h", wanted: "web on a: r2svc=1 pre=1 up=1", release: "r1",
+			want: "1p2h1d",
+		},
+		"by which none of its objects has a name": {
+			old: "web on a: svc=1 pre=1 up=1", marks: "1A1D1h", wanted: "web on a: svc=2 new=1 pre=1 up=1", release: "r2",
+			want: "1o1p2h",
+		},
+		"and nothing differs": {
+			old: "web on a: svc=1 pre=1 up=1", marks: "1A1D1h", wanted: "web on a: svc=1 pre=1 up=1", release: "r2",
+			want: "1A2h",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := plan.Installed{Side: named(sideOf("1", c.old), "r1"), Leaves: leavesOf("1", "web/a="+c.marks), Origin: domain.OpUpdate}
+			target := plan.Diff(old, named(sideOf("2", c.wanted), c.release), domain.OpMigrate).Plan.Apps[0].Targets[0]
+			require.Equal(t, c.want, target.Inherited.Marks)
+			require.Equal(t, c.install, target.Installs)
+		})
+	}
+
+	migrated := plan.Diff(
+		plan.Installed{Side: named(sideOf("1", "web on a: r1svc=1 r1dep=1 pre=1"), "r1"), Leaves: leavesOf("1", "web/a=2A1D")},
+		named(sideOf("2", "web on a: r2svc=1 r2dep=1 pre=1"), "r2"), domain.OpMigrate)
+	for marks, install := range map[string]bool{"2A1D2d": false, "2A1D1r1d": false, "2A1D1G1d": true, "2A1D2G": true} {
+		stopped := plan.Installed{Side: migrated.Side, Leaves: leavesOf("2", "web/a="+marks), Origin: domain.OpMigrate}
+		back := plan.Diff(stopped, named(sideOf("3", "web on a: r1svc=1 r1dep=1 pre=1"), "r1"), domain.OpRollback)
+		require.Equal(t, install, back.Plan.Apps[0].Targets[0].Installs, "back to what was there, of which the pruning has left %s", marks)
+	}
+}

@@ -54,7 +54,8 @@ type Target struct {
 	// Leaving says that the app does not go to the cluster any more: all that it has there is to be pruned.
 	Leaving bool `json:"leaving,omitempty"`
 	// Installs says, of a context that takes over from another one, that on this cluster it is an install's hooks that
-	// are run: of the app there is nothing, or an install's hooks have not all succeeded.
+	// are run: the release is not there, or an install's hooks have not all succeeded. Of one that is Leaving, that they will be if
+	// the app comes back before all of it has gone.
 	Installs bool `json:"installs,omitempty"`
 	// Inherited is what the cluster holds already when the context begins, nil for nothing.
 	Inherited *Inherited `json:"inherited,omitempty"`
