@@ -342,9 +342,10 @@ func (d *differ) arrive(l *leafChange, isNew bool, m *matching, done func(hook i
 	}
 }
 
-// restore has applied again what a hook of the operation takes the place of: an object of the hook's name is overwritten, or deleted before or after
-// the hook. It comes with the release, so behind the hooks before that; a hook that comes after the release takes the place again, until the
-// next operation. As a leaf without work runs no hooks, nothing is lost on one.
+// restore has applied again what a hook takes the place of: an object of the hook's name is overwritten, or deleted before or after
+// the hook. It comes with the release, so behind the hooks before that; a hook of the operation that comes after the release takes the place
+// again, until the next work on the leaf. Whether an earlier operation's has done so no mark says for long, so that each hook that may have counts.
+// As a leaf without work runs no hooks, nothing is lost on one.
 func (d *differ) restore(l *leafChange, m *matching) {
 	if !l.marks[:m.wanted].Has(domain.Mark.ToApply) {
 		return
@@ -363,7 +364,11 @@ func (d *differ) restore(l *leafChange, m *matching) {
 		}
 	}
 	for i, h := range m.hooks {
-		if h == nil && l.marks[i] == domain.MarkApplied && taken[d.place(m.ids[i])] {
+		if h != nil || l.marks[i] != domain.MarkApplied {
+			continue
+		}
+		at := d.place(m.ids[i])
+		if taken[at] || m.taken[at] && !m.at(i, l.target.Variant).Expires() {
 			l.marks[i] = m.renew(i, l.marks[i])
 		}
 	}
@@ -472,9 +477,10 @@ type matching struct {
 	before []int        // by wanted resource: the old one, -1 for none
 	same   []bool       // by wanted resource: it says the same as the old one, in the bundles of the apps
 	old    []Resource
-	next   []Resource // the wanted ones
-	after  []bool     // by old resource: it is wanted
-	spares []spare    // old ones without a counterpart that are wanted all the same
+	next   []Resource          // the wanted ones
+	after  []bool              // by old resource: it is wanted
+	spares []spare             // old ones without a counterpart that are wanted all the same
+	taken  map[ResourceID]bool // the places of old hooks that come after the release, nil for none
 	// overlays are those of the variants of the wanted app and of the old one; others says the same as same of pairs of
 	// variants.
 	overlays [2]func(variant int) *Overlay
@@ -535,6 +541,12 @@ func match(wanted, old *Bundle, place func(ResourceID) ResourceID) *matching {
 			k.n++
 		}
 		at[k] = i
+		if h := m.old[i].Hook; h != nil && h.follows() {
+			if m.taken == nil {
+				m.taken = map[ResourceID]bool{}
+			}
+			m.taken[k.id] = true
+		}
 	}
 	if wanted == nil {
 		return m

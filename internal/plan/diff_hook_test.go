@@ -73,18 +73,34 @@ func TestDiffOfWhatAHookTakesThePlaceOf(t *testing.T) {
 		"nothing else is to be done":      {"pre-upgrade", "web on a: svc=1 x=1 y=1 x=9", "3A1h", "web on a: svc=1 x=1 y=1 x=9", "3A1h"},
 		"another operation's hook":        {"pre-rollback", "web on a: svc=1 x=1 y=1 x=9", "3A1h", "web on a: svc=2 x=1 y=1 x=9", "1o2A1h"},
 		"the install's, which is not run": {"pre-install", "web on a: svc=1 x=1 y=1 x=9", "4A", "web on a: svc=2 x=1 y=1 x=9", "1o3A"},
+		"the install's, which came after": {"post-install", "web on a: svc=1 x=1 y=1 x=9", "4A", "web on a: svc=2 x=1 y=1 x=9", "2o2A"},
+		"and is gone":                     {"post-install", "web on a: svc=1 x=1 y=1 x=9", "3A1D", "web on a: svc=2 x=1 y=1 x=9", "2o1A1h"},
+		"and is forgotten":                {"post-install", "web on a: svc=1 x=1 y=1 x=9", "3A1h", "web on a: svc=2 x=1 y=1 x=9", "2o1A1h"},
+		"and nothing else is to be done":  {"post-install", "web on a: svc=1 x=1 y=1 x=9", "3A1D", "web on a: svc=1 x=1 y=1 x=9", "3A1h"},
+		"a rollback's, which came after":  {"post-rollback", "web on a: svc=1 x=1 y=1 x=9", "4A", "web on a: svc=2 x=1 y=1 x=9", "2o2A"},
+		"what goes by itself":             {"post-rollback", "web on a: svc=1 x=1~ y=1 x=9~", "4A", "web on a: svc=2 x=1~ y=1 x=9~", "1o3A"},
+		"the terminate's":                 {"post-delete", "web on a: svc=1 x=1 y=1 x=9", "3A1h", "web on a: svc=2 x=1 y=1 x=9", "1o2A1h"},
 		"the install's, which goes on":    {"post-install", "web on a: svc=1 x=1 y=1 x=9", "3A1X", "web on a: svc=1 x=1 y=1 x=9", "1A1o1A1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			old := plan.Installed{Side: side("1", c.old, c.event), Leaves: leavesOf("1", "web/a="+c.marks), Origin: domain.OpUpdate}
-			if c.event == "post-install" {
+			if name == "the install's, which goes on" {
 				old.Origin = domain.OpInstantiate
 			}
 			change := plan.Diff(old, side("2", c.wanted, c.event), domain.OpUpdate)
 			require.Equal(t, c.want, change.Plan.Apps[0].Targets[0].Inherited.Marks)
 		})
 	}
+}
+
+// TestDiffOfWhatAHookHasTakenThatIsGone: what a post-hook has taken comes back also when the chart has that hook no more.
+func TestDiffOfWhatAHookHasTakenThatIsGone(t *testing.T) {
+	t.Parallel()
+	old := plan.Installed{Side: sideOf("1", "web on a: svc=1 x=1 x=9"), Leaves: leavesOf("1", "web/a=2A1D"), Origin: domain.OpInstantiate}
+	old.Bundles["web"].Resources[2].Hook = &plan.Hook{Events: []string{"post-install"}}
+	change := plan.Diff(old, sideOf("2", "web on a: svc=2 x=1"), domain.OpUpdate)
+	require.Equal(t, "web: svc x; a 2o\n", show(change.Plan))
 }
 
 // TestDiffOfNothingButHooks: an app that comes to a cluster runs those of an install, which are all that it has.

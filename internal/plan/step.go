@@ -28,6 +28,14 @@ func HasHooks(events []string, op domain.Operation) bool {
 	return slices.Contains(events, before) || slices.Contains(events, after)
 }
 
+// follows says whether the hook is run after the release, by one of the operations that apply.
+func (h *Hook) follows() bool {
+	return slices.ContainsFunc([]domain.Operation{domain.OpInstantiate, domain.OpUpdate, domain.OpRollback}, func(op domain.Operation) bool {
+		_, after := Events(op)
+		return slices.Contains(h.Events, after)
+	})
+}
+
 // EventsOf are the events of all hooks among the resources, sorted.
 func EventsOf(resources []Resource) []string {
 	var events []string
