@@ -142,9 +142,17 @@ func outdated(u *unstructured.Unstructured) string {
 		if kind != "Ready" && c["status"] != "True" { // which says nothing
 			continue
 		}
-		if of, ok := generation(c["observedGeneration"]); ok && of > 0 && of < u.GetGeneration() { // 0 is none
-			return fmt.Sprintf("generation is %d, condition %s is of %d", u.GetGeneration(), kind, of)
+		if lacking := behind(u, c); lacking != "" {
+			return lacking
 		}
+	}
+	return ""
+}
+
+// behind says of a condition that it is of an earlier generation, "" when it is not, or does not say.
+func behind(u *unstructured.Unstructured, c map[string]any) string {
+	if of, ok := generation(c["observedGeneration"]); ok && of > 0 && of < u.GetGeneration() { // 0 is none
+		return fmt.Sprintf("generation is %d, condition %v is of %d", u.GetGeneration(), c["type"], of)
 	}
 	return ""
 }
@@ -158,6 +166,7 @@ var strict = map[schema.GroupKind]func(map[string]any) string{
 	{Kind: "ReplicationController"}:      replicationLacks,
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: autoscalerLacks,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:   apiServiceLacks,
+	{Group: "gateway.networking.k8s.io", Kind: "Gateway"}:   gatewayLacks,
 }
 
 var (
@@ -226,6 +235,21 @@ func apiServiceLacks(service map[string]any) string {
 		return fmt.Sprintf("API is not available: %v", available["message"])
 	default:
 		return ""
+	}
+}
+
+// gatewayLacks: kstatus does not know the condition by which the controller of a Gateway says that traffic can come. Controllers had Ready before it.
+func gatewayLacks(gateway map[string]any) string {
+	programmed := condition(gateway, "Programmed")
+	switch {
+	case programmed == nil && condition(gateway, "Ready")["status"] == "True":
+		return ""
+	case programmed == nil:
+		return "Gateway is not programmed yet"
+	case programmed["status"] != "True":
+		return fmt.Sprintf("Gateway is not programmed: %v", programmed["message"])
+	default:
+		return behind(&unstructured.Unstructured{Object: gateway}, programmed)
 	}
 }
 
