@@ -8,9 +8,6 @@ import (
 // scalers are the kinds that say how many Pods another object is to have.
 var scalers = map[groupKind]bool{{"autoscaling", "HorizontalPodAutoscaler"}: true, {"keda.sh", "ScaledObject"}: true}
 
-// IsAutoscaler says whether resources of the kind may say how many Pods another object is to have.
-func (id ResourceID) IsAutoscaler() bool { return scalers[groupKind{id.Group, id.Kind}] }
-
 // ScaleTarget is an object of which an autoscaler in the same namespace says how many Pods it is to have.
 type ScaleTarget struct {
 	group, kind, name string
@@ -24,7 +21,7 @@ func (t ScaleTarget) Is(id ResourceID) bool {
 
 // ScaleTarget is that of a HorizontalPodAutoscaler, or of KEDA's ScaledObject; false of any other kind.
 func (r *Resource) ScaleTarget() (t ScaleTarget, is bool) {
-	if !r.IsAutoscaler() {
+	if !scalers[groupKind{r.Group, r.Kind}] {
 		return t, false
 	}
 	var scaler struct {
