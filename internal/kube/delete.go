@@ -413,17 +413,25 @@ func (r *run) metadata(ctx context.Context, path string) (*object, error) {
 	return o, nil
 }
 
-// remove deletes the very object that was found; what it owns is deleted by the cluster afterwards. The
-// answer is a Status when the object has gone, and the object when it has not.
-func (r *run) remove(ctx context.Context, i int, found *object) (gone bool, err error) {
-	propagation := metav1.DeletePropagationBackground
+// deleteOptions is the body of a deletion.
+func deleteOptions(propagation metav1.DeletionPropagation, preconditions metav1.Preconditions) ([]byte, error) {
 	options, err := json.Marshal(metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 		PropagationPolicy: &propagation,
-		Preconditions:     &metav1.Preconditions{UID: &found.UID},
+		Preconditions:     &preconditions,
 	})
 	if err != nil {
-		return false, fmt.Errorf("encode delete options: %w", err)
+		return nil, fmt.Errorf("encode delete options: %w", err)
+	}
+	return options, nil
+}
+
+// remove deletes the very object that was found; what it owns is deleted by the cluster afterwards. The
+// answer is a Status when the object has gone, and the object when it has not.
+func (r *run) remove(ctx context.Context, i int, found *object) (gone bool, err error) {
+	options, err := deleteOptions(metav1.DeletePropagationBackground, metav1.Preconditions{UID: &found.UID})
+	if err != nil {
+		return false, err
 	}
 	body, err := r.send(ctx, request{
 		method: http.MethodDelete, path: found.path,

@@ -167,14 +167,11 @@ func isOutgrown(err *apierrors.StatusError) bool {
 		strings.HasPrefix(m, "failed to create manager for existing fields: ") && strings.Contains(m, " to smd typed: ")) // of one without any managedFields
 }
 
-// goneVersion is the apiVersion in the managedFields of an object that its CRD has no more, "" for any other answer. Server-side apply converts the
+// namesGone recognizes the object whose managedFields name a version that its CRD has no more. Server-side apply converts the
 // object to each version that is named there, and fails with 500 and no reason where one is gone (apiextensions-apiserver,
 // conversion/converter.go); built-in kinds forget such fields.
-func goneVersion(err *apierrors.StatusError) string {
-	if _, version, found := strings.Cut(err.ErrStatus.Message, "request to convert CR to an invalid group/version: "); found {
-		return strings.TrimSpace(version)
-	}
-	return ""
+func namesGone(err *apierrors.StatusError) bool {
+	return strings.Contains(err.ErrStatus.Message, "request to convert CR to an invalid group/version: ")
 }
 
 // isTakenPort recognizes the health check's port of a Service that another Service has, or that nobody can have: API servers answer 500, where they answer
@@ -188,7 +185,7 @@ func isTakenPort(err *apierrors.StatusError) bool {
 // advice is what to do about an answer of 500 that no time changes and whose words do not say it, "" for any other.
 func advice(err *apierrors.StatusError) string {
 	switch {
-	case goneVersion(err) != "":
+	case namesGone(err):
 		return "the object's managedFields in the cluster name a version that its CRD has no more; set them to [{}] by hand"
 	case isOutgrown(err):
 		return "the object in the cluster does not fit the schema of its kind any more; mend it by hand, or delete it and update with reapply"

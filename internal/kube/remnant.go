@@ -156,8 +156,9 @@ func (c *Cluster) remnants(ctx context.Context, s Remnants) (found []remnant, un
 		return nil, nil, err
 	}
 	slices.SortFunc(found, func(a, b remnant) int { return cmp.Compare(a.path, b.path) })
-	found = slices.CompactFunc(found, func(a, b remnant) bool { return a.path == b.path }) // of two groups that a kind has, see movedKinds
-	holds := map[string]bool{}                                                             // by namespace: with it would go what is to be kept
+	// Of two groups that a kind has, each lists it: see movedKinds.
+	found = slices.CompactFunc(found, func(a, b remnant) bool { return a.path == b.path })
+	holds := map[string]bool{} // by namespace: with it would go what is to be kept
 	for _, r := range found {
 		holds[r.id.Namespace] = holds[r.id.Namespace] || r.stays
 	}
@@ -287,14 +288,9 @@ func (c *Cluster) discard(ctx context.Context, r *remnant, s Remnants) (of fate,
 	case r.id.IsNamespace() && !s.Namespaces:
 		return stays, "a namespace that was not deleted then, or has turned up again, is not deleted now, as others may use it: delete it by hand", nil
 	}
-	propagation := metav1.DeletePropagationBackground
-	options, err := json.Marshal(metav1.DeleteOptions{
-		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
-		PropagationPolicy: &propagation,
-		Preconditions:     &metav1.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion},
-	})
+	options, err := deleteOptions(metav1.DeletePropagationBackground, metav1.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion})
 	if err != nil {
-		return 0, "", fmt.Errorf("encode delete options: %w", err)
+		return 0, "", err
 	}
 	release, err := c.slot(ctx)
 	if err != nil {

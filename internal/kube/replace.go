@@ -70,11 +70,7 @@ func (w *write) makeRoom(ctx context.Context, gvk schema.GroupVersionKind, manif
 	if err != nil {
 		return nil, err
 	}
-	options, err := json.Marshal(metav1.DeleteOptions{
-		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
-		PropagationPolicy: &propagation,
-		Preconditions:     &metav1.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion},
-	})
+	options, err := deleteOptions(propagation, metav1.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion})
 	if err != nil {
 		return nil, err
 	}
@@ -95,10 +91,7 @@ func (w *write) makeRoom(ctx context.Context, gvk schema.GroupVersionKind, manif
 
 // welcome is an error unless the cluster would take a new object: what it refuses of that, too, is no reason to delete the one that is there.
 func (w *write) welcome(ctx context.Context, refused error) error {
-	_, err := w.send(ctx, request{
-		method: http.MethodPost, path: w.collection, query: "dryRun=All&fieldValidation=Ignore&fieldManager=" + FieldManager,
-		contentType: contentJSON, accept: metadataOnly, body: w.body, discard: true,
-	}, nil)
+	err := w.asNew(ctx, w.body, "Ignore")
 	if a := answerOf(err); a != nil && a.ErrStatus.Reason == metav1.StatusReasonAlreadyExists {
 		return nil // there is nothing else against it
 	}

@@ -46,7 +46,7 @@ func (w *write) do(ctx context.Context) error {
 		return err
 	case isTwice(err):
 		return w.asCreated(ctx, err)
-	case goneVersion(a) != "":
+	case namesGone(a):
 		return w.renamed(ctx, err)
 	case isOutgrown(a):
 		return w.overgrown(ctx, err)
@@ -340,10 +340,7 @@ func (w *write) outlived(ctx context.Context, refused error) error {
 // Nothing is made: it is a dry run, and it fails where there are such fields. None when the cluster does not say them:
 // the user may not create, say. An error is one of the way to the cluster.
 func (w *write) unknown(ctx context.Context, body []byte) ([]string, error) {
-	_, err := w.send(ctx, request{
-		method: http.MethodPost, path: w.collection, query: "dryRun=All&fieldValidation=Strict&fieldManager=" + FieldManager,
-		contentType: contentJSON, accept: metadataOnly, body: body, discard: true,
-	}, nil)
+	err := w.asNew(ctx, body, "Strict")
 	a := answerOf(err)
 	switch {
 	case err == nil:
@@ -353,6 +350,16 @@ func (w *write) unknown(ctx context.Context, body []byte) ([]string, error) {
 	default:
 		return fields.Named(a.ErrStatus.Message), nil
 	}
+}
+
+// asNew asks the cluster whether it would take the body as a new object, with that fieldValidation. It is a dry run, which makes nothing. An error is the
+// cluster's answer, or one of the way to it.
+func (w *write) asNew(ctx context.Context, body []byte, validation string) error {
+	_, err := w.send(ctx, request{
+		method: http.MethodPost, path: w.collection, query: "dryRun=All&fieldValidation=" + validation + "&fieldManager=" + FieldManager,
+		contentType: contentJSON, accept: metadataOnly, body: body, discard: true,
+	}, nil)
+	return err
 }
 
 // dropped tells of fields that are not in the cluster. Metadata of a template that the manifest does not have are our label's, on a kind that has none
