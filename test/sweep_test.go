@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	temporalclient "go.temporal.io/sdk/client"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/test/harness"
 	"github.com/drover-io/drover/workflows"
 )
@@ -33,20 +35,40 @@ func TestSweepIsScheduled(t *testing.T) {
 	require.Zero(t, removed, "nothing is old enough")
 }
 
+// TestTemporalsDatabaseIsLost, and nothing else: what was in clusters is watched again when a worker has found that there is no schedule.
+func TestTemporalsDatabaseIsLost(t *testing.T) {
+	t.Parallel()
+	ctx, s, c := within(t), harness.NewStack(t), harness.NewCluster(t, harness.ClusterNames[0])
+	d := s.On(ctx, []domain.ClusterName{register(ctx, t, s, c, "agentless")}, reportedApp(t))
+	do(ctx, t, d, "approve", "instantiate")
+	reports(ctx, t, s, d, "status=ready", ready(1))
+	for _, p := range []*harness.Process{s.API, s.Worker, s.Temporal} {
+		p.Kill()
+	}
+	s.LoseTemporal()
+	s.StartTemporal()
+	s.StartWorker()
+	s.StartAPI()
+	scale(ctx, t, c, d, 2)
+	reports(ctx, t, s, d, "status=ready", func(r *reportedStatus) bool { return ready(2)(r) && !r.Apps[0].Clusters[0].Stale })
+}
+
 // sweep has the schedule start a Sweep now, and returns its workflow's id.
 func sweep(ctx context.Context, t *testing.T, temporal temporalclient.Client) (id string) {
 	t.Helper()
 	return trigger(ctx, t, temporal, workflows.SweepSchedule)
 }
 
-// trigger has a schedule start its workflow now, and returns the workflow's id.
+// trigger has a schedule start its workflow now, beside one that it may have started by itself, and returns the workflow's id.
 func trigger(ctx context.Context, t *testing.T, temporal temporalclient.Client, id string) (workflowID string) {
 	t.Helper()
 	schedule := temporal.ScheduleClient().GetHandle(ctx, id)
-	require.NoError(t, schedule.Trigger(ctx, temporalclient.ScheduleTriggerOptions{}))
+	before, err := schedule.Describe(ctx)
+	require.NoError(t, err)
+	require.NoError(t, schedule.Trigger(ctx, temporalclient.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL}))
 	harness.Until(ctx, t, "started", func() bool {
 		d, err := schedule.Describe(ctx)
-		if err != nil || len(d.Info.RecentActions) == 0 {
+		if err != nil || d.Info.NumActions == before.Info.NumActions || len(d.Info.RecentActions) == 0 {
 			return false
 		}
 		workflowID = d.Info.RecentActions[len(d.Info.RecentActions)-1].StartWorkflowResult.WorkflowID

@@ -15,6 +15,8 @@ import (
 
 // EnsureSchedules makes the schedules of what goes on by itself. One that is there stays as it is: somebody may
 // have paused it or changed its interval. One that somebody has deleted is made again: to pause it is what stops it.
+// What a new one starts begins at once: with Temporal's database the watches of clusters may be lost, too, and the
+// next full interval is up to a day away.
 func (e *Engine) EnsureSchedules(ctx context.Context) error {
 	for _, s := range []struct {
 		id, workflow, summary string
@@ -27,7 +29,7 @@ func (e *Engine) EnsureSchedules(ctx context.Context) error {
 			_, err := e.temporal.ScheduleClient().Create(ctx, client.ScheduleOptions{
 				ID:      s.id,
 				Spec:    client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: s.every}}},
-				Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
+				Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP, TriggerImmediately: true,
 				Action: &client.ScheduleWorkflowAction{
 					ID: s.id, Workflow: s.workflow, TaskQueue: workflows.LifecycleQueue, StaticSummary: s.summary,
 				},

@@ -37,7 +37,7 @@ func (s *schedules) Create(_ context.Context, o client.ScheduleOptions) (client.
 	return nil, nil
 }
 
-// TestSweepIsScheduled, and so is the look for tenants that are behind: each as often as it is to be, and one that is there stays as it is.
+// TestSweepIsScheduled, and so is the look for tenants that are behind: each at once and as often as it is to be, and one that is there stays as it is.
 func TestSweepIsScheduled(t *testing.T) {
 	every := map[string]struct {
 		workflow string
@@ -57,6 +57,7 @@ func TestSweepIsScheduled(t *testing.T) {
 			}
 			require.Equal(t, []client.ScheduleIntervalSpec{{Every: want.interval}}, made.Spec.Intervals, id)
 			require.Equal(t, enumspb.SCHEDULE_OVERLAP_POLICY_SKIP, made.Overlap, id)
+			require.True(t, made.TriggerImmediately, id)
 			action := made.Action.(*client.ScheduleWorkflowAction)
 			require.Equal(t, want.workflow, action.Workflow, id)
 			require.Equal(t, workflows.LifecycleQueue, action.TaskQueue, id)

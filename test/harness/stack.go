@@ -184,6 +184,18 @@ func (s *Stack) StartTemporal() {
 		"--profile-listen", s.profiles(5))
 }
 
+// LoseTemporal removes what Temporal has in its SQLite file. It must not run.
+func (s *Stack) LoseTemporal() {
+	s.t.Helper()
+	require.Empty(s.t, s.servers.Postgres)
+	files, err := filepath.Glob(filepath.Join(s.dir, "temporal.db*"))
+	require.NoError(s.t, err)
+	require.NotEmpty(s.t, files)
+	for _, file := range files {
+		require.NoError(s.t, os.Remove(file))
+	}
+}
+
 // StartDatabase starts the document store.
 func (s *Stack) StartDatabase() {
 	s.t.Helper()
