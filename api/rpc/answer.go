@@ -1,11 +1,13 @@
 package rpc
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"reflect"
 	"time"
 
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
@@ -21,24 +23,24 @@ const answerBytes = 2 * limits.TenantRuleBytes
 // partBytes is how much of a large message is given to gRPC at a time.
 const partBytes = 32 << 10
 
+// goneBytes is how much of a large message is to go within policy.ArrivePiece, 4 KiB/s: that is as slow as a body of HTTP may come, and a line of 64 kbit/s
+// has it. Less than a piece that comes, as no round is waited for.
+const goneBytes = 128 << 10
+
 // SendMsg implements grpc.ServerStream. gRPC keeps a message until its reader takes it, however large it is and whatever has become
 // of the call. So a large one is sent in parts: the next when the reader has taken most of the one before, and until then the call goes
-// on, and has its memory. Timeout when the reader is too slow, as arrive has it of a sender.
+// on, and has its memory. Timeout when the reader is too slow. Those whose memory is counted are answered without compression.
 func (s *bounded) SendMsg(m any) error {
 	message, ok := m.(proto.Message)
 	if !ok || proto.Size(message) <= smallBytes {
 		return s.ServerStream.SendMsg(m)
 	}
-	if s.memory == nil && s.raw.RecvCompress() != "" { // gRPC may have to compress it
-		return s.sendWhole(message)
-	}
 	write, err := partsOf(s.raw)
 	if err != nil {
 		return err
 	}
-	length := proto.Size(message)
 	if s.memory != nil {
-		if err := s.memory.read.have(s.ctx, 2*int64(length)); err != nil {
+		if err := s.memory.read.have(s.ctx, 2*int64(proto.Size(message))); err != nil {
 			return err
 		}
 	}
@@ -46,30 +48,37 @@ func (s *bounded) SendMsg(m any) error {
 	if err != nil {
 		return err
 	}
-	return s.send(data, write)
-}
-
-// sendWhole has gRPC send a message, of which nobody sees whether it goes on: it has the time of a small one.
-func (s *bounded) sendWhole(m proto.Message) error {
-	late := time.NewTimer(sendTime)
-	defer late.Stop()
-	sent := make(chan error, 1)
-	s.run(func() { sent <- panics.Do(s.ctx, func() error { return s.ServerStream.SendMsg(m) }) })
-	select {
-	case err := <-sent:
-		return err
-	case <-late.C:
-		return fail.New(fail.Timeout, "the answer of %d bytes was not taken in time", proto.Size(m))
-	case <-s.ctx.Done():
-		return s.ctx.Err()
+	by := encoding.GetCompressor(s.raw.RecvCompress()) // which gRPC has named to the client already
+	if s.memory != nil || by == nil {
+		return s.send(data, false, write)
 	}
+	if data, err = compressed(data, by); err != nil {
+		return err
+	}
+	return s.send(data, true, write)
 }
 
-// send writes a message for as long as that goes on.
-func (s *bounded) send(data []byte, write func(header, part []byte) error) error {
+// compressed is a message as its reader expands it.
+func compressed(data []byte, by encoding.Compressor) ([]byte, error) {
+	var small bytes.Buffer
+	into, err := by.Compress(&small)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := into.Write(data); err != nil {
+		return nil, err
+	}
+	if err := into.Close(); err != nil {
+		return nil, err
+	}
+	return small.Bytes(), nil
+}
+
+// send writes a message, compressed or as it is, for as long as that goes on.
+func (s *bounded) send(data []byte, compressed bool, write func(header, part []byte) error) error {
 	sent, goesOn := make(chan error, 1), make(chan struct{}, 1)
 	s.run(func() {
-		sent <- panics.Do(s.ctx, func() error { return inParts(data, write, func() { tell(goesOn) }) })
+		sent <- panics.Do(s.ctx, func() error { return inParts(data, compressed, write, func() { tell(goesOn) }) })
 	})
 	err, ok := steadily(sent, goesOn, s.ctx.Done())
 	switch {
@@ -114,9 +123,12 @@ func tell(goesOn chan<- struct{}) {
 	}
 }
 
-// inParts writes a message, and says of each piece that it has gone. Each part is a copy: gRPC would keep all for the last one.
-func inParts(data []byte, write func(header, part []byte) error, went func()) error {
-	header := make([]byte, 5) // not compressed
+// inParts writes a message, and says of each goneBytes that they have gone. Each part is a copy: gRPC would keep all for the last one.
+func inParts(data []byte, compressed bool, write func(header, part []byte) error, went func()) error {
+	header := make([]byte, 5)
+	if compressed {
+		header[0] = 1
+	}
 	binary.BigEndian.PutUint32(header[1:], uint32(len(data)))
 	for of := 0; len(data) > 0; {
 		n := min(len(data), partBytes)
@@ -124,8 +136,8 @@ func inParts(data []byte, write func(header, part []byte) error, went func()) er
 			return lost(err)
 		}
 		header, data = nil, data[n:]
-		if of += n; of >= pieceBytes {
-			of -= pieceBytes
+		if of += n; of >= goneBytes {
+			of -= goneBytes
 			went()
 		}
 	}

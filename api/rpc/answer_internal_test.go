@@ -3,6 +3,9 @@ package rpc
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -13,14 +16,18 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/statusnotify"
 	"github.com/drover-io/drover/internal/universe"
 )
 
@@ -116,6 +123,54 @@ func TestLargeAnswersAreSentInParts(t *testing.T) {
 	}
 }
 
+// thin is a line with so many bytes a second, of a client that compresses.
+type thin struct {
+	slow
+	rate    int
+	written []byte
+}
+
+func (*thin) RecvCompress() string { return gzip.Name }
+
+func (l *thin) Write(header []byte, data mem.BufferSlice, _ *struct{}) error {
+	time.Sleep(time.Duration(len(header)+data.Len()) * time.Second / time.Duration(l.rate)) //nolint:forbidigo // of the bubble's time
+	l.written = append(append(l.written, header...), data.Materialize()...)
+	return nil
+}
+
+// TestAThinLineIsNoReaderThatIsGone: what is compressed goes in parts, too, and as long as it goes on.
+func TestAThinLineIsNoReaderThatIsGone(t *testing.T) {
+	const kbit = 1000 / 8
+	chance := rand.NewChaCha8([32]byte{})
+	app := make([]byte, 1<<20) // of hexadecimal digits, which become half as many bytes
+	for i := range app {
+		app[i] = "0123456789abcdef"[chance.Uint64()%16]
+	}
+	n := &statusnotify.StatusNotification{Details: []*statusnotify.StatusDetail{{StatusDetail: &statusnotify.StatusDetail_App{App: &statusnotify.AppStatus{App: string(app)}}}}}
+	for rate, arrives := range map[int]bool{64 * kbit: true, 16 * kbit: false} {
+		synctest.Test(t, func(t *testing.T) {
+			line := &thin{rate: rate}
+			err := (&bounded{ctx: t.Context(), raw: line}).SendMsg(n)
+			if !arrives {
+				require.True(t, fail.Is(err, fail.Timeout), "%v", err)
+				time.Sleep(time.Hour) //nolint:forbidigo // of the bubble's time, in which the rest is written
+				return
+			}
+			require.NoError(t, err)
+			require.EqualValues(t, 1, line.written[0], "compressed")
+			require.EqualValues(t, len(line.written)-5, binary.BigEndian.Uint32(line.written[1:]))
+			require.Less(t, len(line.written), len(app)*2/3)
+			plain, err := encoding.GetCompressor(gzip.Name).Decompress(bytes.NewReader(line.written[5:]))
+			require.NoError(t, err)
+			data, err := io.ReadAll(plain)
+			require.NoError(t, err)
+			got := &statusnotify.StatusNotification{}
+			require.NoError(t, proto.Unmarshal(data, got))
+			require.True(t, proto.Equal(n, got))
+		})
+	}
+}
+
 // TestAnAnswerThatNobodyTakes is the server's as long as the call goes on, which is not for ever.
 func TestAnAnswerThatNobodyTakes(t *testing.T) {
 	before := pieceTime
@@ -154,7 +209,7 @@ func TestAnAnswerOverASlowLineArrives(t *testing.T) {
 		ok   bool
 	}{
 		"2 Mbit/s":                            {16, time.Second / 8, true},
-		"one that takes next to nothing":      {4, 2 * time.Second, false},
+		"one that takes next to nothing":      {4, 9 * time.Second, false},
 		"one that would take a quarter hour":  {30, time.Second * 9 / 10, false},
 		"a small one, over a line like these": {1, time.Second * 9 / 10, true},
 	} {
@@ -163,7 +218,7 @@ func TestAnAnswerOverASlowLineArrives(t *testing.T) {
 				data, got := bytes.Repeat([]byte("x"), c.mib<<20), 0
 				ctx, leave := context.WithCancel(t.Context())
 				s := &bounded{ctx: ctx}
-				err := s.send(data, func(_, part []byte) error {
+				err := s.send(data, false, func(_, part []byte) error {
 					time.Sleep(c.part) //nolint:forbidigo // of the bubble's time
 					got += len(part)
 					return ctx.Err()

@@ -423,7 +423,7 @@ func weightOf(length int) int64 {
 	return int64(length)
 }
 
-// pieceBytes is how much of a message is read at a time, and what is to come, or to go, in time. With less, whoever is far away would wait for a round too often.
+// pieceBytes is how much of a message is read at a time, and what is to come in time. With less, whoever is far away would wait for a round too often.
 const pieceBytes = 1 << 20
 
 // read reads a message, and says of each piece that it has come.

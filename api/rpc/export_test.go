@@ -12,11 +12,11 @@ import (
 	"github.com/drover-io/drover/internal/door"
 )
 
-// SetSendTime sets how long a client may take for a notification for the time of a test.
+// SetSendTime sets how long a client may take for a notification, or for a piece of a large one, for the time of a test.
 func SetSendTime(t *testing.T, d time.Duration) {
-	before := sendTime
-	t.Cleanup(func() { sendTime = before })
-	sendTime = d
+	small, large := sendTime, pieceTime
+	t.Cleanup(func() { sendTime, pieceTime = small, large })
+	sendTime, pieceTime = d, func() time.Duration { return d }
 }
 
 // Methods are all that Serve and ServeTenants have.

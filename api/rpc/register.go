@@ -56,8 +56,7 @@ var (
 	errSlow = fail.New(fail.Unavailable, "the client reads too slowly: more notifications are not kept for it; register again to go on")
 )
 
-// sendTime is how long a client may take for a small notification: the connection keeps a few for it, and no more. A large one goes as long as its pieces
-// do (bounded.SendMsg).
+// sendTime is how long a client may take for a small notification: the connection keeps a few for it, and no more.
 var sendTime = policy.StreamWrite
 
 // StatusRegister tells a client the status after each change that makes it another one. A client that reads slowly is
@@ -110,15 +109,15 @@ func notifications(ctx context.Context, s *notify.Subscription, stream grpc.Serv
 	}
 }
 
-// send sends a notification, for as long as the client may take for it and ctx lasts. When it gives up the stream has to
-// be ended: what is on its way then goes with it.
+// send sends a notification, for as long as the client may take for it and ctx lasts: a large one goes on as long as its pieces do (bounded.SendMsg). When it
+// gives up the stream has to be ended: what is on its way then goes with it.
 func send(ctx context.Context, stream grpc.ServerStreamingServer[statusnotify.StatusNotification], n *statusnotify.StatusNotification) error {
-	wait := sendTime
-	if proto.Size(n) > smallBytes {
-		wait += policy.ArriveWhole
+	var late <-chan time.Time
+	if proto.Size(n) <= smallBytes {
+		timer := time.NewTimer(sendTime)
+		defer timer.Stop()
+		late = timer.C
 	}
-	late := time.NewTimer(wait)
-	defer late.Stop()
 	sent := make(chan error, 1)
 	go func() { sent <- panics.Do(ctx, func() error { return stream.Send(n) }) }()
 	select {
@@ -127,7 +126,7 @@ func send(ctx context.Context, stream grpc.ServerStreamingServer[statusnotify.St
 			return errSlow
 		}
 		return err
-	case <-late.C:
+	case <-late:
 		return errSlow
 	case <-ctx.Done():
 		return context.Cause(ctx)

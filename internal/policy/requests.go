@@ -130,7 +130,7 @@ const (
 	// The message of a call is to arrive within Arrive, and ArriveMiB for each MiB that it may have.
 	Arrive    = 10 * time.Second
 	ArriveMiB = time.Second
-	// Of a large message of a stream, and of a large answer, each MiB is to arrive within ArrivePiece, 32 KiB/s, and all of it within ArriveWhole: 64 MiB
+	// Of a large message of a stream each MiB is to arrive within ArrivePiece, 32 KiB/s, of a large answer an eighth of that, and all of it within ArriveWhole: 64 MiB
 	// over a line of 2 Mbit/s take four and a half minutes. Meanwhile it has its room of its tenant's half.
 	ArrivePiece = 32 * time.Second
 	ArriveWhole = 5 * time.Minute
