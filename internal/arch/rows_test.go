@@ -231,7 +231,7 @@ var layers = []layer{
 		{pkg: "audit", ours: "fail when"},
 		{pkg: "explain", ours: "match view bundle plan domain policy"},
 		{
-			pkg: "combined", ours: "status combine view bundle plan domain panics fail", libs: "k8s.io/apimachinery",
+			pkg: "combined", ours: "status combine view bundle plan domain limits panics fail", libs: "k8s.io/apimachinery",
 			world: "context", // which bounds what tables may take
 		},
 		{pkg: "status", ours: "view plan domain fail"},

@@ -22,6 +22,7 @@ var deadline = expression.Deadline
 type Program struct {
 	name    string
 	columns []string
+	named   int // bytes of the names of columns
 	// first are the expressions of select or of groupBy, subjects those of combinedFields.
 	filter   *compiled // nil where there is none
 	first    []*compiled
@@ -75,6 +76,9 @@ func Compile(name string, spec *domain.StatusCollectorSpec) (*Program, error) {
 	}
 	for i, s := range spec.Select {
 		p.first = append(p.first, c.compile(at("spec.select", i, "def"), s.Def, nil))
+	}
+	for _, name := range p.columns {
+		p.named += len(name)
 	}
 	for _, o := range spec.OrderBy {
 		p.orderBy = append(p.orderBy, order{slices.Index(p.columns, o.Column), o.Descending})

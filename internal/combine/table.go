@@ -133,15 +133,16 @@ func (t *Table) Taken() time.Duration { return t.taken }
 // GivenUp says whether the table has been given up.
 func (t *Table) GivenUp() bool { return t.spent != "" }
 
-// Size is what the table takes in memory: between half and twice of it.
+// Size is what the table takes in memory: between half and twice of it. One that was given up has its head yet.
 func (t *Table) Size() int64 {
 	const (
-		perRow, perValue    = 280, 60  // of an entry with what names it, and of a value beside its text
-		perGroup, perColumn = 300, 250 // of a group, and of what makes a column of it
-		perPlace            = 16       // of a value that is queued
+		perTable, perName   = 1 << 10, 100 // of its head, and of a column there beside its name
+		perRow, perValue    = 280, 60      // of an entry with what names it, and of a value beside its text
+		perGroup, perColumn = 300, 250     // of a group, and of what makes a column of it
+		perPlace            = 16           // of a value that is queued
 	)
 	columns := len(t.program.first) + len(t.program.subjects)
-	return int64(t.kept + len(t.order)*perRow + t.rows*(perValue*columns+perPlace*len(t.columns)) + len(t.groups)*(perGroup+perColumn*len(t.columns)))
+	return int64(perTable + perName*columns + t.program.named + t.kept + len(t.order)*perRow + t.rows*(perValue*columns+perPlace*len(t.columns)) + len(t.groups)*(perGroup+perColumn*len(t.columns)))
 }
 
 // GivenUp stands in an error before why a table was given up.
@@ -153,7 +154,7 @@ func (t *Table) GiveUp(why string) { t.giveUp(why) }
 func (t *Table) giveUp(why string) bool {
 	t.spent = GivenUp + why
 	t.entries, t.order, t.groups = nil, nil, nil
-	t.kept, t.rows, t.errors = 0, 0, 0 // it holds nothing any more, see Size
+	t.kept, t.rows, t.errors = 0, 0, 0 // it holds no rows any more, see Size
 	return true
 }
 

@@ -12,6 +12,24 @@ func SetFirstSlice(t *testing.T, d time.Duration) {
 	firstSlice = d
 }
 
+// SetMostHeld sets what a set may hold for the time of a test.
+func SetMostHeld(t *testing.T, bytes int64) {
+	before := mostHeld
+	t.Cleanup(func() { mostHeld = before })
+	mostHeld = bytes
+}
+
+// Held is what the set counts that its items and states hold, and what they do.
+func Held(s *Set) (counted, held int64) {
+	for _, e := range s.objects {
+		held += e.bytes
+	}
+	for _, i := range s.items {
+		held += i.size()
+	}
+	return s.held, held
+}
+
 // Unfinished stands in place of the rows of a table that is not there yet.
 const Unfinished = unfinished
 

@@ -20,8 +20,9 @@ const silentPrint rowPrint = 1
 
 // Follow takes what differs of the rows of a source from what the set has taken so far, and looks at no other object: it says
 // whether a document may have changed. The source is of the group that the set was made of; clusters bounds what is looked at, nil
-// for all. Tables that take long leave some rows to CatchUp. Errors are those of the source and of ctx; what was taken before them
-// stays, and the next call looks at all clusters.
+// for all. Tables that take long leave some rows to CatchUp, and of those that are too large together some are given up. Errors are those of the
+// source and of ctx; what was taken before them stays, and the next call looks at all clusters. Malformed says that the set holds more than an
+// answer may: it is of no use any more.
 func (s *Set) Follow(ctx context.Context, source *view.Source, clusters []domain.ClusterName) (changed bool, err error) {
 	if s.Empty() {
 		s.whole = true
@@ -85,6 +86,7 @@ func (s *Set) Retry() {
 		for n := range i.tables {
 			i.tables[n].retry(i.inputs.keys())
 		}
+		s.weigh(i)
 	}
 }
 
@@ -123,6 +125,7 @@ func (s *Set) finish() (changed bool) {
 				i.content, changed = nil, true
 			}
 		}
+		s.weigh(i)
 	}
 	return changed
 }
@@ -161,10 +164,16 @@ func (p *pass) run(ctx context.Context, source *view.Source, objects []*entry) (
 			return changed, err
 		}
 		changed = changed || more
+		if err := p.full(); err != nil {
+			return changed, err
+		}
 	}
 	for _, e := range objects {
 		if e.rows() {
 			changed = p.followSilent(ctx, e) || changed
+		}
+		if err := p.full(); err != nil {
+			return changed, err
 		}
 	}
 	return changed, ctx.Err()
@@ -182,7 +191,7 @@ func (p *pass) follow(ctx context.Context, e *entry, r *view.Row) (changed bool,
 		if err != nil {
 			return false, err
 		}
-		return e.catchUp(ctx, in, p.slice), nil
+		return p.catchUp(ctx, e, in), nil
 	}
 	if changed, err = p.take(ctx, e, r, p.slice); err == nil {
 		e.prints[c] = now
@@ -205,7 +214,7 @@ func (e *entry) left(c domain.ClusterName, slice time.Duration) bool {
 }
 
 // catchUp has tables take a row that they have left.
-func (e *entry) catchUp(ctx context.Context, in *Input, slice time.Duration) (changed bool) {
+func (p *pass) catchUp(ctx context.Context, e *entry, in *Input) (changed bool) {
 	for _, i := range e.items {
 		row := i.row(e.Object, in)
 		for n := range i.tables {
@@ -215,7 +224,7 @@ func (e *entry) catchUp(ctx context.Context, in *Input, slice time.Duration) (ch
 			}
 			var more bool
 			if t.wants(e.Object) {
-				more = t.put(ctx, row, slice)
+				more = t.put(ctx, row, p.slice)
 			} else {
 				more = t.took(row.Key)
 			}
@@ -223,8 +232,9 @@ func (e *entry) catchUp(ctx context.Context, in *Input, slice time.Duration) (ch
 				i.content, changed = nil, true
 			}
 		}
+		p.weigh(i)
 	}
-	return changed
+	return p.bound() || changed
 }
 
 // followSilent takes that nothing is known of an object on clusters of which there was no row.
@@ -246,7 +256,7 @@ func (p *pass) followSilent(ctx context.Context, e *entry) (changed bool) {
 			changed = p.put(ctx, e, p.silent(e, c), p.slice) || changed
 			e.prints[c] = silentPrint
 		} else if e.left(c, p.slice) {
-			changed = e.catchUp(ctx, p.silent(e, c), p.slice) || changed
+			changed = p.catchUp(ctx, e, p.silent(e, c)) || changed
 		}
 	}
 	return changed

@@ -157,6 +157,8 @@ func TestFollowedIsWhole(t *testing.T) {
 			}
 			_, err := set.Follow(ctx, f.source(), changed)
 			require.Equal(t, err == nil, set.Whole())
+			counted, held := combined.Held(set)
+			require.Equal(t, held, counted)
 			if err == nil && r.IntN(2) == 0 {
 				_, err = set.CatchUp(ctx, f.source())
 				require.True(t, err != nil || !set.Behind())

@@ -35,6 +35,7 @@ type item struct {
 	tables  []table // by name
 	inputs  inputs
 	content *CombinedStatus // as it was made last; nil when something has changed since
+	held    int64           // what it took in memory when it was weighed last
 }
 
 func (i *item) add(c Collector, wants func(o *Object) bool) {

@@ -25,6 +25,8 @@ type Set struct {
 	whole   bool // Follow has come to its end, so that there is a row of each object on each cluster
 	// unfinished stands in place of the rows of a table that has left some.
 	unfinished string
+	// held is what its items and states take in memory, in bytes: see bound.
+	held int64
 }
 
 // app is what the objects of an app have in common.
@@ -44,7 +46,8 @@ type entry struct {
 }
 
 // NewSet makes the set of what a filter leaves of a group, without anything that clusters report. Collectors has what intents
-// name; where nil, no tables are asked for, but states of objects are kept for Objects. An error is that of ctx, or Internal.
+// name; where nil, no tables are asked for, but states of objects are kept for Objects. An error is that of ctx, Internal, or Malformed
+// where there are more tables than an answer may have.
 func NewSet(ctx context.Context, g *Group, f Filter, collectors map[string]Collector) (*Set, error) {
 	objects, err := g.objects(ctx, &f)
 	if err != nil {
@@ -83,10 +86,17 @@ func NewSet(ctx context.Context, g *Group, f Filter, collectors map[string]Colle
 		if len(own.tables) > 0 {
 			e.items = append(e.items, own)
 			s.items = append(s.items, own)
+			s.weigh(own)
+		}
+		if err := s.full(); err != nil {
+			return nil, err
 		}
 	}
 	if !s.states && f.Kinds == nil && f.Resources == nil {
 		s.together(&f, collectors)
+	}
+	if err := s.full(); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -110,6 +120,7 @@ func (s *Set) together(f *Filter, collectors map[string]Collector) {
 			continue
 		}
 		s.items = append(s.items, all)
+		s.weigh(all)
 		for _, e := range s.apps[name].entries {
 			if slices.ContainsFunc(e.Wants.Together, func(c string) bool { return wanted[c] }) {
 				e.items = append(e.items, all)
@@ -149,8 +160,7 @@ func (e *entry) rows() bool { return len(e.items) > 0 || e.states != nil }
 func (s *Set) Empty() bool { return !slices.ContainsFunc(s.objects, (*entry).rows) }
 
 // Evaluate takes all rows of the source, which is of the group's app context, and has a row for each target that there is none
-// of. When ctx ends, tables that take long are not there yet. Errors are those of the source, and of a ctx that ends before all
-// rows have been looked at.
+// of. When ctx ends, tables that take long are not there yet. Errors are those of Follow.
 func (s *Set) Evaluate(ctx context.Context, source *view.Source) error {
 	if _, err := s.Follow(ctx, source, nil); err != nil {
 		return err
@@ -170,10 +180,13 @@ func (s *Set) complete() {
 }
 
 // Put takes what is known of an object on a cluster, and says whether a document may have changed. Rows of what the set is not
-// about do nothing. Errors are those of view.Row.Object.
+// about do nothing. Errors are those of view.Row.Object, and Malformed as Follow has it.
 func (s *Set) Put(ctx context.Context, r *view.Row) (changed bool, err error) {
 	if e := s.entryOf(r); e != nil {
-		return s.take(ctx, e, r, firstSlice)
+		if changed, err = s.take(ctx, e, r, firstSlice); err == nil {
+			err = s.full()
+		}
+		return changed, err
 	}
 	return false, nil
 }
@@ -220,26 +233,34 @@ func (s *Set) gone(r *view.Row) bool {
 func (s *Set) put(ctx context.Context, e *entry, in *Input, slice time.Duration) (changed bool) {
 	for _, i := range e.items {
 		changed = i.put(ctx, e.Object, in, slice) || changed
+		s.weigh(i)
 	}
 	if e.states != nil {
 		now := stateOf(in)
-		e.bytes += now.bytes - e.states[in.Cluster].bytes
+		s.count(e, now.bytes-e.states[in.Cluster].bytes)
 		e.states[in.Cluster] = now
 		changed = true
 	}
-	return changed
+	return s.bound() || changed
 }
 
 func (s *Set) drop(e *entry, c domain.ClusterName) (changed bool) {
 	for _, i := range e.items {
 		changed = i.drop(e.Object, c) || changed
+		s.weigh(i)
 	}
 	if was, ok := e.states[c]; ok {
-		e.bytes -= was.bytes
+		s.count(e, -was.bytes)
 		delete(e.states, c)
 		changed = true
 	}
 	return changed
+}
+
+// count counts what the states of an object take.
+func (s *Set) count(e *entry, bytes int64) {
+	e.bytes += bytes
+	s.held += bytes
 }
 
 // input makes the row of an object on a cluster.

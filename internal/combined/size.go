@@ -1,10 +1,19 @@
 package combined
 
-import "github.com/drover-io/drover/internal/combine"
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/drover-io/drover/internal/combine"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
+)
 
 // Size is what the set takes in memory: between half and twice of it.
 func (s *Set) Size() (n int64) {
-	const perObject, perByte, perTarget, perPrint, perInput, perRow = 1 << 10, 4, 100, 90, 170, 60
+	const perObject, perByte, perTarget, perPrint = 1 << 10, 4, 100, 90
 	for _, e := range s.objects {
 		n += perObject + perByte*e.size + perPrint*int64(len(e.prints)) + e.bytes
 	}
@@ -12,17 +21,91 @@ func (s *Set) Size() (n int64) {
 		n += perTarget * int64(len(a.goes))
 	}
 	for _, i := range s.items {
-		n += perInput*int64(len(i.inputs.clusters)) + perRow*int64(i.inputs.rows)
-		for t := range i.tables {
-			if rows := i.tables[t].rows; rows != nil {
-				n += rows.Size()
-			}
-			if again := i.tables[t].again; again != nil {
-				n += again.Size()
-			}
+		n += i.size()
+	}
+	return n
+}
+
+// size is what the tables and the inputs of an item take in memory.
+func (i *item) size() (n int64) {
+	const perInput, perRow, perBroken = 170, 60, 1 << 10
+	n = perInput*int64(len(i.inputs.clusters)) + perRow*int64(i.inputs.rows)
+	for t := range i.tables {
+		if rows := i.tables[t].rows; rows != nil {
+			n += rows.Size()
+		} else {
+			n += perBroken
+		}
+		if again := i.tables[t].again; again != nil {
+			n += again.Size()
 		}
 	}
 	return n
+}
+
+// mostHeld is limits.Tables but in tests.
+var mostHeld int64 = limits.Tables
+
+// tooLarge is why tables are given up that are too large together.
+var tooLarge = "with it the tables of the answer take more than " + strconv.Itoa(limits.Tables>>20) +
+	" MiB; select less, filter rows, or ask for fewer objects or collectors"
+
+// weigh counts what an item takes now among what the set holds.
+func (s *Set) weigh(i *item) {
+	now := i.size()
+	s.held += now - i.held
+	i.held = now
+}
+
+// bound gives tables up where the set holds too much, and says whether it did: those that are tried again, which there was room without,
+// then the largest, until a quarter is free. So it seldom has to look at all of them, and what a small table says stays.
+func (s *Set) bound() (changed bool) {
+	if s.held <= mostHeld {
+		return false
+	}
+	type one struct {
+		*item
+		*table
+		size int64
+	}
+	giveUp := func(o one) {
+		o.giveUp(tooLarge)
+		o.content, changed = nil, true
+		s.weigh(o.item)
+	}
+	var all []one
+	for _, i := range s.items {
+		for n := range i.tables {
+			switch o := (one{item: i, table: &i.tables[n]}); {
+			case o.rows == nil:
+			case o.again != nil:
+				giveUp(o)
+			case !o.rows.GivenUp():
+				o.size = o.rows.Size()
+				all = append(all, o)
+			}
+		}
+	}
+	if s.held <= mostHeld {
+		return changed
+	}
+	slices.SortStableFunc(all, func(a, b one) int { return cmp.Compare(b.size, a.size) })
+	for _, o := range all {
+		if s.held <= mostHeld-mostHeld/4 {
+			break
+		}
+		giveUp(o)
+	}
+	return changed
+}
+
+// full is an error where the set holds too much though its tables are given up: Malformed, with what helps.
+func (s *Set) full() error {
+	if s.held <= mostHeld {
+		return nil
+	}
+	return fail.New(fail.Malformed, "the answer about %s would take more than %d MiB; ask for fewer objects, by app, kind or resource, or by the tests of a query",
+		domain.NameOwner(s.group.Key), limits.Tables>>20)
 }
 
 // state is what a cluster says of an object whose status is asked for.

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/combine"
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lru/lrutest"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/view"
@@ -28,7 +29,7 @@ type sized struct {
 	silent            bool
 }
 
-func (s sized) set(t *testing.T) (*combined.Set, *view.Source) {
+func (s sized) set(t testing.TB) (*combined.Set, *view.Source) {
 	t.Helper()
 	var resources []plan.Resource
 	for i := range s.objects {
@@ -137,5 +138,75 @@ func TestSizeIsWhatIsHeld(t *testing.T) {
 			require.Less(t, counted, 2*held)
 			runtime.KeepAlive(source)
 		})
+	}
+}
+
+// TestTablesOfAnAnswerShareABound: where each of them is small enough, and all together are not, the largest are given up, and the others stay.
+func TestTablesOfAnAnswerShareABound(t *testing.T) {
+	combined.SetMostHeld(t, 4<<20)
+	s := sized{clusters: 200, objects: 1, collectors: `{
+		"count":{"combinedFields":[{"name":"n","type":"COUNT"}]},
+		"large":{"select":[{"name":"t","def":"returned.status.t"}],"limit":1},
+		"larger":{"select":[{"name":"t","def":"returned.status.t"},{"name":"u","def":"returned.status.t + '.'"}],"limit":1}
+	}`, reports: func(c int) string { return fmt.Sprintf(`"status":{"t":"%d%s"}`, c, strings.Repeat("x", 8<<10)) }}
+	set, source := s.set(t)
+	require.NoError(t, set.Evaluate(t.Context(), source))
+	require.True(t, set.GivenUp())
+	results := func() []*combine.Result { return set.CombinedStatuses().Items[0].Results }
+	given := func() {
+		t.Helper()
+		require.Equal(t, "200", *results()[0].Rows[0].Columns[0].Float)
+		require.Equal(t, 200, results()[1].TotalRows)
+		require.Empty(t, results()[2].Rows)
+		require.Len(t, results()[2].Errors, 1)
+		require.Contains(t, results()[2].Errors[0], "with it the tables of the answer take more than 256 MiB")
+		counted, held := combined.Held(set)
+		require.Equal(t, held, counted)
+		require.Less(t, held, int64(4<<20))
+	}
+	given()
+
+	set.Retry() // one that there was room for does not go for one that there was none for
+	_, err := set.CatchUp(t.Context(), source)
+	require.NoError(t, err)
+	given()
+
+	s.collectors = `{"larger":{"select":[{"name":"t","def":"returned.status.t"},{"name":"u","def":"returned.status.t + '.'"}]}}`
+	alone, source := s.set(t)
+	require.NoError(t, alone.Evaluate(t.Context(), source))
+	require.Empty(t, alone.CombinedStatuses().Items[0].Results[0].Errors)
+}
+
+// TestAnAnswerThatIsTooLargeIsRefused: that of many objects, whose statuses or inputs are too much without any table.
+func TestAnAnswerThatIsTooLargeIsRefused(t *testing.T) {
+	combined.SetMostHeld(t, 1<<20)
+	for name, s := range map[string]sized{
+		"statuses": {clusters: 100, objects: 3, reports: func(c int) string { return fmt.Sprintf(`"status":{"t":%q}`, fmt.Sprint(c, strings.Repeat("x", 8<<10))) }},
+		"inputs":   {clusters: 1000, objects: 8, silent: true, reports: func(int) string { return "" }, collectors: `{"a":{"combinedFields":[{"name":"n","type":"COUNT"}]}}`},
+	} {
+		set, source := s.set(t)
+		err := set.Evaluate(t.Context(), source)
+		require.True(t, fail.Is(err, fail.Malformed), "%s: %v", name, err)
+		require.ErrorContains(t, err, "ask for fewer objects")
+		require.False(t, set.Whole())
+		_, held := combined.Held(set)
+		require.Less(t, held, int64(1<<20+1<<18), "it goes no further")
+	}
+	combined.SetMostHeld(t, 1<<10)
+	_, err := combined.NewSet(t.Context(), group(resource("apps", "Deployment", "a", `"spec":{}`), resource("apps", "Deployment", "b", `"spec":{}`)), combined.Filter{}, broken)
+	require.True(t, fail.Is(err, fail.Malformed), "it has as many tables: %v", err)
+}
+
+// BenchmarkEvaluate takes a thousand rows into five tables.
+func BenchmarkEvaluate(b *testing.B) {
+	var all []string
+	for i := range 5 {
+		all = append(all, fmt.Sprintf(`"c%d":{"select":[{"name":"w","def":"inventory.name"},{"name":"n","def":"returned.status.n"}]}`, i))
+	}
+	n := 0
+	s := sized{clusters: 1000, objects: 1, reports: func(int) string { n++; return fmt.Sprintf(`"status":{"n":%d}`, n) }, collectors: "{" + strings.Join(all, ",") + "}"}
+	for b.Loop() {
+		set, source := s.set(b)
+		require.NoError(b, set.Evaluate(b.Context(), source))
 	}
 }

@@ -100,6 +100,12 @@ func (t *table) finish() bool {
 	return true
 }
 
+// giveUp gives up what takes rows.
+func (t *table) giveUp(why string) {
+	t.live().GiveUp(why)
+	t.finish()
+}
+
 func (t *table) drop(key combine.Key) {
 	t.live().Drop(key)
 	t.took(key)

@@ -41,6 +41,9 @@ func TestSizesAreInOrder(t *testing.T) {
 		"a text that an expression makes may be too long for a cell, and is not for a table": {
 			{"Cell", limits.Cell}, {"ExpressionText", limits.ExpressionText}, {"Table", limits.Table},
 		},
+		"an answer may have several tables of the largest, and a stream keeps several answers": {
+			{"Table", limits.Table}, {"Tables", limits.Tables}, {"Streams", limits.Streams},
+		},
 		"a difference shows several values, and compares what an object may have": {
 			{"DiffValue", limits.DiffValue}, {"Etcd", limits.Etcd}, {"DiffManifest", limits.DiffManifest}, {"DiffItem", limits.DiffItem},
 			{"DiffPage and a byte", limits.DiffPage + 1},
