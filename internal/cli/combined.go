@@ -3,12 +3,31 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/combine"
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 )
+
+// showCombined shows the tables, and fails when one of them could not be made. A value that could not be told fails nothing: it is one of what clusters report.
+func (s *session) showCombined(p *printer, list *combined.List) error {
+	show := s.printCombined
+	if !p.people() {
+		show = func(list *combined.List) error { return p.value(s.Out, list) }
+	}
+	if err := show(list); err != nil {
+		return err
+	}
+	missing := slices.ContainsFunc(list.Items, func(one *combined.CombinedStatus) bool {
+		return slices.ContainsFunc(one.Results, func(r *combine.Result) bool { return len(r.Errors) > 0 })
+	})
+	if missing {
+		return errSaid{exitFailed}
+	}
+	return nil
+}
 
 // printCombined prints the tables of each object.
 func (s *session) printCombined(list *combined.List) error {
@@ -84,11 +103,27 @@ func (s *session) printResult(r *combine.Result) error {
 	for _, e := range r.AggregationErrors {
 		fmt.Fprintf(s.Out, "%s: %s\n", printable(e.ColumnName), printable(e.Error))
 	}
-	if r.TotalRowErrors > 0 {
-		fmt.Fprintf(s.Out, "%s could not be told; -o json has the errors\n", counted(r.TotalRowErrors, "value"))
-	}
+	s.printRowErrors(r)
 	fmt.Fprintln(s.Out)
 	return nil
+}
+
+// printRowErrors says which values a table lacks, and why: the API lists some of each column.
+func (s *session) printRowErrors(r *combine.Result) {
+	if r.TotalRowErrors == 0 {
+		return
+	}
+	fmt.Fprintf(s.Out, "%s could not be told:\n", counted(r.TotalRowErrors, "value"))
+	for _, e := range r.RowErrors {
+		row := e.WEC.ClusterID
+		if e.Object != "" { // in a table of several
+			row = e.Object + " on " + row
+		}
+		fmt.Fprintf(s.Out, "  %s, %s: %s\n", printable(row), printable(or(e.ColumnName, "the filter")), printable(e.Error))
+	}
+	if more := r.TotalRowErrors - len(r.RowErrors); more > 0 {
+		fmt.Fprintf(s.Out, "  and %d more\n", more)
+	}
 }
 
 // cellText is a cell for people.

@@ -22,6 +22,39 @@ func TestWhatAggregatesLeaveOutIsShown(t *testing.T) {
 	require.Equal(t, "\nsum\nn\n3\nn: left out 1 cluster: cp+a (string \"x\")\n\n", out.String())
 }
 
+// TestValuesThatCannotBeToldAreShown below the table, with the reasons, and how many more there are.
+func TestValuesThatCannotBeToldAreShown(t *testing.T) {
+	var out strings.Builder
+	s := &session{Options: Options{Out: &out, Err: &out}}
+	result := &combine.Result{
+		Name: "ready", ColumnNames: []string{"n"}, Rows: []combine.ResultRow{{Columns: []combine.Cell{{Type: combine.CellNull}}}}, TotalRows: 1,
+		RowErrors: []combine.RowError{
+			{WEC: combine.WEC{ClusterID: "cp+a"}, ColumnName: "n", Error: "no such key: status\x1b[2J"},
+			{WEC: combine.WEC{ClusterID: "cp+b"}, Object: "Pod/default/web", Error: "no such overload"},
+		},
+		TotalRowErrors: 3,
+	}
+	list := &combined.List{Items: []*combined.CombinedStatus{{Results: []*combine.Result{result}}}}
+	words, err := newValuePrinter("")
+	require.NoError(t, err)
+	require.NoError(t, s.showCombined(words, list))
+	require.Contains(t, out.String(), "\n3 values could not be told:\n  cp+a, n: no such key: status[2J\n  Pod/default/web on cp+b, the filter: no such overload\n  and 1 more\n\n")
+}
+
+// TestATableThatIsMissingFails, in whatever form the others are shown.
+func TestATableThatIsMissingFails(t *testing.T) {
+	for _, form := range []string{"", "json"} {
+		var out strings.Builder
+		s := &session{Options: Options{Out: &out, Err: &out}}
+		p, err := newValuePrinter(form)
+		require.NoError(t, err)
+		list := &combined.List{Items: []*combined.CombinedStatus{{Results: []*combine.Result{{Name: "whole"}, {Name: "late", Errors: []string{"it took too long"}}}}}}
+		require.Equal(t, errSaid{exitFailed}, s.showCombined(p, list))
+		require.Contains(t, out.String(), "whole")
+		require.Contains(t, out.String(), "it took too long")
+	}
+}
+
 // TestTitlesOfTables tell objects of one name from each other.
 func TestTitlesOfTables(t *testing.T) {
 	const prefix = "status.kubestellar.io/"

@@ -265,16 +265,16 @@ func (s *session) combines() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if !p.people() {
-			return p.value(s.Out, list)
-		}
-		if len(list.Items) == 0 {
+		if p.people() && len(list.Items) == 0 {
 			s.note("%s", whyNoTables(ctx, api, key, len(filter) > 0))
 		}
-		return s.printCombined(list)
+		return s.showCombined(p, list)
 	})
 	c.ValidArgsFunction = s.completeOwners(domain.DeploymentIntentGroups)
-	c.Use, c.Long = "combined NAME", c.Short+".\n\n"+aboutGroup
+	c.Use, c.Long = "combined NAME", c.Short+".\n\n"+aboutGroup+`
+
+A value that could not be told is "-" in its table, and is listed below with its cluster and the reason, of each column 20 at the most.
+A table that cannot be made says why in its place, and the exit code is then 1.`
 	return c
 }
 
