@@ -466,7 +466,7 @@ func TestAQueryOfAnAppThatIsNotThere(t *testing.T) {
 		list, err := api.QueryTables(t.Context(), group, q)
 		if items < 0 {
 			require.True(t, fail.Is(err, fail.Invalid), "%s: %v", apps, err)
-			require.ErrorContains(t, err, "Filter app none not in list of apps for composite app ca (it has: web)")
+			require.Equal(t, []fail.Field{{Path: fmt.Sprintf("tests.apps[%d]", len(q.Tests.Apps)-1), Message: `"none" is not in list of apps for composite app ca (it has: web)`}}, fail.FieldsOf(err))
 			continue
 		}
 		require.NoError(t, err, apps)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"regexp"
@@ -114,35 +115,13 @@ func (t *Tables) CheckFilter(ctx context.Context, group domain.Key, parameters u
 // intent names: an empty answer would look like one about what is there. Invalid, with those that there are. Kinds and names of
 // objects come and go.
 func (t *Tables) known(ctx context.Context, group domain.Key, f *combined.Filter) error {
-	composite, _ := domain.CompositeApps.Above(group)
 	if len(f.Apps) > 0 {
-		apps, err := t.lifecycle.store.List(ctx, domain.Apps, composite)
-		unread, err := domain.UnreadableOf(err)
+		names, err := t.apps(ctx, group, f.Apps)
 		if err != nil {
 			return err
 		}
-		var names []string
-		for _, key := range unread { // it is there
-			names = append(names, domain.Blank(domain.Apps, domain.Key(key)).LocalName())
-		}
-		for _, o := range apps {
-			names = append(names, o.LocalName())
-		}
-		if !containsAll(names, f.Apps) { // an instance may have an app yet that the composite app has not any more
-			in, err := t.stands(ctx, group)
-			if err != nil {
-				return err
-			}
-			if in.group.Plan != nil {
-				for i := range in.group.Plan.Apps {
-					names = append(names, in.group.Plan.Apps[i].Name)
-				}
-			}
-		}
-		for _, name := range f.Apps {
-			if !slices.Contains(names, name) {
-				return fail.New(fail.Invalid, "Filter app %s not in list of apps for composite app %s (it has: %s)", name, composite.Segments()[3], list(names))
-			}
+		if err := knownApps(f.Apps, names, appsHolder(group)); err != nil {
+			return err
 		}
 	}
 	if len(f.Collectors) > 0 {
@@ -166,8 +145,56 @@ func (t *Tables) known(ctx context.Context, group domain.Key, f *combined.Filter
 	return nil
 }
 
-func containsAll(names, wanted []string) bool {
-	return !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(names, name) })
+// apps are the names of the apps of a group's composite app; of what is deployed, too, where those lack one of wanted: an instance may have an app yet
+// that the composite app has not any more.
+func (t *Tables) apps(ctx context.Context, group domain.Key, wanted []string) ([]string, error) {
+	composite, _ := domain.CompositeApps.Above(group)
+	apps, err := t.lifecycle.store.List(ctx, domain.Apps, composite)
+	unread, err := domain.UnreadableOf(err)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, key := range unread { // it is there
+		names = append(names, domain.Blank(domain.Apps, domain.Key(key)).LocalName())
+	}
+	for _, o := range apps {
+		names = append(names, o.LocalName())
+	}
+	if !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(names, name) }) {
+		return names, nil
+	}
+	in, err := t.stands(ctx, group)
+	if err != nil || in.group.Plan == nil {
+		return names, err
+	}
+	for i := range in.group.Plan.Apps {
+		if name := in.group.Plan.Apps[i].Name; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// appsHolder is what a user reads of what has the apps of a group.
+func appsHolder(group domain.Key) string {
+	composite, _ := domain.CompositeApps.Above(group)
+	return "composite app " + composite.Segments()[3]
+}
+
+// knownApps refuses, as Invalid, a filter by an app that is not among names, those of the holder.
+func knownApps(asked, names []string, holder string) error {
+	for _, name := range asked {
+		if !slices.Contains(names, name) {
+			return fail.New(fail.Invalid, "Filter app %s %s", name, notAmong(names, holder))
+		}
+	}
+	return nil
+}
+
+// notAmong says of an app that it is not among names, those of the holder.
+func notAmong(names []string, holder string) string {
+	return fmt.Sprintf("not in list of apps for %s (it has: %s)", holder, list(names))
 }
 
 // list is what users read of names.
@@ -197,10 +224,8 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*c
 	if err != nil {
 		return nil, err
 	}
-	if apps := q.Tests.Apps; !slices.Contains(apps, domain.Anything) {
-		if err := t.known(ctx, group, &combined.Filter{Apps: apps}); err != nil {
-			return nil, err
-		}
+	if err := t.checkApps(ctx, group, q.Tests.Apps); err != nil {
+		return nil, err
 	}
 	name, g := c.Metadata.Name, in.group
 	g.Intents = []*domain.StatusIntent{{Spec: domain.StatusIntentSpec{
@@ -239,6 +264,24 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*c
 		return nil, tooMuch
 	}
 	return set.CombinedStatuses(), nil
+}
+
+// checkApps refuses the apps that the tests of a query name where known would refuse a filter by them, each with its path in the body.
+func (t *Tables) checkApps(ctx context.Context, group domain.Key, asked []string) error {
+	if len(asked) == 0 || slices.Contains(asked, domain.Anything) {
+		return nil
+	}
+	names, err := t.apps(ctx, group, asked)
+	if err != nil {
+		return err
+	}
+	var p fail.Problems
+	for i, name := range asked {
+		if !slices.Contains(names, name) {
+			p.Add(fmt.Sprintf("tests.apps[%d]", i), "%q is %s", name, notAmong(names, appsHolder(group)))
+		}
+	}
+	return p.Err()
 }
 
 // ParseFilter reads the parameters of a query for combined status or objects; Invalid for one without a value.

@@ -156,10 +156,8 @@ func (l *Lifecycle) check(ctx context.Context, q *diffQuery, group domain.Key, p
 			targets = append(targets, p.Apps[i].Targets[j].ClusterName)
 		}
 	}
-	for _, name := range q.apps {
-		if !slices.Contains(names, name) {
-			return fail.New(fail.Invalid, "Filter app %s not in list of apps for deployment intent group %s (it has: %s)", name, group.Name(), list(names))
-		}
+	if err := knownApps(q.apps, names, "deployment intent group "+group.Name()); err != nil {
+		return err
 	}
 	for _, c := range q.clusters {
 		if slices.Contains(targets, c) || !rights.Of(ctx).Shows(domain.ClustersNoun, c.Key()) { // whether there is one is not for everybody to learn
