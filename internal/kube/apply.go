@@ -135,9 +135,9 @@ func (r *run) applyServed(ctx context.Context, i int) error {
 				}
 				return fail.Wrap(err, fail.Unavailable, "the cluster does not serve the kind yet, although its CRD was applied")
 			}
-		case isUnsettled(err) && r.defines(id):
+		case (isUnsettled(err) || isStoredInGone(err)) && r.defines(id): // an API server may know the CRD as it was
 			if time.Now().After(deadline) {
-				return err
+				return unread(err)
 			}
 		case r.provides(missingNamespace(err)):
 			name := missingNamespace(err)
@@ -146,12 +146,21 @@ func (r *run) applyServed(ctx context.Context, i int) error {
 			}
 			return fail.Wrap(err, fail.Unavailable, "%s", answerOf(err).ErrStatus.Message)
 		default:
-			return err
+			return unread(err)
 		}
 		if err := pause.For(ctx, policy.DiscoverAgain); err != nil {
 			return err
 		}
 	}
+}
+
+// unread is err, or, of an object that its cluster cannot read, that no time changes it, and what does.
+func unread(err error) error {
+	if !isStoredInGone(err) {
+		return err
+	}
+	return fail.Wrap(err, fail.Invalid, "%s", clip("the cluster has stored the object in a version that its CRD has no more; "+
+		"give the CRD that version back, with served: false, until the object is written anew: "+answerOf(err).ErrStatus.Message))
 }
 
 // applyOnce sends resource i. A *meta.NoKindMatchError says that the cluster does not have its kind.

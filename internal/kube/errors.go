@@ -174,6 +174,14 @@ func namesGone(err *apierrors.StatusError) bool {
 	return strings.Contains(err.ErrStatus.Message, "request to convert CR to an invalid group/version: ")
 }
 
+// isStoredInGone recognizes the object that is stored in a version which its CRD has no more, as somebody has taken that out of status.storedVersions. API
+// servers fail with 500 whatever is asked of it (see namesGone), and of a list that has it. So does one, for a moment, that has not heard of a new version.
+func isStoredInGone(err error) bool {
+	a := answerOf(err)
+	return a != nil && a.ErrStatus.Code == http.StatusInternalServerError &&
+		strings.Contains(a.ErrStatus.Message, "request to convert CR from an invalid group/version: ")
+}
+
 // isTakenPort recognizes the health check's port of a Service that another Service has, or that nobody can have: API servers answer 500, where they answer
 // 422 of any other port (kubernetes, registry/core/service/storage/alloc.go).
 func isTakenPort(err *apierrors.StatusError) bool {

@@ -165,6 +165,45 @@ func TestWhatNamesAVersionThatIsGone(t *testing.T) {
 	}
 }
 
+// TestWhatIsStoredInAVersionThatIsGone is not tried for ever: no apply can mend it.
+func TestWhatIsStoredInAVersionThatIsGone(t *testing.T) {
+	t.Parallel()
+	s := newLonely(kubetest.DeploymentID)
+	s.apply = func() *metav1.Status {
+		of := status(http.StatusInternalServerError, "", "request to convert CR from an invalid group/version: example.com/v1beta1", nil)
+		return &of
+	}
+	outcome, watcher := s.send(t, "example.com Widget", widget)
+	require.NoError(t, outcome.Retry)
+	require.Equal(t, domain.Marks{domain.MarkRefused}, watcher.Marks, watcher.Notes)
+	require.Contains(t, watcher.Notes[0], "give the CRD that version back, with served: false, until the object is written anew: request to convert CR from an invalid")
+}
+
+// TestWhatIsStoredInAVersionThatOneDoesNotKnowYet is tried again where the app brings the CRD: an API server of several may have heard of it later.
+func TestWhatIsStoredInAVersionThatOneDoesNotKnowYet(t *testing.T) {
+	t.Parallel()
+	s, n := newLonely(kubetest.DeploymentID), 0
+	s.apply = func() *metav1.Status {
+		if n++; n != 2 {
+			return nil
+		}
+		of := status(http.StatusInternalServerError, "", "request to convert CR from an invalid group/version: example.com/v2", nil)
+		return &of
+	}
+	c := serveAll(t, http2, s.ServeHTTP).open(t, kube.Config{})
+	j, watcher := job([]plan.Resource{
+		{
+			ResourceID: plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets.example.com"},
+			Manifest: []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},` +
+				`"spec":{"group":"example.com","names":{"kind":"Widget"},"versions":[{"name":"v1","served":true},{"name":"v2","served":true}]}}`),
+		},
+		{ResourceID: plan.ResourceID{Group: "example.com", Version: "v1", Kind: "Widget", Name: "a"}, Stage: 1, Manifest: []byte(widget)},
+	}, domain.MarkPending)
+	require.NoError(t, c.Apply(t.Context(), j).Retry)
+	require.Equal(t, domain.Marks{domain.MarkApplied, domain.MarkApplied}, watcher.Marks, watcher.Notes)
+	require.Equal(t, 3, n)
+}
+
 // TestWhatItsSchemaHasOutgrown: a CRD has another schema, which an object does not fit that was made before. Server-side apply fails with 500, and an update
 // does not.
 func TestWhatItsSchemaHasOutgrown(t *testing.T) {
