@@ -487,6 +487,46 @@ func TestRowsAreByProviderThenName(t *testing.T) {
 	require.Equal(t, "b", r.RowErrors[1].Object)
 }
 
+// TestErrorsNameMembersOfItems that were null, and nothing that was not: those of no variable, too.
+func TestErrorsNameMembersOfItems(t *testing.T) {
+	row := reporting(t, "w1", `{"l":[{"type":"a","n":1},{"type":"b","deep":{}}],"m":{"x":{}}}`)
+	for def, want := range map[string]string{
+		"returned.status.l.map(c, c.n + 1)":                                ": c.n is null",
+		"returned.status.l.all(c, c.n > 0)":                                ": c.n is null",
+		"returned.status.l[1].n + 1":                                       ": returned.status.l[1].n is null",
+		"timestamp(returned.status.l[1].since)":                            ": returned.status.l[1].since is null",
+		"returned.status.m['x'].n + 1":                                     ": returned.status.m[x].n is null",
+		"returned.status.l.filter(c, c.type == 'b')[0].n + 1":              ": .n is null",
+		"returned.status.l.filter(c, c.type == 'b').map(c, c.deep.er + 1)": ": c.deep.er is null",
+		"returned.status.n + returned.status.l[1].n":                       ": returned.status.n, returned.status.l[1].n are null",
+	} {
+		r := combine.Evaluate(t.Context(), compiled(t, selecting(def)), slices.Values([]*combine.Row{row}))
+		require.Len(t, r.RowErrors, 1, def)
+		require.True(t, strings.HasSuffix(r.RowErrors[0].Error, want), "%s: %s", def, r.RowErrors[0].Error)
+	}
+	p := compiled(t, selecting("returned.status.l.map(c, c.n + 1)", "returned.status.l[0].n / 0"))
+	r := combine.Evaluate(t.Context(), p, slices.Values([]*combine.Row{row}))
+	require.Len(t, r.RowErrors, 2)
+	require.NotContains(t, r.RowErrors[1].Error, "null", "that was of another expression")
+}
+
+// TestAnAgeOfWhatWasNeverReported says why there is none: from year 1 to now is longer than any duration.
+func TestAnAgeOfWhatWasNeverReported(t *testing.T) {
+	never, once := &combine.Row{Key: combine.Key{Cluster: domain.ClusterName{Provider: "p", Name: "never"}}}, reporting(t, "once", `{}`)
+	once.Propagation.LastReturnedUpdate = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, member := range []string{"propagation.lastReturnedUpdateTimestamp", "propagation['lastReturnedUpdateTimestamp']"} {
+		s := selecting("inventory.name")
+		s.Filter = "timestamp('2026-01-02T00:00:00Z') - " + member + " > duration('1h')"
+		r := combine.Evaluate(t.Context(), compiled(t, s), slices.Values([]*combine.Row{never, once}))
+		require.Equal(t, []string{"once"}, cells(r))
+		require.Len(t, r.RowErrors, 1)
+		require.Equal(t, "p+never", r.RowErrors[0].WEC.ClusterID)
+		require.Contains(t, r.RowErrors[0].Error, "propagation.lastReturnedUpdateTimestamp is year 1, as the cluster has never reported the object")
+		s.Filter = member + " < timestamp('2026-01-02T00:00:00Z')"
+		require.Equal(t, []string{"never", "once"}, cells(combine.Evaluate(t.Context(), compiled(t, s), slices.Values([]*combine.Row{never, once}))))
+	}
+}
+
 // TestWarnings: an expression that is null wherever something was reported is most likely mistyped; one that is null somewhere, or
 // where nothing was reported, is not.
 func TestWarnings(t *testing.T) {
@@ -563,22 +603,23 @@ func TestAggregatesOfMixedNumbers(t *testing.T) {
 	}
 	p, huge := compiled(t, s), "1"+strings.Repeat("0", 400)
 	for values, want := range map[string]string{
-		`"1Ki","1e3","0.1","-0"`:      "4 2024.1 506.025 0 1024",
-		`0.1,0.2`:                     "2 0.3 0.15 0.1 0.2",
-		`"0.1",0.2`:                   "2 0.3 0.15 0.1 0.2",
-		`1,"1",1.0`:                   "3 3 1 1 1",
-		`9223372036854775807,1`:       "2 9223372036854775808 4611686018427387904 1 9223372036854775807",
-		`18446744073709551615,1`:      "2 18446744073709551616 9223372036854775808 1 18446744073709551615",
-		`1,2,2`:                       "3 5 1.6666666666666667 1 2",
-		`-0.0`:                        "1 0 0 0 0",
-		`"1E","1Ei"`:                  "2 2152921504606846976 1076460752303423488 1000000000000000000 1152921504606846976",
-		`1e21,1`:                      "2 1000000000000000000001 500000000000000000000.5 1 1e+21",
-		`9007199254740993,0.5`:        "2 9007199254740993.5 4503599627370496.75 0.5 9007199254740993",
-		`"1n"`:                        "1 1e-9 1e-9 1e-9 1e-9",
-		`1e21,1000000000000000000000`: "2 2e+21 1e+21 1000000000000000000000 1000000000000000000000",
-		`1000000000000000000000,1e21`: "2 2e+21 1e+21 1000000000000000000000 1000000000000000000000",
-		`"1e400","0","0"`:             "3 " + huge + " 3.333333333333333e+399 0 " + huge,
-		`"-1e400","0","0"`:            "3 -" + huge + " -3.333333333333333e+399 -" + huge + " 0",
+		`"1Ki","1e3","0.1","-0"`: "4 2024.1 506.025 0 1024",
+		`0.1,0.2`:                "2 0.3 0.15 0.1 0.2",
+		`"0.1",0.2`:              "2 0.3 0.15 0.1 0.2",
+		`1,"1",1.0`:              "3 3 1 1 1",
+		`9223372036854775807,1`:  "2 9223372036854775808 4611686018427387904 1 9223372036854775807",
+		`18446744073709551615,1`: "2 18446744073709551616 9223372036854775808 1 18446744073709551615",
+		`1,2,2`:                  "3 5 1.6666666666666667 1 2",
+		`-0.0`:                   "1 0 0 0 0",
+		`"1E","1Ei"`:             "2 2152921504606846976 1076460752303423488 1000000000000000000 1152921504606846976",
+		`1e21,1`:                 "2 1000000000000000000001 500000000000000000000.5 1 1e+21",
+		`9007199254740993,0.5`:   "2 9007199254740993.5 4503599627370496.75 0.5 9007199254740993",
+		`"1n"`:                   "1 1e-9 1e-9 1e-9 1e-9",
+		`"33333333333333333333333333.1","100m",0.1`:           "3 33333333333333333333333333.3 11111111111111111111111111.1 0.1 33333333333333333333333333.1",
+		`1e21,1000000000000000000000`:                         "2 2e+21 1e+21 1000000000000000000000 1000000000000000000000",
+		`1000000000000000000000,1e21`:                         "2 2e+21 1e+21 1000000000000000000000 1000000000000000000000",
+		`"1e400","0","0"`:                                     "3 " + huge + " 3.333333333333333e+399 0 " + huge,
+		`"-1e400","0","0"`:                                    "3 -" + huge + " -3.333333333333333e+399 -" + huge + " 0",
 		`true,1," 1","0x10","1_000","NaN","Infinity","","1e"`: "9 1 1 1 1",
 	} {
 		var rows []*combine.Row

@@ -135,6 +135,8 @@ type compiled struct {
 	paths   []path
 	// nullable says that null is no sign of a typing error.
 	nullable bool
+	// dated says that it looks at lastReturnedUpdateTimestamp.
+	dated bool
 }
 
 // compile compiles an expression; fits says what is wrong with the type of its result, "" for nothing. Nil where there are faults;
@@ -178,7 +180,7 @@ func (c *compiler) compile(path, text string, fits func(*cel.Type) string) *comp
 
 // program is that of a rewritten expression.
 func (r *rewriter) program(text string, rewritten *cel.Ast) (*compiled, error) {
-	e := &compiled{text: text, paths: r.paths, nullable: r.nullable}
+	e := &compiled{text: text, paths: r.paths, nullable: r.nullable, dated: r.dated}
 	root := rewritten.NativeRep().Expr()
 	if root.Kind() == ast.IdentKind {
 		name := root.AsIdent()
@@ -192,9 +194,9 @@ func (r *rewriter) program(text string, rewritten *cel.Ast) (*compiled, error) {
 		}
 	}
 	var err error
-	if e.program, err = environment.Program(rewritten); err != nil {
+	if e.program, err = environment.Program(rewritten, r.noting()); err != nil {
 		// It evaluates what is constant, and int('x') fails. That is an error of each row, as 1/0 is.
-		if e.program, err = environment.PlainProgram(rewritten); err != nil {
+		if e.program, err = environment.PlainProgram(rewritten, r.noting()); err != nil {
 			return nil, err
 		}
 	}
@@ -246,19 +248,23 @@ func (e *compiled) eval(in *input) (any, error) {
 	if e.path != nil {
 		return in.value(*e.path)
 	}
-	in.paths = e.paths
+	in.paths, in.nulls = e.paths, nil
 	return e.program.Eval(deadline, in)
 }
 
-// why is the text of an error, with the paths that were null.
+// why is the text of an error, with the paths and the other members that were null.
 func (e *compiled) why(in *input, err error) string {
 	text := expression.OneLine(err.Error(), maxError)
+	if e.dated && in.row.Propagation.LastReturnedUpdate.IsZero() {
+		text += ": propagation." + lastUpdate + " is year 1, as the cluster has never reported the object"
+	}
 	var nulls []string
 	for _, p := range e.paths {
 		if v, err := in.value(p); v == nil && err == nil {
 			nulls = append(nulls, p.String())
 		}
 	}
+	nulls = append(nulls, in.nulls...)
 	switch {
 	case len(nulls) == 0:
 		return text
@@ -275,12 +281,16 @@ func (e *compiled) why(in *input, err error) string {
 // input is a row as the expressions see it.
 type input struct {
 	row   *Row
-	paths []path // of the expression that is evaluated
+	paths []path   // of the expression that is evaluated
+	nulls []string // members that were null in it, other than those of paths: see noted
 	roots [4]map[string]any
 }
 
 // ResolveName finds a variable: one of the four, a typed member of one, or a path of the expression.
 func (in *input) ResolveName(name string) (any, bool) {
+	if name == inputName {
+		return in, true
+	}
 	if number, ok := strings.CutPrefix(name, presenceName); ok {
 		if i, err := strconv.Atoi(number); err == nil && i < len(in.paths) {
 			return in.presence(in.paths[i]), true
@@ -366,7 +376,7 @@ func (r *Row) known(variable, member string) (any, bool) {
 		return v, ok
 	case propagation:
 		switch member {
-		case "lastReturnedUpdateTimestamp":
+		case lastUpdate:
 			return p.LastReturnedUpdate.UTC(), true
 		case "reported":
 			return p.Reported, true

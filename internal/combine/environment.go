@@ -14,6 +14,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
 
 	"github.com/drover-io/drover/internal/expression"
 )
@@ -26,12 +27,15 @@ const (
 	propagation = "propagation"
 )
 
+// lastUpdate is the member of propagation that is never null, and year 1 where there was no report: no duration is as long as from there to now.
+const lastUpdate = "lastReturnedUpdateTimestamp"
+
 // members are those of the variables of which all are known, with their types. Dyn is for what may be null.
 var members = map[string]map[string]*cel.Type{
 	inventory: {"name": cel.StringType, "provider": cel.StringType, "id": cel.StringType, "labels": cel.ListType(cel.StringType)},
 	returned:  {"metadata": cel.DynType, "spec": cel.DynType, "status": cel.DynType},
 	propagation: {
-		"lastReturnedUpdateTimestamp": cel.TimestampType, "reported": cel.BoolType, "present": cel.BoolType,
+		lastUpdate: cel.TimestampType, "reported": cel.BoolType, "present": cel.BoolType,
 		"stale": cel.BoolType, "staleSince": cel.DynType, "ready": cel.StringType, "state": cel.StringType,
 		"message": cel.StringType, "summarised": cel.BoolType,
 	},
@@ -46,6 +50,7 @@ const (
 	hasCall      = "@has_member"
 	optionalCall = "@optional_member"
 	orderedCall  = "@ordered" // what a macro goes through: of a map its keys, sorted
+	inputName    = "@input"   // is no variable: what evaluates the expression finds its input by it
 	maxPaths     = 64         // as many have variables; those after them are calls
 )
 
@@ -118,6 +123,69 @@ func member(name string, t *cel.Type, result func(v ref.Val, found bool) ref.Val
 				return types.NewErr("a value of type %s has no member %s", of.Type().TypeName(), key.Value())
 			}
 		})))
+}
+
+// noted is a call for a member of what is no variable, such as an item of a list. It notes in the input that it was null, so that an error
+// can name it.
+type noted struct {
+	interpreter.InterpretableCall
+	name string
+}
+
+// Exec and Eval are how cel-go evaluates it.
+func (n noted) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	v := n.InterpretableCall.Exec(frame)
+	if v == types.NullValue {
+		if is, ok := frame.ResolveName(inputName); ok {
+			if in := is.(*input); !slices.Contains(in.nulls, n.name) {
+				in.nulls = append(in.nulls, n.name)
+			}
+		}
+	}
+	return v
+}
+
+func (n noted) Eval(vars interpreter.Activation) ref.Val { return n.Exec(interpreter.AsFrame(vars)) }
+
+// noting has a program note its members that are null.
+func (r *rewriter) noting() cel.ProgramOption {
+	names := map[int64]string{} // of these calls: cel-go makes the inner ones first
+	return cel.CustomDecoratorV2(func(of interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+		call, ok := of.(interpreter.InterpretableCall)
+		if !ok || call.Function() != memberCall {
+			return of, nil
+		}
+		operand, name := call.Args()[0], call.Args()[1]
+		text := names[operand.ID()]
+		if attribute, ok := operand.(interpreter.InterpretableAttribute); ok {
+			text = r.written(attribute)
+		}
+		if constant, ok := name.(interpreter.InterpretableConst); ok {
+			text += "." + fmt.Sprint(constant.Value().Value())
+		}
+		names[of.ID()] = text
+		return noted{call, text}, nil
+	})
+}
+
+// written is how a user writes what is no call, such as c or returned.status.conditions[0]; "" for what has a call in it, as a macro is.
+func (r *rewriter) written(of interpreter.InterpretableAttribute) string {
+	named, ok := of.Attr().(interpreter.NamespacedAttribute)
+	if !ok {
+		return ""
+	}
+	text := named.CandidateVariableNames()[0]
+	if i, err := strconv.Atoi(strings.TrimPrefix(text, pathName)); err == nil && i < len(r.paths) {
+		text = r.paths[i].String()
+	}
+	for _, q := range named.Qualifiers() {
+		index := "…"
+		if constant, ok := q.(interpreter.ConstantQualifier); ok {
+			index = fmt.Sprint(constant.Value().Value())
+		}
+		text += "[" + index + "]"
+	}
+	return text
 }
 
 // ordered has macros go through maps by the order of their keys, which is that of values: Go's is another one each time, and
@@ -231,8 +299,8 @@ type rewriter struct {
 	ast    *ast.AST
 	paths  []path
 	faults []expression.Fault
-	// nullable says that it looks at what is null as long as all is well.
-	nullable bool
+	// nullable says that it looks at what is null as long as all is well, dated that it looks at lastReturnedUpdateTimestamp.
+	nullable, dated bool
 }
 
 func (r *rewriter) fault(id int64, format string, args ...any) {
@@ -260,6 +328,7 @@ func variable(name string) bool {
 // known notes a fault where a variable has no such member.
 func (r *rewriter) known(id int64, root, name string) {
 	r.nullable = r.nullable || root == propagation && name == "staleSince"
+	r.dated = r.dated || root == propagation && name == lastUpdate
 	switch of := members[root]; {
 	case root == object && name == "status":
 		r.fault(id, "obj has no status: it is the manifest as it was sent; what clusters report is returned.status")
@@ -289,6 +358,8 @@ func (r *rewriter) number(p path) (string, bool) {
 
 func (r *rewriter) rewrite(e ast.Expr) {
 	switch e.Kind() {
+	case ast.IdentKind:
+		r.dated = r.dated || e.AsIdent() == propagation+"."+lastUpdate
 	case ast.SelectKind:
 		r.rewriteSelect(e)
 	case ast.CallKind:

@@ -134,13 +134,15 @@ type Program struct {
 	loops bool
 }
 
-// Program prepares a checked expression. What is constant in it is evaluated now: that it fails is an error.
-func (e *Environment) Program(checked *cel.Ast) (*Program, error) {
-	return e.program(checked, cel.EvalOptions(cel.OptOptimize))
+// Program prepares a checked expression, with what else it is to have. What is constant in it is evaluated now: that it fails is an error.
+func (e *Environment) Program(checked *cel.Ast, more ...cel.ProgramOption) (*Program, error) {
+	return e.program(checked, append(more, cel.EvalOptions(cel.OptOptimize))...)
 }
 
 // PlainProgram is Program, but what is constant is evaluated each time, and fails then.
-func (e *Environment) PlainProgram(checked *cel.Ast) (*Program, error) { return e.program(checked) }
+func (e *Environment) PlainProgram(checked *cel.Ast, more ...cel.ProgramOption) (*Program, error) {
+	return e.program(checked, more...)
+}
 
 func (e *Environment) program(checked *cel.Ast, options ...cel.ProgramOption) (*Program, error) {
 	options = append(options, guarded()...)
