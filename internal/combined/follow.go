@@ -21,7 +21,7 @@ const silentPrint rowPrint = 1
 // Follow takes what differs of the rows of a source from what the set has taken so far, and looks at no other object: it says
 // whether a document may have changed. The source is of the group that the set was made of; clusters bounds what is looked at, nil
 // for all. Tables that take long leave some rows to CatchUp, and of those that are too large together some are given up. Errors are those of the
-// source and of ctx; what was taken before them stays, and the next call looks at all clusters. Malformed says that the set holds more than an
+// source and of ctx; what was taken before them stays, and the next call looks at all clusters. Invalid says that the set holds more than an
 // answer may: it is of no use any more.
 func (s *Set) Follow(ctx context.Context, source *view.Source, clusters []domain.ClusterName) (changed bool, err error) {
 	if s.Empty() {

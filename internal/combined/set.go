@@ -46,7 +46,7 @@ type entry struct {
 }
 
 // NewSet makes the set of what a filter leaves of a group, without anything that clusters report. Collectors has what intents
-// name; where nil, no tables are asked for, but states of objects are kept for Objects. An error is that of ctx, Internal, or Malformed
+// name; where nil, no tables are asked for, but states of objects are kept for Objects. An error is that of ctx, Internal, or Invalid
 // where there are more tables than an answer may have.
 func NewSet(ctx context.Context, g *Group, f Filter, collectors map[string]Collector) (*Set, error) {
 	objects, err := g.objects(ctx, &f)
@@ -180,7 +180,7 @@ func (s *Set) complete() {
 }
 
 // Put takes what is known of an object on a cluster, and says whether a document may have changed. Rows of what the set is not
-// about do nothing. Errors are those of view.Row.Object, and Malformed as Follow has it.
+// about do nothing. Errors are those of view.Row.Object, and Invalid as Follow has it.
 func (s *Set) Put(ctx context.Context, r *view.Row) (changed bool, err error) {
 	if e := s.entryOf(r); e != nil {
 		if changed, err = s.take(ctx, e, r, firstSlice); err == nil {

@@ -99,12 +99,12 @@ func (s *Set) bound() (changed bool) {
 	return changed
 }
 
-// full is an error where the set holds too much though its tables are given up: Malformed, with what helps.
+// full is an error where the set holds too much though its tables are given up: Invalid, with what helps.
 func (s *Set) full() error {
 	if s.held <= mostHeld {
 		return nil
 	}
-	return fail.New(fail.Malformed, "the answer about %s would take more than %d MiB; ask for fewer objects, by app, kind or resource, or by the tests of a query",
+	return fail.New(fail.Invalid, "the answer about %s would take more than %d MiB; ask for fewer objects, by app, kind or resource, or by the tests of a query",
 		domain.NameOwner(s.group.Key), limits.Tables>>20)
 }
 

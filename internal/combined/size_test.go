@@ -186,7 +186,7 @@ func TestAnAnswerThatIsTooLargeIsRefused(t *testing.T) {
 	} {
 		set, source := s.set(t)
 		err := set.Evaluate(t.Context(), source)
-		require.True(t, fail.Is(err, fail.Malformed), "%s: %v", name, err)
+		require.True(t, fail.Is(err, fail.Invalid), "%s: %v", name, err)
 		require.ErrorContains(t, err, "ask for fewer objects")
 		require.False(t, set.Whole())
 		_, held := combined.Held(set)
@@ -194,7 +194,7 @@ func TestAnAnswerThatIsTooLargeIsRefused(t *testing.T) {
 	}
 	combined.SetMostHeld(t, 1<<10)
 	_, err := combined.NewSet(t.Context(), group(resource("apps", "Deployment", "a", `"spec":{}`), resource("apps", "Deployment", "b", `"spec":{}`)), combined.Filter{}, broken)
-	require.True(t, fail.Is(err, fail.Malformed), "it has as many tables: %v", err)
+	require.True(t, fail.Is(err, fail.Invalid), "it has as many tables: %v", err)
 }
 
 // BenchmarkEvaluate takes a thousand rows into five tables.

@@ -62,7 +62,7 @@ func (*TableQuery) Foreign(path string) bool { return domain.AddedByCluster(path
 const queried = "query"
 
 // CombinedStatus is what the status intents of a group ask for, as clusters report it now: a combined.List. Errors: NotFound; Invalid
-// for a parameter; Timeout where there is too much to look at; those of the store.
+// for a parameter, or where the answer would take more than limits.Tables; Timeout where there is too much to look at; those of the store.
 func (t *Tables) CombinedStatus(ctx context.Context, group domain.Key, parameters url.Values) (*TablesDocument, error) {
 	return t.read(ctx, group, false, parameters)
 }

@@ -131,7 +131,7 @@ func (k *kept) use(ctx context.Context, do func() error) (err error) {
 		return context.Cause(ctx)
 	}
 	defer func() {
-		if errors.As(err, new(*panics.Error)) || fail.Is(err, fail.Malformed) { // the latter is of a set that is too large
+		if errors.As(err, new(*panics.Error)) || fail.Is(err, fail.Invalid) { // the latter is of a set that is too large
 			k.set = nil
 		}
 		if err != nil {
