@@ -228,17 +228,16 @@ func TestHostileClusters(t *testing.T) {
 		var memory runtime.MemStats
 		runtime.ReadMemStats(&memory)
 		most = max(most, memory.HeapInuse)
-		silent := 0
-		for name, says := range wants {
+		for name, says := range wants { // not of all in one round: where the machine is slow, some say for a while that a request takes too long
 			reason, said, connected := sink.why(name)
-			if !said || says == "" && !connected && reason == "" || says != "" && !strings.Contains(reason, strings.TrimSpace(says)) {
-				silent++
+			if said && (says == "" && (connected || reason != "") || says != "" && strings.Contains(reason, strings.TrimSpace(says))) {
+				delete(wants, name)
 			}
 		}
-		if silent == 0 && round >= 5 {
+		if len(wants) == 0 && round >= 5 {
 			break
 		}
-		require.Less(t, round, 1000, "of some clusters nobody says that they are not heard: %v %v", sink.last, sink.bad)
+		require.Less(t, round, 1000, "of %v nobody says that they are not heard: %v %v", wants, sink.last, sink.bad)
 	}
 	t.Logf("%d MiB of memory at most", most>>20)
 	require.Less(t, most, uint64(1<<30))
