@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-io/drover/internal/access"
+	"github.com/drover-io/drover/internal/cli"
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/kube"
@@ -63,7 +64,11 @@ func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer
 		return wrongLine(err)
 	}
 	if *rules != "" {
-		if role, err = withRules(role, *rules); err != nil {
+		further, err := cli.ReadRules(*rules)
+		if err != nil {
+			return err
+		}
+		if role, err = further.On(role); err != nil {
 			return wrongLine(err)
 		}
 	}
@@ -94,17 +99,4 @@ func makeCredential(ctx context.Context, args []string, stdout, stderr io.Writer
 	}
 	_, err = stdout.Write(kubeconfig)
 	return err
-}
-
-// withRules is a ClusterRole with the rules of a file behind its own.
-func withRules(role []byte, file string) ([]byte, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("--rules: %w", err)
-	}
-	rules, err := kube.ReadRules(text)
-	if err != nil {
-		return nil, fmt.Errorf("--rules %s: %w", file, err)
-	}
-	return rules.On(role)
 }

@@ -355,7 +355,7 @@ cluster has that user's rights then. A user that runs a program for its credenti
 		var further kube.Rules
 		if c.Flags().Changed("rules") {
 			var err error
-			if further, err = readRules(*rules); err != nil {
+			if further, err = ReadRules(*rules); err != nil {
 				return err
 			}
 		}
@@ -441,8 +441,8 @@ cluster has that user's rights then. A user that runs a program for its credenti
 	return c
 }
 
-// readRules reads the rules of a file.
-func readRules(file string) (kube.Rules, error) {
+// ReadRules reads the rules of the file that --rules names. Its errors are of the command line.
+func ReadRules(file string) (kube.Rules, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, usage("--rules: %w", err)
