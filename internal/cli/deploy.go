@@ -277,6 +277,7 @@ func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deploymen
 	project := d.ProjectKey()
 	missing, newProject := map[domain.Key]bool{}, false
 	further, more := false, false // whether the cloud gets a cluster more, and has more than a namespace of its own there
+	moved := false                // whether something of the group is written, by which it is approved no more
 	var cloud *domain.LogicalCloud
 	var needed []right
 	need := func(verb string, n *domain.Noun, scope domain.Key) {
@@ -310,9 +311,22 @@ func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deploymen
 			cloud = c
 		}
 		if there {
+			if keeps(is) || refers {
+				continue
+			}
+			put := right{"put", n, project}
+			replaced, err := s.replaces(ctx, a, &step, is, put)
+			if err != nil {
+				return err
+			}
+			if replaced {
+				need(put.verb, put.noun, put.scope)
+				moved = moved || within(key, d.Key())
+			}
 			continue
 		}
 		missing[key] = true
+		moved = moved || within(key, d.Key())
 		switch {
 		case n == domain.Projects:
 			newProject = true
@@ -343,13 +357,48 @@ func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deploymen
 		if op != "" {
 			need(string(op), domain.LogicalClouds, project)
 		}
-	}
-	for _, op := range []domain.Operation{domain.OpApprove, domain.OpInstantiate} {
-		if missing[d.Key()] && !newProject {
+		ops, err := a.groupOperations(ctx, d.Key(), missing[d.Key()], moved)
+		if err != nil {
+			return err
+		}
+		for _, op := range ops {
 			need(string(op), domain.DeploymentIntentGroups, project)
 		}
 	}
 	return s.needs(ctx, a.api, needed...)
+}
+
+// replaces says whether a step is to replace a document that is there, by which right. A file that is all that may differ is compared, as it may be large,
+// only for who does not have that right.
+func (s *session) replaces(ctx context.Context, a *applier, step *client.Step, old domain.Object, by right) (bool, error) {
+	complete(step.Object, old)
+	if !bytes.Equal(mustJSON(step.Object), mustJSON(old)) {
+		return true, nil
+	}
+	if step.File == nil {
+		return false, nil
+	}
+	if lacks, err := s.lacks(ctx, a.api, by); err != nil || lacks == "" {
+		return false, err
+	}
+	same, _, err := a.sameFiles(ctx, domain.KeyOf(step.Object), step.File, nil)
+	return !same, err
+}
+
+// groupOperations are what goOn is to ask for of a group, of which something may be written before.
+func (a *applier) groupOperations(ctx context.Context, key domain.Key, isNew, moved bool) ([]domain.Operation, error) {
+	if isNew {
+		return due(domain.Created), nil
+	}
+	d, err := a.api.Status(ctx, key, summary)
+	if err != nil {
+		return nil, err
+	}
+	state := d.States.State()
+	if state == domain.Approved && moved {
+		state = domain.Created
+	}
+	return due(state), nil
 }
 
 // beyond says whether a logical cloud has more in its clusters than a namespace of its own, as one of level 0 or with a namespace kube-…: such a one is

@@ -421,6 +421,62 @@ spec: {apiGroups: [""], resources: [configmaps], verbs: [get]}
 	require.Zero(t, r.code, r.out+r.err)
 }
 
+// TestDeployAsksForWhatItChangesBeforehand: of a group that is there nothing is written for who may not replace what differs, or not bring it to clusters.
+// What is the same needs no right to be written.
+func TestDeployAsksForWhatItChangesBeforehand(t *testing.T) {
+	role := func(name string, verbs ...string) *domain.Role {
+		return &domain.Role{Metadata: domain.Metadata{Name: name}, Spec: domain.RoleSpec{Rules: []domain.RoleRule{
+			{Verbs: append([]string{"get", "list", "status"}, verbs...), Nouns: []string{"*"}},
+		}}}
+	}
+	roles := []*domain.Role{role("updater", "update"), role("writer", "create", "put"), role("instantiator", "put", "instantiate")}
+	bindings := []*domain.RoleBinding{boundTo("root", domain.RoleAdmin, "")}
+	for user, role := range map[string]string{"ulla": "updater", "will": "writer", "ines": "instantiator"} {
+		bindings = append(bindings, boundTo(user, role, "projects/demo"), boundTo(user, domain.RoleClusterUser, "cluster-providers/site"))
+	}
+	w := newWorldOf(t, roles, bindings...)
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1)
+		return 1, nil, nil
+	}
+	as := func(user string) { w.env["DROVER_TOKEN"] = user }
+	as("root")
+	chart := w.chart()
+	deploy := func(more ...string) result {
+		return w.run(append([]string{"deploy", chart, "-p", "demo", "--name", "web", "--clusters", "site+edge01"}, more...)...)
+	}
+	writes := 0
+	w.asks = func(r *http.Request) {
+		if r.Method == http.MethodPut || r.Method == http.MethodPost {
+			writes++
+		}
+	}
+	refused := func(needs string, more ...string) {
+		t.Helper()
+		writes = 0
+		r := deploy(more...)
+		require.Equal(t, 4, r.code, r.out+r.err)
+		require.Contains(t, r.err, needs)
+		require.Contains(t, r.err, "nothing is done")
+		require.Zero(t, writes)
+	}
+	require.Zero(t, deploy().code)
+
+	as("ulla")
+	refused("put profiles of projects/demo", "--set", "a=1")
+	r := deploy()
+	require.Zero(t, r.code, r.out+r.err)
+	w.file("web/templates/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n")
+	refused("put apps of projects/demo")
+	as("will")
+	refused("update deployment-intent-groups of projects/demo")
+	const group = "projects/demo/composite-apps/web/v1/deployment-intent-groups/web"
+	w.stand(group, domain.Approved, domain.ContextTerminated, 0)
+	refused("instantiate deployment-intent-groups of projects/demo")
+	as("ines")
+	refused("approve deployment-intent-groups of projects/demo", "--any-of", "site+edge01")
+}
+
 // TestDeployMakesNamesThatFit, and says of one that it cannot make before anything is made.
 func TestDeployMakesNamesThatFit(t *testing.T) {
 	w := newWorld(t)
