@@ -169,7 +169,7 @@ var examples = map[string]string{
 		"changes":{"create":1,"change":2,"again":1,"run":1,"delete":1},"unchanged":8,"clusters":2,
 		"apps":[{"app":"sink","clusters":2,"changes":{"create":1,"change":2,"again":1,"run":1,"delete":1}}],
 		"items":[{"app":"sink","clusters":["vfw-cluster-provider+edge01","vfw-cluster-provider+edge02"],"arrives":false,"leaves":false,"resources":[
-			{"resource":"Deployment/fw0-sink","version":"apps/v1","action":"change","more":2,"fields":[
+			{"resource":"Deployment/fw0-sink","version":"apps/v1","action":"change","replace":true,"more":2,"fields":[
 				{"path":"spec.template.spec.containers[name=\"sink\"].image","before":"sink:1.0","after":"sink:1.1","cut":false}]},
 			{"resource":"ConfigMap/fw0-sink","version":"v1","action":"create","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"fw0-sink"}},"cut":false}]}],
 		"continue":"c2luaw","warnings":["app sink: no cluster carries the label LabelB"]}`,

@@ -66,7 +66,7 @@ func carriedOut(t *testing.T, p *Parts, group *domain.DeploymentIntentGroup, pre
 func TestDiffOfAGroup(t *testing.T) {
 	p, ctx := with(t, partial(t)), t.Context()
 	d := varied(40)
-	d.chart["web/templates/deployment.yaml"] = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: "{{ .Release.Name }}-web"}, spec: {replicas: {{ .Values.replicas }}, template: {spec: {}}}}`
+	d.chart["web/templates/deployment.yaml"] = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: "{{ .Release.Name }}-web", annotations: {drover.io/replace: "true"}}, spec: {replicas: {{ .Values.replicas }}, template: {spec: {}}}}`
 	d.chart["web/templates/secret.yaml"] = `{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {password: "{{ .Values.password }}"}}`
 	d.archive["v.yaml"] = "{replicas: 1, password: hidden-one}"
 	d.store(t, p.store)
@@ -91,6 +91,9 @@ func TestDiffOfAGroup(t *testing.T) {
 	require.Len(t, first.Items, 2, "two sorts of clusters")
 	require.True(t, first.Items[0].Arrives)
 	require.Equal(t, plan.ActionCreate, first.Items[0].Resources[0].Action)
+	for _, r := range first.Items[0].Resources {
+		require.False(t, r.Replace, "what is new replaces nothing")
+	}
 	require.Contains(t, jsonOf(t, first.Items[0].Resources[0].Object), `"kind":`)
 
 	d.group.History.Append(domain.Approved, "", 0, time.Now())
@@ -114,6 +117,7 @@ func TestDiffOfAGroup(t *testing.T) {
 	fields := map[string]service.DiffField{}
 	for _, r := range second.Items[0].Resources {
 		require.Len(t, r.Fields, 1, r.Resource)
+		require.Equal(t, r.Resource == "Deployment/r1-web", r.Replace, r.Resource)
 		fields[r.Resource+" "+r.Fields[0].Path] = r.Fields[0]
 	}
 	require.Equal(t, "3", jsonOf(t, fields["Deployment/r1-web spec.replicas"].After))

@@ -183,7 +183,11 @@ func differenceLines(d *service.GroupDiff, objects bool) []string {
 		}
 		lines = append(lines, head)
 		for _, r := range item.Resources {
-			lines = append(lines, fmt.Sprintf("  %s %s", signs[string(r.Action)], r.Resource))
+			line := fmt.Sprintf("  %s %s", signs[string(r.Action)], r.Resource)
+			if r.Replace {
+				line += " (deleted and made anew where its cluster refuses to change it)"
+			}
+			lines = append(lines, line)
 			for _, field := range r.Fields {
 				lines = append(lines, fieldLines(field)...)
 			}

@@ -1,6 +1,11 @@
 package plan
 
-import "github.com/drover-io/drover/internal/fail"
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/drover-io/drover/internal/fail"
+)
 
 // ReplaceAnnotation says with "true" that the object of a resource is deleted and made anew where its cluster refuses to change it.
 const ReplaceAnnotation = "drover.io/replace"
@@ -32,4 +37,18 @@ func (id ResourceID) CheckReplace(annotations map[string]string) error {
 	default:
 		return nil
 	}
+}
+
+// MayReplace says whether what is applied is deleted and made anew should its cluster refuse the change. Which members a cluster takes no change of, it knows
+// alone.
+func (c *ResourceChange) MayReplace() bool {
+	if c.Action != ActionChange && c.Action != ActionAgain || !bytes.Contains(c.After, []byte(ReplaceAnnotation)) {
+		return false
+	}
+	var o struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+	}
+	return json.Unmarshal(c.After, &o) == nil && o.Metadata.Annotations[ReplaceAnnotation] == "true"
 }

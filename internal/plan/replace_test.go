@@ -42,3 +42,14 @@ func TestCheckReplace(t *testing.T) {
 	}
 	require.NoError(t, core("Namespace").CheckReplace(nil))
 }
+
+// TestOnlyWhatIsChangedMayBeReplaced: what is new, run or deleted is not, whatever its manifest says, nor what says so elsewhere than in its own annotations.
+func TestOnlyWhatIsChangedMayBeReplaced(t *testing.T) {
+	const asks, elsewhere = `{"metadata":{"annotations":{"drover.io/replace":"true"}}}`, `{"metadata":{"annotations":{"drover.io/replace":"false"}},"data":{"drover.io/replace":"true"}}`
+	for action, want := range map[plan.Action]bool{
+		plan.ActionCreate: false, plan.ActionChange: true, plan.ActionAgain: true, plan.ActionRun: false, plan.ActionDelete: false,
+	} {
+		require.Equal(t, want, (&plan.ResourceChange{Action: action, After: []byte(asks)}).MayReplace(), action)
+		require.False(t, (&plan.ResourceChange{Action: action, Before: []byte(asks), After: []byte(elsewhere)}).MayReplace(), action)
+	}
+}

@@ -63,13 +63,14 @@ type DiffItem struct {
 
 // DiffResource is what would be done with a resource.
 type DiffResource struct {
-	Resource string      `json:"resource"`         // kind/name, with the namespace in between where the manifest has one
-	Version  string      `json:"version"`          // its apiVersion
-	Action   plan.Action `json:"action"`           // create, change, again, run or delete
-	Fields   []DiffField `json:"fields,omitempty"` // of a change: the members that would say something else
-	More     int         `json:"more,omitempty"`   // how many more members would, that are too many or too large to be shown
-	Object   any         `json:"object,omitempty"` // of what is created: all of it
-	Cut      bool        `json:"cut,omitempty"`    // object, or fields, are missing, since they or the item are too large to be shown
+	Resource string      `json:"resource"`          // kind/name, with the namespace in between where the manifest has one
+	Version  string      `json:"version"`           // its apiVersion
+	Action   plan.Action `json:"action"`            // create, change, again, run or delete
+	Fields   []DiffField `json:"fields,omitempty"`  // of a change: the members that would say something else
+	More     int         `json:"more,omitempty"`    // how many more members would, that are too many or too large to be shown
+	Object   any         `json:"object,omitempty"`  // of what is created: all of it
+	Replace  bool        `json:"replace,omitempty"` // it is annotated with drover.io/replace: where its cluster refuses to change it, it is deleted and made anew
+	Cut      bool        `json:"cut,omitempty"`     // object, or fields, are missing, since they or the item are too large to be shown
 }
 
 // DiffField is a member of a resource that would say something else. Of Secrets the values are digests.
@@ -364,6 +365,7 @@ func (l *Lifecycle) itemOf(ctx context.Context, d *plan.Difference, group domain
 	for i, c := range changes {
 		r := &item.Resources[i]
 		r.Resource, r.Version, r.Action = called(&c.ResourceID), strings.TrimPrefix(c.Group+"/"+c.Version, "/"), c.Action
+		r.Replace = c.MayReplace()
 		named += len(r.Resource) + len(r.Version)
 		var err error
 		switch {

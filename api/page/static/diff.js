@@ -64,7 +64,7 @@ function resource(r, open) {
   const act = acts[r.action] ?? { sign: '?', words: r.action, kind: 'unknown' };
   const line = h('summary', {},
     h('span', { class: `sign is-${act.kind}`, 'aria-hidden': 'true' }, act.sign),
-    h('span', { class: 'what strong' }, r.resource), h('span', { class: 'dim' }, act.words));
+    h('span', { class: 'what strong' }, r.resource), h('span', { class: 'dim' }, r.replace ? `${act.words}; deleted and made anew where its cluster refuses that` : act.words));
   const said = [
     r.fields?.length ? h('table', { class: 'fields' }, h('thead', {}, h('tr', {}, ['Field', 'Now', 'Then'].map((c) => h('th', { scope: 'col' }, c)))), h('tbody', {}, r.fields.map((f) => h('tr', {},
       h('td', { class: 'mono' }, f.path),
