@@ -919,11 +919,20 @@ func TestWhatACloudStillHasIsItsOwn(t *testing.T) {
 
 	// Where nobody can tell what it has, it is not taken for gone.
 	const lost = theProject + "/logical-clouds/lost"
-	w.as(t, "anna", cloud(theProject, "lost", "ours"))
+	w.as(t, "anna", cloud(theProject, "lost", "tenant-other"))
 	w.puts(t, lost, "5", domain.Terminated, domain.ContextTerminateFailed, domain.MarkUndeleted)
 	require.NoError(t, w.store.UpdateInstance(t.Context(), "5", func(i *domain.Instance) error { i.Plan = domain.Digest(strings.Repeat("0", 64)); return nil }))
 	w.as(t, "anna", call{name: "lost", method: "DELETE", url: lost, status: 409, contains: []string{"its plan is lost; who may write all clusters can delete it"}})
-	w.as(t, "", call{name: "lost", method: "DELETE", url: lost, status: 204})
+	w.as(t, "", bind(theirs, "d", "project-admin", "dora"), bind(theProject, "d", "viewer", "dora"), bind(theProvider, "d", "cluster-user", "dora"))
+	const until = ` may still have there, as its plan is lost, until who may write all clusters deletes it; for cluster p1+c1 that is given by who may write it alone`
+	again := refused
+	again.contains = []string{`spec.user.userName "alice", which a logical cloud of another project` + until}
+	w.as(t, "bert", call{method: "DELETE", url: theirs + "/logical-clouds/late/cluster-references/ref", status: 204}, again)
+	again.contains, again.lacks = []string{`spec.user.userName "alice", which projects/proj/logical-clouds/lost` + until}, nil
+	w.as(t, "dora", again)
+	tenant.contains = []string{"projects/proj/logical-clouds/lost may still have namespace tenant-other of the tenant in cluster p1+c1, as its plan is lost: have that cloud deleted by who may write all clusters"}
+	w.as(t, "", tenant, call{name: "lost", method: "DELETE", url: lost, status: 204})
+	w.as(t, "bert", reference(theirs, "late", 201))
 
 	// One whose terminate is through goes by itself.
 	w.as(t, "anna", cloud(theProject, "over", "ours"))

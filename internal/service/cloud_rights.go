@@ -2,10 +2,12 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -104,12 +106,13 @@ func (s *Service) mayComeTo(ctx context.Context, cloud *domain.LogicalCloud, per
 	if err := mayReach(ctx, cloud, Beyond(cloud, permissions, s.podSecurity), references); err != nil || rights.Of(ctx).Everything() {
 		return err
 	}
+	others := sync.OnceValues(func() (*alike, error) { return s.othersLike(ctx, cloud) })
 	for _, o := range references {
 		cluster := o.(*domain.ClusterReference).ClusterName()
 		if refusalFor(ctx, cluster) == nil {
 			continue
 		}
-		more, err := s.ofOthers(ctx, cloud, cluster)
+		more, err := s.ofOthers(ctx, cloud, cluster, others)
 		if err != nil {
 			return err
 		}
@@ -120,10 +123,16 @@ func (s *Service) mayComeTo(ctx context.Context, cloud *domain.LogicalCloud, per
 	return nil
 }
 
+// othersLike are the clouds of other projects that have the user of a cloud.
+func (s *Service) othersLike(ctx context.Context, cloud *domain.LogicalCloud) (*alike, error) {
+	own := domain.ScopeOf(domain.KeyOf(cloud))
+	return s.cloudsLike(ctx, func(key domain.Key) bool { return domain.ScopeOf(key) != own },
+		func(c *domain.LogicalCloud) bool { return c.Spec.User.UserName == cloud.Spec.User.UserName })
+}
+
 // ofOthers says what a cloud has in a cluster that is somebody else's there; "" for nothing. The certificate of a cloud's user is one of
-// the name, and so is that of another cloud with the name: each would have the rights of both. Clouds of one project may share a user.
-// Whose it is, is not said: the caller may not know of it.
-func (s *Service) ofOthers(ctx context.Context, cloud *domain.LogicalCloud, cluster domain.ClusterName) (string, error) {
+// the name, and so is that of another cloud with the name, one of others: each would have the rights of both. Clouds of one project may share a user.
+func (s *Service) ofOthers(ctx context.Context, cloud *domain.LogicalCloud, cluster domain.ClusterName, others func() (*alike, error)) (string, error) {
 	if more, err := s.ofTenant(ctx, cloud, cluster); err != nil || more != "" {
 		return more, err
 	}
@@ -131,19 +140,27 @@ func (s *Service) ofOthers(ctx context.Context, cloud *domain.LogicalCloud, clus
 	if user == "" {
 		return "", nil
 	}
-	own := domain.ScopeOf(domain.KeyOf(cloud))
-	other, still, err := s.cloudIn(ctx, cluster,
-		func(key domain.Key) bool { return domain.ScopeOf(key) != own }, func(c *domain.LogicalCloud) bool { return c.Spec.User.UserName == user })
+	other, still, err := s.cloudIn(ctx, cluster, others)
 	switch {
+	case errors.Is(err, errLost):
+		return fmt.Sprintf("has spec.user.userName %q, which %s may still have there, as its plan is lost, until who may write all clusters deletes it", user, ofOther(ctx, other)), nil
 	case err != nil:
 		return "", fmt.Errorf("look for users of cluster %s: %w", cluster, err)
-	case other == nil:
-		return s.certifiedToOthers(ctx, own, user, cluster)
+	case other == "":
+		return s.certifiedToOthers(ctx, domain.ScopeOf(domain.KeyOf(cloud)), user, cluster)
 	case still:
-		return fmt.Sprintf("has spec.user.userName %q, which a logical cloud of another project still has there, until that is updated or terminated", user), nil
+		return fmt.Sprintf("has spec.user.userName %q, which %s still has there, until that is updated or terminated", user, ofOther(ctx, other)), nil
 	default:
-		return fmt.Sprintf("has spec.user.userName %q, which is the user of a logical cloud of another project there", user), nil
+		return fmt.Sprintf("has spec.user.userName %q, which is the user of %s there", user, ofOther(ctx, other)), nil
 	}
+}
+
+// ofOther names a cloud of another project for the caller, who may not know of it.
+func ofOther(ctx context.Context, cloud domain.Key) string {
+	if rights.Of(ctx).Shows(domain.LogicalClouds, cloud) {
+		return string(cloud)
+	}
+	return "a logical cloud of another project"
 }
 
 // certifiedToOthers is ofOthers for who has a certificate of the user from a cloud of another project that has the cluster no more: he is that user
@@ -187,64 +204,83 @@ func (s *Service) ofTenant(ctx context.Context, cloud *domain.LogicalCloud, clus
 	return "", nil
 }
 
-// cloudIn finds a cloud of level 1 that has a cluster, of those with a key that counts and of which is says so; nil for none. A cloud has the clusters that
-// it refers to, and, as still says, those in which it may have something yet: a reference that is deleted leaves all there until the cloud is updated
-// or terminated. References are looked at before records: who has deleted one meanwhile had a record before.
-func (s *Service) cloudIn(
-	ctx context.Context, cluster domain.ClusterName, counts func(domain.Key) bool, is func(*domain.LogicalCloud) bool,
-) (found *domain.LogicalCloud, still bool, err error) {
+// alike are the clouds of level 1 that a question is of, whatever cluster it is asked of.
+type alike struct {
+	clouds     []domain.Object
+	unreadable []domain.Key // each may be any
+	unread     error        // says that these cannot be read
+}
+
+// cloudsLike are the clouds of level 1 with a key that counts and of which is says so.
+func (s *Service) cloudsLike(ctx context.Context, counts func(domain.Key) bool, is func(*domain.LogicalCloud) bool) (*alike, error) {
 	all, unread := s.store.ListUnder(ctx, domain.LogicalClouds, "")
 	unreadable, err := domain.UnreadableOf(unread)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	like := slices.DeleteFunc(all, func(o domain.Object) bool {
+	like := &alike{unread: unread, clouds: slices.DeleteFunc(all, func(o domain.Object) bool {
 		cloud := o.(*domain.LogicalCloud)
 		return cloud.Admin() || !counts(domain.KeyOf(cloud)) || !is(cloud)
-	})
-	if len(like)+len(unreadable) == 0 {
-		return nil, false, nil
+	})}
+	for _, id := range unreadable {
+		if counts(domain.Key(id)) {
+			like.unreadable = append(like.unreadable, domain.Key(id))
+		}
+	}
+	return like, nil
+}
+
+// errLost says that a cloud may have a cluster, which nobody can tell any more.
+var errLost = errors.New("the plan of the cloud is lost")
+
+// cloudIn finds a cloud that has a cluster, of those that of reads; "" for none. A cloud has the clusters that
+// it refers to, and, as still says, those in which it may have something yet: a reference that is deleted leaves all there until the cloud is updated
+// or terminated. References are looked at before records: who has deleted one meanwhile had a record before. An error of a cloud found tells
+// why it counts: errLost, or that it cannot be read.
+func (s *Service) cloudIn(ctx context.Context, cluster domain.ClusterName, of func() (*alike, error)) (found domain.Key, still bool, err error) {
+	like, err := of()
+	if err != nil || len(like.clouds)+len(like.unreadable) == 0 {
+		return "", false, err
 	}
 	references, err := s.store.Holders(ctx, domain.ClusterReferences, cluster.Key())
 	if err != nil {
-		return nil, false, err
+		return "", false, err
 	}
 	refers := map[domain.Key]bool{}
 	for _, r := range references {
 		key, _ := domain.Cut(domain.ClusterReferences, r)
 		refers[key] = true
 	}
-	for _, o := range like {
-		if refers[domain.KeyOf(o)] {
-			return o.(*domain.LogicalCloud), false, nil
+	for _, o := range like.clouds {
+		if key := domain.KeyOf(o); refers[key] {
+			return key, false, nil
 		}
 	}
-	for _, o := range like {
+	for _, o := range like.clouds {
 		if still, err := s.isStillIn(ctx, domain.KeyOf(o), cluster); err != nil || still {
-			return o.(*domain.LogicalCloud), still, err
+			return domain.KeyOf(o), still, err
 		}
 	}
-	for _, id := range unreadable { // one that cannot be read may be any, where it has the cluster
-		key := domain.Key(id)
-		if !counts(key) {
-			continue
-		}
+	for _, key := range like.unreadable {
 		has := refers[key]
 		if !has {
 			if has, err = s.isStillIn(ctx, key, cluster); err != nil {
-				return nil, false, err
+				return key, false, err
 			}
 		}
 		if has {
-			return nil, false, unread
+			return key, false, like.unread
 		}
 	}
-	return nil, false, nil
+	return "", false, nil
 }
 
-// isStillIn says whether a cloud may have something in a cluster, whatever it refers to.
+// isStillIn says whether a cloud may have something in a cluster, whatever it refers to; errLost when that cannot be told.
 func (s *Service) isStillIn(ctx context.Context, cloud domain.Key, cluster domain.ClusterName) (bool, error) {
 	found, err := s.instances.Clusters(ctx, cloud, func(c domain.ClusterName) bool { return c == cluster })
+	if fail.Is(err, fail.Conflict) {
+		err = fmt.Errorf("%w: %w", errLost, err)
+	}
 	return len(found) > 0, err
 }
 

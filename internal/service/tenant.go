@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -160,19 +161,23 @@ func (s *Service) ownNamespace(ctx context.Context, c change) error {
 	if c.from != nil && c.from.(*domain.Tenant).ClusterName() == t.ClusterName() {
 		return nil
 	}
-	cloud, still, err := s.cloudIn(ctx, t.ClusterName(),
-		func(domain.Key) bool { return true }, func(c *domain.LogicalCloud) bool { return c.Spec.Namespace == t.Namespace() })
+	cloud, still, err := s.cloudIn(ctx, t.ClusterName(), func() (*alike, error) {
+		return s.cloudsLike(ctx, func(domain.Key) bool { return true }, func(c *domain.LogicalCloud) bool { return c.Spec.Namespace == t.Namespace() })
+	})
 	switch {
+	case errors.Is(err, errLost):
+		return fail.New(fail.Conflict, "%s may still have namespace %s of the tenant in cluster %s, as its plan is lost: have that cloud deleted by who may write all clusters, "+
+			"or give the tenant another name or cluster", cloud, t.Namespace(), t.ClusterName())
 	case err != nil:
 		return fmt.Errorf("look for namespaces of cluster %s: %w", t.ClusterName(), err)
-	case cloud == nil:
+	case cloud == "":
 		return nil
 	case still:
 		return fail.New(fail.Conflict, "%s still has namespace %s of the tenant in cluster %s: update that cloud, or terminate it, or give the tenant another name or cluster",
-			domain.KeyOf(cloud), t.Namespace(), t.ClusterName())
+			cloud, t.Namespace(), t.ClusterName())
 	default:
 		return fail.New(fail.Conflict, "namespace %s of the tenant is that of %s in cluster %s: take the cluster out of that cloud, or give the tenant another name or cluster",
-			t.Namespace(), domain.KeyOf(cloud), t.ClusterName())
+			t.Namespace(), cloud, t.ClusterName())
 	}
 }
 
