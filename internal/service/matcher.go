@@ -486,18 +486,23 @@ func (m *Matcher) Changing(ctx context.Context, tenant string) error {
 	return nil
 }
 
-// given is the last word of those that were given, "" when there is none, for who takes it back.
-func (m *Matcher) given(tenant string) (token string) {
+// given is the last word of those that were given, the zero word when there is none, for who takes it back.
+func (m *Matcher) given(tenant string) (last word) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	words := m.changing[tenant]
 	if n := len(words); n > 0 {
-		token = words[n-1].token
+		last = words[n-1]
 		if m.changing[tenant] = words[:n-1]; n == 1 {
 			delete(m.changing, tenant)
 		}
 	}
-	return token
+	return last
+}
+
+// mayBeEnded says whether Sweep, of any process, may have ended a word. A token has the time in whole seconds.
+func (m *Matcher) mayBeEnded(w word) bool {
+	return w.token == "" || m.now().Sub(w.given) >= policy.Unfinished-policy.ClocksApart-time.Second
 }
 
 // outlived forgets the words that nobody has taken back, as where it is not known what has become of a write. They stand in the store: Sweep does
@@ -517,7 +522,7 @@ func (m *Matcher) outlived() {
 func (m *Matcher) Unchanged(ctx context.Context, tenant string) {
 	ctx, cancel := within(ctx, policy.Undo)
 	defer cancel()
-	if token := m.given(tenant); token != "" {
+	if token := m.given(tenant).token; token != "" {
 		_ = m.store.SettingsChanged(ctx, tenant, token) // else it stays
 	}
 }
@@ -526,17 +531,23 @@ func (m *Matcher) Unchanged(ctx context.Context, tenant string) {
 func (m *Matcher) Changed(ctx context.Context, tenant string, rule domain.Key) {
 	ctx, cancel := within(ctx, policy.Answer)
 	defer cancel()
-	token := m.given(tenant)
-	if token == "" { // outlived, as by a long undo (policy.UndoLong): Sweep has ended that word, and what was read since counts no more
-		_ = untilAnswered(ctx, func(ctx context.Context) (err error) {
-			token, err = m.store.ChangeSettings(ctx, tenant)
+	given := m.given(tenant)
+	tokens := []string{given.token}
+	if m.mayBeEnded(given) { // as by a long undo (policy.UndoLong): what was read since counts no more
+		_ = untilAnswered(ctx, func(ctx context.Context) error {
+			token, err := m.store.ChangeSettings(ctx, tenant)
+			tokens = append(tokens, token)
 			return err
 		})
 	}
-	if err := m.lookAll(ctx, tenant, scope{rule: rule}); err != nil || token == "" {
+	if err := m.lookAll(ctx, tenant, scope{rule: rule}); err != nil {
 		return
 	}
-	_ = m.store.SettingsChanged(ctx, tenant, token) // else it stays
+	for _, token := range tokens {
+		if token != "" {
+			_ = m.store.SettingsChanged(ctx, tenant, token) // else it stays
+		}
+	}
 }
 
 // lookAll is look for a tenant, or with "" for all: what fails for one tenant keeps none of the others waiting.

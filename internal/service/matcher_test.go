@@ -751,29 +751,41 @@ func TestAChangeThatWasNotMadeLeavesNoWord(t *testing.T) {
 	stand(0)
 }
 
-// TestAChangeThatIsTakenBackLate is one for all who have read the settings since somebody else has ended its word.
+// TestAChangeThatIsTakenBackLate is one for all who have read the settings since somebody has ended its word: the process that has given it, or another one,
+// by a clock that is ahead.
 func TestAChangeThatIsTakenBackLate(t *testing.T) {
-	w := newTenancy(t, 2)
-	slow, other := w.replicas[0], w.replicas[1]
-	refused := rule("r", "yes")
-	require.NoError(t, slow.Changing(t.Context(), "t"))
-	require.NoError(t, slow.store.Create(t.Context(), refused))
-	w.clock.add(policy.Unfinished + time.Second)
-	require.NoError(t, slow.Sweep(t.Context()))
-	in, err := other.Begin(t.Context(), "t")
-	require.NoError(t, err)
-	require.NoError(t, in.Take(t.Context(), updates(labelled("a", "yes"))))
-	require.Equal(t, []string{"r/a"}, w.wanted(), "the rule is known")
+	for name, c := range map[string]struct {
+		sweeps, reads int // which process
+		after         time.Duration
+	}{
+		"its own process has ended it":                          {0, 1, policy.Unfinished + time.Second},
+		"another one has, and its own has read since":           {1, 0, policy.Unfinished + time.Second},
+		"another one has, whose clock is ahead, a moment early": {1, 0, policy.Unfinished - policy.ClocksApart},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTenancy(t, 2)
+			slow, refused := w.first(), rule("r", "yes")
+			require.NoError(t, slow.Changing(t.Context(), "t"))
+			require.NoError(t, slow.store.Create(t.Context(), refused))
+			w.clock.add(max(c.after, policy.Unfinished))
+			require.NoError(t, w.replicas[c.sweeps].Sweep(t.Context()))
+			w.clock.add(min(0, c.after-policy.Unfinished))
+			in, err := w.replicas[c.reads].Begin(t.Context(), "t")
+			require.NoError(t, err)
+			require.NoError(t, in.Take(t.Context(), updates(labelled("a", "yes"))))
+			require.Equal(t, []string{"r/a"}, w.wanted(), "the rule is known")
 
-	require.NoError(t, slow.store.Delete(t.Context(), domain.WorkloadRules, domain.KeyOf(refused), 0))
-	slow.Changed(t.Context(), "t", domain.KeyOf(refused))
-	require.Empty(t, w.wanted())
-	require.NoError(t, in.Take(t.Context(), updates(labelled("b", "yes"))))
-	require.Empty(t, w.wanted(), "nobody goes by a rule that is not there")
-	require.NoError(t, in.End(t.Context()))
-	unfinished, err := slow.store.UnfinishedSettings(t.Context(), 0)
-	require.NoError(t, err)
-	require.Empty(t, unfinished)
+			require.NoError(t, slow.store.Delete(t.Context(), domain.WorkloadRules, domain.KeyOf(refused), 0))
+			slow.Changed(t.Context(), "t", domain.KeyOf(refused))
+			require.Empty(t, w.wanted())
+			require.NoError(t, in.Take(t.Context(), updates(labelled("b", "yes"))))
+			require.Empty(t, w.wanted(), "nobody goes by a rule that is not there")
+			require.NoError(t, in.End(t.Context()))
+			unfinished, err := slow.store.UnfinishedSettings(t.Context(), 0)
+			require.NoError(t, err)
+			require.Empty(t, unfinished)
+		})
+	}
 }
 
 // ailing does not store the matches of a tenant.
