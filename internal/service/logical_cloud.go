@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/logicalcloud"
 )
 
 // The lifecycle of an admin logical cloud (level 0) is in its document alone: there is nothing to put
@@ -119,15 +121,29 @@ func (s *Service) mayChangeMembersOf(ctx context.Context, cloud *domain.LogicalC
 		to.Certify(signed)
 		return s.changeReach(ctx, cloud, c)
 	}
-	if cloud.Admin() {
-		return nil
-	}
 	reference := c.from.(*domain.ClusterReference)
+	if err := s.noteCertificate(ctx, reference); err != nil || cloud.Admin() {
+		return err
+	}
 	tenant, found, err := s.instances.Tenant(ctx, domain.KeyOf(cloud), reference.ClusterName())
 	if err != nil || !found {
 		return err
 	}
 	return fail.New(fail.Conflict, "Can't remove Cluster Reference: %s has something in cluster %s; terminate that first", tenant, reference.ClusterName())
+}
+
+// noteCertificate notes whom the certificate of a reference is for that goes, or whose cloud gets another user: it was not noted when a worker of v0.1.0 has
+// got it.
+func (s *Service) noteCertificate(ctx context.Context, r *domain.ClusterReference) error {
+	certificate, err := base64.StdEncoding.DecodeString(r.Spec.Certificate)
+	if err != nil {
+		return nil // of what is no certificate nobody can make use
+	}
+	user, expires, err := logicalcloud.Holder(certificate)
+	if err != nil {
+		return nil
+	}
+	return s.store.PutCertified(ctx, r.ClusterName(), user, domain.Certified{Scope: domain.ScopeOf(domain.KeyOf(r)), Expires: expires})
 }
 
 // changedMembers looks once more when a reference is written.
