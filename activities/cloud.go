@@ -10,6 +10,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/logicalcloud"
+	"github.com/drover-io/drover/internal/outcome"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/vary"
 )
@@ -298,22 +299,16 @@ func (l *Control) through(ctx context.Context, i *domain.Instance) (map[domain.C
 	if err != nil {
 		return nil, err
 	}
-	leaves, err := l.Store.Leaves(ctx, i.ContextID)
+	recorded, err := l.Store.LeafMarks(ctx, i.ContextID)
 	if err != nil {
 		return nil, err
 	}
-	recorded := make(map[string]domain.Leaf, len(leaves))
-	for _, leaf := range leaves {
-		recorded[leaf.ID] = leaf
-	}
+	left := outcome.LeftBy(i.ContextID, recorded)
 	through := map[domain.ClusterName]bool{}
 	for n := range p.Apps {
 		app := &p.Apps[n]
 		for _, t := range app.Targets {
-			marks := t.Begin(len(app.Resources))
-			if leaf, ok := recorded[domain.LeafID(i.ContextID, app.Name, t.ClusterName)]; ok {
-				marks = domain.DecodeMarks(leaf.Marks)
-			}
+			marks := left(app, &t)
 			through[t.ClusterName] = !t.Leaving && !marks.Has(func(m domain.Mark) bool { return !m.Stays() && m != domain.MarkGone })
 		}
 	}

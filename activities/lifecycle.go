@@ -63,7 +63,10 @@ type Store interface {
 
 	PutLeaf(ctx context.Context, leaf domain.Leaf) error
 	Leaf(ctx context.Context, id string) (*domain.Leaf, error)
-	Leaves(ctx context.Context, contextID string) ([]domain.Leaf, error)
+	// LeafMarks are the marks of all leaves of a context that have a record (domain.Leaf.Marks), by their ids.
+	LeafMarks(ctx context.Context, contextID string) (map[string]string, error)
+	// EachLeaf hands over all records of a context's leaves, one after the other, until take fails.
+	EachLeaf(ctx context.Context, contextID string, take func(domain.Leaf) error) error
 
 	// Unreachable are the clusters that did not answer when they were last tried.
 	Unreachable(ctx context.Context) (map[domain.ClusterName]bool, error)
@@ -538,11 +541,11 @@ func (l *Control) Finish(ctx context.Context, in FinishInput) (*Outcome, error) 
 	if err != nil {
 		return nil, err
 	}
-	leaves, err := l.Store.Leaves(ctx, in.ContextID)
+	recorded, err := l.Store.LeafMarks(ctx, in.ContextID)
 	if err != nil {
 		return nil, err
 	}
-	left := outcome.LeftBy(in.ContextID, leaves)
+	left := outcome.LeftBy(in.ContextID, recorded)
 	out := &Outcome{Stopped: in.Stopped}
 	out.Status, out.Counts = outcome.Of(p, left, outcome.Ended{Operation: in.Operation, Stopped: in.Stopped, Left: in.Left})
 	digest := in.Plan

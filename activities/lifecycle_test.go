@@ -365,6 +365,34 @@ func TestFinish(t *testing.T) {
 	}
 }
 
+// marksAlone fails a test that reads more of the leaves of a context than their marks.
+type marksAlone struct {
+	*memory
+	t *testing.T
+}
+
+func (m marksAlone) EachLeaf(context.Context, string, func(domain.Leaf) error) error {
+	m.t.Error("the texts of leaves are read")
+	return nil
+}
+
+func (m marksAlone) Leaf(context.Context, string) (*domain.Leaf, error) {
+	m.t.Error("a leaf's texts are read")
+	return &domain.Leaf{}, nil
+}
+
+// TestFinishReadsMarksAlone: what clusters say of the leaves of a large operation may take more memory than a worker has.
+func TestFinishReadsMarksAlone(t *testing.T) {
+	d := newDeployment(t)
+	d.store.instances["1"] = domain.Instance{ContextID: "1", Operation: domain.OpInstantiate}
+	d.leaf(t, "a", "2A")
+	d.leaf(t, "b", "2A")
+	d.Store = marksAlone{d.store, t}
+	out, err := d.Finish(t.Context(), activities.FinishInput{Scope: d.scope(domain.OpInstantiate), Plan: d.plan})
+	require.NoError(t, err)
+	require.Equal(t, domain.ContextInstantiated, out.Status)
+}
+
 func TestFinishAfterATerminateTookOver(t *testing.T) {
 	d := newDeployment(t)
 	taken := domain.Instance{ContextID: "1", Operation: domain.OpTerminate, Status: domain.ContextTerminating}

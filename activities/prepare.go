@@ -568,7 +568,7 @@ func (l *Control) collidesWith(ctx context.Context, p *plan.Plan, contextID stri
 	if holds, err := l.holds(ctx, i); err != nil || !holds {
 		return err
 	}
-	records, err := l.Store.Leaves(ctx, i.ContextID)
+	recorded, err := l.Store.LeafMarks(ctx, i.ContextID)
 	if err != nil {
 		return err
 	}
@@ -580,7 +580,7 @@ func (l *Control) collidesWith(ctx context.Context, p *plan.Plan, contextID stri
 	if err != nil {
 		return err
 	}
-	if c, collide := plan.CollideNow(p, other, inherited, records, permissions); collide {
+	if c, collide := plan.CollideNow(p, other, inherited, recorded, permissions); collide {
 		return refusalOf(c, p.Owner, i.Owner)
 	}
 	return nil

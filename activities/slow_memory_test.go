@@ -232,16 +232,26 @@ func (m *slowMemory) Leaf(_ context.Context, id string) (*domain.Leaf, error) {
 	return nil, fail.New(fail.NotFound, "leaf %s not found", id)
 }
 
-func (m *slowMemory) Leaves(ctx context.Context, contextID string) (found []domain.Leaf, err error) {
+func (m *slowMemory) LeafMarks(ctx context.Context, contextID string) (map[string]string, error) {
+	marks := map[string]string{}
+	err := m.EachLeaf(ctx, contextID, func(leaf domain.Leaf) error { marks[leaf.ID] = leaf.Marks; return nil })
+	return marks, err
+}
+
+func (m *slowMemory) EachLeaf(ctx context.Context, contextID string, take func(domain.Leaf) error) error {
 	m.command()
 	for key := range m.leaves {
-		if id, _, _ := strings.Cut(key, "#"); strings.HasPrefix(id, contextID+"/") {
-			leaf, err := m.Leaf(ctx, id)
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, *leaf)
+		id, _, _ := strings.Cut(key, "#")
+		if !strings.HasPrefix(id, contextID+"/") {
+			continue
+		}
+		leaf, err := m.Leaf(ctx, id)
+		if err == nil {
+			err = take(*leaf)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return found, nil
+	return nil
 }

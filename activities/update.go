@@ -266,15 +266,13 @@ func (l *Control) installed(ctx context.Context, from *domain.Instance) (*plan.I
 		return nil, err
 	}
 	out.Side = *side
-	leaves, err := l.Store.Leaves(ctx, from.ContextID)
-	if err != nil {
-		return nil, err
-	}
-	out.Leaves = make(map[string]domain.Leaf, len(leaves))
-	for _, leaf := range leaves {
+	out.Leaves = map[string]domain.Leaf{}
+	err = l.Store.EachLeaf(ctx, from.ContextID, func(leaf domain.Leaf) error {
+		leaf.Notes, leaf.LastError = nil, "" // of what failed, and is done anew
 		out.Leaves[leaf.ID] = leaf
-	}
-	return out, nil
+		return nil
+	})
+	return out, err
 }
 
 // plannedChange stores the plan of a change.

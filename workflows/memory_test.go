@@ -167,16 +167,23 @@ func (m *memory) Leaf(_ context.Context, id string) (*domain.Leaf, error) {
 	return &leaf, nil
 }
 
-func (m *memory) Leaves(_ context.Context, contextID string) ([]domain.Leaf, error) {
+func (m *memory) LeafMarks(ctx context.Context, contextID string) (map[string]string, error) {
+	marks := map[string]string{}
+	err := m.EachLeaf(ctx, contextID, func(leaf domain.Leaf) error { marks[leaf.ID] = leaf.Marks; return nil })
+	return marks, err
+}
+
+func (m *memory) EachLeaf(_ context.Context, contextID string, take func(domain.Leaf) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var found []domain.Leaf
 	for id, leaf := range m.leaves {
 		if strings.HasPrefix(id, contextID+"/") {
-			found = append(found, leaf)
+			if err := take(leaf); err != nil {
+				return err
+			}
 		}
 	}
-	return found, nil
+	return nil
 }
 
 func (m *memory) Unreachable(context.Context) (map[domain.ClusterName]bool, error) {

@@ -106,12 +106,8 @@ func Of(p *plan.Plan, left Left, e Ended) (domain.ContextStatus, map[domain.Reso
 // Left are the marks of an app on one of its clusters.
 type Left func(a *plan.App, t *plan.Target) domain.Marks
 
-// LeftBy says how the leaves of a context have ended: as recorded, or as they began.
-func LeftBy(contextID string, leaves []domain.Leaf) Left {
-	recorded := make(map[string]string, len(leaves))
-	for i := range leaves {
-		recorded[leaves[i].ID] = leaves[i].Marks
-	}
+// LeftBy says how the leaves of a context have ended: as recorded (domain.Leaf.Marks, by the leaves' ids), or as they began.
+func LeftBy(contextID string, recorded map[string]string) Left {
 	return func(a *plan.App, t *plan.Target) domain.Marks {
 		if marks, ok := recorded[domain.LeafID(contextID, a.Name, t.ClusterName)]; ok {
 			return domain.DecodeMarks(marks)

@@ -65,11 +65,11 @@ func TestOf(t *testing.T) {
 			if len(c.targets) > 0 {
 				p.Apps = []plan.App{{Name: "app", Resources: make([]plan.ResourceID, 2), Targets: c.targets}}
 			}
-			var leaves []domain.Leaf
+			recorded := map[string]string{}
 			if c.recorded != "" {
-				leaves = []domain.Leaf{{ID: domain.LeafID("1", "app", domain.ClusterName{Provider: "p", Name: "a"}), Marks: c.recorded}}
+				recorded[domain.LeafID("1", "app", domain.ClusterName{Provider: "p", Name: "a"})] = c.recorded
 			}
-			status, counts := outcome.Of(p, outcome.LeftBy("1", leaves), c.ended)
+			status, counts := outcome.Of(p, outcome.LeftBy("1", recorded), c.ended)
 			require.Equal(t, c.status, status)
 			require.Equal(t, c.counts, counts)
 		})

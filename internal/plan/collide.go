@@ -47,16 +47,13 @@ func Collide(a, b *Plan) (Collision, bool) {
 	return (&collisions{a: a, b: b, scopes: scopesOf(a, b)}).find()
 }
 
-// CollideNow is Collide when records of b's context are known: what was to be pruned and is gone does not collide any more. Of plans of
+// CollideNow is Collide when the records of b's leaves are known, as their marks (domain.Leaf.Marks) by their ids: what was to be pruned and is gone does not collide any more. Of plans of
 // different scopes each has what it may have alone, by the permissions of the cloud with whose user's rights it is applied, and what the cluster is
 // known to have of it: else who may have one namespace would keep a name anywhere in the cluster from all others, by a chart that the cluster refuses.
 // From is the plan from which a takes over, nil for none: a CRD that a terminate deletes by that one, too, is no worse than it was.
-func CollideNow(a, b, from *Plan, records []domain.Leaf, permissions map[domain.Key][]*domain.UserPermission) (Collision, bool) {
-	c := &collisions{a: a, b: b, from: from, scopes: scopesOf(a, b), records: make(map[string]domain.Leaf, len(records)), permissions: permissions}
+func CollideNow(a, b, from *Plan, recorded map[string]string, permissions map[domain.Key][]*domain.UserPermission) (Collision, bool) {
+	c := &collisions{a: a, b: b, from: from, scopes: scopesOf(a, b), recorded: recorded, permissions: permissions}
 	c.apart = Apart(a, b)
-	for _, leaf := range records {
-		c.records[domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)] = leaf
-	}
 	return c.find()
 }
 
@@ -68,7 +65,7 @@ type collisions struct {
 	a, b        *Plan
 	from        *Plan // of a, nil for none
 	scopes      scopes
-	records     map[string]domain.Leaf                  // of b, by their ids
+	recorded    map[string]string                       // the marks of b's leaves, by their ids
 	permissions map[domain.Key][]*domain.UserPermission // by logical cloud; for plans that are apart
 	apart       bool
 }
@@ -131,8 +128,8 @@ func (c *collisions) between(x, y *App) (Collision, bool) {
 	known := map[string]domain.Marks{}
 	for _, on := range clusters {
 		mine, others, now := x.begins(on[0], known), y.begins(on[1], known), domain.Marks(nil)
-		if leaf, found := c.records[domain.LeafID(b.ContextID, y.Name, on[1].ClusterName)]; found {
-			now = domain.DecodeMarks(leaf.Marks)
+		if marks, found := c.recorded[domain.LeafID(b.ContextID, y.Name, on[1].ClusterName)]; found {
+			now = domain.DecodeMarks(marks)
 		}
 		for _, r := range both {
 			n := r[1]

@@ -67,7 +67,7 @@ func TestWhatAPlanMayNotHaveDoesNotCollide(t *testing.T) {
 			}
 			_, ok := plan.Collide(p, q)
 			require.True(t, ok, "by what they say")
-			_, ok = plan.CollideNow(p, q, nil, []domain.Leaf{{ContextID: "q", App: "app", Cluster: q.Apps[0].Targets[0].ClusterName, Marks: domain.NewMarks(1, c.mark).Encode()}}, permissions)
+			_, ok = plan.CollideNow(p, q, nil, map[string]string{domain.LeafID("q", "app", q.Apps[0].Targets[0].ClusterName): domain.NewMarks(1, c.mark).Encode()}, permissions)
 			require.Equal(t, c.collides, ok)
 			_, ok = plan.CollideNow(q, p, nil, nil, permissions)
 			require.Equal(t, c.collides != c.otherwise, ok, "and q learns nothing of p")

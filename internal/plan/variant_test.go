@@ -191,7 +191,7 @@ func TestWhatIsLackedDoesNotCollide(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "b", c.Cluster.Name)
 	for mark, collides := range map[domain.Mark]bool{domain.MarkDoomed: true, domain.MarkDeleting: true, domain.MarkUndeleted: true, domain.MarkDeleted: false} {
-		_, ok = plan.CollideNow(a.Plan, b.Plan, nil, []domain.Leaf{{ContextID: "2", App: "shop", Cluster: on.ClusterName, Marks: domain.NewMarks(1, mark).Encode()}}, nil)
+		_, ok = plan.CollideNow(a.Plan, b.Plan, nil, map[string]string{domain.LeafID("2", "shop", on.ClusterName): domain.NewMarks(1, mark).Encode()}, nil)
 		require.Equal(t, collides, ok, "%c", mark)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -23,8 +24,16 @@ type leafRecord struct {
 	Version     int64  `bson:"v,omitempty"`      // see extended; 0 stands for the first one, of which there are very many
 }
 
+// leaf is the record's leaf, with its ID.
+func (r *leafRecord) leaf() domain.Leaf {
+	leaf := r.Leaf
+	leaf.ID = domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)
+	return leaf
+}
+
 // operations, the later ones first: what a terminate recorded is a leaf's last word, in whatever order the
-// records arrive. Instantiate stands for every operation that makes a context, of which each has one.
+// records arrive. Instantiate stands for every operation that makes a context, of which each has one. Sorted by _id a leaf's records
+// are next to each other, its last word behind the other one.
 var operations = []domain.Operation{domain.OpTerminate, domain.OpInstantiate}
 
 // class is the member of operations that an operation belongs to.
@@ -37,6 +46,12 @@ func class(op domain.Operation) domain.Operation {
 
 // recordID is a record's _id: no name has the '#' in it.
 func recordID(leaf string, op domain.Operation) string { return leaf + "#" + string(class(op)) }
+
+// leafOfRecord is the leaf of recordID.
+func leafOfRecord(id string) string {
+	leaf, _, _ := strings.Cut(id, "#")
+	return leaf
+}
 
 // errTaken says that there is a record with the _id.
 var errTaken = errors.New("taken")
@@ -163,7 +178,8 @@ func (s *Store) lookUpOne(ctx context.Context, read *leafRead) error {
 		var r leafRecord
 		err := s.findOne(ctx, s.leaves(contextID), recordID(read.id, op), &r)
 		if err == nil {
-			read.found = &lastWords([]leafRecord{r})[0]
+			leaf := r.leaf()
+			read.found = &leaf
 		}
 		if !fail.Is(err, fail.NotFound) {
 			return err
@@ -198,13 +214,49 @@ func (s *Store) Leaves(ctx context.Context, contextID string) ([]domain.Leaf, er
 	return slices.Clone(leaves), err
 }
 
+// leafMarks is what is read of a leaf's record by who wants its marks alone.
+type leafMarks struct {
+	ID    string `bson:"_id"`
+	Marks string `bson:"marks"`
+}
+
+// LeafMarks reads the marks of every leaf of an app context, by LeafID, as its last record has them (domain.Leaf.Marks): of what is said
+// beside them, up to 260 KiB a leaf, nothing is read or opened. They must not be changed, and go with a domain.Unreadable, as those of Leaves.
+func (s *Store) LeafMarks(ctx context.Context, contextID string) (map[string]string, error) {
+	return s.markReads.Get(ctx, contextID, func(ctx context.Context) (map[string]string, error) {
+		marks := map[string]string{}
+		only := options.Find().SetProjection(bson.D{{Key: "marks", Value: 1}, {Key: versionMember, Value: 1}})
+		err := each(ctx, s, s.leaves(contextID), below(contextID), func() *leafMarks { return &leafMarks{} }, func(r *leafMarks) {
+			marks[leafOfRecord(r.ID)] = r.Marks // the last record comes last, see operations
+		}, only)
+		return marks, err
+	})
+}
+
+// EachLeaf hands over what Leaves reads, one after the other in the order of _id, until take fails. A domain.Unreadable comes when all that can be
+// read is handed over.
+func (s *Store) EachLeaf(ctx context.Context, contextID string, take func(domain.Leaf) error) error {
+	var last *leafRecord // of the leaf that is being read
+	err := until(ctx, s, s.leaves(contextID), below(contextID), func() *leafRecord { return &leafRecord{} }, func(r *leafRecord, _ int) error {
+		before := last
+		last = r
+		if before == nil || leafOfRecord(before.ID) == leafOfRecord(r.ID) {
+			return nil
+		}
+		return take(before.leaf())
+	}, options.Find().SetBatchSize(eachReply))
+	if _, failed := domain.UnreadableOf(err); failed != nil || last == nil {
+		return err
+	}
+	return cmp.Or(take(last.leaf()), err)
+}
+
 // lastWords picks the last record of each leaf and sorts by ID, which the records' own _id do not quite.
 func lastWords(records []leafRecord) []domain.Leaf {
 	last := make(map[string]int, len(records))
 	leaves := make([]domain.Leaf, 0, len(records))
 	for _, r := range records {
-		leaf := r.Leaf
-		leaf.ID = domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)
+		leaf := r.leaf()
 		i, ok := last[leaf.ID]
 		switch {
 		case !ok:

@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -93,7 +95,72 @@ func TestTheLastWordOfALeaf(t *testing.T) {
 		all, err := s.Leaves(ctx, "1")
 		require.NoError(t, err, step.name)
 		require.Empty(t, cmp.Diff([]domain.Leaf{*got}, all), step.name)
+		require.Equal(t, map[string]string{step.put.ID: step.want}, marksOf(t, s, "1"), step.name)
+		require.Empty(t, cmp.Diff(all, oneAfterTheOther(t, s, "1")), step.name)
 	}
+}
+
+func marksOf(t *testing.T, s *store.Store, contextID string) map[string]string {
+	t.Helper()
+	marks, err := s.LeafMarks(t.Context(), contextID)
+	require.NoError(t, err)
+	return marks
+}
+
+func oneAfterTheOther(t *testing.T, s *store.Store, contextID string) (leaves []domain.Leaf) {
+	t.Helper()
+	require.NoError(t, s.EachLeaf(t.Context(), contextID, func(leaf domain.Leaf) error { leaves = append(leaves, leaf); return nil }))
+	return leaves
+}
+
+// TestLeavesOneAfterTheOther: they are those that are read together, each once, until who takes them has enough.
+func TestLeavesOneAfterTheOther(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	var leaves []domain.Leaf
+	for n := range 250 { // more than one reply
+		leaves = append(leaves, leafOf("1", "a", n), leafOf("1", "b", n))
+	}
+	leaves = append(leaves, leafOn("1", "a-b", "c"), leafOn("1", "a", "c0001-1"), leafOn("10", "a", "c"))
+	putAll(t, s, leaves)
+	for i := 0; i < len(leaves); i += 3 {
+		leaves[i].Operation, leaves[i].Marks = domain.OpTerminate, "4D"
+	}
+	putAll(t, s, leaves)
+	together, err := s.Leaves(ctx, "1")
+	require.NoError(t, err)
+	require.Len(t, together, 502)
+	got, marks := oneAfterTheOther(t, s, "1"), marksOf(t, s, "1")
+	require.ElementsMatch(t, together, got)
+	require.Len(t, marks, len(together))
+	for _, leaf := range together {
+		require.Equal(t, leaf.Marks, marks[leaf.ID], leaf.ID)
+	}
+	require.Empty(t, oneAfterTheOther(t, s, "2"))
+	require.Empty(t, marksOf(t, s, "2"))
+	enough, taken := errors.New("enough"), 0
+	require.ErrorIs(t, s.EachLeaf(ctx, "1", func(domain.Leaf) error { taken++; return enough }), enough)
+	require.Equal(t, 1, taken)
+}
+
+// TestMarksAreReadWithoutTexts: what clusters say of a leaf may be a thousand times its marks, which is all that the end of an operation goes by.
+func TestMarksAreReadWithoutTexts(t *testing.T) {
+	const n = 100
+	s := open(t)
+	var leaves []domain.Leaf
+	for i := range n {
+		leaf := leafOf("1", "a", i)
+		for at := range 200 {
+			leaf.Notes = append(leaf.Notes, domain.Note{Index: at, Message: fmt.Sprint(i, at, strings.Repeat("x", 1000))})
+		}
+		leaves = append(leaves, leaf)
+	}
+	putAll(t, s, leaves)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	marks := marksOf(t, s, "1")
+	runtime.ReadMemStats(&after)
+	require.Len(t, marks, n)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(n*20<<10), "a leaf has 200 KiB of notes")
 }
 
 // TestLateRecordsOfALeaf take no effect.

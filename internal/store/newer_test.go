@@ -90,6 +90,8 @@ func TestWhatANewerBuildHasWritten(t *testing.T) {
 	}
 	_, err = s.Leaf(t.Context(), leaf.ID)
 	newer(err)
+	_, err = s.LeafMarks(t.Context(), "1")
+	newer(err)
 	leaf.Turn.Began++
 	newer(s.PutLeaf(t.Context(), leaf))
 	for _, part := range parts(t, db, "leaves") {

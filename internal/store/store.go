@@ -59,6 +59,7 @@ type Store struct {
 	leafWrites  *gatherer[leafRecord]
 	leafLookups *gatherer[*leafRead]
 	leafReads   *share.Reads[[]domain.Leaf]
+	markReads   *share.Reads[map[string]string]
 	// standingReads are of one key, "".
 	standingReads *share.Reads[[]domain.Standing]
 	childReads    *gatherer[*childrenRead]
@@ -138,7 +139,7 @@ func Open(c Config) (*Store, error) {
 	}
 	s := &Store{
 		client: client, keys: c.Keys, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now,
-		cache: newBlobCache(c.Cache), chunk: limits.Chunk, documentReads: share.New[bson.Raw](), leafReads: share.New[[]domain.Leaf](),
+		cache: newBlobCache(c.Cache), chunk: limits.Chunk, documentReads: share.New[bson.Raw](), leafReads: share.New[[]domain.Leaf](), markReads: share.New[map[string]string](),
 		standingReads: share.New[[]domain.Standing](),
 		observedReads: share.New[*saidOfApp](), observedIDs: share.New[map[string][]domain.ObservedApp](), versionReads: share.New[string](), watchReads: share.New[*said](),
 		observedApps: newBounded[string](measure.CacheObserved, observedBytes, (*saidOfApp).size),

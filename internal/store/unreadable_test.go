@@ -61,4 +61,12 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	ids, err = domain.UnreadableOf(err)
 	require.NoError(t, err)
 	require.Equal(t, []string{domain.LeafID("1", "app", bad.Cluster) + "#" + string(bad.Operation)}, ids)
+	handed = 0
+	again, err := domain.UnreadableOf(s.EachLeaf(t.Context(), "1", func(domain.Leaf) error { handed++; return nil }))
+	require.NoError(t, err)
+	require.Equal(t, ids, again)
+	require.Equal(t, 1, handed)
+	marks, err := s.LeafMarks(t.Context(), "1")
+	require.NoError(t, err, "marks are not sealed")
+	require.Len(t, marks, 2)
 }
