@@ -716,6 +716,57 @@ func TestARecordOlderThanItsRun(t *testing.T) {
 	}
 }
 
+// TestAChangeCarriesFewWarnings: a plan has them anew for each cluster on which something stays as it is.
+func TestAChangeCarriesFewWarnings(t *testing.T) {
+	cloud := level1()
+	cloud.Spec.Namespace = "lc-ns"
+	cloud.History.Append(domain.Instantiated, "1", 1, begun)
+	group := &domain.DeploymentIntentGroup{
+		Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "dig"},
+		Spec: domain.DeploymentIntentGroupSpec{LogicalCloud: "lc"}, History: domain.NewHistory(begun),
+	}
+	group.History.Append(domain.Instantiated, "2", 1, begun)
+	group.History.Leave("2", "3", 1, begun)
+	group.History.Append(domain.Instantiated, "3", 2, begun)
+	d := newDocuments(cloud, group, reference("r", "here"), reference("s", "there"))
+	on := func(clusters ...string) domain.Digest {
+		bundle := plan.Bundle{App: "web", Resources: []plan.Resource{{ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: "web"}, Manifest: json.RawMessage(`{}`)}}}
+		a := plan.App{Name: "web", Bundle: d.put(t, bundle), Resources: []plan.ResourceID{bundle.Resources[0].ResourceID}}
+		for _, name := range clusters {
+			a.Targets = append(a.Targets, plan.Target{ClusterName: reference("r", name).ClusterName()})
+		}
+		return d.put(t, plan.Plan{ContextID: "3", Namespace: "lc-ns", User: cloudKey, Apps: []plan.App{a}})
+	}
+	for _, i := range []*domain.Instance{
+		{ContextID: "1", Owner: cloudKey, Origin: domain.OpInstantiate, Status: domain.ContextInstantiated, Plan: d.put(t, plan.Plan{})},
+		{ContextID: "2", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Namespace: "lc-ns", Status: domain.ContextUpdated, Plan: on("here")},
+		{ContextID: "3", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Namespace: "lc-ns", Origin: domain.OpUpdate, Status: domain.ContextInstantiated, Plan: on("here", "there")},
+	} {
+		require.NoError(t, d.PutInstance(t.Context(), i))
+	}
+	here := reference("r", "here").ClusterName()
+	leaf := domain.Leaf{ID: domain.LeafID("3", "web", here), ContextID: "3", App: "web", Cluster: here, Operation: domain.OpUpdate, Marks: "1A"}
+	for range 100 {
+		leaf.Warnings = append(leaf.Warnings, domain.Note{Message: strings.Repeat("x", 600)})
+	}
+	require.NoError(t, d.PutLeaf(t.Context(), leaf))
+	there := leaf
+	there.Cluster, there.Warnings = reference("s", "there").ClusterName(), nil
+	there.ID = domain.LeafID("3", "web", there.Cluster)
+	require.NoError(t, d.PutLeaf(t.Context(), there))
+	l := &activities.Control{Store: d, Runs: closed{}, Now: func() time.Time { return begun }}
+	prepared, err := l.PrepareChange(t.Context(), activities.ChangeInput{
+		Scope: domain.Scope{Owner: domain.KeyOf(group), ContextID: "4", Operation: domain.OpRollback}, Goal: domain.Goal{Revert: "2"},
+	})
+	require.NoError(t, err)
+	changed := blob[plan.Plan](t, d, prepared.Plan)
+	stays := changed.App("web").Targets[0]
+	require.Equal(t, here, stays.ClusterName)
+	warnings := stays.Warnings(nil)
+	require.Len(t, warnings, 4)
+	require.Contains(t, warnings[3].Message, "97 more warnings, ")
+}
+
 // TestARollbackIntoAnotherCloud is refused for good: the cloud of the revision was abandoned, and there is another one of its name.
 func TestARollbackIntoAnotherCloud(t *testing.T) {
 	for name, c := range map[string]struct {

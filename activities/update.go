@@ -267,8 +267,17 @@ func (l *Control) installed(ctx context.Context, from *domain.Instance) (*plan.I
 	}
 	out.Side = *side
 	out.Leaves = map[string]domain.Leaf{}
+	said := map[string]string{} // clusters mostly say the same
 	err = l.Store.EachLeaf(ctx, from.ContextID, func(leaf domain.Leaf) error {
 		leaf.Notes, leaf.LastError = nil, "" // of what failed, and is done anew
+		leaf.Warnings = slices.Clone(leaf.Warnings)
+		for i := range leaf.Warnings {
+			text := &leaf.Warnings[i].Message
+			if _, known := said[*text]; !known {
+				said[*text] = *text
+			}
+			*text = said[*text]
+		}
 		out.Leaves[leaf.ID] = leaf
 		return nil
 	})
@@ -280,6 +289,7 @@ func (l *Control) plannedChange(ctx context.Context, d *draft, change *plan.Chan
 	p := change.Plan
 	d.warnings = append(d.warnings, change.Warnings...)
 	p.Label = from.LabelID()
+	p.CarryFew()
 	for i := range p.Apps {
 		a := &p.Apps[i]
 		if a.Bundle != "" {

@@ -67,7 +67,7 @@ type Inherited struct {
 	Marks        string              `json:"marks"` // domain.Marks.Encode, of the bundle's resources
 	Connectivity domain.Connectivity `json:"connectivity,omitempty"`
 	Report       string              `json:"report,omitempty"` // see domain.Leaf
-	// Warnings are those of an earlier context about what is there unchanged; see domain.Leaf.
+	// Warnings are a few of those of an earlier context about what is there unchanged; see domain.Leaf and Plan.CarryFew.
 	Warnings []domain.Note `json:"warnings,omitempty"`
 }
 
