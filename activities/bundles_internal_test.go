@@ -178,8 +178,8 @@ func TestLargePlansAreFew(t *testing.T) {
 	for _, digest := range []domain.Digest{"a", "b", "b", "c"} {
 		_, err := k.plan(t.Context(), digest)
 		require.NoError(t, err)
-		require.LessOrEqual(t, k.plans.Weight(), int64(decodedPlanBytes))
+		require.LessOrEqual(t, k.Plans.kept.Weight(), int64(decodedPlanBytes))
 	}
-	require.Equal(t, 2, k.plans.Len())
+	require.Equal(t, 2, k.Plans.kept.Len())
 	require.Equal(t, 1, from.reads["b"])
 }

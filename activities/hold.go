@@ -8,7 +8,6 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
-	"github.com/drover-io/drover/internal/stored"
 )
 
 // kept is a resource that is to be kept, and may be in the cluster.
@@ -89,19 +88,7 @@ func (a *attempt) kept(ctx context.Context, marks domain.Marks, counts func(plan
 	return all, nil
 }
 
-// plan is one by its digest.
+// plan is one by its digest, which must not be changed.
 func (k *Kube) plan(ctx context.Context, digest domain.Digest) (*plan.Plan, error) {
-	if p, ok := k.plans.Get(digest); ok {
-		return p, nil
-	}
-	return k.planReads.Get(ctx, string(digest), func(ctx context.Context) (*plan.Plan, error) {
-		if p, ok := k.plans.Get(digest); ok { // by the read before this one
-			return p, nil
-		}
-		p, err := stored.JSON[plan.Plan](ctx, k.leaves, digest)
-		if err == nil {
-			k.plans.Add(digest, p, p.Weight())
-		}
-		return p, err
-	})
+	return k.Plans.get(ctx, k.leaves, digest)
 }

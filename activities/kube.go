@@ -64,12 +64,11 @@ type Kube struct {
 	Secrets Opener
 	// Installation is the id of the installation, which objects say that hold what others have, see spare.
 	Installation string
+	// Plans are those of terminates, see attempt.hold, and of apps that are waited for.
+	Plans *Plans
 	// bundles are decoded manifests: a thousand clusters take the same ones.
 	bundles *lru.Weighed[bundleKey, *plan.Bundle]
-	// plans are those of terminates, see attempt.hold.
-	plans *lru.Weighed[domain.Digest, *plan.Plan]
-	// All leaves of an operation have the same plan and the same bundles, and begin together: one of them reads and decodes.
-	planReads   *share.Reads[*plan.Plan]
+	// All leaves of an operation have the same bundles, and begin together: one of them reads and decodes.
 	bundleReads *share.Reads[*plan.Bundle]
 	// running are the attempts of this worker, by the run of their workflow: a *halting.
 	running sync.Map
@@ -79,12 +78,10 @@ type Kube struct {
 	pending                  openLeaves
 }
 
-// decodedBundles and decodedBytes bound Kube.bundles, decodedPlans and decodedPlanBytes Kube.plans. heldOfResource is what a resource takes beside its
-// manifest.
+// decodedBundles and decodedBytes bound Kube.bundles. heldOfResource is what a resource takes beside its manifest.
 const (
-	decodedBundles, decodedBytes   = 64, limits.Bundle
-	decodedPlans, decodedPlanBytes = 8, 128 << 20
-	heldOfResource                 = 256
+	decodedBundles, decodedBytes = 64, limits.Bundle
+	heldOfResource               = 256
 )
 
 const (
@@ -101,8 +98,7 @@ const (
 func NewKube(clusters Clusters, leaves Leaves, reporter Reporter, reports Reports, agent []plan.Resource) *Kube {
 	return &Kube{
 		clusters: clusters, leaves: leaves, reporter: reporter, reporting: newReporting(reports, agent),
-		bundles: lru.NewWeighed[bundleKey, *plan.Bundle](decodedBundles, decodedBytes), plans: lru.NewWeighed[domain.Digest, *plan.Plan](decodedPlans, decodedPlanBytes),
-		planReads: share.New[*plan.Plan](), bundleReads: share.New[*plan.Bundle](),
+		bundles: lru.NewWeighed[bundleKey, *plan.Bundle](decodedBundles, decodedBytes), Plans: newPlans(), bundleReads: share.New[*plan.Bundle](),
 	}
 }
 

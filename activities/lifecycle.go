@@ -120,6 +120,8 @@ type Control struct {
 	PodSecurity        domain.PodSecurity
 	// Shards are told again of what they are to watch; nil where nothing is watched.
 	Shards Shards
+	// Plans are those of which batches ask for their clusters, shared with Kube; nil for some of its own.
+	Plans *Plans
 	// Audit takes the ends of operations; nil where nobody wants to know of them.
 	Audit Trail
 
@@ -366,7 +368,8 @@ func (l *Control) RecordStop(ctx context.Context, s StopInput) error {
 func (l *Control) Targets(ctx context.Context, in TargetsInput) (*Targets, error) {
 	stop := beat(ctx)
 	defer stop()
-	p, err := l.plan(ctx, in.Plan)
+	l.remember()
+	p, err := l.Plans.get(ctx, l.Store, in.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -593,6 +596,7 @@ func (l *Control) owner(ctx context.Context, key domain.Key) (domain.Owner, erro
 	return stored.Owner(ctx, l.Store, key)
 }
 
+// plan reads a plan for a caller of its own, who may change it.
 func (l *Control) plan(ctx context.Context, digest domain.Digest) (*plan.Plan, error) {
 	return stored.JSON[plan.Plan](ctx, l.Store, digest)
 }

@@ -646,6 +646,9 @@ func (l *Control) remember() {
 	l.once.Do(func() {
 		l.footprints = lru.NewWeighed[domain.Digest, plan.Footprint](footprints, footprintBytes)
 		l.definitions = lru.NewWeighed[domain.Digest, *plan.Definitions](footprints, definitionBytes)
+		if l.Plans == nil {
+			l.Plans = newPlans()
+		}
 	})
 }
 

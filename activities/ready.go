@@ -21,7 +21,6 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/readiness"
-	"github.com/drover-io/drover/internal/stored"
 	"github.com/drover-io/drover/internal/view"
 )
 
@@ -41,7 +40,7 @@ func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 	}
 	stop := beat(ctx, func() any { return r.said() })
 	defer stop()
-	p, err := stored.JSON[plan.Plan](ctx, k.leaves, in.Plan)
+	p, err := k.plan(ctx, in.Plan)
 	if err != nil {
 		return err
 	}

@@ -59,8 +59,10 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 		Observe: observing, Now: time.Now,
 	}
 	defer activities.Measure(work, watch)()
+	control := p.control(clusters)
+	control.Plans = work.Plans
 	w := worker.New(p.temporal,
-		p.control(clusters),
+		control,
 		work,
 		watch,
 		matches,
