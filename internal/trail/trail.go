@@ -70,6 +70,7 @@ type Trail struct {
 	mu      sync.Mutex
 	waiting []entry
 	kept    []entry // that could not be written, and that nobody waits for
+	unsure  int     // how many are in pending since the store has failed
 	closing *entry  // the last record, behind all others
 	running bool
 	closed  bool
@@ -152,11 +153,12 @@ func (t *Trail) Later(r audit.Record) { t.add(entry{record: r}) }
 // Digest is the digest of a document in records, by its SHA-256.
 func (t *Trail) Digest(sum []byte) string { return audit.Digest(t.Secret, sum) }
 
-// Unwritten is how many records wait for the store to be there, and how many were lost since too many did.
+// Unwritten is how many records wait for the store to be there, also of those that it may have, and how many were lost since too
+// many did.
 func (t *Trail) Unwritten() (kept, lost int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.kept), t.lost
+	return len(t.kept) + t.unsure, t.lost
 }
 
 func (t *Trail) add(e entry) bool {
@@ -191,7 +193,7 @@ func (t *Trail) start() {
 func (t *Trail) again() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.kept) > 0 && !t.closed {
+	if len(t.kept)+t.unsure > 0 && !t.closed {
 		t.start()
 	}
 }
@@ -218,7 +220,7 @@ func (t *Trail) end(ctx context.Context, r audit.Record) error {
 // commitAll stores until nothing waits, or the store fails: then all who wait are told, and what nobody waits for is kept until
 // something else is to be written, or again is called.
 func (t *Trail) commitAll() {
-	for batch := t.next(); len(batch) > 0; batch = t.next() {
+	for batch, more := t.next(); more; batch, more = t.next() {
 		if err := t.commit(batch); err != nil {
 			t.refuse(err)
 			return
@@ -226,13 +228,14 @@ func (t *Trail) commitAll() {
 	}
 }
 
-// next takes what waits, and before it as much of what was kept as there is room for: nobody waits for that.
-func (t *Trail) next() []entry {
+// next takes what waits, and before it as much of what was kept as there is room for: nobody waits for that. There is more to do with
+// nothing of it, too, where what was taken before is not known to be stored.
+func (t *Trail) next() (batch []entry, more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := min(len(t.waiting), mostAtOnce)
 	k := min(len(t.kept), mostAtOnce-n)
-	batch := slices.Concat(t.kept[:k], t.waiting[:n])
+	batch = slices.Concat(t.kept[:k], t.waiting[:n])
 	t.kept, t.waiting = slices.Clone(t.kept[k:]), slices.Clone(t.waiting[n:])
 	for _, e := range batch {
 		if e.refusal() {
@@ -242,8 +245,8 @@ func (t *Trail) next() []entry {
 	if len(batch) == 0 && t.closing != nil {
 		batch, t.closing = []entry{*t.closing}, nil
 	}
-	t.running = len(batch) > 0
-	return batch
+	t.running = len(batch) > 0 || t.unsure > 0
+	return batch, t.running
 }
 
 // commit stores a batch behind what was stored before, or nothing of it. What may have been stored already, since no answer came,
@@ -308,6 +311,9 @@ func (t *Trail) flush(ctx context.Context) error {
 	case err == nil && t.fails.Ends():
 		t.Log.Info("audit records are written again")
 	}
+	t.mu.Lock()
+	t.unsure = len(t.pending)
+	t.mu.Unlock()
 	if err != nil {
 		return fail.Wrap(err, fail.Unavailable, "the audit log cannot be written at the moment")
 	}

@@ -188,6 +188,39 @@ func TestTheStoreIsAway(t *testing.T) {
 	require.Empty(t, verify(t, lines).Problems)
 }
 
+// TestAnAnswerWaitsForTheStore: a record that could not be stored, and that nobody waits for any more, is there when the store is
+// back, though nothing else is written. Until then it counts as one that waits.
+func TestAnAnswerWaitsForTheStore(t *testing.T) {
+	w, c := open(t), newClock()
+	tr := begin(t, w, c)
+	seal := make(chan time.Time)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { tr.RunAt(ctx, seal, nil, nil) })
+	defer running.Wait()
+	defer cancel()
+	seal <- c.now()
+	w.down.Store(true)
+	number, err := tr.Write(t.Context(), command("done"))
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.NotZero(t, number, "nobody writes it once more")
+	waits, _ := tr.Unwritten()
+	require.Equal(t, 1, waits)
+	seal <- c.now()
+	seal <- c.now()
+	waits, _ = tr.Unwritten()
+	require.Equal(t, 1, waits)
+	w.down.Store(false)
+	require.Eventually(t, func() bool {
+		seal <- c.now()
+		waits, _ := tr.Unwritten()
+		return waits == 0 && len(verify(t, export(t, w)).Tails) == 0
+	}, 10*time.Second, 5*time.Millisecond)
+	lines := export(t, w)
+	require.Equal(t, []string{"projects/done"}, keys(t, lines))
+	require.Empty(t, verify(t, lines).Problems)
+}
+
 // TestMuchIsKept: while the store is away whoever waits is told so, however much waits that nobody waits for; all of that comes later.
 func TestMuchIsKept(t *testing.T) {
 	w := open(t)
@@ -375,7 +408,7 @@ func TestRun(t *testing.T) {
 	tr.Later(command("first"))
 	comes("it is refused", func() bool { return w.refused.Load() == 1 })
 	tr.Later(command("waits")) // behind the first one, which has its place in the chain
-	comes("it is kept", func() bool { kept, _ := tr.Unwritten(); return kept == 1 })
+	comes("both are kept", func() bool { kept, _ := tr.Unwritten(); return kept == 2 })
 	w.down.Store(false)
 	comes("what could not be written is tried again", func() bool {
 		seal <- c.now() // more than one, as it may just be ending
