@@ -114,6 +114,13 @@ type verifier struct {
 	writers map[string]*written
 	dropped map[string]Head // up to which records of a writer were dropped, as was stated
 	keys    map[string]bool
+	above   above
+}
+
+// above is the last line whose time can be believed.
+type above struct {
+	line int
+	time time.Time
 }
 
 // written is what is known of a writer.
@@ -235,6 +242,9 @@ func (v *verifier) take(p *parsed) {
 			return // who it is of cannot be believed either
 		}
 	}
+	if intact {
+		v.order(line, r)
+	}
 	w := v.writer(r.Writer)
 	if !v.place(w, line, r) {
 		return
@@ -257,6 +267,16 @@ func (v *verifier) take(p *parsed) {
 	if r.Checkpoint != nil || r.Signature != "" {
 		v.checkpoint(w, line, r)
 	}
+}
+
+// order says when a record is behind a later one, of whichever writer: those of a writer may all have been put into another time,
+// where who asks for the records of a time does not see them.
+func (v *verifier) order(line int, r *Record) {
+	if r.Time.Before(v.above.time) {
+		v.problem(line, r.Writer, r.Number, "is of %s, and behind one of %s (line %d): one of them was put into another time",
+			r.Time.Format(time.RFC3339Nano), v.above.time.Format(time.RFC3339Nano), v.above.line)
+	}
+	v.above = above{line, r.Time}
 }
 
 // place finds the place of a record in its chain; false when it has none.

@@ -205,6 +205,34 @@ func TestTampering(t *testing.T) {
 	}
 }
 
+// TestPutIntoAnotherTime: who can write to the database puts records of a writer where who asks for those of a time does not see
+// them, and leaves them in their order.
+func TestPutIntoAnotherTime(t *testing.T) {
+	l := two(t)
+	ofAPI := func(one audit.Line) bool { return strings.Contains(one.ID, "/api/") }
+	var api, rest []audit.Line
+	for _, one := range l.lines {
+		if ofAPI(one) {
+			api = append(api, one)
+		} else {
+			rest = append(rest, one)
+		}
+	}
+	half := len(api) / 2
+	for name, lines := range map[string][]audit.Line{
+		"all of a writer, earlier": slices.Concat(api, rest),
+		"its first half, earlier": slices.Concat(api[:half], slices.DeleteFunc(slices.Clone(l.lines), func(one audit.Line) bool {
+			return slices.ContainsFunc(api[:half], func(moved audit.Line) bool { return moved.ID == one.ID })
+		})),
+		"all of a writer, later": slices.Concat(rest, api),
+	} {
+		for _, partial := range []bool{false, true} {
+			report := verify(t, lines, audit.Options{Keys: trust, Partial: partial})
+			require.Contains(t, fmt.Sprint(report.Problems), "one of them was put into another time", name)
+		}
+	}
+}
+
 // TestEveryMemberCounts: each byte of each line is changed, to one that JSON takes in the same place where there is one.
 func TestEveryMemberCounts(t *testing.T) {
 	l := newLog(t)
