@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 
 	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/domain"
@@ -28,10 +29,7 @@ func (l *Control) audited(ctx context.Context, s domain.Scope, end outcome.Recor
 	if end.Write(i, s) == outcome.Said {
 		return nil // an earlier attempt has come to its end
 	}
-	r := audit.Record{Event: audit.Ended, Verb: string(s.Operation), Key: string(s.Owner), Result: audit.Failed}
-	if n := domain.OwnerNoun(s.Owner); n != nil {
-		r.Noun = n.Kind
-	}
+	r := failed(s.Owner, s.Operation)
 	switch {
 	case end.Status.Succeeded():
 		r.Result = audit.Done
@@ -45,4 +43,34 @@ func (l *Control) audited(ctx context.Context, s domain.Scope, end outcome.Recor
 	}
 	_, err = l.Audit.Write(ctx, r)
 	return err
+}
+
+// auditedBroken writes the audit record of an operation on a context whose workflow has not come to its end: it was terminated, or has
+// failed. Nobody else does, as the context's record tells of no end of it. Whoever looks at it once more may write it once more.
+func (l *Control) auditedBroken(ctx context.Context, i *domain.Instance, op domain.Operation) error {
+	if l.Audit == nil || l.dry {
+		return nil
+	}
+	for _, ran := range slices.Backward(i.Runs) { // the last one of its kind
+		if ran.Operation != op {
+			continue
+		}
+		if !ran.Ended.IsZero() {
+			return nil
+		}
+		r := failed(i.Owner, op)
+		r.Workflow, r.Who = ran.RunID, audit.WhoOf(ran.RequestedBy)
+		_, err := l.Audit.Write(ctx, r)
+		return err
+	}
+	return nil
+}
+
+// failed is the audit record of an operation that has ended without success.
+func failed(owner domain.Key, op domain.Operation) audit.Record {
+	r := audit.Record{Event: audit.Ended, Verb: string(op), Key: string(owner), Result: audit.Failed}
+	if n := domain.OwnerNoun(owner); n != nil {
+		r.Noun = n.Kind
+	}
+	return r
 }

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -60,4 +61,43 @@ func TestEndsAreAudited(t *testing.T) {
 			}
 		})
 	}
+}
+
+// broken are operations whose workflows were terminated.
+type broken struct{ Runs }
+
+func (broken) Close(context.Context, domain.Scope) (RunEnd, error) { return RunBroken, nil }
+
+// TestTheEndOfWhatWasTerminatedIsAudited: what could not record its end has one in the audit log, and is told by who had asked for it.
+func TestTheEndOfWhatWasTerminatedIsAudited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // what may be on its way is waited for
+		goesOn := domain.Ran{Operation: domain.OpInstantiate, RunID: "run", RequestedBy: "user alice"}
+		ended := goesOn
+		ended.Ended = time.Unix(1, 0)
+		terminate := domain.Ran{Operation: domain.OpTerminate, RunID: "other", RequestedBy: "user bob"}
+		r := &recorded{}
+		l := &Control{Store: r, Audit: r, Runs: broken{}}
+		for _, c := range []struct {
+			runs []domain.Ran
+			dry  bool
+			want int
+		}{
+			{runs: []domain.Ran{goesOn, terminate}, want: 1},
+			{runs: []domain.Ran{goesOn, terminate}, dry: true},
+			{runs: []domain.Ran{ended, terminate}}, // it has told of it itself
+			{runs: []domain.Ran{terminate}},
+		} {
+			r.records, l.dry = nil, c.dry
+			inOrder, err := l.end(t.Context(), &domain.Instance{Owner: "projects/p", Operation: domain.OpTerminate, Runs: c.runs}, "")
+			require.NoError(t, err)
+			require.False(t, inOrder)
+			require.Len(t, r.records, c.want)
+			if c.want > 0 {
+				require.Equal(t, audit.Record{
+					Event: audit.Ended, Verb: "instantiate", Noun: r.records[0].Noun, Key: "projects/p", Result: audit.Failed, Workflow: "run",
+					Who: &audit.Who{Kind: "user", Name: "alice"},
+				}, r.records[0])
+			}
+		}
+	})
 }

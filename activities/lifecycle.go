@@ -486,11 +486,14 @@ func (l *Control) supersede(ctx context.Context, s domain.Scope) (*Prepared, err
 }
 
 // end ends an operation on a context, "" for an instantiate. After an end that was not in order it waits for what is on
-// its way. The engine forgets workflows some time after their end: of these, and of no others, the record says how they ended.
+// its way; one that the workflow could not record is in the audit log. The engine forgets workflows some time after their end: of these, and of no others, the record says how they ended.
 func (l *Control) end(ctx context.Context, i *domain.Instance, op domain.Operation) (inOrder bool, err error) {
 	op = cmp.Or(op, domain.OpInstantiate)
 	ended, err := l.Runs.Close(ctx, domain.Scope{Owner: i.Owner, ContextID: i.ContextID, Operation: op})
 	inOrder = ended == RunInOrder || ended == RunUnknown && i.Sound(op)
+	if err == nil && ended == RunBroken {
+		err = l.auditedBroken(ctx, i, op)
+	}
 	if err == nil && !inOrder && !l.dry {
 		err = pause.For(ctx, policy.InFlight)
 	}
