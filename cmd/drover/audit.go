@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/drover-io/drover/internal/audit"
@@ -71,31 +73,31 @@ func verifyAudit(args []string, stdout, stderr io.Writer) error {
 // tell says what was found.
 func tell(w io.Writer, r *audit.Report, trusted map[string]ed25519.PublicKey) error {
 	for _, p := range r.Problems {
-		fmt.Fprintln(w, p)
+		say(w, "%s", p)
 	}
 	if more := r.Found - len(r.Problems); more > 0 {
-		fmt.Fprintf(w, "and %d more\n", more)
+		say(w, "and %d more", more)
 	}
 	for _, o := range r.Open {
-		fmt.Fprintf(w, "note: %s %d: nothing says what came of %s %s, which %s has asked for at %s\n",
+		say(w, "note: %s %d: nothing says what came of %s %s, which %s has asked for at %s",
 			o.Writer, o.Number, o.Verb, o.Key, o.Who.Text(), o.Time.Format(time.RFC3339))
 	}
 	if more := r.Unknown - len(r.Open); more > 0 {
-		fmt.Fprintf(w, "note: and of %d more\n", more)
+		say(w, "note: and of %d more", more)
 	}
 	for _, t := range r.Tails {
-		fmt.Fprintf(w, "note: %s: numbers %d to %d are not sealed yet: whether all are there is not known\n", t.Writer, t.From, t.To)
+		say(w, "note: %s: numbers %d to %d are not sealed yet: whether all are there is not known", t.Writer, t.From, t.To)
 	}
-	fmt.Fprintf(w, "%d records of %d writers with %d checkpoints", r.Records, r.Writers, r.Checkpoints)
+	all := fmt.Sprintf("%d records of %d writers with %d checkpoints", r.Records, r.Writers, r.Checkpoints)
 	if r.Records > 0 {
-		fmt.Fprintf(w, ", from %s to %s", r.First.Format(time.RFC3339), r.Last.Format(time.RFC3339))
+		all += fmt.Sprintf(", from %s to %s", r.First.Format(time.RFC3339), r.Last.Format(time.RFC3339))
 	}
-	fmt.Fprintln(w)
+	say(w, "%s", all)
 	for _, k := range r.Keys {
-		fmt.Fprintf(w, "signed by %s\n", k)
+		say(w, "signed by %s", k)
 	}
 	if len(trusted) == 0 && len(r.Keys) > 0 {
-		fmt.Fprintln(w, "note: without --keys it is not known whether these are the installation's")
+		say(w, "note: without --keys it is not known whether these are the installation's")
 	}
 	if r.Found > 0 {
 		return fmt.Errorf("%w: %d problems", errForged, r.Found)
@@ -104,4 +106,18 @@ func tell(w io.Writer, r *audit.Report, trusted map[string]ed25519.PublicKey) er
 		return errors.New("nothing of it is signed: it may be anybody's")
 	}
 	return nil
+}
+
+// say writes one line. Names in it come from whoever has asked for something, and from who can write to the database: a break, and
+// what a terminal would act on, is shown as Go spells it.
+func say(w io.Writer, format string, args ...any) {
+	var line strings.Builder
+	for _, r := range fmt.Sprintf(format, args...) {
+		if strconv.IsPrint(r) {
+			line.WriteRune(r)
+		} else {
+			line.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	fmt.Fprintln(w, line.String())
 }

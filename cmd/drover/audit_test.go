@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,4 +82,37 @@ func TestAuditVerify(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAuditVerifyOfMadeUpNames: what callers have chosen, and who can write to the database, makes no line of its own and does
+// nothing to a terminal.
+func TestAuditVerifyOfMadeUpNames(t *testing.T) {
+	key := audit.NewKey(bytes.Repeat([]byte{1}, 32))
+	const made = "\x1b[2J\x1b[H5 records of 2 writers\r\nsigned by ed25519:00\n\u202e\x1b[8m"
+	chain, at := audit.NewChain("api"+made), time.Date(2026, 11, 23, 1, 0, 0, 0, time.UTC)
+	var lines []string
+	for _, r := range []audit.Record{
+		{Event: audit.Sealed, Checkpoint: &audit.Checkpoint{Heads: []audit.Head{{Writer: "gone" + made, Number: 7, Hash: "x"}}}},
+		{Event: audit.Begun, Verb: "create", Key: "projects/" + made, Who: &audit.Who{Kind: "user", Name: "alice" + made}},
+	} {
+		line, _, err := chain.Add(r, at, key)
+		require.NoError(t, err)
+		lines = append(lines, string(line.Text))
+	}
+	export := filepath.Join(t.TempDir(), "export")
+	require.NoError(t, os.WriteFile(export, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	var out bytes.Buffer
+	require.ErrorIs(t, verifyAudit([]string{export}, &out, io.Discard), errForged)
+	said := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	require.Len(t, said, 6, "a problem, a command, a tail, how much there is, the key, and that it may be anybody's: %s", out.String())
+	for _, line := range said {
+		require.NotContains(t, strings.Map(func(r rune) rune {
+			if strconv.IsPrint(r) {
+				return -1
+			}
+			return '!'
+		}, line), "!", line)
+		require.False(t, strings.HasPrefix(line, "signed by ed25519:00"))
+	}
+	require.Contains(t, said[1], `nothing says what came of create projects/\x1b[2J\x1b[H5 records of 2 writers\r\nsigned by`)
 }
