@@ -99,6 +99,12 @@ func (w *Who) Text() string {
 	}
 }
 
+// Proven says whether somebody has shown to have the name. While nobody is asked who they are (--auth=off) it was said.
+func (w *Who) Proven() bool { return w != nil && w.Name != "" && w.Kind != said }
+
+// said is the kind of names that anybody may say.
+const said = "open"
+
 // WhoOf is who was named by a text of Text, nil for none. A name of another form was said while nobody was asked who they are.
 func WhoOf(text string) *Who {
 	kind, name, ok := strings.Cut(text, " ")

@@ -206,8 +206,11 @@ func recordOf(ctx context.Context, r *Request, e audit.Event) audit.Record {
 func describe(ctx context.Context, record *audit.Record) {
 	who, _ := caller.IdentityOf(ctx)
 	record.Who = &audit.Who{Kind: string(who.Kind), Name: who.Name, By: who.By}
-	if who.Kind == caller.Anonymous {
+	switch who.Kind {
+	case caller.Anonymous:
 		record.Who.Kind = "anonymous"
+	case caller.Open:
+		record.Who.Name = caller.Of(ctx) // as it was said
 	}
 	if request := caller.RequestOf(ctx); request != nil {
 		record.Request, record.From, record.Workflow = request.ID, request.Remote, request.Operation()

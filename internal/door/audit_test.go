@@ -1,7 +1,9 @@
 package door_test
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -208,6 +210,37 @@ func TestLogins(t *testing.T) {
 	require.Len(t, p.records, 2, "nobody has shown anything")
 	require.Error(t, pass(caller.Identity{}, fail.New(fail.Unauthorized, "the token is not known")))
 	require.Equal(t, "answered get projects/p Unauthorized", p.told()[2])
+}
+
+// TestTheLongestKeyIsInItsRecord: no document has the key of another one there, since both were cut.
+func TestTheLongestKeyIsInItsRecord(t *testing.T) {
+	for _, noun := range domain.Nouns {
+		var key string
+		for n := noun; n != nil; n = n.Parent {
+			names := strings.Repeat("/"+strings.Repeat("n", cmp.Or(n.Longest, domain.MaxName)), len(n.Names))
+			key = "/" + n.Collection + names + key
+		}
+		r := audit.Record{Key: strings.TrimPrefix(key, "/")}
+		require.Equal(t, r.Key, r.Bounded().Key, "%s: %d bytes", noun.Kind, len(r.Key))
+	}
+}
+
+// TestASaidName: while nobody is asked who they are, records have the name that was said, and none that reads as if it were proven.
+func TestASaidName(t *testing.T) {
+	p := &paper{}
+	outer, inner := door.Audited(p)
+	d := door.New(door.Parts{}, outer, inner)
+	for _, said := range []string{"alice", "user alice", ""} {
+		ctx := caller.With(caller.WithIdentity(t.Context(), caller.Identity{Kind: caller.Open}, nil), said)
+		require.NoError(t, d.Pass(ctx, &door.Request{Verb: door.Delete, Noun: domain.Projects, Name: "p"},
+			func(context.Context, door.Service) error { return nil }))
+	}
+	var who []string
+	for _, r := range p.records {
+		require.False(t, r.Who.Proven())
+		who = append(who, r.Who.Text())
+	}
+	require.Equal(t, []string{"open alice", "open alice", `open "user alice"`, `open "user alice"`, "open", "open"}, who)
 }
 
 // TestRefusalsAreBounded: who has not shown who they are does not wait for the record of a refusal, and it has none when there are too

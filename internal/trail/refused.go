@@ -63,7 +63,7 @@ func (t *Trail) Admits(r audit.Record) bool {
 }
 
 func (f *refusals) admits(r audit.Record, now time.Time) bool {
-	if r.Who != nil && r.Who.Name != "" {
+	if r.Who.Proven() {
 		who := r.Who.Text()
 		b, known := f.named.Get(who)
 		if !known {

@@ -919,6 +919,11 @@ func TestRefusalsThatComeTooFast(t *testing.T) {
 	require.Equal(t, 80+100, admitted(200, "", func(i int) string { return fmt.Sprint("host", i) }), "of all addresses, and of those that have none yet")
 	require.Equal(t, 100, admitted(150, "alice", host("192.0.2.1")))
 	require.Equal(t, 100, admitted(150, "bob", host("192.0.2.1")))
+	for i := range 50 { // names that are only said are no identities
+		said := refusal("", "192.0.2.1")
+		said.Who = &audit.Who{Kind: "open", Name: fmt.Sprint("made up ", i)}
+		require.False(t, tr.Admits(said))
+	}
 	c.advance(time.Second)
 	require.Equal(t, 2, admitted(50, "", host("192.0.2.1")))
 	require.Equal(t, 8, admitted(50, "", func(i int) string { return fmt.Sprint("host", i) }))
