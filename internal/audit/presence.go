@@ -17,6 +17,8 @@ type Presence struct {
 	Seen time.Time `bson:"seen"`
 	// Closed says that it has ended, or that another one has taken it for dead.
 	Closed bool `bson:"closed"`
+	// Keep is for how long it keeps records; 0 when it says nothing, as v0.1.0.
+	Keep time.Duration `bson:"keep,omitempty"`
 }
 
 // Stated is the checkpoint of a presence; false when it is none that one of the keys has signed.

@@ -209,7 +209,7 @@ var settings = []setting{
 	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP; none when empty", all, httpURL(func(c *Config) *string { return &c.OTLPEndpoint })},
 	{"web-ui", "", "base `URL` of Temporal's Web UI, for links", API, httpURL(func(c *Config) *string { return &c.WebUI })},
 	{"codec-origins", "", "`origins` of Web UIs of Temporal that may have payloads of histories opened (/codec), comma-separated; that of --web-ui when empty", API, origins(func(c *Config) *[]string { return &c.CodecOrigins })},
-	{"audit-keep", "2160h", "`duration` for which audit records are kept, at least 24h", Both, auditKeep},
+	{"audit-keep", "2160h", "`duration` for which audit records are kept, at least 24h; give it to all processes alike, as each drops those of all: the longest one counts", Both, auditKeep},
 	{"audit-file", "", "`file` that audit records are appended to, too; it may be rotated at any time", Both | Admin, text(func(c *Config) *string { return &c.AuditFile })},
 	{"audit-syslog", "", "`URL` of a collector that takes audit records as syslog (RFC 5424), too: tcp://host:port, tls://host:port or unix:///path", Both | Admin, auditSyslog},
 	{"audit-syslog-ca", "", "CA `file` of the collector's certificate; the system's when empty", Both | Admin, file(func(c *Config) *string { return &c.AuditSyslogCA })},

@@ -14,4 +14,6 @@ const (
 	AuditDead = 3 * time.Minute
 	// AuditDrop is how often somebody looks for what was kept long enough.
 	AuditDrop = time.Hour
+	// AuditHeard is for how long it counts for how long a process that has ended had kept records, so that a restart of all drops nothing of it.
+	AuditHeard = 24 * time.Hour
 )

@@ -128,7 +128,7 @@ func (t *Trail) ended(ctx context.Context) error {
 func (t *Trail) presence() audit.Presence {
 	t.stood.Lock()
 	defer t.stood.Unlock()
-	return audit.Presence{Writer: t.writer, Checkpoint: t.seal.line, Seen: t.Now().UTC()}
+	return audit.Presence{Writer: t.writer, Checkpoint: t.seal.line, Seen: t.Now().UTC(), Keep: t.Keep}
 }
 
 // others are what is to be named of other writers.
@@ -289,7 +289,7 @@ func (t *Trail) follow(ctx context.Context, heads []audit.Head, at map[string]in
 	})
 }
 
-// Drop drops the days that were kept for Keep, and states up to which records of whom first.
+// Drop drops the days that were kept for as long as any process keeps them, and states up to which records of whom first.
 func (t *Trail) Drop(ctx context.Context) error {
 	if t.Keep <= 0 {
 		return nil
@@ -298,7 +298,12 @@ func (t *Trail) Drop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, kept := days, t.Now().UTC().Add(-t.Keep)
+	present, err := t.Store.Auditors(ctx)
+	if err != nil {
+		return err
+	}
+	keep := t.longest(ctx, present)
+	all, kept := days, t.Now().UTC().Add(-keep)
 	days = slices.DeleteFunc(slices.Clone(all), func(day string) bool { return day >= audit.Day(kept) })
 	if len(days) == 0 {
 		return nil
@@ -306,7 +311,7 @@ func (t *Trail) Drop(ctx context.Context) error {
 	if err := t.believe(ctx, days, all); err != nil {
 		return err
 	}
-	dropped, forgotten, err := t.droppable(ctx, kept)
+	dropped, forgotten, err := t.droppable(ctx, keep, kept, present)
 	if err != nil {
 		return err
 	}
@@ -325,6 +330,20 @@ func (t *Trail) Drop(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// longest is for how long records are kept: a process that was told a shorter time than another one must not drop what that one keeps.
+func (t *Trail) longest(ctx context.Context, present []audit.Presence) time.Duration {
+	keep, by := t.Keep, ""
+	for _, p := range present {
+		if p.Keep > keep && (!p.Closed || t.Now().Sub(p.Seen) < policy.AuditHeard) {
+			keep, by = p.Keep, p.Writer
+		}
+	}
+	if by != "" {
+		t.Log.WarnContext(ctx, "another process keeps audit records for longer, which counts: give --audit-keep to all alike", "keeps", t.Keep, "other", by, "longer", keep)
+	}
+	return keep
 }
 
 // apart is how far two clocks may be from each other.
@@ -354,7 +373,7 @@ func (t *Trail) believe(ctx context.Context, old, all []string) error {
 // droppable are the last records before the day of a time, of all writers, and what was said to be dropped there of writers that are
 // not forgotten. Writers that have ended before it are to be forgotten when that is stated. A record counts when it is in its place, and is not behind what a signature says
 // was there: who can write to the store, and has no key, must not have it said that more was dropped than there was.
-func (t *Trail) droppable(ctx context.Context, kept time.Time) (heads []audit.Head, forgotten []string, err error) {
+func (t *Trail) droppable(ctx context.Context, keep time.Duration, kept time.Time, present []audit.Presence) (heads []audit.Head, forgotten []string, err error) {
 	first := audit.Day(kept)
 	chains := map[string]*oldChain{}
 	of := func(writer string) *oldChain {
@@ -391,10 +410,6 @@ func (t *Trail) droppable(ctx context.Context, kept time.Time) (heads []audit.He
 	if err != nil {
 		return nil, nil, err
 	}
-	present, err := t.Store.Auditors(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
 	for _, p := range present {
 		if r, ok := p.Stated(t.Keys); ok && audit.Day(r.Time) <= first { // a later one says nothing of those days
 			of(p.Writer).sign(r.Number)
@@ -413,7 +428,7 @@ func (t *Trail) droppable(ctx context.Context, kept time.Time) (heads []audit.He
 		}
 		// It is forgotten when it is stated for the last time: what names it is not newer than that.
 		_, stated := last[p.Writer]
-		if p.Closed && (stated && audit.Day(p.Seen) < first || audit.Day(p.Seen.Add(2*t.Keep)) < first) {
+		if p.Closed && (stated && audit.Day(p.Seen) < first || audit.Day(p.Seen.Add(2*keep)) < first) {
 			forgotten = append(forgotten, p.Writer)
 		}
 	}

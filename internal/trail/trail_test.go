@@ -93,8 +93,13 @@ func open(t testing.TB) *weather { return &weather{Store: storetest.Open(t, stor
 
 func begin(t testing.TB, w *weather, c *clock) *trail.Trail {
 	t.Helper()
+	return keeping(t, w, c, 30*24*time.Hour)
+}
+
+func keeping(t testing.TB, w *weather, c *clock, keep time.Duration) *trail.Trail {
+	t.Helper()
 	tr := trail.New(trail.Config{
-		Store: w, Process: "test", Key: key, Keys: trust, Secret: []byte("secret"), Keep: 30 * 24 * time.Hour,
+		Store: w, Process: "test", Key: key, Keys: trust, Secret: []byte("secret"), Keep: keep,
 		Log: slog.New(slog.DiscardHandler), Now: c.now, Wait: mongotest.Timeout,
 	})
 	require.NoError(t, tr.Begin(t.Context()))
@@ -584,6 +589,33 @@ func TestForgedLinesAreNotDropped(t *testing.T) {
 	require.Empty(t, verify(t, export(t, w)).Problems)
 }
 
+// TestTheLongestKeepCounts: a process that keeps records for less drops nothing of what another one keeps, also while all are started
+// anew; what that one was told counts no more when it has long ended.
+func TestTheLongestKeepCounts(t *testing.T) {
+	const day = 24 * time.Hour
+	w, c := open(t), newClock()
+	long := keeping(t, w, c, 365*day)
+	_, err := long.Write(t.Context(), command("old"))
+	require.NoError(t, err)
+	require.NoError(t, long.Seal(t.Context()))
+	c.advance(100 * day)
+	short := begin(t, w, c)
+	_, err = short.Write(t.Context(), command("later"))
+	require.NoError(t, err)
+	c.advance(day)
+	require.NoError(t, long.Look(t.Context()))
+	require.NoError(t, short.Drop(t.Context()))
+	require.Contains(t, keys(t, export(t, w)), "projects/old")
+	require.NoError(t, long.Close(t.Context()))
+	require.NoError(t, short.Drop(t.Context()))
+	require.Contains(t, keys(t, export(t, w)), "projects/old")
+	c.advance(2 * day)
+	require.NoError(t, short.Drop(t.Context()))
+	require.NotContains(t, keys(t, export(t, w)), "projects/old")
+	require.Contains(t, keys(t, export(t, w)), "projects/later")
+	require.Empty(t, verify(t, export(t, w)).Problems)
+}
+
 // TestDrop: what was kept long enough goes by whole days, and what is left can be verified; what goes without being stated cannot.
 func TestDrop(t *testing.T) {
 	const day = 24 * time.Hour
@@ -951,7 +983,7 @@ func TestRefusalsThatComeTooFast(t *testing.T) {
 			records++
 		}
 	}
-	require.Equal(t, int64(30+20+48+42), more["Unauthorized"])
+	require.Equal(t, int64(30+20+50+48+42), more["Unauthorized"])
 	require.Equal(t, int64(100+n-records), more["Forbidden"])
 	require.Less(t, records, n)
 	require.Empty(t, verify(t, lines).Problems)
