@@ -52,7 +52,7 @@ func (h *hookRun) do(ctx context.Context) kube.Outcome {
 	if !h.marked(h.index).ToApply() {
 		return kube.Outcome{} // an earlier attempt, or an earlier terminate, came to its end
 	}
-	if h.waiting() { // it was there: where it is no more, it is not run again
+	if h.waiting() && readiness.Awaited(h.gvk()) { // it was there: where it is no more, it is not run again. v0.1.0 waited for any kind
 		return kube.Outcome{Retry: h.await(ctx)}
 	}
 	found, err := h.look(ctx)
@@ -193,6 +193,9 @@ func (h *hookRun) await(ctx context.Context) error {
 		found, err := h.look(ctx)
 		if err != nil {
 			return h.refused(ctx, err)
+		}
+		if found != nil && found.Metadata.Annotations[runAnnotation] != "" && found.Metadata.Annotations[runAnnotation] != h.run {
+			found = nil // an earlier run's, of a cluster that was made from a backup: this one's is gone
 		}
 		sight := plan.HookSight{There: found != nil, Waited: h.heard(), Most: timeout}
 		if found != nil {

@@ -434,11 +434,13 @@ const gone = "it was deleted before anybody had seen it complete: whether it has
 // TestHookHasGoneWhileItsClusterWasAway, as a Job does that has a time to live, or that somebody deletes: it may have done its work.
 func TestHookHasGoneWhileItsClusterWasAway(t *testing.T) {
 	for name, c := range map[string]struct {
-		there bool // in its name, and not made by the run
+		there bool   // in its name, and not made by the run
+		run   string // which one has made what is there, "" for none
 		want  string
 	}{
 		"it is not run again":                          {want: "1p1F"},
 		"what is put in its place by hand counts, too": {there: true, want: "1p1A"},
+		"an earlier run's, of a backup, does not":      {there: true, run: "earlier/pre-install/1", want: "1p1F"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, o := hooked(t, domain.OpInstantiate, jobHook("job", on("pre-install")))
@@ -459,7 +461,7 @@ func TestHookHasGoneWhileItsClusterWasAway(t *testing.T) {
 			o.mu.Lock()
 			delete(o.kept, "job")
 			if delete(o.ends, "job"); c.there {
-				o.put("job", map[string]any{"labels": map[string]any{plan.DeploymentLabel: "1-app"}})
+				o.put("job", map[string]any{"labels": map[string]any{plan.DeploymentLabel: "1-app"}, "annotations": map[string]any{"drover.io/hook-run": c.run}})
 			}
 			o.mu.Unlock()
 			l.env.SetHeartbeatDetails(l.raw)
@@ -467,7 +469,7 @@ func TestHookHasGoneWhileItsClusterWasAway(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.want, end.Marks)
 			require.Equal(t, []string{"PATCH job"}, o.writes, "it was not run twice")
-			if !c.there {
+			if c.want == "1p1F" {
 				require.Equal(t, gone, l.recorded().Notes[0].Message)
 			}
 		})

@@ -135,7 +135,7 @@ func (r *run) applyServed(ctx context.Context, i int) error {
 				}
 				return fail.Wrap(err, fail.Unavailable, "the cluster does not serve the kind yet, although its CRD was applied")
 			}
-		case (isUnsettled(err) || isStoredInGone(err)) && r.defines(id): // an API server may know the CRD as it was
+		case isUnsettled(err) && r.defines(id), isStoredInGone(err): // an API server may know the CRD as it was, whoever has changed it
 			if time.Now().After(deadline) {
 				return unread(err)
 			}
@@ -159,8 +159,7 @@ func unread(err error) error {
 	if !isStoredInGone(err) {
 		return err
 	}
-	return fail.Wrap(err, fail.Invalid, "%s", clip("the cluster has stored the object in a version that its CRD has no more; "+
-		"give the CRD that version back, with served: false, until the object is written anew: "+answerOf(err).ErrStatus.Message))
+	return fail.Wrap(err, fail.Invalid, "%s", clip(advice(answerOf(err))+": "+answerOf(err).ErrStatus.Message))
 }
 
 // applyOnce sends resource i. A *meta.NoKindMatchError says that the cluster does not have its kind.

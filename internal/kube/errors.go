@@ -197,6 +197,8 @@ func advice(err *apierrors.StatusError) string {
 		return "the object's managedFields in the cluster name a version that its CRD has no more; set them to [{}] by hand"
 	case isOutgrown(err):
 		return "the object in the cluster does not fit the schema of its kind any more; mend it by hand, or delete it and update with reapply"
+	case isStoredInGone(err):
+		return "the cluster has stored the object in a version that its CRD has no more; give the CRD that version back, with served: false, until the object is written anew"
 	case isTakenPort(err):
 		return "choose another spec.healthCheckNodePort, or none, so that the cluster does"
 	default:

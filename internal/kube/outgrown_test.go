@@ -173,7 +173,8 @@ func TestWhatIsStoredInAVersionThatIsGone(t *testing.T) {
 		of := status(http.StatusInternalServerError, "", "request to convert CR from an invalid group/version: example.com/v1beta1", nil)
 		return &of
 	}
-	outcome, watcher := s.send(t, "example.com Widget", widget)
+	j, watcher := job([]plan.Resource{{ResourceID: plan.ResourceID{Group: "example.com", Version: "v1", Kind: "Widget", Name: "a"}, Manifest: []byte(widget)}}, domain.MarkPending)
+	outcome := serveAll(t, http2, s.ServeHTTP).open(t, kube.Config{StageWait: 1}).Apply(t.Context(), j)
 	require.NoError(t, outcome.Retry)
 	require.Equal(t, domain.Marks{domain.MarkRefused}, watcher.Marks, watcher.Notes)
 	require.Contains(t, watcher.Notes[0], "give the CRD that version back, with served: false, until the object is written anew: request to convert CR from an invalid")

@@ -375,8 +375,8 @@ func (d *differ) restore(l *leafChange, m *matching) {
 }
 
 // unfinished says whether the app is not wholly installed there: a hook of the install that has put it there has not succeeded, of
-// those that are still hooks of the app there, or the app has left the cluster and its pruning has begun, if need be by an earlier context:
-// anything may have gone.
+// those that are still hooks of the app there; that install has not put anything of the release there; or the app has left the cluster and its
+// pruning has begun, if need be by an earlier context: anything may have gone.
 func (d *differ) unfinished(before *Target, was domain.Marks, m *matching) bool {
 	begin := before.Begin(len(m.old))
 	if before.Leaving {
@@ -384,6 +384,9 @@ func (d *differ) unfinished(before *Target, was domain.Marks, m *matching) bool 
 	}
 	if d.old.Origin.TakesOver() && !before.Installs {
 		return false
+	}
+	if before.Installs && bare(begin, was, m.old) {
+		return true
 	}
 	for i := range m.old {
 		h := m.old[i].Hook
@@ -393,6 +396,21 @@ func (d *differ) unfinished(before *Target, was domain.Marks, m *matching) bool 
 		}
 	}
 	return false
+}
+
+// bare says whether of the release there is nothing yet, of which begin are the marks that its context began with, and was those of now.
+func bare(begin, was domain.Marks, release []Resource) bool {
+	lacks := false
+	for i := range release {
+		if release[i].Hook != nil || dropped(begin, i) {
+			continue
+		}
+		if was[i].Stays() {
+			return false
+		}
+		lacks = true
+	}
+	return lacks
 }
 
 // begun says whether any of what a context that began with the marks begin is to prune may have gone by the marks was.

@@ -378,3 +378,21 @@ func TestDiffOfAReleaseOfAnotherName(t *testing.T) {
 		require.Equal(t, install, back.Plan.Apps[0].Targets[0].Installs, "back to what was there, of which the pruning has left %s", marks)
 	}
 }
+
+// TestDiffOfAnInstallThatHasAppliedNothing goes on with the install, also of a chart without install hooks: it was stopped, or refused as a whole.
+func TestDiffOfAnInstallThatHasAppliedNothing(t *testing.T) {
+	t.Parallel()
+	named := func(s plan.Side, release string) plan.Side {
+		s = eventful(s)
+		s.Plan.Release = release
+		return s
+	}
+	old := plan.Installed{Side: named(sideOf("1", "web on a: r1svc=1 up=1"), "r1"), Leaves: leavesOf("1", "web/a=1A1h"), Origin: domain.OpUpdate}
+	first := plan.Diff(old, named(sideOf("2", "web on a: r2svc=1 up=1"), "r2"), domain.OpMigrate)
+	require.Equal(t, "1p1h1d", first.Plan.Apps[0].Targets[0].Inherited.Marks)
+	for marks, installs := range map[string]bool{"1p1h1d": true, "1F1h1d": true, "1A1h1d": false} {
+		left := plan.Installed{Side: first.Side, Leaves: leavesOf("2", "web/a="+marks), Origin: domain.OpMigrate}
+		next := plan.Diff(left, named(sideOf("3", "web on a: r2svc=2 up=1"), "r2"), domain.OpUpdate)
+		require.Equal(t, installs, next.Plan.Apps[0].Targets[0].Installs, marks)
+	}
+}

@@ -106,7 +106,7 @@ func (h *Hook) Clear(l HookLeftover) Clearing {
 		return Clearing{Delete: true}
 	case !l.RunsOnce:
 		return Clearing{}
-	case (l.Released || l.Expires) && SameContext(l.For, l.Owner):
+	case (l.Released || l.Expires) && l.Owner == l.For:
 		return Clearing{Delete: true} // the hook takes the place of what was none; and what expires is there to be seen, not to be in the way
 	case h.Has(BeforeCreation):
 		return Clearing{

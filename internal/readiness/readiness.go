@@ -241,8 +241,9 @@ func apiServiceLacks(service map[string]any) string {
 // gatewayLacks: kstatus does not know the condition by which the controller of a Gateway says that traffic can come. Controllers had Ready before it.
 func gatewayLacks(gateway map[string]any) string {
 	programmed := condition(gateway, "Programmed")
+	unsaid := programmed == nil || programmed["status"] == "Unknown" && programmed["reason"] == "Pending" // the CRD's default
 	switch {
-	case programmed == nil && condition(gateway, "Ready")["status"] == "True":
+	case unsaid && condition(gateway, "Ready")["status"] == "True":
 		return ""
 	case programmed == nil:
 		return "Gateway is not programmed yet"
