@@ -272,7 +272,8 @@ func (s *session) bringAbout(ctx context.Context, api *client.API, f *deployFlag
 }
 
 // mayDeploy refuses, before anything is made, what the caller may not do to its end. Of a project that is to be made nothing more is asked: who
-// may do what in it may come with it. What a cloud needs of its clusters does not.
+// may do what in it may come with it. What a cloud needs of its clusters does not. A dry run writes nothing: of a group that is there who may read it may see what
+// would become of it.
 func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deployment) error {
 	project := d.ProjectKey()
 	missing, newProject := map[domain.Key]bool{}, false
@@ -311,7 +312,7 @@ func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deploymen
 			cloud = c
 		}
 		if there {
-			if keeps(is) || refers {
+			if keeps(is) || refers || a.dryRun {
 				continue
 			}
 			put := right{"put", n, project}
@@ -357,6 +358,8 @@ func (s *session) mayDeploy(ctx context.Context, a *applier, d *client.Deploymen
 		if op != "" {
 			need(string(op), domain.LogicalClouds, project)
 		}
+	}
+	if !newProject && (missing[d.Key()] || !a.dryRun) {
 		ops, err := a.groupOperations(ctx, d.Key(), missing[d.Key()], moved)
 		if err != nil {
 			return err

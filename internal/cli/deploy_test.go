@@ -477,6 +477,42 @@ func TestDeployAsksForWhatItChangesBeforehand(t *testing.T) {
 	refused("approve deployment-intent-groups of projects/demo", "--any-of", "site+edge01")
 }
 
+// TestDryDeployNeedsNoRightToWrite over a group that is there, as it writes nothing. Of what is missing it is refused as the deploy would be.
+func TestDryDeployNeedsNoRightToWrite(t *testing.T) {
+	reader := &domain.Role{Metadata: domain.Metadata{Name: "reader"}, Spec: domain.RoleSpec{Rules: []domain.RoleRule{
+		{Verbs: []string{"get", "list", "status"}, Nouns: []string{"*"}},
+	}}}
+	w := newWorldOf(t, []*domain.Role{reader}, boundTo("root", domain.RoleAdmin, ""),
+		boundTo("rita", "reader", "projects/demo"), boundTo("rita", domain.RoleClusterUser, "cluster-providers/site"))
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1)
+		return 1, nil, nil
+	}
+	w.env["DROVER_TOKEN"] = "root"
+	chart := w.chart()
+	args := func(name string, more ...string) []string {
+		return append([]string{"deploy", chart, "-p", "demo", "--name", name, "--clusters", "site+edge01"}, more...)
+	}
+	w.done(args("web")...)
+
+	w.env["DROVER_TOKEN"] = "rita"
+	const app = "projects/demo/composite-apps/web/v1"
+	const group = app + "/deployment-intent-groups/web"
+	require.Equal(t, group+" would be updated (dry run)\n", w.done(args("web", "--dry-run")...))
+	require.Contains(t, w.done(args("web", "--dry-run", "--set", "a=1")...), "/profiles/web-profile configured (dry run)\n")
+	w.file("web/templates/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n")
+	require.Equal(t, app+"/apps/web configured (dry run)\n"+group+" would be updated (dry run)\n", w.done(args("web", "--dry-run")...))
+	w.stand(group, domain.Approved, domain.ContextTerminated, 0)
+	require.Contains(t, w.done(args("web", "--dry-run", "--any-of", "site+edge01")...), group+" would be approved and instantiated (dry run)\n")
+
+	r := w.run(args("web")...)
+	require.Equal(t, 4, r.code, r.out+r.err)
+	r = w.run(args("db", "--dry-run")...)
+	require.Equal(t, 4, r.code, r.out+r.err)
+	require.Contains(t, r.err, "approve")
+	require.Contains(t, r.err, "nothing is done")
+}
+
 // TestDeployMakesNamesThatFit, and says of one that it cannot make before anything is made.
 func TestDeployMakesNamesThatFit(t *testing.T) {
 	w := newWorld(t)
