@@ -80,6 +80,7 @@ type applier struct {
 	made    map[domain.Key]bool                         // in this run: nothing was below them
 	lists   map[domain.Key]map[domain.Key]domain.Object // by collection, what was there
 	partly  map[domain.Key]bool                         // the collections of which some could not be read
+	same    map[domain.Key]bool                         // what was found to have the file that is wanted
 	written []domain.Key                                // in this run, or would be
 	moves   map[domain.Key]*paper                       // the migrates of the files, by the group that they hand over
 }
@@ -87,7 +88,7 @@ type applier struct {
 func (s *session) applier(api *client.API, dryRun bool) *applier {
 	return &applier{
 		session: s, api: api, dryRun: dryRun, made: map[domain.Key]bool{},
-		lists: map[domain.Key]map[domain.Key]domain.Object{}, partly: map[domain.Key]bool{}, moves: map[domain.Key]*paper{},
+		lists: map[domain.Key]map[domain.Key]domain.Object{}, partly: map[domain.Key]bool{}, same: map[domain.Key]bool{}, moves: map[domain.Key]*paper{},
 	}
 }
 
@@ -227,7 +228,7 @@ func (a *applier) put(ctx context.Context, o domain.Object, written any, file []
 	complete(o, old)
 	same := bytes.Equal(mustJSON(o), mustJSON(old))
 	hidden := false
-	if same && (file != nil || len(files) > 0) {
+	if same && (file != nil || len(files) > 0) && !a.same[key] {
 		same, hidden, err = a.sameFiles(ctx, key, file, files)
 		if err != nil {
 			return "", err

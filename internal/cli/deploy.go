@@ -384,7 +384,9 @@ func (s *session) replaces(ctx context.Context, a *applier, step *client.Step, o
 	if lacks, err := s.lacks(ctx, a.api, by); err != nil || lacks == "" {
 		return false, err
 	}
-	same, _, err := a.sameFiles(ctx, domain.KeyOf(step.Object), step.File, nil)
+	key := domain.KeyOf(step.Object)
+	same, _, err := a.sameFiles(ctx, key, step.File, nil)
+	a.same[key] = same
 	return !same, err
 }
 
@@ -475,6 +477,10 @@ func (a *applier) referenceName(ref *domain.ClusterReference) string {
 // namespace nor its user is there yet.
 func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, of *client.Deployment, further bool) error {
 	key := of.CloudKey()
+	wait := func() error {
+		clear(a.same) // others may put other files meanwhile
+		return f.await(ctx, s, a.api, key, domain.OpInstantiate)
+	}
 	if f.dryRun && a.made[key] {
 		return nil
 	}
@@ -495,7 +501,7 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, of *c
 		}
 	}
 	if waits { // while one goes on an update does nothing, and no group begins in it
-		if err := f.await(ctx, s, a.api, key, domain.OpInstantiate); err != nil {
+		if err := wait(); err != nil {
 			return err
 		}
 	}
@@ -520,7 +526,7 @@ func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, of *c
 	}
 	s.warn(accepted.Warnings)
 	s.sayf("%s %s", key, past(op, accepted))
-	return f.await(ctx, s, a.api, key, domain.OpInstantiate)
+	return wait()
 }
 
 // admin says whether a logical cloud is of level 0, which has nothing in clusters.

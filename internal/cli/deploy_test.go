@@ -513,6 +513,39 @@ func TestDryDeployNeedsNoRightToWrite(t *testing.T) {
 	require.Contains(t, r.err, "nothing is done")
 }
 
+// TestDeployComparesAChartOnce for who may not put it, unless it waits for its logical cloud meanwhile.
+func TestDeployComparesAChartOnce(t *testing.T) {
+	operator := &domain.Role{Metadata: domain.Metadata{Name: "operator"}, Spec: domain.RoleSpec{Rules: []domain.RoleRule{
+		{Verbs: []string{"get", "list", "status", "instantiate", "update"}, Nouns: []string{"*"}},
+	}}}
+	w := newWorldOf(t, []*domain.Role{operator}, boundTo("root", domain.RoleAdmin, ""),
+		boundTo("oscar", "operator", "projects/demo"), boundTo("oscar", domain.RoleClusterUser, "cluster-providers/site"))
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1)
+		return 1, nil, nil
+	}
+	w.env["DROVER_TOKEN"] = "root"
+	args := []string{"deploy", w.chart(), "-p", "demo", "--name", "web", "--clusters", "site+edge01"}
+	w.done(args...)
+	const app = "/projects/demo/composite-apps/web/v1/apps/web"
+	compared := 0
+	w.asks = func(r *http.Request) {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, app) {
+			compared++
+		}
+	}
+	for _, user := range []string{"root", "oscar"} {
+		compared = 0
+		w.env["DROVER_TOKEN"] = user
+		w.done(args...)
+		require.Equal(t, 1, compared, user)
+	}
+	w.stand("projects/demo/logical-clouds/default", domain.Terminated, domain.ContextTerminated, 1)
+	compared = 0
+	w.done(args...)
+	require.Equal(t, 2, compared, "others may have put another one meanwhile")
+}
+
 // TestDeployMakesNamesThatFit, and says of one that it cannot make before anything is made.
 func TestDeployMakesNamesThatFit(t *testing.T) {
 	w := newWorld(t)
