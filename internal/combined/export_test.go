@@ -1,6 +1,7 @@
 package combined
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -28,6 +29,18 @@ func Held(s *Set) (counted, held int64) {
 		held += i.size()
 	}
 	return s.held, held
+}
+
+// GiveUp gives up the tables of some collectors.
+func GiveUp(s *Set, why string, collectors ...string) {
+	for _, i := range s.items {
+		for n := range i.tables {
+			if t := &i.tables[n]; slices.Contains(collectors, t.result("").Name) {
+				t.giveUp(why)
+			}
+		}
+		s.weigh(i)
+	}
 }
 
 // Unfinished stands in place of the rows of a table that is not there yet.

@@ -1,6 +1,7 @@
 package combined
 
 import (
+	"cmp"
 	"context"
 	"hash/fnv"
 	"slices"
@@ -80,13 +81,31 @@ func (s *Set) CatchUp(ctx context.Context, source *view.Source) (changed bool, e
 	return changed, nil
 }
 
-// Retry has tables that were given up take all rows again with CatchUp. Until one has, its errors stay.
+// Retry has tables that were given up take all rows again with CatchUp: the smallest first, and only as many as there is room for. The
+// errors of each stay until it has.
 func (s *Set) Retry() {
+	type one struct {
+		*item
+		*table
+		needs int64
+	}
+	var all []one
 	for _, i := range s.items {
 		for n := range i.tables {
-			i.tables[n].retry(i.inputs.keys())
+			if t := &i.tables[n]; t.rows != nil && t.rows.GivenUp() && t.again == nil {
+				all = append(all, one{i, t, max(t.was, perLeft*int64(i.inputs.rows))})
+			}
 		}
-		s.weigh(i)
+	}
+	slices.SortStableFunc(all, func(a, b one) int { return cmp.Compare(a.needs, b.needs) })
+	room := mostHeld - s.held
+	for _, o := range all {
+		if room -= o.needs; room < 0 {
+			o.was /= 2 // clusters may report less by now: so it has its turn
+			continue
+		}
+		o.retry(o.inputs.keys())
+		s.weigh(o.item)
 	}
 }
 

@@ -26,6 +26,9 @@ func (s *Set) Size() (n int64) {
 	return n
 }
 
+// perLeft is what a row takes in memory that a table has left.
+const perLeft = 130
+
 // size is what the tables and the inputs of an item take in memory.
 func (i *item) size() (n int64) {
 	const perInput, perRow, perBroken = 170, 60, 1 << 10
@@ -39,6 +42,7 @@ func (i *item) size() (n int64) {
 		if again := i.tables[t].again; again != nil {
 			n += again.Size()
 		}
+		n += perLeft * int64(len(i.tables[t].left))
 	}
 	return n
 }
@@ -57,8 +61,9 @@ func (s *Set) weigh(i *item) {
 	i.held = now
 }
 
-// bound gives tables up where the set holds too much, and says whether it did: those that are tried again, which there was room without,
-// then the largest, until a quarter is free. So it seldom has to look at all of them, and what a small table says stays.
+// bound gives tables up where the set holds too much, and says whether it did: of those that are tried again, without which there was
+// room, the largest, until there is; then the largest of the others, until a quarter is free. So it seldom has to look at all of them,
+// and what a small table says stays.
 func (s *Set) bound() (changed bool) {
 	if s.held <= mostHeld {
 		return false
@@ -69,27 +74,33 @@ func (s *Set) bound() (changed bool) {
 		size int64
 	}
 	giveUp := func(o one) {
+		o.was = max(o.was, o.live().Size())
 		o.giveUp(tooLarge)
 		o.content, changed = nil, true
 		s.weigh(o.item)
 	}
-	var all []one
+	var again, all []one
 	for _, i := range s.items {
 		for n := range i.tables {
 			switch o := (one{item: i, table: &i.tables[n]}); {
 			case o.rows == nil:
 			case o.again != nil:
-				giveUp(o)
+				o.size = o.again.Size()
+				again = append(again, o)
 			case !o.rows.GivenUp():
 				o.size = o.rows.Size()
 				all = append(all, o)
 			}
 		}
 	}
-	if s.held <= mostHeld {
-		return changed
+	largest := func(a, b one) int { return cmp.Compare(b.size, a.size) }
+	slices.SortStableFunc(again, largest)
+	for _, o := range again {
+		if giveUp(o); s.held <= mostHeld {
+			return changed
+		}
 	}
-	slices.SortStableFunc(all, func(a, b one) int { return cmp.Compare(b.size, a.size) })
+	slices.SortStableFunc(all, largest)
 	for _, o := range all {
 		if s.held <= mostHeld-mostHeld/4 {
 			break

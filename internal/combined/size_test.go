@@ -177,6 +177,101 @@ func TestTablesOfAnAnswerShareABound(t *testing.T) {
 	require.Empty(t, alone.CombinedStatuses().Items[0].Results[0].Errors)
 }
 
+// TestATableThatFitsComesBack: that another one is too large still does not keep one that was given up for something else, or that there is room for.
+func TestATableThatFitsComesBack(t *testing.T) {
+	long := func(c int) string { return fmt.Sprintf(`"status":{"t":"%d%s"}`, c, strings.Repeat("x", 8<<10)) }
+	for name, c := range map[string]struct {
+		held       int64
+		collectors string
+		slow       []string // given up for their time
+		errors     map[string]string
+	}{
+		"beside one that never fits": {4 << 20, `{
+			"huge":{"select":[{"name":"t","def":"returned.status.t"},{"name":"u","def":"returned.status.t + '.'"},{"name":"v","def":"returned.status.t + '!'"}],"limit":1},
+			"small":{"combinedFields":[{"name":"n","type":"COUNT"}]}
+		}`, []string{"small"}, map[string]string{"huge": "with it the tables"}},
+		"of four that are as large": {6 << 20, `{
+			"a":{"select":[{"name":"t","def":"returned.status.t"}],"limit":1},
+			"b":{"select":[{"name":"t","def":"returned.status.t + '.'"}],"limit":1},
+			"c":{"select":[{"name":"t","def":"returned.status.t + '..'"}],"limit":1},
+			"d":{"select":[{"name":"t","def":"returned.status.t + '...'"}],"limit":1}
+		}`, nil, map[string]string{"d": "with it the tables"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			combined.SetMostHeld(t, c.held)
+			set, source := sized{clusters: 200, objects: 1, collectors: c.collectors, reports: long}.set(t)
+			require.NoError(t, set.Evaluate(t.Context(), source))
+			combined.GiveUp(set, "its expressions have taken longer than 10s", c.slow...)
+			for range 3 {
+				set.Retry()
+				_, err := set.CatchUp(t.Context(), source)
+				require.NoError(t, err)
+				require.False(t, set.Behind())
+			}
+			for _, r := range set.CombinedStatuses().Items[0].Results {
+				if why := c.errors[r.Name]; why != "" {
+					require.Len(t, r.Errors, 1, r.Name)
+					require.Contains(t, r.Errors[0], why)
+				} else {
+					require.Empty(t, r.Errors, r.Name)
+				}
+			}
+			counted, held := combined.Held(set)
+			require.Equal(t, held, counted)
+			require.LessOrEqual(t, held, c.held)
+		})
+	}
+}
+
+// TestATableIsTriedAgainWhenThereIsRoom: clusters may report less than when it was given up.
+func TestATableIsTriedAgainWhenThereIsRoom(t *testing.T) {
+	combined.SetMostHeld(t, 4<<20)
+	bytes := 16 << 10
+	set, source := sized{clusters: 200, objects: 1, collectors: `{
+		"large":{"select":[{"name":"t","def":"returned.status.t"},{"name":"u","def":"returned.status.t + '.'"}],"limit":1}
+	}`, reports: func(c int) string { return fmt.Sprintf(`"status":{"t":"%d%s"}`, c, strings.Repeat("x", bytes)) }}.set(t)
+	require.NoError(t, set.Evaluate(t.Context(), source))
+	require.True(t, set.GivenUp())
+	bytes = 100
+	for range 3 {
+		set.Retry()
+		_, err := set.CatchUp(t.Context(), source)
+		require.NoError(t, err)
+	}
+	require.False(t, set.GivenUp())
+}
+
+// TestWhatIsLeftIsCounted: tables that are tried again have every row before them, and no more of them are than there is room for.
+func TestWhatIsLeftIsCounted(t *testing.T) {
+	var all, names []string
+	for i := range 40 {
+		names = append(names, fmt.Sprintf("c%d", i))
+		all = append(all, fmt.Sprintf(`"c%d":{"select":[{"name":"w","def":"inventory.name"}]}`, i))
+	}
+	s := sized{clusters: 1000, objects: 5, collectors: "{" + strings.Join(all, ",") + "}", reports: func(c int) string { return fmt.Sprintf(`"status":{"n":%d}`, c) }}
+	given := func() *combined.Set {
+		set, source := s.set(t)
+		require.NoError(t, set.Evaluate(t.Context(), source))
+		combined.GiveUp(set, "its expressions have taken longer than 10s", names...)
+		return set
+	}
+	set := given()
+	before := set.Size()
+	_, held := lrutest.HeapOf(func() *combined.Set { set.Retry(); return set })
+	counted := set.Size() - before
+	t.Logf("holds %d, counts %d", held, counted)
+	require.Greater(t, 2*counted, held)
+	require.Less(t, counted, 2*held)
+
+	const most = 8 << 20
+	set = given()
+	combined.SetMostHeld(t, most)
+	set.Retry()
+	require.True(t, set.Behind())
+	counted, _ = combined.Held(set)
+	require.Less(t, counted, int64(most))
+}
+
 // TestAnAnswerThatIsTooLargeIsRefused: that of many objects, whose statuses or inputs are too much without any table.
 func TestAnAnswerThatIsTooLargeIsRefused(t *testing.T) {
 	combined.SetMostHeld(t, 1<<20)

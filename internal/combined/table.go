@@ -40,6 +40,8 @@ type table struct {
 	left map[combine.Key]struct{}
 	// again is a new attempt at a table that was given up, until it has all rows: then it takes its place.
 	again *combine.Table
+	// was is what it took in memory when it was given up for what all take together, or less (Set.Retry); 0 when it never was.
+	was int64
 }
 
 // live is what takes rows.
@@ -128,11 +130,8 @@ func (t *table) result(why string) *combine.Result {
 	return r
 }
 
-// retry begins anew where the table was given up.
+// retry begins anew a table that was given up.
 func (t *table) retry(keys iter.Seq[combine.Key]) {
-	if t.rows == nil || !t.rows.GivenUp() || t.again != nil {
-		return
-	}
 	t.again = combine.NewTable(t.program)
 	for key := range keys {
 		t.leave(key)
