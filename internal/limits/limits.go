@@ -423,7 +423,7 @@ func All(body, renderMemory int64) []Size {
 		{"cell", "a cell of a table", Cell, true, "", "Null and a row error"},
 		{"tableResult", "a table as it is shown", TableResult, true, "", "rows are left out: `truncated`"},
 		{"table", "the cells and errors of a table", Table, true, "", "errors, and no rows"},
-		{"tables", "all tables of an answer together, or the statuses of its objects, as they are in memory", Tables, true, "", "errors, and no rows, in those that take most; where that is not enough, 400"},
+		{"tables", "all tables of an answer together, or the statuses of its objects, as they are in memory", Tables, true, "", "errors, and no rows, in those that take most; where that is not enough, 400, and a stream ends with it"},
 		{"diffFields", "fields of a resource that a difference shows", DiffFields, false, "", "the others are left out: `cut`"},
 		{"diffValue", "a value that a difference shows", DiffValue, true, "", "it is left out or ends early: `cut`"},
 		{"renderMemory", "the memory that rendering or checking a chart takes", renderMemory, true, "render-memory", "400, with the file"},
