@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/combine"
@@ -11,7 +10,8 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 )
 
-// showCombined shows the tables, and fails when one of them could not be made. A value that could not be told fails nothing: it is one of what clusters report.
+// showCombined shows the tables, and fails when some could not be made, of which forms for programs have the first on stderr. A value that could not be told
+// fails nothing: it is one of what clusters report.
 func (s *session) showCombined(p *printer, list *combined.List) error {
 	show := s.printCombined
 	if !p.people() {
@@ -20,13 +20,22 @@ func (s *session) showCombined(p *printer, list *combined.List) error {
 	if err := show(list); err != nil {
 		return err
 	}
-	missing := slices.ContainsFunc(list.Items, func(one *combined.CombinedStatus) bool {
-		return slices.ContainsFunc(one.Results, func(r *combine.Result) bool { return len(r.Errors) > 0 })
-	})
-	if missing {
-		return errSaid{exitFailed}
+	var missing []*combine.Result
+	for _, one := range list.Items {
+		for _, r := range one.Results {
+			if len(r.Errors) > 0 {
+				missing = append(missing, r)
+			}
+		}
 	}
-	return nil
+	if len(missing) == 0 {
+		return nil
+	}
+	if !p.people() { // who reads a path of the document, or pipes it, sees no errors in it
+		first := missing[0]
+		fmt.Fprintf(s.Err, "%s could not be made; %s: %s\n", counted(len(missing), "table"), printable(first.Name), printable(first.Errors[0]))
+	}
+	return errSaid{exitFailed}
 }
 
 // printCombined prints the tables of each object.

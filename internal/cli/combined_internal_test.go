@@ -41,17 +41,30 @@ func TestValuesThatCannotBeToldAreShown(t *testing.T) {
 	require.Contains(t, out.String(), "\n3 values could not be told:\n  cp+a, n: no such key: status[2J\n  Pod/default/web on cp+b, the filter: no such overload\n  and 1 more\n\n")
 }
 
-// TestATableThatIsMissingFails, in whatever form the others are shown.
+// TestATableThatIsMissingFails, in whatever form the others are shown, and says why where that is for people to read.
 func TestATableThatIsMissingFails(t *testing.T) {
-	for _, form := range []string{"", "json"} {
-		var out strings.Builder
-		s := &session{Options: Options{Out: &out, Err: &out}}
+	late := &combine.Result{Name: "late", Errors: []string{"it took\x1b too long"}}
+	for form, c := range map[string]struct {
+		results []*combine.Result
+		out     string
+		err     string
+	}{
+		"":     {[]*combine.Result{late}, "it took too long", ""},
+		"json": {[]*combine.Result{late}, `"late"`, "1 table could not be made; late: it took too long\n"},
+		"jsonpath={.items[0].results[0].name}": {
+			[]*combine.Result{late, {Name: "later", Errors: []string{"so did it"}}}, "whole", "2 tables could not be made; late: it took too long\n",
+		},
+	} {
+		var out, said strings.Builder
+		s := &session{Options: Options{Out: &out, Err: &said}}
+		s.flags.quiet = true
 		p, err := newValuePrinter(form)
 		require.NoError(t, err)
-		list := &combined.List{Items: []*combined.CombinedStatus{{Results: []*combine.Result{{Name: "whole"}, {Name: "late", Errors: []string{"it took too long"}}}}}}
+		list := &combined.List{Items: []*combined.CombinedStatus{{Results: append([]*combine.Result{{Name: "whole"}}, c.results...)}}}
 		require.Equal(t, errSaid{exitFailed}, s.showCombined(p, list))
 		require.Contains(t, out.String(), "whole")
-		require.Contains(t, out.String(), "it took too long")
+		require.Contains(t, out.String(), c.out)
+		require.Equal(t, c.err, said.String())
 	}
 }
 

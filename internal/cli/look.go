@@ -273,8 +273,9 @@ func (s *session) combines() *cobra.Command {
 	c.ValidArgsFunction = s.completeOwners(domain.DeploymentIntentGroups)
 	c.Use, c.Long = "combined NAME", c.Short+".\n\n"+aboutGroup+`
 
-A value that could not be told is "-" in its table, and is listed below with its cluster and the reason, of each column 20 at the most.
-A table that cannot be made says why in its place, and the exit code is then 1.`
+A value that could not be told is "-" in its table, or its row is not there where it is one of the filter or of groupBy. It is listed below
+with its cluster and the reason, of each column 20 at the most. A table that cannot be made says why in its place, with -o json, yaml or
+jsonpath also on stderr, and the exit code is then 1.`
 	return c
 }
 
