@@ -29,7 +29,7 @@ type References interface {
 	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
 	Replace(ctx context.Context, o domain.Object) error
 	// PutCertified notes whom a certificate is for that a cluster has signed: it outlives the reference.
-	PutCertified(ctx context.Context, c domain.ClusterName, user string, is domain.Certified) error
+	PutCertified(ctx context.Context, is domain.Certified) error
 }
 
 var errNotIssued = fail.New(fail.Unavailable, "the cluster has not issued the certificate of the logical cloud's user yet; does its controller manager sign?")
@@ -91,12 +91,13 @@ func (k *Kube) request(ctx context.Context, do func(context.Context, kube.Job) k
 	return outcome.Retry
 }
 
-// keep stores a certificate with the references of the cloud to the cluster, if there are still any, and notes before that whom it is for: whoever has it
-// is that user there until it expires.
+// keep stores a certificate with the references of the cloud to the cluster, if there are still any, and notes before that whom it is for, and the one
+// that it takes the place of: whoever has one is its user there until it expires.
 func (k *Kube) keep(ctx context.Context, in LeafInput, certificate []byte) error {
 	encoded := base64.StdEncoding.EncodeToString(certificate)
 	if user, expires, err := logicalcloud.Holder(certificate); err == nil { // of what is no certificate nobody can make use
-		if err := k.References.PutCertified(ctx, in.Cluster, user, domain.Certified{Scope: domain.ScopeOf(in.Owner), Expires: expires}); err != nil {
+		is := domain.Certified{Cluster: in.Cluster, User: user, Scope: domain.ScopeOf(in.Owner), Expires: expires}
+		if err := k.References.PutCertified(ctx, is); err != nil {
 			return err
 		}
 	}
@@ -112,6 +113,11 @@ func (k *Kube) keep(ctx context.Context, in LeafInput, certificate []byte) error
 			}
 			if err := lease.Check(ctx); err != nil {
 				return err
+			}
+			if is, ok := logicalcloud.CertifiedBy(r); ok { // of a worker of v0.1.0 nobody else tells
+				if err := k.References.PutCertified(ctx, is); err != nil {
+					return err
+				}
 			}
 			r.Spec.Certificate = encoded
 			switch err := cas.Overtaken(k.References.Replace(ctx, r)); {

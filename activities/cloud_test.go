@@ -89,10 +89,10 @@ func (d *documents) Replace(_ context.Context, o domain.Object) error {
 	return nil
 }
 
-func (d *documents) PutCertified(_ context.Context, c domain.ClusterName, user string, is domain.Certified) error {
+func (d *documents) PutCertified(_ context.Context, is domain.Certified) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.certified = append(d.certified, fmt.Sprintf("%s %s %s %s", c, user, is.Scope, is.Expires.Format(time.RFC3339)))
+	d.certified = append(d.certified, fmt.Sprintf("%s %s %s %s", is.Cluster, is.User, is.Scope, is.Expires.Format(time.RFC3339)))
 	return nil
 }
 
@@ -428,16 +428,36 @@ func TestACloudsLeafEndsWithItsCertificate(t *testing.T) {
 // TestWhomACertificateIsForIsNoted: it is good until it expires, when the reference is long gone.
 func TestWhomACertificateIsForIsNoted(t *testing.T) {
 	c := newCloudLeaf(t)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	signed := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bob"}, NotAfter: time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)}
-	der, err := x509.CreateCertificate(rand.Reader, signed, signed, key.Public(), key)
-	require.NoError(t, err)
-	c.issued = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	_, err = c.run()
+	c.issued = certificateOf(t, "bob", time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC))
+	_, err := c.run()
 	require.NoError(t, err)
 	require.Equal(t, base64.StdEncoding.EncodeToString(c.issued), c.certificate())
 	require.Equal(t, []string{c.in.Cluster.String() + " bob " + string(domain.ScopeOf(cloudKey)) + " 2027-01-02T03:04:05Z"}, c.documents.certified)
+}
+
+// TestACertificateThatIsReplacedIsNoted: a worker of v0.1.0 noted nothing of it, and it may be good for longer than the one that takes its place.
+func TestACertificateThatIsReplacedIsNoted(t *testing.T) {
+	c := newCloudLeaf(t)
+	reference := c.documents.byKey[cloudKey.Child("cluster-references", "r")].(*domain.ClusterReference)
+	reference.Spec.Certificate = base64.StdEncoding.EncodeToString(certificateOf(t, "alice", time.Date(2027, 11, 1, 0, 0, 0, 0, time.UTC)))
+	c.issued = certificateOf(t, "bob", time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC))
+	_, err := c.run()
+	require.NoError(t, err)
+	require.Equal(t, base64.StdEncoding.EncodeToString(c.issued), c.certificate())
+	of := func(user string) string {
+		return c.in.Cluster.String() + " " + user + " " + string(domain.ScopeOf(cloudKey))
+	}
+	require.Equal(t, []string{of("bob") + " 2027-01-02T03:04:05Z", of("alice") + " 2027-11-01T00:00:00Z"}, c.documents.certified)
+}
+
+func certificateOf(t *testing.T, user string, until time.Time) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: user}, NotAfter: until}
+	der, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 func TestACloudsCertificateIsDenied(t *testing.T) {

@@ -129,9 +129,10 @@ func TestSweepKeepsCertificates(t *testing.T) {
 // TestSweepForgetsCertificatesThatHaveExpired and no others.
 func TestSweepForgetsCertificatesThatHaveExpired(t *testing.T) {
 	s, ctx, now := storetest.Open(t, store.Config{}), t.Context(), time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
-	edge, good := domain.ClusterName{Provider: "p", Name: "c"}, domain.Certified{Scope: "projects/p", Expires: now.Add(time.Hour)}
-	for _, c := range []domain.Certified{{Scope: "projects/p", Expires: now.Add(-time.Hour)}, good} {
-		require.NoError(t, s.PutCertified(ctx, edge, "bob", c))
+	edge := domain.ClusterName{Provider: "p", Name: "c"}
+	good := domain.Certified{Cluster: edge, User: "bob", Scope: "projects/p", Expires: now.Add(time.Hour)}
+	for _, c := range []domain.Certified{{Cluster: edge, User: "bob", Scope: "projects/p", Expires: now.Add(-time.Hour)}, good} {
+		require.NoError(t, s.PutCertified(ctx, c))
 	}
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)

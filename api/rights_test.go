@@ -953,17 +953,14 @@ func TestCertificatesOutliveTheirClouds(t *testing.T) {
 	refused, edge := reference, domain.ClusterName{Provider: "p1", Name: "c1"}
 	refused.status, refused.lacks = 403, []string{"projects/was"}
 	refused.contains = []string{`has spec.user.userName "alice", of which a logical cloud of another project had a certificate there that is good until ` + now.Add(time.Hour).UTC().Format(time.RFC3339), "put clusters of cluster"}
-	for _, harmless := range []struct {
-		user string
-		domain.Certified
-	}{
-		{"alice", domain.Certified{Scope: "projects/was", Expires: now}}, {"alice", domain.Certified{Scope: "projects/proj", Expires: now.Add(time.Hour)}},
-		{"bob", domain.Certified{Scope: "projects/was", Expires: now.Add(time.Hour)}},
+	for _, harmless := range []domain.Certified{
+		{Cluster: edge, User: "alice", Scope: "projects/was", Expires: now}, {Cluster: edge, User: "alice", Scope: "projects/proj", Expires: now.Add(time.Hour)},
+		{Cluster: edge, User: "bob", Scope: "projects/was", Expires: now.Add(time.Hour)},
 	} {
-		require.NoError(t, w.store.PutCertified(t.Context(), edge, harmless.user, harmless.Certified))
+		require.NoError(t, w.store.PutCertified(t.Context(), harmless))
 	}
 	w.as(t, "anna", reference, gone)
-	require.NoError(t, w.store.PutCertified(t.Context(), edge, "alice", domain.Certified{Scope: "projects/was", Expires: now.Add(time.Hour)}))
+	require.NoError(t, w.store.PutCertified(t.Context(), domain.Certified{Cluster: edge, User: "alice", Scope: "projects/was", Expires: now.Add(time.Hour)}))
 	w.as(t, "anna", refused)
 	w.as(t, "carl", reference)
 }

@@ -43,6 +43,8 @@ type CloudUser struct {
 
 // Certified says that a cluster has signed a certificate for the user of a logical cloud. It is good until it expires, whatever becomes of the cloud.
 type Certified struct {
+	Cluster ClusterName
+	User    string    // whom the certificate is for
 	Scope   Key       // of the cloud: its project
 	Expires time.Time // of the certificate
 }

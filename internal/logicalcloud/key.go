@@ -6,9 +6,11 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/pem"
 	"time"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -53,6 +55,16 @@ func Holder(certificate []byte) (user string, expires time.Time, err error) {
 		return "", time.Time{}, fail.Wrap(err, fail.Invalid, "it is not a certificate")
 	}
 	return c.Subject.CommonName, c.NotAfter, nil
+}
+
+// CertifiedBy is the certificate that a reference has; false for none, and for what is no certificate: nobody can make use of that.
+func CertifiedBy(r *domain.ClusterReference) (is domain.Certified, ok bool) {
+	certificate, err := base64.StdEncoding.DecodeString(r.Spec.Certificate)
+	if err != nil {
+		return domain.Certified{}, false
+	}
+	user, expires, err := Holder(certificate)
+	return domain.Certified{Cluster: r.ClusterName(), User: user, Scope: domain.ScopeOf(domain.KeyOf(r)), Expires: expires}, err == nil
 }
 
 // MadeFor says whether the request is one for the user.

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -135,15 +134,11 @@ func (s *Service) mayChangeMembersOf(ctx context.Context, cloud *domain.LogicalC
 // noteCertificate notes whom the certificate of a reference is for that goes, or whose cloud gets another user: it was not noted when a worker of v0.1.0 has
 // got it.
 func (s *Service) noteCertificate(ctx context.Context, r *domain.ClusterReference) error {
-	certificate, err := base64.StdEncoding.DecodeString(r.Spec.Certificate)
-	if err != nil {
-		return nil // of what is no certificate nobody can make use
-	}
-	user, expires, err := logicalcloud.Holder(certificate)
-	if err != nil {
+	is, ok := logicalcloud.CertifiedBy(r)
+	if !ok {
 		return nil
 	}
-	return s.store.PutCertified(ctx, r.ClusterName(), user, domain.Certified{Scope: domain.ScopeOf(domain.KeyOf(r)), Expires: expires})
+	return s.store.PutCertified(ctx, is)
 }
 
 // changedMembers looks once more when a reference is written.

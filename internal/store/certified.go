@@ -31,8 +31,8 @@ func (s *Store) certificatesOf(ctx context.Context, c domain.ClusterName, user s
 }
 
 // PutCertified notes that a cluster has signed a certificate for a user. One that is noted stays as it is.
-func (s *Store) PutCertified(ctx context.Context, c domain.ClusterName, user string, is domain.Certified) error {
-	of, err := s.certificatesOf(ctx, c, user)
+func (s *Store) PutCertified(ctx context.Context, is domain.Certified) error {
+	of, err := s.certificatesOf(ctx, is.Cluster, is.User)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (s *Store) Certified(ctx context.Context, c domain.ClusterName, user string
 	var good []domain.Certified
 	for _, one := range found {
 		if one.Expires.After(at) {
-			good = append(good, domain.Certified{Scope: one.Scope, Expires: one.Expires})
+			good = append(good, domain.Certified{Cluster: c, User: user, Scope: one.Scope, Expires: one.Expires})
 		}
 	}
 	return good, nil

@@ -17,10 +17,10 @@ func TestCertified(t *testing.T) {
 	require.NoError(t, s.EnsureIndexes(ctx))
 	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	c, other := domain.ClusterName{Provider: "p", Name: "c"}, domain.ClusterName{Provider: "p", Name: "other"}
-	first, next := domain.Certified{Scope: "projects/a", Expires: now.Add(time.Hour)}, domain.Certified{Scope: "projects/b", Expires: now.Add(2 * time.Hour)}
+	first, next := domain.Certified{Cluster: c, User: "alice", Scope: "projects/a", Expires: now.Add(time.Hour)}, domain.Certified{Cluster: c, User: "alice", Scope: "projects/b", Expires: now.Add(2 * time.Hour)}
 	for range 2 {
-		require.NoError(t, s.PutCertified(ctx, c, "alice", first))
-		require.NoError(t, s.PutCertified(ctx, c, "alice", next))
+		require.NoError(t, s.PutCertified(ctx, first))
+		require.NoError(t, s.PutCertified(ctx, next))
 	}
 	good := func(c domain.ClusterName, user string, at time.Duration) []domain.Certified {
 		found, err := s.Certified(ctx, c, user, now.Add(at))
