@@ -40,7 +40,7 @@ func (id ResourceID) CheckReplace(annotations map[string]string) error {
 }
 
 // MayReplace says whether what is applied is deleted and made anew should its cluster refuse the change. Which members a cluster takes no change of, it knows
-// alone.
+// alone. What is never deleted may have the annotation all the same, by a generic k8s intent, of which nobody has asked CheckReplace.
 func (c *ResourceChange) MayReplace() bool {
 	if c.Action != ActionChange && c.Action != ActionAgain || !bytes.Contains(c.After, []byte(ReplaceAnnotation)) {
 		return false
@@ -50,5 +50,8 @@ func (c *ResourceChange) MayReplace() bool {
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 	}
-	return json.Unmarshal(c.After, &o) == nil && o.Metadata.Annotations[ReplaceAnnotation] == "true"
+	if json.Unmarshal(c.After, &o) != nil || o.Metadata.Annotations[ReplaceAnnotation] != "true" {
+		return false
+	}
+	return c.Irreplaceable() == "" && !IsKept(o.Metadata.Annotations)
 }

@@ -53,3 +53,16 @@ func TestOnlyWhatIsChangedMayBeReplaced(t *testing.T) {
 		require.False(t, (&plan.ResourceChange{Action: action, Before: []byte(asks), After: []byte(elsewhere)}).MayReplace(), action)
 	}
 }
+
+// TestWhatIsNeverDeletedIsNotReplaced: an object of a generic k8s intent may ask for it, and a difference says what is done.
+func TestWhatIsNeverDeletedIsNotReplaced(t *testing.T) {
+	const asks, kept = `{"metadata":{"annotations":{"drover.io/replace":"true"}}}`, `{"metadata":{"annotations":{"drover.io/replace":"true","helm.sh/resource-policy":"keep"}}}`
+	for _, c := range []struct {
+		kind, after string
+		want        bool
+	}{{"Service", asks, true}, {"PersistentVolumeClaim", asks, false}, {"Namespace", asks, false}, {"Service", kept, false}} {
+		change := plan.ResourceChange{Action: plan.ActionChange, After: []byte(c.after)}
+		change.ResourceID = plan.ResourceID{Version: "v1", Kind: c.kind, Name: "a"}
+		require.Equal(t, c.want, change.MayReplace(), c.kind+c.after)
+	}
+}
