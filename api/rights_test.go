@@ -924,13 +924,13 @@ func TestWhatACloudStillHasIsItsOwn(t *testing.T) {
 	require.NoError(t, w.store.UpdateInstance(t.Context(), "5", func(i *domain.Instance) error { i.Plan = domain.Digest(strings.Repeat("0", 64)); return nil }))
 	w.as(t, "anna", call{name: "lost", method: "DELETE", url: lost, status: 409, contains: []string{"its plan is lost; who may write all clusters can delete it"}})
 	w.as(t, "", bind(theirs, "d", "project-admin", "dora"), bind(theProject, "d", "viewer", "dora"), bind(theProvider, "d", "cluster-user", "dora"))
-	const until = ` may still have there, as its plan is lost, until who may write all clusters deletes it; for cluster p1+c1 that is given by who may write it alone`
+	const until = ` may still have there, as its plan is lost, until it is terminated, or, where that fails, who may write all clusters deletes it then; for cluster p1+c1 that is given by who may write it alone`
 	again := refused
 	again.contains = []string{`spec.user.userName "alice", which a logical cloud of another project` + until}
 	w.as(t, "bert", call{method: "DELETE", url: theirs + "/logical-clouds/late/cluster-references/ref", status: 204}, again)
 	again.contains, again.lacks = []string{`spec.user.userName "alice", which projects/proj/logical-clouds/lost` + until}, nil
 	w.as(t, "dora", again)
-	tenant.contains = []string{"projects/proj/logical-clouds/lost may still have namespace tenant-other of the tenant in cluster p1+c1, as its plan is lost: have that cloud deleted by who may write all clusters"}
+	tenant.contains = []string{"projects/proj/logical-clouds/lost may still have namespace tenant-other of the tenant in cluster p1+c1, as its plan is lost: terminate that cloud, where that fails have it deleted then by who may write all clusters"}
 	w.as(t, "", tenant, call{name: "lost", method: "DELETE", url: lost, status: 204})
 	w.as(t, "bert", reference(theirs, "late", 201))
 

@@ -143,7 +143,7 @@ func (s *Service) ofOthers(ctx context.Context, cloud *domain.LogicalCloud, clus
 	other, still, err := s.cloudIn(ctx, cluster, others)
 	switch {
 	case errors.Is(err, errLost):
-		return fmt.Sprintf("has spec.user.userName %q, which %s may still have there, as its plan is lost, until who may write all clusters deletes it", user, ofOther(ctx, other)), nil
+		return fmt.Sprintf("has spec.user.userName %q, which %s may still have there, as its plan is lost, until it is terminated, or, where that fails, who may write all clusters deletes it then", user, ofOther(ctx, other)), nil
 	case err != nil:
 		return "", fmt.Errorf("look for users of cluster %s: %w", cluster, err)
 	case other == "":

@@ -166,7 +166,7 @@ func (s *Service) ownNamespace(ctx context.Context, c change) error {
 	})
 	switch {
 	case errors.Is(err, errLost):
-		return fail.New(fail.Conflict, "%s may still have namespace %s of the tenant in cluster %s, as its plan is lost: have that cloud deleted by who may write all clusters, "+
+		return fail.New(fail.Conflict, "%s may still have namespace %s of the tenant in cluster %s, as its plan is lost: terminate that cloud, where that fails have it deleted then by who may write all clusters, "+
 			"or give the tenant another name or cluster", cloud, t.Namespace(), t.ClusterName())
 	case err != nil:
 		return fmt.Errorf("look for namespaces of cluster %s: %w", t.ClusterName(), err)
