@@ -194,9 +194,9 @@ func (r *rewriter) program(text string, rewritten *cel.Ast) (*compiled, error) {
 		}
 	}
 	var err error
-	if e.program, err = environment.Program(rewritten, r.noting()); err != nil {
+	if e.program, err = environment.Program(rewritten, noting(r.paths)); err != nil {
 		// It evaluates what is constant, and int('x') fails. That is an error of each row, as 1/0 is.
-		if e.program, err = environment.PlainProgram(rewritten, r.noting()); err != nil {
+		if e.program, err = environment.PlainProgram(rewritten, noting(r.paths)); err != nil {
 			return nil, err
 		}
 	}

@@ -147,8 +147,8 @@ func (n noted) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 
 func (n noted) Eval(vars interpreter.Activation) ref.Val { return n.Exec(interpreter.AsFrame(vars)) }
 
-// noting has a program note its members that are null.
-func (r *rewriter) noting() cel.ProgramOption {
+// noting has a program note its members that are null. What a program is made by it keeps: the paths of its expression alone.
+func noting(paths []path) cel.ProgramOption {
 	names := map[int64]string{} // of these calls: cel-go makes the inner ones first
 	return cel.CustomDecoratorV2(func(of interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		call, ok := of.(interpreter.InterpretableCall)
@@ -158,7 +158,7 @@ func (r *rewriter) noting() cel.ProgramOption {
 		operand, name := call.Args()[0], call.Args()[1]
 		text := names[operand.ID()]
 		if attribute, ok := operand.(interpreter.InterpretableAttribute); ok {
-			text = r.written(attribute)
+			text = written(attribute, paths)
 		}
 		if constant, ok := name.(interpreter.InterpretableConst); ok {
 			text += "." + fmt.Sprint(constant.Value().Value())
@@ -169,14 +169,14 @@ func (r *rewriter) noting() cel.ProgramOption {
 }
 
 // written is how a user writes what is no call, such as c or returned.status.conditions[0]; "" for what has a call in it, as a macro is.
-func (r *rewriter) written(of interpreter.InterpretableAttribute) string {
+func written(of interpreter.InterpretableAttribute, paths []path) string {
 	named, ok := of.Attr().(interpreter.NamespacedAttribute)
 	if !ok {
 		return ""
 	}
 	text := named.CandidateVariableNames()[0]
-	if i, err := strconv.Atoi(strings.TrimPrefix(text, pathName)); err == nil && i < len(r.paths) {
-		text = r.paths[i].String()
+	if i, err := strconv.Atoi(strings.TrimPrefix(text, pathName)); err == nil && i < len(paths) {
+		text = paths[i].String()
 	}
 	for _, q := range named.Qualifiers() {
 		index := "…"
