@@ -29,7 +29,7 @@ type References interface {
 	List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error)
 	Replace(ctx context.Context, o domain.Object) error
 	// PutCertified notes whom a certificate is for that a cluster has signed: it outlives the reference.
-	PutCertified(ctx context.Context, is domain.Certified) error
+	PutCertified(ctx context.Context, all ...domain.Certified) error
 }
 
 var errNotIssued = fail.New(fail.Unavailable, "the cluster has not issued the certificate of the logical cloud's user yet; does its controller manager sign?")

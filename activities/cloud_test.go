@@ -89,10 +89,12 @@ func (d *documents) Replace(_ context.Context, o domain.Object) error {
 	return nil
 }
 
-func (d *documents) PutCertified(_ context.Context, is domain.Certified) error {
+func (d *documents) PutCertified(_ context.Context, all ...domain.Certified) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.certified = append(d.certified, fmt.Sprintf("%s %s %s %s", is.Cluster, is.User, is.Scope, is.Expires.Format(time.RFC3339)))
+	for _, is := range all {
+		d.certified = append(d.certified, fmt.Sprintf("%s %s %s %s", is.Cluster, is.User, is.Scope, is.Expires.Format(time.RFC3339)))
+	}
 	return nil
 }
 

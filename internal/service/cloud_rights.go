@@ -298,7 +298,7 @@ func (s *Service) mayLeave(ctx context.Context, cloud *domain.LogicalCloud) erro
 		"does not succeed, it is deleted by who may write the cluster alone: %s", cloud.Name, cloud.Spec.Namespace, left[0], lackOf(refusalFor(ctx, left[0]), left[0]))
 }
 
-// changeCloud guards a cloud that becomes another one for the clusters that it refers to, and notes the certificates that it has there. Labels that say what Pods there may be are not taken
+// changeCloud guards a cloud that becomes another one for the clusters that it refers to. Labels that say what Pods there may be are not taken
 // away either by who may not set them: somebody has, who may.
 func (s *Service) changeCloud(ctx context.Context, from, to *domain.LogicalCloud) error {
 	place, security := samePlace(from, to), maps.Equal(securityOf(from), securityOf(to))
@@ -323,15 +323,7 @@ func (s *Service) changeCloud(ctx context.Context, from, to *domain.LogicalCloud
 	if err != nil {
 		return err
 	}
-	if err := s.mayComeTo(ctx, to, permissions, references); err != nil {
-		return err
-	}
-	for _, r := range references {
-		if err := s.noteCertificate(ctx, r.(*domain.ClusterReference)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.mayComeTo(ctx, to, permissions, references)
 }
 
 // wroteCloud looks once more when a cloud is written that has become another one for its clusters.

@@ -69,7 +69,14 @@ func (s *Service) mayChangeCloud(ctx context.Context, c change) error {
 	if old.Admin() != cloud.Admin() {
 		cloud.History = domain.NewHistory(s.now()) // the contexts of one level are none of the other
 	}
-	return s.changeCloud(ctx, old, cloud)
+	if err := s.changeCloud(ctx, old, cloud); err != nil || old.Admin() == cloud.Admin() && old.Spec.User.UserName == cloud.Spec.User.UserName {
+		return err
+	}
+	references, err := s.store.List(ctx, domain.ClusterReferences, domain.KeyOf(cloud))
+	if err != nil {
+		return err
+	}
+	return s.noteCertificates(ctx, references...)
 }
 
 // keepsPodSecurity refuses labels by which the namespace of a cloud would enforce less than all do. What was there before that was so stays, and counts
@@ -97,6 +104,11 @@ func (s *Service) cloudOf(ctx context.Context, o domain.Object) (*domain.Logical
 // instantiated cloud as without one, but not while it is half-way. What is in a cluster with the rights of the
 // cloud's user could not be taken out again without the reference.
 func (s *Service) mayChangeMembers(ctx context.Context, c change) error {
+	if c.to == nil { // also where its cloud is gone
+		if err := s.noteCertificates(ctx, c.from); err != nil {
+			return err
+		}
+	}
 	cloud, err := s.cloudOf(ctx, c.object())
 	if err != nil {
 		return err
@@ -120,10 +132,10 @@ func (s *Service) mayChangeMembersOf(ctx context.Context, cloud *domain.LogicalC
 		to.Certify(signed)
 		return s.changeReach(ctx, cloud, c)
 	}
-	reference := c.from.(*domain.ClusterReference)
-	if err := s.noteCertificate(ctx, reference); err != nil || cloud.Admin() {
-		return err
+	if cloud.Admin() {
+		return nil
 	}
+	reference := c.from.(*domain.ClusterReference)
 	tenant, found, err := s.instances.Tenant(ctx, domain.KeyOf(cloud), reference.ClusterName())
 	if err != nil || !found {
 		return err
@@ -131,14 +143,16 @@ func (s *Service) mayChangeMembersOf(ctx context.Context, cloud *domain.LogicalC
 	return fail.New(fail.Conflict, "Can't remove Cluster Reference: %s has something in cluster %s; terminate that first", tenant, reference.ClusterName())
 }
 
-// noteCertificate notes whom the certificate of a reference is for that goes, or whose cloud gets another user: it was not noted when a worker of v0.1.0 has
-// got it.
-func (s *Service) noteCertificate(ctx context.Context, r *domain.ClusterReference) error {
-	is, ok := logicalcloud.CertifiedBy(r)
-	if !ok {
-		return nil
+// noteCertificates notes whom the certificates of references are for that go, or whose cloud gets another user: those are not noted that a worker of
+// v0.1.0 has got.
+func (s *Service) noteCertificates(ctx context.Context, references ...domain.Object) error {
+	var all []domain.Certified
+	for _, r := range references {
+		if is, ok := logicalcloud.CertifiedBy(r.(*domain.ClusterReference)); ok {
+			all = append(all, is)
+		}
 	}
-	return s.store.PutCertified(ctx, is)
+	return s.store.PutCertified(ctx, all...)
 }
 
 // changedMembers looks once more when a reference is written.

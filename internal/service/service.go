@@ -57,8 +57,8 @@ type Store interface {
 	LabelsVersion(ctx context.Context, provider string) (string, error)
 	// Certified are the certificates of a logical cloud's user that a cluster has signed, and that are good at a time.
 	Certified(ctx context.Context, c domain.ClusterName, user string, at time.Time) ([]domain.Certified, error)
-	// PutCertified notes one, unless it is noted.
-	PutCertified(ctx context.Context, is domain.Certified) error
+	// PutCertified notes those that are not noted.
+	PutCertified(ctx context.Context, all ...domain.Certified) error
 	// SetReachable notes whether a cluster answered.
 	SetReachable(ctx context.Context, c domain.ClusterName, reachable bool) error
 	// ForgetWatch forgets what was heard of a cluster, and why it was not heard.

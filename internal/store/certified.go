@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,15 +31,25 @@ func (s *Store) certificatesOf(ctx context.Context, c domain.ClusterName, user s
 	return string(r.digestOf([]byte("certificate\x00" + string(c.Key()) + "\x00" + user))), nil
 }
 
-// PutCertified notes that a cluster has signed a certificate for a user. One that is noted stays as it is.
-func (s *Store) PutCertified(ctx context.Context, is domain.Certified) error {
-	of, err := s.certificatesOf(ctx, is.Cluster, is.User)
-	if err != nil {
-		return err
+// PutCertified notes that clusters have signed certificates for users. Those that are noted stay as they are.
+func (s *Store) PutCertified(ctx context.Context, all ...domain.Certified) error {
+	if len(all) == 0 {
+		return nil
 	}
-	id := fmt.Sprintf("%s/%s/%d", of, is.Scope, is.Expires.Unix())
-	_, err = s.insertOnce(ctx, s.certificates(), certificate{ID: id, Scope: is.Scope, Expires: is.Expires.UTC()})
-	return err
+	notes := make([]certificate, len(all))
+	for i, is := range all {
+		of, err := s.certificatesOf(ctx, is.Cluster, is.User)
+		if err != nil {
+			return err
+		}
+		notes[i] = certificate{ID: fmt.Sprintf("%s/%s/%d", of, is.Scope, is.Expires.Unix()), Scope: is.Scope, Expires: is.Expires.UTC()}
+	}
+	for _, err := range insertMany(ctx, s, s.certificates(), notes) {
+		if err != nil && !errors.Is(err, errTaken) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Certified are the certificates of a user that a cluster has signed, and that are good at a time.
