@@ -473,7 +473,7 @@ func TestAClusterThatNamesEverNewDeployments(t *testing.T) {
 	defer watching.Wait()
 	defer cancel()
 	watching.Go(func() { _ = watcher.Run(ctx) })
-	require.Eventually(t, func() bool { return sink.puts.Load() > 0 }, deadline, tick)
+	require.Eventually(t, func() bool { return sink.puts.Load() > 0 }, 3*deadline, tick) // 200,000 events, each seen by the race detector
 	require.Less(t, f.asked.Load(), int64(1000), "nobody asks for what it had")
 }
 
