@@ -117,7 +117,7 @@ func statusKind(err *apierrors.StatusError) fail.Kind {
 	case code == http.StatusTooManyRequests:
 		return fail.Unavailable
 	case code >= http.StatusInternalServerError:
-		if isSchemaError(err) || isTooLarge(err) || advice(err) != "" {
+		if isSchemaError(err) || isTooLarge(err) || advice(err) != "" && !isStoredInGone(err) { // of that one an apply alone is refused: see unread
 			return fail.Invalid
 		}
 		return fail.Unavailable
@@ -190,7 +190,7 @@ func isTakenPort(err *apierrors.StatusError) bool {
 		(strings.HasSuffix(m, ": provided port is already allocated") || strings.Contains(m, ": provided port is not in the valid range"))
 }
 
-// advice is what to do about an answer of 500 that no time changes and whose words do not say it, "" for any other.
+// advice is what to do about an answer of 500 that no time alone changes and whose words do not say it, "" for any other.
 func advice(err *apierrors.StatusError) string {
 	switch {
 	case namesGone(err):

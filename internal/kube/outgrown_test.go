@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/kubetest"
 	"github.com/drover-io/drover/internal/plan"
@@ -303,4 +304,22 @@ func TestACRDGivesItsConversionWebhookUp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatIsStoredInAVersionThatIsGoneIsDeletedLater: a deletion says what helps, and goes on once somebody has done it.
+func TestWhatIsStoredInAVersionThatIsGoneIsDeletedLater(t *testing.T) {
+	t.Parallel()
+	s := newLonely(kubetest.DeploymentID)
+	c := serveAll(t, http2, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/widgets/a") {
+			answer(w, http.StatusInternalServerError, status(http.StatusInternalServerError, "", "request to convert CR from an invalid group/version: example.com/v1beta1", nil))
+			return
+		}
+		s.ServeHTTP(w, r)
+	}).open(t, kube.Config{})
+	j, watcher := job([]plan.Resource{{ResourceID: plan.ResourceID{Group: "example.com", Version: "v1", Kind: "Widget", Name: "a"}, Manifest: []byte(widget)}}, domain.MarkDoomed)
+	outcome := c.Delete(t.Context(), j)
+	require.Equal(t, fail.Unavailable, fail.KindOf(outcome.Retry), "%v", outcome.Retry)
+	require.ErrorContains(t, outcome.Retry, "give the CRD that version back")
+	require.Equal(t, domain.Marks{domain.MarkDoomed}, watcher.Marks)
 }
