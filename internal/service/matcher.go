@@ -500,9 +500,9 @@ func (m *Matcher) given(tenant string) (last word) {
 	return last
 }
 
-// mayBeEnded says whether Sweep, of any process, may have ended a word. A token has the time in whole seconds.
+// mayBeEnded says whether Sweep, of any process, may have ended a word.
 func (m *Matcher) mayBeEnded(w word) bool {
-	return w.token == "" || m.now().Sub(w.given) >= policy.Unfinished-policy.ClocksApart-time.Second
+	return w.token == "" || m.now().Sub(w.given) >= policy.Unfinished-policy.ClocksApart-policy.WordTime
 }
 
 // outlived forgets the words that nobody has taken back, as where it is not known what has become of a write. They stand in the store: Sweep does
