@@ -211,6 +211,7 @@ func describe(ctx context.Context, record *audit.Record) {
 		record.Who.Kind = "anonymous"
 	case caller.Open:
 		record.Who.Name = caller.Of(ctx) // as it was said
+	default: // the name is its own
 	}
 	if request := caller.RequestOf(ctx); request != nil {
 		record.Request, record.From, record.Workflow = request.ID, request.Remote, request.Operation()
