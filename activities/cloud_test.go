@@ -690,6 +690,38 @@ func TestARollbackSaysWhatStays(t *testing.T) {
 	}
 }
 
+// updatedOnce is a group that is instantiated in a logical cloud: context 2 on the cluster here, and 3, an update, which has that status, also on there.
+func updatedOnce(t *testing.T, status domain.ContextStatus) (*documents, *domain.DeploymentIntentGroup) {
+	t.Helper()
+	cloud := level1()
+	cloud.Spec.Namespace = "lc-ns"
+	cloud.History.Append(domain.Instantiated, "1", 1, begun)
+	group := &domain.DeploymentIntentGroup{
+		Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "dig"},
+		Spec: domain.DeploymentIntentGroupSpec{LogicalCloud: "lc"}, History: domain.NewHistory(begun),
+	}
+	group.History.Append(domain.Instantiated, "2", 1, begun)
+	group.History.Leave("2", "3", 1, begun)
+	group.History.Append(domain.Instantiated, "3", 2, begun)
+	d := newDocuments(cloud, group, reference("r", "here"), reference("s", "there"))
+	on := func(contextID string, clusters ...string) domain.Digest {
+		bundle := plan.Bundle{App: "web", Resources: []plan.Resource{{ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: "web"}, Manifest: json.RawMessage(`{}`)}}}
+		a := plan.App{Name: "web", Bundle: d.put(t, bundle), Resources: []plan.ResourceID{bundle.Resources[0].ResourceID}}
+		for _, name := range clusters {
+			a.Targets = append(a.Targets, plan.Target{ClusterName: reference("r", name).ClusterName()})
+		}
+		return d.put(t, plan.Plan{ContextID: contextID, Namespace: "lc-ns", User: cloudKey, Apps: []plan.App{a}})
+	}
+	for _, i := range []*domain.Instance{
+		{ContextID: "1", Owner: cloudKey, Origin: domain.OpInstantiate, Status: domain.ContextInstantiated, Plan: d.put(t, plan.Plan{})},
+		{ContextID: "2", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Namespace: "lc-ns", Status: domain.ContextUpdated, Plan: on("2", "here")},
+		{ContextID: "3", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Namespace: "lc-ns", Origin: domain.OpUpdate, Status: status, Plan: on("3", "here", "there")},
+	} {
+		require.NoError(t, d.PutInstance(t.Context(), i))
+	}
+	return d, group
+}
+
 // TestARecordOlderThanItsRun: after a restore the engine may know that a run has come to its end, of which the database does not have all. What the run has brought to
 // a cluster is looked for there, and does not stay when the next revision has the cluster no more.
 func TestARecordOlderThanItsRun(t *testing.T) {
@@ -701,32 +733,7 @@ func TestARecordOlderThanItsRun(t *testing.T) {
 		"has ended": {domain.ContextInstantiateFailed, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cloud := level1()
-			cloud.Spec.Namespace = "lc-ns"
-			cloud.History.Append(domain.Instantiated, "1", 1, begun)
-			group := &domain.DeploymentIntentGroup{
-				Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "dig"},
-				Spec: domain.DeploymentIntentGroupSpec{LogicalCloud: "lc"}, History: domain.NewHistory(begun),
-			}
-			group.History.Append(domain.Instantiated, "2", 1, begun)
-			group.History.Leave("2", "3", 1, begun)
-			group.History.Append(domain.Instantiated, "3", 2, begun)
-			d := newDocuments(cloud, group, reference("r", "here"), reference("s", "there"))
-			on := func(clusters ...string) domain.Digest {
-				bundle := plan.Bundle{App: "web", Resources: []plan.Resource{{ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: "web"}, Manifest: json.RawMessage(`{}`)}}}
-				a := plan.App{Name: "web", Bundle: d.put(t, bundle), Resources: []plan.ResourceID{bundle.Resources[0].ResourceID}}
-				for _, name := range clusters {
-					a.Targets = append(a.Targets, plan.Target{ClusterName: reference("r", name).ClusterName()})
-				}
-				return d.put(t, plan.Plan{Namespace: "lc-ns", User: cloudKey, Apps: []plan.App{a}})
-			}
-			for _, i := range []*domain.Instance{
-				{ContextID: "1", Owner: cloudKey, Origin: domain.OpInstantiate, Status: domain.ContextInstantiated, Plan: d.put(t, plan.Plan{})},
-				{ContextID: "2", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Namespace: "lc-ns", Status: domain.ContextUpdated, Plan: on("here")},
-				{ContextID: "3", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Namespace: "lc-ns", Origin: domain.OpUpdate, Status: c.status, Plan: on("here", "there")},
-			} {
-				require.NoError(t, d.PutInstance(t.Context(), i))
-			}
+			d, group := updatedOnce(t, c.status)
 			l := &activities.Control{Store: d, Runs: closed{}, Now: func() time.Time { return begun }}
 			prepared, err := l.PrepareChange(t.Context(), activities.ChangeInput{
 				Scope: domain.Scope{Owner: domain.KeyOf(group), ContextID: "4", Operation: domain.OpRollback}, Goal: domain.Goal{Revert: "2"},
@@ -740,32 +747,7 @@ func TestARecordOlderThanItsRun(t *testing.T) {
 
 // TestAChangeCarriesFewWarnings: a plan has them anew for each cluster on which something stays as it is.
 func TestAChangeCarriesFewWarnings(t *testing.T) {
-	cloud := level1()
-	cloud.Spec.Namespace = "lc-ns"
-	cloud.History.Append(domain.Instantiated, "1", 1, begun)
-	group := &domain.DeploymentIntentGroup{
-		Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "dig"},
-		Spec: domain.DeploymentIntentGroupSpec{LogicalCloud: "lc"}, History: domain.NewHistory(begun),
-	}
-	group.History.Append(domain.Instantiated, "2", 1, begun)
-	group.History.Leave("2", "3", 1, begun)
-	group.History.Append(domain.Instantiated, "3", 2, begun)
-	d := newDocuments(cloud, group, reference("r", "here"), reference("s", "there"))
-	on := func(clusters ...string) domain.Digest {
-		bundle := plan.Bundle{App: "web", Resources: []plan.Resource{{ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: "web"}, Manifest: json.RawMessage(`{}`)}}}
-		a := plan.App{Name: "web", Bundle: d.put(t, bundle), Resources: []plan.ResourceID{bundle.Resources[0].ResourceID}}
-		for _, name := range clusters {
-			a.Targets = append(a.Targets, plan.Target{ClusterName: reference("r", name).ClusterName()})
-		}
-		return d.put(t, plan.Plan{ContextID: "3", Namespace: "lc-ns", User: cloudKey, Apps: []plan.App{a}})
-	}
-	for _, i := range []*domain.Instance{
-		{ContextID: "1", Owner: cloudKey, Origin: domain.OpInstantiate, Status: domain.ContextInstantiated, Plan: d.put(t, plan.Plan{})},
-		{ContextID: "2", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Namespace: "lc-ns", Status: domain.ContextUpdated, Plan: on("here")},
-		{ContextID: "3", Owner: domain.KeyOf(group), LogicalCloud: cloudKey, Namespace: "lc-ns", Origin: domain.OpUpdate, Status: domain.ContextInstantiated, Plan: on("here", "there")},
-	} {
-		require.NoError(t, d.PutInstance(t.Context(), i))
-	}
+	d, group := updatedOnce(t, domain.ContextInstantiated)
 	here := reference("r", "here").ClusterName()
 	leaf := domain.Leaf{ID: domain.LeafID("3", "web", here), ContextID: "3", App: "web", Cluster: here, Operation: domain.OpUpdate, Marks: "1A"}
 	for range 100 {

@@ -194,7 +194,7 @@ func (h *hookRun) await(ctx context.Context) error {
 		if err != nil {
 			return h.refused(ctx, err)
 		}
-		if found != nil && found.Metadata.Annotations[runAnnotation] != "" && found.Metadata.Annotations[runAnnotation] != h.run {
+		if found != nil && cmp.Or(found.Metadata.Annotations[runAnnotation], h.run) != h.run {
 			found = nil // an earlier run's, of a cluster that was made from a backup: this one's is gone
 		}
 		sight := plan.HookSight{There: found != nil, Waited: h.heard(), Most: timeout}

@@ -91,6 +91,23 @@ func hooked(t *testing.T, op domain.Operation, hooks ...plan.Resource) (*leaf, *
 	return l, o
 }
 
+// losesItsCluster runs the leaf until it has told of its cluster, which answers no more from then on, and gives what brings the cluster back.
+func (l *leaf) losesItsCluster(t *testing.T) (back func()) {
+	t.Helper()
+	lost, serve := false, l.body
+	l.body = func(w http.ResponseWriter, r *http.Request, body []byte) {
+		if lost {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		serve(w, r, body)
+	}
+	l.onContact = func(c activities.Contact) { lost = c.Reason != "" }
+	_, err := l.run()
+	require.Equal(t, fail.Unavailable, fail.KindOf(err), "%v", err)
+	return func() { lost, l.onContact = false, nil }
+}
+
 func jobHook(name string, hook plan.Hook) plan.Resource {
 	return plan.Resource{
 		ResourceID: plan.ResourceID{Group: "batch", Version: "v1", Kind: "Job", Name: name}, Stage: 4, Hook: &hook,
@@ -445,19 +462,9 @@ func TestHookHasGoneWhileItsClusterWasAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, o := hooked(t, domain.OpInstantiate, jobHook("job", on("pre-install")))
 			o.ends["job"] = ""
-			lost, serve := false, l.body
-			l.body = func(w http.ResponseWriter, r *http.Request, body []byte) {
-				if lost {
-					w.WriteHeader(http.StatusServiceUnavailable)
-					return
-				}
-				serve(w, r, body)
-			}
-			l.onContact = func(c activities.Contact) { lost = c.Reason != "" }
-			_, err := l.run()
-			require.Equal(t, fail.Unavailable, fail.KindOf(err), "%v", err)
+			back := l.losesItsCluster(t)
 
-			lost, l.onContact = false, nil
+			back()
 			o.mu.Lock()
 			delete(o.kept, "job")
 			if delete(o.ends, "job"); c.there {
@@ -572,26 +579,14 @@ func TestStopWhileAHookRuns(t *testing.T) {
 func TestClusterIsLostWhileAHookRuns(t *testing.T) {
 	l, o := hooked(t, domain.OpInstantiate, jobHook("job", on("pre-install")))
 	o.ends["job"] = ""
-	lost := false
-	serve := l.body
-	l.body = func(w http.ResponseWriter, r *http.Request, body []byte) {
-		if lost {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		serve(w, r, body)
-	}
-	l.onContact = func(c activities.Contact) { lost = c.Reason != "" }
-	_, err := l.run()
-	require.Equal(t, fail.Unavailable, fail.KindOf(err), "%v", err)
+	back := l.losesItsCluster(t)
 	require.Equal(t, domain.ConnectivityRetrying, l.contacts[1].Connectivity)
 	require.Empty(t, l.contacts[1].Reason)
 
-	lost = false
+	back()
 	o.mu.Lock()
 	delete(o.ends, "job")
 	o.mu.Unlock()
-	l.onContact = nil
 	l.env.SetHeartbeatDetails(l.raw)
 	end, err := l.run()
 	require.NoError(t, err)
