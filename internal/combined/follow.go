@@ -84,23 +84,18 @@ func (s *Set) CatchUp(ctx context.Context, source *view.Source) (changed bool, e
 // Retry has tables that were given up take all rows again with CatchUp: the smallest first, and only as many as there is room for. The
 // errors of each stay until it has.
 func (s *Set) Retry() {
-	type one struct {
-		*item
-		*table
-		needs int64
-	}
-	var all []one
+	var all []weighed
 	for _, i := range s.items {
 		for n := range i.tables {
 			if t := &i.tables[n]; t.rows != nil && t.rows.GivenUp() && t.again == nil {
-				all = append(all, one{i, t, max(t.was, perLeft*int64(i.inputs.rows))})
+				all = append(all, weighed{i, t, max(t.was, perLeft*int64(i.inputs.rows))})
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b one) int { return cmp.Compare(a.needs, b.needs) })
+	slices.SortStableFunc(all, func(a, b weighed) int { return cmp.Compare(a.bytes, b.bytes) })
 	room := mostHeld - s.held
 	for _, o := range all {
-		if room -= o.needs; room < 0 {
+		if room -= o.bytes; room < 0 {
 			o.was /= 2 // clusters may report less by now: so it has its turn
 			continue
 		}

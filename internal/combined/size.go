@@ -61,6 +61,13 @@ func (s *Set) weigh(i *item) {
 	i.held = now
 }
 
+// weighed is a table of an item with what it takes in memory, or would.
+type weighed struct {
+	*item
+	*table
+	bytes int64
+}
+
 // bound gives tables up where the set holds too much, and says whether it did: of those that are tried again, without which there was
 // room, the largest, until there is; then the largest of the others, until a quarter is free. So it seldom has to look at all of them,
 // and what a small table says stays.
@@ -68,32 +75,27 @@ func (s *Set) bound() (changed bool) {
 	if s.held <= mostHeld {
 		return false
 	}
-	type one struct {
-		*item
-		*table
-		size int64
-	}
-	giveUp := func(o one) {
+	giveUp := func(o weighed) {
 		o.was = max(o.was, o.live().Size())
 		o.giveUp(tooLarge)
 		o.content, changed = nil, true
 		s.weigh(o.item)
 	}
-	var again, all []one
+	var again, all []weighed
 	for _, i := range s.items {
 		for n := range i.tables {
-			switch o := (one{item: i, table: &i.tables[n]}); {
+			switch o := (weighed{item: i, table: &i.tables[n]}); {
 			case o.rows == nil:
 			case o.again != nil:
-				o.size = o.again.Size()
+				o.bytes = o.again.Size()
 				again = append(again, o)
 			case !o.rows.GivenUp():
-				o.size = o.rows.Size()
+				o.bytes = o.rows.Size()
 				all = append(all, o)
 			}
 		}
 	}
-	largest := func(a, b one) int { return cmp.Compare(b.size, a.size) }
+	largest := func(a, b weighed) int { return cmp.Compare(b.bytes, a.bytes) }
 	slices.SortStableFunc(again, largest)
 	for _, o := range again {
 		if giveUp(o); s.held <= mostHeld {
