@@ -33,7 +33,7 @@ const (
 	Ended Event = "ended"
 	// Sealed is a checkpoint.
 	Sealed Event = "checkpoint"
-	// Unreadable is no event: what is stored in place of a record is none any more, and its id is in Key.
+	// Unreadable is no event: what is stored is no record any more, or one that is not in its place, and its id is in Key.
 	Unreadable Event = "unreadable"
 	// Unanswered is no event: it asks for what was begun, and has no answer.
 	Unanswered Event = "unanswered"
@@ -56,7 +56,7 @@ type Record struct {
 	Writer string    `json:"writer"`            // the process that wrote it
 	Number int64     `json:"number"`            // its number among those of the writer, from 1 on without gaps
 	Time   time.Time `json:"time"`              // when it was written, in UTC; of one writer it never goes back
-	Event  Event     `json:"event"`             // what it tells of: begun, answered, login, ended or checkpoint; unreadable for what is no record any more
+	Event  Event     `json:"event"`             // what it tells of: begun, answered, login, ended or checkpoint; unreadable for what is no record any more, or was put into another time
 	Who    *Who      `json:"who,omitempty"`     // who asked for it
 	From   string    `json:"from,omitempty"`    // the address from which it was asked for
 	Verb   string    `json:"verb,omitempty"`    // what was to be done, such as create or instantiate
@@ -152,6 +152,43 @@ func (l Line) Day() string { return DayOf(l.ID) }
 
 // DayOf is the day of an ID.
 func DayOf(id string) string { return id[:min(len(id), len(dayLayout))] }
+
+// IsDay says whether a text is a day, as in IDs.
+func IsDay(text string) bool {
+	_, err := time.Parse(dayLayout, text)
+	return err == nil
+}
+
+// Read reads a line as it is stored: the record that it is, and the one as which it is shown. They are two where who can write to the store
+// has put a record into another time, and one that is unreadable where the line is no record.
+func (l Line) Read() (is, shown *Record) {
+	r, _, err := Parse(l.Text)
+	switch {
+	case err != nil:
+		r = &Record{Event: Unreadable, Key: l.ID}
+	case l.ID != PlaceOf(r):
+		return r, &Record{Writer: r.Writer, Number: r.Number, Time: r.Time, Event: Unreadable, Key: l.ID}
+	}
+	return r, r
+}
+
+// Notice is the line that an export has before a record that is not in its place: the record as it is shown.
+func (r *Record) Notice() ([]byte, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode the notice of an audit record: %w", err)
+	}
+	return text, nil
+}
+
+// noticeIn is the record of which a line is the notice, nil where it is none.
+func noticeIn(text []byte) *Record {
+	r := &Record{}
+	if json.Unmarshal(text, r) != nil || r.Event != Unreadable || r.Key == "" {
+		return nil
+	}
+	return r
+}
 
 // What IDs begin with. The layouts sort as the times do.
 const (

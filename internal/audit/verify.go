@@ -184,9 +184,9 @@ const blockSize = 1 << 20
 // parsed is a line, and what it says.
 type parsed struct {
 	line     int
-	from, to int // in the text of the block
-	record   *Record
-	intact   bool // the hash of the record is that of the line
+	from, to int     // in the text of the block
+	record   *Record // with an error the one that a notice shows, nil where the line is no notice either
+	intact   bool    // the hash of the record is that of the line
 	err      error
 }
 
@@ -206,6 +206,8 @@ func (b *block) parse() {
 				var hashed []byte
 				if p.record, hashed, p.err = Parse(b.text[p.from:p.to]); p.err == nil {
 					p.intact = whole(p.record, hashed)
+				} else {
+					p.record = noticeIn(b.text[p.from:p.to])
 				}
 			}
 		})
@@ -225,7 +227,11 @@ func (v *verifier) takeAll(b *block) {
 
 func (v *verifier) take(p *parsed) {
 	line, r, intact := p.line, p.record, p.intact
-	if p.err != nil {
+	switch {
+	case p.err != nil && r != nil:
+		v.problem(line, r.Writer, r.Number, "was put into another time: it was stored as %s", r.Key)
+		return
+	case p.err != nil:
 		v.problem(line, "", 0, "%s", p.err)
 		return
 	}

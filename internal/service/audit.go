@@ -91,8 +91,8 @@ func (a *Audit) AuditRecords(ctx context.Context, project domain.Key, parameters
 		}
 		read++
 		last = l.ID
-		if r := recordIn(l); f.Matches(r) {
-			list.Items = append(list.Items, *r)
+		if is, shown := l.Read(); f.Matches(is) || f.Matches(shown) {
+			list.Items = append(list.Items, *shown)
 		}
 		return true, nil
 	})
@@ -100,15 +100,6 @@ func (a *Audit) AuditRecords(ctx context.Context, project domain.Key, parameters
 		return nil, err
 	}
 	return list, nil
-}
-
-// recordIn is the record of a line. What cannot be read is shown as such: verify says more of it.
-func recordIn(l audit.Line) *audit.Record {
-	r, _, err := audit.Parse(l.Text)
-	if err != nil {
-		return &audit.Record{Event: audit.Unreadable, Key: l.ID}
-	}
-	return r
 }
 
 // mostAnswered is how many answers the next page of unanswered may be told of: those whose beginning is further back. A command takes
@@ -133,13 +124,13 @@ func (a *Audit) unanswered(ctx context.Context, f audit.Filter, limit int, from,
 		}
 		read++
 		last = l.ID
-		switch r := recordIn(l); {
+		switch r, shown := l.Read(); { // what was put into another time answers, and is answered, as what it is
 		case r.Event == audit.Answered && r.Begun > 0:
 			answered[begunAt(r.Writer, r.Begun)] = true
 		case r.Event == audit.Begun && answered[begunAt(r.Writer, r.Number)]:
 			delete(answered, begunAt(r.Writer, r.Number))
 		case r.Event == audit.Begun && (to == "" || l.ID < to) && f.Matches(r):
-			list.Items = append(list.Items, *r)
+			list.Items = append(list.Items, *shown)
 		}
 		return true, nil
 	})
@@ -151,8 +142,8 @@ func (a *Audit) unanswered(ctx context.Context, f audit.Filter, limit int, from,
 
 func begunAt(writer string, number int64) string { return fmt.Sprint(writer, "/", number) }
 
-// AuditExport gives take the records as they were written, a line each, in the order in which they were. Where all of a time are
-// asked for, those of this process are sealed first: `drover audit verify` can check them.
+// AuditExport gives take the records as they were written, a line each, in the order in which they are stored, and before one that is not
+// in its place a notice of that. Where all of a time are asked for, those of this process are sealed first: `drover audit verify` can check them.
 func (a *Audit) AuditExport(ctx context.Context, project domain.Key, parameters url.Values, take func(line []byte) error) error {
 	f, err := a.filter(ctx, project, parameters)
 	if err != nil {
@@ -170,9 +161,17 @@ func (a *Audit) AuditExport(ctx context.Context, project domain.Key, parameters 
 	}
 	from, to := bounds(f)
 	return a.store.AuditLines(ctx, from, to, false, func(l audit.Line) (bool, error) {
-		if !f.All() {
-			if !f.Matches(recordIn(l)) {
-				return true, nil
+		is, shown := l.Read()
+		if !f.Matches(is) && !f.Matches(shown) {
+			return true, nil
+		}
+		if is != shown {
+			notice, err := shown.Notice()
+			if err == nil {
+				err = take(notice)
+			}
+			if err != nil {
+				return false, err
 			}
 		}
 		return true, take(l.Text)

@@ -120,7 +120,8 @@ func (s *Store) insertInOrder(ctx context.Context, c *mongo.Collection, lines []
 }
 
 // AuditLines gives take the lines with ids from one on up to before another, "" for no bound, in their order or backwards, until
-// it wants no more.
+// it wants no more. One that is stored among those of another day than its own has an ID of that day, before all others or behind
+// them, and so one that no record has.
 func (s *Store) AuditLines(ctx context.Context, from, to string, backwards bool, take func(audit.Line) (more bool, err error)) error {
 	days, err := s.AuditDays(ctx)
 	if err != nil {
@@ -133,23 +134,57 @@ func (s *Store) AuditLines(ctx context.Context, from, to string, backwards bool,
 		if day < audit.DayOf(from) || to != "" && day > audit.DayOf(to) {
 			continue
 		}
-		if more, err := s.auditLines(ctx, s.auditDay(day), from, to, backwards, take); err != nil || !more {
+		if more, err := s.auditLines(ctx, day, from, to, backwards, take); err != nil || !more {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) auditLines(ctx context.Context, c *mongo.Collection, from, to string, backwards bool, take func(audit.Line) (bool, error)) (more bool, err error) {
-	bounds, order := bson.D{{Key: "$gte", Value: from}}, 1
-	if to != "" {
-		bounds = append(bounds, bson.E{Key: "$lt", Value: to})
+// The IDs of lines that are stored among those of a day, and are not of it, begin with the day and one of these: they sort before those of
+// the day, or behind them, as what is stored does.
+const (
+	auditBefore = "/"
+	auditBehind = "~/"
+)
+
+// auditPlace is the ID of a line that is stored by an id among those of a day.
+func auditPlace(day, id string) string {
+	const timeOfDay = "T" // follows the day in an ID
+	switch {
+	case strings.HasPrefix(id, day+timeOfDay):
+		return id
+	case id < day+timeOfDay:
+		return day + auditBefore + id
+	default:
+		return day + auditBehind + id
+	}
+}
+
+// auditID is the opposite of auditPlace.
+func auditID(day, place string) string {
+	for _, more := range []string{auditBefore, auditBehind} {
+		if id, strayed := strings.CutPrefix(place, day+more); strayed {
+			return id
+		}
+	}
+	return place
+}
+
+func (s *Store) auditLines(ctx context.Context, day, from, to string, backwards bool, take func(audit.Line) (bool, error)) (more bool, err error) {
+	bounds, order := bson.D{{Key: "$gte", Value: ""}}, 1
+	if audit.DayOf(from) == day { // of a day that is asked for as a whole what does not belong there is given, too
+		bounds[0].Value = auditID(day, from)
+	}
+	if audit.DayOf(to) == day {
+		bounds = append(bounds, bson.E{Key: "$lt", Value: auditID(day, to)})
 	}
 	if backwards {
 		order = -1
 	}
 	call, cancel := s.deadline(ctx)
 	defer func() { cancel() }()
+	c := s.auditDay(day)
 	cursor, err := c.Find(call, byID(bounds), options.Find().SetSort(bson.D{{Key: "_id", Value: order}}).SetBatchSize(auditReply))
 	if err != nil {
 		return false, kindOf(err)
@@ -167,13 +202,13 @@ func (s *Store) auditLines(ctx context.Context, c *mongo.Collection, from, to st
 		if err := cursor.Decode(&l); err != nil {
 			return false, fail.Wrap(err, fail.Internal, "a document of %s cannot be read", c.Name())
 		}
-		if more, err := take(audit.Line{ID: l.ID, Text: []byte(l.Text)}); err != nil || !more {
+		if more, err := take(audit.Line{ID: auditPlace(day, l.ID), Text: []byte(l.Text)}); err != nil || !more {
 			return false, err
 		}
 	}
 }
 
-// AuditDays are the days of which there are audit records, sorted.
+// AuditDays are the days of which there are audit records, sorted. A collection of another name is none of ours.
 func (s *Store) AuditDays(ctx context.Context) ([]string, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
@@ -183,7 +218,7 @@ func (s *Store) AuditDays(ctx context.Context) ([]string, error) {
 	}
 	var days []string
 	for _, name := range names {
-		if day, is := strings.CutPrefix(name, auditPrefix); is {
+		if day, is := strings.CutPrefix(name, auditPrefix); is && audit.IsDay(day) {
 			days = append(days, day)
 		}
 	}

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,4 +76,54 @@ func TestTheDatabasesClock(t *testing.T) {
 	at, err := s.AuditClock(t.Context())
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), at, 10*time.Minute)
+}
+
+// TestALineAmongThoseOfAnotherDay has an ID of that day, which no record has, so that it is seen where it is: also page by page.
+func TestALineAmongThoseOfAnotherDay(t *testing.T) {
+	c := storetest.Config(t)
+	s := storetest.Open(t, c)
+	client, err := mongo.Connect(options.Client().ApplyURI(c.URI))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Disconnect(context.WithoutCancel(t.Context()))) }()
+	for collection, ids := range map[string][]string{
+		"audit-20261122": {"20261122T010000.000/api/000000000001"},
+		"audit-20261123": {
+			"20261121T010000.000/api/000000000002", "20261123/odd", "20261123T010000.000/api/000000000003", "20261123T020000.000/api/000000000004",
+			"20261123~/odd", "20261124T010000.000/api/000000000005", "20261125T010000.000/api/000000000006",
+		},
+		"audit-20261124": {"20261124T000000.000/api/000000000007"},
+		"audit-2026":     {"20261124T000000.000/api/000000000008"},
+	} {
+		for _, id := range ids {
+			_, err = client.Database(c.Database).Collection(collection).InsertOne(t.Context(), bson.D{{Key: "_id", Value: id}, {Key: "text", Value: id}})
+			require.NoError(t, err)
+		}
+	}
+	places := []string{
+		"20261122T010000.000/api/000000000001",
+		"20261123/20261121T010000.000/api/000000000002", "20261123/20261123/odd", "20261123T010000.000/api/000000000003", "20261123T020000.000/api/000000000004",
+		"20261123~/20261123~/odd", "20261123~/20261124T010000.000/api/000000000005", "20261123~/20261125T010000.000/api/000000000006",
+		"20261124T000000.000/api/000000000007",
+	}
+	read := func(from, to string, backwards bool, most int) (ids []string) {
+		t.Helper()
+		require.NoError(t, s.AuditLines(t.Context(), from, to, backwards, func(l audit.Line) (bool, error) {
+			ids = append(ids, l.ID)
+			return len(ids) < most, nil
+		}))
+		return ids
+	}
+	require.Equal(t, places, read("", "", false, 100))
+	require.Equal(t, places[:8], read("20261122T000000.000", "20261124", false, 100))
+	require.Equal(t, places[3:8], read("20261123T000000.000", "20261124", false, 100), "of a day a part of which is asked for, those of the time")
+	require.Equal(t, places[4:], read("20261123T020000.000", "", false, 100))
+	for _, size := range []int{1, 2, 3} {
+		var pages []string
+		for page := read("", "", true, size); len(page) > 0; page = read("", page[len(page)-1], true, size) {
+			require.LessOrEqual(t, len(pages), len(places), "it comes to an end")
+			pages = append(pages, page...)
+		}
+		slices.Reverse(pages)
+		require.Equal(t, places, pages, "pages of %d", size)
+	}
 }
