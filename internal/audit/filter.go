@@ -55,7 +55,7 @@ func ParseFilter(v url.Values, scope string, now time.Time) (Filter, error) {
 		f.Key = narrow(&p, "project", f.Key, "projects/"+project)
 	}
 	if resource := strings.Trim(v.Get("resource"), "/"); resource != "" {
-		f.Key = narrow(&p, "resource", f.Key, resource)
+		f.Key = plain(narrow(&p, "resource", f.Key, resource))
 	}
 	f.From, f.To = moment(&p, "from", v, now), moment(&p, "to", v, now)
 	if !f.To.IsZero() && f.To.Before(f.From) {

@@ -223,8 +223,8 @@ func (c *Chain) Head() Head { return Head{Writer: c.writer, Number: c.number, Ha
 // Time is that of the last record.
 func (c *Chain) Time() time.Time { return c.time }
 
-// longest bounds the texts of a record, in bytes: what callers send is among them.
-const longest = 1024
+// longest bounds the texts of a record, in bytes: what callers send is among them. No key of a document is longer.
+const longest = 1280
 
 // Add gives a record its place in the chain. A checkpoint is signed by the key, which it names; the others are marked by it.
 func (c *Chain) Add(r Record, now time.Time, key *Key) (Line, Record, error) {
@@ -304,9 +304,12 @@ func (r Record) Bounded() Record {
 	return r
 }
 
+// plain ends what is too long by a digest of the whole, so that no two become one.
 func plain(text string) string {
 	if len(text) > longest {
-		text = text[:longest]
+		sum := sha256.Sum256([]byte(text))
+		end := "...sha256:" + hex.EncodeToString(sum[:])
+		text = text[:longest-len(end)] + end
 	}
 	return strings.Clone(strings.ToValidUTF8(text, "?"))
 }
