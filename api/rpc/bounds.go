@@ -102,19 +102,20 @@ func (b *bounds) guard(of any, stream grpc.ServerStream, info *grpc.StreamServer
 	if info.FullMethod == universe.WorkloadService_WorkloadStream_FullMethodName {
 		who, s.most = c.tenant.Name(), limits.Tenants
 	}
+	ctx = called.WithIdentity(ctx, called.Identity{Kind: called.Tenant, Name: c.tenant.Name(), By: c.speaker.By, Expires: c.speaker.Until}, nil)
 	leave, err := b.admit(who, c.tenant.Name())
-	if err != nil {
+	if err != nil { // it has too many, which is its own doing
+		b.door.Refused(ctx, door.Calling, info.FullMethod, fail.KindOf(err))
 		return err
 	}
 	defer leave()
 	if !pause(b.paces.spend(who, callCosts), ctx.Done(), b.stopping) {
 		return fail.New(fail.Unavailable, "the server stops, or the call has ended, before the message of %s was read; connect again", s.method)
 	}
-	ctx = called.WithIdentity(ctx, called.Identity{Kind: called.Tenant, Name: c.tenant.Name(), By: c.speaker.By, Expires: c.speaker.Until}, nil)
 	c.memory = newMemory(b.wire.lease(c.tenant.Name()), b.read.lease(c.tenant.Name()))
 	defer c.memory.leave()
 	s.memory, s.ctx = c.memory, context.WithValue(ctx, callKey{}, c)
-	return handle(of, s)
+	return handled(b.door, of, s, info, handle)
 }
 
 // isNameless says whether a call needs no credentials: health and reflection do not.

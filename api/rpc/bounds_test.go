@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -30,6 +31,7 @@ import (
 	"github.com/drover-io/drover/api/rpc"
 	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/door"
+	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/universe"
 )
@@ -261,6 +263,86 @@ func TestWhatAStrangerSendsIsNotRepeated(t *testing.T) {
 	require.NotEmpty(t, trail.taken[0].From)
 	require.Less(t, len(log.String()), 2_000)
 	require.LessOrEqual(t, strings.Count(log.String(), "WorkloadRuleService"), 3, "one in ten seconds")
+}
+
+// openTrail is a trail that has room for all.
+type openTrail struct{ notes }
+
+func (*openTrail) Admits(audit.Record) bool { return true }
+
+// TestWhatTheEdgeRefusesAKnownCallerIsAudited: of a call that does not come to the door there is a record of who, what and why, and none of one that has come
+// there, of which the door's steps have one, nor where its caller has left.
+func TestWhatTheEdgeRefusesAKnownCallerIsAudited(t *testing.T) {
+	trail := &openTrail{}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	d := door.New(door.Parts{}, func(context.Context, *door.Request, door.Next) error { return fail.New(fail.Forbidden, "closed") })
+	d.Record(trail)
+	go func() {
+		ended <- rpc.ServeTenants(ctx, l, nil, nil, d, slog.New(slog.DiscardHandler), time.Minute, 0)
+	}()
+	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		connection.Close()
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	rules := universe.NewWorkloadRuleServiceClient(connection)
+	good := metadata.AppendToOutgoingContext(t.Context(), "tenant-id", "tenant1")
+	const method = universe.WorkloadRuleService_Create_FullMethodName
+	told := func() (records []string) {
+		t.Helper()
+		for _, r := range trail.all() {
+			require.Equal(t, audit.Who{Kind: "tenant", Name: "tenant1", By: "this machine"}, *r.Who)
+			require.NotEmpty(t, r.From)
+			require.NotEmpty(t, r.Request)
+			records = append(records, fmt.Sprint(r.Event, " ", r.Verb, " ", r.Key, " ", r.Result))
+		}
+		return records
+	}
+	open := func(ctx context.Context) grpc.ClientStream {
+		s, err := connection.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
+		require.NoError(t, err)
+		return s
+	}
+	_, err = rules.Create(good, &universe.CreateRequest{Rule: &universe.Rule{Id: "r"}})
+	require.Equal(t, codes.PermissionDenied, grpcstatus.Code(err), "%v", err)
+	left, leave := context.WithCancel(good)
+	s := open(left)
+	leave()
+	require.Equal(t, codes.Canceled, grpcstatus.Code(s.RecvMsg(&universe.CreateResponse{})))
+	require.Empty(t, told())
+
+	_, err = rules.Create(good, &universe.CreateRequest{Rule: &universe.Rule{Id: "r", Data: &universe.RuleData{RuleTemplate: make([]byte, limits.TenantCall)}}})
+	require.Equal(t, codes.ResourceExhausted, grpcstatus.Code(err), "%v", err)
+	want := []string{"answered CALL " + method + " Exhausted"}
+	require.Equal(t, want, told())
+	s = open(good)
+	require.NoError(t, s.CloseSend())
+	require.Equal(t, codes.Internal, grpcstatus.Code(s.RecvMsg(&universe.CreateResponse{})))
+	want = append(want, "answered CALL "+method+" Malformed")
+	require.Equal(t, want, told())
+	s = open(good)
+	require.NoError(t, s.SendMsg(raw([]byte("\xff"))))
+	require.NoError(t, s.CloseSend())
+	require.Equal(t, codes.InvalidArgument, grpcstatus.Code(s.RecvMsg(&universe.CreateResponse{})))
+	want = append(want, "answered CALL "+method+" Invalid")
+	require.Equal(t, want, told())
+
+	many, end := context.WithCancel(good)
+	defer end()
+	for range limits.TenantCalls {
+		open(many)
+	}
+	require.Eventually(t, func() bool {
+		_, err := rules.List(good, &universe.ListRequest{})
+		return grpcstatus.Code(err) == codes.Unavailable
+	}, time.Minute, time.Millisecond, "all of them have begun")
+	want = append(want, "answered CALL "+universe.WorkloadRuleService_List_FullMethodName+" Unavailable")
+	require.Equal(t, want, told())
 }
 
 // TestMessagesThatAreCutOff by a half-close: the code is that of other gRPC servers, and nothing is taken.

@@ -38,7 +38,7 @@ func proving(by authn.Prover, d *door.Door, stopping <-chan struct{}) grpc.Strea
 			return &stranger{err}
 		}
 		s.ctx, s.most = ctx, limits.GRPC
-		return handle(of, s)
+		return handled(d, of, s, info, handle)
 	}
 }
 

@@ -102,6 +102,14 @@ func (w *Who) Text() string {
 // Proven says whether somebody has shown to have the name. While nobody is asked who they are (--auth=off) it was said.
 func (w *Who) Proven() bool { return w != nil && w.Name != "" && w.Kind != said }
 
+// Speaker is who has spoken: of what was asked for a tenant the token, or the certificate, since one may speak for all tenants, by names of its choice.
+func (w *Who) Speaker() string {
+	if w != nil && w.Kind == "tenant" && w.By != "" {
+		return "tenant by " + w.By
+	}
+	return w.Text()
+}
+
 // said is the kind of names that anybody may say.
 const said = "open"
 

@@ -164,6 +164,18 @@ func (d *Door) Refused(ctx context.Context, method, path string, kind fail.Kind)
 	}
 }
 
+// arrival is a request whose edge knows who asks, and has not done with it yet.
+type arrival struct{ passed bool }
+
+type arrivalKey struct{}
+
+// Arriving goes on with a request of a known caller, which comes to the door in the context that it gives, or does not. passed says, when the
+// edge has done with it, whether it came: then its record is a matter of the steps, and of the edge (Refused) where it did not.
+func Arriving(ctx context.Context) (arriving context.Context, passed func() bool) {
+	a := &arrival{}
+	return context.WithValue(ctx, arrivalKey{}, a), func() bool { return a.passed }
+}
+
 // SpeakerBy says who speaks for a tenant by a bearer token. An edge asks before it reads what else comes with a request, which passes
 // after that.
 func (d *Door) SpeakerBy(ctx context.Context, tenant, bearer string) (*service.Speaker, error) {
@@ -175,6 +187,9 @@ func (d *Door) SpeakerBy(ctx context.Context, tenant, bearer string) (*service.S
 func (d *Door) Pass(ctx context.Context, r *Request, work func(ctx context.Context, s Service) error) error {
 	if err := r.check(); err != nil {
 		return err
+	}
+	if a, ok := ctx.Value(arrivalKey{}).(*arrival); ok {
+		a.passed = true
 	}
 	// What panics has failed, as far as all steps know: it is recorded, and gives back what it has.
 	next := func(ctx context.Context) error {

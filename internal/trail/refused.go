@@ -64,7 +64,7 @@ func (t *Trail) Admits(r audit.Record) bool {
 
 func (f *refusals) admits(r audit.Record, now time.Time) bool {
 	if r.Who.Proven() {
-		who := r.Who.Text()
+		who := r.Who.Speaker()
 		b, known := f.named.Get(who)
 		if !known {
 			b = &bucket{pace: refusedPace}

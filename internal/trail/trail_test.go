@@ -951,6 +951,11 @@ func TestRefusalsThatComeTooFast(t *testing.T) {
 	require.Equal(t, 80+100, admitted(200, "", func(i int) string { return fmt.Sprint("host", i) }), "of all addresses, and of those that have none yet")
 	require.Equal(t, 100, admitted(150, "alice", host("192.0.2.1")))
 	require.Equal(t, 100, admitted(150, "bob", host("192.0.2.1")))
+	for i := range 150 { // one who speaks for all tenants may name as many as it likes
+		asked := refusal("tenant", "192.0.2.1")
+		asked.Who = &audit.Who{Kind: "tenant", Name: fmt.Sprint("made-up-", i), By: "certificate of cloud-admin.local"}
+		require.Equal(t, i < 100, tr.Admits(asked))
+	}
 	for i := range 50 { // names that are only said are no identities
 		said := refusal("", "192.0.2.1")
 		said.Who = &audit.Who{Kind: "open", Name: fmt.Sprint("made up ", i)}
@@ -984,7 +989,7 @@ func TestRefusalsThatComeTooFast(t *testing.T) {
 		}
 	}
 	require.Equal(t, int64(30+20+50+48+42), more["Unauthorized"])
-	require.Equal(t, int64(100+n-records), more["Forbidden"])
+	require.Equal(t, int64(150+n-records), more["Forbidden"])
 	require.Less(t, records, n)
 	require.Empty(t, verify(t, lines).Problems)
 }
