@@ -55,7 +55,6 @@ func ResetAdmin(ctx context.Context, c *config.Config, log *slog.Logger) (err er
 	if err := p.begin(ctx); err != nil {
 		return fmt.Errorf("begin the audit log: %w", err)
 	}
-	p.audit.run()
 	return resetAdmin(ctx, p.store, p.audit.trail, c.AdminTokenFile, time.Now(), log)
 }
 

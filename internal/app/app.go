@@ -149,7 +149,6 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger, f *Fron
 		}
 	}
 	f.waitFor("the end of its start")
-	p.audit.run()
 	ok = true
 	return p, nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -70,7 +71,6 @@ func partial(t testing.TB) *Parts {
 	p.audit, err = newAuditing(p)
 	require.NoError(t, err)
 	require.NoError(t, p.begin(t.Context()))
-	p.audit.run()
 	t.Cleanup(p.Close)
 	return p
 }
@@ -150,6 +150,33 @@ func TestConnectSaysWhatItWaitsFor(t *testing.T) {
 	require.Equal(t, 1, log.count(failed), "it is said once, and then every 30 s; what only takes long has no error")
 	require.Equal(t, 1, log.count("limits of sizes"))
 	require.True(t, log.has(`body="256 MiB"`))
+}
+
+// TestAStartThatIsEndedEndsInTheLog: a process that is told to end while it waits for Temporal is not taken for one that was killed.
+func TestAStartThatIsEndedEndsInTheLog(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c, log := configured(t), &said{}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Connect(ctx, c, Logger(c, log), nil)
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { return log.has(`dependency="Temporal at ` + nobody + `" error`) }, time.Minute, 10*time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	keys, err := secret.Parse(c.SecretKeys)
+	require.NoError(t, err)
+	s, err := store.Open(store.Config{URI: c.MongoURI, Database: c.Database, Keys: keys, Timeout: mongotest.Timeout})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close(context.WithoutCancel(t.Context()))) }()
+	present, err := s.Auditors(t.Context())
+	require.NoError(t, err)
+	require.Len(t, present, 1)
+	require.True(t, present[0].Closed)
+	stated, err := audit.Whole([]byte(present[0].Checkpoint))
+	require.NoError(t, err)
+	require.True(t, stated.Checkpoint.Closes)
 }
 
 func TestConnectSaysThatThereIsNoDatabase(t *testing.T) {

@@ -38,7 +38,7 @@ func newAuditing(p *Parts) (*auditing, error) {
 	return a, nil
 }
 
-// begin makes the trail and begins it. Its keys come from the secret of the installation, which other sealing keys leave as it is: who
+// begin makes the trail, begins it and keeps it until close: a process that is ended while it still starts ends in the log, too. Its keys come from the secret of the installation, which other sealing keys leave as it is: who
 // has kept the public one can verify what was signed before.
 func (a *auditing) begin(ctx context.Context) error {
 	if a.trail == nil {
@@ -48,7 +48,11 @@ func (a *auditing) begin(ctx context.Context) error {
 		}
 		a.make(root)
 	}
-	return a.trail.Begin(ctx)
+	if err := a.trail.Begin(ctx); err != nil {
+		return err
+	}
+	a.run()
+	return nil
 }
 
 func (a *auditing) make(root secret.Root) {

@@ -141,10 +141,19 @@ type others struct {
 // closedTold marks a writer that was named with its end.
 const closedTold = -1
 
+// fewHeads is how many heads a checkpoint may have that stays the last one. That is in what a process says of itself, which all others read again
+// and again: of processes that die at their start, each of which names all before it, it would grow by the square.
+const fewHeads = 8
+
 // name states the heads of others. Only then the dead are closed: who dies before leaves it to another one.
 func (t *Trail) name(ctx context.Context, o *others) error {
 	if err := t.state(ctx, audit.Checkpoint{Heads: o.heads}); err != nil {
 		return err
+	}
+	if len(o.heads) > fewHeads {
+		if err := t.state(ctx, audit.Checkpoint{}); err != nil {
+			return err
+		}
 	}
 	t.stood.Lock()
 	maps.Copy(t.named, o.told)

@@ -503,6 +503,33 @@ func TestTheLogIsReadOnce(t *testing.T) {
 	require.Empty(t, verify(t, export(t, w)).Tails, "the last records of all are named")
 }
 
+// TestStartsThatAreKilled: each names all before it, and what they say of themselves is small however many they are.
+func TestStartsThatAreKilled(t *testing.T) {
+	const starts = 50
+	w, c := open(t), newClock()
+	for range starts {
+		begin(t, w, c)
+	}
+	present, err := w.Auditors(t.Context())
+	require.NoError(t, err)
+	require.Len(t, present, starts)
+	for _, p := range present {
+		require.Less(t, len(p.Checkpoint), 2<<10)
+		stated, ok := p.Stated(trust)
+		require.True(t, ok)
+		require.LessOrEqual(t, stated.Number, int64(2))
+	}
+	require.NoError(t, begin(t, w, c).Close(t.Context()))
+	lines := export(t, w)
+	require.Empty(t, verify(t, lines).Problems)
+	require.Empty(t, verify(t, lines).Tails)
+	for i, l := range lines {
+		if !bytes.Contains(l.Text, []byte(`"closes":true`)) { // nobody has come after it
+			require.False(t, verify(t, slices.Delete(slices.Clone(lines), i, i+1)).Good(), "without %s", l.ID)
+		}
+	}
+}
+
 // TestWhoDiesWhileItClosesTheDead: a writer counts as closed when its end is stated, and not before; and what a presence says without
 // a signature is not believed.
 func TestWhoDiesWhileItClosesTheDead(t *testing.T) {
