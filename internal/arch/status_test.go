@@ -53,6 +53,7 @@ var spellers = map[string]string{
 	"internal/domain/app_dependency.go": "EMCO's word for until when an app waits for another one",
 	"internal/kube/nodes.go":            "Kubernetes' name of a condition",
 	"internal/readiness/readiness.go":   "what it judges is stored by these words",
+	"internal/readiness/gateway.go":     "a condition of Kubernetes has the word",
 	"internal/service/why.go":           "our own words for the state of a workload",
 	"internal/view/row.go":              "names of rows' values in messages of tests",
 }

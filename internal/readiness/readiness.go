@@ -166,7 +166,13 @@ var strict = map[schema.GroupKind]func(map[string]any) string{
 	{Kind: "ReplicationController"}:      replicationLacks,
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: autoscalerLacks,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:   apiServiceLacks,
-	{Group: "gateway.networking.k8s.io", Kind: "Gateway"}:   gatewayLacks,
+	{Group: gatewayAPI, Kind: "Gateway"}:                    gatewayLacks,
+	{Group: gatewayAPI, Kind: "GatewayClass"}:               gatewayClassLacks,
+	{Group: gatewayAPI, Kind: "HTTPRoute"}:                  routeLacks,
+	{Group: gatewayAPI, Kind: "GRPCRoute"}:                  routeLacks,
+	{Group: gatewayAPI, Kind: "TLSRoute"}:                   routeLacks,
+	{Group: gatewayAPI, Kind: "TCPRoute"}:                   routeLacks,
+	{Group: gatewayAPI, Kind: "UDPRoute"}:                   routeLacks,
 }
 
 var (
@@ -238,22 +244,6 @@ func apiServiceLacks(service map[string]any) string {
 	}
 }
 
-// gatewayLacks: kstatus does not know the condition by which the controller of a Gateway says that traffic can come. Controllers had Ready before it.
-func gatewayLacks(gateway map[string]any) string {
-	programmed := condition(gateway, "Programmed")
-	unsaid := programmed == nil || programmed["status"] == "Unknown" && programmed["reason"] == "Pending" // the CRD's default
-	switch {
-	case unsaid && condition(gateway, "Ready")["status"] == "True":
-		return ""
-	case programmed == nil:
-		return "Gateway is not programmed yet"
-	case programmed["status"] != "True":
-		return fmt.Sprintf("Gateway is not programmed: %v", programmed["message"])
-	default:
-		return behind(&unstructured.Unstructured{Object: gateway}, programmed)
-	}
-}
-
 // serviceLacks: to kstatus a load balancer's Service needs no address to be reached at.
 func serviceLacks(service map[string]any) string {
 	kind, _, _ := unstructured.NestedString(service, "spec", "type")
@@ -318,6 +308,11 @@ func jobLacks(job map[string]any) string {
 // condition is the one of a type that an object has, nil for none.
 func condition(object map[string]any, kind string) map[string]any {
 	conditions, _, _ := unstructured.NestedSlice(object, "status", "conditions")
+	return conditionIn(conditions, kind)
+}
+
+// conditionIn is the one of a type among some, nil for none.
+func conditionIn(conditions []any, kind string) map[string]any {
 	for _, c := range conditions {
 		if found, _ := c.(map[string]any); found["type"] == kind {
 			return found
