@@ -131,6 +131,9 @@ func (h *hookRun) clear(ctx context.Context, found *object) kube.Outcome {
 		Holds: slices.Contains(holders, h.id.Kind) && found.Metadata.Ending == nil, // what goes already is waited for
 		Keep:  h.resources[h.index].Keep, Released: found.Metadata.Annotations[runAnnotation] == "",
 	}
+	if by := found.Metadata.Annotations[plan.InstallationAnnotation]; by != "" {
+		left.Foreign = by != h.kube.Installation
+	}
 	end := readiness.Hook(h.gvk(), found.raw)
 	left.Expires = (end.Done || end.Failure != "") && (&plan.Resource{ResourceID: h.id, Manifest: found.raw}).Expires()
 	clearing := h.resources[h.index].Hook.Clear(left)
@@ -161,11 +164,11 @@ func (h *hookRun) clear(ctx context.Context, found *object) kube.Outcome {
 	return outcome
 }
 
-// send applies the hook's object with the mark of its run.
+// send applies the hook's object with the mark of its run, and whose it is: others may run a hook of its name.
 func (h *hookRun) send(ctx context.Context) kube.Outcome {
 	job := h.job(h.step)
 	job.Resources = slices.Clone(job.Resources)
-	manifest, err := plan.HookManifest(job.Resources[h.index].Manifest, map[string]string{runAnnotation: h.run})
+	manifest, err := plan.HookManifest(job.Resources[h.index].Manifest, map[string]string{runAnnotation: h.run, plan.InstallationAnnotation: h.kube.Installation})
 	if err != nil {
 		h.mark(h.index, domain.MarkRefused, fail.TextOf(err))
 		return kube.Outcome{}

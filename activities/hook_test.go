@@ -335,6 +335,17 @@ func TestHookThatWasSent(t *testing.T) {
 			metadata: map[string]any{"labels": labels, "annotations": annotated("other/pre-install")}, policies: []string{"hook-succeeded"}, ended: true,
 			want: "1p1X", note: "it is there already, from an earlier run; it would have to have the policy before-hook-creation",
 		},
+		"as another deployment's resource stays": {
+			metadata: map[string]any{"labels": map[string]any{plan.DeploymentLabel: "7-other"}}, want: "1p1F",
+			note: "an object of its name is there already that another deployment has, by its label emco/deployment-id=7-other: rename the hook, or delete that by hand",
+		},
+		"by another installation stays": {
+			metadata: map[string]any{
+				"labels":      map[string]any{plan.DeploymentLabel: "7-app"},
+				"annotations": map[string]any{"drover.io/hook-run": "other/pre-install", plan.InstallationAnnotation: "another"},
+			}, want: "1p1F",
+			note: "an object of its name is there already that another deployment has, by its label emco/deployment-id=7-app: rename the hook, or delete that by hand",
+		},
 		"by nobody of ours stays": {
 			metadata: map[string]any{}, want: "1p1F", note: "an object of its name, that does not carry the label emco/deployment-id, is there already",
 		},

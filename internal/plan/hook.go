@@ -85,8 +85,16 @@ type HookLeftover struct {
 	RunsOnce bool
 	// Released says that no run of a hook has made it, but a release that had it as a resource.
 	Released bool
+	// Foreign says that another installation of Drover has made it.
+	Foreign bool
 	// Expires says that it has come to its end, and that its cluster deletes it some time after that.
 	Expires bool
+}
+
+// others says that another deployment has it: as a resource of its release, or in another installation, whose contexts nobody here knows. What else has the
+// label of another context an earlier instance of the group has left.
+func (l HookLeftover) others() bool {
+	return l.Owner != "" && !SameContext(l.For, l.Owner) && (l.Released || l.Foreign)
 }
 
 // Clearing is what is done about a HookLeftover. The zero Clearing leaves it, and the hook is applied over it.
@@ -102,6 +110,13 @@ func (h *Hook) Clear(l HookLeftover) Clearing {
 	switch {
 	case l.Holds && (l.Keep || l.Owner != "" && !SameContext(l.For, l.Owner)):
 		return Clearing{} // what is in it is to stay, or is others': most often an earlier instance of the group has left it
+	case l.others() && l.RunsOnce:
+		return Clearing{
+			Fails: domain.MarkRefused,
+			Why:   "an object of its name is there already that another deployment has, by its label " + DeploymentLabel + "=" + l.Owner + ": rename the hook, or delete that by hand",
+		}
+	case l.others():
+		return Clearing{}
 	case h.Has(BeforeCreation) && l.Owner != "":
 		return Clearing{Delete: true}
 	case !l.RunsOnce:

@@ -13,6 +13,10 @@ import (
 func TestWhatIsLeftOfAHookIsClearedByItsPolicy(t *testing.T) {
 	const ours = "2621114006130701074-sink"
 	before, keeps := []string{string(plan.BeforeCreation)}, []string{string(plan.WhenSucceeded)}
+	others := plan.Clearing{
+		Fails: domain.MarkRefused,
+		Why:   "an object of its name is there already that another deployment has, by its label emco/deployment-id=1-sink: rename the hook, or delete that by hand",
+	}
 	for name, c := range map[string]struct {
 		reason   string
 		policies []string
@@ -51,10 +55,22 @@ func TestWhatIsLeftOfAHookIsClearedByItsPolicy(t *testing.T) {
 			},
 		},
 		"a Job of another deployment's release": {
-			"that one has it", keeps, plan.HookLeftover{Owner: "1-sink", For: ours, RunsOnce: true, Released: true}, plan.Clearing{
-				Fails: domain.MarkUndeleted,
-				Why:   "it is there already, from an earlier run; it would have to have the policy before-hook-creation",
-			},
+			"that one has it", keeps, plan.HookLeftover{Owner: "1-sink", For: ours, RunsOnce: true, Released: true}, others,
+		},
+		"a Job of another deployment's release, to be deleted before": {
+			"Helm would", before, plan.HookLeftover{Owner: "1-sink", For: ours, RunsOnce: true, Released: true}, others,
+		},
+		"a Job of another app's release, to be deleted before": {
+			"an update moves it", before, plan.HookLeftover{Owner: "2621114006130701074-source", For: ours, RunsOnce: true, Released: true}, plan.Clearing{Delete: true},
+		},
+		"a hook's Job of an earlier instance": {
+			"it is as one of an earlier run", before, plan.HookLeftover{Owner: "1-sink", For: ours, RunsOnce: true}, plan.Clearing{Delete: true},
+		},
+		"a hook's Job of another installation": {
+			"it may go on", before, plan.HookLeftover{Owner: "1-sink", For: ours, RunsOnce: true, Foreign: true}, others,
+		},
+		"a ConfigMap of another deployment's release": {
+			"it is applied over, as with a release", before, plan.HookLeftover{Owner: "1-sink", For: ours, Released: true}, plan.Clearing{},
 		},
 		"a Job whose time to live began": {
 			"its cluster deletes it anyway, and would have done so earlier had it not been kept to be seen", keeps,
