@@ -93,7 +93,7 @@ func (a *attempt) job(s plan.Step) kube.Job {
 	return kube.Job{
 		Resources: a.claimed(), Marks: slices.Clone(a.all), Selects: among(s.Resources), Namespace: a.in.Namespace,
 		DeploymentID: a.in.deploymentID(), Operation: fmt.Sprintf("%s/%d", a.in.ContextID, a.in.Began), Prunes: a.in.Prune, TakesAll: domain.Certifies(a.in.Owner),
-		Failing: a.state.Failing, BeforeStage: a.announce, OnMark: a.mark,
+		Failing: a.state.Failing, BeforeStage: a.announce, BeforeReplace: a.replaces, OnMark: a.mark,
 		OnDropped: a.dropped, OnShared: a.shared, OnUnpatchable: a.unpatchable,
 	}
 }

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,6 +50,12 @@ func (a *attempt) shared(i int, managers []string) {
 
 // sharedText is what the warnings about shared fields have in common, by which they are counted: each is about managers of its own.
 const sharedText = ", too, by an earlier apply: they stay in the cluster when the chart has them no more"
+
+// replaces takes that a resource's object is about to be deleted, and made anew. It is handed on, as an attempt after this one may find nothing there.
+func (a *attempt) replaces(ctx context.Context, i int, refused string) error {
+	a.lose(i, "it was deleted and made anew, as the cluster refused to change it: "+refused)
+	return a.handOn(ctx)
+}
 
 // unpatchable takes a kind of which the user may not patch.
 func (a *attempt) unpatchable(resource string) {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // limited answers as a cluster does whose user may not patch: a1 has a field that its kind does not know, and one stands in
@@ -134,6 +135,47 @@ func TestWhatHelmHasHidesNoLoss(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, more)
+}
+
+// TestAReplacementIsToldOfAfterwards: by a warning, as it is over, also where the attempt that has deleted the object is not the one that makes it.
+func TestAReplacementIsToldOfAfterwards(t *testing.T) {
+	t.Parallel()
+	const manifest = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"main","annotations":{"drover.io/replace":"true"}}}`
+	l, o := hooked(t, domain.OpUpdate)
+	l.in.Bundle = l.store.put(t, plan.Bundle{App: "app", Resources: []plan.Resource{{
+		ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: "main"}, Manifest: json.RawMessage(manifest),
+	}}})
+	l.in.Hooked, l.in.Inherited = false, "1o"
+	o.put("main", map[string]any{"labels": map[string]any{plan.DeploymentLabel: "1-app"}, "resourceVersion": "7"})
+	broken := true
+	l.body = func(w http.ResponseWriter, r *http.Request, body []byte) {
+		switch _, there := o.kept["main"]; {
+		case r.Method == http.MethodPost && there:
+			refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, "main")
+		case r.Method == http.MethodPatch && there:
+			refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "main")
+		case r.Method == http.MethodPatch && broken:
+			broken = false
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			o.ServeHTTP(w, r, body)
+		}
+	}
+	_, err := l.env.ExecuteLocalActivity(l.kube.ApplyToCluster, l.in)
+	require.ErrorContains(t, err, "not done at once")
+	require.Empty(t, o.writes, "the next attempt could not know of it")
+
+	l.env = l.environment()
+	_, err = l.run()
+	require.Error(t, err)
+	require.Equal(t, []string{"DELETE main"}, o.writes)
+	l.env = l.environment()
+	l.env.SetHeartbeatDetails(l.raw)
+	_, err = l.run()
+	require.NoError(t, err)
+	require.Equal(t, []string{"DELETE main", "PATCH main"}, o.writes)
+	require.Equal(t, "1A", l.recorded().Marks)
+	require.Equal(t, []domain.Note{{Index: 0, Message: "it was deleted and made anew, as the cluster refused to change it: it is Invalid"}}, l.recorded().Warnings)
 }
 
 // TestPruningKeepsWarnings: what the first round of an update has heard of what stays is not forgotten by the second one.

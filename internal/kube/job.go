@@ -45,6 +45,9 @@ type Job struct {
 	// BeforeStage, when not nil, is called before anything of a stage is sent, with the indices of what is
 	// to be sent; its error ends the job and is the outcome's.
 	BeforeStage func(ctx context.Context, indices []int) error
+	// BeforeReplace, when not nil, is called before an object is deleted that is made anew, as the cluster refuses to change it, from several goroutines: with
+	// the index and the cluster's words. Its error is why nothing is deleted yet, and the outcome's.
+	BeforeReplace func(ctx context.Context, index int, refused string) error
 	// OnMark, when not nil, is called before a request is sent and after it was answered, from several
 	// goroutines, but never twice at a time for one index. The note is what the cluster said about a
 	// refusal, or what a user should know.
@@ -63,7 +66,7 @@ type Job struct {
 // Outcome is how a job ended.
 type Outcome struct {
 	// Retry is nil when every resource is settled. Else it says what stands in the way: an error of a
-	// retryable kind, with the delay that the cluster asked for; BeforeStage's error; or the cause of the
+	// retryable kind, with the delay that the cluster asked for; BeforeStage's or BeforeReplace's error; or the cause of the
 	// context's end, untouched.
 	Retry error
 	// Reached says that something answered in the cluster's place, to this job or another, meanwhile.

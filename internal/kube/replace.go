@@ -74,6 +74,11 @@ func (w *write) makeRoom(ctx context.Context, gvk schema.GroupVersionKind, manif
 	if err != nil {
 		return nil, err
 	}
+	if w.BeforeReplace != nil {
+		if err := w.BeforeReplace(ctx, w.index, textOf(refused)); err != nil {
+			return nil, err
+		}
+	}
 	_, err = w.send(ctx, request{
 		method: http.MethodDelete, path: w.path, contentType: contentJSON, accept: metadataOnly, body: options, discard: true,
 	}, func() {

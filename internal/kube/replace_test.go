@@ -3,6 +3,7 @@ package kube_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -115,8 +116,15 @@ func TestWhatMayBeReplaced(t *testing.T) {
 			f := fix(t)
 			c.is(f)
 			j, watcher := job(replaceable(t, c.kind, c.value), domain.MarkOutdated)
+			var told []string
+			j.BeforeReplace = func(_ context.Context, index int, refused string) error {
+				require.Empty(t, f.deletions)
+				told = append(told, fmt.Sprint(index, " ", refused))
+				return nil
+			}
 			require.NoError(t, f.open(t, kube.Config{}).Apply(t.Context(), j).Retry)
 			if c.want != "" {
+				require.Empty(t, told)
 				require.Equal(t, domain.Marks{domain.MarkUndeleted}, watcher.Marks)
 				require.Equal(t, c.want, watcher.Notes[0])
 				require.Empty(t, f.deletions)
@@ -124,6 +132,7 @@ func TestWhatMayBeReplaced(t *testing.T) {
 			}
 			require.Equal(t, domain.Marks{domain.MarkApplied}, watcher.Marks, "notes: %v", watcher.Notes)
 			require.Equal(t, "it is deleted and made anew, as the cluster refuses to change it: "+fixed, watcher.Notes[0])
+			require.Equal(t, []string{"0 " + fixed}, told)
 			require.Len(t, f.deletions, 1)
 			require.EqualValues(t, "1", *f.deletions[0].Preconditions.UID)
 			require.Equal(t, "7", *f.deletions[0].Preconditions.ResourceVersion)
@@ -134,6 +143,18 @@ func TestWhatMayBeReplaced(t *testing.T) {
 			require.Equal(t, propagation, *f.deletions[0].PropagationPolicy)
 		})
 	}
+}
+
+// TestReplacementThatMayNotBegin: what cannot be told of beforehand is not deleted.
+func TestReplacementThatMayNotBegin(t *testing.T) {
+	t.Parallel()
+	f := fix(t)
+	j, watcher := job(replaceable(t, "v1, kind: ConfigMap", "true"), domain.MarkOutdated)
+	later := fail.New(fail.Unavailable, "later")
+	j.BeforeReplace = func(context.Context, int, string) error { return later }
+	require.ErrorIs(t, f.open(t, kube.Config{}).Apply(t.Context(), j).Retry, later)
+	require.Equal(t, domain.Marks{domain.MarkSent}, watcher.Marks, "it is tried again")
+	require.Empty(t, f.deletions)
 }
 
 // TestReplacementThatIsBrokenOff: whoever goes on makes what is gone.
