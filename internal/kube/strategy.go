@@ -21,8 +21,8 @@ import (
 // strategyManager changes a strategy where no apply can. It owns the type that it has set until the next apply, see disown.
 const strategyManager = FieldManager + "-strategy"
 
-// strategyMember is in the metadata of an object in which strategyManager owns something.
-var strategyMember = []byte(`"` + strategyManager + `"`)
+// One of these is in the metadata of an object in which strategyManager, or nobody who is known, owns something.
+var strategyMember, untrackedMember = []byte(`"` + strategyManager + `"`), []byte(`"` + untracked + `"`)
 
 // notRolling sends a resource once more that the cluster has refused for nothing but how it rolls, where its manifest has another strategy and no
 // word of that. First the strategy is changed, and what belongs to the one before is taken away, in one step, so that there is no
@@ -147,11 +147,13 @@ func (w *write) change(ctx context.Context, spec map[string]any) error {
 	return w.merge(ctx, found, map[string]any{"spec": spec})
 }
 
-// disown has strategyManager own nothing any more: by what it owns, a strategy would stay that the manifest has no more. It comes after each apply that
-// finds that, whoever has left it. That the cluster refuses it holds nothing up: the resource is applied.
+// disown has strategyManager own nothing any more, and nobody who is not known: by what these own, a strategy, or any field, would stay for ever that a
+// manifest has no more. It comes after each apply that finds that, whoever has left it. That the cluster refuses it holds nothing up: the resource is applied.
 func (w *write) disown(ctx context.Context) error {
 	_, err := w.changeManagers(ctx, func(found *object) {
-		found.ManagedFields = slices.DeleteFunc(found.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == strategyManager })
+		found.ManagedFields = slices.DeleteFunc(found.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+			return e.Manager == strategyManager || e.Manager == untracked
+		})
 	})
 	return err
 }

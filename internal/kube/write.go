@@ -108,23 +108,18 @@ func renameVersions(entries []metav1.ManagedFieldsEntry, version string) []metav
 	return all
 }
 
-// untracked is who is said to have all that is in an object, where nobody is said to have anything when it is first applied (apimachinery, managedfields).
+// untracked is who is said to have all that is in an object, where nobody is said to have anything when it is applied (apimachinery, managedfields). So it is
+// with a custom resource once its CRD has a version no more that is named in its managedFields, and anybody has written it: the cluster forgets all of them.
 const untracked = "before-first-apply"
 
 // overgrown has a resource updated whose object does not fit the schema of its kind any more: an update does not look at that. What is said of who has which
-// fields goes with it, so that it is applied, too, and what it says is ours alone: of what somebody else is said to have nothing would ever go. Where the
-// apply is refused once more, as what somebody else has still does not fit, the resource is as its manifest says.
+// fields goes with it, so that it is applied, too. Where the apply is refused once more, as what somebody else has still does not fit, the resource is as its
+// manifest says.
 func (w *write) overgrown(ctx context.Context, refused error) error {
 	if err := w.asCreated(ctx, refused); err != nil {
 		return err
 	}
-	if err := w.apply(ctx); err != nil {
-		return refusedOr(ctx, nil, err)
-	}
-	_, err := w.changeManagers(ctx, func(found *object) {
-		found.ManagedFields = slices.DeleteFunc(found.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == untracked })
-	})
-	return err
+	return refusedOr(ctx, nil, w.apply(ctx))
 }
 
 // asLabelled sends a Job once more that the cluster has refused, with the label that the template of the one there has: no template of a Job can be
@@ -239,7 +234,7 @@ func (w *write) patch(ctx context.Context, body []byte) (pruned []string, err er
 	if err == nil {
 		err = w.lasts(ctx, made)
 	}
-	if err == nil && bytes.Contains(made, strategyMember) {
+	if err == nil && (bytes.Contains(made, strategyMember) || bytes.Contains(made, untrackedMember)) {
 		err = w.disown(ctx)
 	}
 	if err == nil && bytes.Contains(made, updatedMember) {

@@ -114,6 +114,7 @@ func SuiteOfKubernetes(t *testing.T, kubeconfig []byte) {
 		"drops an account":                               dropsAccount,
 		"takes a conversion webhook away":                convertsNoMore,
 		"applies what names a version that went":         namesGoneVersion,
+		"has no more what was everybody's":               forgetsWhoHas,
 		"applies what its schema has outgrown":           outgrows,
 		"refuses a health check's taken port":            refusesTakenPort,
 	}, func(t *testing.T) *world { return newWorld(t, kubeconfig) })
@@ -412,6 +413,27 @@ func namesGoneVersion(w *world) {
 	}
 	w.mustApply([]plan.Resource{w.widget("v1", "{size: 4}")})
 	w.requireSpec(map[string]any{"size": int64(4), "alpha": int64(1), "beta": int64(2), "others": int64(3)})
+}
+
+// forgetsWhoHas: a CRD gives a version up in which an object was applied, and somebody writes the object before it is applied again: the cluster forgets who
+// has which of its fields.
+func forgetsWhoHas(w *world) {
+	version := func(name string, storage bool) string {
+		return fmt.Sprintf("{name: %s, served: true, storage: %t, %s}", name, storage, anything)
+	}
+	w.mustApply([]plan.Resource{w.definition("", version("v1beta1", false), version("v1", true)), w.widget("v1beta1", "{size: 3, same: 1, old: a}")})
+	w.mustApply([]plan.Resource{w.definition("", version("v1", true))})
+	n := int64(0)
+	require.Eventually(w, func() bool {
+		n++
+		found, err := w.widgets("v1").Patch(w.Context(), "a", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"others":%d}}`, n), metav1.PatchOptions{FieldManager: "somebody"})
+		require.NoError(w, err)
+		return len(found.GetManagedFields()) == 0
+	}, Deadline, Tick)
+	w.mustApply([]plan.Resource{w.widget("v1", "{size: 4, same: 1}")})
+	w.requireSpec(map[string]any{"size": int64(4), "same": int64(1), "old": "a", "others": n})
+	w.mustApply([]plan.Resource{w.widget("v1", "{size: 4}")})
+	w.requireSpec(map[string]any{"size": int64(4), "old": "a", "others": n})
 }
 
 // outgrows: a CRD has another schema, which what is in the cluster does not fit.
