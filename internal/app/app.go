@@ -77,7 +77,7 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger, f *Fron
 		}
 	}()
 	var sizes []any
-	for _, s := range limits.All(cmp.Or(c.MaxBody, limits.Body), c.RenderMemory) {
+	for _, s := range limits.All(cmp.Or(c.MaxBody, limits.Body), c.RenderMemory, cmp.Or(c.WatchMemory, limits.Watched)) {
 		sizes = append(sizes, s.Key, s.Text())
 	}
 	if c.Listen != "" {

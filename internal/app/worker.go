@@ -56,7 +56,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 	matches := &activities.Match{Work: work, Store: p.store, Settler: p.engine, Shards: p.engine, Now: time.Now}
 	watch := &activities.Watch{
 		Clusters: clusters, Reports: registered, Store: p.store, Shards: p.engine, Sweeps: p.engine, Matches: matches,
-		Observe: observing, Now: time.Now,
+		Observe: observing(observe.NewRoom(int(p.config.WatchMemory))), Now: time.Now,
 	}
 	defer activities.Measure(work, watch)()
 	control := p.control(clusters)
@@ -193,13 +193,16 @@ func (p *Parts) hasWork(context.Context) error {
 // waits is how many activities may wait for something in a cluster at a time: each costs three goroutines.
 const waits = 2000
 
-// observing is activities.Observe.
-func observing(ctx context.Context, c observe.Config) error {
-	w, err := observe.New(c)
-	if err != nil {
-		return err
+// observing is activities.Observe, of clusters that share a room.
+func observing(room *observe.Room) activities.Observe {
+	return func(ctx context.Context, c observe.Config) error {
+		c.Room = room
+		w, err := observe.New(c)
+		if err != nil {
+			return err
+		}
+		return w.Run(ctx)
 	}
-	return w.Run(ctx)
 }
 
 // WorkerHealth serves the worker's health and metrics behind the front until ctx ends.

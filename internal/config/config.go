@@ -74,6 +74,7 @@ type Config struct {
 	Workflows, Activities int           // at a time
 	Clusters              int           // activities on clusters at a time
 	Cache                 int           // workflows kept in memory
+	WatchMemory           int64         // of the resources in clusters that a worker watches itself
 	CertificateLifetime   time.Duration // of the users of logical clouds; 0 leaves it to the clusters
 	CloudPodSecurity      string        // what namespaces of logical clouds enforce at least: baseline, restricted or "" for nothing
 	MonitorImage          string        // of the agent in clusters that it is installed into; "" for the chart's
@@ -234,6 +235,7 @@ var settings = []setting{
 	{"activities", "100", "`number` of lifecycle activities at a time", Worker, positive(func(c *Config, n int64) { c.Activities = int(n) })},
 	{"clusters", "2000", "`number` of activities on clusters at a time, half of which may be at clusters that do not answer", Worker, positive(func(c *Config, n int64) { c.Clusters = int(n) })},
 	{"cache", "4000", "`number` of workflows kept in memory", Worker, positive(func(c *Config, n int64) { c.Cache = int(n) })},
+	{"watch-memory", strconv.Itoa(limits.Watched), "most memory for the resources in all clusters that the worker watches itself, without an agent, in `bytes`; of more the apps that have most are not heard", Worker, atLeast(limits.WatchedLeast, func(c *Config, n int64) { c.WatchMemory = n })},
 	{"cloud-pod-security", "none", "Pod Security `standard` that the namespaces of logical clouds of level 1 enforce at least, in place of a cluster's own default: none, baseline or restricted; the same for api and worker", Both, cloudPodSecurity},
 	{"certificate-lifetime", "", "`duration` for which certificates of logical clouds' users are good, at least 10m; as clusters have it when empty", Worker, certificateLifetime},
 	{"monitor-image", "", "`image` of the agent in clusters registered with spec.report install; its chart's when empty", Worker, text(func(c *Config) *string { return &c.MonitorImage })},

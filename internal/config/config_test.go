@@ -72,6 +72,7 @@ func TestDefaults(t *testing.T) {
 	worker.MetricsListen = "127.0.0.1:9465"
 	worker.WorkerVersioning = "on"
 	worker.Workflows, worker.Activities, worker.Clusters, worker.Cache = 200, 100, 2000, 4000
+	worker.WatchMemory = 1 << 30
 	both := worker
 	both.CertUser, both.CertGroups = api.CertUser, api.CertGroups
 	both.Auth, both.Fair = api.Auth, api.Fair
@@ -148,7 +149,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		"--allowed-hosts", "a.example, b", "--allowed-origins", "https://g.example,http://h:8080", "--allow-kubeconfig-download", "--kubeconfig-allow", "exec,files", "--cluster-allow", "10.0.0.0/8", "--cluster-deny", "10.1.0.0/16", "--cloud-pod-security", "baseline", "--codec-origins", "https://t.example", "--external-hosts", "v.example,[2001:db8::1]:8443",
 		"--caller-rate", "11", "--caller-requests", "12", "--caller-streams", "13", "--project-rate", "14", "--project-requests", "15", "--project-streams", "16",
 		"--project-operations", "17", "--project-documents", "18", "--project-bytes", "19", "--group-targets", "0", "--connections", "20", "--address-connections", "21",
-		"--max-body", "1", "--operations", "6", "--drain", "1m30s", "--worker-versioning", "force", "--workflows", "2", "--activities", "3", "--clusters", "4", "--cache", "5",
+		"--max-body", "1", "--operations", "6", "--drain", "1m30s", "--worker-versioning", "force", "--workflows", "2", "--activities", "3", "--clusters", "4", "--cache", "5", "--watch-memory", "67108864",
 		"--renderers", "6", "--render-memory", "134217728", "--audit-keep", "48h", "--audit-file", "a.log", "--audit-syslog", "tls://s:6514", "--audit-syslog-ca", file)
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&config.Config{
@@ -164,7 +165,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 			CallerRate: 11, CallerRequests: 12, CallerStreams: 13, ProjectRate: 14, ProjectRequests: 15, ProjectStreams: 16,
 			ProjectOperations: 17, ProjectDocuments: 18, ProjectBytes: 19, Connections: 20, AddressConnections: 21,
 		},
-		MaxBody: 1, Operations: 6, Drain: 90 * time.Second, WorkerVersioning: "force", Workflows: 2, Activities: 3, Clusters: 4, Cache: 5, Renderers: 6, RenderMemory: 128 << 20,
+		MaxBody: 1, Operations: 6, Drain: 90 * time.Second, WorkerVersioning: "force", Workflows: 2, Activities: 3, Clusters: 4, Cache: 5, WatchMemory: 64 << 20, Renderers: 6, RenderMemory: 128 << 20,
 	}, got, cmpopts.IgnoreUnexported(config.Config{})))
 }
 

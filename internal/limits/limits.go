@@ -262,6 +262,10 @@ const (
 	// ClusterHeld bounds the bytes of those that a worker knows by heart where it watches the resources of a cluster itself: 1.3 KiB
 	// each of ClusterObjects, and every kind has less on average but for Pods. Of more the apps that have most are left out, and say so.
 	ClusterHeld = 256 << 20
+	// Watched bounds them of all clusters that a worker watches so, where --watch-memory does not say otherwise, and WatchedLeast is the least that it may
+	// be set to. Of more the apps are left out that have most, of the clusters that have most.
+	Watched      = 1 << 30
+	WatchedLeast = 64 << 20
 	// ClusterLeases bounds the namespaces of a cluster whose Leases may be an agent's, as anybody may make one of its name; there is
 	// one agent.
 	ClusterLeases = 100
@@ -351,7 +355,7 @@ const beyond = "it is left out, and the tenant's status names it"
 const streamsEnd = "503, by gRPC UNAVAILABLE; a stream that has begun ends. For a caller who has fewer streams, the newest stream of the caller who has the most ends"
 
 // All are the limits that users meet, in the order in which an upload meets them, with what flags have set them to.
-func All(body, renderMemory int64) []Size {
+func All(body, renderMemory, watched int64) []Size {
 	return []Size{
 		{"headers", "the header of a request", Headers, true, "", "431"},
 		{"json", "a JSON document, alone or as the part `metadata` of a form", JSON, true, "", "422"},
@@ -428,6 +432,7 @@ func All(body, renderMemory int64) []Size {
 		{"diffValue", "a value that a difference shows", DiffValue, true, "", "it is left out or ends early: `cut`"},
 		{"renderMemory", "the memory that rendering or checking a chart takes", renderMemory, true, "render-memory", "400, with the file"},
 		{"renderStack", "the stack that rendering or checking a chart takes", RenderStack, true, "", "400, with the file"},
+		{"watched", "what a worker holds of the resources in clusters that it watches itself, of all of them", watched, true, "watch-memory", "the apps that have most in the clusters that have most are not heard: Unknown, with the reason"},
 		{"blob", "a chart, an archive or a bundle as it is stored", Blob, true, "", "400"},
 		{"page", "the documents of a page of groups or clusters with where they stand, as they are stored", Page, true, "", "the page ends with the one that goes beyond; `continue` asks for the next one"},
 		{"kubeconfig", "the kubeconfig of a cluster", Kubeconfig, true, "", "422"},

@@ -51,6 +51,9 @@ func TestSizesAreInOrder(t *testing.T) {
 		"the values from other hosts that a group may have are more than all of them may have together": {
 			{"ExternalValue", limits.ExternalValue}, {"Varied", limits.Varied}, {"all of the largest", limits.ExternalValue * limits.ExternalValues},
 		},
+		"a worker holds several of the clusters that have most": {
+			{"WatchedLeast", limits.WatchedLeast}, {"ClusterHeld", limits.ClusterHeld}, {"Watched", limits.Watched},
+		},
 		"the ratio counts before all is expanded": {{"RatioFrom", limits.RatioFrom}, {"Expanded", limits.Expanded}},
 		"a status fits etcd with what is around it, and an object is read as a whole": {
 			{"StatusLeast", limits.StatusLeast}, {"Status", limits.Status}, {"Etcd", limits.Etcd}, {"ClusterAnswer", limits.ClusterAnswer},
@@ -67,7 +70,7 @@ func TestSizesAreInOrder(t *testing.T) {
 func TestDocumentation(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| key | of | limit | flag | for more one gets |\n|---|---|---|---|---|\n")
-	for _, s := range append(limits.All(limits.Body, limits.RenderMemory), limits.Fairly().Sizes()...) {
+	for _, s := range append(limits.All(limits.Body, limits.RenderMemory, limits.Watched), limits.Fairly().Sizes()...) {
 		set := ""
 		if s.Flag != "" {
 			set = "`--" + s.Flag + "`"

@@ -31,7 +31,7 @@ const (
 var (
 	errReport  = fail.New(fail.Unavailable, "what the cluster reports of the app has more than %d bytes", limits.ClusterList)
 	errMany    = fail.New(fail.Unavailable, "the cluster has more than %d objects of deployments", limits.ClusterObjects)
-	errLeftOut = fail.New(fail.Unavailable, "the objects of deployments in the cluster have more than %d bytes: those of the app are left out", limits.ClusterHeld)
+	errLeftOut = fail.New(fail.Unavailable, "the objects of deployments in the cluster have more than %d bytes, or those in all clusters of its worker more than --watch-memory: those of the app are left out", limits.ClusterHeld)
 )
 
 // agent hears a cluster by the ResourceBundleStates that an agent writes. It follows their metadata, so that it holds

@@ -40,8 +40,8 @@ type kindFeed struct {
 	gvk schema.GroupVersionKind
 }
 
-func newAgentless(q *queue, known func(id string) bool) *agentless {
-	return &agentless{queue: q, objects: newObjects(q, known), kinds: map[schema.GroupKind]*kindFeed{}, definitions: newDefinitions()}
+func newAgentless(q *queue, known func(id string) bool, room *Room) *agentless {
+	return &agentless{queue: q, objects: newObjects(q, known, room), kinds: map[schema.GroupKind]*kindFeed{}, definitions: newDefinitions()}
 }
 
 // sync finds out which kinds there are and lists those that are not known yet. One that the cluster refuses to list is

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/kubetest"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
@@ -55,7 +56,7 @@ func TestAGroupThatStaysDown(t *testing.T) {
 	c := openAt(t, s.URL, kube.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	a := newAgentless(newQueue(0), nobodys)
+	a := newAgentless(newQueue(0), nobodys, NewRoom(limits.Watched))
 	a.definitions.again = pause.Backoff{First: 50 * time.Millisecond, Most: 50 * time.Millisecond}
 	require.NoError(t, a.sync(ctx, c))
 	require.ErrorIs(t, a.follow(ctx, c), errKinds)
@@ -93,7 +94,7 @@ func TestWhatWasLeftOutIsListedAgain(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	c := openAt(t, s.URL, kube.Config{})
-	a := newAgentless(newQueue(0), nobodys)
+	a := newAgentless(newQueue(0), nobodys, NewRoom(limits.Watched))
 	require.NoError(t, a.sync(t.Context(), c))
 	whole := a.objects.observation("1-app")
 	require.Len(t, whole.Resources, 1)

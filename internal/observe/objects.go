@@ -22,6 +22,7 @@ import (
 // objects are the labelled resources of a cluster, by deployment.
 type objects struct {
 	queue *queue
+	room  *Room // that it shares with those of other clusters
 
 	mu    sync.Mutex
 	of    map[string]map[plan.ResourceID]*domain.ObservedResource
@@ -40,9 +41,9 @@ type objects struct {
 	unheard map[schema.GroupKind]domain.UnheardKind
 }
 
-func newObjects(q *queue, known func(id string) bool) *objects {
+func newObjects(q *queue, known func(id string) bool, room *Room) *objects {
 	return &objects{
-		queue: q, known: known, held: map[string]int{}, full: map[string]int{}, weight: map[plan.ResourceID]int{},
+		queue: q, room: room, known: known, held: map[string]int{}, full: map[string]int{}, weight: map[plan.ResourceID]int{},
 		out: map[string]bool{}, retried: map[string]bool{}, of: map[string]map[plan.ResourceID]*domain.ObservedResource{},
 		where: map[plan.ResourceID]string{}, kinds: map[schema.GroupKind]bool{}, unheard: map[schema.GroupKind]domain.UnheardKind{},
 	}
@@ -51,10 +52,17 @@ func newObjects(q *queue, known func(id string) bool) *objects {
 // sizeOf is what an object takes that a cluster decides on.
 func sizeOf(o *domain.ObservedResource) int { return len(o.JSON) + len(o.Message) }
 
-// put notes an object as it is now, unless there are too many. Where there is too much of them, some deployments are left out.
+// put notes an object as it is now, unless there are too many. Where there is too much of them, some deployments are left out. Calls for the same object
+// come one after another.
 func (x *objects) put(id string, at plan.ResourceID, o *domain.ObservedResource) error {
+	taken := max(x.growth(id, at, o), 0)
+	if !x.room.take(x, taken) {
+		taken = 0
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	defer func() { x.room.keep(x, taken) }()
+	most := min(limits.ClusterHeld, x.bytes+taken)
 	before, ok := x.where[at]
 	if ok && before != id {
 		x.drop(at)
@@ -69,13 +77,28 @@ func (x *objects) put(id string, at plan.ResourceID, o *domain.ObservedResource)
 	if x.of[id] == nil {
 		x.of[id] = map[plan.ResourceID]*domain.ObservedResource{}
 	}
-	x.of[id][at] = x.fit(id, at, o)
+	x.of[id][at] = x.fit(id, at, o, most)
 	x.where[at] = id
 	return nil
 }
 
-// fit makes room for an object of a deployment, in the place of what is held of it, and gives what of it is held. The lock is held.
-func (x *objects) fit(id string, at plan.ResourceID, o *domain.ObservedResource) *domain.ObservedResource {
+// growth is how many bytes more are held with an object as it is now, if it is held.
+func (x *objects) growth(id string, at plan.ResourceID, o *domain.ObservedResource) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.out[id] {
+		return 0
+	}
+	more := sizeOf(o)
+	if was := x.of[x.where[at]][at]; was != nil {
+		more -= sizeOf(was)
+	}
+	return more
+}
+
+// fit makes room for an object of a deployment, in the place of what is held of it, so that most bytes are held of all, and gives what of it is held. The
+// lock is held.
+func (x *objects) fit(id string, at plan.ResourceID, o *domain.ObservedResource, most int) *domain.ObservedResource {
 	size, has := sizeOf(o), 0
 	if was := x.of[id][at]; was != nil {
 		has = sizeOf(was)
@@ -86,8 +109,8 @@ func (x *objects) fit(id string, at plan.ResourceID, o *domain.ObservedResource)
 	}
 	x.full[id] += size - had
 	more := size - has
-	if !x.out[id] && x.bytes+more > limits.ClusterHeld {
-		x.makeRoom(id, more)
+	if !x.out[id] && x.bytes+more > most {
+		x.makeRoom(id, more, most)
 	}
 	if x.out[id] {
 		x.weight[at] = size
@@ -103,31 +126,47 @@ func (x *objects) fit(id string, at plan.ResourceID, o *domain.ObservedResource)
 // what is to be left out takes a look at all deployments.
 const leftFree, keptFree = 8, 64
 
-// makeRoom leaves out the deployments that have most, where one is to have more bytes: first of those that nobody keeps, and of the others no more than
-// has to be. Who may label objects in one namespace of the cluster must not keep others from being heard. The lock is held.
-func (x *objects) makeRoom(id string, more int) {
-	shares := []string{id}
-	for other := range x.held {
-		if other != id {
-			shares = append(shares, other)
-		}
+// makeRoom leaves out the deployments that have most, so that most bytes are held when one has more of them: first of those that nobody keeps, and of the
+// others no more than has to be. Who may label objects in one namespace of the cluster must not keep others from being heard. The lock is held.
+func (x *objects) makeRoom(id string, more, most int) {
+	shares := slices.Collect(maps.Keys(x.held))
+	if _, holds := x.held[id]; !holds && more > 0 {
+		shares = append(shares, id)
 	}
-	enough, kept := limits.ClusterHeld-limits.ClusterHeld/leftFree, false
+	enough, kept := most-most/leftFree, false
 	for _, next := range slices.Backward(x.inOrder(shares)) {
 		if !kept && x.known(next) {
-			if x.bytes+more <= limits.ClusterHeld {
+			if x.bytes+more <= most {
 				return
 			}
-			enough, kept = limits.ClusterHeld-limits.ClusterHeld/keptFree, true
+			enough, kept = most-most/keptFree, true
 		}
 		if x.bytes+more <= enough {
 			return
 		}
 		x.leaveOut(next)
 		if next == id {
+			if kept {
+				return // who is known is none of many that a cluster makes up
+			}
 			more = 0
 		}
 	}
+}
+
+// yield leaves out deployments for another cluster, that have so many bytes or more.
+func (x *objects) yield(bytes int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	defer x.room.keep(x, 0)
+	x.makeRoom("", 0, max(x.bytes-bytes, 0))
+}
+
+// end leaves the room to others.
+func (x *objects) end() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.room.leave(x)
 }
 
 // inOrder sorts deployments: those come first that are to have room first, which somebody keeps, and then that have little. What counts is what they
@@ -175,16 +214,18 @@ func (x *objects) hasRoom() bool {
 }
 
 // fitting are the deployments that are left out and are to be taken again: those that somebody keeps, in the place of what makeRoom leaves out before
-// them, and others for which there is room. The lock is held.
+// them, here or in a cluster that has more than its share, and others for which there is room. The lock is held.
 func (x *objects) fitting() (ids []string) {
 	if len(x.out) == 0 {
 		return nil
 	}
-	bytes, free := 0, limits.ClusterHeld-x.bytes
+	share, free := x.room.share(x)
+	share = min(share, limits.ClusterHeld)
+	bytes, free := 0, min(free, share-x.bytes)
 	for _, id := range x.inOrder(slices.AppendSeq(slices.Collect(maps.Keys(x.held)), maps.Keys(x.out))) {
-		size, most := x.full[id], limits.ClusterHeld
+		size, most := x.full[id], share
 		if x.out[id] && x.known(id) {
-			most -= limits.ClusterHeld / keptFree
+			most -= share / keptFree
 		} else if x.out[id] && size > free {
 			continue
 		}
@@ -218,6 +259,7 @@ func (x *objects) retry() bool {
 func (x *objects) retryEnds() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	defer x.room.keep(x, 0)
 	for id := range x.retried {
 		for at := range x.of[id] {
 			if _, named := x.weight[at]; named && !x.out[id] {
@@ -232,6 +274,7 @@ func (x *objects) retryEnds() {
 func (x *objects) remove(at plan.ResourceID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	defer x.room.keep(x, 0)
 	x.drop(at)
 }
 

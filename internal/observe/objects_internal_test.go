@@ -19,7 +19,7 @@ import (
 // TestWhatIsHeldOfAClusterIsBounded: a cluster decides how large its objects are, and all are held.
 func TestWhatIsHeldOfAClusterIsBounded(t *testing.T) {
 	t.Parallel()
-	x := newObjects(newQueue(0), nobodys)
+	x := newObjects(newQueue(0), nobodys, NewRoom(limits.Watched))
 	at := func(i int) plan.ResourceID {
 		return plan.ResourceID{Kind: "ConfigMap", Namespace: "n", Name: fmt.Sprint(i)}
 	}
@@ -48,7 +48,7 @@ func TestADeploymentThatTakesAllTheRoom(t *testing.T) {
 	t.Parallel()
 	q := newQueue(0)
 	kept := map[string]bool{"1-app": true, "2-app": true}
-	x := newObjects(q, func(id string) bool { return kept[id] })
+	x := newObjects(q, func(id string) bool { return kept[id] }, NewRoom(limits.Watched))
 	at := func(name string) plan.ResourceID {
 		return plan.ResourceID{Kind: "ConfigMap", Namespace: "n", Name: name}
 	}
@@ -104,7 +104,7 @@ func TestADeploymentThatTakesAllTheRoom(t *testing.T) {
 // is known, another one may have been.
 func TestWhatFitsIsHeard(t *testing.T) {
 	t.Parallel()
-	x := newObjects(newQueue(0), func(string) bool { return true })
+	x := newObjects(newQueue(0), func(string) bool { return true }, NewRoom(limits.Watched))
 	put := func(id, name string, mib int) {
 		t.Helper()
 		require.NoError(t, x.put(id, plan.ResourceID{Kind: "ConfigMap", Namespace: "n", Name: id + name}, &domain.ObservedResource{JSON: make(json.RawMessage, mib<<20)}))
@@ -135,7 +135,7 @@ func TestWhatFitsIsHeard(t *testing.T) {
 func TestWhatSomebodyKeepsComesFirst(t *testing.T) {
 	t.Parallel()
 	kept := map[string]bool{}
-	x := newObjects(newQueue(0), func(id string) bool { return kept[id] })
+	x := newObjects(newQueue(0), func(id string) bool { return kept[id] }, NewRoom(limits.Watched))
 	put := func(id, name string, mib int) {
 		t.Helper()
 		require.NoError(t, x.put(id, plan.ResourceID{Kind: "ConfigMap", Namespace: "n", Name: id + name}, &domain.ObservedResource{JSON: make(json.RawMessage, mib<<20)}))
@@ -155,7 +155,7 @@ func TestWhatSomebodyKeepsComesFirst(t *testing.T) {
 	require.False(t, x.out["1-app"])
 	require.LessOrEqual(t, x.bytes, limits.ClusterHeld)
 
-	x = newObjects(newQueue(0), func(id string) bool { return kept[id] })
+	x = newObjects(newQueue(0), func(id string) bool { return kept[id] }, NewRoom(limits.Watched))
 	for i := range 25 {
 		id := fmt.Sprint(i, "-app")
 		kept[id] = true
@@ -177,7 +177,7 @@ func TestWhatIsDueOfAClusterIsBounded(t *testing.T) {
 	}
 	for name, of := range map[string]func(*queue) (put, remove func(json.RawMessage) error, held func() map[string]bool){
 		"of resources": func(q *queue) (put, remove func(json.RawMessage) error, held func() map[string]bool) {
-			x := newObjects(q, nobodys)
+			x := newObjects(q, nobodys, NewRoom(limits.Watched))
 			f := &objectFollower{objects: x, gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
 			return f.put, f.remove, x.deployments
 		},
@@ -272,7 +272,7 @@ func TestNamesThatNoAPIServerHasAreLeftOut(t *testing.T) {
 	object := func(namespace, name, label string) json.RawMessage {
 		return json.RawMessage(fmt.Sprintf(`{"metadata":{"namespace":%q,"name":%q,"resourceVersion":"1","labels":{%q:%q}}}`, namespace, name, plan.DeploymentLabel, label))
 	}
-	x, n := newObjects(newQueue(0), nobodys), newNames(newQueue(0))
+	x, n := newObjects(newQueue(0), nobodys, NewRoom(limits.Watched)), newNames(newQueue(0))
 	f := &objectFollower{objects: x, gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
 	for _, o := range []json.RawMessage{object(long, "a", "1-app"), object("n", long, "1-app"), object("n", "a", longLabel)} {
 		require.NoError(t, f.put(o))
@@ -298,7 +298,7 @@ func TestWhatBecomesDerivedIsLeftOut(t *testing.T) {
 		return json.RawMessage(fmt.Sprintf(`{"metadata":{"namespace":"n","name":"r","labels":{%q:"1-app"}%s}}`, plan.DeploymentLabel, more))
 	}
 	const adopted = `,"ownerReferences":[{"kind":"Deployment","name":"d","controller":true}]`
-	x := newObjects(newQueue(0), nobodys)
+	x := newObjects(newQueue(0), nobodys, NewRoom(limits.Watched))
 	f := &objectFollower{objects: x, gvk: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}}
 	require.NoError(t, f.put(object("")))
 	require.Len(t, x.where, 1)
@@ -313,7 +313,7 @@ func TestWhatBecomesDerivedIsLeftOut(t *testing.T) {
 // TestTheReasonOfAKindIsTheLastOne: what a cluster says first may be a moment's, as while the storage of a CRD begins.
 func TestTheReasonOfAKindIsTheLastOne(t *testing.T) {
 	t.Parallel()
-	x := newObjects(newQueue(0), nobodys)
+	x := newObjects(newQueue(0), nobodys, NewRoom(limits.Watched))
 	widgets := schema.GroupKind{Group: "example.com", Kind: "Widget"}
 	require.NoError(t, x.put("1-app", plan.ResourceID{Kind: "ConfigMap", Namespace: "n", Name: "c"}, &domain.ObservedResource{}))
 	x.observe(widgets)

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 )
@@ -47,6 +48,8 @@ type Config struct {
 	Sink     Sink
 	// Known is what the sink holds of the cluster already: what is not there any more is deleted.
 	Known []domain.ObservedApp
+	// Room is what all watchers of the process may hold of resources together; nil for one of limits.Watched bytes for this watcher alone.
+	Room *Room
 
 	RetryFirst time.Duration // how long to wait before another session, doubling, 500 ms
 	RetryMost  time.Duration // up to this, 30 s
@@ -69,6 +72,9 @@ func (c Config) withDefaults() Config {
 		if *d.value == 0 {
 			*d.value = d.fallback
 		}
+	}
+	if c.Room == nil {
+		c.Room = NewRoom(limits.Watched)
 	}
 	return c
 }
@@ -138,6 +144,7 @@ func New(c Config) (*Watcher, error) {
 
 // hearAgent has the agent of the lease heard from now on.
 func (w *Watcher) hearAgent(l *lease) *agent {
+	w.quit()
 	w.queue = newQueue(0) // agents have an interval of their own
 	a := newAgent(w.queue, l, w.contact)
 	w.source = a
@@ -147,14 +154,22 @@ func (w *Watcher) hearAgent(l *lease) *agent {
 
 // hearResources has the resources themselves heard from now on.
 func (w *Watcher) hearResources() *agentless {
+	w.quit()
 	w.queue = newQueue(w.config.Interval)
 	a := newAgentless(w.queue, func(id string) bool {
 		_, known := w.has(id)
 		return known
-	})
+	}, w.config.Room)
 	w.source = a
 	w.begin()
 	return a
+}
+
+// quit leaves the room of what was heard so far to others.
+func (w *Watcher) quit() {
+	if a, ok := w.source.(*agentless); ok {
+		a.objects.end()
+	}
 }
 
 // begin asks for a report on all that the sink knows. That comes out of the queue when the cluster has been listed, and must leave room for that.

@@ -20,6 +20,7 @@ const reporters = 4
 
 // Run watches until ctx ends, and returns the cause of that.
 func (w *Watcher) Run(ctx context.Context) error {
+	defer w.quit()
 	again := pause.Backoff{First: w.config.RetryFirst, Most: w.config.RetryMost}
 	for {
 		good, err := panics.Value(ctx, func() (bool, error) { return w.session(ctx) })
