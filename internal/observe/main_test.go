@@ -62,6 +62,7 @@ type world struct {
 	contextID  string
 	lease      string // the agent's, of what is filled
 	unheard    []bundle.Unheard
+	watcher    *observe.Watcher // that was begun last
 
 	mu       sync.Mutex
 	puts     []domain.Observation
@@ -167,6 +168,7 @@ func (w *world) watch(report domain.Report, change func(*observe.Config)) (stop 
 	}
 	watcher, err := observe.New(config)
 	require.NoError(w, err)
+	w.watcher = watcher
 	ctx, cancel := context.WithCancel(w.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- watcher.Run(ctx) }()

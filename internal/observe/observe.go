@@ -56,6 +56,7 @@ type Config struct {
 	Interval   time.Duration // least time between two reports of an app, agentless, 500 ms
 	Silence    time.Duration // how long an agent may be silent, bundle.LeaseDuration
 	Takeover   time.Duration // how long one has to live until it is heard in place of the resources, auto, 15 s
+	Probe      time.Duration // how long the cluster may take to answer when another session begins, 3 s
 }
 
 func (c Config) withDefaults() Config {
@@ -68,6 +69,7 @@ func (c Config) withDefaults() Config {
 		{&c.Interval, policy.ReportEach},
 		{&c.Silence, bundle.LeaseDuration},
 		{&c.Takeover, policy.Takeover},
+		{&c.Probe, policy.Probe},
 	} {
 		if *d.value == 0 {
 			*d.value = d.fallback

@@ -84,7 +84,7 @@ func (w *Watcher) session(ctx context.Context) (good bool, err error) {
 func (w *Watcher) probe(ctx context.Context, c *kube.Cluster) error {
 	if w.said != nil && w.said.Connected {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, policy.Probe)
+		ctx, cancel = context.WithTimeout(ctx, w.config.Probe)
 		defer cancel()
 	}
 	if err := c.Ping(ctx); err != nil {
