@@ -17,29 +17,40 @@ import (
 	"github.com/drover-io/drover/internal/store"
 )
 
-// crowded counts how many have all workloads of a tenant in memory at a time. Who has them waits a moment for another one.
+// crowded counts how many have all workloads of a tenant in memory at a time. Who has them waits for another one.
 type crowded struct {
 	*store.Store
-	bytes int64 // that each tenant is said to have, unless 0
+	bytes int64           // that each tenant is said to have, unless 0
+	waits time.Duration   // for another one
+	begin <-chan struct{} // closed when there may be one; nil for at once
 
 	mu                 sync.Mutex
 	going, most, reads int
 	two                chan struct{} // closed when two are at it
 }
 
+// aMoment is how long nobody else is to come, and patience how long somebody may take who is to.
+const aMoment, patience = 100 * time.Millisecond, time.Minute
+
 func (s *crowded) WorkloadsAt(ctx context.Context, tenant string) ([]*domain.Workload, int64, error) {
 	s.mu.Lock()
 	s.going++
 	s.reads++
+	two := s.two
 	if s.most = max(s.most, s.going); s.going == 2 {
 		close(s.two)
 		s.two = make(chan struct{})
 	}
-	two := s.two
 	s.mu.Unlock()
+	if s.begin != nil {
+		select {
+		case <-s.begin:
+		case <-ctx.Done():
+		}
+	}
 	select {
 	case <-two:
-	case <-time.After(100 * time.Millisecond):
+	case <-time.After(s.waits):
 	}
 	return s.Store.WorkloadsAt(ctx, tenant)
 }
@@ -64,15 +75,25 @@ func TestRulesThatAreWrittenAtATimeShareALook(t *testing.T) {
 	w := newTenancy(t, 1)
 	r := w.first()
 	w.take(w.begin(r), syncs(labelled("a", "yes"), labelled("b", "no")))
-	s := &crowded{Store: r.store, two: make(chan struct{})}
-	r.Matcher = service.NewMatcher(s, r.settled, w.clock.Now, "crowded")
-	defer r.Close()
 	var all errgroup.Group
 	var want []string
+	var written atomic.Int64
+	begin := make(chan struct{})
+	s := &crowded{Store: r.store, waits: aMoment, begin: begin, two: make(chan struct{})}
+	r.Matcher = service.NewMatcher(s, r.settled, w.clock.Now, "crowded")
+	defer r.Close()
+	write := func(ctx context.Context, o domain.Object) error {
+		defer func() {
+			if written.Add(1) == limits.TenantCalls {
+				close(begin)
+			}
+		}()
+		return r.store.Create(ctx, o)
+	}
 	for n := range limits.TenantCalls {
 		id := fmt.Sprintf("r-%02d", n)
 		want = append(want, id+"/a")
-		all.Go(func() error { return r.make(t.Context(), rule(id, "yes")) })
+		all.Go(func() error { return r.put(t.Context(), rule(id, "yes"), write) })
 	}
 	require.NoError(t, all.Wait())
 	require.Equal(t, want, w.wanted(), "each rule is looked at")
@@ -88,13 +109,14 @@ func TestLooksAtLargeTenantsTakeTurns(t *testing.T) {
 	w := newTenancy(t, 1)
 	for name, c := range map[string]struct {
 		bytes int64
+		waits time.Duration
 		most  int
 	}{
-		"large": {2 * limits.Tenants, 1},
-		"small": {1, 2},
+		"large": {2 * limits.Tenants, aMoment, 1},
+		"small": {1, patience, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &crowded{Store: w.first().store, two: make(chan struct{}), bytes: c.bytes}
+			s := &crowded{Store: w.first().store, two: make(chan struct{}), bytes: c.bytes, waits: c.waits}
 			m := service.NewMatcher(s, nil, w.clock.Now, "crowded")
 			defer m.Close()
 			tenants := []string{name + "-a", name + "-b"}
@@ -102,6 +124,8 @@ func TestLooksAtLargeTenantsTakeTurns(t *testing.T) {
 			for _, tenant := range tenants {
 				w.tenant(tenant, func(*domain.Tenant) {})
 				require.NoError(t, m.Changing(t.Context(), tenant))
+			}
+			for _, tenant := range tenants {
 				all.Go(func() { m.Changed(t.Context(), tenant, "") })
 			}
 			all.Wait()

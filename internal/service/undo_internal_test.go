@@ -58,6 +58,71 @@ func (h *hanging) Exists(ctx context.Context, n *domain.Noun, _ domain.Key) (boo
 
 func (*hanging) Form(domain.Object) ([]byte, error) { return nil, nil }
 
+// without is a store without a document: it has no answer for some time, and somebody may put the document back.
+type without struct {
+	Store
+	answers, back time.Time // zero for at once, and for never
+	deleted       bool
+}
+
+func (w *without) Get(context.Context, *domain.Noun, domain.Key) (domain.Object, error) {
+	switch now := time.Now(); {
+	case now.Before(w.answers):
+		return nil, fail.New(fail.Unavailable, "no primary")
+	case w.back.IsZero() || now.Before(w.back) || w.deleted:
+		return nil, fail.New(fail.NotFound, "it is gone")
+	}
+	return brought(), nil
+}
+
+func (w *without) Delete(context.Context, *domain.Noun, domain.Key, int64) error {
+	w.deleted = true
+	return nil
+}
+
+func (*without) Exists(context.Context, *domain.Noun, domain.Key) (bool, error) { return false, nil }
+
+// brought is what a refused write has brought.
+func brought() domain.Object {
+	return &domain.CompositeApp{
+		Identity: domain.Identity{Parent: "projects/p"}, Metadata: domain.Metadata{Name: "new"}, Spec: domain.CompositeAppSpec{Version: "v1"},
+	}
+}
+
+// TestARefusedWriteThatIsGoneIsLookedFor as long as another one's undo may put it back, and no longer: its caller waits for that.
+func TestARefusedWriteThatIsGoneIsLookedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers, back time.Duration // from when it is looked for
+		least         time.Duration
+		taken         bool
+	}{
+		"for good":                        {least: policy.UndoneBack},
+		"until it is put back":            {back: policy.UndoneBack / 2, least: policy.UndoneBack / 2, taken: true},
+		"anew when the database is back":  {answers: policy.UndoneBack, least: 2*policy.UndoneBack - policy.LongestWritten},
+		"and put back during that outage": {answers: policy.UndoneBack, back: policy.UndoneBack / 2, least: policy.UndoneBack, taken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				store := &without{answers: began.Add(c.answers)}
+				if c.back > 0 {
+					store.back = began.Add(c.back)
+				}
+				s := New(Deps{Store: store, Now: time.Now})
+				all := rule{remains: func(_ change, now domain.Object) (domain.Object, bool) { return nil, now != nil }}
+				taken, err := s.takeBack(t.Context(), all, change{to: brought()})
+				require.NoError(t, err)
+				require.Equal(t, c.taken, taken)
+				require.Equal(t, c.taken, store.deleted)
+				took := time.Since(began)
+				require.GreaterOrEqual(t, took, c.least)
+				require.Less(t, took, c.least+3*policy.LongestWritten)
+				require.Less(t, took, policy.Undo)
+			})
+		})
+	}
+}
+
 // TestARefusalComesThoughTheDatabaseHangs: who is refused is told so in time, and what he has written goes when the database is back.
 func TestARefusalComesThoughTheDatabaseHangs(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -73,9 +138,7 @@ func TestARefusalComesThoughTheDatabaseHangs(t *testing.T) {
 				h := &hanging{hangs: c.hangs}
 				s := New(Deps{Store: h, Now: time.Now})
 				began := time.Now()
-				err := s.Create(t.Context(), &domain.CompositeApp{
-					Identity: domain.Identity{Parent: "projects/p"}, Metadata: domain.Metadata{Name: "new"}, Spec: domain.CompositeAppSpec{Version: "v1"},
-				})
+				err := s.Create(t.Context(), brought())
 				require.True(t, fail.Is(err, c.kind), "%v", err)
 				require.Contains(t, fail.TextOf(err), c.text)
 				require.Equal(t, c.takes, time.Since(began))
