@@ -456,6 +456,13 @@ func (a *applier) alone(ctx context.Context, noun *domain.Noun, key domain.Key) 
 	return one, nil
 }
 
+// forget has what is there be read anew: others may have written it while something was waited for.
+func (a *applier) forget() {
+	clear(a.lists)
+	clear(a.partly)
+	clear(a.same)
+}
+
 // stored notes what is there from now on: another document of the same name may come.
 func (a *applier) stored(o domain.Object) {
 	if list := a.lists[o.Base().Parent.Child(o.Noun().Collection)]; list != nil {

@@ -478,7 +478,7 @@ func (a *applier) referenceName(ref *domain.ClusterReference) string {
 func (s *session) cloudUp(ctx context.Context, a *applier, f *deployFlags, of *client.Deployment, further bool) error {
 	key := of.CloudKey()
 	wait := func() error {
-		clear(a.same) // others may put other files meanwhile
+		a.forget()
 		return f.await(ctx, s, a.api, key, domain.OpInstantiate)
 	}
 	if f.dryRun && a.made[key] {

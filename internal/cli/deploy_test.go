@@ -546,6 +546,56 @@ func TestDeployComparesAChartOnce(t *testing.T) {
 	require.Equal(t, 2, compared, "others may have put another one meanwhile")
 }
 
+// TestDeployComparesAgainAfterItsWait: what others have written while it has waited for its logical cloud is as it is told in the end, and what they have
+// deleted is made again.
+func TestDeployComparesAgainAfterItsWait(t *testing.T) {
+	w := newWorld(t)
+	const group = "projects/default/composite-apps/web/v1/deployment-intent-groups/web"
+	intent := domain.Key(group + "/generic-placement-intents/placement/app-intents/web-placement")
+	read := func() *domain.AppIntent {
+		o, err := w.db.Get(t.Context(), domain.AppIntents, intent)
+		require.NoError(t, err)
+		return o.(*domain.AppIntent)
+	}
+	meanwhile := func() {}
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		if strings.Contains(string(s.Owner), "logical-clouds") {
+			meanwhile()
+		}
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1)
+		return 1, nil, nil
+	}
+	w.feed(`resourceContext: {anchor: projects}
+metadata: {name: default}
+---
+resourceContext: {anchor: projects/default/logical-clouds}
+metadata: {name: own}
+spec: {namespace: own, level: "1", user: {userName: own}}
+`, "apply", "-f", "-")
+	args := []string{"deploy", w.chart(), "--name", "web", "--clusters", "edge01", "--cloud", "own"}
+	w.done(args...)
+	wanted := read().Spec
+
+	for name, c := range map[string]struct {
+		meanwhile func()
+		done      string
+	}{
+		"changed": {func() {
+			other := read()
+			other.Spec.Intent.AllOf[0].Cluster = "edge02"
+			require.NoError(t, w.db.Replace(t.Context(), other))
+		}, "configured"},
+		"deleted": {func() { require.NoError(t, w.db.Delete(t.Context(), domain.AppIntents, intent, 0)) }, "created"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.stand("projects/default/logical-clouds/own", domain.Terminated, domain.ContextTerminated, 1)
+			meanwhile = c.meanwhile
+			require.Contains(t, w.done(args...), string(intent)+" "+c.done+"\n")
+			require.Equal(t, wanted, read().Spec)
+		})
+	}
+}
+
 // TestDeployMakesNamesThatFit, and says of one that it cannot make before anything is made.
 func TestDeployMakesNamesThatFit(t *testing.T) {
 	w := newWorld(t)
