@@ -299,31 +299,30 @@ func (s *Service) mayLeave(ctx context.Context, cloud *domain.LogicalCloud) erro
 }
 
 // changeCloud guards a cloud that becomes another one for the clusters that it refers to. Labels that say what Pods there may be are not taken
-// away either by who may not set them: somebody has, who may.
-func (s *Service) changeCloud(ctx context.Context, from, to *domain.LogicalCloud) error {
+// away either by who may not set them: somebody has, who may. It returns the references that it has looked at, nil where it needs none.
+func (s *Service) changeCloud(ctx context.Context, from, to *domain.LogicalCloud) (references []domain.Object, err error) {
 	place, security := samePlace(from, to), maps.Equal(securityOf(from), securityOf(to))
 	if place && security {
-		return nil
+		return nil, nil
 	}
-	references, err := s.store.List(ctx, domain.ClusterReferences, domain.KeyOf(to))
-	if err != nil {
-		return err
+	if references, err = s.store.List(ctx, domain.ClusterReferences, domain.KeyOf(to)); err != nil {
+		return nil, err
 	}
 	if !security {
 		labels := securityOf(from)
 		maps.Copy(labels, securityOf(to))
 		if err := mayReach(ctx, to, "has other labels that say what Pods may be in its namespace"+named(labels), references); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if place {
-		return nil
+		return references, nil
 	}
 	permissions, err := s.store.List(ctx, domain.UserPermissions, domain.KeyOf(to))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.mayComeTo(ctx, to, permissions, references)
+	return references, s.mayComeTo(ctx, to, permissions, references)
 }
 
 // wroteCloud looks once more when a cloud is written that has become another one for its clusters.
@@ -331,7 +330,8 @@ func (s *Service) wroteCloud(ctx context.Context, c change) error {
 	if c.from == nil || c.to == nil {
 		return nil
 	}
-	return s.changeCloud(ctx, c.from.(*domain.LogicalCloud), c.to.(*domain.LogicalCloud))
+	_, err := s.changeCloud(ctx, c.from.(*domain.LogicalCloud), c.to.(*domain.LogicalCloud))
+	return err
 }
 
 // samePlace says whether two versions of a cloud are one level, namespace and user.

@@ -69,11 +69,8 @@ func (s *Service) mayChangeCloud(ctx context.Context, c change) error {
 	if old.Admin() != cloud.Admin() {
 		cloud.History = domain.NewHistory(s.now()) // the contexts of one level are none of the other
 	}
-	if err := s.changeCloud(ctx, old, cloud); err != nil || old.Admin() == cloud.Admin() && old.Spec.User.UserName == cloud.Spec.User.UserName {
-		return err
-	}
-	references, err := s.store.List(ctx, domain.ClusterReferences, domain.KeyOf(cloud))
-	if err != nil {
+	references, err := s.changeCloud(ctx, old, cloud)
+	if err != nil || old.Admin() == cloud.Admin() && old.Spec.User.UserName == cloud.Spec.User.UserName {
 		return err
 	}
 	return s.noteCertificates(ctx, references...)
