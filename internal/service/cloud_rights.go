@@ -14,6 +14,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
+	"github.com/drover-io/drover/internal/version"
 )
 
 // Drover writes what a logical cloud has in its clusters with the rights of their kubeconfigs. Who writes the cloud would have those
@@ -141,7 +142,12 @@ func (s *Service) ofOthers(ctx context.Context, cloud *domain.LogicalCloud, clus
 		return "", nil
 	}
 	other, still, err := s.cloudIn(ctx, cluster, others)
+	var u *untold
 	switch {
+	case errors.As(err, &u) && u.kind != fail.Conflict:
+		return "", fail.Wrap(err, u.kind, "logical cloud %q has spec.user.userName %q, which %s may have in cluster %s: %s", cloud.Name, user, ofOther(ctx, other), cluster, u.why)
+	case errors.As(err, &u):
+		return fmt.Sprintf("has spec.user.userName %q, which %s may have there: %s", user, ofOther(ctx, other), u.why), nil
 	case errors.Is(err, errLost):
 		return fmt.Sprintf("has spec.user.userName %q, which %s may still have there, as its plan is lost, until it is terminated, or, where that fails, who may write all clusters deletes it then", user, ofOther(ctx, other)), nil
 	case err != nil:
@@ -157,10 +163,15 @@ func (s *Service) ofOthers(ctx context.Context, cloud *domain.LogicalCloud, clus
 
 // ofOther names a cloud of another project for the caller, who may not know of it.
 func ofOther(ctx context.Context, cloud domain.Key) string {
+	return cloudFor(ctx, cloud, "a logical cloud of another project")
+}
+
+// cloudFor names a cloud for the caller, and says another word for it to who may not know of it.
+func cloudFor(ctx context.Context, cloud domain.Key, word string) string {
 	if rights.Of(ctx).Shows(domain.LogicalClouds, cloud) {
 		return string(cloud)
 	}
-	return "a logical cloud of another project"
+	return word
 }
 
 // certifiedToOthers is ofOthers for who has a certificate of the user from a cloud of another project that has the cluster no more: he is that user
@@ -208,17 +219,16 @@ func (s *Service) ofTenant(ctx context.Context, cloud *domain.LogicalCloud, clus
 type alike struct {
 	clouds     []domain.Object
 	unreadable []domain.Key // each may be any
-	unread     error        // says that these cannot be read
 }
 
 // cloudsLike are the clouds of level 1 with a key that counts and of which is says so.
 func (s *Service) cloudsLike(ctx context.Context, counts func(domain.Key) bool, is func(*domain.LogicalCloud) bool) (*alike, error) {
-	all, unread := s.store.ListUnder(ctx, domain.LogicalClouds, "")
-	unreadable, err := domain.UnreadableOf(unread)
+	all, err := s.store.ListUnder(ctx, domain.LogicalClouds, "")
+	unreadable, err := domain.UnreadableOf(err)
 	if err != nil {
 		return nil, err
 	}
-	like := &alike{unread: unread, clouds: slices.DeleteFunc(all, func(o domain.Object) bool {
+	like := &alike{clouds: slices.DeleteFunc(all, func(o domain.Object) bool {
 		cloud := o.(*domain.LogicalCloud)
 		return cloud.Admin() || !counts(domain.KeyOf(cloud)) || !is(cloud)
 	})}
@@ -233,10 +243,54 @@ func (s *Service) cloudsLike(ctx context.Context, counts func(domain.Key) bool, 
 // errLost says that a cloud may have a cluster, which nobody can tell any more.
 var errLost = errors.New("the plan of the cloud is lost")
 
+// untold is the error of a cloud that may have a cluster, which nobody can tell as the cloud, or what is recorded of it, cannot be read.
+type untold struct {
+	kind  fail.Kind // Conflict, or Unavailable where a newer process can read it
+	why   string    // why, and what to do, without the name of the cloud
+	cause error
+}
+
+func (u *untold) Error() string { return u.why }
+
+// Unwrap is for package errors.
+func (u *untold) Unwrap() error { return u.cause }
+
+// unreadBy is the error of what cannot be read, as what says it; nil when err does not say that.
+func unreadBy(err error, what string) *untold {
+	u := &untold{kind: fail.Conflict, cause: err}
+	switch {
+	case errors.Is(err, domain.ErrNoKey):
+		u.why = what + " cannot be read, as it is sealed with a key that is not configured: whoever runs Drover is to bring the key back"
+	case errors.Is(err, version.ErrNewer):
+		u.kind, u.why = fail.Unavailable, what+" cannot be read here, as a newer Drover has written it: ask that, or have this one replaced by it"
+	case errors.Is(err, domain.ErrUnreadable):
+		u.why = what + " cannot be read: who changed it was not the product; have it put back from a backup, or the cloud deleted with unreadable=true"
+	default:
+		return nil
+	}
+	return u
+}
+
+// unreadCloud says why a cloud cannot be read; nil for one that has gone meanwhile.
+func (s *Service) unreadCloud(ctx context.Context, key domain.Key) (*untold, error) {
+	_, err := s.store.Get(ctx, domain.LogicalClouds, key)
+	u := unreadBy(err, "it")
+	switch {
+	case u != nil:
+		return u, nil
+	case fail.Is(err, fail.NotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	default:
+		return nil, fail.New(fail.Unavailable, "a logical cloud that could not be read can be read meanwhile; try again")
+	}
+}
+
 // cloudIn finds a cloud that has a cluster, of those that of reads; "" for none. A cloud has the clusters that
 // it refers to, and, as still says, those in which it may have something yet: a reference that is deleted leaves all there until the cloud is updated
 // or terminated. References are looked at before records: who has deleted one meanwhile had a record before. An error of a cloud found tells
-// why it counts: errLost, or that it cannot be read.
+// why it counts: errLost, or an untold.
 func (s *Service) cloudIn(ctx context.Context, cluster domain.ClusterName, of func() (*alike, error)) (found domain.Key, still bool, err error) {
 	like, err := of()
 	if err != nil || len(like.clouds)+len(like.unreadable) == 0 {
@@ -262,22 +316,33 @@ func (s *Service) cloudIn(ctx context.Context, cluster domain.ClusterName, of fu
 		}
 	}
 	for _, key := range like.unreadable {
-		has := refers[key]
-		if !has {
-			if has, err = s.isStillIn(ctx, key, cluster); err != nil {
-				return key, false, err
-			}
+		why, err := s.unreadCloud(ctx, key)
+		if err != nil {
+			return key, false, err
 		}
-		if has {
-			return key, false, like.unread
+		if why == nil {
+			continue
+		}
+		has, records := refers[key], (*untold)(nil)
+		if !has {
+			has, err = s.isStillIn(ctx, key, cluster)
+		}
+		if err != nil && !errors.As(err, &records) {
+			return key, false, err
+		}
+		if has || records != nil {
+			return key, false, why
 		}
 	}
 	return "", false, nil
 }
 
-// isStillIn says whether a cloud may have something in a cluster, whatever it refers to; errLost when that cannot be told.
+// isStillIn says whether a cloud may have something in a cluster, whatever it refers to; errLost or an untold when that cannot be told.
 func (s *Service) isStillIn(ctx context.Context, cloud domain.Key, cluster domain.ClusterName) (bool, error) {
 	found, err := s.instances.Clusters(ctx, cloud, func(c domain.ClusterName) bool { return c == cluster })
+	if u := unreadBy(err, "what is recorded of it"); u != nil {
+		return false, u
+	}
 	if fail.Is(err, fail.Conflict) {
 		err = fmt.Errorf("%w: %w", errLost, err)
 	}

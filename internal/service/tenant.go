@@ -161,16 +161,21 @@ func (s *Service) ownNamespace(ctx context.Context, c change) error {
 	if c.from != nil && c.from.(*domain.Tenant).ClusterName() == t.ClusterName() {
 		return nil
 	}
-	cloud, still, err := s.cloudIn(ctx, t.ClusterName(), func() (*alike, error) {
+	key, still, err := s.cloudIn(ctx, t.ClusterName(), func() (*alike, error) {
 		return s.cloudsLike(ctx, func(domain.Key) bool { return true }, func(c *domain.LogicalCloud) bool { return c.Spec.Namespace == t.Namespace() })
 	})
+	cloud := cloudFor(ctx, key, "a logical cloud")
+	var u *untold
 	switch {
+	case errors.As(err, &u):
+		return fail.Wrap(err, u.kind, "%s may have namespace %s of the tenant in cluster %s: %s; or give the tenant another name or cluster",
+			cloud, t.Namespace(), t.ClusterName(), u.why)
 	case errors.Is(err, errLost):
 		return fail.New(fail.Conflict, "%s may still have namespace %s of the tenant in cluster %s, as its plan is lost: terminate that cloud, where that fails have it deleted then by who may write all clusters, "+
 			"or give the tenant another name or cluster", cloud, t.Namespace(), t.ClusterName())
 	case err != nil:
 		return fmt.Errorf("look for namespaces of cluster %s: %w", t.ClusterName(), err)
-	case cloud == "":
+	case key == "":
 		return nil
 	case still:
 		return fail.New(fail.Conflict, "%s still has namespace %s of the tenant in cluster %s: update that cloud, or terminate it, or give the tenant another name or cluster",

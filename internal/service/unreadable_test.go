@@ -559,3 +559,108 @@ func secretOf(t *testing.T, name string) *secret.Sealer {
 	require.NoError(t, err)
 	return s
 }
+
+// TestACloudThatCannotBeReadIsNamed: it may have the user, or the namespace, that somebody asks for, also where its records alone tell of the cluster. Who is
+// refused is told so, with what to do, and by its name where he may see it.
+func TestACloudThatCannotBeReadIsNamed(t *testing.T) {
+	ctx, config := t.Context(), storetest.Config(t)
+	db, damaging := damaged(t, config, "test")
+	keyless := storetest.Config(t)
+	keyless.Database, keyless.Keys = config.Database, secretOf(t, "gone")
+	lacking := storetest.Open(t, keyless)
+	client, err := mongo.Connect(options.Client().ApplyURI(config.URI))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Disconnect(context.WithoutCancel(ctx))) })
+	raw := client.Database(config.Database)
+	newer := func(collection, id string) {
+		t.Helper()
+		r, err := raw.Collection(collection).UpdateByID(ctx, id, bson.D{{Key: "$set", Value: bson.D{{Key: "v", Value: 1000}}}})
+		require.NoError(t, err)
+		require.Equal(t, int64(1), r.ModifiedCount)
+	}
+	lifecycle := service.NewLifecycle(db, db, &heard{store: db}, &begins{}, time.Now)
+	documents := service.New(service.Deps{Store: db, Instances: lifecycle, Operations: lifecycle, Now: time.Now})
+	edge := domain.ClusterName{Provider: "p", Name: "c"}
+	require.NoError(t, db.Create(ctx, &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
+	require.NoError(t, db.Create(ctx, &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/p"}, Metadata: domain.Metadata{Name: "c"}}))
+	cloud := func(project domain.Key) *domain.LogicalCloud {
+		c := &domain.LogicalCloud{Identity: domain.Identity{Parent: project}, Metadata: domain.Metadata{Name: "lc"}, History: domain.NewHistory(time.Now())}
+		c.Spec.Level, c.Spec.Namespace, c.Spec.User.UserName = domain.LevelStandard, "tenant-other", "alice"
+		return c
+	}
+	reference := func(project domain.Key) *domain.ClusterReference {
+		r := &domain.ClusterReference{Identity: domain.Identity{Parent: project + "/logical-clouds/lc"}, Metadata: domain.Metadata{Name: "r"}}
+		r.Spec.ClusterProvider, r.Spec.Cluster = edge.Provider, edge.Name
+		return r
+	}
+	const own, theirs, their = domain.Key("projects/own"), domain.Key("projects/theirs"), domain.Key("projects/theirs/logical-clouds/lc")
+	asks := cloud(own)
+	asks.Spec.Namespace = "own"
+	require.NoError(t, db.Create(ctx, asks))
+	bind := func(who string, scope domain.Key, role string) *domain.RoleBinding {
+		return &domain.RoleBinding{Identity: domain.Identity{Parent: scope}, Spec: domain.RoleBindingSpec{Role: role, Subjects: []domain.RightSubject{{Kind: domain.SubjectUser, Name: who}}}}
+	}
+	book := rights.NewBook(nil, []*domain.RoleBinding{
+		bind("bert", own, domain.RoleProjectAdmin), bind("bert", "cluster-providers/p", domain.RoleClusterUser),
+		bind("dora", own, domain.RoleProjectAdmin), bind("dora", "cluster-providers/p", domain.RoleClusterUser), bind("dora", theirs, domain.RoleViewer),
+	})
+	as := func(who string) context.Context {
+		return rights.With(ctx, book.Of(caller.Identity{Kind: caller.User, Name: who}))
+	}
+	const back, put = "it is sealed with a key that is not configured: whoever runs Drover is to bring the key back", "have it put back from a backup, or the cloud deleted with unreadable=true"
+	for name, c := range map[string]struct {
+		make        func()
+		user, space fail.Kind
+		says        string
+	}{
+		"its key is lost": {func() {
+			require.NoError(t, lacking.Create(ctx, cloud(theirs)))
+			require.NoError(t, db.Create(ctx, reference(theirs)))
+		}, fail.Forbidden, fail.Conflict, "it cannot be read, as " + back},
+		"its key is lost, and that of its records": {func() {
+			require.NoError(t, lacking.Create(ctx, cloud(theirs)))
+			require.NoError(t, lacking.PutInstance(ctx, &domain.Instance{ContextID: "1", Owner: their, Status: domain.ContextInstantiated}))
+		}, fail.Forbidden, fail.Conflict, "it cannot be read, as " + back},
+		"the key of its records is lost": {func() {
+			require.NoError(t, db.Create(ctx, cloud(theirs)))
+			require.NoError(t, lacking.PutInstance(ctx, &domain.Instance{ContextID: "1", Owner: their, Status: domain.ContextInstantiated}))
+		}, fail.Forbidden, fail.Conflict, "what is recorded of it cannot be read, as " + back},
+		"it is damaged": {func() {
+			require.NoError(t, damaging.Create(ctx, cloud(theirs)))
+			require.NoError(t, db.Create(ctx, reference(theirs)))
+		}, fail.Forbidden, fail.Conflict, put},
+		"a newer one has written it": {func() {
+			require.NoError(t, db.Create(ctx, cloud(theirs)))
+			newer(domain.LogicalClouds.Kind, string(their))
+			require.NoError(t, db.Create(ctx, reference(theirs)))
+		}, fail.Unavailable, fail.Unavailable, "a newer Drover has written it: ask that, or have this one replaced by it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.make()
+			t.Cleanup(func() {
+				ctx := context.WithoutCancel(ctx)
+				for _, collection := range []string{domain.LogicalClouds.Kind, domain.ClusterReferences.Kind} {
+					_, err := raw.Collection(collection).DeleteMany(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$regex", Value: "^" + string(theirs)}}}})
+					require.NoError(t, err)
+				}
+				_, err := raw.Collection("instances").DeleteMany(ctx, bson.D{})
+				require.NoError(t, err)
+			})
+			err := documents.Create(as("bert"), reference(own))
+			require.True(t, fail.Is(err, c.user), "%v", err)
+			require.Contains(t, fail.TextOf(err), `has spec.user.userName "alice", which a logical cloud of another project may have`)
+			require.Contains(t, fail.TextOf(err), c.says)
+			require.NotContains(t, fail.TextOf(err), "theirs")
+			err = documents.Create(as("dora"), reference(own))
+			require.True(t, fail.Is(err, c.user), "%v", err)
+			require.Contains(t, fail.TextOf(err), `has spec.user.userName "alice", which `+string(their)+" may have")
+
+			tenant := &domain.Tenant{Metadata: domain.Metadata{Name: "other"}, Spec: domain.TenantSpec{Cluster: edge.String()}}
+			err = documents.Create(ctx, tenant)
+			require.True(t, fail.Is(err, c.space), "%v", err)
+			require.Contains(t, fail.TextOf(err), string(their)+" may have namespace tenant-other of the tenant in cluster p+c: ")
+			require.Contains(t, fail.TextOf(err), c.says)
+			require.Contains(t, fail.TextOf(err), "or give the tenant another name or cluster")
+		})
+	}
+}
