@@ -232,7 +232,7 @@ func (c *Chain) Head() Head { return Head{Writer: c.writer, Number: c.number, Ha
 func (c *Chain) Time() time.Time { return c.time }
 
 // longest bounds the texts of a record, in bytes: what callers send is among them. No key of a document is longer.
-const longest = 1280
+const longest = 1024
 
 // Add gives a record its place in the chain. A checkpoint is signed by the key, which it names; the others are marked by it.
 func (c *Chain) Add(r Record, now time.Time, key *Key) (Line, Record, error) {
