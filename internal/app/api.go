@@ -76,6 +76,7 @@ func (p *Parts) ServeAPI(ctx context.Context, f *Front, ready func()) error {
 		Store: p.store, Sealer: p.inner, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
 		UserKubeconfig: (&registrations{parts: p}).givenUserKubeconfig,
 		Renewing:       p.store.Renewing,
+		Undone:         door.Undone(p.audit.trail, p.log),
 		Matching:       matcher,
 		PodSecurity:    domain.PodSecurity(p.config.CloudPodSecurity),
 		Checks: service.Checks{

@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/span"
 )
 
@@ -143,6 +145,40 @@ func (a *audited) begun(ctx context.Context, r *Request, next Next) error {
 		return context.Cause(ctx)
 	}
 	return next(ctx)
+}
+
+// Undone records, and has the log say, what has become of a refused write that was taken back after its answer (service.Deps): the record of that says that it
+// may stay. Who was refused has it told as he would of what a deletion takes along, by the id of the request.
+func Undone(t Trail, log *slog.Logger) func(context.Context, service.Undone) {
+	return func(ctx context.Context, u service.Undone) {
+		to := log.With(IDs(ctx)...)
+		attributes := []any{slog.String("resource", string(u.Key)), slog.String("who", caller.Of(ctx)), slog.String("refusal", fail.TextOf(u.Refusal))}
+		switch {
+		case u.Err != nil && u.Taken:
+			to.ErrorContext(ctx, "a refused write was taken back after its answer, and not to its end", append(attributes, slog.Any("error", u.Err))...)
+		case u.Err != nil:
+			to.ErrorContext(ctx, "a refused write is not taken back, and may stay", append(attributes, slog.Any("error", u.Err))...)
+		case u.Taken:
+			to.WarnContext(ctx, "a refused write was taken back after its answer", attributes...)
+		default:
+			to.WarnContext(ctx, "there is nothing to take back any more of a refused write", attributes...)
+		}
+		if !u.Taken {
+			return
+		}
+		verb := Put
+		switch {
+		case u.After == nil:
+			verb = Delete
+		case u.Before == nil:
+			verb = Create
+		}
+		record := audit.Record{
+			Event: audit.Answered, Verb: string(verb), Noun: u.Noun.Kind, Key: string(u.Key), Result: audit.Done, Before: t.Digest(u.Before), After: t.Digest(u.After),
+		}
+		describe(ctx, &record)
+		t.Later(record)
+	}
 }
 
 // login records who shows for the first time who they are. Nobody waits for that: a query needs no record.

@@ -1,8 +1,12 @@
 package door_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/service"
 )
 
 // paper is a trail that may be torn.
@@ -279,4 +284,43 @@ func TestRefusalsAreBounded(t *testing.T) {
 	p.full, p.fails, p.later = false, audit.Begun, nil
 	require.True(t, fail.Is(pass(alice, door.Delete), fail.Unavailable))
 	require.Len(t, p.later, 1, "it has waited for the store once")
+}
+
+// TestWhatIsUndoneLate is in the log, with what it is about and who was refused it; what was taken back is in the audit log, too, as it was written.
+func TestWhatIsUndoneLate(t *testing.T) {
+	refusal, key := fail.New(fail.NotFound, "project \"p\" not found"), domain.Key("projects/p/composite-apps/ca/v1")
+	for name, c := range map[string]struct {
+		u     service.Undone
+		says  string
+		level string
+		verb  string // of the record, "" for none
+	}{
+		"a create":              {service.Undone{Taken: true, Before: []byte("new")}, "a refused write was taken back after its answer", "WARN", "delete"},
+		"a put":                 {service.Undone{Taken: true, Before: []byte("new"), After: []byte("old")}, "a refused write was taken back after its answer", "WARN", "put"},
+		"a delete":              {service.Undone{Taken: true, After: []byte("old")}, "a refused write was taken back after its answer", "WARN", "create"},
+		"one that is not noted": {service.Undone{Taken: true, Before: []byte("new"), Err: errors.New("down")}, "not to its end", "ERROR", "delete"},
+		"one that stays":        {service.Undone{Err: errors.New("down")}, "a refused write is not taken back, and may stay", "ERROR", ""},
+		"one that has gone":     {service.Undone{}, "there is nothing to take back any more", "WARN", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, said := &paper{}, &bytes.Buffer{}
+			ctx := caller.WithRequest(caller.WithIdentity(t.Context(), caller.Identity{Kind: caller.User, Name: "alice"}, nil), &caller.Request{ID: "r1", Remote: "10.0.0.1"})
+			u := c.u
+			u.Noun, u.Key, u.Refusal = domain.CompositeApps, key, refusal
+			door.Undone(p, slog.New(slog.NewJSONHandler(said, nil)))(ctx, u)
+			var line map[string]any
+			require.NoError(t, json.Unmarshal(said.Bytes(), &line))
+			require.Contains(t, line["msg"], c.says)
+			require.Equal(t, []any{c.level, "r1", string(key), "user alice", refusal.Message}, []any{line["level"], line["requestId"], line["resource"], line["who"], line["refusal"]})
+			require.Equal(t, u.Err != nil, line["error"] != nil)
+			if c.verb == "" {
+				require.Empty(t, p.records)
+				return
+			}
+			require.Equal(t, []audit.Record{{
+				Event: audit.Answered, Who: &audit.Who{Kind: "user", Name: "alice"}, From: "10.0.0.1", Verb: c.verb, Noun: "composite-apps", Key: string(key),
+				Result: audit.Done, Before: string(u.Before), After: string(u.After), Request: "r1",
+			}}, p.records)
+		})
+	}
 }

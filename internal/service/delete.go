@@ -242,18 +242,18 @@ func (s *Service) remove(ctx context.Context, c change) error {
 // comes back all the same, until he does not.
 func (s *Service) restore(ctx context.Context, c change, refusal error, put, again func(ctx context.Context) error) error {
 	noun, key, used := c.from.Noun(), domain.KeyOf(c.from), fail.Is(refusal, fail.Conflict)
-	return undone(ctx, refusal, func(ctx context.Context) error {
+	return s.undone(ctx, c, refusal, func(ctx context.Context) (took change, err error) {
 		if !used && s.belowNothing(ctx, noun, key) {
-			return nil
+			return change{}, nil
 		}
-		err := s.takenBack(ctx, c, refusal, put)
+		took, err = s.takenBack(ctx, c, refusal, put)
 		if used || !s.belowNothing(ctx, noun, key) {
-			return err
+			return took, err
 		}
 		if err := again(ctx); err != nil && !fail.Is(err, fail.NotFound) && !fail.Is(err, fail.Conflict) { // Conflict: it is somebody else's, who looks, too
-			return err
+			return took, err
 		}
-		return nil
+		return change{}, nil
 	})
 }
 

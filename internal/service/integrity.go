@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -175,47 +176,81 @@ func describe(noun *domain.Noun, key domain.Key) string {
 // undo takes a write back. The refusal is the answer; when the taking back fails too, that is part of it, and Unavailable where that has no answer.
 // What take writes knows itself again when its answer is lost: a Conflict is somebody else's.
 func (s *Service) undo(ctx context.Context, c change, refusal error, take func(ctx context.Context) error) error {
-	return undone(ctx, refusal, func(ctx context.Context) error { return s.takenBack(ctx, c, refusal, take) })
+	return s.undone(ctx, c, refusal, func(ctx context.Context) (change, error) { return s.takenBack(ctx, c, refusal, take) })
 }
 
-// undone is the answer of what takes a refused write back. It goes on when the caller has left: a write that was refused must not stay. So it does where
-// the database hangs for longer than the caller can wait (policy.Undo): he is told the refusal, and that the write is still there.
-func undone(ctx context.Context, refusal error, back func(ctx context.Context) error) error {
+// undone is the answer of what takes a refused write back, with what back has written for that. It goes on when the caller has left: a write that was refused
+// must not stay. So it does where the database hangs for longer than the caller can wait (policy.Undo): he is told the refusal, and that the write is still
+// there. What comes of it after that is for Deps.Undone.
+func (s *Service) undone(ctx context.Context, c change, refusal error, back func(ctx context.Context) (took change, err error)) error {
+	type outcome struct {
+		took change
+		err  error
+	}
 	whole, cancel := within(ctx, policy.UndoLong)
-	answer := make(chan error, 1)
+	answer := make(chan outcome, 1)
 	go func() {
 		defer cancel()
-		answer <- panics.Do(whole, func() error { return back(whole) })
+		took, err := panics.Value(whole, func() (change, error) { return back(whole) })
+		answer <- outcome{took, err}
 	}()
 	wait := time.NewTimer(policy.Undo)
 	defer wait.Stop()
 	select {
-	case err := <-answer:
-		return err
+	case o := <-answer:
+		return o.err
 	case <-wait.C:
+		go func() {
+			o, late := <-answer, context.WithoutCancel(ctx)
+			_ = panics.Do(late, func() error { s.tell(late, s.lateOf(c, refusal, o.took, o.err)); return nil })
+		}()
 		return fail.New(fail.Unavailable, "%s; the write is not taken back yet, and may stay: look at it before you go on", fail.TextOf(refusal))
 	}
 }
 
-// takenBack is undo within the time that there is.
-func (s *Service) takenBack(ctx context.Context, c change, refusal error, take func(ctx context.Context) error) error {
-	err := untilAnswered(ctx, take)
-	r, taken := rules[c.object().Noun()], err == nil
-	if fail.Is(err, fail.NotFound) || fail.Is(err, fail.Conflict) { // changed or gone meanwhile
-		taken, err = s.takeBack(ctx, r, c)
+// Undone is what has become of a refused write whose answer says that it is not taken back yet.
+type Undone struct {
+	Noun    *domain.Noun
+	Key     domain.Key
+	Refusal error // why it was refused
+	// Taken says that it was there until now. Before and After are then the SHA-256 of the documents before it was taken back, and after that, as they are stored;
+	// nil for none. Where neither that nor an error is, there was nothing to take back any more: others have written since, or what it was below has gone.
+	Taken         bool
+	Before, After []byte
+	Err           error // why it is not taken back, and may stay, or is not to its end; nil otherwise
+}
+
+// lateOf is what to tell of a write when it was taken back, or was not.
+func (s *Service) lateOf(c change, refusal error, took change, err error) Undone {
+	u := Undone{Noun: c.object().Noun(), Key: domain.KeyOf(c.object()), Refusal: refusal, Taken: took.object() != nil, Before: s.sum(took.from), After: s.sum(took.to)}
+	if !errors.Is(err, refusal) {
+		u.Err = err
 	}
-	if taken {
+	return u
+}
+
+// takenBack is undo within the time that there is, and says what it has written.
+func (s *Service) takenBack(ctx context.Context, c change, refusal error, take func(ctx context.Context) error) (took change, err error) {
+	err = untilAnswered(ctx, take)
+	r := rules[c.object().Noun()]
+	if err == nil {
+		took = change{from: c.to, to: c.from}
+	}
+	if fail.Is(err, fail.NotFound) || fail.Is(err, fail.Conflict) { // changed or gone meanwhile
+		took, err = s.takeBack(ctx, r, c)
+	}
+	if took.object() != nil {
 		s.changed(ctx, nil, nil)
 	}
 	if err == nil {
 		if r.dropped != nil {
 			if err := r.dropped(s, ctx, c, true); err != nil {
-				return fail.Wrap(err, kindOfUndo(err), "%s; the write was taken back, which could not be noted", fail.TextOf(refusal))
+				return took, fail.Wrap(err, kindOfUndo(err), "%s; the write was taken back, which could not be noted", fail.TextOf(refusal))
 			}
 		}
-		return refusal
+		return took, refusal
 	}
-	return fail.Wrap(err, kindOfUndo(err), "%s; the write could not be taken back", fail.TextOf(refusal))
+	return took, fail.Wrap(err, kindOfUndo(err), "%s; the write could not be taken back", fail.TextOf(refusal))
 }
 
 // kindOfUndo is the kind of the answer when an undo fails: what was asked for has not taken too long, but was refused.
@@ -231,12 +266,12 @@ func kindOfUndo(err error) fail.Kind {
 // some time (policy.UndoneBack) after it was there last, and no longer than an undo may take. It is judged by the rights of who was refused. So it goes also
 // where somebody who may have it has put the same meanwhile. What is put back later, by a process that was frozen between its write and its look, or had no
 // answer for so long, stays.
-func (s *Service) takeBack(ctx context.Context, r rule, c change) (taken bool, err error) {
+func (s *Service) takeBack(ctx context.Context, r rule, c change) (took change, err error) {
 	if r.remains == nil || c.to == nil {
-		return false, nil // theirs was checked, too
+		return change{}, nil // theirs was checked, too
 	}
 	if _, refused := r.remains(c, c.to); !refused {
-		return false, nil
+		return change{}, nil
 	}
 	noun, key := c.to.Noun(), domain.KeyOf(c.to)
 	wait := pause.Backoff{First: policy.FirstWritten, Most: policy.LongestWritten}
@@ -248,9 +283,9 @@ func (s *Service) takeBack(ctx context.Context, r rule, c change) (taken bool, e
 		}
 		if unknown == nil {
 			if before, ours := r.remains(c, now); ours {
-				taken, err = s.takeOther(ctx, r, change{from: c.from, to: now}, before)
+				took, err = s.takeOther(ctx, r, change{from: c.from, to: now}, before)
 				if err == nil {
-					return taken, nil
+					return took, nil
 				}
 			}
 		}
@@ -258,25 +293,28 @@ func (s *Service) takeBack(ctx context.Context, r rule, c change) (taken bool, e
 			last = time.Now()
 		}
 		if time.Since(last) > policy.UndoneBack || wait.Wait(ctx) != nil {
-			return false, err
+			return change{}, err
 		}
 	}
 }
 
 // takeOther takes back what somebody else has written, c.to, for what was there before, nil for nothing, when the second look refuses that, too. Where it has
 // no answer nothing is written: an outage would take away what somebody was told is stored.
-func (s *Service) takeOther(ctx context.Context, r rule, c change, before domain.Object) (taken bool, err error) {
+func (s *Service) takeOther(ctx context.Context, r rule, c change, before domain.Object) (took change, err error) {
 	refusal := s.confirm(ctx, r, c)
 	switch {
 	case refusal == nil:
-		return false, nil
+		return change{}, nil
 	case fail.KindOf(refusal).Retryable():
-		return false, refusal
+		return change{}, refusal
 	case before == nil:
 		err = s.erase(ctx, c.to)
 	default:
 		before.Base().Revision = c.to.Base().Revision
 		err = s.overwrite(ctx, before)
 	}
-	return err == nil, err
+	if err != nil {
+		return change{}, err
+	}
+	return change{from: c.to, to: before}, nil
 }

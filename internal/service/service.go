@@ -131,7 +131,7 @@ type Checks struct {
 // Clock tells the time.
 type Clock func() time.Time
 
-// Deps are what the plain verbs need; all of them are required but Matching.
+// Deps are what the plain verbs need; all of them are required but those of which it says what nil is for.
 type Deps struct {
 	Store      Store
 	Sealer     Sealer
@@ -142,7 +142,10 @@ type Deps struct {
 	UserKubeconfig func(ctx context.Context, reference *domain.ClusterReference) ([]byte, error)
 	// Renewing tells those who work with the registration of a cluster that it is about to be replaced, or deleted; nil where nobody does.
 	Renewing func(ctx context.Context, c domain.ClusterName) error
-	Now      Clock
+	// Undone is told of refused writes of which their callers were told that they are not taken back yet, when they are or cannot be; nil where nobody is. Its
+	// context is the caller's, and has no end.
+	Undone func(ctx context.Context, what Undone)
+	Now    Clock
 	// PodSecurity is what the namespaces of logical clouds enforce at least, "" for nothing. Workers have the same.
 	PodSecurity domain.PodSecurity
 	// Matching is told of rules, hosts and tenants; nil for a service that nobody tells of workloads.
@@ -158,6 +161,7 @@ type Service struct {
 	checks         Checks
 	userKubeconfig func(ctx context.Context, reference *domain.ClusterReference) ([]byte, error)
 	renewing       func(ctx context.Context, c domain.ClusterName) error
+	tell           func(ctx context.Context, what Undone)
 	now            Clock
 	podSecurity    domain.PodSecurity
 	matching       Matching
@@ -173,8 +177,11 @@ func New(d Deps) *Service {
 	if d.Renewing == nil {
 		d.Renewing = func(context.Context, domain.ClusterName) error { return nil }
 	}
+	if d.Undone == nil {
+		d.Undone = func(context.Context, Undone) {}
+	}
 	return &Service{
 		store: d.Store, sealer: d.Sealer, instances: d.Instances, operations: d.Operations, checks: d.Checks,
-		userKubeconfig: d.UserKubeconfig, renewing: d.Renewing, now: d.Now, podSecurity: d.PodSecurity, matching: d.Matching, looks: newLooks(), ruleSizes: share.New[map[string]ruleSize](),
+		userKubeconfig: d.UserKubeconfig, renewing: d.Renewing, tell: d.Undone, now: d.Now, podSecurity: d.PodSecurity, matching: d.Matching, looks: newLooks(), ruleSizes: share.New[map[string]ruleSize](),
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
@@ -129,22 +130,44 @@ func TestARefusalComesThoughTheDatabaseHangs(t *testing.T) {
 		hangs, takes time.Duration
 		kind         fail.Kind
 		text         string
+		late, stays  bool // it is told after the answer what comes of it, and that it stays
 	}{
-		"for a moment":      {5 * time.Second, 5 * time.Second, fail.NotFound, `project "p" not found`},
-		"for half a minute": {35 * time.Second, policy.Undo, fail.Unavailable, `project "p" not found; the write is not taken back yet`},
+		"for a moment":      {5 * time.Second, 5 * time.Second, fail.NotFound, `project "p" not found`, false, false},
+		"for half a minute": {35 * time.Second, policy.Undo, fail.Unavailable, `project "p" not found; the write is not taken back yet`, true, false},
+		"for an hour":       {time.Hour, policy.Undo, fail.Unavailable, `project "p" not found; the write is not taken back yet`, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &hanging{hangs: c.hangs}
-				s := New(Deps{Store: h, Now: time.Now})
+				var told []Undone
+				s := New(Deps{Store: h, Now: time.Now, Undone: func(ctx context.Context, u Undone) {
+					require.NoError(t, ctx.Err())
+					require.Equal(t, "r1", caller.RequestID(ctx))
+					told = append(told, u)
+				}})
 				began := time.Now()
-				err := s.Create(t.Context(), brought())
+				asks, leave := context.WithCancel(caller.WithRequest(t.Context(), &caller.Request{ID: "r1"}))
+				err := s.Create(asks, brought())
 				require.True(t, fail.Is(err, c.kind), "%v", err)
 				require.Contains(t, fail.TextOf(err), c.text)
 				require.Equal(t, c.takes, time.Since(began))
-				time.Sleep(policy.UndoLong) //nolint:forbidigo // of the bubble's time
+				leave()
+				require.Empty(t, told)
+				time.Sleep(2 * policy.UndoLong) //nolint:forbidigo // of the bubble's time
 				synctest.Wait()
-				require.Nil(t, h.stored, "it is taken back")
+				require.Equal(t, c.stays, h.stored != nil, "it is taken back")
+				if !c.late {
+					require.Empty(t, told, "the answer has said it")
+					return
+				}
+				require.Len(t, told, 1)
+				require.Equal(t, domain.Key("projects/p/composite-apps/new/v1"), told[0].Key)
+				require.Equal(t, domain.CompositeApps, told[0].Noun)
+				require.Equal(t, `project "p" not found`, fail.TextOf(told[0].Refusal))
+				require.Equal(t, !c.stays, told[0].Taken)
+				require.Equal(t, !c.stays, told[0].Before != nil)
+				require.Nil(t, told[0].After)
+				require.Equal(t, c.stays, told[0].Err != nil)
 			})
 		})
 	}
