@@ -83,6 +83,12 @@ func TestUnansweredInPages(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, got)
+	page, plain := audited(t, w, "/v2/audit?event=unanswered&limit=3").Continue, audited(t, w, "/v2/audit?limit=3").Continue
+	for _, query := range []string{"event=unanswered&continue=" + plain, "continue=" + page} { // what was answered would be in the one
+		answer := do(t, w.router, call{method: "GET", url: "/v2/audit?" + query})
+		require.Equal(t, http.StatusBadRequest, answer.Code)
+		require.Contains(t, answer.Body.String(), "is of another list")
+	}
 	to := url.QueryEscape(at.Add(n * time.Second).Format(time.RFC3339))
 	require.Equal(t, want, told(audited(t, w, "/v2/audit?event=unanswered&limit=1000&to="+to)))
 }

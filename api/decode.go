@@ -94,7 +94,7 @@ func judge(c echo.Context, unknown []stray) error {
 			warn(c, "unknown %s %q%s", m.what, m.name, m.hint)
 		}
 	default:
-		return fail.New(fail.Invalid, "Invalid query %s: %q; use %s, %s or %s", fieldValidation, how, validateStrict, validateWarn, validateIgnore)
+		return fail.Query(fieldValidation, "%q; use %s, %s or %s", how, validateStrict, validateWarn, validateIgnore)
 	}
 	return nil
 }

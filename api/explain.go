@@ -60,7 +60,7 @@ func wantsWhole(c echo.Context) (bool, error) {
 	case "full":
 		return true, nil
 	default:
-		return false, fail.New(fail.Invalid, "Invalid query view: %q; use full, or leave it out", view)
+		return false, fail.Query("view", "%q; use full, or leave it out", view)
 	}
 }
 
@@ -105,7 +105,7 @@ func formOf(c echo.Context) (string, error) {
 		}
 		return form, nil
 	default:
-		return "", fail.New(fail.Invalid, "Invalid query output: %q; use json or text", output)
+		return "", fail.Query("output", "%q; use json or text", output)
 	}
 }
 

@@ -16,13 +16,15 @@ import (
 // wantsFull reads the parameter view.
 func wantsFull(c echo.Context) (bool, error) {
 	if !c.QueryParams().Has("view") {
-		if c.QueryParams().Has("limit") || c.QueryParams().Has("continue") {
-			return false, fail.New(fail.Invalid, "Invalid query: limit and continue are for lists with view=full; EMCO's list has no pages")
+		for _, page := range []parameter{limitQuery, continueQuery} {
+			if c.QueryParams().Has(page.name) {
+				return false, fail.Query(page.name, "it is for lists with view=full; EMCO's list has no pages")
+			}
 		}
 		return false, nil
 	}
 	if view := c.QueryParam("view"); view != "full" {
-		return false, fail.New(fail.Invalid, "Invalid query view: %q; use full, or leave it out", view)
+		return false, fail.Query("view", "%q; use full, or leave it out", view)
 	}
 	return true, nil
 }

@@ -53,7 +53,7 @@ func (p endpoint) checkQuery(u *url.URL) error {
 	for _, k := range p.parameters() {
 		for _, value := range values[k.name] {
 			if use := k.instead(value); use != "" {
-				return fail.New(fail.Invalid, "Invalid query %s: %q; %s", k.name, cut(value, maxWarning), use)
+				return fail.Query(k.name, "%q; %s", cut(value, maxWarning), use)
 			}
 		}
 	}

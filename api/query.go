@@ -23,7 +23,7 @@ func listClusters(c echo.Context, s door.Service, on *door.Request) (reply, erro
 	with := false
 	if text := c.QueryParam("withLabels"); text != "" {
 		if with, err = strconv.ParseBool(text); err != nil {
-			return nil, fail.New(fail.Invalid, "Invalid query withLabels: %q; use true or false", text)
+			return nil, fail.Query("withLabels", "%q; use true or false", text)
 		}
 	}
 	label := c.QueryParam("label")
@@ -129,7 +129,7 @@ func listAppIntents(c echo.Context, s door.Service, on *door.Request) (reply, er
 	case name == "":
 		return nil, fail.New(fail.Invalid, "Missing appName in GET request")
 	case app == "":
-		return nil, fail.New(fail.Invalid, "Invalid query app-name: app must be given too")
+		return nil, fail.Query("app-name", "app must be given too")
 	case app != name:
 		return nil, fail.New(fail.Invalid, "Invalid query: app is %q and app-name %q; both are to name one app", app, name)
 	}

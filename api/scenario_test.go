@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"log/slog"
@@ -53,6 +54,9 @@ type call struct {
 	lacks       []string
 	answers     map[string]string // headers of the answer
 }
+
+// placeOf is the parameter continue that asks for what is behind a place.
+func placeOf(place string) string { return base64.RawURLEncoding.EncodeToString([]byte(place)) }
 
 func do(t testing.TB, h http.Handler, c call) *httptest.ResponseRecorder {
 	t.Helper()

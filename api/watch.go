@@ -35,7 +35,7 @@ func wantsWatch(c echo.Context) (bool, error) {
 	text := c.QueryParam("watch")
 	watch, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, fail.New(fail.Invalid, "Invalid query watch: %q; use true or false", text)
+		return false, fail.Query("watch", "%q; use true or false", text)
 	}
 	return watch, nil
 }

@@ -187,9 +187,10 @@ func TestDiffOfAGroup(t *testing.T) {
 		"cluster=c3":                       "Invalid cluster query: \"c3\"; use provider+cluster",
 		"operation=migrate&version=v1":     "use update",
 		"operation=migrate&version=v9":     "not found",
-		"group=other":                      "only a migrate has them",
+		"group=other":                      "Invalid query group: only a migrate has it",
 		"limit=0":                          "Invalid query limit",
-		"operation=update&continue=bm9uZQ": "ask for the first one again",
+		"operation=update&continue=bm9uZQ": `Invalid query continue: "bm9uZQ" is of another list`,
+		"continue=d2ViAGNwK25vbmU":         "ask for the first one again",
 	} {
 		q, err := url.ParseQuery(query)
 		require.NoError(t, err)

@@ -207,6 +207,13 @@ const (
 // Place is what the IDs of records from a time on are not less than, and those of earlier ones are.
 func Place(t time.Time) string { return t.UTC().Format(timeLayout) }
 
+// IsPlace says whether a text begins as the ID of a record does.
+func IsPlace(text string) bool {
+	at, _, more := strings.Cut(text, "/")
+	_, err := time.Parse(timeLayout, at)
+	return more && err == nil
+}
+
 // Day is the day of a time, as in IDs.
 func Day(t time.Time) string { return t.UTC().Format(dayLayout) }
 

@@ -62,7 +62,7 @@ func refused(res *http.Response, body []byte, method, path string) error {
 		// The detail has the message, then the fields.
 		e.problem.Message, e.problem.Fields = p.Detail, p.Errors
 		if fields := (&fail.Error{Fields: p.Errors}).Text(); fields != "" {
-			e.problem.Message = strings.TrimSuffix(strings.TrimSuffix(p.Detail, fields), "\n")
+			e.problem.Message = strings.TrimRight(strings.TrimSuffix(p.Detail, fields), " \n")
 		}
 	}
 	e.problem.RetryAfter, e.problem.Undone = retryAfter(res), res.Header.Get("Drover-Undone") == "true"

@@ -38,6 +38,7 @@ type describing struct {
 	down    bool
 	memo    map[string]any
 	hangs   map[string]bool // runs
+	lists   error           // of every list
 }
 
 func (s *describing) DescribeWorkflowExecution(ctx context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
@@ -57,7 +58,9 @@ func (s *describing) DescribeWorkflowExecution(ctx context.Context, id, _ string
 var other = domain.Scope{Owner: scope.Owner, ContextID: "2", Operation: domain.OpTerminate}
 
 func (s *describing) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
-	s.queried = r.GetQuery()
+	if s.queried = r.GetQuery(); s.lists != nil {
+		return nil, s.lists
+	}
 	found := &workflowservice.ListWorkflowExecutionsResponse{}
 	for _, o := range []domain.Scope{scope, other} {
 		if id := workflows.OperationID(o); s.runs[id] != nil {

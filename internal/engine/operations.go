@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -101,14 +102,23 @@ func (e *Engine) visible(ctx context.Context, query string, limit int, after []b
 	r, err := e.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		PageSize: int32(limit), Query: query, NextPageToken: after, //nolint:gosec // a page
 	})
-	var refused *serviceerror.InvalidArgument
-	if errors.As(err, &refused) && after != nil {
-		return nil, nil, fail.Wrap(err, fail.Invalid, "Invalid query continue: the workflow engine does not take it; begin with the first page")
+	if len(after) > 0 && refusesPlace(err, after) {
+		wrong := fail.Query("continue", "the workflow engine does not take it; begin with the first page")
+		wrong.Cause = err
+		return nil, nil, wrong
 	}
 	if err != nil {
 		return nil, nil, kindOf(err, "the list of operations")
 	}
 	return r.GetExecutions(), r.GetNextPageToken(), nil
+}
+
+// refusesPlace says whether the error of a list is that the place behind which it was to go on is none of Temporal's. With a SQL database Temporal gives what
+// is no JSON no code.
+func refusesPlace(err error, after []byte) bool {
+	var refused *serviceerror.InvalidArgument
+	var coded serviceerror.ServiceError
+	return errors.As(err, &refused) || err != nil && !errors.As(err, &coded) && !json.Valid(after)
 }
 
 func (e *Engine) executions(infos []*workflowpb.WorkflowExecutionInfo) []operations.Execution {

@@ -83,8 +83,11 @@ func (e *Error) Text() string {
 	for _, f := range e.Fields {
 		parts = append(parts, f.Path+": "+f.Message)
 	}
-	if e.Message == "" {
+	switch e.Message {
+	case "":
 		return strings.Join(parts, "\n")
+	case queryText:
+		return e.Message + " " + strings.Join(parts, "\n")
 	}
 	return e.Message + "\n" + strings.Join(parts, "\n")
 }
@@ -95,6 +98,14 @@ func (e *Error) Unwrap() error { return e.Cause }
 // New makes an error of the kind with a formatted message that is safe to show.
 func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// queryText begins what is said of a parameter, in EMCO's words.
+const queryText = "Invalid query"
+
+// Query is an Invalid error of a parameter of a query, which is its field: "Invalid query limit: use a number".
+func Query(name, format string, args ...any) *Error {
+	return &Error{Kind: Invalid, Message: queryText, Fields: []Field{{Path: name, Message: fmt.Sprintf(format, args...)}}}
 }
 
 // Wrap is New with a cause that only logs show.

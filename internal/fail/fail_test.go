@@ -25,3 +25,11 @@ func TestManyProblems(t *testing.T) {
 	require.Equal(t, fail.Field{Path: "...", Message: "and 2 more problems"}, more[fail.MostProblems])
 	require.Len(t, fail.FieldsOf(all), fail.MostProblems)
 }
+
+// TestAParameterIsAField: in the text it stands behind EMCO's words, and for programs it is the field.
+func TestAParameterIsAField(t *testing.T) {
+	err := fail.Query("limit", "%q; use a number", "x")
+	require.Equal(t, `Invalid query limit: "x"; use a number`, fail.TextOf(err))
+	require.Equal(t, []fail.Field{{Path: "limit", Message: `"x"; use a number`}}, fail.FieldsOf(err))
+	require.True(t, fail.Is(err, fail.Invalid))
+}

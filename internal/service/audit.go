@@ -72,7 +72,9 @@ func (a *Audit) AuditRecords(ctx context.Context, project domain.Key, parameters
 	if err != nil {
 		return nil, err
 	}
-	limit, before, err := pageAsked(parameters)
+	limit, before, err := pageAsked(parameters, func(place string) bool { // one of what is unanswered knows of answers: without these it would show what was answered
+		return audit.IsPlace(place) && strings.Contains(place, answersBehind) == (f.Event == audit.Unanswered)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -106,11 +108,14 @@ func (a *Audit) AuditRecords(ctx context.Context, project domain.Key, parameters
 // a moment, so they are as many as go on at a time.
 const mostAnswered = 200
 
+// answersBehind stands in a place of what is unanswered before the answers that are known, also where there are none.
+const answersBehind = " "
+
 // unanswered lists what was begun and has no answer, the newest first: it goes on, or its process has died. It reads backwards from
 // the newest record on, also from behind the time that is asked for, since answers come later. A page is short when much was read for
 // it; the next one knows which answers were found whose beginnings were not.
 func (a *Audit) unanswered(ctx context.Context, f audit.Filter, limit int, from, to, before string) (*AuditList, error) {
-	before, known, _ := strings.Cut(before, " ")
+	before, known, _ := strings.Cut(before, answersBehind)
 	answered := map[string]bool{} // writer and number of what was begun
 	for _, place := range strings.Fields(known) {
 		answered[place] = true
@@ -119,7 +124,7 @@ func (a *Audit) unanswered(ctx context.Context, f audit.Filter, limit int, from,
 	list, read, last := &AuditList{Items: []audit.Record{}}, 0, before
 	err := a.store.AuditLines(ctx, from, before, true, func(l audit.Line) (bool, error) {
 		if (len(list.Items) >= limit || read >= mostRead) && len(answered) <= mostAnswered {
-			list.Continue = goOn(strings.Join(append([]string{last}, slices.Sorted(maps.Keys(answered))...), " "))
+			list.Continue = goOn(last + answersBehind + strings.Join(slices.Sorted(maps.Keys(answered)), " "))
 			return false, nil
 		}
 		read++

@@ -52,11 +52,11 @@ func (s *Service) CheckCluster(ctx context.Context, key domain.Key, n Needs) (*C
 	}
 	c := o.(*domain.Cluster)
 	if len(n.Groups) > mostGroups {
-		return nil, fail.New(fail.Invalid, "Invalid query group: it is given %d times, and may be %d times", len(n.Groups), mostGroups)
+		return nil, fail.Query("group", "it is given %d times, and may be %d times", len(n.Groups), mostGroups)
 	}
 	role, err := access.ClusterRole("drover", c.Reporting(), n.Users, n.Groups...)
 	if err != nil {
-		return nil, fail.New(fail.Invalid, "Invalid query group: %s", fail.TextOf(err))
+		return nil, fail.Query("group", "%s", fail.TextOf(err))
 	}
 	out := &ClusterCheck{Cluster: key, Report: c.Reporting()}
 	if !c.Expires.IsZero() {

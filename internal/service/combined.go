@@ -292,7 +292,7 @@ func ParseFilter(v url.Values) (f combined.Filter, err error) {
 	}{{"app", &f.Apps}, {"kind", &f.Kinds}, {"resource", &f.Resources}, {"collector", &f.Collectors}} {
 		for _, value := range v[one.name] {
 			if value == "" {
-				return f, fail.New(fail.Invalid, `Invalid query %s: ""; use a name`, one.name)
+				return f, fail.Query(one.name, `""; use a name`)
 			}
 			*one.into = append(*one.into, value)
 		}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -149,7 +150,10 @@ func (f *Fleet) exists(ctx context.Context, prefix domain.Key) error {
 func (f *Fleet) page(ctx context.Context, noun *domain.Noun, prefix domain.Key, parameters url.Values) (
 	objects []domain.Object, next string, unreadable map[domain.Key]bool, err error,
 ) {
-	limit, after, err := pageAsked(parameters)
+	limit, after, err := pageAsked(parameters, func(place string) bool {
+		_, is := noun.Split(domain.Key(place))
+		return is && (prefix == "" || strings.HasPrefix(place, string(prefix)+"/"))
+	})
 	if err != nil {
 		return nil, "", nil, err
 	}

@@ -104,25 +104,25 @@ func readDiffQuery(v url.Values) (q diffQuery, err error) {
 	switch q.operation {
 	case "", domain.OpInstantiate, domain.OpUpdate, domain.OpRollback, domain.OpMigrate:
 	default:
-		return q, fail.New(fail.Invalid, "Invalid query operation: %q; use instantiate, update, rollback or migrate", q.operation)
+		return q, fail.Query("operation", "%q; use instantiate, update, rollback or migrate", q.operation)
 	}
 	switch {
 	case q.operation == domain.OpRollback, q.operation == domain.OpUpdate && v.Has("revision"):
 		revision, err := strconv.Atoi(v.Get("revision"))
 		if q.revision = &revision; err != nil || revision < 0 {
-			return q, fail.New(fail.Invalid, "Invalid query revision: %q; a rollback needs the number of the revision to go back to, an update may have one", v.Get("revision"))
+			return q, fail.Query("revision", "%q; a rollback needs the number of the revision to go back to, an update may have one", v.Get("revision"))
 		}
 	case v.Has("revision"):
-		return q, fail.New(fail.Invalid, "Invalid query revision: only a rollback and an update have one (operation=rollback)")
+		return q, fail.Query("revision", "only a rollback and an update have one (operation=rollback)")
 	}
 	if q.reapply, err = Truth("reapply", v.Get("reapply")); err != nil {
 		return q, err
 	}
 	if q.reapply && q.operation != domain.OpUpdate {
-		return q, fail.New(fail.Invalid, "Invalid query reapply: only an update has it (operation=update)")
+		return q, fail.Query("reapply", "only an update has it (operation=update)")
 	}
 	if q.reapply && q.revision != nil {
-		return q, fail.New(fail.Invalid, "Invalid query reapply: an update after a rollback to revision %d finds all that it has applied", *q.revision)
+		return q, fail.Query("reapply", "an update after a rollback to revision %d finds all that it has applied", *q.revision)
 	}
 	if q.operation == domain.OpMigrate {
 		var p fail.Problems
@@ -133,10 +133,14 @@ func readDiffQuery(v url.Values) (q diffQuery, err error) {
 		if err := p.Err(); err != nil {
 			return q, err
 		}
-	} else if v.Has("version") || v.Has("group") {
-		return q, fail.New(fail.Invalid, "Invalid query version and group: only a migrate has them (operation=migrate)")
+	} else {
+		for _, word := range []string{"version", "group"} {
+			if v.Has(word) {
+				return q, fail.Query(word, "only a migrate has it (operation=migrate)")
+			}
+		}
 	}
-	q.limit, q.after, err = pageAsked(v)
+	q.limit, q.after, err = pageAsked(v, ofParts(2))
 	return q, err
 }
 
@@ -326,7 +330,7 @@ func (l *Lifecycle) fillDiff(ctx context.Context, out *GroupDiff, differences []
 	out.Items = []DiffItem{}
 	first := 0
 	if q.after != "" {
-		first = 1 + slices.IndexFunc(differences, func(d plan.Difference) bool { return placeOf(&d) == q.after })
+		first = 1 + slices.IndexFunc(differences, func(d plan.Difference) bool { return placeOfItem(&d) == q.after })
 		if first == 0 {
 			return fail.New(fail.Conflict, "what would be done is not any more what it was for the page before; ask for the first one again")
 		}
@@ -335,7 +339,7 @@ func (l *Lifecycle) fillDiff(ctx context.Context, out *GroupDiff, differences []
 	for i := range differences[first:] {
 		d := &differences[first+i]
 		if i > 0 && (i >= q.limit || size > limits.DiffPage) {
-			out.Continue = goOn(placeOf(&differences[first+i-1]))
+			out.Continue = goOn(placeOfItem(&differences[first+i-1]))
 			return nil
 		}
 		item, bytes, err := l.itemOf(ctx, d, out.Group)
@@ -348,8 +352,8 @@ func (l *Lifecycle) fillDiff(ctx context.Context, out *GroupDiff, differences []
 	return nil
 }
 
-// placeOf is where an item stands in the list: no two have an app and a first cluster in common.
-func placeOf(d *plan.Difference) string { return d.App + "\x00" + d.Clusters[0].String() }
+// placeOfItem is where an item stands in the list: no two have an app and a first cluster in common.
+func placeOfItem(d *plan.Difference) string { return placeOf(d.App, d.Clusters[0].String()) }
 
 // itemOf is a difference as it is answered, and about how many bytes it has. It has one manifest in memory decoded at a time, or the two
 // that it compares.

@@ -459,6 +459,8 @@ func (s *Said) unfitFor(one *domain.Workload) string {
 		return "its type is not " + domain.KindPod + " of Kubernetes"
 	case len(one.ID) > limits.WorkloadID:
 		return "its id is too long"
+	case strings.ContainsRune(one.ID, 0): // which places of lists have between their parts
+		return "its id has the character 0"
 	case s.TooLarge[one]:
 		return "it is too large"
 	case unstorable(one):

@@ -19,7 +19,7 @@ func FuzzContinue(f *testing.F) {
 	f.Add("YQ", "1e3")
 	f.Fuzz(func(t *testing.T, at, most string) {
 		v := url.Values{"continue": {at}, "limit": {most}}
-		limit, place, err := pageAsked(v)
+		limit, place, err := pageAsked(v, ofParts(1))
 		if err != nil {
 			require.True(t, fail.Is(err, fail.Invalid), "%v", err)
 			require.Regexp(t, "Invalid query (continue|limit)", fail.TextOf(err))
@@ -28,7 +28,7 @@ func FuzzContinue(f *testing.F) {
 		require.True(t, limit >= 1 && limit <= maxLimit)
 		require.True(t, utf8.ValidString(place))
 		require.Equal(t, at, goOn(place))
-		page, next, err := pageOf([]string{"", "a", "b", "c"}, v, func(s string) string { return s })
+		page, next, err := pageOf([]string{"", "a", "b", "c"}, v, ofParts(1), func(s string) string { return s })
 		require.NoError(t, err)
 		require.True(t, len(page) <= limit)
 		for _, one := range page {

@@ -84,7 +84,11 @@ func (m *Matcher) Preview(ctx context.Context, rule *domain.WorkloadRule, parame
 	if err != nil {
 		return nil, err
 	}
-	limit, after, err := pageAsked(parameters)
+	is := func(place string) bool {
+		parts := partsOf(place)
+		return len(parts) == 2 && (rule.Operators() || parts[0] == rule.Tenant())
+	}
+	limit, after, err := pageAsked(parameters, is)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +97,7 @@ func (m *Matcher) Preview(ctx context.Context, rule *domain.WorkloadRule, parame
 		return nil, err
 	}
 	defer leave()
-	place := func(x previewed) string { return x.Tenant + "\x00" + x.Workload }
+	place := func(x previewed) string { return placeOf(x.Tenant, x.Workload) }
 	one := parameters.Get("workload")
 	var all []previewed
 	slices.Sort(tenants)
@@ -114,7 +118,7 @@ func (m *Matcher) Preview(ctx context.Context, rule *domain.WorkloadRule, parame
 		slices.SortFunc(of, func(a, b previewed) int { return cmp.Compare(place(a), place(b)) })
 		all = append(all, of[:min(len(of), max(limit+1-len(all), 0))]...) // one more says that a page follows
 	}
-	page, next, err := pageOf(all, parameters, place)
+	page, next, err := pageOf(all, parameters, is, place)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +141,7 @@ func (m *Matcher) previewIn(ctx context.Context, rule *domain.WorkloadRule, para
 	}
 	if only := parameters.Get("tenant"); only != "" {
 		if !domain.IsTenantName(only) {
-			return nil, fail.New(fail.Invalid, "Invalid query tenant: %q is not the name of a tenant", only)
+			return nil, fail.Query("tenant", "%q is not the name of a tenant", only)
 		}
 		return []string{only}, m.exists(ctx, domain.Tenants, domain.TenantKey(only))
 	}

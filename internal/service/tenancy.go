@@ -200,7 +200,7 @@ func (m *Matcher) Workloads(ctx context.Context, tenant string, parameters url.V
 		return !is("namespace", w.ResourceNamespace) || !is("name", w.ResourceName) || !is("node", w.NodeName) || held != "" && w.Held != (held == "true")
 	})
 	list := &WorkloadList{}
-	list.Items, list.Continue, err = pageOf(all, parameters, func(w *domain.Workload) string { return w.ID })
+	list.Items, list.Continue, err = pageOf(all, parameters, ofParts(1), func(w *domain.Workload) string { return w.ID })
 	return list, err
 }
 
@@ -250,7 +250,11 @@ func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.V
 		}
 	}
 	place := func(one Match) string {
-		return strings.Join([]string{one.Tenant, one.Workload, string(one.Rule)}, "\x00")
+		return placeOf(one.Tenant, one.Workload, string(one.Rule))
+	}
+	is := func(place string) bool {
+		parts := partsOf(place)
+		return len(parts) == 3 && (rule == "" && parts[0] == tenants[0] || parts[2] == string(rule))
 	}
 	slices.SortFunc(found, func(a, b Match) int { return cmp.Compare(place(a), place(b)) })
 	list := &MatchList{}
@@ -259,7 +263,7 @@ func (m *Matcher) MatchesOf(ctx context.Context, of domain.Key, parameters url.V
 			return nil, err
 		}
 	}
-	if list.Items, list.Continue, err = pageOf(found, parameters, place); err != nil {
+	if list.Items, list.Continue, err = pageOf(found, parameters, is, place); err != nil {
 		return nil, err
 	}
 	return list, m.report(ctx, list.Items, records)
@@ -277,7 +281,7 @@ func ruleNamed(tenant, said string) (domain.Key, error) {
 	if _, operators := domain.OperatorRules.Split(key); operators || own && names["tenant"] == tenant {
 		return key, nil
 	}
-	return "", fail.New(fail.Invalid, "Invalid query rule: %q is no rule of tenant %q; use the name of one of the tenant's, or workload-rules/ and the name of one of the operator's", said, tenant)
+	return "", fail.Query("rule", "%q is no rule of tenant %q; use the name of one of the tenant's, or workload-rules/ and the name of one of the operator's", said, tenant)
 }
 
 // matchesIn says where the matches of a tenant or rule are.

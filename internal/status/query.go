@@ -72,7 +72,7 @@ func ParseQuery(v url.Values) (Query, error) {
 		}
 	}
 	if q.Output == OutputCounts && !q.camel() {
-		return Query{}, fail.New(fail.Invalid, "Invalid query output: %q; use it with status=deployed or status=ready", OutputCounts)
+		return Query{}, fail.Query("output", "%q; use it with status=deployed or status=ready", OutputCounts)
 	}
 	return q, nil
 }
@@ -146,7 +146,7 @@ func readInstance(q *Query, v url.Values) error {
 		return nil
 	}
 	if q.Instance = v.Get("instance"); q.Instance == "" {
-		return fail.New(fail.Invalid, `Invalid query instance: ""; use an instance of the state history`)
+		return fail.Query("instance", `""; use an instance of the state history`)
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func readWord[T ~string](into *T, v url.Values, name, use string, words ...T) er
 		return nil
 	}
 	if *into = T(v.Get(name)); !slices.Contains(words, *into) {
-		return fail.New(fail.Invalid, "Invalid query %s: %q; use %s", name, *into, use)
+		return fail.Query(name, "%q; use %s", *into, use)
 	}
 	return nil
 }
