@@ -167,6 +167,7 @@ type Streams interface {
 // Audits tell of audit records. service.Audit has them.
 type Audits interface {
 	AuditRecords(ctx context.Context, project domain.Key, parameters url.Values) (*service.AuditList, error)
+	// AuditExport gives take each line; with nil for it, it says whether it would be refused.
 	AuditExport(ctx context.Context, project domain.Key, parameters url.Values, take func(line []byte) error) error
 	AuditKeys(ctx context.Context) (*audit.Keys, error)
 }
