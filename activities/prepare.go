@@ -223,11 +223,16 @@ func (l *Control) planGroup(ctx context.Context, owner domain.Owner, d *draft) e
 	return vary.Clash(&d.plan)
 }
 
-// tooMany refuses a group whose apps go to more clusters than it may have in all, before anything is rendered for them.
+// tooMany refuses a group of which an app goes to more clusters than one may, or whose apps go to more than it may have in all, before anything is
+// rendered for them.
 func tooMany(group string, targets map[string][]plan.Target, most int) error {
 	n := 0
-	for _, t := range targets {
-		n += len(t)
+	for _, app := range slices.Sorted(maps.Keys(targets)) {
+		clusters := len(targets[app])
+		if clusters > limits.AppClusters {
+			return fail.New(fail.Malformed, "app %q of deployment intent group %q would go to %d clusters, and may go to %d: make several groups of it", app, group, clusters, limits.AppClusters)
+		}
+		n += clusters
 	}
 	if most == 0 || n <= most {
 		return nil

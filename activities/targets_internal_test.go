@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 )
 
@@ -21,6 +22,13 @@ func TestTooMany(t *testing.T) {
 	err := tooMany("g", targets, 4)
 	require.True(t, fail.Is(err, fail.Malformed), "%v", err)
 	require.ErrorContains(t, err, "the 2 apps of deployment intent group \"g\" would go to 5 clusters in all, and may go to 4 (--group-targets)")
+
+	targets["b"] = make([]plan.Target, limits.AppClusters)
+	require.NoError(t, tooMany("g", targets, 0))
+	targets["b"] = make([]plan.Target, limits.AppClusters+1)
+	err = tooMany("g", targets, 0)
+	require.True(t, fail.Is(err, fail.Malformed), "%v", err)
+	require.ErrorContains(t, err, `app "b" of deployment intent group "g" would go to 250001 clusters, and may go to 250000`)
 }
 
 // TestWhatIsPreparedStaysSmall: Temporal takes payloads of 2 MiB, however many apps a group has.

@@ -24,6 +24,8 @@ type AppInput struct {
 	To         int                    `json:"to"`
 	// Beside is how many apps the operation has.
 	Beside int `json:"beside,omitempty"`
+	// Batches is how many batches the app has, of a batch; 0 in a run of before, which tells its app all that there is to tell.
+	Batches int `json:"batches,omitempty"`
 }
 
 // batch says whether it is a part of the app's clusters.
@@ -194,11 +196,12 @@ func (a *app) listen(ctx workflow.Context) {
 	}
 }
 
-// report tells the parent how far the app is, as its pace has it; the end is told by the result.
+// report tells the parent how far the app is, as its pace has it; the end is told by the result. A batch that has told all that it may tells once
+// more that it needs its place no longer, however long it goes on then.
 func (a *app) report(ctx workflow.Context) {
 	p := &pace{beside: a.in.Beside}
 	if a.in.batch() {
-		p = &pace{most: longestReport}
+		p = &pace{batch: true, beside: a.in.Batches}
 	}
 	for parent := workflow.GetInfo(ctx).ParentWorkflowExecution; parent != nil; {
 		idle := workflow.Now(ctx)
@@ -213,7 +216,16 @@ func (a *app) report(ctx workflow.Context) {
 			return
 		}
 		a.changed = false
-		workflow.SignalExternalWorkflow(ctx, parent.ID, parent.RunID, ProgressSignal, a.progress())
+		told := a.progress()
+		told.Quiet = a.in.Batches > 0 && p.spent() && !a.window.idle()
+		workflow.SignalExternalWorkflow(ctx, parent.ID, parent.RunID, ProgressSignal, told)
+		if !told.Quiet {
+			continue
+		}
+		if err := workflow.Await(ctx, func() bool { return a.ended || a.window.idle() }); err == nil && !a.ended {
+			workflow.SignalExternalWorkflow(ctx, parent.ID, parent.RunID, ProgressSignal, a.progress())
+		}
+		return
 	}
 }
 

@@ -22,9 +22,11 @@ type batches struct {
 
 // slots is how many leaves of an app may be at work at a time in one workflow: the batches that are at work share openLeaves.
 func slots(clusters, open int) int {
-	batches := (clusters + batchSize - 1) / batchSize
-	return max(openLeaves/min(max(batches, 1), open), fewestOpen)
+	return max(openLeaves/min(max(batchesOf(clusters), 1), open), fewestOpen)
 }
+
+// batchesOf is into how many batches clusters are split.
+func batchesOf(clusters int) int { return (clusters + batchSize - 1) / batchSize }
 
 // batchesAtOnce is how many batches are at work at a time: all of them in a run that began with v0.1.0.
 func batchesAtOnce(ctx workflow.Context, clusters int) int {
@@ -45,7 +47,7 @@ func (a *app) split(ctx workflow.Context) error {
 	var inputs []AppInput
 	for from := a.in.From; from < a.in.To; from += batchSize {
 		in := a.in
-		in.From, in.To = from, min(from+batchSize, a.in.To)
+		in.From, in.To, in.Batches = from, min(from+batchSize, a.in.To), batchesOf(a.in.To-a.in.From)
 		inputs = append(inputs, in)
 		a.batches.add(in)
 	}
@@ -79,7 +81,8 @@ func (a *app) split(ctx workflow.Context) error {
 }
 
 // passOver gives the places of batches to others in which nothing has come to an end for stillAfter: all of their clusters are slow, or do
-// not answer, and none waits for them. One in which something comes to an end again has its place again: no other begins beside it.
+// not answer, and none waits for them. One in which something comes to an end again has its place again: no other begins beside it. One of
+// which nothing more is heard though it goes on keeps its place.
 func (a *app) passOver(ctx workflow.Context) {
 	b := &a.batches
 	for {
@@ -87,11 +90,11 @@ func (a *app) passOver(ctx workflow.Context) {
 			return
 		}
 		done := b.done()
-		if err := workflow.Sleep(ctx, stillAfter(age(ctx))); err != nil || a.ended {
+		if err := workflow.Sleep(ctx, stillAfter(age(ctx), len(b.ids))); err != nil || a.ended {
 			return
 		}
 		for i, now := range b.done() {
-			b.still[i] = i < len(done) && now == done[i]
+			b.still[i] = i < len(done) && now == done[i] && !b.progress[i].Quiet
 		}
 	}
 }

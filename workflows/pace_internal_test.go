@@ -5,20 +5,24 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/limits"
 )
+
+// told is how often somebody tells its parent something who always has something to tell for so long, and the longest wait before.
+func told(p *pace, long time.Duration) (n int, longest time.Duration) {
+	for at := time.Duration(0); at < long; n++ {
+		wait, ok := p.wait(at, 0)
+		if !ok {
+			break
+		}
+		at, longest = at+wait, max(longest, wait)
+	}
+	return n, longest
+}
 
 // TestPaceIsBounded: what Temporal takes of a run, 10,000 signals, is enough for all apps that tell one parent something all day long.
 func TestPaceIsBounded(t *testing.T) {
-	told := func(p *pace, long time.Duration) (n int, longest time.Duration) {
-		for at := time.Duration(0); at < long; n++ {
-			wait, ok := p.wait(at, 0)
-			if !ok {
-				break
-			}
-			at, longest = at+wait, max(longest, wait)
-		}
-		return n, longest
-	}
 	const day = 24 * time.Hour
 	for _, apps := range []int{1, 10, 50, 200, 1000} {
 		n, _ := told(&pace{beside: apps}, 7*day)
@@ -29,7 +33,7 @@ func TestPaceIsBounded(t *testing.T) {
 			require.Less(t, n*apps, mostReports, "%d apps have something to tell at the end of a day", apps)
 		}
 	}
-	n, longest := told(&pace{most: longestReport}, day)
+	n, longest := told(&pace{batch: true}, day) // of before
 	require.Equal(t, longestReport, longest)
 	require.Less(t, n, 10_000)
 	n, _ = told(&pace{due: -12 * time.Hour}, 12*time.Hour) // as a run of before has told
@@ -57,12 +61,47 @@ func TestPaceTellsAtOnceWhatComesAfterAWhile(t *testing.T) {
 	}
 }
 
+// TestWhatBatchesTellIsBounded: an app hears all that its batches tell, however many there are and however long they go on.
+func TestWhatBatchesTellIsBounded(t *testing.T) {
+	const day, quarter = 24 * time.Hour, 15 * time.Minute
+	for _, batches := range []int{2, 10, 25, 44, 80, 400, 800, batchesOf(limits.AppClusters)} {
+		n, _ := told(&pace{batch: true, beside: batches}, 7*day)
+		require.LessOrEqual(t, (n+1)*batches, 9_000, "%d batches, with the last word of each", batches)
+		p := &pace{batch: true, beside: batches}
+		n, longest := told(p, quarter)
+		require.LessOrEqual(t, longest, rarer(longestReport, batches), "%d batches", batches)
+		require.GreaterOrEqual(t, n, 4, "%d batches", batches)
+		if batches <= reportingBatches {
+			old, _ := told(&pace{batch: true}, quarter)
+			require.Equal(t, old, n, "%d batches tell all that few do", batches)
+			require.False(t, p.spent(), "%d batches have more to tell after a quarter of an hour", batches)
+		}
+	}
+}
+
+// TestTheHistoryOfAnAppIsBounded: Temporal ends a run at 51,200 events. An app has, each with the three of a task: one for each report of a batch, three
+// for each batch that begins and ends, one for each look at batches, and for its own reports a timer's and a signal's.
+func TestTheHistoryOfAnAppIsBounded(t *testing.T) {
+	const week = 7 * 24 * time.Hour
+	for _, batches := range []int{2, 25, 44, 80, 400, 800, batchesOf(limits.AppClusters)} {
+		looks := 0
+		for at := time.Duration(0); at < week; at += stillAfter(at, batches) {
+			looks++
+		}
+		own, _ := told(&pace{beside: 1}, week)
+		require.Less(t, 4*mostOfBatches+12*batches+5*looks+10*own, 51_200, "%d batches, of which one waits for a week", batches)
+	}
+}
+
 func TestABatchIsNotStillWhileItWaits(t *testing.T) {
-	for at := time.Duration(0); at < 24*time.Hour; at += time.Second {
-		p := &pace{most: longestReport, due: at} // of a batch as old as its app that has told something all the time
-		wait, _ := p.wait(at, 0)
-		require.Less(t, wait, stillAfter(at), at)
-		wait, _ = p.wait(at, 0)
-		require.Less(t, wait, stillAfter(at), at)
+	for _, batches := range []int{1, 25, 44, 800} {
+		for at := time.Duration(0); at < 24*time.Hour; at += time.Second {
+			p := &pace{batch: true, beside: batches, due: at} // of a batch as old as its app that has told something all the time
+			wait, _ := p.wait(at, 0)
+			require.Less(t, wait, stillAfter(at, batches), "%d batches, %s", batches, at)
+			if wait, ok := p.wait(at, 0); ok {
+				require.Less(t, wait, stillAfter(at, batches), "%d batches, %s", batches, at)
+			}
+		}
 	}
 }

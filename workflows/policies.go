@@ -41,15 +41,20 @@ const (
 	// patience is how long all slots may be taken by leaves none of which comes to an end, before others get them: well
 	// below the 15 s after which a request to a cluster that hangs is given up.
 	patience = 2 * time.Second
-	// reportPart is which part of its age an app waits between two reports, in an operation of up to reportingApps, and longestReport the
-	// longest that a batch does; batches are looked at for longestStill then before one counts as still. An app of 40 batches that are at
-	// work for a quarter of an hour each has some 30,000 events so. Of its apps together an operation takes mostReports in each of its two
-	// rounds.
+	// reportPart is which part of its age an app waits between two reports, in an operation of up to reportingApps. Of its apps together an
+	// operation takes mostReports in each of its two rounds.
 	reportPart    = 60
 	reportingApps = 5
-	longestReport = 10 * time.Second
-	longestStill  = 20 * time.Second
 	mostReports   = 4500
+	// longestReport is the longest that a batch waits between two reports, in an app of up to reportingBatches, and longestStill for how long batches
+	// are looked at then before one counts as still; of more batches both are longer by as much. Of all its batches an app takes mostOfBatches, which is
+	// enough where they are at work for a quarter of an hour each. The looks become rarer in an app of hours, a stillPart of its age. Its history has less
+	// than Temporal's 51,200 events so, up to limits.AppClusters: four for each report, twelve for each batch.
+	longestReport    = 10 * time.Second
+	longestStill     = 20 * time.Second
+	reportingBatches = 25
+	mostOfBatches    = 6000
+	stillPart        = 360
 	// batchSize is the number of clusters from which an app's work is split, which keeps every history
 	// far below 10,000 events.
 	batchSize = 250

@@ -48,6 +48,8 @@ type AppProgress struct {
 	Reason   string `json:"reason,omitempty"` // what an app waits for that is not started, or why it never will be
 	// Unapplied is how many resources an operation that takes over has still to apply, or was refused.
 	Unapplied int `json:"unapplied,omitempty"`
+	// Quiet says of a batch that it goes on, and tells nothing until it needs its place no longer, see pace.
+	Quiet bool `json:"quiet,omitempty"`
 	// Lost is the number of clusters the workflow for which has ended without recording what it came to.
 	Lost int `json:"lost,omitempty"`
 }

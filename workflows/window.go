@@ -176,6 +176,11 @@ func (w *window) quiet() bool {
 	return !slices.ContainsFunc(w.leaves, func(l leafState) bool { return l.open() })
 }
 
+// idle says whether nothing is at work and nothing waits for a slot: all that is open has left the window.
+func (w *window) idle() bool {
+	return !slices.ContainsFunc(w.leaves, func(l leafState) bool { return l.atWork() || !l.started && !l.done })
+}
+
 func (w *window) full() bool { return w.atWork() >= w.slots }
 
 // atWork counts the leaves that hold a slot.

@@ -168,6 +168,10 @@ const Runs = 100
 // workflow have 2,000 at a time.
 const Apps = 500
 
+// AppClusters bounds the clusters that an app of a group goes to, where --group-targets lets it go to so many: its workflow has a child for each 250 of
+// them, and hears what they tell. Temporal ends one of 51,200 events.
+const AppClusters = 250_000
+
 // Dependencies bounds the app dependencies of a group, of which an operation knows all: with the longest names they have half a megabyte, and Temporal
 // takes payloads of 2 MiB.
 const Dependencies = 2_500
@@ -411,6 +415,7 @@ func All(body, renderMemory, watched int64) []Size {
 		{"written", "the text that the templates of a chart write", Written, true, "", "400, with the file"},
 		{"bundle", "what a chart is rendered to, as JSON", Bundle, true, "", "400, with the file"},
 		{"apps", "apps of a group", Apps, false, "", "422, with how many there are"},
+		{"appClusters", "clusters that an app of a group goes to", AppClusters, false, "", "422, with the app"},
 		{"dependencies", "app dependencies of a group; of several of an app on the same one the longest counts, and the longest until that is Ready", Dependencies, false, "", "422, with how many there are"},
 		{"actions", "actions in the history of a group, a logical cloud, or the networks of a cluster, besides the first one and the last instance. An update or a rollback is two", Actions, false, "", "older ones are cut, when there are as many again: no rollback goes back to them"},
 		{"runs", "operations on one instance of which its record tells", Runs, false, "", "what made it stays, older terminates are cut"},
