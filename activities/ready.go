@@ -176,8 +176,8 @@ func (r *readying) talk(ctx context.Context) {
 	info := activity.GetInfo(ctx)
 	run, age := info.WorkflowExecution, func() time.Duration { return time.Since(info.ScheduledTime) }
 	word := words(age())
-	wait := max(nextWord(&word, age())-time.Since(r.said().At), policy.FirstLacking)
-	for ; pause.For(ctx, wait) == nil; wait = nextWord(&word, age()) {
+	wait := max(nextWord(&word, age(), r.in.Beside)-time.Since(r.said().At), firstWord(r.in.Beside))
+	for ; pause.For(ctx, wait) == nil; wait = nextWord(&word, age(), r.in.Beside) {
 		reason := r.summary()
 		if reason == r.said().Reason || lease.Check(ctx) != nil {
 			continue
@@ -197,10 +197,15 @@ func words(age time.Duration) pause.Backoff {
 	return pause.Backoff{First: min(max(age, policy.FirstLacking), policy.LongestLacking), Most: policy.LongestLacking}
 }
 
-// nextWord is how long to wait for it, so long after the first. A workflow takes 10,000 signals, one that stops it among them, and what an app
-// lacks may change for weeks.
-func nextWord(word *pause.Backoff, age time.Duration) time.Duration {
-	return max(word.Next(), age/policy.LackingShare)
+// firstWord is how long to wait for the first one, where so many have something to say.
+func firstWord(beside int) time.Duration {
+	return policy.FirstLacking * time.Duration(max(beside, policy.LackingBeside)) / policy.LackingBeside
+}
+
+// nextWord is how long to wait for it, so long after the first, where so many have something to say. A workflow takes 10,000 signals, one that stops it
+// among them, and what an app lacks may change for weeks.
+func nextWord(word *pause.Backoff, age time.Duration, beside int) time.Duration {
+	return max(word.Next(), age/policy.LackingShare, age/policy.LackingBeside*time.Duration(beside))
 }
 
 // longestLack is how much is told of what a resource lacks, in bytes: a rule of a user may say a lot.

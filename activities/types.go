@@ -217,6 +217,8 @@ type ReadyInput struct {
 	Namespace string        `json:"namespace"`
 	From      int           `json:"from"`
 	To        int           `json:"to"`
+	// Beside is how many such questions the operation has, this one included, of which each has something to tell: 0 in a workflow of before.
+	Beside int `json:"beside,omitempty"`
 }
 
 // Lacking is what an app lacks to be Ready, for people.

@@ -103,11 +103,11 @@ func (o *operation) ask(app *appRun) {
 		return
 	}
 	app.asked = true
-	open := 0
+	open, beside := 0, o.questions()
 	for from := 0; from < app.Clusters; from += batchSize {
 		in := activities.ReadyInput{
 			Plan: app.prepared.Plan, App: app.Name, Namespace: app.prepared.Namespace,
-			From: from, To: min(from+batchSize, app.Clusters),
+			From: from, To: min(from+batchSize, app.Clusters), Beside: beside,
 		}
 		open++
 		workflow.Go(o.work, func(ctx workflow.Context) {
@@ -118,6 +118,22 @@ func (o *operation) ask(app *appRun) {
 			app.ready = open == 0
 		})
 	}
+}
+
+// questions is how often ask asks in all for apps that others need to be Ready.
+func (o *operation) questions() (n int) {
+	needed := map[string]bool{}
+	for _, a := range o.apps {
+		for _, need := range a.Needs {
+			needed[need.App] = needed[need.App] || need.Ready
+		}
+	}
+	for _, a := range o.apps {
+		if needed[a.Name] {
+			n += batchesOf(a.Clusters)
+		}
+	}
+	return n
 }
 
 // awaitReady waits until an app is Ready on some clusters, or ctx is cancelled. That the activity has given up is no end to

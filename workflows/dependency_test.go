@@ -43,7 +43,7 @@ func TestReadyIsWaitedFor(t *testing.T) {
 		p.Apps[3].Needs = []plan.Dependency{{App: "app1", Ready: true, Wait: time.Second}}
 	}, 4, "a")
 	w.clusters.ready = func(ctx context.Context, in activities.ReadyInput) error {
-		require.Equal(t, activities.ReadyInput{Plan: in.Plan, App: "app1", Namespace: "default", To: 1}, in)
+		require.Equal(t, activities.ReadyInput{Plan: in.Plan, App: "app1", Namespace: "default", To: 1, Beside: 1}, in)
 		if activity.GetInfo(ctx).Attempt < 9 { // some 16 s
 			return workflows.ToTemporal(fail.New(fail.Unavailable, "worker stops"), activity.GetInfo(ctx).Attempt)
 		}

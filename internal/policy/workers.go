@@ -55,10 +55,11 @@ const (
 	FirstReadyLook   = 200 * time.Millisecond
 	LongestReadyLook = 5 * time.Second
 	// FirstLacking and LongestLacking are between two words on what an app lacks: they make history. Who has waited for long waits for an eighth (LackingShare)
-	// of that.
+	// of that. Where more have something to say to the same operation than LackingBeside, all waits are longer by as much.
 	FirstLacking   = time.Second
 	LongestLacking = 5 * time.Minute
 	LackingShare   = 8
+	LackingBeside  = 25
 	// FirstEnding and LongestEnding are between two looks at what outlives its deletion; in between it is a quarter of
 	// the time that has passed. Nobody needs to know at once that a finalizer has gone for which he has waited for an hour.
 	FirstEnding   = time.Second
