@@ -185,6 +185,9 @@ const (
 	Written = 64 << 20
 	// Bundle bounds what a chart is rendered to, as JSON: what templates write, and the objects of crds directories.
 	Bundle = 256 << 20
+	// Manifests bounds those that status documents (output=detail) have in memory at a time, of an app each, in bytes as they are stored; documents
+	// of a project have half of it. What does not fit is 429, or 503.
+	Manifests = 256 << 20
 	// Varied bounds what intents make of the apps of a group for some or all of its clusters (internal/vary), each manifest once;
 	// more is 422, and names the app. The templates, patches and files of its generic k8s intents may have as much together, and so may the values that
 	// patches have from elsewhere; ExternalValues bounds how many of them a group has from other hosts. All three are 422, with the intent.
@@ -414,6 +417,7 @@ func All(body, renderMemory, watched int64) []Size {
 		{"parsed", "a template or a schema", Parsed, true, "", "400, with the file"},
 		{"written", "the text that the templates of a chart write", Written, true, "", "400, with the file"},
 		{"bundle", "what a chart is rendered to, as JSON", Bundle, true, "", "400, with the file"},
+		{"manifests", "manifests that status documents with `output=detail` have in memory at a time, of an app each; those of a project have half of it", Manifests, true, "", "429, or for those of others 503, after a wait of 10 s"},
 		{"apps", "apps of a group", Apps, false, "", "422, with how many there are"},
 		{"appClusters", "clusters that an app of a group goes to", AppClusters, false, "", "422, with the app"},
 		{"dependencies", "app dependencies of a group; of several of an app on the same one the longest counts, and the longest until that is Ready", Dependencies, false, "", "422, with how many there are"},

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
@@ -90,6 +91,7 @@ type Lifecycle struct {
 	engine  Engine
 	now     Clock
 	recall  *recall
+	onShow  *manifests
 	recent  recent
 	// contacts are those of groups that somebody watches, or asks for tables of.
 	contacts contacts
@@ -118,7 +120,10 @@ const toldMost, toldBytes = 1000, 16 << 20
 
 // NewLifecycle makes the lifecycle commands and queries.
 func NewLifecycle(store Store, records Records, heard Heard, engine Engine, now Clock) *Lifecycle {
-	return &Lifecycle{store: store, records: records, heard: heard, engine: engine, now: now, recall: newRecall(), told: lru.NewWeighed[domain.Key, told](toldMost, toldBytes)}
+	return &Lifecycle{
+		store: store, records: records, heard: heard, engine: engine, now: now, recall: newRecall(), onShow: newManifests(limits.Manifests),
+		told: lru.NewWeighed[domain.Key, told](toldMost, toldBytes),
+	}
 }
 
 // Approve makes a group ready to be instantiated; the warnings say what of it will not hold, or is still missing, and which

@@ -2,8 +2,8 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"io"
+	"iter"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,7 +15,6 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/status"
-	"github.com/drover-io/drover/internal/stored"
 	"github.com/drover-io/drover/internal/view"
 )
 
@@ -23,10 +22,35 @@ import (
 type StatusDocument struct {
 	query  status.Query
 	source status.Source
+	leave  func() // gives back the manifests that were read; nil for a document that shows none
 }
 
-// Write writes the document as JSON. A query that cannot be answered is refused before the first byte.
-func (d *StatusDocument) Write(w io.Writer) error { return status.Write(w, d.query, d.source) }
+// Write writes the document as JSON. A query that cannot be answered is refused before the first byte, and so is one for whose first manifests
+// there is no room: as Exhausted or Unavailable.
+func (d *StatusDocument) Write(w io.Writer) error {
+	if d.leave != nil {
+		defer d.leave()
+		if err := d.begin(); err != nil {
+			return err
+		}
+	}
+	return status.Write(w, d.query, d.source)
+}
+
+// begin reads the manifests of the first app that the document shows.
+func (d *StatusDocument) begin() error {
+	rows, err := d.query.Rows(&d.source)
+	if err != nil {
+		return err
+	}
+	next, stop := iter.Pull2(rows)
+	defer stop()
+	r, err, there := next()
+	if there && err == nil {
+		_, err = r.Manifest()
+	}
+	return err
+}
 
 // Status gathers what a status query of an owner asks for. A summary without filters asks the running
 // operation's root only, or reads one record; everything else reads the plan and the leaves' records, and
@@ -196,11 +220,11 @@ func (l *Lifecycle) gatherApps(ctx context.Context, d *StatusDocument, i *domain
 	switch {
 	case d.query.Reported():
 		return l.gatherReports(ctx, &d.source.Source, i, records, d.query.Clusters)
-	case d.query.Output == status.OutputDetail:
-		d.source.Manifest, d.source.Varied, err = l.manifests(ctx, records.Plan)
+	case d.query.Output == status.OutputDetail && d.query.List == status.ListNone:
+		d.source.Manifest, d.leave = l.manifests(ctx, i.Plan, records.Plan)
 	}
 	d.source.Apps = records.Apps()
-	return err
+	return nil
 }
 
 // gatherReports takes what was done, and reads what the clusters report of it, nil for all clusters.
@@ -291,36 +315,4 @@ func (l *Lifecycle) open(ctx context.Context, p *plan.Plan, s domain.Scope) ([]d
 		return nil, err
 	}
 	return slices.Concat(answers...), nil
-}
-
-// manifests reads the bundles of a plan and their overlays. What Secrets hold is masked, with digests that are the same in all
-// of a project.
-func (l *Lifecycle) manifests(ctx context.Context, p *plan.Plan) (
-	manifest func(app string, index int) json.RawMessage, varied func(app string, variant, index int) json.RawMessage, err error,
-) {
-	bundles, overlays := make(map[string]*plan.Bundle, len(p.Apps)), map[string][]*plan.Overlay{}
-	for _, a := range p.Apps {
-		if bundles[a.Name], err = stored.JSON[plan.Bundle](ctx, l.records, a.Bundle); err != nil {
-			return nil, nil, err
-		}
-		if overlays[a.Name], err = stored.Parts[plan.Overlay](ctx, l.records, a.Overlays()); err != nil {
-			return nil, nil, err
-		}
-	}
-	within := strings.Join(p.Owner.Segments()[:2], "/")
-	manifest = func(app string, i int) json.RawMessage {
-		if b := bundles[app]; b != nil && i < len(b.Resources) {
-			return l.Masks.Mask(within, b.Resources[i].Manifest)
-		}
-		return nil
-	}
-	varied = func(app string, variant, i int) json.RawMessage {
-		if of := overlays[app]; variant <= len(of) {
-			if r := of[variant-1].At(i); r != nil {
-				return l.Masks.Mask(within, r.Manifest)
-			}
-		}
-		return manifest(app, i)
-	}
-	return manifest, varied, nil
 }

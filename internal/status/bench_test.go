@@ -45,7 +45,7 @@ func fleet(apps, clusters, resources int) status.Source {
 		s.Apps = append(s.Apps, app)
 	}
 	detail := manifest(plan.ResourceID{Group: "apps", Version: "v1", Kind: "Deployment", Name: "release-component"})
-	s.Manifest = func(string, int) json.RawMessage { return detail }
+	s.Manifest = func(string, int, int) (json.RawMessage, error) { return detail, nil }
 	return s
 }
 

@@ -2,6 +2,7 @@ package status
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
@@ -21,20 +22,19 @@ const (
 type body struct {
 	out    *stream
 	layout layout
-	// cluster gives the members of a cluster beside its resources, manifest what of a resource is the same on all of
-	// them, and entry writes the rest of it.
+	// cluster gives the members of a cluster beside its resources, manifest the manifest of a resource where it is shown, and entry writes
+	// what of a resource follows its name, and that.
 	cluster  func(*view.Place) any
-	manifest func(*view.Row) json.RawMessage
+	manifest func(*view.Row) (json.RawMessage, error)
 	entry    func(*body, *view.Row)
 	// counts has a place say how many of its resources are in each state, in place of them; reported by readiness too.
 	counts, reported bool
 
-	place   *view.Place       // the one that is being written, nil before the first
-	tally   view.Tally        // of its rows, where they are counted
-	names   [][]byte          // of the app's resources, by their rank, as far as they were needed
-	varied  map[[2]int][]byte // the same by variant and rank, of at most maxVaried together
-	kept    int               // bytes of varied
-	written int               // resources of the place
+	place   *view.Place     // the one that is being written, nil before the first
+	tally   view.Tally      // of its rows, where they are counted
+	names   [][]byte        // of the app's resources, by their rank, as far as they were needed
+	sound   map[[2]int]bool // the app's manifests that are JSON, by variant and rank, as far as they were needed
+	written int             // resources of the place
 
 	state domain.ResourceState // of the row before: neighbours mostly share one
 	word  string               // and its member
@@ -48,11 +48,10 @@ type gvk struct {
 
 func gvkOf(id *plan.ResourceID) gvk { return gvk{id.Group, id.Version, id.Kind} }
 
-// resource is what is the same on every cluster; the state follows it.
+// resource is what is the same on every cluster; its manifest and its state follow it.
 type resource struct {
-	GVK    gvk             `json:"GVK"`
-	Name   string          `json:"name"`
-	Detail json.RawMessage `json:"detail,omitempty"`
+	GVK  gvk    `json:"GVK"`
+	Name string `json:"name"`
 }
 
 type bodyApp struct {
@@ -73,6 +72,9 @@ func (b *body) row(r *view.Row) bool {
 	b.written++
 	from := b.out.written
 	b.out.bytes(b.name(r))
+	if b.manifest != nil {
+		b.detail(r)
+	}
 	b.entry(b, r)
 	b.out.text("}")
 	if b.out.parts != nil && b.layout == inApps {
@@ -129,7 +131,7 @@ func (b *body) leave() {
 
 // begin begins an app.
 func (b *body) begin(app *view.App) {
-	b.names, b.varied, b.kept = make([][]byte, len(app.Resources)), map[[2]int][]byte{}, 0
+	b.names, b.sound = make([][]byte, len(app.Resources)), map[[2]int]bool{}
 	switch {
 	case b.layout == inClusters:
 		b.out.member("clusters")
@@ -166,38 +168,43 @@ func (b *body) end() {
 	}
 }
 
-// maxVaried bounds body.varied in bytes: manifests may be large, and variants many. What is beyond it is encoded each time.
-const maxVaried = 16 << 20
-
 // name is the row's resource without its closing brace, encoded once for all clusters.
 func (b *body) name(r *view.Row) []byte {
-	variant := 0 // of those whose name, which is the manifest too, is another one
-	if b.manifest != nil && r.Rank >= 0 {
-		variant = r.Place.Cluster.Variant
-	}
-	if variant > 0 {
-		if name, known := b.varied[[2]int{variant, r.Rank}]; known {
-			return name
-		}
-	} else if r.Rank >= 0 && b.names[r.Rank] != nil {
+	if r.Rank >= 0 && b.names[r.Rank] != nil {
 		return b.names[r.Rank]
 	}
-	id := resource{GVK: gvkOf(r.Resource), Name: r.Resource.Name}
-	if b.manifest != nil {
-		id.Detail = b.manifest(r)
-	}
-	name, err := opened(id)
+	name, err := opened(resource{GVK: gvkOf(r.Resource), Name: r.Resource.Name})
 	if err != nil {
 		b.out.fail(err)
 	}
-	switch {
-	case variant > 0 && b.kept+len(name) <= maxVaried:
-		b.varied[[2]int{variant, r.Rank}] = name
-		b.kept += len(name)
-	case variant == 0 && r.Rank >= 0:
+	if r.Rank >= 0 {
 		b.names[r.Rank] = name
 	}
 	return name
+}
+
+// detail writes the row's manifest, if it has one, as it is: it may be large, and no document has a copy of it.
+func (b *body) detail(r *view.Row) {
+	if b.out.err != nil {
+		return
+	}
+	manifest, err := b.manifest(r)
+	if err != nil {
+		b.out.end(err)
+		return
+	}
+	if len(manifest) == 0 {
+		return
+	}
+	if id := [2]int{r.Place.Cluster.Variant, r.Rank}; !b.sound[id] {
+		if !json.Valid(manifest) {
+			b.out.fail(fmt.Errorf("the manifest of %s %q is no JSON", r.Resource.Kind, r.Resource.Name))
+			return
+		}
+		b.sound[id] = true
+	}
+	b.out.text(`,"detail":`)
+	b.out.bytes(manifest)
 }
 
 // doneEntry writes what was done to a resource.

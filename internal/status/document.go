@@ -12,13 +12,13 @@ import (
 	"github.com/drover-io/drover/internal/view"
 )
 
-// Write writes the document that q asks for as one line of JSON. Beyond what rows take it holds some 32 KiB and, for one
-// app at a time, the names (for OutputDetail the manifests) of its resources, whatever the number of clusters; of what
-// clusters report up to maxKept more, for OutputAll.
+// Write writes the document that q asks for as one line of JSON, if the manifests that it shows are such. Beyond what rows take it holds
+// some 32 KiB and, for one app at a time, the names of its resources, whatever the number of clusters; of what
+// clusters report up to maxKept more, for OutputAll. Manifests are written as Source.Manifest gives them, and none is kept.
 //
 // A query that cannot be answered is Invalid and nothing has been written then. An error of w is returned
 // wrapped; a manifest that is not JSON is Internal; in both cases the document is cut off. So it is by an
-// error of Source.Observations, which is returned as it is, unless it came before the first counts.
+// error of Source.Manifest, or of Source.Observations, which is returned as it is, unless the latter came before the first counts.
 func Write(w io.Writer, q Query, source Source) error { return write(newStream(w), q, source) }
 
 func write(out *stream, q Query, source Source) error {

@@ -286,11 +286,11 @@ func TestADocumentEndsWhenItsReaderHasGone(t *testing.T) {
 
 func TestAManifestThatIsNotJSONIsInternal(t *testing.T) {
 	s := newSource(t, "vfw")
-	s.Manifest = func(app string, index int) json.RawMessage {
+	s.Manifest = func(app string, _, index int) (json.RawMessage, error) {
 		if app == "sink" && index == 1 {
-			return json.RawMessage(`{"kind":`)
+			return json.RawMessage(`{"kind":`), nil
 		}
-		return json.RawMessage(`{}`)
+		return json.RawMessage(`{}`), nil
 	}
 	var b strings.Builder
 	require.True(t, fail.Is(status.Write(&b, parseQuery(t, "?output=detail"), s), fail.Internal))
@@ -302,8 +302,8 @@ func TestAManifestThatIsNotJSONIsInternal(t *testing.T) {
 func TestDetailHasWarningsAndNoSecrets(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "vfw")
-	s.Manifest = func(string, int) json.RawMessage {
-		return json.RawMessage(`{"apiVersion":"v1","kind":"Secret","stringData":{"password":"masked"}}`)
+	s.Manifest = func(string, int, int) (json.RawMessage, error) {
+		return json.RawMessage(`{"apiVersion":"v1","kind":"Secret","stringData":{"password":"masked"}}`), nil
 	}
 	for i := range s.Apps {
 		for j := range s.Apps[i].Clusters {

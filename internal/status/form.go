@@ -1,7 +1,6 @@
 package status
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/drover-io/drover/internal/domain"
@@ -52,7 +51,7 @@ func (f *form) body(out *stream, q Query) *body {
 		b.cluster = func(p *view.Place) any { return f.cluster(p, q.Output) }
 		b.entry = f.doneEntry
 		if q.Output == OutputDetail {
-			b.manifest = func(r *view.Row) json.RawMessage { return r.Manifest() }
+			b.manifest = (*view.Row).Manifest
 		}
 	case q.Output == OutputDetail:
 		b.cluster, b.entry = f.reporter, f.objectEntry

@@ -81,7 +81,9 @@ func networks(t *testing.T) status.Source {
 			}}},
 	}
 	s.History.StatusContextID = networksContext
-	s.Manifest = func(_ string, index int) json.RawMessage { return manifest(s.Apps[0].Resources[index]) }
+	s.Manifest = func(_ string, _, index int) (json.RawMessage, error) {
+		return manifest(s.Apps[0].Resources[index]), nil
+	}
 	return s
 }
 

@@ -24,7 +24,7 @@ type Source struct {
 	History domain.History
 
 	// Source is of the app context. Without one a document has no status and lists are empty. Observations are looked at
-	// where Query.Reported, manifests for OutputDetail only, once for each resource shown of an app.
+	// where Query.Reported, manifests for OutputDetail only, once for each row, app by app.
 	view.Source
 
 	// Counts are those of the whole context, by state. They are used where Query.CountsSuffice; every

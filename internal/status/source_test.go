@@ -171,13 +171,13 @@ func vfw(t *testing.T, contextID string, st domain.ContextStatus, actions []acti
 		app("firewall", deployment("firewall")),
 		app("sink", core("ConfigMap", "sink-configmap"), core("Service", "sink-service"), deployment("sink")),
 	}
-	s.Manifest = func(app string, index int) json.RawMessage {
+	s.Manifest = func(app string, _, index int) (json.RawMessage, error) {
 		for _, a := range s.Apps {
 			if a.Name == app {
-				return manifest(a.Resources[index])
+				return manifest(a.Resources[index]), nil
 			}
 		}
-		return nil
+		return nil, nil
 	}
 	return s
 }
@@ -223,5 +223,5 @@ func manifest(id plan.ResourceID) json.RawMessage {
 	if id.Group != "" {
 		version = id.Group + "/" + id.Version
 	}
-	return fmt.Appendf(nil, `{ "apiVersion": %q, "kind": %q, "metadata": {"name": %q} }`, version, id.Kind, id.Name)
+	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"name":%q}}`, version, id.Kind, id.Name)
 }

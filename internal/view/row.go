@@ -133,12 +133,12 @@ func (r *Row) Deployed() (counts, deployed bool) {
 func (r *Row) Hook() bool { return r.Index >= 0 && r.Place.App.hook(r.Index) }
 
 // Manifest is the resource as it was sent, without what is secret in it; nil where that is not known. It is the same on
-// all clusters with the same Variant.
-func (r *Row) Manifest() json.RawMessage {
-	if r.Index < 0 {
-		return nil
+// all clusters with the same Variant. Errors are those of Source.Manifest.
+func (r *Row) Manifest() (json.RawMessage, error) {
+	if r.Index < 0 || r.Place.source.Manifest == nil {
+		return nil, nil
 	}
-	return r.Place.source.manifest(r.Place.App.Name, r.Place.Cluster.Variant, r.Index)
+	return r.Place.source.Manifest(r.Place.App.Name, r.Place.Cluster.Variant, r.Index)
 }
 
 // Effects are what intents of the group have made of the resource, and which, as users read it.

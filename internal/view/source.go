@@ -41,11 +41,10 @@ type Source struct {
 	// Rules are those of users for the readiness of their kinds; nil for none.
 	Rules *readiness.Rules
 
-	// Manifest gives the rendered manifest of a resource by the app's name and the resource's index, with what Secrets hold
-	// masked (bundle.Masker); nil for none. It may itself be nil. Row.Manifest asks for it.
-	Manifest func(app string, index int) json.RawMessage
-	// Varied is Manifest for the clusters of a variant of the app, 1 or above. Nil where no app has one.
-	Varied func(app string, variant, index int) json.RawMessage
+	// Manifest gives the rendered manifest of a resource by the app's name, the variant of the app that the cluster gets and the resource's
+	// index, with what Secrets hold masked (bundle.Masker); nil for none. It is the reader's until the next one is asked for, and must not be
+	// changed. It may itself be nil. Row.Manifest asks for it.
+	Manifest func(app string, variant, index int) (json.RawMessage, error)
 }
 
 // Stands says whether the context is what was asked for: it was brought to its end, or another one has taken over what it had.
@@ -166,18 +165,6 @@ func (s *Source) visible() []App {
 		return s.Apps
 	}
 	return slices.DeleteFunc(apps, func(a App) bool { return len(a.Clusters) == 0 })
-}
-
-// manifest is the manifest of a resource, nil for none.
-func (s *Source) manifest(app string, variant, index int) json.RawMessage {
-	switch {
-	case variant > 0 && s.Varied != nil:
-		return s.Varied(app, variant, index)
-	case s.Manifest == nil:
-		return nil
-	default:
-		return s.Manifest(app, index)
-	}
 }
 
 // absent says whether a resource with the mark is not to be in its cluster, as long as the context is to be there.
