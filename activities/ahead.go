@@ -23,8 +23,8 @@ type rendering struct {
 }
 
 // renderEach renders the charts of all apps, some at a time, and gives them to use in the order of the apps. So what is refused, and what it is
-// refused for, is the same whatever takes how long. Where a draft keeps the bundles of all apps, one that is there before its turn
-// takes no more memory than it would later; in any other there is one at a time, and one more for each place that the draft gets.
+// refused for, is the same whatever takes how long. In a rehearsal that keeps no bundles there is one at a time, and one more for each place that
+// the draft gets.
 func (l *Control) renderEach(ctx context.Context, w *wanted, d *draft, use func(app *domain.App, bundle *plan.Bundle) error) (err error) {
 	work, cancel := context.WithCancel(ctx)
 	g := panics.New(work)
@@ -84,7 +84,7 @@ func (l *Control) renderEach(ctx context.Context, w *wanted, d *draft, use func(
 // ahead is a place for a bundle that is there before its turn; false for none.
 func (d *draft) ahead() (leave func(), ok bool) {
 	switch {
-	case d.keepsBundles():
+	case !d.rehearsal || d.keeps:
 		return func() {}, true
 	case d.spare != nil:
 		return d.spare()
@@ -92,6 +92,3 @@ func (d *draft) ahead() (leave func(), ok bool) {
 		return nil, false
 	}
 }
-
-// keepsBundles says that those of all apps are in memory when the draft is done.
-func (d *draft) keepsBundles() bool { return !d.rehearsal || d.keeps }

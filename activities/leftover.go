@@ -36,7 +36,7 @@ func (l *Control) leftover(ctx context.Context, owner domain.Owner) (*domain.Ins
 // inherit plans the way from what a terminate has left in clusters to what is wanted now: all that is wanted is applied,
 // and then the rest pruned. Conflict when that is not in the same logical cloud.
 func (l *Control) inherit(ctx context.Context, d *draft, left *domain.Instance) (*Prepared, error) {
-	rest, err := l.rest(ctx, left)
+	rest, err := l.rest(ctx, left, d.bundles)
 	if err != nil {
 		return nil, err
 	}
@@ -58,13 +58,13 @@ func (l *Control) inherit(ctx context.Context, d *draft, left *domain.Instance) 
 	return out, nil
 }
 
-// rest is what a terminate has left in clusters, nil for nothing.
-func (l *Control) rest(ctx context.Context, left *domain.Instance) (*plan.Installed, error) {
+// rest is what a terminate has left in clusters, nil for nothing. The bundles are those that are wanted.
+func (l *Control) rest(ctx context.Context, left *domain.Instance, wanted map[string]*plan.Bundle) (*plan.Installed, error) {
 	inOrder, err := l.end(ctx, left, domain.OpTerminate)
 	if err != nil {
 		return nil, err
 	}
-	installed, err := l.installed(ctx, left)
+	installed, err := l.installed(ctx, left, wanted)
 	if err != nil {
 		return nil, err
 	}

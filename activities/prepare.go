@@ -42,11 +42,11 @@ func (l *Control) prepare(ctx context.Context, s domain.Scope) (*Prepared, error
 	if err != nil {
 		return nil, err
 	}
-	d, err := l.draft(ctx, owner, s, nil)
+	left, err := l.leftover(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
-	left, err := l.leftover(ctx, owner)
+	d, err := l.draft(ctx, owner, s, nil, left != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -108,18 +108,19 @@ type draft struct {
 	profile     string                  // for the instance's record, as is
 	cloud       domain.Key              // this
 	behind      *domain.Instance        // of the cloud, see checkCloud
-	bundles     map[string]*plan.Bundle // by app
+	keeps       bool                    // the bundles are in memory when it is done, for what takes over from another context, or for who asks
+	bundles     map[string]*plan.Bundle // by app; empty unless it keeps them
 	overlays    map[string][]*plan.Overlay
+	bytes       int64 // of all bundles, kept or not
 	unreachable map[domain.ClusterName]bool
 	rehearsal   bool                           // see Rehearsal
-	keeps       bool                           // in a rehearsal: the bundles are for who asks
-	spare       func() (leave func(), ok bool) // in one that does not: a place for another bundle, if there is one; nil for never
+	spare       func() (leave func(), ok bool) // in one that keeps none: a place for another bundle, if there is one; nil for never
 }
 
 // draft plans what the owner wants, to update or migrate an instance or, for nil, anew.
-func (l *Control) draft(ctx context.Context, owner domain.Owner, s domain.Scope, from *domain.Instance) (d *draft, err error) {
+func (l *Control) draft(ctx context.Context, owner domain.Owner, s domain.Scope, from *domain.Instance, keeps bool) (d *draft, err error) {
 	d = &draft{
-		plan: plan.Plan{ContextID: s.ContextID, Owner: s.Owner}, from: from,
+		plan: plan.Plan{ContextID: s.ContextID, Owner: s.Owner}, from: from, keeps: keeps,
 		bundles: map[string]*plan.Bundle{}, overlays: map[string][]*plan.Overlay{},
 	}
 	if d.unreachable, err = l.Store.Unreachable(ctx); err != nil {
@@ -131,6 +132,10 @@ func (l *Control) draft(ctx context.Context, owner domain.Owner, s domain.Scope,
 // add adds one more app to the plan.
 func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, varied *vary.Varied) error {
 	bundle := varied.Bundle
+	if d.bytes += bundle.Bytes(); d.bytes > limits.Bundles {
+		return fail.New(fail.Malformed, "app %q: the manifests of all apps of %s %q have more than %d bytes together: make several groups of it",
+			bundle.App, domain.OwnerNoun(d.plan.Owner).Title, d.plan.Owner.Name(), limits.Bundles)
+	}
 	app := plan.App{
 		Name: bundle.App, Targets: targets, Events: plan.EventsOf(bundle.Resources), Effects: varied.Effects, Lacks: varied.Lacks,
 		Definitions: plan.DefinitionsOf(bundle.Resources),
@@ -158,7 +163,7 @@ func (l *Control) add(ctx context.Context, d *draft, targets []plan.Target, vari
 			return err
 		}
 	}
-	if d.keepsBundles() { // a bundle may be large, and the next app has one too
+	if d.keeps { // a bundle may be large, and the next app has one too
 		d.bundles[app.Name] = bundle
 		for _, v := range varied.Variants {
 			d.overlays[app.Name] = append(d.overlays[app.Name], v.Overlay)

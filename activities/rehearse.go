@@ -165,10 +165,10 @@ func (l *Control) after(ctx context.Context, s domain.Scope, contextID string) (
 	if t.from, err = l.Store.Instance(ctx, contextID); err != nil {
 		return nil, err
 	}
-	if t.wanted, err = l.draft(ctx, owner, s, t.from); err != nil {
+	if t.wanted, err = l.draft(ctx, owner, s, t.from, true); err != nil {
 		return nil, err
 	}
-	side, err := l.side(ctx, t.from.Plan)
+	side, err := l.side(ctx, t.from, t.wanted.bundles)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (r *Rehearsal) foreseeInstantiate(ctx context.Context, s domain.Scope) (*pl
 	from, context := &plan.Installed{Side: plan.Side{Plan: &plan.Plan{Namespace: d.plan.Namespace}}}, ""
 	if left != nil {
 		context = left.ContextID
-		rest, err := l.rest(ctx, left)
+		rest, err := l.rest(ctx, left, d.bundles)
 		if err == nil && rest != nil {
 			from, err = rest, d.takesOver(left)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lease"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/outcome"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/repair"
@@ -110,7 +111,7 @@ func (l *Control) takeoverOf(ctx context.Context, in ChangeInput) (*takeover, er
 			from.ContextID, from.LogicalCloud.Name(), from.Namespace, d.cloud.Name(), d.plan.Namespace)
 	}
 	t.from, t.wanted = from, d
-	if t.installed, err = l.installed(ctx, from); err != nil {
+	if t.installed, err = l.installed(ctx, from, d.bundles); err != nil {
 		return nil, err
 	}
 	t.installed.Reapplied = in.Reapply
@@ -179,13 +180,13 @@ func (l *Control) stands(ctx context.Context, i *domain.Instance) (domain.Contex
 // goal drafts what is wanted in place of what a context has.
 func (l *Control) goal(ctx context.Context, owner domain.Owner, in ChangeInput, from *domain.Instance) (*draft, error) {
 	if in.Operation != domain.OpRollback {
-		return l.draft(ctx, owner, in.Scope, from)
+		return l.draft(ctx, owner, in.Scope, from, true)
 	}
 	i, err := l.Store.Instance(ctx, in.Revert)
 	if err != nil {
 		return nil, err
 	}
-	side, err := l.side(ctx, i.Plan)
+	side, err := l.side(ctx, i, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -231,17 +232,33 @@ func atLevel(admin bool) string {
 	return " at level 1"
 }
 
-// side reads a plan and its bundles.
-func (l *Control) side(ctx context.Context, digest domain.Digest) (*plan.Side, error) {
-	p, err := l.plan(ctx, digest)
+// sideBytes bounds the manifests of what is installed that are not wanted as they are, for the wanted ones see limits.Bundles: beside those of the
+// operation before there may be what that has not pruned yet.
+const sideBytes = 2 * limits.Bundles
+
+// side reads the plan of a context and its bundles. Manifests that the other side of an operation has, too, are not in memory twice: known are its
+// bundles. Malformed when all others are too large together.
+func (l *Control) side(ctx context.Context, of *domain.Instance, known map[string]*plan.Bundle) (*plan.Side, error) {
+	return l.sideWithin(ctx, of, known, sideBytes)
+}
+
+// sideWithin is side with so many bytes.
+func (l *Control) sideWithin(ctx context.Context, of *domain.Instance, known map[string]*plan.Bundle, most int64) (*plan.Side, error) {
+	p, err := l.plan(ctx, of.Plan)
 	if err != nil {
 		return nil, err
 	}
-	s := &plan.Side{Plan: p, Bundles: make(map[string]*plan.Bundle, len(p.Apps)), Overlays: map[string][]*plan.Overlay{}}
+	s, bytes := &plan.Side{Plan: p, Bundles: make(map[string]*plan.Bundle, len(p.Apps)), Overlays: map[string][]*plan.Overlay{}}, int64(0)
 	for _, a := range p.Apps {
-		if s.Bundles[a.Name], err = stored.JSON[plan.Bundle](ctx, l.Store, a.Bundle); err != nil {
+		b, err := stored.JSON[plan.Bundle](ctx, l.Store, a.Bundle)
+		if err != nil {
 			return nil, err
 		}
+		if bytes += b.Bytes() - b.Share(known[a.Name]); bytes > most {
+			return nil, fail.New(fail.Malformed, "app %q: the manifests of instance %s that are not wanted as they are have more than %d bytes together: terminate it, and instantiate anew",
+				a.Name, of.ContextID, most)
+		}
+		s.Bundles[a.Name] = b
 		if s.Overlays[a.Name], err = stored.Parts[plan.Overlay](ctx, l.Store, a.Overlays()); err != nil {
 			return nil, err
 		}
@@ -250,8 +267,8 @@ func (l *Control) side(ctx context.Context, digest domain.Digest) (*plan.Side, e
 }
 
 // installed reads what a context has in clusters. Of one whose operation did not come to its own end nothing is taken
-// at its word.
-func (l *Control) installed(ctx context.Context, from *domain.Instance) (*plan.Installed, error) {
+// at its word. The bundles are those that are wanted, see side.
+func (l *Control) installed(ctx context.Context, from *domain.Instance, wanted map[string]*plan.Bundle) (*plan.Installed, error) {
 	out := &plan.Installed{Origin: from.Origin}
 	if from.Status != domain.ContextInstantiated {
 		inOrder, err := l.end(ctx, from, from.Origin)
@@ -261,7 +278,7 @@ func (l *Control) installed(ctx context.Context, from *domain.Instance) (*plan.I
 		// A record that says less than its run is older than that, as after a restore of the database.
 		out.Incomplete = !inOrder || from.Status.InProgress()
 	}
-	side, err := l.side(ctx, from.Plan)
+	side, err := l.side(ctx, from, wanted)
 	if err != nil {
 		return nil, err
 	}

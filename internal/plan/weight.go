@@ -1,6 +1,11 @@
 package plan
 
-import "github.com/drover-io/drover/internal/domain"
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/drover-io/drover/internal/domain"
+)
 
 // Weight is how many bytes a plan takes in memory, about: caches are bounded by it. What its targets have grows with the clusters.
 func (p *Plan) Weight() (n int64) {
@@ -17,6 +22,34 @@ func (p *Plan) Weight() (n int64) {
 			if in := t.Inherited; in != nil {
 				n += perInherited + int64(len(in.Marks)+len(in.Report)) + domain.WeightOfNotes(in.Warnings)
 			}
+		}
+	}
+	return n
+}
+
+// Bytes is how many bytes the manifests of a bundle have.
+func (b *Bundle) Bytes() (n int64) {
+	for i := range b.Resources {
+		n += int64(len(b.Resources[i].Manifest))
+	}
+	return n
+}
+
+// Share has manifests that say the same as those of another bundle of the app be these, so that they are in memory once, and gives back how many bytes
+// they have. The other one may be nil.
+func (b *Bundle) Share(with *Bundle) (n int64) {
+	if with == nil {
+		return 0
+	}
+	known := make(map[ResourceID]json.RawMessage, len(with.Resources))
+	for i := range with.Resources {
+		known[with.Resources[i].ResourceID] = with.Resources[i].Manifest
+	}
+	for i := range b.Resources {
+		r := &b.Resources[i]
+		if same := known[r.ResourceID]; bytes.Equal(r.Manifest, same) {
+			r.Manifest = same
+			n += int64(len(same))
 		}
 	}
 	return n
