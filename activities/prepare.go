@@ -263,17 +263,19 @@ type wanted struct {
 	targets     map[string][]plan.Target               // by app
 	varying     []vary.Intent
 	hpa         hpa
-	placed      map[string][]*vary.Cluster       // targets, as varying sees them; nil as long as it has looked at none
-	varied      int                              // bytes of what is kept of what varying has made: vary.Varied's
-	generic     []*vary.Generic                  // of varying
-	customBytes int                              // what their templates, patches and files have together
-	values      map[string]vary.Value            // that these have from elsewhere, by URL
-	outside     int                              // how many of them other hosts were asked for
-	valueBytes  int                              // what they have together
-	pairs       map[domain.Key]*domain.ClusterKV // of targets, as placed
-	warnings    []string                         // what the user said and does not get
-	rehearsal   bool                             // see Rehearsal
-	closed      bool                             // in a rehearsal: the logical cloud does not take groups yet, or not any more
+	placed      map[string][]*vary.Cluster   // targets, as varying sees them; nil as long as it has looked at none
+	varied      int                          // bytes of what is kept of what varying has made: vary.Varied's
+	generic     []*vary.Generic              // of varying
+	customBytes int                          // what their templates, patches and files have together
+	values      map[string]vary.Value        // that these have from elsewhere, by URL
+	outside     int                          // how many of them other hosts were asked for
+	valueBytes  int                          // what they have together
+	pairs       map[domain.Key]domain.KVSpec // of targets, as placed: those of keys
+	keys        map[string]bool              // that patches name
+	pairBytes   int                          // of pairs
+	warnings    []string                     // what the user said and does not get
+	rehearsal   bool                         // see Rehearsal
+	closed      bool                         // in a rehearsal: the logical cloud does not take groups yet, or not any more
 }
 
 // load reads it. In a rehearsal the cloud may be nil.
@@ -398,15 +400,17 @@ func (l *Control) loadIntents(ctx context.Context, w *wanted) error {
 	if err != nil {
 		return err
 	}
-	intents, err := list[*domain.AppIntent](l.Store.List(ctx, domain.AppIntents, domain.KeyOf(o)))
-	if err != nil {
-		return err
-	}
+	bytes := 0
 	w.intents = map[string][]domain.AppIntent{}
-	for _, i := range intents {
+	return l.Store.Each(ctx, domain.AppIntents, domain.KeyOf(o), func(o domain.Object) error {
+		i := o.(*domain.AppIntent)
+		if bytes += i.Spec.Intent.Bytes(); bytes > limits.Placements {
+			return fail.New(fail.Malformed, "app intent %q of generic placement intent %s: the clusters that its app intents name take more than %d bytes together: name them by labels, or make several groups of it",
+				i.Metadata.Name, name, limits.Placements)
+		}
 		w.intents[i.Spec.App] = append(w.intents[i.Spec.App], *i)
-	}
-	return nil
+		return nil
+	})
 }
 
 // placementsOf are the generic placement intents that deployment intents name, each once, in the order in which these were made.

@@ -80,10 +80,8 @@ func (l *Control) ownValue(ctx context.Context, w *wanted, noun *domain.Noun, ke
 	case noun == domain.ClusterSyncObjects && !w.hasProvider(provider):
 		return nil, fail.New(fail.Malformed, "no cluster of provider %s is in logical cloud %q", provider, w.cloud.Name)
 	}
-	var pairs domain.KeyValues
-	if kv := w.pairs[key]; kv != nil { // those of targets were all read together
-		pairs = kv
-	} else {
+	pairs, known := w.pairs[key] // those of targets were all read together
+	if !known || !w.keys[pair] {
 		o, err := l.Store.Get(ctx, noun, key)
 		if fail.Is(err, fail.NotFound) {
 			return nil, fail.New(fail.Malformed, "%s", fail.TextOf(err))
@@ -91,9 +89,9 @@ func (l *Control) ownValue(ctx context.Context, w *wanted, noun *domain.Noun, ke
 		if err != nil {
 			return nil, err
 		}
-		pairs = o.(domain.KeyValues)
+		pairs = o.(domain.KeyValues).Pairs()
 	}
-	value, found := pairs.Pairs().Value(pair)
+	value, found := pairs.Value(pair)
 	if !found {
 		return nil, fail.New(fail.Malformed, "there is no key %q", pair)
 	}

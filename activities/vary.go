@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/stored"
 	"github.com/drover-io/drover/internal/vary"
@@ -182,7 +183,12 @@ func (l *Control) loadPlaced(ctx context.Context, w *wanted) error {
 			facts[name] = &vary.Cluster{ClusterName: name, Networks: map[string]bool{}, Labels: map[string]bool{}}
 		}
 	}
-	w.pairs = map[domain.Key]*domain.ClusterKV{}
+	w.pairs, w.keys = map[domain.Key]domain.KVSpec{}, map[string]bool{}
+	for _, g := range w.generic {
+		for _, key := range g.Keys() {
+			w.keys[key] = true
+		}
+	}
 	if err := l.loadFacts(ctx, facts, w); err != nil {
 		return err
 	}
@@ -208,7 +214,8 @@ func (l *Control) loadPlaced(ctx context.Context, w *wanted) error {
 const fewClusters = 16
 
 // loadFacts reads what intents may look at, of these clusters, but labels that placing them has read. The clusters themselves are read
-// where an intent asks for their networks.
+// where an intent asks for their networks. Of key-value pairs those alone are kept whose keys intents name: a document may have 100,000, and whole
+// providers have thousands of documents.
 func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*vary.Cluster, w *wanted) error {
 	below := make([]domain.Key, 0, len(facts))
 	for name := range facts {
@@ -231,29 +238,39 @@ func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*v
 			if noun == domain.ClusterLabels && w.providers[prefix.Segments()[1]] {
 				continue
 			}
-			documents, err := l.Store.ListUnder(ctx, noun, prefix)
-			if err != nil {
-				return err
-			}
-			for _, o := range documents {
+			err := l.Store.Each(ctx, noun, prefix, func(o domain.Object) error {
 				names, _ := domain.ClustersNoun.Split(o.Base().Parent)
 				c := facts[domain.ClusterName{Provider: names["clusterProvider"], Name: names["cluster"]}]
 				if c == nil {
-					continue // no target
+					return nil // no target
 				}
 				switch o := o.(type) {
 				case *domain.ClusterKV:
-					c.Pairs = append(c.Pairs, o.Spec)
-					w.pairs[domain.KeyOf(o)] = o
+					if known, bytes := o.Spec.Only(vary.Keys); bytes > 0 {
+						c.Pairs = append(c.Pairs, known)
+					}
+					w.keepPairs(o)
 				case *domain.ClusterLabel:
 					c.Labels[o.Label] = true
 				default:
 					c.Networks[o.LocalName()] = true
 				}
+				return nil
+			})
+			if err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// keepPairs keeps the pairs of a target that patches name, as long as all together are not too large: who wants others reads them again.
+func (w *wanted) keepPairs(o *domain.ClusterKV) {
+	pairs, bytes := o.Spec.Only(w.keys)
+	if w.pairBytes+bytes <= limits.Varied {
+		w.pairs[domain.KeyOf(o)], w.pairBytes = pairs, w.pairBytes+bytes
+	}
 }
 
 // loadApplied reads which clusters have their network intents applied; below are their keys, or those of their providers.

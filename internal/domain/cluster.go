@@ -228,6 +228,26 @@ func (s KVSpec) Hidden() (texts []string) {
 	return texts
 }
 
+// Only are the pairs of some keys, and how many bytes these have.
+func (s KVSpec) Only(keys map[string]bool) (some KVSpec, bytes int) {
+	for _, m := range s.KV {
+		var kept map[string]string
+		for k, v := range m {
+			if !keys[k] {
+				continue
+			}
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[k], bytes = v, bytes+len(k)+len(v)
+		}
+		if kept != nil {
+			some.KV = append(some.KV, kept)
+		}
+	}
+	return some, bytes
+}
+
 // Value finds a key in the pairs.
 func (s KVSpec) Value(key string) (string, bool) {
 	for _, m := range s.KV {

@@ -61,6 +61,22 @@ type AllOf struct {
 	AnyOf    []Clusters `json:"anyOf,omitempty"` // one cluster of them is taken; without other members
 }
 
+// Bytes is what a placement takes in memory, about.
+func (p *Placement) Bytes() (n int) {
+	const entry, names = 88, 48 // of allOf, and of anyOf
+	of := func(c *Clusters) int { return len(c.ClusterProvider) + len(c.Cluster) + len(c.ClusterLabel) }
+	for i := range p.AllOf {
+		n += entry + of(&p.AllOf[i].Clusters)
+		for j := range p.AllOf[i].AnyOf {
+			n += names + of(&p.AllOf[i].AnyOf[j])
+		}
+	}
+	for i := range p.AnyOf {
+		n += names + of(&p.AnyOf[i])
+	}
+	return n
+}
+
 // AppIntents is the noun.
 var AppIntents = &Noun{
 	Kind: "app-intents", Title: "app intent", Collection: "app-intents", Names: []string{"appIntent"},

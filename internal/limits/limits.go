@@ -185,6 +185,9 @@ const (
 	Written = 64 << 20
 	// Bundle bounds what a chart is rendered to, as JSON: what templates write, and the objects of crds directories.
 	Bundle = 256 << 20
+	// Placements bounds the clusters that the app intents of a group name, in bytes as they are in memory: a cluster takes some 100. More is 422,
+	// and names the app intent.
+	Placements = 64 << 20
 	// Bundles bounds the manifests of all apps of a group together, each as its chart is rendered: what takes over from another context has all of them
 	// in memory. More is 422, and names the app.
 	Bundles = 1 << 30
@@ -420,6 +423,7 @@ func All(body, renderMemory, watched int64) []Size {
 		{"parsed", "a template or a schema", Parsed, true, "", "400, with the file"},
 		{"written", "the text that the templates of a chart write", Written, true, "", "400, with the file"},
 		{"bundle", "what a chart is rendered to, as JSON", Bundle, true, "", "400, with the file"},
+		{"placements", "the clusters that all app intents of a generic placement intent name, as they are in memory: some 100 B each", Placements, true, "", "422, with the app intent"},
 		{"bundles", "the manifests of all apps of a group together, as their charts are rendered", Bundles, true, "", "422, with the app"},
 		{"manifests", "manifests that status documents with `output=detail` have in memory at a time, of an app each; those of a project have half of it", Manifests, true, "", "429, or for those of others 503, after a wait of 10 s"},
 		{"apps", "apps of a group", Apps, false, "", "422, with how many there are"},

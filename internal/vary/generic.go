@@ -158,6 +158,20 @@ func (c *Customized) templates() map[int]string {
 	return c.external
 }
 
+// Keys are those of key-value pairs that URLs of values name. One with the name of the cluster in it is not among them.
+func (g *Generic) Keys() []string {
+	all := map[string]bool{}
+	for i := range g.Customizations {
+		for _, at := range g.Customizations[i].templates() {
+			u, err := url.Parse(at)
+			if err == nil && u.Query().Has("key") {
+				all[u.Query().Get("key")] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
 // Needs are the URLs from which values must come for these clusters, sorted.
 func (g *Generic) Needs(clusters []*Cluster) []string {
 	all := map[string]bool{}

@@ -17,13 +17,19 @@ import (
 // Cluster is what intents know of a cluster.
 type Cluster struct {
 	domain.ClusterName
-	Pairs    []domain.KVSpec // its key-value pairs, of all documents
+	Pairs    []domain.KVSpec // its key-value pairs, of all documents, as far as they have keys of Keys
 	Networks map[string]bool // by name, those of its network intents and provider network intents
 	Applied  bool            // these are applied; read where OVN asks for networks
 	Labels   map[string]bool
 }
 
-// pair looks a key up in all documents.
+// Keys are those of key-value pairs of a cluster that intents look up. Those of Generic.Keys are not among them.
+var Keys = map[string]bool{
+	nodusKey: true, wrapperKey: true,
+	gatewayAddress: true, gatewayPort: true, gatewayInternal: true, gatewayHTTPS: true, gatewayHTTP: true,
+}
+
+// pair looks a key up in all documents. It has to be one of Keys.
 func (c *Cluster) pair(key string) (string, bool) {
 	for _, p := range c.Pairs {
 		if value, ok := p.Value(key); ok {
