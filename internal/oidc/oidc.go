@@ -211,6 +211,9 @@ func (p *provider) identity(t *upstream.IDToken, now time.Time) (who caller.Iden
 		return who, err
 	}
 	until := t.Expiry.Add(p.skew)
+	if until.After(lastSaid) {
+		until = lastSaid
+	}
 	switch begins, err := timeOf(claims, "nbf"); {
 	case t.Expiry.IsZero():
 		return who, refused("it says no time at which it expires")
@@ -275,6 +278,9 @@ func plain(t *upstream.IDToken, claims map[string]any) error {
 
 // latest is the last second that a claim may name, beyond what a certificate may (9999). A greater number would be taken for one of long ago.
 const latest = 1 << 38
+
+// lastSaid is the last second that JSON can say (RFC 3339). Issuers name it, or one after it, of tokens that never expire.
+var lastSaid = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
 // timeOf is a claim with a time, zero when it is missing.
 func timeOf(claims map[string]any, name string) (time.Time, error) {

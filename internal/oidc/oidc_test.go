@@ -232,7 +232,19 @@ func TestTokens(t *testing.T) {
 	require.Nil(t, proof, "those are ours")
 }
 
-// TestMailIsAName: of an address that was not verified anybody may say that it is theirs.
+// TestATokenForEver expires when nobody can say a later time.
+func TestATokenForEver(t *testing.T) {
+	i := newIssuer(t)
+	p := providers(t, `issuers: [{url: "`+i.URL+`", audiences: [cli, drover], userClaim: name, prefix: "dex:", algorithms: [RS256, ES256]}]`)
+	for name, exp := range map[string]int64{"the last second of 9999": 253402300799, "the one after it": 253402300800, "the last that a claim may name": 1 << 38} {
+		is, _, err := proved(t.Context(), p, i.sign(t, map[string]any{"exp": exp}))
+		require.NoError(t, err, name)
+		said, err := json.Marshal(is.Expires.UTC())
+		require.NoError(t, err, name)
+		require.Equal(t, `"9999-12-31T23:59:59Z"`, string(said), name)
+	}
+}
+
 // TestTokensThatAreKnown: one that was let in is let in again without a look at its signature, as long as its time, and as its issuer has
 // the key; then it is refused in the same words as any other.
 func TestTokensThatAreKnown(t *testing.T) {
@@ -288,6 +300,7 @@ func TestTokensThatAreKnown(t *testing.T) {
 	require.True(t, fail.Is(look(ctx), fail.Unauthorized))
 }
 
+// TestMailIsAName: of an address that was not verified anybody may say that it is theirs.
 func TestMailIsAName(t *testing.T) {
 	i := newIssuer(t)
 	p := providers(t, `issuers: [{url: "`+i.URL+`", audiences: [drover], userClaim: email}]`)
