@@ -825,8 +825,9 @@ func (s *settling) withdraw(ctx context.Context, cluster *kube.Cluster, o *one) 
 	case waits != "":
 		return match.Ending(o.Match, waits, now), nil
 	default:
-		if until := match.Arriving(&o.Match, now); !until.IsZero() {
-			end := match.Ending(o.Match, "its create may be on the way", now)
+		sent := match.Sent(o.Match, now)
+		if until := match.Arriving(&sent, now); !until.IsZero() {
+			end := match.Ending(sent, "its create may be on the way", now)
 			end.Next = until
 			return end, nil
 		}

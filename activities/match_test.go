@@ -687,28 +687,34 @@ func TestAMatchWhoseWorkerDies(t *testing.T) {
 	require.Empty(t, m.records())
 }
 
+// TestACreateThatMayBeOnItsWayIsWaitedFor for some seconds, also where the clock of who has sent it was ahead.
 func TestACreateThatMayBeOnItsWayIsWaitedFor(t *testing.T) {
-	m := newMatches(t)
-	m.run("w1", nil)
-	m.evaluate()
-	rules := match.CompileAll(m.tenant, []*domain.WorkloadRule{m.rule})
-	r, _ := rules[0].Resource(m.tenant, nil, m.workloads["w1"])
-	require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, []domain.Match{match.Sending(m.record(), r, m.now)}, nil))
-	m.end("w1")
-	m.evaluate()
-	out := m.mustSettle()
-	require.True(t, out.Next.After(m.now), "that nothing is there does not say that nothing comes")
-	require.NotNil(t, m.record().Made)
+	for name, ahead := range map[string]time.Duration{"of a right clock": 0, "of a clock that was ahead": 3 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			m := newMatches(t)
+			m.run("w1", nil)
+			m.evaluate()
+			rules := match.CompileAll(m.tenant, []*domain.WorkloadRule{m.rule})
+			r, _ := rules[0].Resource(m.tenant, nil, m.workloads["w1"])
+			require.NoError(t, m.store.WriteMatches(t.Context(), m.tenant.Name, []domain.Match{match.Sending(m.record(), r, m.now.Add(ahead))}, nil))
+			m.end("w1")
+			m.evaluate()
+			out := m.mustSettle()
+			require.True(t, out.Next.After(m.now), "that nothing is there does not say that nothing comes")
+			require.False(t, out.Next.After(m.now.Add(policy.SendWithin+policy.CreateLasts+policy.CreateArrives)))
+			require.NotNil(t, m.record().Made)
 
-	kubetest.MakeNamespace(t, m.client, m.tenant.Namespace())
-	late := &unstructured.Unstructured{}
-	require.NoError(t, late.UnmarshalJSON(r.Manifest))
-	_, err := m.client.Resource(pods).Namespace(m.tenant.Namespace()).Create(t.Context(), late, metav1.CreateOptions{})
-	require.NoError(t, err)
-	m.now = out.Next
-	m.mustSettle()
-	m.agrees(0)
-	require.Empty(t, m.records())
+			kubetest.MakeNamespace(t, m.client, m.tenant.Namespace())
+			late := &unstructured.Unstructured{}
+			require.NoError(t, late.UnmarshalJSON(r.Manifest))
+			_, err := m.client.Resource(pods).Namespace(m.tenant.Namespace()).Create(t.Context(), late, metav1.CreateOptions{})
+			require.NoError(t, err)
+			m.now = out.Next
+			m.mustSettle()
+			m.agrees(0)
+			require.Empty(t, m.records())
+		})
+	}
 }
 
 func TestWhatIsGoneIsMadeAgain(t *testing.T) {

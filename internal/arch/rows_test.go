@@ -247,7 +247,7 @@ var layers = []layer{
 			pkg: "vary", ours: "plan domain quantity yamlsize limits fail",
 			libs: "github.com/evanphx/json-patch k8s.io/apimachinery k8s.io/client-go/kubernetes/scheme sigs.k8s.io/yaml",
 		},
-		{pkg: "match", ours: "fields plan domain policy limits nearest fail", libs: "k8s.io/api k8s.io/apimachinery k8s.io/pod-security-admission"},
+		{pkg: "match", ours: "fields plan domain policy limits nearest when fail", libs: "k8s.io/api k8s.io/apimachinery k8s.io/pod-security-admission"},
 		{pkg: "convey", ours: "domain universe fail"},
 		{pkg: "network", ours: "plan domain"},
 		{pkg: "logicalcloud", ours: "plan domain fail", libs: "k8s.io/api k8s.io/apimachinery"},

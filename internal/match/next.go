@@ -8,6 +8,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/when"
 )
 
 // How a record that is due is settled, one step after the other, by who acts on clusters. Each of the functions below that
@@ -113,12 +114,12 @@ func annotationsOf(manifest []byte) map[string]string {
 }
 
 // Due are the records of which something is due that may be done at a time, those first that have been for longest; next is when
-// more may be done, zero for never.
+// more may be done, zero for never. A wait that is longer than any is of a clock that was ahead, and is over.
 func Due(records []domain.Match, now time.Time) (due []domain.Match, next time.Time) {
 	for i := range records {
 		switch m := &records[i]; {
 		case m.Due.IsZero():
-		case !m.Next.After(now):
+		case !m.Next.After(now), m.Next.Sub(now) > policy.LongestAgain+policy.ClockSkew:
 			due = append(due, *m)
 		case next.IsZero() || m.Next.Before(next):
 			next = m.Next
@@ -229,6 +230,15 @@ func Arriving(m *domain.Match, now time.Time) (until time.Time) {
 		return time.Time{}
 	}
 	return until
+}
+
+// Sent is the record when its create was sent in the past, though a clock that was ahead says otherwise: else it would be on its way for as long as that
+// clock was ahead.
+func Sent(m domain.Match, now time.Time) domain.Match {
+	made := *m.Made
+	made.Sent, made.Over = when.Past(made.Sent, now), when.Past(made.Over, now)
+	m.Made = &made
+	return m
 }
 
 // Evicted is the record when a node has given the object up: it is deleted, and made again after a while, as one that is gone.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/match"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 var (
@@ -87,6 +88,30 @@ func TestArriving(t *testing.T) {
 	require.Zero(t, match.Arriving(&m, noon.Add(8*time.Second)))
 	m.Made.UID = "1" // it has arrived
 	require.Zero(t, match.Arriving(&m, noon))
+}
+
+// TestArrivingByAClockThatWasAhead: who looks counts from its look at the latest, and stores that.
+func TestArrivingByAClockThatWasAhead(t *testing.T) {
+	ahead := noon.Add(3 * time.Hour)
+	sent := domain.Match{Mark: domain.MarkDeleting, Made: sentTo(func(m *domain.Made) { m.UID, m.Sent = "", ahead })}
+	m := match.Sent(sent, noon)
+	require.Equal(t, ahead, sent.Made.Sent, "what was read stays")
+	require.Equal(t, noon.Add(28*time.Second), match.Arriving(&m, noon))
+	m = match.Sent(m, noon.Add(28*time.Second))
+	require.Zero(t, match.Arriving(&m, noon.Add(28*time.Second)))
+	m = match.Sent(match.Unanswered(sent, ahead), noon)
+	require.Equal(t, noon.Add(3*time.Second), match.Arriving(&m, noon))
+}
+
+// TestDueByAClockThatWasAhead: no wait is longer than the longest, but for what clocks may differ.
+func TestDueByAClockThatWasAhead(t *testing.T) {
+	m := match.Later(domain.Match{Due: noon}, "503", noon.Add(3*time.Hour))
+	due, _ := match.Due([]domain.Match{m}, noon)
+	require.Len(t, due, 1)
+	m = match.Taken(domain.Match{Due: noon}, noon.Add(policy.ClockSkew))
+	due, next := match.Due([]domain.Match{m}, noon)
+	require.Empty(t, due)
+	require.Equal(t, noon.Add(policy.ClockSkew+policy.LongestAgain), next)
 }
 
 func TestDue(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package when reads times as somebody writes them.
+// Package when reads times as somebody writes them, and as another clock has told them.
 package when
 
 import "time"
@@ -12,4 +12,13 @@ func Read(text string, now time.Time) (at time.Time, ok bool) {
 	at, err := time.Parse(time.RFC3339, text)
 	year := at.UTC().Year()
 	return at, err == nil && year >= 1 && year <= 9999
+}
+
+// Past is a time that something was noted at, as it counts now: what another clock, or this one before it was set back, has noted as later is of now.
+// The zero time stays.
+func Past(noted, now time.Time) time.Time {
+	if noted.After(now) {
+		return now
+	}
+	return noted
 }
