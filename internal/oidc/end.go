@@ -175,7 +175,7 @@ type asking struct {
 func (s *Sessions) sweepOf(ctx context.Context, at *asking, sessions []*domain.Session) error {
 	for _, x := range sessions {
 		now := s.Now().UTC().Truncate(time.Millisecond) // each is claimed for as long as it may take, however long those before it took
-		if now.Before(x.Renewing) || x.Refresh != "" && (at.away != nil || at.left <= 0) {
+		if claimed(x, now, policy.SessionRetry) || x.Refresh != "" && (at.away != nil || at.left <= 0) {
 			continue // somebody else is at it, or the provider is to be asked later
 		}
 		begun := time.Now()

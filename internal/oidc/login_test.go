@@ -476,7 +476,7 @@ func TestARefusalEndsNoSessionThatWasRenewed(t *testing.T) {
 	r.one.Store = slow
 	r.later(61 * time.Minute)
 	slow.meanwhile = func() {
-		r.later(policy.Renew)
+		r.later(policy.Renew + policy.ClocksApart)
 		_, err := who(ctx, r.two, l.Secret)
 		require.NoError(t, err)
 		r.change(func() { r.withdrawn = true }) // what was used is good no more
@@ -486,6 +486,55 @@ func TestARefusalEndsNoSessionThatWasRenewed(t *testing.T) {
 	require.Nil(t, slow.meanwhile)
 	_, err = who(ctx, r.two, l.Secret)
 	require.NoError(t, err)
+}
+
+// TestARenewalIsLeftToWhoHasBegunIt by a process whose clock is as far ahead as is expected: what the provider gives is good once.
+func TestARenewalIsLeftToWhoHasBegunIt(t *testing.T) {
+	r := newReplicas(t)
+	ctx := t.Context()
+	l := r.login(t)
+	slow := &held{Store: r.store}
+	r.one.Store = slow
+	r.two.Now = func() time.Time { return r.now().Add(policy.ClocksApart) }
+	r.later(61 * time.Minute)
+	slow.meanwhile = func() {
+		r.later(3 * time.Second)
+		hurried, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err := who(hurried, r.two, l.Secret)
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+		require.Zero(t, r.refreshed.Load())
+	}
+	for _, s := range []*oidc.Sessions{r.one, r.two} {
+		_, err := who(ctx, s, l.Secret)
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 1, r.refreshed.Load())
+}
+
+// TestAClaimOfAClockThatWasAhead keeps nobody from renewing, nor from giving back.
+func TestAClaimOfAClockThatWasAhead(t *testing.T) {
+	r := newReplicas(t)
+	ctx := t.Context()
+	l := r.login(t)
+	claim := func() {
+		t.Helper()
+		x, err := r.store.Session(ctx, l.ID)
+		require.NoError(t, err)
+		x.Renewing = r.now().Add(time.Hour)
+		mine, err := r.store.ReplaceSession(ctx, x)
+		require.NoError(t, err)
+		require.True(t, mine)
+	}
+	r.later(61 * time.Minute)
+	claim()
+	_, err := who(ctx, r.one, l.Secret)
+	require.NoError(t, err)
+	r.later(policy.SessionLife)
+	claim()
+	require.NoError(t, r.two.Sweep(ctx))
+	_, revoked := r.good()
+	require.Len(t, revoked, 1)
 }
 
 // TestARefreshTokenIsKeptAtOnce: a provider gives another one with a token by a new key, and then does not say its keys. The other

@@ -159,8 +159,8 @@ func (s *Sessions) renewing(ctx context.Context, x *domain.Session) <-chan singl
 	})
 }
 
-// renew asks for another token in the place of one, unless somebody else does so, for which it waits. What the provider refuses ends the
-// session. A process that dies in between may have used up what it asked with: then the next one is refused, and the user logs in again.
+// renew asks for another token in the place of one, unless somebody else does so, for which it waits: a refresh token may be good once, so that clocks
+// of processes have room. What the provider refuses ends the session. A process that dies in between may have used up what it asked with: then the next one is refused, and the user logs in again.
 func (s *Sessions) renew(ctx context.Context, id, instead string) (*domain.Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, policy.Renew)
 	defer cancel()
@@ -172,7 +172,7 @@ func (s *Sessions) renew(ctx context.Context, id, instead string) (*domain.Sessi
 		if x.Refresh == "" {
 			return nil, authn.Ended()
 		}
-		if now := s.Now().UTC().Truncate(time.Millisecond); !now.Before(x.Renewing) {
+		if now := s.Now().UTC().Truncate(time.Millisecond); !claimed(x, now.Add(-policy.ClocksApart), policy.Renew) {
 			x.Renewing = now.Add(policy.Renew)
 			if mine, err := s.Store.ReplaceSession(ctx, x); err != nil || mine {
 				if err != nil {
@@ -191,6 +191,13 @@ func (s *Sessions) renew(ctx context.Context, id, instead string) (*domain.Sessi
 			return nil, fail.Wrap(ctx.Err(), fail.Unavailable, "the session cannot be renewed: the issuer %s has not answered another process yet; try again later", issuer)
 		}
 	}
+}
+
+// claimed says whether a session is somebody's at a time, for longest at the most: another process, by its own clock, or nobody's until it is tried again.
+// One that says much longer has a clock that was ahead, and may have died since.
+func claimed(x *domain.Session, at time.Time, longest time.Duration) bool {
+	left := x.Renewing.Sub(at)
+	return left > 0 && left <= longest+policy.ClockSkew
 }
 
 // refresh asks the provider of a session, which is this process's to renew.

@@ -100,8 +100,8 @@ const (
 	Login       = 10 * time.Minute
 	SessionLife = 12 * time.Hour
 	SessionIdle = time.Hour
-	// Renew is how long it may take to get another token for a session, and for how long others leave that to who began it. They look
-	// every RenewLook whether it is there.
+	// Renew is how long it may take to get another token for a session, and for how long others leave that to who began it, and for ClocksApart
+	// more. They look every RenewLook whether it is there.
 	Renew     = 7 * time.Second
 	RenewLook = 100 * time.Millisecond
 	// GiveBack is how long who logs out waits until the provider has taken back what it has given. SessionSweep is how often a process looks
