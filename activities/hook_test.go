@@ -666,19 +666,34 @@ func aJob(l *leaf) activities.ReadyInput {
 	return activities.ReadyInput{Plan: l.store.put(l.t, p), App: "app", Namespace: "default", To: 1}
 }
 
-// TestAwaitReadyAnew: an attempt does not tell what the one before has told.
+// TestAwaitReadyAnew: an attempt does not tell what the one before has told, and tells what it has not, also where the clock of that one was ahead.
 func TestAwaitReadyAnew(t *testing.T) {
-	l, o := hooked(t, domain.OpInstantiate)
-	l.env.SetHeartbeatDetails(map[string]any{"reason": "on p+c: Job work: NotPresent", "at": time.Now()})
-	time.AfterFunc(max(policy.FirstLacking, policy.Beat)*3/2, func() {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.complete("work")
-	})
-	_, err := l.env.ExecuteActivity(l.kube.AwaitReady, aJob(l))
-	require.NoError(t, err)
-	require.Empty(t, l.lacking)
-	require.Equal(t, "on p+c: Job work: NotPresent", l.raw["reason"], "the next one knows what was told")
+	const reason = "on p+c: Job work: NotPresent"
+	for name, c := range map[string]struct {
+		told  string
+		ahead time.Duration
+		want  int // words
+	}{
+		"what was told":           {told: reason},
+		"another, a moment later": {told: "on p+c: nobody has looked", ahead: 2 * time.Hour, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, o := hooked(t, domain.OpInstantiate)
+			l.env.SetHeartbeatDetails(map[string]any{"reason": c.told, "at": time.Now().Add(c.ahead)})
+			time.AfterFunc(max(policy.FirstLacking, policy.Beat)*3/2, func() {
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				o.complete("work")
+			})
+			_, err := l.env.ExecuteActivity(l.kube.AwaitReady, aJob(l))
+			require.NoError(t, err)
+			require.Len(t, l.lacking, c.want)
+			if c.want == 0 { // else the heartbeat that says so may not have come yet
+				require.Equal(t, reason, l.raw["reason"], "the next one knows what was told")
+			}
+		})
+	}
 }
 
 // TestAwaitReadyWhoseLeaseIsLost: an attempt that may not tell what it waits for makes way for one that may.

@@ -23,6 +23,7 @@ import (
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/share"
 	"github.com/drover-io/drover/internal/stored"
+	"github.com/drover-io/drover/internal/when"
 )
 
 // Clusters does the work on clusters.
@@ -445,6 +446,13 @@ type progress struct {
 
 func (p progress) marks() domain.Marks { return domain.DecodeMarks(p.Marks) }
 
+// past has the progress say nothing of a time to come, which a clock that was ahead has noted: what is measured from there would wait until then.
+func (p *progress) past(now time.Time) {
+	for _, noted := range []*time.Time{&p.Lost, &p.ToldAt, &p.Failing, &p.Sent, &p.Since, &p.Heard, &p.Ending} {
+		*noted = when.Past(*noted, now)
+	}
+}
+
 // load reads what the attempt is about, and how far the one before has come. Meanwhile heartbeats say what that one has said: the reads may take
 // longer than the time after which the attempt counts as lost.
 func (a *attempt) load(ctx context.Context) error {
@@ -454,6 +462,7 @@ func (a *attempt) load(ctx context.Context) error {
 		if err := activity.GetHeartbeatDetails(ctx, &a.state); err != nil {
 			return fail.Wrap(err, fail.Internal, "read heartbeat details")
 		}
+		a.state.past(time.Now())
 		before := a.state
 		said = append(said, func() any { return before })
 	}

@@ -423,6 +423,26 @@ func TestNewestErrorIsTold(t *testing.T) {
 	}
 }
 
+// TestTimesOfAClockThatWasAhead: the next attempt measures from its beginning what the one before has noted as later.
+func TestTimesOfAClockThatWasAhead(t *testing.T) {
+	l := newLeaf(t, domain.OpInstantiate, 0)
+	l.handle = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
+	ahead := time.Now().Add(2 * time.Hour)
+	noted := []string{"lost", "toldAt", "failing", "sent", "since", "heard", "leaving"}
+	before := map[string]any{"marks": "1s", "announced": "1s", "connectivity": domain.ConnectivityRetrying, "told": "of the attempt before"}
+	for _, name := range noted {
+		before[name] = ahead
+	}
+	l.env.SetHeartbeatDetails(before)
+	_, err := l.run()
+	require.Equal(t, fail.Unavailable, fail.KindOf(err), "%v", err)
+	for _, name := range noted {
+		at, err := time.Parse(time.RFC3339, fmt.Sprint(l.raw[name]))
+		require.NoError(t, err, name)
+		require.False(t, at.After(time.Now()), "%s: %s", name, at)
+	}
+}
+
 // TestAnnounce: once the workflow has heard of the leaf it must know of every stage before it is sent.
 func TestAnnounce(t *testing.T) {
 	l := newLeaf(t, domain.OpInstantiate, 0, 1)

@@ -22,6 +22,7 @@ import (
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/readiness"
 	"github.com/drover-io/drover/internal/view"
+	"github.com/drover-io/drover/internal/when"
 )
 
 // ReadinessRules are those of users for the readiness of their kinds.
@@ -38,6 +39,7 @@ func (k *Kube) AwaitReady(ctx context.Context, in ReadyInput) error {
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &r.told) != nil {
 		r.told = spoken{} // who does not know what was told tells it anew
 	}
+	r.told.At = when.Past(r.told.At, time.Now())
 	stop := beat(ctx, func() any { return r.said() })
 	defer stop()
 	p, err := k.plan(ctx, in.Plan)

@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/stored"
+	"github.com/drover-io/drover/internal/when"
 )
 
 // Records are the app contexts that have something, or had, and where.
@@ -88,6 +89,7 @@ func (k *Kube) RemoveRemnants(ctx context.Context, in RemnantsInput) (*RemnantsR
 		if err := activity.GetHeartbeatDetails(ctx, &before); err != nil {
 			return nil, fail.Wrap(err, fail.Internal, "read heartbeat details")
 		}
+		before.Since = when.Past(before.Since, time.Now())
 	}
 	now := before
 	stop := beat(ctx, func() any { return before })

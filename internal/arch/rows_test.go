@@ -163,7 +163,7 @@ var layers = []layer{
 		{
 			pkg: "activities",
 			ours: "observe kube render outcome repair view placement vary match network logicalcloud bundle readiness fields plan lasting " +
-				"audit share stored domain measure policy cas lease pause lru limits version panics fail",
+				"audit share stored domain measure policy cas lease pause lru limits version panics when fail",
 			libs: "go.temporal.io/sdk/activity go.temporal.io/sdk/log go.temporal.io/sdk/temporal " +
 				"k8s.io/apimachinery",
 			world: "context",
