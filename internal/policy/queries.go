@@ -61,6 +61,8 @@ const (
 	Lost        = 10 * time.Second
 	Unfinished  = 30 * time.Second
 	SweepTenant = time.Minute
+	// HeardAgain is how long a tenant's cluster has to say what is there when a stream of it begins: until then nothing goes that was gone before.
+	HeardAgain = 10 * time.Second
 	// WordTime is the precision of the time that stands in the word of such a change.
 	WordTime = time.Second
 	// ReadWait is how long who reads all workloads or matches of a tenant waits for others who do, and ReadLater when one may come again who was

@@ -845,7 +845,8 @@ func (m *Matcher) settle(ctx context.Context, stream *domain.Stream) error {
 	return m.store.SettleStream(ctx, stream)
 }
 
-// expireOf removes the workloads that have been gone for as long as the tenant lets them stay.
+// expireOf removes the workloads that have been gone for as long as the tenant lets them stay. Of one that gives them a grace nothing is removed while
+// its cluster cannot say that they are back.
 func (m *Matcher) expireOf(ctx context.Context, t *domain.Tenant) error {
 	if some, err := m.store.AnyGone(ctx, t.Name, m.now().Add(-t.Grace())); err != nil || !some {
 		return err
@@ -854,8 +855,20 @@ func (m *Matcher) expireOf(ctx context.Context, t *domain.Tenant) error {
 	if err != nil {
 		return err
 	}
-	until := m.now().Add(-o.(*domain.Tenant).Grace())
+	grace := o.(*domain.Tenant).Grace()
+	if grace > 0 {
+		if heard, err := m.hears(ctx, t.Name); err != nil || !heard {
+			return err
+		}
+	}
+	until := m.now().Add(-grace)
 	return m.remove(ctx, t.Name, func(ctx context.Context) ([]string, error) { return m.store.RemoveGone(ctx, t.Name, until) })
+}
+
+// hears says whether the cluster of a tenant has a stream, and has had the time to say on it what is there.
+func (m *Matcher) hears(ctx context.Context, tenant string) (bool, error) {
+	stream, err := m.store.TenantStream(ctx, tenant)
+	return stream.Connected && m.now().Sub(stream.Since) >= policy.HeardAgain, err
 }
 
 // Release removes the workloads of a tenant whose deletion is held.

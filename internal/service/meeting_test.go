@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
 )
@@ -69,12 +71,50 @@ func TestWorkloadsThatAProcessRemovesAndDies(t *testing.T) {
 			require.Equal(t, []string{"r/a"}, w.wanted())
 			require.NoError(t, in.End(t.Context())) // what it has said is seen to
 			w.clock.add(time.Minute)
+			w.begin(r)
+			w.clock.add(policy.HeardAgain)
+			require.NoError(t, r.store.Pulse(t.Context(), "replica-0", w.clock.Now()))
 			dead := service.NewMatcher(&dying{Store: r.store}, nil, w.clock.Now, "dead")
 			require.ErrorIs(t, c.remove(dead), errDead)
 			require.Empty(t, w.stored())
 			w.clock.add(time.Minute)
 			require.NoError(t, w.replicas[1].Sweep(t.Context()))
 			require.Empty(t, w.wanted())
+		})
+	}
+}
+
+// TestNobodyHearsWhetherAWorkloadIsBack: the stream is lost in its grace, as where the machine of the API is suspended. It stays until the tenant's cluster is
+// heard again and has had the time to say that it is back.
+func TestNobodyHearsWhetherAWorkloadIsBack(t *testing.T) {
+	for name, back := range map[string]bool{"it is back": true, "it is not": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newTenancy(t, 2)
+			r, other := w.replicas[0], w.replicas[1]
+			sweep := func() {
+				t.Helper()
+				require.NoError(t, other.Sweep(t.Context()))
+			}
+			w.guarded(0, "30s")
+			require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+			first := w.begin(r)
+			require.NoError(t, r.store.Pulse(t.Context(), "replica-0", w.clock.Now()))
+			w.take(first, syncs(labelled("a", "yes")))
+			w.take(first, []*service.Said{{Delete: []string{"a"}}})
+			w.clock.add(5 * time.Minute)
+			sweep()
+			require.Equal(t, []string{"r/a"}, w.wanted(), "the connection is lost: everything stays")
+			second := w.begin(other)
+			require.NoError(t, other.store.Pulse(t.Context(), "replica-1", w.clock.Now()))
+			sweep()
+			require.Equal(t, []string{"r/a"}, w.wanted(), "it has said nothing yet")
+			if back {
+				w.take(second, syncs(labelled("a", "yes")))
+			}
+			w.clock.add(policy.HeardAgain)
+			require.NoError(t, other.store.Pulse(t.Context(), "replica-1", w.clock.Now()))
+			sweep()
+			require.Equal(t, back, slices.Equal([]string{"r/a"}, w.wanted()))
 		})
 	}
 }
