@@ -402,6 +402,8 @@ type attempt struct {
 	halted    bool // no step follows
 	reached   bool // something has answered in the cluster's place
 
+	handing sync.Mutex // of handOn
+
 	mu    sync.Mutex
 	state progress
 	all   domain.Marks // state.Marks, decoded

@@ -185,6 +185,8 @@ func (p *progress) warnOfLosses(i int) {
 // handOn has an attempt after this one know what is about to be lost: it finds a resource of the leaf's own there, or none, and cannot tell any more what
 // that has replaced. What is tried in the workflow's task hands nothing on, so that it leaves that to an activity.
 func (a *attempt) handOn(ctx context.Context) error {
+	a.handing.Lock() // what is handed on last is the newest
+	defer a.handing.Unlock()
 	p := a.snapshot()
 	switch {
 	case len(p.Losses) == 0:

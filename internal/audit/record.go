@@ -207,12 +207,8 @@ const (
 // Place is what the IDs of records from a time on are not less than, and those of earlier ones are.
 func Place(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// IsPlace says whether a text begins as the ID of a record does.
-func IsPlace(text string) bool {
-	at, _, more := strings.Cut(text, "/")
-	_, err := time.Parse(timeLayout, at)
-	return more && err == nil
-}
+// IsPlace says whether a text begins as the ID of a record does, or as that of a line which is not in its place.
+func IsPlace(text string) bool { return IsDay(DayOf(text)) }
 
 // Day is the day of a time, as in IDs.
 func Day(t time.Time) string { return t.UTC().Format(dayLayout) }

@@ -27,7 +27,6 @@ type lonely struct {
 	spec     map[string]any
 	apply    func() *metav1.Status // nil lets it be applied
 	merge    func() *metav1.Status // a merge patch
-	absent   string                // a path at which nothing is
 	asked    []string              // but GET
 }
 
@@ -67,9 +66,6 @@ func (s *lonely) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return of != nil
 	}
 	switch {
-	case r.URL.Path == s.absent:
-		answer(w, http.StatusNotFound, status(http.StatusNotFound, metav1.StatusReasonNotFound, "not found", &metav1.StatusDetails{Name: "a"}))
-		return
 	case r.URL.Path == "/apis":
 		answer(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{
 			Name: "example.com", Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: "example.com/v1", Version: "v1"}},
@@ -272,7 +268,6 @@ func TestACRDGivesItsConversionWebhookUp(t *testing.T) {
 		refused    *metav1.Status
 		mark       domain.Mark
 		deployment string // whose it is, where it is not ours
-		absent     string // what is not there
 		note       string
 	}{
 		"says None": {conversion: `,"conversion":{"strategy":"None"}`, refused: causes(config), mark: domain.MarkApplied},
@@ -280,13 +275,12 @@ func TestACRDGivesItsConversionWebhookUp(t *testing.T) {
 			refused: causes(config), mark: domain.MarkRefused, deployment: "1-other",
 			note: "is invalid; its webhook stays, as it may convert others' objects: it does not carry the label emco/deployment-id=" + kubetest.DeploymentID,
 		},
-		"was of a context that is over": {refused: causes(config), mark: domain.MarkApplied, deployment: "1-other", absent: "/api/v1/namespaces/before/services/webhook"},
-		"says nothing":                  {refused: causes("spec.conversion.strategy", config, reviews), mark: domain.MarkApplied},
-		"says no webhook":               {conversion: `,"conversion":{"strategy":"None","webhook":null}`, refused: causes(reviews), mark: domain.MarkApplied},
-		"says None and one":             {conversion: `,"conversion":{"strategy":"None","webhook":{}}`, refused: causes(config), mark: domain.MarkRefused},
-		"has another webhook":           {conversion: `,"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{}}}`, refused: causes(config), mark: domain.MarkRefused},
-		"has a fault besides":           {refused: causes(config, "spec.versions"), mark: domain.MarkRefused},
-		"has none but another":          {refused: causes("spec.versions"), mark: domain.MarkRefused},
+		"says nothing":         {refused: causes("spec.conversion.strategy", config, reviews), mark: domain.MarkApplied},
+		"says no webhook":      {conversion: `,"conversion":{"strategy":"None","webhook":null}`, refused: causes(reviews), mark: domain.MarkApplied},
+		"says None and one":    {conversion: `,"conversion":{"strategy":"None","webhook":{}}`, refused: causes(config), mark: domain.MarkRefused},
+		"has another webhook":  {conversion: `,"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{}}}`, refused: causes(config), mark: domain.MarkRefused},
+		"has a fault besides":  {refused: causes(config, "spec.versions"), mark: domain.MarkRefused},
+		"has none but another": {refused: causes("spec.versions"), mark: domain.MarkRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -295,7 +289,6 @@ func TestACRDGivesItsConversionWebhookUp(t *testing.T) {
 				owner = c.deployment
 			}
 			s := newLonely(owner)
-			s.absent = c.absent
 			s.spec = map[string]any{"conversion": map[string]any{"strategy": "Webhook", "webhook": map[string]any{
 				"clientConfig": map[string]any{"service": map[string]any{"namespace": "before", "name": "webhook"}},
 			}}}

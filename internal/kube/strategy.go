@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
@@ -63,14 +62,8 @@ func (w *write) unconverted(ctx context.Context, refused error) error {
 		return refusedOr(ctx, refused, err)
 	}
 	if !plan.SameContext(w.DeploymentID, found.Labels[plan.DeploymentLabel]) {
-		refused := fail.Wrap(refused, fail.Invalid, "%s; its webhook stays, as it may convert others' objects: it does not carry the label %s=%s",
+		return fail.Wrap(refused, fail.Invalid, "%s; its webhook stays, as it may convert others' objects: it does not carry the label %s=%s",
 			textOf(refused), plan.DeploymentLabel, w.DeploymentID)
-		switch there, err := w.converter(ctx); {
-		case err != nil:
-			return refusedOr(ctx, refused, err)
-		case there:
-			return refused
-		}
 	}
 	none := map[string]any{"strategy": "None", "webhook": nil}
 	if !w.patchable(w.rights) {
@@ -81,30 +74,6 @@ func (w *write) unconverted(ctx context.Context, refused error) error {
 		return w.do(ctx)
 	}
 	return w.afterwards(ctx, refused, map[string]any{"conversion": none})
-}
-
-// converter says whether there may be something that answers for the webhook which converts the objects of the CRD that is there. A context that is over, such as
-// an earlier instance of the group, has left the CRD and not the Service: with that nothing can read the objects in another version, whosever they are.
-func (w *write) converter(ctx context.Context) (there bool, err error) {
-	data, err := w.send(ctx, request{method: http.MethodGet, path: w.path, accept: contentJSON}, nil)
-	if err != nil {
-		return true, err
-	}
-	live, err := decodeObject(data)
-	if err != nil {
-		return true, notAnAPIServer(err)
-	}
-	service := members(members(members(members(members(live, "spec"), "conversion"), "webhook"), "clientConfig"), "service")
-	namespace, _ := service["namespace"].(string)
-	name, _ := service["name"].(string)
-	if checkSegment("namespace", namespace) != nil || checkSegment("name", name) != nil { // it has an address, of which only the cluster knows
-		return true, nil
-	}
-	_, err = w.metadata(ctx, builtInKinds[schema.GroupKind{Kind: "Service"}].path(schema.GroupVersion{Version: "v1"}, namespace, name))
-	if isAbsent(err) {
-		return false, nil
-	}
-	return true, err
 }
 
 // afterwards sends a resource once more that the cluster has refused, when its spec has been changed.

@@ -376,18 +376,11 @@ func convertsNoMore(w *world) {
 	require.True(w, watcher.Marks.Failed())
 	require.Equal(w, "Webhook", conversion()["strategy"])
 
-	// What a context that is over has left is converted by nobody. Where there is a Service, somebody else's objects may be.
-	left := func(webhook string) {
-		w.mustApply([]plan.Resource{w.definition(webhook, v1, v2)})
-		patch := `{"metadata":{"labels":{"` + plan.DeploymentLabel + `":"8-other"}},"spec":{"conversion":{"webhook":{"conversionReviewVersions":["v1","v1beta1"]}}}}`
-		_, err := w.dynamic.Resource(definitions).Patch(w.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "cainjector"})
-		require.NoError(w, err)
-	}
-	left(webhook)
-	w.mustApply([]plan.Resource{w.definition("", v1, v2)})
-	require.Equal(w, "None", conversion()["strategy"])
-	w.mustApply(Resources(w, false, "{apiVersion: v1, kind: Service, metadata: {name: none}, spec: {ports: [{port: 443}]}}"))
-	left(strings.Replace(webhook, "namespace: none", "namespace: "+w.namespace, 1))
+	// Somebody else's objects may be converted by it.
+	w.mustApply([]plan.Resource{w.definition(webhook, v1, v2)})
+	patch := `{"metadata":{"labels":{"` + plan.DeploymentLabel + `":"8-other"}},"spec":{"conversion":{"webhook":{"conversionReviewVersions":["v1","v1beta1"]}}}}`
+	_, err = w.dynamic.Resource(definitions).Patch(w.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "cainjector"})
+	require.NoError(w, err)
 	_, watcher = w.apply([]plan.Resource{w.definition("", v1, v2)})
 	require.True(w, watcher.Marks.Failed())
 	require.Contains(w, watcher.Notes[0], "its webhook stays, as it may convert others' objects")

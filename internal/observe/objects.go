@@ -25,6 +25,7 @@ type objects struct {
 	room  *Room // that it shares with those of other clusters
 
 	mu    sync.Mutex
+	gone  bool // it has left the room, and holds nothing there any more
 	of    map[string]map[plan.ResourceID]*domain.ObservedResource
 	where map[plan.ResourceID]string // the deployment that an object is in; the IDs have no version
 	bytes int                        // of them all, see sizeOf
@@ -166,6 +167,7 @@ func (x *objects) yield(bytes int) {
 func (x *objects) end() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.gone = true
 	x.room.leave(x)
 }
 

@@ -68,6 +68,10 @@ func (r *Room) largest(x *objects, more int) (largest *objects, short int) {
 func (r *Room) keep(x *objects, taken int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if x.gone {
+		r.bytes -= taken
+		return
+	}
 	r.bytes += x.bytes - r.of[x] - taken
 	if r.of[x] = x.bytes; len(x.where) == 0 {
 		delete(r.of, x)

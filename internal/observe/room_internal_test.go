@@ -232,3 +232,20 @@ func TestWhoIsHeardInAnotherWayLeavesTheRoom(t *testing.T) {
 		require.Empty(t, room.of, name)
 	}
 }
+
+// TestWhoHasLeftYieldsNothing: one that was to yield, and has left meanwhile, does not come back, and what is read for it holds nothing.
+func TestWhoHasLeftYieldsNothing(t *testing.T) {
+	t.Parallel()
+	room := NewRoom(1 << 20)
+	large, small := newObjects(newQueue(0), keptAll, room), newObjects(newQueue(0), keptAll, room)
+	for i := range 4 {
+		hold(t, large, fmt.Sprint(i), "", 200)
+	}
+	picked, short := room.largest(small, 300<<10)
+	require.Same(t, large, picked)
+	large.end()
+	picked.yield(short)
+	hold(t, large, "late", "", 100)
+	require.Zero(t, room.bytes)
+	require.Empty(t, room.of)
+}

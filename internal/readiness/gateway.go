@@ -68,7 +68,11 @@ func parentOf(route map[string]any, reference any) parent {
 		return otherwise
 	}
 	own := (&unstructured.Unstructured{Object: route}).GetNamespace()
-	return parent{said("group", gatewayAPI), said("kind", "Gateway"), cmp.Or(said("namespace", own), own), said("name", "")}
+	group := said("group", gatewayAPI)
+	if group == "core" { // as Linkerd calls the group of Services in a status
+		group = ""
+	}
+	return parent{group, said("kind", "Gateway"), cmp.Or(said("namespace", own), own), said("name", "")}
 }
 
 // routeConditions are those by which a route is judged at a parent, all of which are to be True. Accepted has to be there, Programmed is of some controllers alone.

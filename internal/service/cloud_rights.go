@@ -316,21 +316,21 @@ func (s *Service) cloudIn(ctx context.Context, cluster domain.ClusterName, of fu
 		}
 	}
 	for _, key := range like.unreadable {
-		why, err := s.unreadCloud(ctx, key)
-		if err != nil {
-			return key, false, err
-		}
-		if why == nil {
-			continue
-		}
-		has, records := refers[key], (*untold)(nil)
+		has, records, err := refers[key], (*untold)(nil), error(nil)
 		if !has {
 			has, err = s.isStillIn(ctx, key, cluster)
 		}
-		if err != nil && !errors.As(err, &records) {
+		switch {
+		case err != nil && !errors.As(err, &records):
 			return key, false, err
+		case !has && records == nil: // it may have nothing there
+			continue
 		}
-		if has || records != nil {
+		why, err := s.unreadCloud(ctx, key)
+		switch {
+		case err != nil:
+			return key, false, err
+		case why != nil:
 			return key, false, why
 		}
 	}

@@ -449,6 +449,7 @@ func (s *Said) write(t *domain.Tenant) (w *domain.WorkloadWrite, left map[string
 		w.Put = append(w.Put, &of)
 	}
 	w.Keep = slices.Sorted(maps.Keys(s.unfit))
+	w.Keep = slices.DeleteFunc(w.Keep, func(id string) bool { return strings.ContainsRune(id, 0) }) // v0.1.0 has stored these; no list could go on behind one
 	return w, maps.Clone(s.unfit)
 }
 

@@ -145,15 +145,18 @@ const closedTold = -1
 // and again: of processes that die at their start, each of which names all before it, it would grow by the square.
 const fewHeads = 8
 
-// name states the heads of others. Only then the dead are closed: who dies before leaves it to another one.
-func (t *Trail) name(ctx context.Context, o *others) error {
-	if err := t.state(ctx, audit.Checkpoint{Heads: o.heads}); err != nil {
+// stateAll states what may have many heads, and what is said after that in a checkpoint without.
+func (t *Trail) stateAll(ctx context.Context, c audit.Checkpoint) error {
+	if err := t.state(ctx, c); err != nil || len(c.Heads)+len(c.Dropped) <= fewHeads {
 		return err
 	}
-	if len(o.heads) > fewHeads {
-		if err := t.state(ctx, audit.Checkpoint{}); err != nil {
-			return err
-		}
+	return t.state(ctx, audit.Checkpoint{})
+}
+
+// name states the heads of others. Only then the dead are closed: who dies before leaves it to another one.
+func (t *Trail) name(ctx context.Context, o *others) error {
+	if err := t.stateAll(ctx, audit.Checkpoint{Heads: o.heads}); err != nil {
+		return err
 	}
 	t.stood.Lock()
 	maps.Copy(t.named, o.told)
@@ -324,7 +327,7 @@ func (t *Trail) Drop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := t.state(ctx, audit.Checkpoint{Dropped: dropped}); err != nil {
+	if err := t.stateAll(ctx, audit.Checkpoint{Dropped: dropped}); err != nil {
 		return err
 	}
 	for _, day := range days {
