@@ -104,6 +104,8 @@ type Control struct {
 	Store Store
 	Runs  Runs
 	Now   func() time.Time
+	// Clock is the database's, by which Now is judged before anything is swept; zero when it does not say, nil where nobody is asked.
+	Clock func(context.Context) (time.Time, error)
 	// Charts renders those of deployment intent groups.
 	Charts Charts
 	// Elsewhere is asked for values that patches have from there; nil where nobody may be asked.

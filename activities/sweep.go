@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 
@@ -19,7 +20,8 @@ import (
 // registered any more, of settings of tenants that are gone, and of certificates that have expired; what clusters said of app contexts that are gone; and the
 // records of contexts that no history has any more. It returns how many blobs. What somebody has ended by hand is begun again:
 // none of the four waits for another one that fails, nor for the blobs, for which the plan of every context is read. An attempt that comes
-// after one which has swept them leaves them alone.
+// after one which has swept them leaves them alone. Unavailable, with nothing removed, when this worker's clock cannot be right: the next attempt
+// may be another worker's.
 func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 	var done swept
 	if activity.IsActivity(ctx) && activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &done) != nil {
@@ -27,7 +29,11 @@ func (l *Control) Sweep(ctx context.Context) (removed int, err error) {
 	}
 	stop := beat(ctx, func() any { return done })
 	defer stop()
-	err = errors.Join(l.keepAgain(ctx), l.watchAgain(ctx), l.retire(ctx))
+	err = errors.Join(l.keepAgain(ctx), l.watchAgain(ctx))
+	if wrong := l.believe(ctx); wrong != nil {
+		return done.Removed, errors.Join(err, wrong)
+	}
+	err = errors.Join(err, l.retire(ctx))
 	if done.Blobs {
 		return done.Removed, err
 	}
@@ -45,6 +51,21 @@ type swept struct {
 	Removed int  `json:"removed,omitempty"`
 }
 
+// believe refuses to remove anything by a clock that the database's contradicts.
+func (l *Control) believe(ctx context.Context) error {
+	if l.Clock == nil {
+		return nil
+	}
+	other, err := l.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	if d := l.Now().Sub(other); !other.IsZero() && d.Abs() > policy.ClockWrong {
+		return fail.New(fail.Unavailable, "this worker's clock and the database's are %s apart, so that nothing is swept: set them right", d.Round(time.Second))
+	}
+	return nil
+}
+
 func (l *Control) sweep(ctx context.Context) (removed int, err error) {
 	if _, err := l.Store.SweepRenewals(ctx, policy.Unwanted); err != nil {
 		return 0, err
@@ -52,7 +73,7 @@ func (l *Control) sweep(ctx context.Context) (removed int, err error) {
 	if _, err := l.Store.SweepSettings(ctx, policy.Unwanted); err != nil {
 		return 0, err
 	}
-	if err := l.Store.SweepCertified(ctx, l.Now()); err != nil {
+	if err := l.Store.SweepCertified(ctx, l.Now().Add(-policy.CertificateOver)); err != nil {
 		return 0, err
 	}
 	if _, err := l.Store.SweepObservations(ctx, l.contexts, policy.Unwanted); err != nil {

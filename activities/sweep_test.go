@@ -131,7 +131,8 @@ func TestSweepForgetsCertificatesThatHaveExpired(t *testing.T) {
 	s, ctx, now := storetest.Open(t, store.Config{}), t.Context(), time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	edge := domain.ClusterName{Provider: "p", Name: "c"}
 	good := domain.Certified{Cluster: edge, User: "bob", Scope: "projects/p", Expires: now.Add(time.Hour)}
-	for _, c := range []domain.Certified{{Cluster: edge, User: "bob", Scope: "projects/p", Expires: now.Add(-time.Hour)}, good} {
+	late := domain.Certified{Cluster: edge, User: "bob", Scope: "projects/p", Expires: now.Add(-time.Minute)} // the cluster's clock may be behind
+	for _, c := range []domain.Certified{{Cluster: edge, User: "bob", Scope: "projects/p", Expires: now.Add(-2 * time.Hour)}, late, good} {
 		require.NoError(t, s.PutCertified(ctx, c))
 	}
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
@@ -142,7 +143,40 @@ func TestSweepForgetsCertificatesThatHaveExpired(t *testing.T) {
 	require.NoError(t, err)
 	left, err := s.Certified(ctx, edge, "bob", time.Time{})
 	require.NoError(t, err)
+	require.Equal(t, []domain.Certified{late, good}, left)
+}
+
+// TestASweepByAWrongClock removes nothing, and is done by the next attempt, which may be of another worker.
+func TestASweepByAWrongClock(t *testing.T) {
+	database := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	s, ctx, now := storetest.Open(t, store.Config{Now: func() time.Time { return database }}), t.Context(), database.Add(31*24*time.Hour)
+	good := domain.Certified{Cluster: domain.ClusterName{Provider: "p", Name: "c"}, User: "bob", Scope: "projects/p", Expires: database.Add(30 * 24 * time.Hour)}
+	require.NoError(t, s.PutCertified(ctx, good))
+	group := &domain.DeploymentIntentGroup{Identity: domain.Identity{Parent: "projects/p/composite-apps/c/v1"}, Metadata: domain.Metadata{Name: "g"}}
+	require.NoError(t, s.Create(ctx, group))
+	require.NoError(t, s.PutInstance(ctx, &domain.Instance{ContextID: "1", Owner: domain.KeyOf(group), Status: domain.ContextTerminated, Accepted: database, Ended: database}))
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.SetTestTimeout(time.Minute)
+	l := &activities.Control{Store: s, Now: func() time.Time { return now }, Clock: func(context.Context) (time.Time, error) { return database, nil }}
+	env.RegisterActivity(l)
+	_, err := env.ExecuteActivity(l.Sweep)
+	require.ErrorContains(t, err, "this worker's clock and the database's are 744h0m0s apart, so that nothing is swept: set them right")
+	left, err := s.Certified(ctx, good.Cluster, "bob", time.Time{})
+	require.NoError(t, err)
 	require.Equal(t, []domain.Certified{good}, left)
+	instances, err := s.Instances(ctx)
+	require.NoError(t, err)
+	require.Len(t, instances, 1)
+
+	database = now
+	_, err = env.ExecuteActivity(l.Sweep)
+	require.NoError(t, err)
+	left, err = s.Certified(ctx, good.Cluster, "bob", time.Time{})
+	require.NoError(t, err)
+	require.Empty(t, left)
+	instances, err = s.Instances(ctx)
+	require.NoError(t, err)
+	require.Empty(t, instances)
 }
 
 // away is an engine that does not answer.

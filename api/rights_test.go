@@ -29,6 +29,7 @@ import (
 	"github.com/drover-io/drover/internal/notify"
 	ops "github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/rights"
 	"github.com/drover-io/drover/internal/rights/rightstest"
 	"github.com/drover-io/drover/internal/service"
@@ -954,12 +955,16 @@ func TestCertificatesOutliveTheirClouds(t *testing.T) {
 	refused.status, refused.lacks = 403, []string{"projects/was"}
 	refused.contains = []string{`has spec.user.userName "alice", of which a logical cloud of another project had a certificate there that is good until ` + now.Add(time.Hour).UTC().Format(time.RFC3339), "put clusters of cluster"}
 	for _, harmless := range []domain.Certified{
-		{Cluster: edge, User: "alice", Scope: "projects/was", Expires: now}, {Cluster: edge, User: "alice", Scope: "projects/proj", Expires: now.Add(time.Hour)},
+		{Cluster: edge, User: "alice", Scope: "projects/was", Expires: now.Add(-policy.CertificateOver)}, {Cluster: edge, User: "alice", Scope: "projects/proj", Expires: now.Add(time.Hour)},
 		{Cluster: edge, User: "bob", Scope: "projects/was", Expires: now.Add(time.Hour)},
 	} {
 		require.NoError(t, w.store.PutCertified(t.Context(), harmless))
 	}
 	w.as(t, "anna", reference, gone)
+	require.NoError(t, w.store.PutCertified(t.Context(), domain.Certified{Cluster: edge, User: "alice", Scope: "projects/was", Expires: now.Add(-time.Minute)}))
+	late := refused // the cluster's clock may be behind
+	late.contains = []string{"a certificate there that was good until " + now.Add(-time.Minute).UTC().Format(time.RFC3339) + ", and counts until " + now.Add(59*time.Minute).UTC().Format(time.RFC3339)}
+	w.as(t, "anna", late)
 	require.NoError(t, w.store.PutCertified(t.Context(), domain.Certified{Cluster: edge, User: "alice", Scope: "projects/was", Expires: now.Add(time.Hour)}))
 	w.as(t, "anna", refused)
 	w.as(t, "carl", reference)

@@ -65,7 +65,7 @@ func (a *auditing) make(root secret.Root) {
 	a.trail = trail.New(trail.Config{
 		Store: p.store, Process: processOf(p), Key: key, Keys: map[string]ed25519.PublicKey{key.Stated().Key: key.Public()}, Secret: root.Derive("digests of audited documents"),
 		Keep: p.config.AuditKeep, Sinks: sinks, Log: p.log, Now: time.Now,
-		Clock: p.store.AuditClock,
+		Clock: p.store.Clock,
 	})
 }
 

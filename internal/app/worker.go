@@ -89,7 +89,7 @@ func (p *Parts) Work(ctx context.Context, ready func()) error {
 // control is the work that needs no cluster but to ask for nodes.
 func (p *Parts) control(clusters *kube.Clusters) *activities.Control {
 	return &activities.Control{
-		Store: p.store, Runs: p.engine, Now: time.Now, Sealer: p.inner, Keepers: p.engine, Shards: p.engine, Charts: p.charts,
+		Store: p.store, Runs: p.engine, Now: time.Now, Clock: p.store.Clock, Sealer: p.inner, Keepers: p.engine, Shards: p.engine, Charts: p.charts,
 		Nodes: nodesOf{clusters}, Audit: p.audit.trail, MaxTargets: p.config.Fair.GroupTargets, Elsewhere: fetch.New(p.config.ExternalHosts, nil),
 		PodSecurity: domain.PodSecurity(p.config.CloudPodSecurity), CertificateSeconds: int32(p.config.CertificateLifetime.Seconds()), // #nosec G115 -- bounded by the configuration
 	}

@@ -24,6 +24,11 @@ const (
 	// ClocksApart is by how much clocks of processes of the API are expected to differ: that much of the audit records of a project that had
 	// the name before is told at the most, so that nobody misses what another process has written of his.
 	ClocksApart = 5 * time.Second
+	// ClockWrong is how far from the database's a clock is not believed by which something would be removed for good.
+	ClockWrong = time.Hour
+	// CertificateOver is for how long a certificate of a logical cloud's user counts as good after its end: the cluster that takes it
+	// goes by a clock of its own.
+	CertificateOver = time.Hour
 	// Of the chain of changes of a context a writer goes for TailAge by what it knows of its end, and a reader follows it for FollowAge
 	// after its last look. An entry is kept for ChangesKept.
 	TailAge     = 10 * time.Second

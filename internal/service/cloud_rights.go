@@ -175,9 +175,9 @@ func cloudFor(ctx context.Context, cloud domain.Key, word string) string {
 }
 
 // certifiedToOthers is ofOthers for who has a certificate of the user from a cloud of another project that has the cluster no more: he is that user
-// there until it expires.
+// there until it expires by the cluster's clock.
 func (s *Service) certifiedToOthers(ctx context.Context, own domain.Key, user string, cluster domain.ClusterName) (string, error) {
-	good, err := s.store.Certified(ctx, cluster, user, s.now())
+	good, err := s.store.Certified(ctx, cluster, user, s.now().Add(-policy.CertificateOver))
 	if err != nil {
 		return "", fmt.Errorf("look for certificates of cluster %s: %w", cluster, err)
 	}
@@ -190,7 +190,11 @@ func (s *Service) certifiedToOthers(ctx context.Context, own domain.Key, user st
 	if last.IsZero() {
 		return "", nil
 	}
-	return fmt.Sprintf("has spec.user.userName %q, of which a logical cloud of another project had a certificate there that is good until %s", user, last.UTC().Format(time.RFC3339)), nil
+	until := "is good until " + last.UTC().Format(time.RFC3339)
+	if !last.After(s.now()) {
+		until = fmt.Sprintf("was good until %s, and counts until %s, as the cluster's clock may be behind", last.UTC().Format(time.RFC3339), last.Add(policy.CertificateOver).UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("has spec.user.userName %q, of which a logical cloud of another project had a certificate there that %s", user, until), nil
 }
 
 // ofTenant is ofOthers for the namespace of a tenant, also of one that is gone, or in another cluster now, as long as it has something there.

@@ -257,8 +257,8 @@ func (s *Store) Auditors(ctx context.Context) ([]audit.Presence, error) {
 	return present, nil
 }
 
-// AuditClock is what time it is for the database, zero when it does not say.
-func (s *Store) AuditClock(ctx context.Context) (time.Time, error) {
+// Clock is what time it is for the database, zero when it does not say.
+func (s *Store) Clock(ctx context.Context) (time.Time, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	var answer struct {

@@ -73,7 +73,7 @@ func TestAPresenceThatCannotBeRead(t *testing.T) {
 // TestTheDatabasesClock is that of this machine here.
 func TestTheDatabasesClock(t *testing.T) {
 	s := storetest.Open(t, store.Config{})
-	at, err := s.AuditClock(t.Context())
+	at, err := s.Clock(t.Context())
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), at, 10*time.Minute)
 }

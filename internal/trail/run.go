@@ -358,9 +358,6 @@ func (t *Trail) longest(ctx context.Context, present []audit.Presence) time.Dura
 	return keep
 }
 
-// apart is how far two clocks may be from each other.
-const apart = time.Hour
-
 // believe refuses to drop days by a clock that may be ahead: one that another clock contradicts, and one by which all days but the
 // present one were kept long enough. When the installation was off for that long, they go a day later.
 func (t *Trail) believe(ctx context.Context, old, all []string) error {
@@ -370,7 +367,7 @@ func (t *Trail) believe(ctx context.Context, old, all []string) error {
 		if err != nil {
 			return err
 		}
-		if d := now.Sub(other); !other.IsZero() && d.Abs() > apart {
+		if d := now.Sub(other); !other.IsZero() && d.Abs() > policy.ClockWrong {
 			return fail.New(fail.Unavailable, "this clock and the database's are %s apart, so that nothing is dropped: set them right", d.Round(time.Second))
 		}
 	}
