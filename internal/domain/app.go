@@ -10,7 +10,7 @@ type App struct {
 // Apps is the noun.
 var Apps = &Noun{
 	Kind: "apps", Title: "app", Collection: "apps", Names: []string{"app"},
-	Parent: CompositeApps, New: func() Object { return &App{} }, File: true,
+	Parent: CompositeApps, New: func() Object { return &App{} }, File: true, Ordered: true,
 }
 
 // Noun is Apps.

@@ -28,7 +28,7 @@ type DeploymentIntentSpec struct {
 // DeploymentIntents is the noun.
 var DeploymentIntents = &Noun{
 	Kind: "deployment-intents", Title: "deployment intent", Collection: "intents", Names: []string{"intent"},
-	Parent: DeploymentIntentGroups, New: func() Object { return &DeploymentIntent{} },
+	Parent: DeploymentIntentGroups, New: func() Object { return &DeploymentIntent{} }, Ordered: true,
 }
 
 // Noun is DeploymentIntents.

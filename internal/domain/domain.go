@@ -94,6 +94,8 @@ type Noun struct {
 	Longest int
 	// Ahead says that its documents may refer to what is not there yet.
 	Ahead bool
+	// Ordered says that those of one parent act in the order in which they were made.
+	Ordered bool
 }
 
 // Lineage are the noun and those above it, the topmost first.

@@ -66,7 +66,7 @@ type ResourceGVK struct {
 // GenericResources is the noun. The app need not be there yet.
 var GenericResources = &Noun{
 	Kind: "generic-resources", Title: "generic resource", Collection: "resources", Names: []string{"genericResource"},
-	Parent: GenericK8sIntents, New: func() Object { return &GenericResource{} }, File: true, Ahead: true,
+	Parent: GenericK8sIntents, New: func() Object { return &GenericResource{} }, File: true, Ahead: true, Ordered: true,
 }
 
 // Noun is GenericResources.
@@ -208,7 +208,7 @@ type DataKeyOption struct {
 // Customizations is the noun. What clusterInfo names need not be there yet.
 var Customizations = &Noun{
 	Kind: "customizations", Title: "customization", Collection: "customizations", Names: []string{"customization"},
-	Parent: GenericResources, New: func() Object { return &Customization{} }, File: true, Files: true, Ahead: true,
+	Parent: GenericResources, New: func() Object { return &Customization{} }, File: true, Files: true, Ahead: true, Ordered: true,
 }
 
 // Noun is Customizations.

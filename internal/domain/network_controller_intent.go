@@ -44,7 +44,7 @@ type WorkloadIntentSpec struct {
 // WorkloadIntents is the noun. The app need not be there yet.
 var WorkloadIntents = &Noun{
 	Kind: "workload-intents", Title: "workload intent", Collection: "workload-intents", Names: []string{"workloadIntent"},
-	Parent: NetControllerIntents, New: func() Object { return &WorkloadIntent{} }, Ahead: true,
+	Parent: NetControllerIntents, New: func() Object { return &WorkloadIntent{} }, Ahead: true, Ordered: true,
 }
 
 // Noun is WorkloadIntents.
@@ -106,7 +106,7 @@ func (t *Truth) UnmarshalJSON(data []byte) error {
 // InterfaceIntents is the noun.
 var InterfaceIntents = &Noun{
 	Kind: "interface-intents", Title: "interface intent", Collection: "interfaces", Names: []string{"interfaceIntent"},
-	Parent: WorkloadIntents, New: func() Object { return &InterfaceIntent{} },
+	Parent: WorkloadIntents, New: func() Object { return &InterfaceIntent{} }, Ordered: true,
 }
 
 // Noun is InterfaceIntents.

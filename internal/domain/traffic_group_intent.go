@@ -84,7 +84,7 @@ type InboundCertificates struct {
 // InboundServerIntents is the noun. The app need not be there yet.
 var InboundServerIntents = &Noun{
 	Kind: "inbound-intents", Title: "inbound intent", Collection: "inbound-intents", Names: []string{"inboundServerIntent"},
-	Parent: TrafficGroupIntents, New: func() Object { return &InboundServerIntent{} }, Longest: maxLabelValue, Ahead: true,
+	Parent: TrafficGroupIntents, New: func() Object { return &InboundServerIntent{} }, Longest: maxLabelValue, Ahead: true, Ordered: true,
 }
 
 // Noun is InboundServerIntents.
@@ -202,7 +202,7 @@ type InboundClientsIntentSpec struct {
 // InboundClientsIntents is the noun. The app need not be there yet.
 var InboundClientsIntents = &Noun{
 	Kind: "inbound-clients", Title: "inbound clients intent", Collection: "clients", Names: []string{"inboundClientsIntent"},
-	Parent: InboundServerIntents, New: func() Object { return &InboundClientsIntent{} }, Longest: maxLabelValue, Ahead: true,
+	Parent: InboundServerIntents, New: func() Object { return &InboundClientsIntent{} }, Longest: maxLabelValue, Ahead: true, Ordered: true,
 }
 
 // Noun is InboundClientsIntents.
@@ -259,7 +259,7 @@ type InboundClientsAccessIntentSpec struct {
 // InboundClientsAccessIntents is the noun.
 var InboundClientsAccessIntents = &Noun{
 	Kind: "inbound-clients-access", Title: "inbound clients access intent", Collection: "access-points", Names: []string{"inboundClientsAccessIntent"},
-	Parent: InboundClientsIntents, New: func() Object { return &InboundClientsAccessIntent{} }, Longest: maxLabelValue,
+	Parent: InboundClientsIntents, New: func() Object { return &InboundClientsAccessIntent{} }, Longest: maxLabelValue, Ordered: true,
 }
 
 // Noun is InboundClientsAccessIntents.

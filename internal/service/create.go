@@ -2,9 +2,11 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Create stores a new document. Errors: Invalid for a bad body; NotFound for a thing that it refers to;
@@ -35,7 +37,10 @@ func (s *Service) Create(ctx context.Context, o domain.Object) error {
 			return err
 		}
 	}
-	o.Base().Made = s.now().UTC()
+	var err error
+	if o.Base().Made, err = s.makes(ctx, o); err != nil {
+		return err
+	}
 	if err := s.create(ctx, o); err != nil {
 		r.runRefused(ctx, s, c, err)
 		return err
@@ -46,6 +51,20 @@ func (s *Service) Create(ctx context.Context, o domain.Object) error {
 	}
 	show(o)
 	return nil
+}
+
+// makes is when o is made: now, or where those of one parent act in their order, after all that are there, whoever has made these. The clock of
+// another process may be ahead, and that of this one may have been set back.
+func (s *Service) makes(ctx context.Context, o domain.Object) (time.Time, error) {
+	now := s.now().UTC()
+	if !o.Noun().Ordered {
+		return now, nil
+	}
+	last, err := s.store.LastMade(ctx, o.Noun(), o.Base().Parent, now.Truncate(policy.StoredTime))
+	if err != nil || last.IsZero() {
+		return now, err
+	}
+	return last.UTC().Truncate(policy.StoredTime).Add(policy.StoredTime), nil
 }
 
 type beforeCreateKey struct{}

@@ -21,6 +21,9 @@ import (
 type Store interface {
 	// Create inserts o and sets its revision to 1; Conflict when its key is taken.
 	Create(ctx context.Context, o domain.Object) error
+	// LastMade is a time by which all direct children of parent were made that were made at a time, or up to policy.ClockSkew after it; zero
+	// where none was.
+	LastMade(ctx context.Context, noun *domain.Noun, parent domain.Key, from time.Time) (time.Time, error)
 	// Get reads one document; NotFound when it is not there.
 	Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domain.Object, error)
 	// List reads the direct children of parent, sorted by key.

@@ -11,12 +11,13 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // Create stores a new document and sets its revision: to one that no document of the key had before, so that who has read one that was deleted
 // since does not take the new one for it. Conflict when there is one with its key.
 func (s *Store) Create(ctx context.Context, o domain.Object) error {
-	o.Base().Revision = time.Now().UnixMicro()
+	o.Base().Revision = firstRevision(o.Base().Made)
 	document, err := s.sealed(o)
 	if err != nil {
 		return err
@@ -30,6 +31,37 @@ func (s *Store) Create(ctx context.Context, o domain.Object) error {
 	}
 	s.wrote(ctx, o.Noun(), domain.KeyOf(o))
 	return nil
+}
+
+// firstRevision is that of a document made at a time: no earlier one, so that LastMade finds it, unless the time is one that no clock is to be
+// ahead by.
+func firstRevision(made time.Time) int64 {
+	now := time.Now()
+	if ahead := made.Sub(now); ahead > 0 && ahead <= policy.ClockSkew {
+		return made.UnixMicro()
+	}
+	return now.UnixMicro()
+}
+
+// LastMade is a time by which all direct children of parent were made that were made at a time, or up to policy.ClockSkew after it; zero where
+// none was. It goes by their revisions, so that none is opened.
+func (s *Store) LastMade(ctx context.Context, n *domain.Noun, parent domain.Key, from time.Time) (time.Time, error) {
+	ctx, cancel := s.deadline(ctx)
+	defer cancel()
+	var last struct {
+		Revision int64 `bson:"revision"`
+	}
+	made := bson.D{{Key: "$gte", Value: from.UnixMicro()}, {Key: "$lte", Value: from.Add(policy.ClockSkew).UnixMicro()}}
+	err := kindOf(s.collection(n).FindOne(ctx, bson.D{{Key: "parent", Value: parent}, {Key: "revision", Value: made}},
+		options.FindOne().SetSort(bson.D{{Key: "revision", Value: -1}}).SetProjection(bson.D{{Key: "revision", Value: 1}})).Decode(&last))
+	switch {
+	case fail.Is(err, fail.NotFound):
+		return time.Time{}, nil
+	case err != nil:
+		return time.Time{}, err
+	default:
+		return time.UnixMicro(last.Revision), nil
+	}
 }
 
 // Get reads a document. NotFound names it and its parent.
