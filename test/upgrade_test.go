@@ -56,13 +56,13 @@ type upgrade struct {
 // TestUpgrade begins operations of every kind on the last release, each of which waits for a cluster, or for a hook. Then come API and worker
 // of the present code: beside the old ones at first, and then in their place. Some operations go on while both are there, the others later.
 // All of them end as if nothing had happened, and the clusters hold what they should. A clone without the release's commit leaves it out,
-// whatever else is required: make test-upgrade and .ci/run fail there.
+// whatever else is required: make test-upgrade and .ci/run fail there. Each part has a bound of its own: on a slow machine
+// all of them take longer than one may.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(filepath.Join(built.Root(t), "build", "bin", released)); err != nil {
 		t.Skipf("%s: the program of the last release is not built (deploy/tools/release.sh build)", err)
 	}
-	ctx := within(t)
 	s := harness.NewStackOn(t, harness.Servers{Program: released})
 	u := &upgrade{t, s, s.TemporalClient()}
 	var begun []upgrading
@@ -70,31 +70,32 @@ func TestUpgrade(t *testing.T) {
 		u.instantiates, u.updates, u.rollsBack, u.migrates, u.terminates, u.isStopped, u.keeps, u.runsHook, u.waitsForApp, u.networks, u.networksGo, u.cloud, u.cloudChanges, u.cloudGoes, u.tables, u.matches, u.agents, u.tenantAgents,
 	} {
 		at := time.Now()
-		begun = append(begun, begin(ctx))
+		begun = append(begun, begin(within(t)))
 		t.Logf("%s: begun in %.1f s", begun[len(begun)-1].name, time.Since(at).Seconds())
 	}
 
 	s.Use("drover")
 	worker, api := s.AddWorker(), s.AddAPI(t)
-	u.bothServe(ctx, api)
+	u.bothServe(within(t), api)
 	for i, o := range begun {
 		if i%2 == 0 {
-			o.goOn(ctx)
+			o.goOn(within(t))
 		}
 	}
-	require.NoError(t, s.API.Stop(ctx))
+	require.NoError(t, s.API.Stop(within(t)))
 	s.Worker.Kill()
 	s.StartAPI()
 	s.StartWorker()
-	require.NoError(t, worker.Stop(ctx))
+	require.NoError(t, worker.Stop(within(t)))
 	for i, o := range begun {
 		if i%2 == 1 {
-			o.goOn(ctx)
+			o.goOn(within(t))
 		}
 	}
 	for _, o := range begun {
 		t.Run(o.name, func(t *testing.T) {
-			o.ends(within(t), t)
+			ctx := within(t)
+			o.ends(ctx, t)
 			for _, id := range o.runs {
 				u.doneBy(ctx, t, id)
 			}
