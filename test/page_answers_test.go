@@ -365,7 +365,7 @@ func TestThePageReadsTheAuditAgain(t *testing.T) {
 	}
 	record := func(n int, more string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			event, outcome := "answered", `,"outcome":"done"`
+			event, outcome, more := "answered", `,"outcome":"done"`, more
 			if r.URL.Query().Get("event") == "unanswered" {
 				event, outcome, more = "begun", "", ""
 				switch further := r.URL.Query().Get("continue") != ""; {
