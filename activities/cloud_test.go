@@ -584,16 +584,7 @@ func TestCloudWhoseUpdateIsBehind(t *testing.T) {
 		"is being terminated": {origin: domain.OpUpdate, status: domain.ContextTerminating, runs: going{}, back: "here", wants: "is terminating"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cloud := level1()
-			cloud.Spec.Namespace = "lc-ns"
-			cloud.History.Append(domain.Instantiated, "1", 1, begun)
-			group := &domain.DeploymentIntentGroup{
-				Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "dig"},
-				Spec: domain.DeploymentIntentGroupSpec{LogicalCloud: "lc"}, History: domain.NewHistory(begun),
-			}
-			group.History.Append(domain.Instantiated, "2", 1, begun)
-			group.History.Leave("2", "3", 1, begun)
-			group.History.Append(domain.Instantiated, "3", 2, begun)
+			cloud, group := cloudAndGroup()
 			d := newDocuments(cloud, group, reference("r", "here"), reference("s", "there"), reference("u", "dead"))
 			on := func(user domain.Key, app, marks string, clusters ...string) domain.Digest {
 				bundle := plan.Bundle{App: app, Resources: []plan.Resource{{ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: app}, Manifest: json.RawMessage(`{}`)}}}
@@ -646,16 +637,7 @@ func TestARollbackSaysWhatStays(t *testing.T) {
 	more := plan.Resource{ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: "more"}, Manifest: json.RawMessage(`{}`)}
 	for name, to := range map[string][]plan.Resource{"and nothing else": {in}, "and something else": {in, more}} {
 		t.Run(name, func(t *testing.T) {
-			cloud := level1()
-			cloud.Spec.Namespace = "lc-ns"
-			cloud.History.Append(domain.Instantiated, "1", 1, begun)
-			group := &domain.DeploymentIntentGroup{
-				Identity: domain.Identity{Parent: "projects/p/composite-apps/ca/v1"}, Metadata: domain.Metadata{Name: "dig"},
-				Spec: domain.DeploymentIntentGroupSpec{LogicalCloud: "lc"}, History: domain.NewHistory(begun),
-			}
-			group.History.Append(domain.Instantiated, "2", 1, begun)
-			group.History.Leave("2", "3", 1, begun)
-			group.History.Append(domain.Instantiated, "3", 2, begun)
+			cloud, group := cloudAndGroup()
 			d := newDocuments(cloud, group, reference("r", "c"))
 			of := func(marks string, resources ...plan.Resource) domain.Digest {
 				a := plan.App{Name: "web", Bundle: d.put(t, plan.Bundle{App: "web", Resources: resources})}
@@ -690,9 +672,8 @@ func TestARollbackSaysWhatStays(t *testing.T) {
 	}
 }
 
-// updatedOnce is a group that is instantiated in a logical cloud: context 2 on the cluster here, and 3, an update, which has that status, also on there.
-func updatedOnce(t *testing.T, status domain.ContextStatus) (*documents, *domain.DeploymentIntentGroup) {
-	t.Helper()
+// cloudAndGroup are a logical cloud that is instantiated as context 1, and a group there that was instantiated as 2, and then updated as 3.
+func cloudAndGroup() (*domain.LogicalCloud, *domain.DeploymentIntentGroup) {
 	cloud := level1()
 	cloud.Spec.Namespace = "lc-ns"
 	cloud.History.Append(domain.Instantiated, "1", 1, begun)
@@ -703,6 +684,13 @@ func updatedOnce(t *testing.T, status domain.ContextStatus) (*documents, *domain
 	group.History.Append(domain.Instantiated, "2", 1, begun)
 	group.History.Leave("2", "3", 1, begun)
 	group.History.Append(domain.Instantiated, "3", 2, begun)
+	return cloud, group
+}
+
+// updatedOnce is a group that is instantiated in a logical cloud: context 2 on the cluster here, and 3, an update, which has that status, also on there.
+func updatedOnce(t *testing.T, status domain.ContextStatus) (*documents, *domain.DeploymentIntentGroup) {
+	t.Helper()
+	cloud, group := cloudAndGroup()
 	d := newDocuments(cloud, group, reference("r", "here"), reference("s", "there"))
 	on := func(contextID string, clusters ...string) domain.Digest {
 		bundle := plan.Bundle{App: "web", Resources: []plan.Resource{{ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: "web"}, Manifest: json.RawMessage(`{}`)}}}

@@ -64,22 +64,8 @@ func (c *metered) Read(p []byte) (int, error) {
 // newMetered serves the door that opens to everybody who gets there, and says how much it has read.
 func newMetered(t *testing.T, step door.Step) (*grpc.ClientConn, *meter) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	m := &meter{Listener: l}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- rpc.ServeTenants(ctx, m, nil, nil, door.New(door.Parts{}, step), slog.New(slog.DiscardHandler), time.Minute, 0)
-	}()
-	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		connection.Close()
-		cancel()
-		require.NoError(t, <-ended)
-	})
-	return connection, m
+	m := &meter{Listener: listen(t)}
+	return serveTenants(t, m, door.New(door.Parts{}, step), slog.DiscardHandler), m
 }
 
 // TestLittleIsReadOfWhatMayNotBe: of who is not known, and of what is larger than its method takes. What a stream may have in
@@ -274,22 +260,9 @@ func (*openTrail) Admits(audit.Record) bool { return true }
 // there, of which the door's steps have one, nor where its caller has left.
 func TestWhatTheEdgeRefusesAKnownCallerIsAudited(t *testing.T) {
 	trail := &openTrail{}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
 	d := door.New(door.Parts{}, func(context.Context, *door.Request, door.Next) error { return fail.New(fail.Forbidden, "closed") })
 	d.Record(trail)
-	go func() {
-		ended <- rpc.ServeTenants(ctx, l, nil, nil, d, slog.New(slog.DiscardHandler), time.Minute, 0)
-	}()
-	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		connection.Close()
-		cancel()
-		require.NoError(t, <-ended)
-	})
+	connection := serveTenants(t, listen(t), d, slog.DiscardHandler)
 	rules := universe.NewWorkloadRuleServiceClient(connection)
 	good := metadata.AppendToOutgoingContext(t.Context(), "tenant-id", "tenant1")
 	const method = universe.WorkloadRuleService_Create_FullMethodName
@@ -308,7 +281,7 @@ func TestWhatTheEdgeRefusesAKnownCallerIsAudited(t *testing.T) {
 		require.NoError(t, err)
 		return s
 	}
-	_, err = rules.Create(good, &universe.CreateRequest{Rule: &universe.Rule{Id: "r"}})
+	_, err := rules.Create(good, &universe.CreateRequest{Rule: &universe.Rule{Id: "r"}})
 	require.Equal(t, codes.PermissionDenied, grpcstatus.Code(err), "%v", err)
 	left, leave := context.WithCancel(good)
 	s := open(left)

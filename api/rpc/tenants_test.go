@@ -40,13 +40,23 @@ func tenantsBehind(t *testing.T, step door.Step) *grpc.ClientConn {
 // tenantsLogging is tenantsBehind with a log.
 func tenantsLogging(t *testing.T, log slog.Handler, step door.Step) *grpc.ClientConn {
 	t.Helper()
+	return serveTenants(t, listen(t), door.New(door.Parts{}, step), log)
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	closed := door.New(door.Parts{}, step)
+	return l
+}
+
+// serveTenants serves the tenants' services in front of a door until the test ends.
+func serveTenants(t *testing.T, l net.Listener, d *door.Door, log slog.Handler) *grpc.ClientConn {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.ServeTenants(ctx, l, nil, nil, closed, slog.New(log), time.Minute, 0)
+		ended <- rpc.ServeTenants(ctx, l, nil, nil, d, slog.New(log), time.Minute, 0)
 	}()
 	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
