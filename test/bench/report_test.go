@@ -141,6 +141,7 @@ type report struct {
 	Failed      []string           `json:"failed"`  // parts, and why
 	Shorter     []string           `json:"shorter"` // parts with fewer rounds than planned
 	Without     []string           `json:"without"` // parts for which there was no time
+	Doubts      []string           `json:"doubts"`  // why the figures say little about the product
 }
 
 // TestReport writes report.md and report.json into the folder that DROVER_BENCH names. It takes whole at the most, however slow the
@@ -165,6 +166,8 @@ func TestReport(t *testing.T) {
 	}
 	require.NotEmpty(t, left, "DROVER_BENCH_PARTS names no part; those that there are are in test/bench/report_test.go")
 	r := &report{Machine: machine(), Versions: versions(t), Took: map[string]float64{}}
+	const look = 3 * time.Second
+	busy := othersBusy(look)
 	var c calibration
 	calibrated := try(t, "calibration", 1, 5*time.Minute, func(ctx context.Context, p *trial) { c = calibrate(ctx, p) })
 	r.take("calibration", calibrated)
@@ -179,10 +182,14 @@ func TestReport(t *testing.T) {
 	}
 	rounds := roundsFor(shares, slowness, time.Until(end))
 	r.Calibration = map[string]float64{
-		"clientgo_ms": millis(c.ClientGo), "child_ms": millis(c.Child), "fsync_ms": millis(c.Fsync), "slowness": slowness, "rounds": rounds,
+		"clientgo_ms": millis(c.ClientGo), "child_ms": millis(c.Child), "fsync_ms": millis(c.Fsync), "slowness": slowness, "busy": busy, "rounds": rounds,
 	}
 	t.Logf("calibration: an apply of a bare client-go loop %s, a bare child workflow %s, an fsync %s: %.2f times slower than the machine of reference, so that %.0f %% "+
 		"of the rounds that may be left out are done", c.ClientGo, c.Child, c.Fsync, slowness, 100*rounds)
+	r.Doubts = doubts(slowness, busy)
+	for _, why := range r.Doubts {
+		t.Logf("doubtful: %s", why)
+	}
 	for i, p := range left {
 		var after time.Duration
 		for _, next := range shares[i+1:] {
@@ -248,6 +255,9 @@ func (r *report) text() string {
 		"Figures of two machines are never compared without it.\n", r.Calibration["clientgo_ms"], r.Calibration["child_ms"], r.Calibration["fsync_ms"], r.Calibration["slowness"])
 	if quick() {
 		b.WriteString("\n**Quick**, by DROVER_BENCH_QUICK: does each part run? No figures to keep, and no goals.\n")
+	}
+	for _, why := range r.Doubts {
+		fmt.Fprintf(&b, "\n**Doubtful**: %s\n", why)
 	}
 	for _, why := range r.Failed {
 		fmt.Fprintf(&b, "\n**Failed**, with figures up to there: %s\n", why)
