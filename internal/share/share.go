@@ -18,8 +18,11 @@ type Reads[T any] struct {
 }
 
 type call[T any] struct {
-	read   func() (T, error)
-	askers int // who still want it; guarded by the mutex of Reads
+	read   func(wanted context.Context) (T, error)
+	askers int             // who still want it; guarded by the mutex of Reads
+	begun  bool            // guarded by it, too
+	wanted context.Context // ends when nobody wants any more what has begun
+	leave  context.CancelFunc
 	done   chan struct{}
 	value  T
 	err    error
@@ -39,9 +42,7 @@ func (r *Reads[T]) Get(ctx context.Context, key string, read func(context.Contex
 	case <-shared.done:
 		return shared.value, shared.err
 	case <-ctx.Done():
-		r.mu.Lock()
-		shared.askers--
-		r.mu.Unlock()
+		r.left(shared)
 		var none T
 		return none, context.Cause(ctx)
 	}
@@ -52,18 +53,49 @@ func (r *Reads[T]) Start(ctx context.Context, key string, read func(context.Cont
 	r.join(key, guarded(ctx, read))
 }
 
-// guarded is a read that goes on when ctx has ended, and fails for all who share it if it panics.
-func guarded[T any](ctx context.Context, read func(context.Context) (T, error)) func() (T, error) {
-	ctx = context.WithoutCancel(ctx)
-	return func() (T, error) { return panics.Value(ctx, func() (T, error) { return read(ctx) }) }
+// wanted is where the context of a read has the one that ends when nobody wants it.
+type wanted struct{}
+
+// Wanted is ctx, which a read was given, as long as somebody waits for the read: a read that goes on for those who come later has no need to wait for its
+// turn when nobody wants it. Release ends it.
+func Wanted(ctx context.Context) (_ context.Context, release context.CancelFunc) {
+	of, _ := ctx.Value(wanted{}).(context.Context)
+	ctx, cancel := context.WithCancel(ctx)
+	if of == nil {
+		return ctx, cancel
+	}
+	stop := context.AfterFunc(of, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }
 
-func (r *Reads[T]) join(key string, read func() (T, error)) *call[T] {
+// guarded is a read that goes on when ctx has ended, and fails for all who share it if it panics.
+func guarded[T any](ctx context.Context, read func(context.Context) (T, error)) func(context.Context) (T, error) {
+	ctx = context.WithoutCancel(ctx)
+	return func(of context.Context) (T, error) {
+		ctx := context.WithValue(ctx, wanted{}, of)
+		return panics.Value(ctx, func() (T, error) { return read(ctx) })
+	}
+}
+
+// left is when one of those who want it does not any more.
+func (r *Reads[T]) left(shared *call[T]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if shared.askers--; shared.askers == 0 && shared.begun {
+		shared.leave()
+	}
+}
+
+func (r *Reads[T]) join(key string, read func(context.Context) (T, error)) *call[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	shared := r.next[key]
 	if shared == nil {
 		shared = &call[T]{read: read, done: make(chan struct{})}
+		shared.wanted, shared.leave = context.WithCancel(context.Background())
 		r.next[key] = shared
 	}
 	shared.askers++
@@ -77,7 +109,8 @@ func (r *Reads[T]) join(key string, read func() (T, error)) *call[T] {
 // run reads until nobody waits.
 func (r *Reads[T]) run(key string) {
 	for shared := r.begin(key); shared != nil; shared = r.begin(key) {
-		shared.value, shared.err = shared.read()
+		shared.value, shared.err = shared.read(shared.wanted)
+		shared.leave()
 		close(shared.done)
 	}
 }
@@ -92,6 +125,8 @@ func (r *Reads[T]) begin(key string) *call[T] {
 	}
 	if shared == nil {
 		delete(r.busy, key)
+	} else {
+		shared.begun = true
 	}
 	return shared
 }

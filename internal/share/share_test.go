@@ -114,6 +114,47 @@ func TestAReadThatNobodyWantsIsNotBegun(t *testing.T) {
 	require.NoError(t, <-answers)
 }
 
+// TestAReadIsToldThatNobodyWantsIt, when the last of those who share it has gone. It goes on for all that.
+func TestAReadIsToldThatNobodyWantsIt(t *testing.T) {
+	r := New[int]()
+	begun, answers := make(chan context.Context), make(chan error, 3)
+	read := func(ctx context.Context) (int, error) {
+		wanted, release := Wanted(ctx)
+		defer release()
+		begun <- wanted
+		<-wanted.Done()
+		return 0, ctx.Err()
+	}
+	ask := func() context.CancelFunc {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			_, err := r.Get(ctx, "key", read)
+			answers <- err
+		}()
+		return cancel
+	}
+	leaveFirst := ask()
+	<-begun
+	leave, leaveLast := ask(), ask()
+	require.Eventually(t, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.next["key"] != nil && r.next["key"].askers == 2
+	}, waitTime, time.Millisecond)
+	leaveFirst()
+	require.ErrorIs(t, <-answers, context.Canceled)
+	wanted := <-begun
+	leave()
+	require.ErrorIs(t, <-answers, context.Canceled)
+	require.NoError(t, wanted.Err(), "one waits for it yet")
+	leaveLast()
+	require.ErrorIs(t, <-answers, context.Canceled)
+	<-wanted.Done()
+	alone, release := Wanted(t.Context())
+	require.NoError(t, alone.Err(), "of no read")
+	release()
+}
+
 func TestSharedReadsAreApartByKey(t *testing.T) {
 	r := New[string]()
 	errRead := errors.New("read")
