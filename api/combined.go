@@ -65,6 +65,6 @@ func queryTables(c echo.Context, s door.Service, on *door.Request) (reply, error
 	if err := receiveChange(c, &q); err != nil {
 		return nil, err
 	}
-	list, err := s.Query(c.Request().Context(), on.Key(), &q)
-	return asJSON(http.StatusOK, list), err
+	d, err := s.Query(c.Request().Context(), on.Key(), &q)
+	return asTables(d), err
 }

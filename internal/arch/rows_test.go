@@ -133,7 +133,7 @@ var layers = []layer{
 	{name: "commands", about: "what can be asked for, and how it is carried out; the world is behind interfaces that they declare", rows: []row{
 		{
 			pkg:   "door",
-			ours:  "service notify operations explain combined status audit rights domain policy caller span limits lease panics fail",
+			ours:  "service notify operations explain status audit rights domain policy caller span limits lease panics fail",
 			libs:  "go.opentelemetry.io/otel golang.org/x/time/rate",
 			world: "context",
 		},

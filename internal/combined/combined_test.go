@@ -435,9 +435,9 @@ func TestClustersThatLackAnObject(t *testing.T) {
 
 // TestASetKeepsNoManifests but the objects that it is about, which count for what it takes.
 func TestASetKeepsNoManifests(t *testing.T) {
-	large := `"data":{"a":"` + strings.Repeat("x", 1<<20) + `"}`
+	large := `"spec":{"a":"` + strings.Repeat("x", 1<<20) + `"}`
 	for name, least := range map[string]int64{"large": 1 << 20, "other": 0} {
-		g := group(resource("", "ConfigMap", "large", large))
+		g := group(resource("example.com", "Widget", "large", large))
 		manifests := weak.Make(g.Bundles["web"])
 		set, err := combined.NewSet(t.Context(), g, combined.Filter{Resources: []string{name}}, broken)
 		require.NoError(t, err)
@@ -465,7 +465,11 @@ func TestObjectsOfTwoAppsHaveNamesOfTheirOwn(t *testing.T) {
 	set, err := combined.NewSet(t.Context(), g, combined.Filter{}, nil)
 	require.NoError(t, err)
 	const crd = "/CustomResourceDefinition.apiextensions.k8s.io/things.example.com"
-	require.Equal(t, []string{"db" + crd, "web" + crd}, set.Names())
+	var names []string
+	for name := range set.Shown() {
+		names = append(names, name)
+	}
+	require.Equal(t, []string{"db" + crd, "web" + crd}, names)
 }
 
 // TestObjectsByCollector: the objects that have the collector, whether or not a status is asked for.

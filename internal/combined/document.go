@@ -2,6 +2,7 @@ package combined
 
 import (
 	"encoding/json"
+	"iter"
 	"regexp"
 	"slices"
 	"time"
@@ -56,27 +57,40 @@ const maxUnconfirmed = 20
 
 // What the documents are called.
 const (
-	APIVersion    = domain.CollectorAPIVersion
-	Kind          = "CombinedStatus"
-	ListKind      = "CombinedStatusList"
-	NoNamespace   = "kubestellar-report" // where objects are shown that have none
-	prefix        = "status.kubestellar.io/"
-	appAnnotation = "drover.io/app"
-	digAnnotation = "drover.io/deployment-intent-group"
+	APIVersion     = domain.CollectorAPIVersion
+	Kind           = "CombinedStatus"
+	ListKind       = "CombinedStatusList"
+	ObjectsVersion = "v1"
+	ObjectsKind    = "List"
+	NoNamespace    = "kubestellar-report" // where objects are shown that have none
+	prefix         = "status.kubestellar.io/"
+	appAnnotation  = "drover.io/app"
+	digAnnotation  = "drover.io/deployment-intent-group"
 	// TogetherGroup is what a document of all objects of an app together has in place of an API group.
 	TogetherGroup = "drover.io"
 )
 
 // CombinedStatuses are the documents as they stand. What has not changed since the last time is the same.
 func (s *Set) CombinedStatuses() *List {
-	list := &List{APIVersion: APIVersion, Kind: ListKind, Metadata: map[string]string{}, Items: make([]*CombinedStatus, 0, len(s.items))}
-	for _, i := range s.items {
-		if i.content == nil {
-			i.content = i.document(s.group.Key, s.unfinished)
+	return &List{APIVersion: APIVersion, Kind: ListKind, Metadata: map[string]string{}, Items: slices.AppendSeq(make([]*CombinedStatus, 0, len(s.items)), s.Documents())}
+}
+
+// Documents are those of CombinedStatuses, each made when its turn comes.
+func (s *Set) Documents() iter.Seq[*CombinedStatus] {
+	return func(yield func(*CombinedStatus) bool) {
+		for _, i := range s.items {
+			d := i.content
+			if d == nil {
+				d = i.document(s.group.Key, s.unfinished)
+			}
+			if !s.once {
+				i.content = d
+			}
+			if !yield(d) {
+				return
+			}
 		}
-		list.Items = append(list.Items, i.content)
 	}
-	return list
 }
 
 func (i *item) document(group domain.Key, unfinished string) *CombinedStatus {
@@ -188,20 +202,22 @@ const notAsked = "no status intent asks for the state of the object"
 
 // Objects are the objects, by app, group, kind, namespace and name.
 func (s *Set) Objects() *ObjectList {
-	list := &ObjectList{APIVersion: "v1", Kind: "List", Metadata: map[string]string{}, Items: make([]map[string]any, 0, len(s.objects))}
-	for _, e := range s.objects {
-		list.Items = append(list.Items, e.shown())
+	list := &ObjectList{APIVersion: ObjectsVersion, Kind: ObjectsKind, Metadata: map[string]string{}, Items: make([]map[string]any, 0, len(s.objects))}
+	for _, o := range s.Shown() {
+		list.Items = append(list.Items, o)
 	}
 	return list
 }
 
-// Names are those of Objects, in their order: the app, which may have a CRD that another one has too, and Object.String.
-func (s *Set) Names() []string {
-	names := make([]string, 0, len(s.objects))
-	for _, e := range s.objects {
-		names = append(names, e.App+"/"+e.String())
+// Shown are those of Objects, each made when its turn comes, by names: the app, which may have a CRD that another one has too, and Object.String.
+func (s *Set) Shown() iter.Seq2[string, map[string]any] {
+	return func(yield func(string, map[string]any) bool) {
+		for _, e := range s.objects {
+			if !yield(e.App+"/"+e.String(), e.shown()) {
+				return
+			}
+		}
 	}
-	return names
 }
 
 // shown is the object with its status: as its cluster gets it where it goes to one, else as clusters get it for which no intent varies it.

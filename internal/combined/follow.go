@@ -22,7 +22,7 @@ const silentPrint rowPrint = 1
 // Follow takes what differs of the rows of a source from what the set has taken so far, and looks at no other object: it says
 // whether a document may have changed. The source is of the group that the set was made of; clusters bounds what is looked at, nil
 // for all. Tables that take long leave some rows to CatchUp, and of those that are too large together some are given up. Errors are those of the
-// source and of ctx; what was taken before them stays, and the next call looks at all clusters. Invalid says that the set holds more than an
+// source, of ctx and of Group.Room; what was taken before them stays, and the next call looks at all clusters. Invalid says that the set holds more than an
 // answer may: it is of no use any more.
 func (s *Set) Follow(ctx context.Context, source *view.Source, clusters []domain.ClusterName) (changed bool, err error) {
 	if s.Empty() {
@@ -93,7 +93,7 @@ func (s *Set) Retry() {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b weighed) int { return cmp.Compare(a.bytes, b.bytes) })
-	room := mostHeld - s.held
+	room := s.group.most() - s.held
 	for _, o := range all {
 		if room -= o.bytes; room < 0 {
 			o.was /= 2 // clusters may report less by now: so it has its turn
@@ -208,7 +208,7 @@ func (p *pass) follow(ctx context.Context, e *entry, r *view.Row) (changed bool,
 		return p.catchUp(ctx, e, in), nil
 	}
 	if changed, err = p.take(ctx, e, r, p.slice); err == nil {
-		e.prints[c] = now
+		p.mark(e, c, now)
 	}
 	return changed, err
 }
@@ -263,12 +263,12 @@ func (p *pass) followSilent(ctx context.Context, e *entry) (changed bool) {
 		}
 		if p.group.Status.Deleting() { // it is gone
 			changed = p.drop(e, c) || changed
-			delete(e.prints, c)
+			p.unmark(e, c)
 			continue
 		}
 		if before, _ := e.print(c); before != silentPrint {
 			changed = p.put(ctx, e, p.silent(e, c), p.slice) || changed
-			e.prints[c] = silentPrint
+			p.mark(e, c, silentPrint)
 		} else if e.left(c, p.slice) {
 			changed = p.catchUp(ctx, e, p.silent(e, c)) || changed
 		}
@@ -283,6 +283,22 @@ func (e *entry) print(c domain.ClusterName) (last rowPrint, known bool) {
 	}
 	last, known = e.prints[c]
 	return last, known
+}
+
+// mark notes the print of what was taken of a cluster.
+func (s *Set) mark(e *entry, c domain.ClusterName, now rowPrint) {
+	if _, known := e.print(c); !known {
+		s.held += perPrint
+	}
+	e.prints[c] = now
+}
+
+// unmark forgets what mark has noted.
+func (s *Set) unmark(e *entry, c domain.ClusterName) {
+	if _, known := e.print(c); known {
+		s.held -= perPrint
+	}
+	delete(e.prints, c)
 }
 
 // printOf is that of a row. One whose object has no sum, as documents of earlier versions have none, may always have changed.

@@ -45,6 +45,10 @@ type Group struct {
 	Intents []*domain.StatusIntent
 	// Labels are the labels of clusters, sorted.
 	Labels map[domain.ClusterName][]string
+	// Most is how many bytes a set may hold; zero for limits.Tables.
+	Most int64
+	// Room has room for so many bytes, which is what the set takes by now; its error ends what is done with the set. Nil for room without end.
+	Room func(bytes int64) error
 }
 
 // Object is an object that the group wants in clusters: a resource of a release, which no hook is.
@@ -58,7 +62,7 @@ type Object struct {
 	Targets []domain.ClusterName
 	lacking map[domain.ClusterName]bool
 	Wants   domain.StatusWanted
-	size    int64 // of the manifests, in bytes
+	size    int64 // of Content and what is varied in memory, in bytes
 }
 
 // String is such as "Deployment.apps/default/web", and without a namespace "Namespace/web".
@@ -89,9 +93,9 @@ func among(filter []string, value string) bool {
 	return filter == nil || slices.Contains(filter, value)
 }
 
-// objects are those of the group that pass the filter, in their order. An error is that of a ctx that ends, too: there may be many objects, and much
-// that intents ask of each.
-func (g *Group) objects(ctx context.Context, f *Filter) ([]*Object, error) {
+// objects are those of the group that pass the filter and of which something is wanted, in their order. An error is that of a ctx that ends, too: there may
+// be many objects, and much that intents ask of each; and that of full.
+func (g *Group) objects(ctx context.Context, f *Filter, wanted func(*domain.StatusWanted) bool) ([]*Object, error) {
 	if g.Plan == nil || g.Status.Over() {
 		return nil, nil
 	}
@@ -100,6 +104,7 @@ func (g *Group) objects(ctx context.Context, f *Filter) ([]*Object, error) {
 		definitions.add(b)
 	}
 	var objects []*Object
+	var held int64
 	for i := range g.Plan.Apps {
 		a := &g.Plan.Apps[i]
 		targets := targetsOf(a)
@@ -118,14 +123,18 @@ func (g *Group) objects(ctx context.Context, f *Filter) ([]*Object, error) {
 			if err != nil {
 				return nil, err
 			}
-			if !f.passes(&o.Tested) {
+			o.Wants = domain.StatusWantedOf(g.Intents, &o.Tested)
+			if !f.passes(&o.Tested) || !wanted(&o.Wants) {
 				continue
 			}
 			if err := g.vary(o, a, definitions); err != nil {
 				return nil, err
 			}
+			held += o.bytes()
+			if err := g.full(held); err != nil {
+				return nil, err
+			}
 			o.Targets, o.lacking = targets.of(n)
-			o.Wants = domain.StatusWantedOf(g.Intents, &o.Tested)
 			objects = append(objects, o)
 		}
 	}
@@ -214,7 +223,7 @@ func (g *Group) object(app string, index int, r *plan.Resource, definitions scop
 	if err != nil || content == nil {
 		return nil, fail.Wrap(err, fail.Internal, "the manifest of %s %q cannot be read", r.Kind, r.Name)
 	}
-	o := &Object{Index: index, Version: r.Version, Content: content, size: int64(len(r.Manifest))}
+	o := &Object{Index: index, Version: r.Version, Content: content}
 	o.App, o.Group, o.Kind, o.Name = app, r.Group, r.Kind, r.Name
 	known := definitions[schema.GroupKind{Group: r.Group, Kind: r.Kind}]
 	o.Resource = cmp.Or(known.plural, pluralOf(r.Kind))
@@ -238,6 +247,7 @@ func (g *Group) object(app string, index int, r *plan.Resource, definitions scop
 	delete(content, "status")
 	bundle.Strip(r.Group, r.Kind, content)
 	defaultReplicas(r, content)
+	o.size = sizeOf(content)
 	return o, nil
 }
 

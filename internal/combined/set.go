@@ -25,8 +25,10 @@ type Set struct {
 	whole   bool // Follow has come to its end, so that there is a row of each object on each cluster
 	// unfinished stands in place of the rows of a table that has left some.
 	unfinished string
-	// held is what its items and states take in memory, in bytes: see bound.
+	// held is what Size says, in bytes, kept up with each row: see bound.
 	held int64
+	// once says that nobody goes on with it: see Once.
+	once bool
 }
 
 // app is what the objects of an app have in common.
@@ -46,10 +48,12 @@ type entry struct {
 }
 
 // NewSet makes the set of what a filter leaves of a group, without anything that clusters report. Collectors has what intents
-// name; where nil, no tables are asked for, but states of objects are kept for Objects. An error is that of ctx, Internal, or Invalid
-// where there are more tables than an answer may have.
+// name; where nil, no tables are asked for, but states of objects are kept for Objects. An error is that of ctx or of Group.Room, Internal, or
+// Invalid where there are more objects or tables than an answer may have.
 func NewSet(ctx context.Context, g *Group, f Filter, collectors map[string]Collector) (*Set, error) {
-	objects, err := g.objects(ctx, &f)
+	objects, err := g.objects(ctx, &f, func(w *domain.StatusWanted) bool {
+		return collectors == nil && f.Collectors == nil || slices.ContainsFunc(w.Collectors, func(c string) bool { return among(f.Collectors, c) })
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +61,7 @@ func NewSet(ctx context.Context, g *Group, f Filter, collectors map[string]Colle
 	lean.Plan, lean.Bundles, lean.Overlays = nil, nil, nil
 	s := &Set{group: &lean, apps: map[string]*app{}, states: collectors == nil, unfinished: unfinished}
 	for _, o := range objects {
-		if s.states && f.Collectors != nil && !slices.ContainsFunc(o.Wants.Collectors, func(c string) bool { return among(f.Collectors, c) }) {
-			continue
-		}
+		s.held += o.bytes()
 		e := &entry{Object: o}
 		if s.states && (o.Wants.Singleton || o.Wants.Multi) {
 			e.states = map[domain.ClusterName]state{}
@@ -70,7 +72,10 @@ func NewSet(ctx context.Context, g *Group, f Filter, collectors map[string]Colle
 			s.apps[o.App] = a
 		}
 		for _, c := range o.Targets {
-			a.goes[c] = true
+			if !a.goes[c] {
+				a.goes[c] = true
+				s.held += perTarget
+			}
 		}
 		a.entries[o.Index] = e
 		s.objects = append(s.objects, e)
@@ -169,8 +174,8 @@ func (s *Set) Evaluate(ctx context.Context, source *view.Source) error {
 	return err
 }
 
-// Once says that the set is for one answer: that nobody goes on with it is what tables say then that have left rows.
-func (s *Set) Once() { s.unfinished = unfinishedOnce }
+// Once says that the set is for one answer: that nobody goes on with it is what tables say then that have left rows, and documents are not kept.
+func (s *Set) Once() { s.once, s.unfinished = true, unfinishedOnce }
 
 // complete ends the time that tables have for all that was put until now: what comes later has a time of its own.
 func (s *Set) complete() {
@@ -180,7 +185,7 @@ func (s *Set) complete() {
 }
 
 // Put takes what is known of an object on a cluster, and says whether a document may have changed. Rows of what the set is not
-// about do nothing. Errors are those of view.Row.Object, and Invalid as Follow has it.
+// about do nothing. Errors are those of view.Row.Object and of Group.Room, and Invalid as Follow has it.
 func (s *Set) Put(ctx context.Context, r *view.Row) (changed bool, err error) {
 	if e := s.entryOf(r); e != nil {
 		if changed, err = s.take(ctx, e, r, firstSlice); err == nil {

@@ -11,11 +11,13 @@ import (
 	"github.com/drover-io/drover/internal/limits"
 )
 
-// Size is what the set takes in memory: between half and twice of it.
+// perTarget is what a cluster of an app takes in memory, and perPrint what Follow keeps of an object on a cluster.
+const perTarget, perPrint = 100, 90
+
+// Size is what the set takes in memory: between half and twice of it. It is no more than a set may hold.
 func (s *Set) Size() (n int64) {
-	const perObject, perByte, perTarget, perPrint = 1 << 10, 4, 100, 90
 	for _, e := range s.objects {
-		n += perObject + perByte*e.size + perPrint*int64(len(e.prints)) + e.bytes
+		n += e.Object.bytes() + perPrint*int64(len(e.prints)) + e.bytes
 	}
 	for _, a := range s.apps {
 		n += perTarget * int64(len(a.goes))
@@ -24,6 +26,12 @@ func (s *Set) Size() (n int64) {
 		n += i.size()
 	}
 	return n
+}
+
+// bytes is what the object takes in memory.
+func (o *Object) bytes() int64 {
+	const perObject = 1 << 10
+	return perObject + o.size
 }
 
 // perLeft is what a row takes in memory that a table has left.
@@ -50,6 +58,9 @@ func (i *item) size() (n int64) {
 // mostHeld is limits.Tables but in tests.
 var mostHeld int64 = limits.Tables
 
+// most is how many bytes a set of the group may hold.
+func (g *Group) most() int64 { return cmp.Or(g.Most, mostHeld) }
+
 // tooLarge is why tables are given up that are too large together.
 var tooLarge = "with it the tables of the answer take more than " + strconv.Itoa(limits.Tables>>20) +
 	" MiB; select less, filter rows, or ask for fewer objects or collectors"
@@ -72,7 +83,8 @@ type weighed struct {
 // room, the largest, until there is; then the largest of the others, until a quarter is free. So it seldom has to look at all of them,
 // and what a small table says stays.
 func (s *Set) bound() (changed bool) {
-	if s.held <= mostHeld {
+	most := s.group.most()
+	if s.held <= most {
 		return false
 	}
 	giveUp := func(o weighed) {
@@ -98,13 +110,13 @@ func (s *Set) bound() (changed bool) {
 	largest := func(a, b weighed) int { return cmp.Compare(b.bytes, a.bytes) }
 	slices.SortStableFunc(again, largest)
 	for _, o := range again {
-		if giveUp(o); s.held <= mostHeld {
+		if giveUp(o); s.held <= most {
 			return changed
 		}
 	}
 	slices.SortStableFunc(all, largest)
 	for _, o := range all {
-		if s.held <= mostHeld-mostHeld/4 {
+		if s.held <= most-most/4 {
 			break
 		}
 		giveUp(o)
@@ -112,13 +124,20 @@ func (s *Set) bound() (changed bool) {
 	return changed
 }
 
-// full is an error where the set holds too much though its tables are given up: Invalid, with what helps.
-func (s *Set) full() error {
-	if s.held <= mostHeld {
+// full is an error where the set holds too much though its tables are given up: see Group.full.
+func (s *Set) full() error { return s.group.full(s.held) }
+
+// full is an error where a set of the group may not hold so many bytes: Invalid, with what helps, and that of Room.
+func (g *Group) full(held int64) error {
+	switch {
+	case held > g.most():
+		return fail.New(fail.Invalid, "the answer about %s would take more than %d MiB; ask for fewer objects, by app, kind or resource, or by the tests of a query",
+			domain.NameOwner(g.Key), limits.Tables>>20)
+	case g.Room != nil:
+		return g.Room(held)
+	default:
 		return nil
 	}
-	return fail.New(fail.Invalid, "the answer about %s would take more than %d MiB; ask for fewer objects, by app, kind or resource, or by the tests of a query",
-		domain.NameOwner(s.group.Key), limits.Tables>>20)
 }
 
 // state is what a cluster says of an object whose status is asked for.

@@ -272,6 +272,37 @@ func TestWhatIsLeftIsCounted(t *testing.T) {
 	require.Less(t, counted, int64(most))
 }
 
+// TestManifestsAreCounted: they are in memory as long as the set is, with what intents have made of them, and are large in no table. Those of which nothing is
+// wanted are not.
+func TestManifestsAreCounted(t *testing.T) {
+	large := fmt.Sprintf(`"spec":{"text":%q}`, strings.Repeat("x", 300<<10))
+	g := group(resource("example.com", "Widget", "a", large), resource("example.com", "Widget", "b", large), resource("example.com", "Widget", "c", large), resource("apps", "Deployment", "web", `"spec":{}`))
+	combined.SetMostHeld(t, 800<<10)
+	for name, collectors := range map[string]map[string]combined.Collector{"tables": broken, "objects": nil} {
+		_, err := combined.NewSet(t.Context(), g, combined.Filter{}, collectors)
+		require.True(t, fail.Is(err, fail.Invalid), "%s: %v", name, err)
+		require.ErrorContains(t, err, "ask for fewer objects", name)
+		set, err := combined.NewSet(t.Context(), g, combined.Filter{Resources: []string{"a", "b"}}, collectors)
+		require.NoError(t, err, name)
+		counted, held := combined.Held(set)
+		require.Equal(t, held, counted, name)
+		require.Greater(t, held, int64(600<<10), name)
+	}
+	g.Intents[0].Spec.Kinds = []string{"Deployment"}
+	set, err := combined.NewSet(t.Context(), g, combined.Filter{}, broken)
+	require.NoError(t, err)
+	_, held := combined.Held(set)
+	require.Less(t, held, int64(10<<10))
+
+	g = group(resource("example.com", "Widget", "a", `"spec":{}`))
+	r := resource("example.com", "Widget", "a", large)
+	g.Overlays = map[string][]*plan.Overlay{"web": {{Resources: []plan.Overlaid{{Index: 0, Resource: r}}}}}
+	set, err = combined.NewSet(t.Context(), g, combined.Filter{}, broken)
+	require.NoError(t, err)
+	_, held = combined.Held(set)
+	require.Greater(t, held, int64(300<<10))
+}
+
 // TestAnAnswerThatIsTooLargeIsRefused: that of many objects, whose statuses or inputs are too much without any table.
 func TestAnAnswerThatIsTooLargeIsRefused(t *testing.T) {
 	combined.SetMostHeld(t, 1<<20)

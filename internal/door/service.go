@@ -6,7 +6,6 @@ import (
 	"net/url"
 
 	"github.com/drover-io/drover/internal/audit"
-	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/notify"
@@ -155,7 +154,7 @@ type Tables interface {
 	// CheckFilter refuses the query of a stream of these.
 	CheckFilter(ctx context.Context, group domain.Key, parameters url.Values) error
 	// Query evaluates a collector that is not stored.
-	Query(ctx context.Context, group domain.Key, q *service.TableQuery) (*combined.List, error)
+	Query(ctx context.Context, group domain.Key, q *service.TableQuery) (*service.TablesDocument, error)
 }
 
 // Streams tell what becomes of a status. notify.Hub has them.

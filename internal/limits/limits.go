@@ -224,9 +224,17 @@ const (
 	TableResult = 1 << 20
 	// Table bounds the text that the cells and errors of a table keep, those too that are not shown.
 	Table = 64 << 20
-	// Tables bounds what all tables of an answer take in memory together, or the statuses of its objects: as they are held, with what names
-	// their rows. A group has a table for each object and collector.
+	// Tables bounds what all tables of an answer take in memory together, with the objects that they are of, or its objects with their statuses: as they are
+	// held, with what names their rows. A group has a table for each object and collector.
 	Tables = 256 << 20
+	// TablesJSON bounds such an answer as JSON, beside what it is made of: it is kept for those who ask next, and as long as it is sent.
+	TablesJSON = 64 << 20
+	// Answers bounds what all such answers take together that an API makes for requests at a time, and AnswersAtOnce those of which nothing is kept
+	// yet. Each of these has AnswerFirst of it without asking; what takes more takes it of what is left, as long as there is any. One caller has
+	// half of both at the most.
+	Answers       = 1 << 30
+	AnswersAtOnce = 32
+	AnswerFirst   = 8 << 20
 	// ExternalValue bounds the answer of a host of which a patch has a value.
 	ExternalValue = 64 << 10
 )
@@ -444,7 +452,11 @@ func All(body, renderMemory, watched int64) []Size {
 		{"cell", "a cell of a table", Cell, true, "", "Null and a row error"},
 		{"tableResult", "a table as it is shown", TableResult, true, "", "rows are left out: `truncated`"},
 		{"table", "the cells and errors of a table", Table, true, "", "errors, and no rows"},
-		{"tables", "all tables of an answer together, or the statuses of its objects, as they are in memory", Tables, true, "", "errors, and no rows, in those that take most; where that is not enough, 400, and a stream ends with it"},
+		{"tables", "all tables of an answer together, or its objects with their statuses, as they are in memory", Tables, true, "", "errors, and no rows, in those that take most; where that is not enough, 400, and a stream ends with it"},
+		{"tablesJSON", "such an answer as JSON", TablesJSON, true, "", "400, and a stream ends with it"},
+		{"answers", "all these answers that an API makes at a time, those for streams apart", Answers, true, "", "429"},
+		{"answersAtOnce", "those at a time of which the API keeps no tables from before; a caller has half of them", AnswersAtOnce, false, "", "they wait; 429 after 10 s"},
+		{"answerFirst", "what each of those has of `answers` in any case", AnswerFirst, true, "", "it is of what is left of `answers`, of which a caller has half"},
 		{"diffFields", "fields of a resource that a difference shows", DiffFields, false, "", "the others are left out: `cut`"},
 		{"diffValue", "a value that a difference shows", DiffValue, true, "", "it is left out or ends early: `cut`"},
 		{"renderMemory", "the memory that rendering or checking a chart takes", renderMemory, true, "render-memory", "400, with the file"},

@@ -44,6 +44,9 @@ func TestSizesAreInOrder(t *testing.T) {
 		"an answer may have several tables of the largest, and a stream keeps several answers": {
 			{"Table", limits.Table}, {"Tables", limits.Tables}, {"Streams", limits.Streams},
 		},
+		"the largest answer with its documents and their JSON fits what a caller has": {
+			{"Tables and twice TablesJSON", limits.Tables + 2*limits.TablesJSON}, {"half of what is left of Answers, and a byte", (limits.Answers-limits.AnswersAtOnce*limits.AnswerFirst)/2 + 1},
+		},
 		"a difference shows several values, and compares what an object may have": {
 			{"DiffValue", limits.DiffValue}, {"Etcd", limits.Etcd}, {"DiffManifest", limits.DiffManifest}, {"DiffItem", limits.DiffItem},
 			{"DiffPage and a byte", limits.DiffPage + 1},

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/share"
 	"github.com/drover-io/drover/internal/stored"
 	"github.com/drover-io/drover/internal/version"
 	"github.com/drover-io/drover/internal/view"
@@ -29,6 +30,8 @@ type Tables struct {
 	lifecycle *Lifecycle
 	programs  *lru.Weighed[string, combined.Collector] // those of stored collectors, by name and spec
 	keeper    *keeper
+	answers   *answers
+	reads     *share.Reads[*tablesAnswer] // of what is kept, by caller and query
 }
 
 // keptPrograms is how many collectors stay compiled at the most, and programBytes what they take together, about. A program of many short parts
@@ -41,7 +44,7 @@ const (
 
 // NewTables makes the queries.
 func NewTables(l *Lifecycle) *Tables {
-	return &Tables{lifecycle: l, programs: lru.NewWeighed[string, combined.Collector](keptPrograms, programBytes), keeper: newKeeper(l.now)}
+	return &Tables{lifecycle: l, programs: lru.NewWeighed[string, combined.Collector](keptPrograms, programBytes), keeper: newKeeper(l.now), answers: newAnswers(mostAnswers), reads: share.New[*tablesAnswer]()}
 }
 
 // TableQuery is a status collector and tests of objects, to be evaluated once: nothing of it is stored.
@@ -62,7 +65,7 @@ func (*TableQuery) Foreign(path string) bool { return domain.AddedByCluster(path
 const queried = "query"
 
 // CombinedStatus is what the status intents of a group ask for, as clusters report it now: a combined.List. Errors: NotFound; Invalid
-// for a parameter, or where the answer would take more than limits.Tables; Timeout where there is too much to look at; those of the store.
+// for a parameter, or where the answer would take more than limits.Tables; Exhausted where what others ask takes the room; Timeout where there is too much to look at; those of the store.
 func (t *Tables) CombinedStatus(ctx context.Context, group domain.Key, parameters url.Values) (*TablesDocument, error) {
 	return t.read(ctx, group, false, parameters)
 }
@@ -78,9 +81,7 @@ func (t *Tables) read(ctx context.Context, group domain.Key, objects bool, param
 	if err != nil {
 		return nil, err
 	}
-	k := t.kept(group, extentOf(objects, f))
-	defer t.keeper.release(k)
-	a, err := k.read(ctx)
+	a, err := t.ask(ctx, keptKey{group, extentOf(objects, f)})
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,17 @@ func (t *Tables) read(ctx context.Context, group domain.Key, objects bool, param
 		return nil, err
 	}
 	warnUnread(ctx, a.unread)
-	return a.document(), nil
+	return a.send(func() (*part, error) {
+		room, err := t.answers.join(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := room.hold(a.size()); err != nil {
+			room.end()
+			return nil, err
+		}
+		return room, nil
+	})
 }
 
 // warnUnread has the answer name what it leaves out.
@@ -205,9 +216,9 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Query evaluates a collector that is not stored. Errors: as CombinedStatus; Invalid with each fault of the body, or for an app that there
+// Query evaluates a collector that is not stored: a combined.List. Errors: as CombinedStatus; Invalid with each fault of the body, or for an app that there
 // is not.
-func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*combined.List, error) {
+func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*TablesDocument, error) {
 	c := domain.StatusCollectors.New().(*domain.StatusCollector)
 	c.APIVersion, c.Kind, c.Metadata, c.Spec = q.APIVersion, q.Kind, q.Metadata, q.Spec
 	if c.Metadata.Name == "" {
@@ -238,32 +249,52 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*c
 		}
 		warnUnread(ctx, unread)
 	}
-	if err := t.bundles(ctx, g); err != nil {
-		return nil, err
-	}
-	short, cancel := context.WithTimeout(ctx, policy.Tables)
+	short, cancel := context.WithTimeout(ctx, policy.Tables) // with the wait for a turn, so that who waits is answered before the request is cut
 	defer cancel()
 	tooLong := func(err error) bool { return err != nil && short.Err() != nil && ctx.Err() == nil }
 	tooMuch := errTooMuch(group, "ask for fewer objects by tests, or store the collector and name it in a status intent")
-	set, err := combined.NewSet(short, g, combined.Filter{}, map[string]combined.Collector{name: compile(name, &q.Spec, "")})
+	room, err := t.answers.begin(short)
+	if err != nil {
+		return nil, err
+	}
+	defer room.end()
+	set, source, err := t.setOnce(short, in, map[string]combined.Collector{name: compile(name, &q.Spec, "")}, room)
 	switch {
 	case tooLong(err):
 		return nil, tooMuch
 	case err != nil:
 		return nil, err
 	}
-	set.Once()
-	source, err := t.source(ctx, in, nil)
-	if err != nil || source == nil {
-		return set.CombinedStatuses(), err
+	if source != nil {
+		if err := set.Evaluate(short, source); err != nil && !tooLong(err) {
+			return nil, err
+		}
+		if !set.Whole() {
+			return nil, tooMuch
+		}
 	}
-	if err := set.Evaluate(short, source); err != nil && !tooLong(err) {
+	held := set.Size()
+	a, err := encodeTables(group, set, nil, func(encoded int64) error { return room.hold(held + encoded) })
+	if err != nil {
 		return nil, err
 	}
-	if !set.Whole() {
-		return nil, tooMuch
+	return a.send(func() (*part, error) { return room.over(a.size()), nil })
+}
+
+// setOnce is the set of a query for one answer, with the source of its rows; nil for no rows.
+func (t *Tables) setOnce(ctx context.Context, in *standing, collectors map[string]combined.Collector, room *part) (*combined.Set, *view.Source, error) {
+	g := in.group
+	g.Room = room.hold
+	if err := t.bundles(ctx, g); err != nil {
+		return nil, nil, err
 	}
-	return set.CombinedStatuses(), nil
+	set, err := combined.NewSet(ctx, g, combined.Filter{}, collectors)
+	if err != nil {
+		return nil, nil, err
+	}
+	set.Once()
+	source, err := t.source(ctx, in, nil)
+	return set, source, err
 }
 
 // checkApps refuses the apps that the tests of a query name where known would refuse a filter by them, each with its path in the body.
@@ -317,7 +348,7 @@ func (t *Tables) stands(ctx context.Context, key domain.Key) (*standing, error) 
 	if err != nil {
 		return nil, err
 	}
-	in := &standing{owner: owner, group: &combined.Group{Key: key}}
+	in := &standing{owner: owner, group: &combined.Group{Key: key, Most: mostTables}}
 	g := in.group
 	objects, err := l.store.List(ctx, domain.StatusIntents, key)
 	if in.unread, err = domain.UnreadableOf(err); err != nil {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -29,7 +31,6 @@ import (
 type kept struct {
 	tables *Tables
 	key    keptKey
-	reads  *share.Reads[*tablesAnswer]
 	turn   chan struct{} // has one in it while somebody uses what follows
 	begun  atomic.Int64  // counts looks at what tables depend on
 	caught atomic.Int64  // counts attempts at what tables have left
@@ -55,12 +56,16 @@ type kept struct {
 	answer   *tablesAnswer // nil for none
 	retry    time.Time     // when tables that were given up are tried again; zero when there are none
 	backoff  time.Duration // for how long they were left alone
+	room     *part         // of the request for which it is used now; nil where it is used for a stream
+	free     int64         // bytes that it took when that began to use it, which count where streams do, as long as one has it
 
 	// Guarded by the keeper.
 
 	pins int // of streams and requests
 	used time.Time
 	size int64
+
+	streams atomic.Int32 // of those who have it pinned
 }
 
 // keptKey is what is asked, and of whom.
@@ -80,23 +85,85 @@ func errTooMuch(group domain.Key, help string) error {
 	return fail.New(fail.Timeout, "the clusters of %s report more than can be looked at in %s; %s", domain.NameOwner(group), policy.Tables, help)
 }
 
-// read is the answer as it is now.
-func (k *kept) read(ctx context.Context) (*tablesAnswer, error) {
-	return k.reads.Get(ctx, "", func(ctx context.Context) (a *tablesAnswer, err error) {
+// ask is the answer to a query as it is now. Those of one caller who ask in the same moment share it.
+func (t *Tables) ask(ctx context.Context, key keptKey) (*tablesAnswer, error) {
+	by, err := caller.IdentityOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := key.extent
+	shared := fmt.Sprintf("%q %q %t %q", by, key.group, e.objects, []string{e.apps, e.kinds, e.resources, e.selected})
+	return t.reads.Get(ctx, shared, func(ctx context.Context) (*tablesAnswer, error) {
 		ctx, cancel := context.WithTimeout(ctx, policy.Tables)
 		defer cancel()
-		err = k.use(ctx, func() error {
+		wanted, release := share.Wanted(ctx)
+		defer release()
+		begin := t.answers.begin
+		if t.keeper.has(key) {
+			begin = t.answers.join
+		}
+		room, err := begin(wanted)
+		if err != nil {
+			return nil, err
+		}
+		defer room.end()
+		k := t.kept(key)
+		defer t.keeper.release(k)
+		return k.read(ctx, wanted, room)
+	})
+}
+
+// read is the answer as it is now, for a request that has room. It waits for its turn as long as it is wanted.
+func (k *kept) read(ctx, wanted context.Context, room *part) (a *tablesAnswer, err error) {
+	asked := k.begun.Load()
+	var refused error
+	err = k.use(wanted, func() error {
+		k.room, k.free = room, 0
+		defer func() { k.room = nil }()
+		if k.streams.Load() > 0 {
+			k.free = k.answered()
+		}
+		if refused = k.hold(k.answered()); refused != nil {
+			return nil
+		}
+		if k.set == nil || k.renewed <= asked { // nobody has looked while it waited for its turn
 			if err := k.renew(ctx); err != nil {
 				return err
 			}
-			a, err = k.complete(ctx, policy.Tables)
-			return err
-		})
-		if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) { // and not one of the database
-			err = errTooMuch(k.key.group, "it goes on when you ask again")
 		}
-		return a, err
+		a, err = k.complete(ctx, policy.Tables)
+		return err
 	})
+	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) { // and not one of the database
+		err = errTooMuch(k.key.group, "it goes on when you ask again")
+	}
+	if refused != nil { // and what is there stays as it is
+		err = refused
+	}
+	return a, err
+}
+
+// hold has room for so many bytes where it is used for a request. Those that a stream keeps count there.
+func (k *kept) hold(bytes int64) error {
+	if k.room == nil {
+		return nil
+	}
+	if k.streams.Load() > 0 {
+		bytes -= k.free
+	}
+	return k.room.hold(bytes)
+}
+
+// holdSet is hold for the set, beside the last answer.
+func (k *kept) holdSet(bytes int64) error { return k.hold(bytes + k.answer.size()) }
+
+// answered is what its set and its answer take in memory, about. What is known of the clusters of a group is beside that, as it is for who asks for a status.
+func (k *kept) answered() int64 {
+	n := k.answer.size()
+	if k.set != nil {
+		n += k.set.Size()
+	}
+	return n
 }
 
 // follow is the answer for a stream that has seen a sign.
@@ -135,7 +202,7 @@ func (k *kept) use(ctx context.Context, do func() error) (err error) {
 			k.set = nil
 		}
 		if err != nil {
-			k.exact, k.streamed, k.answer = "", "", nil
+			k.exact, k.streamed, k.answer, k.renewed = "", "", nil, 0
 		}
 		size := k.memory()
 		<-k.turn
@@ -145,13 +212,7 @@ func (k *kept) use(ctx context.Context, do func() error) (err error) {
 }
 
 // memory is what it takes, about.
-func (k *kept) memory() int64 {
-	n := k.answer.size() + k.sourced
-	if k.set != nil {
-		n += k.set.Size()
-	}
-	return n
-}
+func (k *kept) memory() int64 { return k.answered() + k.sourced }
 
 // sizeOf is what a source takes in memory, about; nil for none.
 func sizeOf(s *view.Source) (n int64) {
@@ -262,14 +323,16 @@ func (k *kept) anew(ctx context.Context, in *dependence) (err error) {
 	}
 	k.instance, k.records = in.instance, in.records
 	if k.set == nil || made != k.made {
+		k.set, k.answer = nil, nil // before there is another
 		if err := t.bundles(ctx, in.group); err != nil {
 			return err
 		}
+		in.group.Room = k.holdSet
 		k.set, err = combined.NewSet(ctx, in.group, k.key.extent.filter(), in.collectors)
 		if err != nil {
 			return err
 		}
-		k.made, k.answer, k.retry, k.backoff = made, nil, time.Time{}, 0
+		k.made, k.retry, k.backoff = made, time.Time{}, 0
 	}
 	if k.source, k.sourced = source, sizeOf(source); source != nil {
 		k.label = in.instance.LabelID()
@@ -407,18 +470,13 @@ func planOf(i *domain.Instance) domain.Digest {
 
 // encoded is the answer as the set stands. What has not changed since the last one is not encoded again.
 func (k *kept) encoded() (*tablesAnswer, error) {
-	a := &tablesAnswer{}
+	if k.key.extent.objects || k.room != nil && k.streams.Load() == 0 && k.answered()+encodedTwice*mostJSON > k.room.all.sizes.each() {
+		k.answer = nil // nothing is taken of it, or there may be no room for two
+	}
+	held := k.answered()
+	room := func(encoded int64) error { return k.hold(held + encoded) }
 	if k.key.extent.objects {
-		list := k.set.Objects()
-		a.head = listHead(list.APIVersion, list.Kind)
-		for i, name := range k.set.Names() {
-			data, err := json.Marshal(list.Items[i])
-			if err != nil {
-				return nil, fail.Wrap(err, fail.Internal, "an object cannot be encoded")
-			}
-			a.items = append(a.items, tablesItem{name: name, data: data})
-		}
-		return a, nil
+		return encodeObjects(k.key.group, k.set, room)
 	}
 	last := map[*combined.CombinedStatus][]byte{}
 	if k.answer != nil {
@@ -426,9 +484,14 @@ func (k *kept) encoded() (*tablesAnswer, error) {
 			last[i.of] = i.data
 		}
 	}
-	list := k.set.CombinedStatuses()
-	a.head = listHead(list.APIVersion, list.Kind)
-	for _, d := range list.Items {
+	return encodeTables(k.key.group, k.set, last, room)
+}
+
+// encodeTables makes the answer of the tables of a group. Last is what is encoded already, and room has room for so many bytes. Invalid for more than
+// limits.TablesJSON; the errors of room.
+func encodeTables(group domain.Key, set *combined.Set, last map[*combined.CombinedStatus][]byte, room func(bytes int64) error) (*tablesAnswer, error) {
+	a := &tablesAnswer{head: listHead(combined.APIVersion, combined.ListKind)}
+	for d := range set.Documents() {
 		data := last[d]
 		if data == nil {
 			var err error
@@ -436,7 +499,24 @@ func (k *kept) encoded() (*tablesAnswer, error) {
 				return nil, fail.Wrap(err, fail.Internal, "a combined status cannot be encoded")
 			}
 		}
-		a.items = append(a.items, tablesItem{d.Metadata.Name, d, data})
+		if err := a.add(group, tablesItem{d.Metadata.Name, d, data}, room); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// encodeObjects is encodeTables for the objects of a group.
+func encodeObjects(group domain.Key, set *combined.Set, room func(bytes int64) error) (*tablesAnswer, error) {
+	a := &tablesAnswer{head: listHead(combined.ObjectsVersion, combined.ObjectsKind)}
+	for name, o := range set.Shown() {
+		data, err := json.Marshal(o)
+		if err != nil {
+			return nil, fail.Wrap(err, fail.Internal, "an object cannot be encoded")
+		}
+		if err := a.add(group, tablesItem{name: name, data: data}, room); err != nil {
+			return nil, err
+		}
 	}
 	return a, nil
 }

@@ -7,14 +7,17 @@ import (
 	"io"
 	"maps"
 	"net/url"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/status"
 )
@@ -91,6 +94,25 @@ type tablesAnswer struct {
 	old   bool // it is not what the tables say any more
 	// unread are the keys of intents and labels that cannot be read, and that the tables go without.
 	unread []string
+	bytes  int64 // of its items
+
+	mu      sync.Mutex
+	senders int   // of documents; guarded by the mutex
+	room    *part // of them all, nil for none; guarded by the mutex
+}
+
+// mostTables and mostJSON are limits.Tables and limits.TablesJSON but in tests.
+var mostTables, mostJSON int64 = limits.Tables, limits.TablesJSON
+
+// add adds an item, where room has room for what the answer takes then: Invalid where that is too much for one answer, and the errors of room.
+func (a *tablesAnswer) add(group domain.Key, i tablesItem, room func(bytes int64) error) error {
+	a.items = append(a.items, i)
+	a.bytes += int64(len(i.data))
+	if a.bytes > mostJSON {
+		return fail.New(fail.Invalid, "the answer about %s would have more than %d MiB; ask for fewer objects, by app, kind or resource, or by the tests of a query, or for fewer collectors",
+			domain.NameOwner(group), limits.TablesJSON>>20)
+	}
+	return room(a.size())
 }
 
 // stale is an answer of which something has changed; those who have the one that it was keep it.
@@ -98,7 +120,7 @@ func (a *tablesAnswer) stale() *tablesAnswer {
 	if a == nil {
 		return nil
 	}
-	return &tablesAnswer{a.head, a.items, true, a.unread}
+	return &tablesAnswer{head: a.head, items: a.items, old: true, unread: a.unread, bytes: a.bytes}
 }
 
 type tablesItem struct {
@@ -127,20 +149,48 @@ func (a *tablesAnswer) document() *TablesDocument {
 // Size implements notify.Answer: the look counts it.
 func (a *tablesAnswer) Size() int64 { return 0 }
 
-// size is what the answer takes in memory, about.
-func (a *tablesAnswer) size() (n int64) {
+// encodedTwice is how many times its JSON an answer takes in memory: what it was encoded from is kept with it.
+const encodedTwice = 2
+
+// size is what the answer takes in memory, about; nil for none.
+func (a *tablesAnswer) size() int64 {
 	if a == nil {
 		return 0
 	}
-	const twice = 2 // what it was encoded from is kept with it
-	for i := range a.items {
-		n += twice * int64(len(a.items[i].data))
+	return encodedTwice * a.bytes
+}
+
+// send is the document for who asks once. All such documents of an answer have room for it together, until the last of them is written; take has it for them,
+// with the errors of send.
+func (a *tablesAnswer) send(take func() (*part, error)) (*TablesDocument, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.senders == 0 {
+		p, err := take()
+		if err != nil {
+			return nil, err
+		}
+		a.room = p
 	}
-	return n
+	a.senders++
+	d := a.document()
+	d.sent = sync.OnceFunc(func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.senders--; a.senders == 0 {
+			a.room.end()
+			a.room = nil
+		}
+	})
+	runtime.AddCleanup(d, func(sent func()) { sent() }, d.sent) // of one that nobody writes
+	return d, nil
 }
 
 // TablesDocument is an answer in JSON, which may be kept for others: a combined.List or a combined.ObjectList.
-type TablesDocument struct{ parts [][]byte }
+type TablesDocument struct {
+	parts [][]byte
+	sent  func() // gives its room back; nil where it has none
+}
 
 // Size is how many bytes it has.
 func (d *TablesDocument) Size() (n int) {
@@ -150,8 +200,11 @@ func (d *TablesDocument) Size() (n int) {
 	return n
 }
 
-// WriteTo implements io.WriterTo.
+// WriteTo implements io.WriterTo. It is called once: the document has no room any more when it is written.
 func (d *TablesDocument) WriteTo(w io.Writer) (n int64, err error) {
+	if d.sent != nil {
+		defer d.sent()
+	}
 	for _, p := range d.parts {
 		written, err := w.Write(p)
 		if n += int64(written); err != nil {
@@ -198,7 +251,9 @@ func (t *Tables) Look(group domain.Key, e notify.Extent) (notify.Look, bool) {
 	if !ok {
 		return nil, false
 	}
-	return &tablesLook{kept: t.kept(group, extent)}, true
+	k := t.kept(keptKey{group, extent})
+	k.streams.Add(1)
+	return &tablesLook{kept: k}, true
 }
 
 // tablesLook has the tables of a group kept as long as somebody reads them in a stream.
@@ -296,4 +351,7 @@ func (k *tablesLook) Reported() bool { return true }
 func (k *tablesLook) Size() int64 { return k.tables.keeper.sizeOf(k.kept) }
 
 // Close implements notify.Look.
-func (k *tablesLook) Close() { k.tables.keeper.release(k.kept) }
+func (k *tablesLook) Close() {
+	k.streams.Add(-1)
+	k.tables.keeper.release(k.kept)
+}

@@ -4,9 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/policy"
-	"github.com/drover-io/drover/internal/share"
 )
 
 // keeper has what is kept of tables: what streams and requests read now, and of all else what was asked for last, as far as its
@@ -27,14 +25,15 @@ const (
 
 func newKeeper(now func() time.Time) *keeper { return &keeper{now: now, kept: map[keptKey]*kept{}} }
 
-// kept are those of a query of a group: those there are, or new ones. They stay until keeper.release.
-func (t *Tables) kept(group domain.Key, extent tablesExtent) *kept {
-	s, key := t.keeper, keptKey{group, extent}
+// kept are those of a query of a group: those there are, or new ones. They stay until keeper.release. Who waits for room has none of them: nobody would count
+// them meanwhile.
+func (t *Tables) kept(key keptKey) *kept {
+	s := t.keeper
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.kept[key]
 	if k == nil {
-		k = &kept{tables: t, key: key, reads: share.New[*tablesAnswer](), turn: make(chan struct{}, 1), size: keptLeast}
+		k = &kept{tables: t, key: key, turn: make(chan struct{}, 1), size: keptLeast}
 		s.kept[key] = k
 	}
 	k.pins++
@@ -55,6 +54,14 @@ func (s *keeper) sizeOf(k *kept) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return k.size
+}
+
+// has says whether there are tables of a query.
+func (s *keeper) has(key keptKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.kept[key]
+	return k != nil && k.size > keptLeast
 }
 
 // release is when one of those who read them does not any more.

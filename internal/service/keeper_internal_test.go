@@ -17,20 +17,20 @@ func TestWhatIsReadNowStays(t *testing.T) {
 	now := time.Now()
 	tables := &Tables{keeper: newKeeper(func() time.Time { return now })}
 	const group = "projects/p/composite-apps/a/v1/deployment-intent-groups/g"
-	extent := func(app string) tablesExtent { return tablesExtent{apps: app} }
+	extent := func(app string) keptKey { return keptKey{group, tablesExtent{apps: app}} }
 
-	large := tables.kept(group, extent("large"))
+	large := tables.kept(extent("large"))
 	tables.keeper.put(large, keptBytes+1)
-	require.Same(t, large, tables.kept(group, extent("large")))
+	require.Same(t, large, tables.kept(extent("large")))
 	require.EqualValues(t, keptBytes+1, (&tablesLook{kept: large}).Size(), "it counts among what streams take")
 	tables.keeper.release(large)
 	require.Same(t, large, tables.keeper.kept[large.key], "one reads on")
 	tables.keeper.release(large)
 	require.NotContains(t, tables.keeper.kept, large.key)
 
-	small := tables.kept(group, extent("small"))
+	small := tables.kept(extent("small"))
 	tables.keeper.release(small)
-	require.Same(t, small, tables.kept(group, extent("small")))
+	require.Same(t, small, tables.kept(extent("small")))
 	now = now.Add(policy.TablesKept + time.Second)
 	tables.keeper.later()
 	require.Same(t, small, tables.keeper.kept[small.key], "somebody reads it")
@@ -52,7 +52,7 @@ func TestWhatIsTooMuchGoesOldestFirst(t *testing.T) {
 		return left
 	}
 	hold := func(name string, size int64) *kept {
-		k := tables.kept("g", tablesExtent{apps: name})
+		k := tables.kept(keptKey{"g", tablesExtent{apps: name}})
 		tables.keeper.put(k, size)
 		now = now.Add(time.Second)
 		return k
@@ -94,7 +94,7 @@ func TestTheKeeperKeepsItsBounds(t *testing.T) {
 			now = now.Add(time.Duration(r.IntN(5)) * time.Second)
 			switch r.IntN(4) {
 			case 0, 1:
-				k := tables.kept("g", tablesExtent{apps: fmt.Sprint(r.IntN(30))})
+				k := tables.kept(keptKey{"g", tablesExtent{apps: fmt.Sprint(r.IntN(30))}})
 				for _, other := range read {
 					require.True(t, other == k || other.key != k.key, "two of the same")
 				}

@@ -1,0 +1,286 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/drover-io/drover/internal/caller"
+	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/service"
+	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
+	"github.com/drover-io/drover/internal/view"
+)
+
+// reporting are clusters of which each reports the one object of its app. Who reads them is held until it may go on.
+type reporting struct {
+	ears
+	clusters    []domain.ClusterName
+	object      domain.ObservedResource
+	hold        chan struct{} // nil where nobody is held
+	going, most atomic.Int32
+}
+
+func (r *reporting) Observations(ctx context.Context, contextID, app string, _ []domain.ClusterName) iter.Seq2[view.Report, error] {
+	return func(yield func(view.Report, error) bool) {
+		now := r.going.Add(1)
+		defer r.going.Add(-1)
+		for most := r.most.Load(); now > most && !r.most.CompareAndSwap(most, now); most = r.most.Load() {
+		}
+		if r.hold != nil {
+			select {
+			case <-r.hold:
+			case <-ctx.Done():
+				yield(view.Report{}, context.Cause(ctx))
+				return
+			}
+		}
+		for _, c := range r.clusters {
+			o := &domain.Observation{
+				ObservedApp: domain.ObservedApp{ContextID: contextID, App: app, Cluster: c}, Kinds: []string{r.object.Kind + "." + r.object.Group},
+				Resources: []domain.ObservedResource{r.object},
+			}
+			if !yield(view.Report{Observation: o, Object: func(int) (json.RawMessage, error) { return r.object.JSON, nil }}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// reportingTables are those of a group in a store with one object on some clusters, which is reported with a text of so many bytes.
+func reportingTables(t *testing.T, clusters, bytes int) (*service.Tables, *reporting, domain.Key) {
+	t.Helper()
+	ctx, at := t.Context(), time.Date(2026, 11, 21, 5, 29, 7, 0, time.UTC)
+	db := storetest.Open(t, store.Config{})
+	g := group("dig")
+	g.Parent, g.History = "projects/p/composite-apps/ca/v1", domain.NewHistory(at)
+	g.History.Append(domain.Instantiated, "1", 1, at)
+	require.NoError(t, db.Create(ctx, g))
+	put := func(v any) domain.Digest {
+		data, err := json.Marshal(v)
+		require.NoError(t, err)
+		digest, err := db.PutBlob(ctx, data)
+		require.NoError(t, err)
+		return digest
+	}
+	id := plan.ResourceID{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web"}
+	r := &reporting{ears: ears{db}, object: domain.ObservedResource{
+		Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "default", Name: "web", Status: "Ready",
+		JSON: []byte(fmt.Sprintf(`{"metadata":{"name":"web"},"status":{"t":%q}}`, strings.Repeat("x", bytes))),
+	}}
+	var targets []plan.Target
+	for c := range clusters {
+		name := domain.ClusterName{Provider: "cp", Name: fmt.Sprintf("c%05d", c)}
+		r.clusters, targets = append(r.clusters, name), append(targets, plan.Target{ClusterName: name})
+	}
+	b := plan.Bundle{App: "web", Resources: []plan.Resource{{ResourceID: id, Manifest: []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`)}}}
+	require.NoError(t, db.PutInstance(ctx, &domain.Instance{
+		ContextID: "1", Owner: domain.KeyOf(g), Operation: domain.OpInstantiate, Status: domain.ContextInstantiated, Namespace: "default", Ended: at,
+		Plan: put(plan.Plan{ContextID: "1", Owner: domain.KeyOf(g), Namespace: "default", Apps: []plan.App{{
+			Name: "web", Resources: []plan.ResourceID{id}, Bundle: put(b), Targets: targets,
+		}}}),
+	}))
+	tables := service.NewTables(service.NewLifecycle(db, db, r, &progress{}, func() time.Time { return at }))
+	return tables, r, domain.KeyOf(g)
+}
+
+// take writes an answer, as who has asked for it gets it.
+func take(d *service.TablesDocument, err error) error {
+	if err == nil {
+		_, err = d.WriteTo(io.Discard)
+	}
+	return err
+}
+
+// whole asks for the text that each cluster reports.
+var whole = service.TableQuery{Spec: domain.StatusCollectorSpec{Select: []domain.NamedExpression{{Name: "t", Def: "returned.status.t"}}}}
+
+// TestAnswersAreMadeSoManyAtATime, and one caller leaves half of the turns to others: each may take as much memory as limits.Tables says.
+func TestAnswersAreMadeSoManyAtATime(t *testing.T) {
+	for name, c := range map[string]struct{ callers, want int }{
+		"of one caller": {1, limits.AnswersAtOnce / 2},
+		"of many":       {limits.AnswersAtOnce * 2, limits.AnswersAtOnce},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tables, r, key := reportingTables(t, 1, 10)
+			r.hold = make(chan struct{})
+			intend(t, r.Store, key, whole.Spec)
+			var g errgroup.Group
+			for n := range limits.AnswersAtOnce * 2 {
+				ctx := caller.WithIdentity(t.Context(), caller.Identity{Kind: caller.User, Name: fmt.Sprint(n % c.callers)}, nil)
+				g.Go(func() error {
+					if n%2 == 0 {
+						return take(tables.CombinedStatus(ctx, key, url.Values{"kind": {"Deployment", fmt.Sprint(n)}}))
+					}
+					q := whole
+					return take(tables.Query(ctx, key, &q))
+				})
+			}
+			require.Eventually(t, func() bool { return int(r.going.Load()) >= c.want }, time.Minute, time.Millisecond)
+			close(r.hold)
+			require.NoError(t, g.Wait())
+			require.LessOrEqual(t, int(r.most.Load()), c.want)
+			require.True(t, tables.Idle())
+		})
+	}
+}
+
+// TestAnAnswerForWhichThereIsNoRoomIsRefused, and is there when others have theirs: of those who bring a collector, and of those who ask for stored ones.
+func TestAnAnswerForWhichThereIsNoRoomIsRefused(t *testing.T) {
+	tables, r, key := reportingTables(t, 200, 60_000)
+	intend(t, r.Store, key, whole.Spec)
+	query := whole
+	for name, ask := range map[string]func() error{
+		"of a query":        func() error { return take(tables.Query(t.Context(), key, &query)) },
+		"of what is stored": func() error { return take(tables.CombinedStatus(t.Context(), key, nil)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			free := tables.Fill(t.Context(), t, 0)
+			err := ask()
+			require.True(t, fail.Is(err, fail.Exhausted), "%v", err)
+			require.Positive(t, fail.RetryAfterOf(err))
+			free()
+			require.NoError(t, ask())
+			require.True(t, tables.Idle())
+		})
+	}
+}
+
+// TestAnAnswerHasItsRoomUntilItIsSent: a client may take it slowly, or not at all.
+func TestAnAnswerHasItsRoomUntilItIsSent(t *testing.T) {
+	tables, r, key := reportingTables(t, 2, 60_000)
+	intend(t, r.Store, key, whole.Spec)
+	query := whole
+	for name, ask := range map[string]func() (*service.TablesDocument, error){
+		"of a query":        func() (*service.TablesDocument, error) { return tables.Query(t.Context(), key, &query) },
+		"of what is stored": func() (*service.TablesDocument, error) { return tables.CombinedStatus(t.Context(), key, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, err := ask()
+			require.NoError(t, err)
+			other, err := ask()
+			require.NoError(t, err)
+			require.NoError(t, take(one, nil))
+			require.False(t, tables.Idle())
+			require.NoError(t, take(other, nil))
+			require.True(t, tables.Idle())
+			_, err = ask()
+			require.NoError(t, err)
+			require.Eventually(t, func() bool { runtime.GC(); return tables.Idle() }, time.Minute, time.Millisecond, "nobody writes it")
+		})
+	}
+}
+
+// TestWhatMayBeAskedFits: who asks alone is never told to try again later. An answer fits as long as it is within what is documented, and else says what helps.
+func TestWhatMayBeAskedFits(t *testing.T) {
+	service.SetMostAnswers(t, 2<<20, 1200<<10)
+	largest := 0
+	for clusters := 1; clusters < 50; clusters += 4 {
+		tables, r, key := reportingTables(t, clusters, 60_000)
+		intend(t, r.Store, key, whole.Spec)
+		query := whole
+		for name, ask := range map[string]func() (*service.TablesDocument, error){
+			"of a query":        func() (*service.TablesDocument, error) { return tables.Query(t.Context(), key, &query) },
+			"of what is stored": func() (*service.TablesDocument, error) { return tables.CombinedStatus(t.Context(), key, nil) },
+			"of objects":        func() (*service.TablesDocument, error) { return tables.Objects(t.Context(), key, nil) },
+		} {
+			for range 2 {
+				d, err := ask()
+				if err != nil {
+					require.True(t, fail.Is(err, fail.Invalid), "%s, %d clusters: %v", name, clusters, err)
+					continue
+				}
+				largest = max(largest, d.Size())
+				require.NoError(t, take(d, nil))
+				require.True(t, tables.Idle())
+			}
+		}
+	}
+	require.Greater(t, largest, 900<<10)
+}
+
+// TestWhatIsKeptIsCountedWhereNoStreamReadsIt: several may be read at a time, each of them too large to be kept when nobody does.
+func TestWhatIsKeptIsCountedWhereNoStreamReadsIt(t *testing.T) {
+	tables, r, key := reportingTables(t, 200, 60_000)
+	intend(t, r.Store, key, whole.Spec)
+	ask := func() error { return take(tables.CombinedStatus(t.Context(), key, nil)) }
+	require.NoError(t, ask())
+	free := tables.Fill(t.Context(), t, 6<<20) // which is enough for what is sent, and not for the table
+	err := ask()
+	require.True(t, fail.Is(err, fail.Exhausted), "%v", err)
+	free()
+	require.NoError(t, ask())
+	require.True(t, tables.Idle())
+}
+
+// TestACallerIsNotRefusedForWhatAnotherHas, although both ask for the same. Who has gone waits for nothing, and holds no tables meanwhile.
+func TestACallerIsNotRefusedForWhatAnotherHas(t *testing.T) {
+	tables, r, key := reportingTables(t, 2, 60_000)
+	intend(t, r.Store, key, whole.Spec)
+	as := func(name string) context.Context {
+		return caller.WithIdentity(t.Context(), caller.Identity{Kind: caller.User, Name: name}, nil)
+	}
+	free := tables.Begin(as("one"), t)
+	began := time.Now()
+	asks, leave := context.WithCancel(as("one"))
+	left := make(chan error)
+	const turns = limits.AnswersAtOnce / 2
+	go func() { left <- take(tables.CombinedStatus(asks, key, nil)) }()
+	require.Eventually(t, func() bool { return tables.Parts() == turns+1 }, time.Minute, time.Millisecond)
+	require.Zero(t, tables.Kept())
+	require.NoError(t, take(tables.CombinedStatus(as("other"), key, nil)))
+	leave()
+	require.ErrorIs(t, <-left, context.Canceled)
+	require.Eventually(t, func() bool { return tables.Parts() == turns }, time.Minute, time.Millisecond)
+	require.Less(t, time.Since(began), policy.ReadWait, "it waits for nothing any more")
+	require.EqualValues(t, 1, r.most.Load())
+	free()
+	require.True(t, tables.Idle())
+}
+
+// TestAnAnswerThatIsTooLargeAsJSONIsRefused: texts of signs that JSON escapes are six times as large there as in a table.
+func TestAnAnswerThatIsTooLargeAsJSONIsRefused(t *testing.T) {
+	tables, r, key := reportingTables(t, 2, 60_000)
+	intend(t, r.Store, key, whole.Spec)
+	query := whole
+	for name, ask := range map[string]func() error{
+		"of a query":        func() error { return take(tables.Query(t.Context(), key, &query)) },
+		"of what is stored": func() error { return take(tables.CombinedStatus(t.Context(), key, nil)) },
+		"of objects":        func() error { return take(tables.Objects(t.Context(), key, nil)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			service.SetMostJSON(t, 10)
+			err := ask()
+			require.True(t, fail.Is(err, fail.Invalid), "%v", err)
+			require.ErrorContains(t, err, "would have more than 64 MiB; ask for fewer objects")
+			require.True(t, tables.Idle())
+		})
+	}
+}
+
+// intend stores a collector, and an intent of a group that names it.
+func intend(t *testing.T, db *store.Store, key domain.Key, spec domain.StatusCollectorSpec) {
+	t.Helper()
+	c := domain.ProjectCollectors.New().(*domain.StatusCollector)
+	c.Parent, c.Metadata.Name, c.Spec = "projects/p", "c", spec
+	require.NoError(t, db.Create(t.Context(), c))
+	i := domain.StatusIntents.New().(*domain.StatusIntent)
+	i.Parent, i.Name, i.Spec.StatusCollectors = key, "i", []string{"c"}
+	require.NoError(t, db.Create(t.Context(), i))
+}
