@@ -47,6 +47,39 @@ func TestAClusterThatIsAway(t *testing.T) {
 	require.Equal(t, "  web  2 of 4 Applied on 3 clusters, 1 of which done; 1 cluster retried: p+away (refused by away)", progress(d, domain.OpInstantiate)[1])
 }
 
+// TestWhatIsMeantToBeOtherwise: of an operation that has ended as it was to, what stays and what hooks have left is not counted as work that is missing.
+func TestWhatIsMeantToBeOtherwise(t *testing.T) {
+	of := func(at domain.ContextStatus, counts map[domain.ResourceState]int) *status.Document {
+		c := func(name string) status.DocumentCluster {
+			return status.DocumentCluster{Provider: "p", Name: name, Deployed: counts}
+		}
+		return documentOf(at, c("one"), c("two"))
+	}
+	kept := map[domain.ResourceState]int{domain.ResourceDeleted: 3, domain.ResourceApplied: 1}
+	require.Equal(t, "  web  6 of 8 Deleted on 2 clusters, 0 of which done", progress(of(domain.ContextTerminating, kept), domain.OpTerminate)[1])
+	require.Equal(t, "  web  6 of 8 Deleted on 2 clusters, 2 are meant to stay", progress(of(domain.ContextTerminated, kept), domain.OpTerminate)[1])
+	hooks := map[domain.ResourceState]int{domain.ResourceApplied: 3, domain.ResourcePending: 1, domain.ResourceDeleted: 1}
+	require.Equal(t, "  web  6 of 10 Applied on 2 clusters, 0 of which done", progress(of(domain.ContextInstantiating, hooks), domain.OpUpdate)[1])
+	require.Equal(t, "  web  6 of 10 Applied on 2 clusters, the other 4 are hooks: of other operations, or tidied up", progress(of(domain.ContextInstantiated, hooks), domain.OpUpdate)[1])
+	require.Equal(t, "  web  6 of 10 Applied on 2 clusters, 0 of which done", progress(of(domain.ContextInstantiateFailed, hooks), domain.OpUpdate)[1])
+	one := map[domain.ResourceState]int{domain.ResourceDeleted: 3, domain.ResourceApplied: 1}
+	d := documentOf(domain.ContextTerminated, status.DocumentCluster{Provider: "p", Name: "one", Deployed: one})
+	require.Equal(t, "  web  3 of 4 Deleted on 1 cluster, 1 is meant to stay", progress(d, domain.OpTerminate)[1])
+}
+
+// TestAReasonThatSaysWaits: the word is not said twice.
+func TestAReasonThatSaysWaits(t *testing.T) {
+	of := func(reason string) *status.Document {
+		return documentOf(domain.ContextInstantiating, status.DocumentCluster{Name: "one", Reason: reason, Deployed: map[domain.ResourceState]int{domain.ResourcePending: 1}})
+	}
+	require.Equal(t, "  web  0 of 1 Applied on 1 cluster; waits for the pre-install hook Job web", progress(of("waits for the pre-install hook Job web"), domain.OpInstantiate)[1])
+	require.Equal(t, "  web  0 of 1 Applied on 1 cluster; waits: app db is not Ready", progress(of("app db is not Ready"), domain.OpInstantiate)[1])
+}
+
+func documentOf(at domain.ContextStatus, clusters ...status.DocumentCluster) *status.Document {
+	return &status.Document{Status: at, Apps: []status.DocumentApp{{Name: "web", Clusters: clusters}}}
+}
+
 func TestWhatIsWaitedFor(t *testing.T) {
 	one := func(reason string) status.DocumentCluster { return status.DocumentCluster{Reason: reason} }
 	require.Empty(t, waitingFor([]status.DocumentCluster{one(""), {Reason: "it is away", Connectivity: domain.ConnectivityRetrying}}))

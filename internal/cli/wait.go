@@ -448,8 +448,35 @@ func waitingFor(clusters []status.DocumentCluster) string {
 	return best
 }
 
+// asWished says whether an operation is over and has done all that it was to do.
+func asWished(at domain.ContextStatus, op domain.Operation) bool {
+	if op == domain.OpTerminate {
+		return at == domain.ContextTerminated
+	}
+	return at == domain.ContextInstantiated
+}
+
+// otherwise says what n resources are that are, on purpose, not what an operation brings resources to.
+func otherwise(n int, op domain.Operation) string {
+	if op != domain.OpTerminate {
+		return fmt.Sprintf("the other %d are hooks: of other operations, or tidied up", n)
+	}
+	if n == 1 {
+		return "1 is meant to stay"
+	}
+	return fmt.Sprintf("%d are meant to stay", n)
+}
+
+// waits says for what work stands still, of which some reasons begin with just that word.
+func waits(why string) string {
+	if strings.HasPrefix(why, "waits ") {
+		return why
+	}
+	return "waits: " + why
+}
+
 // progress is a line for the whole and one for each app: how many of its resources are where they are to be, on how many clusters, how many of these are
-// done, and which of them do not answer or refuse something.
+// done, or what the others are once all is as it is to be, and which of them do not answer or refuse something.
 func progress(d *status.Document, op domain.Operation) []string {
 	wanted := wantedOf(op)
 	lines := []string{or(string(d.Status), string(d.States.State()))}
@@ -477,14 +504,17 @@ func progress(d *status.Document, op domain.Operation) []string {
 			done, all = done+there, all+sum(of)
 		}
 		line := fmt.Sprintf("  %-*s  %d of %d %s on %s", width, printable(p.name), done, all, wanted, clustersOf(len(p.clusters)))
-		if done < all && len(p.clusters) > 1 {
+		switch {
+		case done < all && asWished(d.Status, op):
+			line += ", " + otherwise(all-done, op)
+		case done < all && len(p.clusters) > 1:
 			line += fmt.Sprintf(", %d of which done", whole)
 		}
 		if len(away) > 0 {
 			line += fmt.Sprintf("; %s retried: %s", clustersOf(len(away)), few(away)) + inParentheses(gone)
 		}
 		if why := waitingFor(p.clusters); why != "" && done < all {
-			line += "; waits: " + why
+			line += "; " + waits(why)
 		}
 		if len(failed) > 0 {
 			line += fmt.Sprintf("; %s failed: %s", clustersOf(len(failed)), few(failed)) + inParentheses(refused)
