@@ -62,9 +62,17 @@ type groupKey struct {
 // particular is what the same error of two clusters differs in: quoted names, hosts, numbers.
 var particular = regexp.MustCompile(`"[^"]*"|[A-Za-z0-9][-A-Za-z0-9_]*(\.[-A-Za-z0-9_]+)+|[0-9]+`)
 
+// beyondHeld is how Kubernetes begins to refuse a role, or a binding of one, that gives rights beyond those of who writes it. The rules follow,
+// which differ from role to role.
+const beyondHeld = "attempting to grant RBAC permissions not currently held"
+
 // add notes that a reason holds at a place, for a number of resources there.
 func (d *decision) add(kind Kind, said string, resources int, at place) {
-	key := groupKey{kind, particular.ReplaceAllString(said, "*")}
+	alike := said
+	if before, _, ok := strings.Cut(said, beyondHeld); ok {
+		alike = before + beyondHeld
+	}
+	key := groupKey{kind, particular.ReplaceAllString(alike, "*")}
 	g := d.groups[key]
 	if g == nil {
 		if d.groups == nil {
@@ -470,7 +478,7 @@ func (d *decision) ending() string {
 
 // reason shows a group.
 func (d *decision) reason(g *group) Reason {
-	r := Reason{Kind: g.kind, Text: d.text(g), Clusters: len(g.clusters), Resources: g.resources, Do: d.advice(g.kind)}
+	r := Reason{Kind: g.kind, Text: d.text(g), Clusters: len(g.clusters), Resources: g.resources, Do: d.advice(g)}
 	if g.kind == ClusterUnheard {
 		r.Do = cmp.Or(remedy(g.said, g.examples[0].Cluster), r.Do)
 	}

@@ -338,6 +338,33 @@ var situations = map[string]func() *explain.Situation{
 		})}
 		return s
 	},
+	"a-rollback-that-is-refused": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpRollback, domain.OpTerminate)
+		s.History.Note("rollback to 4", "alice")
+		s.Run.Operation = domain.OpRollback
+		s.View.Apps = []view.App{app("sink", 2, func(int) view.Cluster {
+			return view.Cluster{
+				Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1F1d1A"),
+				Notes: []domain.Note{{Index: 0, Message: `CustomResourceDefinition.apiextensions.k8s.io "sinks.example.com" is invalid: status.storedVersions[1]: Invalid value: "v2"`}},
+			}
+		})}
+		return s
+	},
+	"roles-that-give-what-drover-has-not": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpTerminate)
+		const beyond = `clusterroles.rbac.authorization.k8s.io %q is forbidden: user "drover" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held: {APIGroups:[%q], Resources:["events"], Verbs:["create"]}`
+		s.View.Apps = []view.App{app("sink", 1, func(int) view.Cluster {
+			return view.Cluster{
+				Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("3F"),
+				Notes: []domain.Note{
+					{Index: 0, Message: `clusterrolebindings.rbac.authorization.k8s.io "r1" not found`},
+					{Index: 1, Message: fmt.Sprintf(beyond, "r1", "")},
+					{Index: 2, Message: fmt.Sprintf(beyond, "r1-view", "apps") + `, {APIGroups:[""], Resources:["nodes"], Verbs:["watch"]}`},
+				},
+			}
+		})}
+		return s
+	},
 	"hook-failed": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpTerminate)
 		sink := app("sink", 2, func(int) view.Cluster {

@@ -150,8 +150,8 @@ func (d *decision) text(g *group) string {
 }
 
 // advice says what a person can do about a reason, "" for nothing but wait.
-func (d *decision) advice(k Kind) string {
-	switch k {
+func (d *decision) advice(g *group) string {
+	switch g.kind {
 	case EngineSilent:
 		return "see that Temporal runs and can be reached; operations go on by themselves when it is back"
 	case NoWorker:
@@ -159,13 +159,18 @@ func (d *decision) advice(k Kind) string {
 	case WorkflowGone, Leftover:
 		return both(d.ask("nobody carries it on by itself; it goes on by", d.again()), d.ask("what may be in clusters is deleted by", domain.OpTerminate))
 	case ResourceRefused, HookFailed, WorkGaveUp, Unanswered, NeverSent:
+		mend := "mend the cause"
+		if strings.Contains(g.said, beyondHeld) {
+			mend = "give Drover's account in the cluster the rights that are to be given (drover cluster add --rules)"
+		}
 		switch {
 		case d.s.Status.InProgress():
 			return "the rest goes on"
-		case d.deleting():
-			return d.ask("mend the cause, then try again by", domain.OpTerminate)
+		case d.again() == domain.OpRollback: // an update goes elsewhere: to what is described
+			return cmp.Or(both(d.ask(mend+", then try again by", domain.OpRollback), d.ask("it is brought to what is described now by", domain.OpUpdate)),
+				d.ask(mend+", then begin anew by", domain.OpTerminate))
 		default:
-			return cmp.Or(d.ask("mend the cause, then try again by", domain.OpUpdate), d.ask("mend the cause, then begin anew by", domain.OpTerminate))
+			return cmp.Or(d.ask(mend+", then try again by", d.again()), d.ask(mend+", then begin anew by", domain.OpTerminate))
 		}
 	case Stopped:
 		return both(d.ask("it goes on by", d.again()), d.ask("what is there is deleted by", domain.OpTerminate))
@@ -237,7 +242,22 @@ func both(first, second string) string {
 func (d *decision) ask(what string, operations ...domain.Operation) string {
 	for _, op := range operations {
 		if slices.Contains(d.s.May, op) {
-			return fmt.Sprintf("%s POST /v2/%s/%s", what, d.s.Key, d.verb(op))
+			return fmt.Sprintf("%s POST /v2/%s/%s", what, d.s.Key, d.verb(op)) + d.revertedTo(op)
+		}
+	}
+	return ""
+}
+
+// revertedTo says for a rollback, which is not asked for without it, to which revision the last one was; "" for other operations, and where the
+// history does not have it any more.
+func (d *decision) revertedTo(op domain.Operation) string {
+	if op != domain.OpRollback || d.s.Instance == nil {
+		return ""
+	}
+	for i := range d.s.History.Actions {
+		a := &d.s.History.Actions[i]
+		if to, ok := strings.CutPrefix(a.Operation, "rollback to "); ok && a.State == domain.Instantiated && a.ContextID == d.s.Instance.ContextID {
+			return " with spec.revision " + to
 		}
 	}
 	return ""
