@@ -24,6 +24,7 @@ import (
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/render"
 	"github.com/drover-io/drover/internal/stored"
+	"github.com/drover-io/drover/internal/when"
 )
 
 // Store is what lifecycle activities need of the store.
@@ -105,7 +106,7 @@ type Control struct {
 	Runs  Runs
 	Now   func() time.Time
 	// Clock is the database's, by which Now is judged before anything is swept; zero when it does not say, nil where nobody is asked.
-	Clock func(context.Context) (time.Time, error)
+	Clock when.Clock
 	// Charts renders those of deployment intent groups.
 	Charts Charts
 	// Elsewhere is asked for values that patches have from there; nil where nobody may be asked.

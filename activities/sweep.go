@@ -13,6 +13,7 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/when"
 )
 
 // Sweep removes the blobs that nothing refers to any more: charts and profiles of apps that are gone or were
@@ -53,17 +54,11 @@ type swept struct {
 
 // believe refuses to remove anything by a clock that the database's contradicts.
 func (l *Control) believe(ctx context.Context) error {
-	if l.Clock == nil {
-		return nil
-	}
-	other, err := l.Clock(ctx)
-	if err != nil {
-		return err
-	}
-	if d := l.Now().Sub(other); !other.IsZero() && d.Abs() > policy.ClockWrong {
+	d, err := when.Ahead(ctx, l.Now(), l.Clock)
+	if err == nil && d.Abs() > policy.ClockWrong {
 		return fail.New(fail.Unavailable, "this worker's clock and the database's are %s apart, so that nothing is swept: set them right", d.Round(time.Second))
 	}
-	return nil
+	return err
 }
 
 func (l *Control) sweep(ctx context.Context) (removed int, err error) {

@@ -143,7 +143,7 @@ var layers = []layer{
 				"authn domain policy cas caller lru share limits token version pause panics fail",
 			libs: "golang.org/x/sync", world: "context",
 		},
-		{pkg: "trail", ours: "audit authn policy lru lasting panics fail", world: "context"},
+		{pkg: "trail", ours: "audit authn policy lru lasting panics when fail", world: "context"},
 		{pkg: "notify", ours: "status domain policy limits lasting panics fail", libs: "github.com/prometheus/client_golang", world: "context"},
 		{
 			pkg:  "engine",
@@ -287,7 +287,7 @@ var layers = []layer{
 		{pkg: "lasting"},
 		{pkg: "policy"},
 		{pkg: "caller", world: "context"},
-		{pkg: "when"},
+		{pkg: "when", world: "context"},
 		{pkg: "nearest"},
 		{pkg: "atomicfile", world: "os syscall"},
 		{pkg: "lru", libs: "github.com/hashicorp/golang-lru"},

@@ -13,11 +13,16 @@ import (
 	"github.com/drover-io/drover/internal/lasting"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/when"
 )
 
 // Begin begins the trail by a checkpoint, which names the writers that there are with the last records that are found of them, and
 // with their ends those of the dead. So the first thing that a process does after a crash is to seal what the one before it has left.
+// Unavailable when the clock is behind the database's.
 func (t *Trail) Begin(ctx context.Context) error {
+	if err := t.compareDatabase(ctx); err != nil {
+		return err
+	}
 	found, err := t.everyOther(ctx)
 	if err != nil {
 		return err
@@ -89,6 +94,9 @@ func (t *Trail) Seal(ctx context.Context) error {
 	if !open {
 		return nil
 	}
+	if err := t.compareDatabase(ctx); err != nil {
+		return err
+	}
 	if err := t.state(ctx, audit.Checkpoint{}); err != nil {
 		return err
 	}
@@ -97,6 +105,9 @@ func (t *Trail) Seal(ctx context.Context) error {
 
 // Look names other writers that have written, or died, since they were named, and says that this one is alive.
 func (t *Trail) Look(ctx context.Context) error {
+	if err := t.compareDatabase(ctx); err != nil {
+		return err
+	}
 	found, err := t.newOthers(ctx)
 	if err != nil {
 		return err
@@ -107,6 +118,28 @@ func (t *Trail) Look(ctx context.Context) error {
 		}
 	}
 	return t.alive(ctx)
+}
+
+// compareDatabase refuses records from now on while the time that they would have is far behind the database's clock, and allows them again when it is not:
+// those of today would be in a day that is dropped early, or at once. The database's time is not taken for them, which who has the database could choose.
+func (t *Trail) compareDatabase(ctx context.Context) error {
+	t.stood.Lock()
+	at := t.last
+	t.stood.Unlock()
+	if now := t.Now(); now.After(at) { // those of a writer do not go back
+		at = now
+	}
+	d, err := when.Ahead(ctx, at, t.Clock)
+	if err != nil {
+		return err
+	}
+	if d < -policy.ClockWrong {
+		err = fail.New(fail.Unavailable, "this clock is %s behind the database's, so that nothing can be recorded: set them right", (-d).Round(time.Second))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.late = err
+	return err
 }
 
 // state writes a checkpoint.
@@ -362,14 +395,12 @@ func (t *Trail) longest(ctx context.Context, present []audit.Presence) time.Dura
 // present one were kept long enough. When the installation was off for that long, they go a day later.
 func (t *Trail) believe(ctx context.Context, old, all []string) error {
 	now := t.Now().UTC()
-	if t.Clock != nil {
-		other, err := t.Clock(ctx)
-		if err != nil {
-			return err
-		}
-		if d := now.Sub(other); !other.IsZero() && d.Abs() > policy.ClockWrong {
-			return fail.New(fail.Unavailable, "this clock and the database's are %s apart, so that nothing is dropped: set them right", d.Round(time.Second))
-		}
+	d, err := when.Ahead(ctx, now, t.Clock)
+	if err != nil {
+		return err
+	}
+	if d.Abs() > policy.ClockWrong {
+		return fail.New(fail.Unavailable, "this clock and the database's are %s apart, so that nothing is dropped: set them right", d.Round(time.Second))
 	}
 	before := slices.DeleteFunc(slices.Clone(all), func(day string) bool { return day >= audit.Day(now) })
 	if len(before) == len(old) {

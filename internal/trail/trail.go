@@ -18,6 +18,7 @@ import (
 	"github.com/drover-io/drover/internal/lasting"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/when"
 )
 
 // Store keeps the records. Its errors are fail errors.
@@ -32,9 +33,6 @@ type Store interface {
 	Auditors(ctx context.Context) ([]audit.Presence, error)
 	DeleteAuditor(ctx context.Context, writer string) error
 }
-
-// Clock is another clock than that of the process, such as the database's; zero when it does not say.
-type Clock func(ctx context.Context) (time.Time, error)
 
 // Sink gets the records, too, when they are stored. It does not wait, and loses what it cannot take.
 type Sink interface{ Put(lines []audit.Line) }
@@ -58,8 +56,8 @@ type Config struct {
 	Sinks []Sink
 	Log   *slog.Logger
 	Now   func() time.Time
-	// Clock has to agree with Now before records are dropped; nil for nobody who is asked.
-	Clock Clock
+	// Clock has to agree with Now before records are dropped, and must not be far ahead of it when they are written; nil for nobody who is asked.
+	Clock when.Clock
 }
 
 // Trail writes the records of one process. Its methods may be called concurrently.
@@ -74,7 +72,8 @@ type Trail struct {
 	closing *entry  // the last record, behind all others
 	running bool
 	closed  bool
-	lost    int // records that nobody waits for, and for which there is no room
+	lost    int   // records that nobody waits for, and for which there is no room
+	late    error // why nothing can be recorded: the clock is behind the database's
 	refused refusals
 	done    sync.WaitGroup
 
@@ -85,7 +84,8 @@ type Trail struct {
 	fails   lasting.Trouble // what is pending could not be stored the last time
 
 	stood sync.Mutex
-	told  int64 // the number of the last record that is no checkpoint, and is stored
+	last  time.Time // of the last record that is stored
+	told  int64     // the number of the last record that is no checkpoint, and is stored
 	seal  stated
 	named map[string]int64 // Checkpoint.Told of other writers, as this one has last named them
 }
@@ -254,7 +254,11 @@ func (t *Trail) next() (batch []entry, more bool) {
 func (t *Trail) commit(batch []entry) error {
 	ctx, cancel := context.WithTimeout(context.Background(), t.Wait)
 	defer cancel()
-	if err := t.flush(ctx); err != nil {
+	err := t.flush(ctx)
+	if err == nil {
+		err = t.behindDatabase()
+	}
+	if err != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.answer(batch, err)
@@ -271,7 +275,7 @@ func (t *Trail) commit(batch []entry) error {
 		outcomes[i].number = r.Number
 		t.pending = append(t.pending, pending{line, &r})
 	}
-	err := t.flush(ctx)
+	err = t.flush(ctx)
 	for i, e := range batch {
 		if outcomes[i].err == nil {
 			outcomes[i].err = err
@@ -290,6 +294,13 @@ func (t *Trail) compare() {
 	if t.behind = until.Sub(t.Now()) > policy.ClockSkew; t.behind && !was {
 		t.Log.Error("the clock was ahead: audit records have the time of the last one until that has come, or this process is started anew", "until", until)
 	}
+}
+
+// behindDatabase is why nothing can be recorded, as compareDatabase has found; nil when it can.
+func (t *Trail) behindDatabase() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.late
 }
 
 // flush stores what is pending.
@@ -328,6 +339,7 @@ func (t *Trail) have(ctx context.Context, lines []audit.Line) {
 	t.stood.Lock()
 	defer t.stood.Unlock()
 	for _, p := range t.pending[:len(lines)] {
+		t.last = p.record.Time
 		if p.record.Checkpoint == nil {
 			t.told = p.record.Number
 			continue

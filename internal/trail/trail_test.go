@@ -752,6 +752,56 @@ func TestAClockThatIsAhead(t *testing.T) {
 	require.Empty(t, verify(t, export(t, w)).Problems)
 }
 
+// TestAClockThatIsBehind: what is written today must not be in a day that another process drops at once. The times of records are not the database's to say.
+func TestAClockThatIsBehind(t *testing.T) {
+	const day = 24 * time.Hour
+	w, c, database := open(t), newClock(), newClock()
+	with := func() *trail.Trail {
+		return trail.New(trail.Config{
+			Store: w, Process: "test", Key: key, Keys: trust, Keep: 30 * day, Log: slog.New(slog.DiscardHandler), Now: c.now, Wait: mongotest.Timeout,
+			Clock: func(context.Context) (time.Time, error) { return database.now(), nil },
+		})
+	}
+	refused := func(err error, by string) {
+		t.Helper()
+		require.ErrorContains(t, err, "this clock is "+by+" behind the database's, so that nothing can be recorded: set them right")
+		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	}
+	c.advance(-42 * day)
+	refused(with().Begin(t.Context()), "1008h0m0s")
+	require.Empty(t, export(t, w))
+
+	c.advance(42*day + policy.ClockWrong)
+	tr := with()
+	require.NoError(t, tr.Begin(t.Context()), "ahead")
+	write := func() error {
+		_, err := tr.Write(t.Context(), command("p"))
+		return err
+	}
+	require.NoError(t, write())
+	c.advance(-2 * policy.ClockWrong)
+	require.NoError(t, tr.Seal(t.Context()))
+	c.advance(-day)
+	require.NoError(t, write(), "it has the time of the last one, which is right")
+	require.NoError(t, tr.Seal(t.Context()))
+
+	database.advance(42 * day) // of a machine that was suspended and does not know
+	require.NoError(t, write())
+	refused(tr.Seal(t.Context()), "1007h0m0s")
+	there := len(export(t, w))
+	refused(write(), "1007h0m0s")
+	tr.Later(command("later"))
+	refused(tr.Look(t.Context()), "1007h0m0s")
+	require.Len(t, export(t, w), there)
+	c.advance(43*day + policy.ClockWrong)
+	require.NoError(t, tr.Look(t.Context()))
+	require.NoError(t, write())
+	require.NoError(t, tr.Close(t.Context()))
+	require.Empty(t, verify(t, export(t, w)).Problems)
+	require.Equal(t, audit.Day(c.now()), export(t, w)[there].Day())
+	require.Len(t, export(t, w), there+3, "what nobody waits for is kept until then")
+}
+
 // TestAClockThatWasAhead: records of a writer do not go back, so that the log says once that their time is wrong, and until when.
 func TestAClockThatWasAhead(t *testing.T) {
 	w, c := open(t), newClock()
