@@ -140,7 +140,7 @@ var layers = []layer{
 		{
 			pkg: "service",
 			ours: "notify access operations explain combined status repair view combine network logicalcloud bundle match vary rights readiness plan stored audit " +
-				"authn domain policy cas caller lru share limits token version pause panics fail",
+				"authn domain policy cas lease caller lru share limits token version pause panics fail",
 			libs: "golang.org/x/sync", world: "context",
 		},
 		{pkg: "trail", ours: "audit authn policy lru lasting panics when fail", world: "context"},

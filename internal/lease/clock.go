@@ -20,3 +20,8 @@ func (i Instant) After(other Instant) bool { return i.Boot > other.Boot }
 
 // Clock tells what time it is.
 type Clock func() Instant
+
+// By is the Clock of this machine with a time of day that somebody else tells, as tests do.
+func By(day func() time.Time) Clock {
+	return func() Instant { return Instant{Boot: Now().Boot, Wall: time.Duration(day().UnixNano())} }
+}

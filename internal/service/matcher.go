@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/match"
@@ -86,7 +87,8 @@ type Matcher struct {
 	store   TenantStore
 	settler Settler // nil: others find what is due
 	now     Clock
-	process string // whose pulse streams live by
+	moment  lease.Clock // now's, with the time for which the machine was suspended
+	process string      // whose pulse streams live by
 
 	runs TenantRuns // nil: nobody to ask what goes on
 	ui   explain.WebUI
@@ -117,7 +119,7 @@ type Matcher struct {
 // word says that settings of a tenant are being changed, until it is taken back. One is as good as another: what counts is how many stand.
 type word struct {
 	token string // of ChangeSettings
-	given time.Time
+	given lease.Instant
 }
 
 // knownSettings is for how many tenants what their rules say is kept, and knownBytes is how much they may say together.
@@ -137,7 +139,7 @@ func NewMatcher(s TenantStore, settler Settler, now Clock, process string) *Matc
 	ending, end := context.WithCancel(context.Background())
 	return &Matcher{
 		ending: ending, end: end,
-		store: s, settler: settler, now: now, process: process, known: lru.NewWeighed[string, *settings](knownSettings, knownBytes),
+		store: s, settler: settler, now: now, moment: lease.By(now), process: process, known: lru.NewWeighed[string, *settings](knownSettings, knownBytes),
 		looking: share.New[struct{}](), room: semaphore.NewWeighted(lookBytes), reads: newReads(s.LookBytes),
 		began: time.Now(), standing: share.New[map[string]string](),
 		unseen: map[string]domain.Key{}, changing: map[string][]word{}, intakes: map[string]*Intake{}, begins: map[string]int{}, kicked: map[string]bool{},
@@ -482,7 +484,7 @@ func (m *Matcher) Changing(ctx context.Context, tenant string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.changing[tenant] = append(m.changing[tenant], word{token, m.now()})
+	m.changing[tenant] = append(m.changing[tenant], word{token, m.moment()})
 	return nil
 }
 
@@ -500,9 +502,9 @@ func (m *Matcher) given(tenant string) (last word) {
 	return last
 }
 
-// mayBeEnded says whether Sweep, of any process, may have ended a word.
+// mayBeEnded says whether Sweep, of any process, may have ended a word. Others go on while this machine is suspended: that time counts.
 func (m *Matcher) mayBeEnded(w word) bool {
-	return w.token == "" || m.now().Sub(w.given) >= policy.Unfinished-policy.ClocksApart-policy.WordTime
+	return w.token == "" || m.moment().Since(w.given) >= policy.Unfinished-policy.ClocksApart-policy.WordTime
 }
 
 // outlived forgets the words that nobody has taken back, as where it is not known what has become of a write. They stand in the store: Sweep does
@@ -511,7 +513,7 @@ func (m *Matcher) outlived() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for tenant, words := range m.changing {
-		words = slices.DeleteFunc(words, func(w word) bool { return m.now().Sub(w.given) >= policy.Unfinished })
+		words = slices.DeleteFunc(words, func(w word) bool { return m.moment().Since(w.given) >= policy.Unfinished })
 		if m.changing[tenant] = words; len(words) == 0 {
 			delete(m.changing, tenant)
 		}

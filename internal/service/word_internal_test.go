@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -39,4 +40,24 @@ func TestWordsThatNobodyTakesBackAreForgotten(t *testing.T) {
 	require.Len(t, m.changing, 1)
 	m.Unchanged(t.Context(), "t")
 	require.Empty(t, m.changing)
+}
+
+// TestAWordIsOldAfterASuspension: the clock that stands still meanwhile tells nothing of it, while Sweep of another process has ended the word.
+func TestAWordIsOldAfterASuspension(t *testing.T) {
+	for name, slept := range map[string]lease.Instant{
+		"that the machine knows of":                       {Boot: policy.Unfinished},
+		"of which only the time of day tells, by its NTP": {Wall: policy.Unfinished},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, now := NewMatcher(idle{}, nil, time.Now, "process"), lease.Instant{}
+			m.moment = func() lease.Instant { return now }
+			for _, old := range []bool{false, true} {
+				require.NoError(t, m.Changing(t.Context(), "t"))
+				if old {
+					now = slept
+				}
+				require.Equal(t, old, m.mayBeEnded(m.given("t")))
+			}
+		})
+	}
 }
