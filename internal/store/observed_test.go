@@ -132,6 +132,46 @@ func TestObservationsAreNotKeptBeyondTheirBound(t *testing.T) {
 	}
 }
 
+// TestWatchesByAClockThatIsAhead count while their pulse changes, and nothing was heard later than now.
+func TestWatchesByAClockThatIsAhead(t *testing.T) {
+	const ahead = 10 * time.Minute
+	p := newPair(t)
+	ctx, cluster := t.Context(), p.app.Cluster
+	of := func() domain.Watch {
+		t.Helper()
+		found, err := p.reader.Watches(ctx, nil)
+		require.NoError(t, err)
+		return found[cluster]
+	}
+	later := func(d time.Duration) { p.now = p.now.Add(d) }
+	require.NoError(t, p.writer.PutWatch(ctx, "ahead", &domain.Watch{Cluster: cluster, Connected: true, LastSeen: p.now.Add(ahead)}))
+	require.Equal(t, p.now, of().LastSeen, "no pulse yet")
+	for range 5 {
+		later(domain.PulseEvery)
+		require.NoError(t, p.writer.Pulse(ctx, "ahead", p.now.Add(ahead)))
+		w := of()
+		require.True(t, w.Stands(p.now))
+		require.Equal(t, p.now, w.LastSeen)
+	}
+	dead := p.now
+	for _, wait := range []time.Duration{domain.PulseLife + time.Second, ahead - domain.PulseLife, ahead} {
+		later(wait)
+		w := of()
+		require.False(t, w.Stands(p.now), "after %s", p.now.Sub(dead))
+		require.False(t, w.LastSeen.Before(dead) || w.LastSeen.After(p.now))
+	}
+
+	require.NoError(t, p.writer.Pulse(ctx, "ahead", p.now.Add(ahead)))
+	never := domain.Watch{Cluster: cluster, Reason: "cannot be reached"}
+	require.NoError(t, p.writer.PutWatch(ctx, "right", &never))
+	require.Equal(t, p.now, never.LastSeen)
+	later(time.Minute)
+	require.Equal(t, never.LastSeen, of().LastSeen)
+	require.NoError(t, p.writer.PutWatch(ctx, "ahead", &domain.Watch{Cluster: cluster, Reason: "lost", LastSeen: p.now.Add(ahead)}))
+	require.NoError(t, p.writer.EndPulse(ctx, "ahead"))
+	require.Equal(t, p.now, of().LastSeen)
+}
+
 // TestWatchesOfAnotherProcess: what was written before the call shows in it, of whatever process. What nobody has written anew is
 // not read again but for pulses; what somebody wrote who died before he wrote the version shows after watchesAge.
 func TestWatchesOfAnotherProcess(t *testing.T) {
@@ -163,11 +203,11 @@ func TestWatchesOfAnotherProcess(t *testing.T) {
 	require.NoError(t, p.writer.Pulse(ctx, "watcher", p.now))
 	require.Equal(t, p.now, seen().Pulse, "the first pulse counts at once")
 	before := p.reader.watchesSaid.Load()
-	require.NoError(t, p.writer.Pulse(ctx, "watcher", p.now.Add(time.Second)))
+	require.NoError(t, p.writer.Pulse(ctx, "watcher", p.now.Add(policy.PulsesAge)))
 	require.Equal(t, p.now, seen().Pulse, "an old pulse proves less")
 	require.Same(t, before, p.reader.watchesSaid.Load())
 	p.now = p.now.Add(policy.PulsesAge)
-	require.Equal(t, pairBegan.Add(time.Second), seen().Pulse)
+	require.Equal(t, pairBegan.Add(policy.PulsesAge), seen().Pulse)
 	require.Same(t, &before.watches[0], &p.reader.watchesSaid.Load().watches[0], "watches are not read again")
 	require.NoError(t, p.writer.EndPulse(ctx, "watcher"))
 	require.Zero(t, seen().Pulse)

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/when"
 )
 
 // streamDoc is the last stream of a tenant.
@@ -137,10 +138,10 @@ func (s *Store) StandingStreams(ctx context.Context) (map[string]string, error) 
 	return tokens, err
 }
 
-// livesSeen is of how many processes it is kept which pulse was seen last.
+// livesSeen is of how many processes and watchers it is kept which pulse was seen last.
 const livesSeen = 1024
 
-// lifeSeen is a pulse of a process, and when this process saw it first.
+// lifeSeen is a pulse of a process or a watcher, and when this process saw it first.
 type lifeSeen struct {
 	pulse time.Time // by the clock of who gave it
 	since time.Time
@@ -153,12 +154,28 @@ func (s *Store) lives(process string, pulse, now time.Time) bool {
 	if pulse.IsZero() || now.Sub(pulse) > domain.PulseLife+policy.ClockSkew {
 		return false
 	}
+	return now.Sub(s.firstSeen(process, pulse, now)) <= domain.PulseLife
+}
+
+// firstSeen is when this process saw first that another one, or a watcher, had its last pulse. The time is from before the pulse was read.
+func (s *Store) firstSeen(process string, pulse, now time.Time) time.Time {
 	seen, known := s.livesSeen.Get(process)
 	if !known || !seen.pulse.Equal(pulse) {
 		seen = lifeSeen{pulse, now}
 		s.livesSeen.Add(process, seen)
 	}
-	return now.Sub(seen.since) <= domain.PulseLife
+	return seen.since
+}
+
+// counted is a pulse as it counts here: one of a clock that is ahead was given when this process saw it first. It stays so when its time has come:
+// nobody gives it anew then. The time is from before the pulse was read.
+func (s *Store) counted(process string, pulse, now time.Time) time.Time {
+	if !pulse.After(now) {
+		if seen, known := s.livesSeen.Get(process); !known || !seen.pulse.Equal(pulse) {
+			return pulse
+		}
+	}
+	return when.Past(pulse, s.firstSeen(process, pulse, now).UTC().Truncate(policy.StoredTime))
 }
 
 // TenantStream is what is known of a tenant's last stream; the zero value when it never had one. One whose process has no
@@ -184,6 +201,7 @@ func (s *Store) TenantStream(ctx context.Context, tenant string) (domain.TenantS
 func (s *Store) streamOf(d *streamDoc, pulse, now time.Time) domain.TenantStream {
 	t := d.TenantStream
 	if t.Ended.IsZero() && !s.lives(d.Process, pulse, now) {
+		pulse = s.counted(d.Process, pulse, now)
 		t.Ended = pulse
 		if t.Since.After(pulse) {
 			t.Ended = t.Since

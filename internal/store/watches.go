@@ -153,7 +153,7 @@ type said struct {
 	watches []watchDoc
 	at      time.Time            // when pulses were read
 	changes int64                // of pulsesChanged, before that
-	pulses  map[string]time.Time // by watcher
+	pulses  map[string]time.Time // by watcher, as they count here
 	all     func() map[domain.ClusterName]domain.Watch
 }
 
@@ -242,7 +242,7 @@ func (s *Store) readWatches(ctx context.Context, version string) (*said, error) 
 		return nil, err
 	}
 	for _, p := range pulses {
-		heard.pulses[p.Watcher] = p.At
+		heard.pulses[p.Watcher] = s.counted(p.Watcher, p.At, heard.at)
 	}
 	if same && maps.Equal(heard.pulses, kept.pulses) {
 		heard.all = kept.all
@@ -258,13 +258,14 @@ func (a *said) joined() map[domain.ClusterName]domain.Watch {
 	found := make(map[domain.ClusterName]domain.Watch, len(a.watches))
 	for i := range a.watches {
 		d := &a.watches[i]
-		found[d.ClusterName] = d.watch(a.pulses[d.Watcher])
+		found[d.ClusterName] = d.watch(a.pulses[d.Watcher], a.at)
 	}
 	return found
 }
 
 // watch is Watches for one cluster; a zero Watch when nothing is known of it.
 func (s *Store) watch(ctx context.Context, c domain.ClusterName) (domain.Watch, error) {
+	now := s.now()
 	var d watchDoc
 	if err := s.findOne(ctx, s.watches(), c.Key(), &d); err != nil {
 		if fail.Is(err, fail.NotFound) {
@@ -276,12 +277,18 @@ func (s *Store) watch(ctx context.Context, c domain.ClusterName) (domain.Watch, 
 	if err := s.findOne(ctx, s.pulses(), d.Watcher, &p); err != nil && !fail.Is(err, fail.NotFound) {
 		return domain.Watch{}, err
 	}
-	return d.watch(p.At), nil
+	return d.watch(s.counted(d.Watcher, p.At, now), now), nil
 }
 
-// watch is what the document says when its watcher had its last pulse at a time, zero for never.
-func (d *watchDoc) watch(pulse time.Time) domain.Watch {
+// watch is what the document says when its watcher had its last pulse at a time, zero for never, and it was read at another one. What its watcher has
+// seen by a clock that is ahead, it had seen at that pulse.
+func (d *watchDoc) watch(pulse, read time.Time) domain.Watch {
 	w := domain.Watch{Cluster: d.ClusterName, Connected: d.Connected, LastSeen: d.LastSeen, Reason: d.Reason, Pulse: pulse}
+	if w.LastSeen.After(read) {
+		if w.LastSeen = pulse; pulse.IsZero() {
+			w.LastSeen = read.UTC().Truncate(policy.StoredTime)
+		}
+	}
 	if w.Connected && pulse.After(w.LastSeen) {
 		w.LastSeen = pulse
 	}
