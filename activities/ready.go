@@ -210,6 +210,14 @@ func nextWord(word *pause.Backoff, age time.Duration, beside int) time.Duration 
 	return max(word.Next(), age/policy.LackingShare, age/policy.LackingBeside*time.Duration(beside))
 }
 
+// MostWords is how many words so many questions have in a month at the most, as a group has them: 1,300 or fewer.
+func MostWords(questions int) int {
+	if questions == 0 {
+		return 0
+	}
+	return 1_000 + 3*questions
+}
+
 // longestLack is how much is told of what a resource lacks, in bytes: a rule of a user may say a lot.
 const longestLack = 500
 

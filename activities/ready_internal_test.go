@@ -38,6 +38,18 @@ func TestTheWordsOfManyAreBounded(t *testing.T) {
 	}
 }
 
+// TestMostWords: the reports of an operation's apps have what is left.
+func TestMostWords(t *testing.T) {
+	require.Zero(t, MostWords(0))
+	for questions := 1; questions <= 1300; questions++ {
+		word, told := words(0), 0
+		for age := firstWord(questions); age < 30*24*time.Hour; told++ {
+			age += nextWord(&word, age, questions)
+		}
+		require.LessOrEqual(t, told*questions, MostWords(questions), "%d", questions)
+	}
+}
+
 // TestWordsOfALaterAttempt are as rare as they would be had there been no other: one does not tell at once what the one before has told.
 func TestWordsOfALaterAttempt(t *testing.T) {
 	for _, age := range []time.Duration{0, time.Second, time.Minute, time.Hour, 24 * time.Hour, -time.Minute} {

@@ -22,7 +22,7 @@ type AppInput struct {
 	Prune      bool                   `json:"prune,omitempty"`
 	From       int                    `json:"from,omitempty"`
 	To         int                    `json:"to"`
-	// Beside is how many apps the operation has.
+	// Beside is how many apps the operation has, or more, see besides.
 	Beside int `json:"beside,omitempty"`
 	// Batches is how many batches the app has, of a batch; 0 in a run of before, which tells its app all that there is to tell.
 	Batches int `json:"batches,omitempty"`

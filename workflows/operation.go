@@ -148,7 +148,9 @@ type operation struct {
 
 	progress OperationProgress
 	apps     []*appRun // as in progress
-	news     bool      // the table of progress is not up to date
+	// reporting is what besides says.
+	reporting int
+	news      bool // the table of progress is not up to date
 }
 
 // begin sets up a run: what it can be asked, and what ends it.

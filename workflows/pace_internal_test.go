@@ -1,12 +1,15 @@
 package workflows
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // told is how often somebody tells its parent something who always has something to tell for so long, and the longest wait before.
@@ -40,6 +43,67 @@ func TestPaceIsBounded(t *testing.T) {
 	require.Greater(t, n, mostReports, "a run of before goes on as it did")
 	n, _ = told(&pace{}, time.Minute)
 	require.Greater(t, n, 55, "in the first minute it is once a second")
+}
+
+// TestAllSignalsOfAnOperationAreBounded: what Temporal takes of a run is enough for all apps that tell it something all week long in each of its rounds,
+// and for what is told of apps that others need to be Ready.
+func TestAllSignalsOfAnOperationAreBounded(t *testing.T) {
+	const week = 7 * 24 * time.Hour
+	prepared := func(apps, leaving, clusters int, label string, ready bool) activities.Prepared {
+		p := activities.Prepared{Label: label}
+		for i := range apps + leaving {
+			app := activities.PreparedApp{Name: strconv.Itoa(i), Clusters: clusters}
+			if ready {
+				app.Needs = []plan.Dependency{{App: strconv.Itoa((i + 1) % (apps + leaving)), Ready: true}}
+			}
+			if label != "" {
+				app.Work = &activities.Work{Apply: clusters, Prune: clusters}
+			}
+			if i >= apps {
+				app.Work.Apply = 0
+			}
+			p.Apps = append(p.Apps, app)
+		}
+		return p
+	}
+	signals := func(p activities.Prepared) (all, each int) {
+		o := &operation{}
+		o.expect(p)
+		rounds := []round{applying(p)}
+		if p.Label != "" {
+			rounds = append(rounds, pruning(p))
+		}
+		for _, r := range rounds {
+			each, _ = told(&pace{beside: o.appInput(p.Apps[0], r).Beside}, week)
+			all += r.children() * each
+		}
+		return all + activities.MostWords(o.questions()), each
+	}
+	some := []int{400, limits.Apps}
+	for apps := 1; apps < limits.Apps; apps += 1 + apps/20 {
+		some = append(some, apps)
+	}
+	for _, apps := range some {
+		for _, ready := range []bool{false, true} {
+			for what, p := range map[string]activities.Prepared{
+				"an instantiate":                    prepared(apps, 0, 1, "", ready),
+				"an update":                         prepared(apps, 0, 1, "1", ready),
+				"an update of many clusters":        prepared(apps, 0, 200_000/apps, "1", ready),
+				"an update with as many that leave": prepared(apps, apps, 1, "1", ready),
+			} {
+				all, each := signals(p)
+				require.LessOrEqual(t, all, mostSignals, "%s of %d apps, Ready %t", what, apps, ready)
+				require.GreaterOrEqual(t, each, 3, "%s of %d apps, Ready %t", what, apps, ready)
+				if apps <= 200 && !ready {
+					o := &operation{}
+					o.expect(p)
+					require.Equal(t, len(p.Apps), o.reporting, "%s of %d apps: nothing is other than it was", what, apps)
+				}
+			}
+		}
+	}
+	_, each := signals(prepared(limits.Apps, 0, 100_000, "1", true)) // more than a group has by default
+	require.Equal(t, 1, each)
 }
 
 func TestPaceTellsAtOnceWhatComesAfterAWhile(t *testing.T) {

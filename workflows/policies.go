@@ -42,10 +42,12 @@ const (
 	// below the 15 s after which a request to a cluster that hangs is given up.
 	patience = 2 * time.Second
 	// reportPart is which part of its age an app waits between two reports, in an operation of up to reportingApps. Of its apps together an
-	// operation takes mostReports in each of its two rounds.
+	// operation takes mostReports in each of its two rounds, and of many apps fewer: with all else mostSignals in all, of the 10,000 that Temporal takes
+	// to a run. There is room for those that stop it.
 	reportPart    = 60
 	reportingApps = 5
 	mostReports   = 4500
+	mostSignals   = 9_900
 	// longestReport is the longest that a batch waits between two reports, in an app of up to reportingBatches, and longestStill for how long batches
 	// are looked at then before one counts as still; of more batches both are longer by as much. Of all its batches an app takes mostOfBatches, which is
 	// enough where they are at work for a quarter of an hour each. The looks become rarer in an app of hours, a stillPart of its age. Its history has less

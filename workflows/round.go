@@ -22,12 +22,20 @@ type round struct {
 
 // apply has each app applied that is not as wanted, when the apps that it needs are there.
 func (o *operation) apply(prepared activities.Prepared) {
-	o.fanOut(round{prepared: prepared, clusters: func(w activities.Work) int { return w.Apply }, admit: o.admit})
+	r := applying(prepared)
+	r.admit = o.admit
+	o.fanOut(r)
+}
+
+func applying(prepared activities.Prepared) round {
+	return round{prepared: prepared, clusters: func(w activities.Work) int { return w.Apply }}
 }
 
 // prune has what is not wanted any more deleted of each app.
-func (o *operation) prune(prepared activities.Prepared) {
-	o.fanOut(round{prepared: prepared, clusters: func(w activities.Work) int { return w.Prune }, prune: true})
+func (o *operation) prune(prepared activities.Prepared) { o.fanOut(pruning(prepared)) }
+
+func pruning(prepared activities.Prepared) round {
+	return round{prepared: prepared, clusters: func(w activities.Work) int { return w.Prune }, prune: true}
 }
 
 // remove has all apps deleted.
@@ -61,11 +69,36 @@ func (r round) idle(app activities.PreparedApp) bool {
 	return r.clusters != nil && app.Work != nil && r.clusters(*app.Work) == 0
 }
 
+// children is how many apps have work in the round.
+func (r round) children() (n int) {
+	for _, app := range r.prepared.Apps {
+		if !r.idle(app) {
+			n++
+		}
+	}
+	return n
+}
+
+// besides is of how many apps each child takes itself for one, see pace: of those that the operation has, and of more where all children of both rounds
+// would tell more than Temporal takes to a run, beside what is told of apps that others need to be Ready.
+func (o *operation) besides(prepared activities.Prepared) int {
+	children := applying(prepared).children()
+	if prepared.Label != "" {
+		children += pruning(prepared).children()
+	}
+	n := len(prepared.Apps)
+	left := mostSignals - activities.MostWords(o.questions()) - children // each may tell once more than its part
+	if left <= 0 {
+		return max(n, mostReports+1)
+	}
+	return max(n, (mostReports*children+left-1)/left)
+}
+
 func (o *operation) appInput(app activities.PreparedApp, r round) AppInput {
 	return AppInput{
 		Scope: o.in.Scope, App: app, Plan: r.prepared.Plan, Namespace: r.prepared.Namespace, User: r.prepared.User,
 		Incomplete: r.prepared.Incomplete, To: app.Clusters, Label: r.prepared.Label, Prune: r.prune,
-		Beside: len(r.prepared.Apps),
+		Beside: o.reporting,
 	}
 }
 
@@ -115,6 +148,7 @@ func (o *operation) expect(prepared activities.Prepared) {
 		o.progress.Apps = append(o.progress.Apps, p)
 		o.apps = append(o.apps, &appRun{PreparedApp: app, prepared: prepared})
 	}
+	o.reporting = o.besides(prepared)
 	o.show()
 }
 
