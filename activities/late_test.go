@@ -149,6 +149,19 @@ func TestWhatNobodyWaitsForIsNotRecorded(t *testing.T) {
 			require.Equal(t, states, d.store.states())
 			require.Len(t, d.store.instances, instances)
 		})
+		t.Run(name+" of which its workflow knows it", func(t *testing.T) {
+			d, in := begin(t)
+			states, instances := d.store.states(), len(d.store.instances)
+			require.ErrorContains(t, d.RecordLate(t.Context(), in), "nobody waits for it any more")
+			require.Equal(t, states, d.store.states())
+			require.Len(t, d.store.instances, instances)
+
+			d, in = begin(t)
+			require.NoError(t, d.Record(t.Context(), in))
+			recorded := d.store.states()
+			require.NoError(t, d.RecordLate(t.Context(), in))
+			require.Equal(t, recorded, d.store.states())
+		})
 		t.Run(name+" in time", func(t *testing.T) {
 			d, in := begin(t)
 			states := d.store.states()

@@ -145,6 +145,13 @@ func (l *Control) Record(ctx context.Context, in RecordInput) error {
 	return cas.Do(ctx, func() error { return l.record(ctx, in) })
 }
 
+// RecordLate is Record of an operation for which nobody waits any more, as the workflow knows: only one that an earlier attempt has recorded goes on, and
+// any other is refused. It has a name of its own as Record of v0.1.0 would record it.
+func (l *Control) RecordLate(ctx context.Context, in RecordInput) error {
+	in.late = true
+	return l.Record(ctx, in)
+}
+
 func (l *Control) record(ctx context.Context, in RecordInput) error {
 	takesOver := in.Prepared != nil && in.Prepared.From != nil
 	owner, err := l.owner(ctx, in.Owner)
@@ -271,7 +278,7 @@ func (l *Control) advance(ctx context.Context, owner domain.Owner, in RecordInpu
 	if err != nil {
 		return err
 	}
-	asked := outcome.Asked{Scope: in.Scope, Seen: in.Seen, Goal: in.Goal, By: in.By, Late: late(ctx, in.Scope)}
+	asked := outcome.Asked{Scope: in.Scope, Seen: in.Seen, Goal: in.Goal, By: in.By, Late: in.late || late(ctx, in.Scope)}
 	if p := in.Prepared; p != nil {
 		asked.Made = &outcome.Made{OwnerRevision: p.OwnerRevision, Label: p.Label}
 	}

@@ -87,6 +87,7 @@ type RecordInput struct {
 	Goal  domain.Goal `json:"goal,omitzero"`
 	By    string      `json:"by,omitempty"` // who asked for it
 	RunID string      `json:"runID,omitempty"`
+	late  bool        // see RecordLate
 }
 
 // StopInput asks for a stop to be recorded.

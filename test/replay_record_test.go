@@ -128,6 +128,7 @@ func TestRecordReplay(t *testing.T) {
 		r.recordApp(ctx, t, n.key, "network-intents", id, "terminate", "networks")
 	})
 	t.Run("stopped before it is recorded", func(t *testing.T) { r.recordUnaccepted(within(t), t, s, clusters) })
+	t.Run("nobody waits for it", func(t *testing.T) { r.recordUnawaited(within(t), t, s, clusters) })
 	t.Run("many clusters", func(t *testing.T) { r.recordMany(t, s) })
 	t.Run("logical cloud", func(t *testing.T) { r.recordCloud(within(t), t, s) })
 	t.Run("watches", func(t *testing.T) { r.recordWatch(within(t), t) })
@@ -162,18 +163,33 @@ func (r *recorder) recordApp(ctx context.Context, t *testing.T, owner domain.Key
 	}
 }
 
-// recordUnaccepted writes an instantiate that is stopped before it has recorded itself: nobody waits for it, as where the engine has lost what came
-// with it, so that it waits.
-func (r *recorder) recordUnaccepted(ctx context.Context, t *testing.T, s *harness.Stack, clusters []*harness.Cluster) {
+// unawaited begins an instantiate for which nobody waits, as where the engine has lost what came with it, so that it waits.
+func (r *recorder) unawaited(ctx context.Context, t *testing.T, s *harness.Stack, clusters []*harness.Cluster) temporalclient.WorkflowRun {
 	t.Helper()
 	d := s.Deployment(ctx, clusters, twoApps(t)...)
 	do(ctx, t, d, "approve")
 	scope := domain.Scope{Owner: d.Key(), ContextID: "1", Operation: domain.OpInstantiate}
-	id := workflows.OperationID(scope)
 	run, err := r.temporal.ExecuteWorkflow(ctx, temporalclient.StartWorkflowOptions{
-		ID: id, TaskQueue: workflows.LifecycleQueue, TypedSearchAttributes: workflows.OperationAttributes(scope), StaticSummary: workflows.Summary(scope),
+		ID: workflows.OperationID(scope), TaskQueue: workflows.LifecycleQueue,
+		TypedSearchAttributes: workflows.OperationAttributes(scope), StaticSummary: workflows.Summary(scope),
 	}, workflows.OperationName(scope.Operation), workflows.OperationInput{Scope: scope})
 	require.NoError(t, err)
+	return run
+}
+
+// recordUnawaited writes an instantiate that nobody waits for until it is given up.
+func (r *recorder) recordUnawaited(ctx context.Context, t *testing.T, s *harness.Stack, clusters []*harness.Cluster) {
+	t.Helper()
+	run := r.unawaited(ctx, t, s, clusters)
+	_ = run.Get(ctx, nil) // up to v0.1.0 it fails
+	r.write(t, r.history(ctx, t, run.GetID()), "nobody-waits")
+}
+
+// recordUnaccepted writes an instantiate that is stopped before it has recorded itself.
+func (r *recorder) recordUnaccepted(ctx context.Context, t *testing.T, s *harness.Stack, clusters []*harness.Cluster) {
+	t.Helper()
+	run := r.unawaited(ctx, t, s, clusters)
+	id := run.GetID()
 	harness.Until(ctx, t, "it is prepared", func() bool {
 		return slices.ContainsFunc(r.history(ctx, t, id).GetEvents(), func(e *historypb.HistoryEvent) bool { return e.GetActivityTaskCompletedEventAttributes() != nil })
 	})

@@ -41,10 +41,10 @@ func (o *operation) handle() error {
 	return nil
 }
 
-// awaited refuses an operation for whose acceptance nobody waits: whoever asked for it was told long ago that it failed, and
-// may have asked for another one since. That is one which the engine has taken while it lost what came with it, or took up
-// too late.
-func (o *operation) awaited() error {
+// late says of an operation that nobody waits for its acceptance, or nobody can any more: whoever asked for it was told long ago that it failed, and may
+// have asked for another one since. The engine has taken it and lost what came with it, or took it up too late, or no worker was there for the task that
+// records it.
+func (o *operation) late() (bool, error) {
 	if !o.asked { // what came with the start comes right after it
 		turn := false
 		workflow.Go(o.whole, func(workflow.Context) { turn = true })
@@ -53,13 +53,10 @@ func (o *operation) awaited() error {
 	left := policy.Accept - workflow.Now(o.whole).Sub(workflow.GetInfo(o.whole).WorkflowStartTime)
 	if !o.asked && !o.stopping && left > 0 {
 		if _, err := workflow.AwaitWithTimeout(o.whole, left, func() bool { return o.asked || o.stopping }); err != nil {
-			return err
+			return false, err
 		}
 	}
-	if !o.stopping && (!o.asked || left <= 0) {
-		return toTemporal(fail.New(fail.Timeout, "nobody waits for it any more: the %s of %s was asked for more than %s ago", o.in.Operation, domain.NameOwner(o.in.Owner), policy.Accept))
-	}
-	return nil
+	return !o.stopping && (!o.asked || left <= 0), nil
 }
 
 // accept answers whoever waits that the operation goes on.

@@ -7,6 +7,7 @@ import (
 	"github.com/drover-io/drover/activities"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/policy"
 )
 
 // OperationInput starts an operation.
@@ -218,20 +219,33 @@ const triesAtOnce = "tries-at-once"
 // stopsLook is the change by which a stop looks whether an operation is recorded of which the workflow does not know it.
 const stopsLook = "stops-look"
 
-// record changes the owner's state by compare-and-set. From here on the context exists.
+// lateLooks is the change by which an operation for which nobody waits looks, before it is refused, whether it is recorded.
+const lateLooks = "late-looks"
+
+// record changes the owner's state by compare-and-set. From here on the context exists. Of one for which nobody waits any more it looks whether that
+// was done: a worker that died may have done so in the workflow's own task, and nobody has heard of it.
 func (o *operation) record(prepared *activities.Prepared) error {
-	if err := o.awaited(); err != nil {
+	late, err := o.late()
+	if err != nil {
 		return err
 	}
 	if o.stopping {
 		o.unsure = workflow.GetVersion(o.whole, stopsLook, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 		return temporal.NewCanceledError()
 	}
+	record := lifecycle.Record
+	if late {
+		if workflow.GetVersion(o.whole, lateLooks, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+			return toTemporal(fail.New(fail.Timeout, "nobody waits for it any more: the %s of %s was asked for more than %s ago", o.in.Operation, domain.NameOwner(o.in.Owner), policy.Accept))
+		}
+		workflow.SideEffect(o.whole, func(workflow.Context) any { return nil }) // as in begin
+		record = lifecycle.RecordLate
+	}
 	in := activities.RecordInput{
 		Scope: o.in.Scope, Seen: o.in.Seen, Prepared: prepared,
 		Goal: o.in.Goal, By: o.in.By, RunID: workflow.GetInfo(o.whole).WorkflowExecution.RunID,
 	}
-	return briefly(o.whole, lifecycle.Record, in, nil)
+	return briefly(o.whole, record, in, nil)
 }
 
 // supersede ends the operation that may still be going on in the context, and loads the plan.

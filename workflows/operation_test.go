@@ -441,11 +441,48 @@ func TestNobodyWaits(t *testing.T) {
 			if w.nobody = !c.late; c.late {
 				w.prepare.After(policy.Accept + time.Second)
 			}
-			_, err := w.run()
-			require.Equal(t, fail.Timeout, kindOf(t, err))
-			require.ErrorContains(t, err, "nobody waits for it any more: the "+string(c.op)+" of "+domain.NameOwner(w.scope.Owner)+" was asked for more than 1m0s ago")
+			revision := w.store.group.Revision
+			out, err := w.run()
+			require.NoError(t, err)
+			require.Equal(t, "nobody waits for it any more: the "+string(c.op)+" of "+domain.NameOwner(w.scope.Owner)+" was asked for long ago", out.Refused)
 			require.Equal(t, before, w.store.states())
+			require.Greater(t, w.store.group.Revision, revision, "what a worker that died has sent comes to nothing")
 			require.Empty(t, w.clusters.asked)
+		})
+	}
+}
+
+// TestWhatIsRecordedIsNotRefused, though nobody waits for it any more: a worker has recorded it in the workflow's own task, and died.
+func TestWhatIsRecordedIsNotRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		op   domain.Operation
+		late bool // somebody has waited
+		want domain.ContextStatus
+	}{
+		"an instantiate":                    {op: domain.OpInstantiate, want: domain.ContextInstantiated},
+		"a terminate":                       {op: domain.OpTerminate, want: domain.ContextTerminated},
+		"an instantiate that was asked for": {domain.OpInstantiate, true, domain.ContextInstantiated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.op, 1, "a")
+			if w.nobody = !c.late; c.late {
+				w.prepare.After(policy.Accept + time.Second)
+			}
+			began := w.Now()
+			w.at(policy.Accept/2, func() {
+				in := activities.RecordInput{Scope: w.scope}
+				if in.Began = began.UnixNano(); c.op == domain.OpInstantiate {
+					in.Prepared = w.prepared
+				}
+				l := &activities.Control{Store: w.store, Runs: &w.runs, Now: func() time.Time { return begun }}
+				require.NoError(t, l.Record(t.Context(), in))
+			})
+			out, err := w.run()
+			require.NoError(t, err)
+			require.Empty(t, out.Refused)
+			require.Equal(t, c.want, out.Status)
+			require.Equal(t, 1, w.clusters.asked["a"])
+			require.Equal(t, c.want, w.status())
 		})
 	}
 }
