@@ -80,6 +80,9 @@ func (l *Control) mayInstantiate(ctx context.Context, owner domain.Owner) error 
 
 // planned stores the plan that a draft has come to, which takes over from a context where one is named.
 func (l *Control) planned(ctx context.Context, d *draft, p *plan.Plan, from string) (*Prepared, error) {
+	if err := tooManyWithOld(p); err != nil {
+		return nil, err
+	}
 	if err := l.checkCollisions(ctx, p, from); err != nil {
 		return nil, err
 	}
@@ -243,6 +246,24 @@ func tooMany(group string, targets map[string][]plan.Target, most int) error {
 		return nil
 	}
 	return fail.New(fail.Malformed, "the %d apps of deployment intent group %q would go to %d clusters in all, and may go to %d (--group-targets): make several groups of it", len(targets), group, n, most)
+}
+
+// tooManyWithOld refuses a plan of which an app has more clusters than one may, those that it leaves included: an app's workflow goes over all of them.
+func tooManyWithOld(p *plan.Plan) error {
+	for i := range p.Apps {
+		app := &p.Apps[i]
+		clusters, leaving := len(app.Targets), 0
+		for j := range app.Targets {
+			if app.Targets[j].Leaving {
+				leaving++
+			}
+		}
+		if clusters > limits.AppClusters {
+			return fail.New(fail.Malformed, "app %q of %s %q would have work on %d clusters, %d of which it leaves, and may have it on %d: do it in several steps",
+				app.Name, domain.OwnerNoun(p.Owner).Title, p.Owner.Name(), clusters, leaving, limits.AppClusters)
+		}
+	}
+	return nil
 }
 
 // wanted is all that the user said about a deployment, as it was in the store.

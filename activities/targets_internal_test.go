@@ -31,6 +31,21 @@ func TestTooMany(t *testing.T) {
 	require.ErrorContains(t, err, `app "b" of deployment intent group "g" would go to 250001 clusters, and may go to 250000`)
 }
 
+// TestTooManyWithOld: an app's workflow goes over the clusters that the app leaves, too, and Temporal ends one of 51,200 events.
+func TestTooManyWithOld(t *testing.T) {
+	const half = limits.AppClusters / 2
+	app := plan.App{Name: "b", Targets: make([]plan.Target, limits.AppClusters)}
+	for i := range half {
+		app.Targets[i].Leaving = true
+	}
+	p := &plan.Plan{Owner: "projects/p/composite-apps/c/v1/deployment-intent-groups/g", Apps: []plan.App{{Name: "a"}, app}}
+	require.NoError(t, tooManyWithOld(p))
+	p.Apps[1].Targets = append(app.Targets, plan.Target{})
+	_, err := new(Control).planned(t.Context(), new(draft), p, "1")
+	require.True(t, fail.Is(err, fail.Malformed), "%v", err)
+	require.ErrorContains(t, err, `app "b" of deployment intent group "g" would have work on 250001 clusters, 125000 of which it leaves, and may have it on 250000`)
+}
+
 // TestWhatIsPreparedStaysSmall: Temporal takes payloads of 2 MiB, however many apps a group has.
 func TestWhatIsPreparedStaysSmall(t *testing.T) {
 	t.Parallel()

@@ -168,7 +168,7 @@ const Runs = 100
 // workflow have 2,000 at a time.
 const Apps = 500
 
-// AppClusters bounds the clusters that an app of a group goes to, where --group-targets lets it go to so many: its workflow has a child for each 250 of
+// AppClusters bounds the clusters that an app of a group goes to, those that it leaves included, where --group-targets lets it go to so many: its workflow has a child for each 250 of
 // them, and hears what they tell. Temporal ends one of 51,200 events.
 const AppClusters = 250_000
 
@@ -435,7 +435,7 @@ func All(body, renderMemory, watched int64) []Size {
 		{"bundles", "the manifests of all apps of a group together, as their charts are rendered", Bundles, true, "", "422, with the app"},
 		{"manifests", "manifests that status documents with `output=detail` have in memory at a time, of an app each; those of a project have half of it", Manifests, true, "", "429, or for those of others 503, after a wait of 10 s"},
 		{"apps", "apps of a group", Apps, false, "", "422, with how many there are"},
-		{"appClusters", "clusters that an app of a group goes to", AppClusters, false, "", "422, with the app"},
+		{"appClusters", "clusters that an app of a group goes to, with those that it leaves in the same operation", AppClusters, false, "", "422, with the app"},
 		{"dependencies", "app dependencies of a group; of several of an app on the same one the longest counts, and the longest until that is Ready", Dependencies, false, "", "422, with how many there are"},
 		{"actions", "actions in the history of a group, a logical cloud, or the networks of a cluster, besides the first one and the last instance. An update or a rollback is two", Actions, false, "", "older ones are cut, when there are as many again: no rollback goes back to them"},
 		{"runs", "operations on one instance of which its record tells", Runs, false, "", "what made it stays, older terminates are cut"},
