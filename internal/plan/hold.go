@@ -7,11 +7,11 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 )
 
-// With a namespace, or a CRD, goes all that is in it. What holds one that is not wanted any more is what would go with it, and is wanted, or is to be kept
-// though it is not wanted any more either.
+// Deleting a namespace or a CRD deletes everything in it. So a resource in it that is still wanted, or that is to be kept, holds it: it stays though
+// its app does not want it any more.
 
-// Held is a namespace or a CRD that stays in clusters for that. Nobody else may have it as long as it does: he would delete it with what is in it. What is
-// to be kept in one is held itself when it is not wanted any more, as no plan would say otherwise that it is there.
+// Held is a namespace or a CRD that stays in clusters for something in it. No other group may have it meanwhile, since that group would delete it with
+// everything in it. A resource in it that is to be kept, and is not wanted any more, is Held too: no other part of a plan would say that it is there.
 type Held struct {
 	App      string               `json:"app"` // that had it
 	Resource ResourceID           `json:"resource"`
@@ -21,19 +21,19 @@ type Held struct {
 	Clusters []domain.ClusterName `json:"clusters"`
 }
 
-// held is one that a Diff has found, and what holds it on the first of its clusters; nothing does of what is to be kept itself.
+// held is a Held that a Diff has found. by is what holds it on the first of its clusters, nil for a resource that is to be kept itself.
 type held struct {
 	Held
 	by *resident
 }
 
-// resident is a wanted resource, or, where kept says so, one that stays in clusters when it is not wanted any more: of the old plan, or one that
-// an earlier update has left.
+// resident is a resource that is wanted, or one that is to be kept (kept) though it is not wanted any more. The latter is of the old plan, or an
+// earlier update has left it.
 type resident struct {
 	app  *App
 	n    int
 	kept bool
-	left *Held // then there is no app
+	left *Held // what an earlier update has left, else nil; app is nil where it is set
 }
 
 // names are those of the resource and of its app.
@@ -46,7 +46,7 @@ func (w *resident) names() (ResourceID, string) {
 
 // holding finds what holds resources, for one Diff.
 type holding struct {
-	residents map[ResourceID][]resident // by the place of what they are in
+	residents map[ResourceID][]resident // by the place of the namespace or CRD that they are in
 	holders   []Held                    // see differ.holders
 	of        []*held                   // in the order in which they were found
 }
@@ -54,8 +54,8 @@ type holding struct {
 // mayHold says whether deleting a resource may delete others that somebody wants.
 func mayHold(r ResourceID) bool { return r.IsDefinition() || r.IsNamespace() }
 
-// holds says whether a resource of an app stays on a cluster though it is not wanted there any more. Where another app has it, that one's label
-// saves it.
+// holds says whether a resource of an app is held on a cluster where the app does not want it any more. It is false for a resource that another app
+// wants there: the label of that app saves it.
 func (d *differ) holds(app string, r *Resource, c domain.ClusterName) bool {
 	if !mayHold(r.ResourceID) || d.wants(r.ResourceID, c, app) {
 		return false
@@ -69,8 +69,8 @@ func (d *differ) holds(app string, r *Resource, c domain.ClusterName) bool {
 	return found
 }
 
-// keeps notes that a resource of an app, which may be on a cluster, stays there as it is to be kept, where something would go with it, or it with
-// something that the plans have, or hold. Any other one is nobody's to hold: another group may take it over.
+// keeps notes that a resource of an app stays on a cluster because it is to be kept. It notes only a resource that would be deleted with a namespace or
+// CRD that may be deleted, and a namespace or CRD that something holds. Another group may take over any other resource.
 func (d *differ) keeps(app string, r *Resource, c domain.ClusterName) {
 	if d.wants(r.ResourceID, c, app) {
 		return
@@ -96,7 +96,7 @@ func heldOf(app string, r *Resource) Held {
 	return h
 }
 
-// has says whether a resource would go with what is held, of a plan whose resources are in a namespace.
+// has says whether deleting h would delete r. namespace is that of r's plan, for a resource that names none.
 func (h *Held) has(r ResourceID, namespace string) bool {
 	if h.Resource.IsDefinition() {
 		return h.Kind != "" && r.Group == h.Group && r.Kind == h.Kind
@@ -110,10 +110,10 @@ type Holder struct {
 	held  Held
 }
 
-// Has says whether a resource would go with it, of a plan whose resources are in a namespace.
+// Has says whether deleting h would delete r. namespace is that of r's plan, for a resource that names none.
 func (h *Holder) Has(r ResourceID, namespace string) bool { return h.held.has(r, namespace) }
 
-// HolderOf is the one that the resource with an index is, if it is one.
+// HolderOf makes a Holder of the resource with the index. It is false for a resource in which there can be no others.
 func HolderOf(index int, r *Resource) (h Holder, ok bool) {
 	if !mayHold(r.ResourceID) {
 		return Holder{}, false
@@ -121,7 +121,8 @@ func HolderOf(index int, r *Resource) (h Holder, ok bool) {
 	return Holder{index, heldOf("", r)}, true
 }
 
-// Holders are those of a leaf with which a terminate begins with the marks. What is being deleted already nothing holds up any more.
+// Holders are the resources of a leaf that may hold others, where a terminate begins with the marks. It leaves out resources that are being
+// deleted already: nothing can hold up their deletion.
 func Holders(resources []Resource, marks domain.Marks) (all []Holder) {
 	for i := range min(len(resources), len(marks)) {
 		if h, ok := HolderOf(i, &resources[i]); ok && marks[i].ToDelete() && marks[i] != domain.MarkEnding {
@@ -131,7 +132,8 @@ func Holders(resources []Resource, marks domain.Marks) (all []Holder) {
 	return all
 }
 
-// KeptOn are what the plan says to be kept on a cluster though no app has it any more, as Held, but for what only has something in it that is kept.
+// KeptOn are the resources that the plan keeps on a cluster though no app has them any more. It leaves out namespaces and CRDs, which stay only
+// for what is in them.
 func (p *Plan) KeptOn(c domain.ClusterName) (all []Held) {
 	for _, h := range p.Held {
 		if h.Kept && !mayHold(h.Resource) && slices.Contains(h.Clusters, c) {
@@ -141,7 +143,7 @@ func (p *Plan) KeptOn(c domain.ClusterName) (all []Held) {
 	return all
 }
 
-// holders are all that may hold something, of the plans and of before.
+// holders are the resources that may hold others: those of both plans, and those that the old plan has held.
 func (d *differ) holders() []Held {
 	if d.holding.holders == nil {
 		d.holding.holders = slices.Concat([]Held{}, d.old.Plan.Held)
@@ -158,7 +160,7 @@ func (d *differ) holders() []Held {
 	return d.holding.holders
 }
 
-// wants says whether an app wants a resource on a cluster, but for the one with a name.
+// wants says whether any app but the one named but wants a resource on a cluster.
 func (d *differ) wants(r ResourceID, c domain.ClusterName, but string) bool {
 	return slices.ContainsFunc(d.owners[d.place(r)], func(by resident) bool { return by.app.Name != but && by.on(c) })
 }
