@@ -574,19 +574,13 @@ func (g *Generic) fill(c *Customized, object map[string]any, kind string, own ma
 // maxEffects bounds how many steps of a patch are told one by one.
 const maxEffects = 20
 
-// note says what was made of the object.
+// note records the effects that the chosen customizations have on the object with the index.
 func (g *Generic) note(w *Work, index int, chosen []*Customized) {
 	for _, c := range chosen {
 		by := g.byOf(c)
 		if _, holds := g.Spec.ResourceGVK.Holds(); holds && g.Spec.Adds() {
-			for _, f := range c.Files {
-				if o, found := g.option(c, f.Name); o.MergePatch != domain.True {
-					key := f.Name
-					if found {
-						key = o.KeyName
-					}
-					w.Effect(index, "key "+key, by)
-				}
+			for _, key := range g.addedKeys(c) {
+				w.Effect(index, "key "+key, by)
 			}
 		}
 		switch steps := c.Spec.PatchJSON; {
@@ -602,6 +596,20 @@ func (g *Generic) note(w *Work, index int, chosen []*Customized) {
 			}
 		}
 	}
+}
+
+// addedKeys are the keys of a ConfigMap or Secret that the files of a customization become: all but those that are merged into it.
+func (g *Generic) addedKeys(c *Customized) (keys []string) {
+	for _, f := range c.Files {
+		switch o, found := g.option(c, f.Name); {
+		case o.MergePatch == domain.True:
+		case found:
+			keys = append(keys, o.KeyName)
+		default:
+			keys = append(keys, f.Name)
+		}
+	}
+	return keys
 }
 
 // all names what the app has, for who has misspelt one.

@@ -56,26 +56,15 @@ func (in *Inbound) limited() bool {
 // opaque are the protocols of which Istio sees no requests, by their names in ports.
 var opaque = []string{"tcp", "tls", "https", "udp", "mongo", "mysql", "redis"}
 
-// shut warns of what access points keep out, though nobody has said so: all of a port that is not HTTP to Istio, and those of the same pods
-// who have none.
+// shut warns of clients that access points keep out though nobody has said so. These are all clients of a port that is not HTTP to Istio, and
+// the clients of the same pods that have no access points.
 func (d *DTC) shut(in *Inbound, app *App) (warnings []string) {
 	if !in.limited() {
 		return nil
 	}
 	protocol, of := in.Spec.Protocol, "spec.protocol is"
-	for i := range app.Resources {
-		if r := &app.Resources[i]; in.isService(r, app.Namespace) {
-			if service, err := decode(r.Manifest); err == nil {
-				if port := in.servicePort(service); port != nil { // it says what the port is to Istio, or that Istio is to find out
-					name, _ := port["name"].(string)
-					protocol, _, _ = strings.Cut(name, "-")
-					if is, _ := port["appProtocol"].(string); is != "" {
-						protocol = is
-					}
-					of = fmt.Sprintf("the port of Service %q is, by its name or appProtocol,", in.Spec.ServiceName)
-				}
-			}
-		}
+	if told, ok := in.portProtocol(app); ok {
+		protocol, of = told, fmt.Sprintf("the port of Service %q is, by its name or appProtocol,", in.Spec.ServiceName)
 	}
 	if slices.Contains(opaque, strings.ToLower(protocol)) {
 		warnings = append(warnings, fmt.Sprintf("%s: access points are of HTTP, and %s %s: as long as the port is that to Istio, nobody is let in", d.by(in), of, protocol))
@@ -93,6 +82,32 @@ func (d *DTC) shut(in *Inbound, app *App) (warnings []string) {
 		}
 	}
 	return warnings
+}
+
+// portProtocol is what the intent's port in its Service is to Istio: its appProtocol, or what its name begins with. It is false when the app has no
+// such port. "" leaves it to Istio to find out.
+func (in *Inbound) portProtocol(app *App) (protocol string, ok bool) {
+	for i := range app.Resources {
+		r := &app.Resources[i]
+		if !in.isService(r, app.Namespace) {
+			continue
+		}
+		service, err := decode(r.Manifest)
+		if err != nil {
+			continue
+		}
+		port := in.servicePort(service)
+		if port == nil {
+			continue
+		}
+		name, _ := port["name"].(string)
+		protocol, _, _ = strings.Cut(name, "-")
+		if is, _ := port["appProtocol"].(string); is != "" {
+			protocol = is
+		}
+		ok = true
+	}
+	return protocol, ok
 }
 
 // checkIstio refuses access points of what Istio does not see, a way from outside to which something is missing, and names that Istio
