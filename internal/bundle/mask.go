@@ -80,22 +80,26 @@ func (m masking) mask(v any, listed bool) {
 			m.mask(item, listed)
 		}
 	case map[string]any:
-		if metadata, ok := v["metadata"].(map[string]any); ok {
-			if annotations, ok := metadata["annotations"].(map[string]any); ok {
-				for name := range annotations {
-					if isSecret(v, listed) || slices.Contains(LastApplied, name) {
-						annotations[name] = m.digest(annotations[name], false)
-					}
-				}
-			}
-		}
-		if isSecret(v, listed) {
+		secret := isSecret(v, listed)
+		m.annotations(v, secret)
+		if secret {
 			m.member(v, "data", true)
 			m.member(v, "stringData", false)
 			return
 		}
 		for name, member := range v {
 			m.mask(member, name == "items" && listsSecrets(v))
+		}
+	}
+}
+
+// annotations masks all annotations of a Secret, and of any other object those that have a copy of it as it was applied.
+func (m masking) annotations(object map[string]any, secret bool) {
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for name, value := range annotations {
+		if secret || slices.Contains(LastApplied, name) {
+			annotations[name] = m.digest(value, false)
 		}
 	}
 }
