@@ -279,84 +279,114 @@ func (m *Matcher) lookWhole(ctx context.Context, tenant string) error {
 
 // compare is look, without a turn. errAll when part of the workloads will not do.
 func (m *Matcher) compare(ctx context.Context, tenant string, at scope) error {
-	due := false
-	var written []string // ids of records
-	err := cas.Do(ctx, func() error {
-		s, err := m.settings(ctx, tenant)
-		if fail.Is(err, fail.NotFound) {
-			gone, err := m.unwant(ctx, tenant)
-			if due = due || gone; err != nil || !gone {
-				return err
-			}
-			_, err = m.settings(ctx, tenant)
-			if err == nil { // somebody has made one of its name meanwhile
-				if at.workloads != nil {
-					return errAll
-				}
-				at = scope{}
-				return cas.ErrOvertaken
-			}
-			if fail.Is(err, fail.NotFound) {
-				return nil
-			}
-			return err
-		}
-		if err != nil {
-			return err
-		}
-		rules := s.rules
-		if at.rule != "" {
-			rules = slices.DeleteFunc(slices.Clone(rules), func(r *match.Rule) bool { return r.Key() != at.rule })
-		}
-		workloads, version, err := m.workloads(ctx, tenant, at)
-		if err != nil {
-			return err
-		}
-		at.written = false // who looks again has been overtaken
-		records, err := m.records(ctx, tenant, at, rules, written)
-		if err != nil {
-			return err
-		}
-		pairs, err := match.Pairs(ctx.Err, rules, workloads)
-		if err != nil {
-			return err
-		}
-		kept, all, err := m.within(ctx, tenant, at, pairs, records)
-		if err != nil {
-			return err
-		}
-		wanted, err := match.Wanted(ctx.Err, s.tenant, s.hosts, kept)
-		if err != nil {
-			return err
-		}
-		changes := match.Diff(wanted, records, m.now().UTC().Truncate(time.Millisecond))
-		if len(changes.Write)+len(changes.Remove) == 0 {
-			return nil
-		}
-		if slices.ContainsFunc(changes.Write, func(m domain.Match) bool { return !m.Due.IsZero() }) {
-			due = true
-			if err := m.store.PutBehind(ctx, tenant); err != nil {
-				return err
-			}
-		}
-		if err := m.store.WriteMatches(ctx, tenant, changes.Write, changes.Remove); err != nil {
-			return cas.Overtaken(err)
-		}
-		m.count(tenant, func(c *TenantCounts) { c.MatchWrites += int64(len(changes.Write) + len(changes.Remove)) })
-		if all { // there is room for others now
-			return errAll
-		}
-		if at.workloads != nil {
-			for i := range changes.Write {
-				written = append(written, changes.Write[i].ID())
-			}
-		}
-		return m.stands(ctx, tenant, s.version, version)
-	})
-	if due {
+	c := &comparison{matcher: m, tenant: tenant, at: at}
+	err := cas.Do(ctx, func() error { return c.attempt(ctx) })
+	if c.due {
 		m.kick(tenant)
 	}
 	return err
+}
+
+// comparison is one call of compare. Its attempts share what is in it.
+type comparison struct {
+	matcher *Matcher
+	tenant  string
+	at      scope
+	due     bool     // a match is to be settled
+	written []string // ids of the records that attempts have written
+}
+
+// attempt compares once, and writes the difference. cas.ErrOvertaken when others have changed meanwhile what it has compared.
+func (c *comparison) attempt(ctx context.Context) error {
+	m := c.matcher
+	s, err := m.settings(ctx, c.tenant)
+	if fail.Is(err, fail.NotFound) {
+		return c.unwant(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	rules := c.at.rulesIn(s)
+	workloads, version, err := m.workloads(ctx, c.tenant, c.at)
+	if err != nil {
+		return err
+	}
+	c.at.written = false // another attempt means that others have written the workloads, too
+	records, err := m.records(ctx, c.tenant, c.at, rules, c.written)
+	if err != nil {
+		return err
+	}
+	pairs, err := match.Pairs(ctx.Err, rules, workloads)
+	if err != nil {
+		return err
+	}
+	kept, all, err := m.within(ctx, c.tenant, c.at, pairs, records)
+	if err != nil {
+		return err
+	}
+	wanted, err := match.Wanted(ctx.Err, s.tenant, s.hosts, kept)
+	if err != nil {
+		return err
+	}
+	changes := match.Diff(wanted, records, m.now().UTC().Truncate(time.Millisecond))
+	if len(changes.Write)+len(changes.Remove) == 0 {
+		return nil
+	}
+	if err := c.write(ctx, &changes); err != nil {
+		return err
+	}
+	if all { // there is room for others now
+		return errAll
+	}
+	return m.stands(ctx, c.tenant, s.version, version)
+}
+
+// write writes the changes of an attempt. A tenant with a match that is due is noted first, so that the match is found if this process dies.
+func (c *comparison) write(ctx context.Context, changes *match.Changes) error {
+	m := c.matcher
+	if slices.ContainsFunc(changes.Write, func(m domain.Match) bool { return !m.Due.IsZero() }) {
+		c.due = true
+		if err := m.store.PutBehind(ctx, c.tenant); err != nil {
+			return err
+		}
+	}
+	if err := m.store.WriteMatches(ctx, c.tenant, changes.Write, changes.Remove); err != nil {
+		return cas.Overtaken(err)
+	}
+	m.count(c.tenant, func(of *TenantCounts) { of.MatchWrites += int64(len(changes.Write) + len(changes.Remove)) })
+	if c.at.workloads != nil {
+		for i := range changes.Write {
+			c.written = append(c.written, changes.Write[i].ID())
+		}
+	}
+	return nil
+}
+
+// unwant is attempt for a tenant that is gone. When a tenant of its name has been made meanwhile, all matches of that one are compared: errAll
+// where only some were, else cas.ErrOvertaken.
+func (c *comparison) unwant(ctx context.Context) error {
+	gone, err := c.matcher.unwant(ctx, c.tenant)
+	if c.due = c.due || gone; err != nil || !gone {
+		return err
+	}
+	switch _, err := c.matcher.settings(ctx, c.tenant); {
+	case fail.Is(err, fail.NotFound):
+		return nil
+	case err != nil:
+		return err
+	case c.at.workloads != nil:
+		return errAll
+	}
+	c.at = scope{}
+	return cas.ErrOvertaken
+}
+
+// rulesIn are the rules of the settings that the scope has.
+func (at scope) rulesIn(s *settings) []*match.Rule {
+	if at.rule == "" {
+		return s.rules
+	}
+	return slices.DeleteFunc(slices.Clone(s.rules), func(r *match.Rule) bool { return r.Key() != at.rule })
 }
 
 // unwant has all that a tenant that is gone has in clusters taken away: whoever deleted it may have died before it saw that there
