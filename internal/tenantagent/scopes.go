@@ -71,19 +71,23 @@ func (s *scopes) run(ctx context.Context, client kubernetes.Interface) error {
 			pending = followed{newScope(names), stop}
 			s.put(now.scope, pending.scope)
 			begun := pending.scope
-			wait.Go(func() {
-				err := begun.watch(of, client, &wait)
-				switch {
-				case of.Err() != nil:
-				case err != nil:
-					failed <- err
-				default:
-					select {
-					case complete <- begun:
-					case <-of.Done():
-					}
-				}
-			})
+			wait.Go(func() { begun.begin(of, client, &wait, complete, failed) })
+		}
+	}
+}
+
+// begin watches the scope until ctx ends, with informers that wait counts. It sends the scope to complete once its lists are, or to failed why they
+// cannot be.
+func (s *scope) begin(ctx context.Context, client kubernetes.Interface, wait *sync.WaitGroup, complete chan<- *scope, failed chan<- error) {
+	err := s.watch(ctx, client, wait)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		failed <- err
+	default:
+		select {
+		case complete <- s:
+		case <-ctx.Done():
 		}
 	}
 }
