@@ -213,9 +213,9 @@ func (l *Control) loadPlaced(ctx context.Context, w *wanted) error {
 // providers is read.
 const fewClusters = 16
 
-// loadFacts reads what intents may look at, of these clusters, but labels that placing them has read. The clusters themselves are read
-// where an intent asks for their networks. Of key-value pairs those alone are kept whose keys intents name: a document may have 100,000, and whole
-// providers have thousands of documents.
+// loadFacts reads what intents may look at in the clusters of facts. It leaves out labels that placement has read already, and reads the clusters
+// themselves only for an intent that asks for their networks. It keeps only key-value pairs whose keys intents name: a document may have 100,000,
+// and a provider thousands of documents.
 func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*vary.Cluster, w *wanted) error {
 	below := make([]domain.Key, 0, len(facts))
 	for name := range facts {
@@ -238,31 +238,32 @@ func (l *Control) loadFacts(ctx context.Context, facts map[domain.ClusterName]*v
 			if noun == domain.ClusterLabels && w.providers[prefix.Segments()[1]] {
 				continue
 			}
-			err := l.Store.Each(ctx, noun, prefix, func(o domain.Object) error {
-				names, _ := domain.ClustersNoun.Split(o.Base().Parent)
-				c := facts[domain.ClusterName{Provider: names["clusterProvider"], Name: names["cluster"]}]
-				if c == nil {
-					return nil // no target
-				}
-				switch o := o.(type) {
-				case *domain.ClusterKV:
-					if known, bytes := o.Spec.Only(vary.Keys); bytes > 0 {
-						c.Pairs = append(c.Pairs, known)
-					}
-					w.keepPairs(o)
-				case *domain.ClusterLabel:
-					c.Labels[o.Label] = true
-				default:
-					c.Networks[o.LocalName()] = true
-				}
-				return nil
-			})
-			if err != nil {
+			if err := l.Store.Each(ctx, noun, prefix, func(o domain.Object) error { w.noteFact(facts, o); return nil }); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// noteFact adds a key-value pair, a label or a network to what is known of its cluster. It passes over those of clusters that are no targets.
+func (w *wanted) noteFact(facts map[domain.ClusterName]*vary.Cluster, o domain.Object) {
+	names, _ := domain.ClustersNoun.Split(o.Base().Parent)
+	c := facts[domain.ClusterName{Provider: names["clusterProvider"], Name: names["cluster"]}]
+	if c == nil {
+		return
+	}
+	switch o := o.(type) {
+	case *domain.ClusterKV:
+		if known, bytes := o.Spec.Only(vary.Keys); bytes > 0 {
+			c.Pairs = append(c.Pairs, known)
+		}
+		w.keepPairs(o)
+	case *domain.ClusterLabel:
+		c.Labels[o.Label] = true
+	default:
+		c.Networks[o.LocalName()] = true
+	}
 }
 
 // keepPairs keeps the pairs of a target that patches name, as long as all together are not too large: who wants others reads them again.
