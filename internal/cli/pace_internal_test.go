@@ -65,6 +65,9 @@ func TestWhatIsMeantToBeOtherwise(t *testing.T) {
 	one := map[domain.ResourceState]int{domain.ResourceDeleted: 3, domain.ResourceApplied: 1}
 	d := documentOf(domain.ContextTerminated, status.DocumentCluster{Provider: "p", Name: "one", Deployed: one})
 	require.Equal(t, "  web  3 of 4 Deleted on 1 cluster, 1 is meant to stay", progress(d, domain.OpTerminate)[1])
+	hook := map[domain.ResourceState]int{domain.ResourceApplied: 3, domain.ResourcePending: 1}
+	d = documentOf(domain.ContextInstantiated, status.DocumentCluster{Provider: "p", Name: "one", Deployed: hook})
+	require.Equal(t, "  web  3 of 4 Applied on 1 cluster, the other one is a hook: of another operation, or tidied up", progress(d, domain.OpInstantiate)[1])
 }
 
 // TestAReasonThatSaysWaits: the word is not said twice.

@@ -346,7 +346,7 @@ var inAdvice = []struct {
 }{
 	{regexp.MustCompile(`POST /v2/(\S+)/apply\b`), "instantiate $1"}, // of a cluster's network intents
 	{regexp.MustCompile(`POST /v2/(\S+)/update\?reapply=true`), "update $1 --reapply"},
-	{regexp.MustCompile(`POST /v2/(\S+)/rollback with spec\.revision (\d+)`), "rollback $1 --to $2"},
+	{regexp.MustCompile(`POST /v2/(\S+)/rollback with spec\.revision "(\d+)"`), "rollback $1 --to $2"},
 	{regexp.MustCompile(`POST /v2/(\S+)/(approve|instantiate|update|rollback|migrate|stop|terminate)\b`), "$2 $1"},
 	{regexp.MustCompile(`DELETE /v2/cluster-providers/([^/\s]+)/clusters/([^/\s?]+)\?abandon=true(&labels=true)?`), "cluster remove $1/$2 --abandon"},
 	{regexp.MustCompile(`(replace its kubeconfig): PUT /v2/cluster-providers/([^/\s]+)/clusters/([^/\s;]+)`), "cluster add $2/$3 --kubeconfig FILE"},

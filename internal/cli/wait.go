@@ -344,8 +344,10 @@ func (p *picture) show(d *status.Document, op domain.Operation) {
 	lines := progress(d, op)
 	if p.Terminal {
 		out := bare(p.Out)
-		done, all := doneOf(d, op)
-		lines[0] += p.pace.say(done, all, time.Now())
+		if d.Status.InProgress() { // what stays, and hooks of other operations, are left for ever
+			done, all := doneOf(d, op)
+			lines[0] += p.pace.say(done, all, time.Now())
+		}
 		if len(lines) > mostLines {
 			lines = append(lines[:mostLines:mostLines], fmt.Sprintf("  and %d more", len(lines)-mostLines))
 		}
@@ -458,13 +460,16 @@ func asWished(at domain.ContextStatus, op domain.Operation) bool {
 
 // otherwise says what n resources are that are, on purpose, not what an operation brings resources to.
 func otherwise(n int, op domain.Operation) string {
-	if op != domain.OpTerminate {
+	switch terminates := op == domain.OpTerminate; {
+	case terminates && n == 1:
+		return "1 is meant to stay"
+	case terminates:
+		return fmt.Sprintf("%d are meant to stay", n)
+	case n == 1:
+		return "the other one is a hook: of another operation, or tidied up"
+	default:
 		return fmt.Sprintf("the other %d are hooks: of other operations, or tidied up", n)
 	}
-	if n == 1 {
-		return "1 is meant to stay"
-	}
-	return fmt.Sprintf("%d are meant to stay", n)
 }
 
 // waits says for what work stands still, of which some reasons begin with just that word.

@@ -53,7 +53,7 @@ type place struct {
 	pause    *Pause
 }
 
-// groupKey is equal for reasons that are the same but for the names and numbers in what was said.
+// groupKey is equal for reasons that are the same but for the names and numbers in what was said, and for rules that are beyondHeld.
 type groupKey struct {
 	kind  Kind
 	error string

@@ -161,7 +161,7 @@ func (d *decision) advice(g *group) string {
 	case ResourceRefused, HookFailed, WorkGaveUp, Unanswered, NeverSent:
 		mend := "mend the cause"
 		if strings.Contains(g.said, beyondHeld) {
-			mend = "give Drover's account in the cluster the rights that are to be given (drover cluster add --rules)"
+			mend = "give Drover's account in the cluster the rules of the chart's roles (--rules FILE, where drover cluster add has made it)"
 		}
 		switch {
 		case d.s.Status.InProgress():
@@ -257,7 +257,7 @@ func (d *decision) revertedTo(op domain.Operation) string {
 	for i := range d.s.History.Actions {
 		a := &d.s.History.Actions[i]
 		if to, ok := strings.CutPrefix(a.Operation, "rollback to "); ok && a.State == domain.Instantiated && a.ContextID == d.s.Instance.ContextID {
-			return " with spec.revision " + to
+			return fmt.Sprintf(" with spec.revision %q", to)
 		}
 	}
 	return ""

@@ -132,8 +132,8 @@ func Holders(resources []Resource, marks domain.Marks) (all []Holder) {
 	return all
 }
 
-// KeptOn are the resources that the plan keeps on a cluster though no app has them any more. It leaves out namespaces and CRDs, which stay only
-// for what is in them.
+// KeptOn are the resources that the plan keeps on a cluster though no app has them any more. It leaves out all namespaces and
+// CRDs: what holds them says that they stay.
 func (p *Plan) KeptOn(c domain.ClusterName) (all []Held) {
 	for _, h := range p.Held {
 		if h.Kept && !mayHold(h.Resource) && slices.Contains(h.Clusters, c) {
