@@ -157,6 +157,7 @@ func TestWhatNobodyWaitsForIsNotRecorded(t *testing.T) {
 			require.Len(t, d.store.instances, instances)
 
 			d, in = begin(t)
+			in.Began = time.Now().UnixNano()
 			require.NoError(t, d.Record(t.Context(), in))
 			recorded := d.store.states()
 			require.NoError(t, d.RecordLate(t.Context(), in))
@@ -178,6 +179,31 @@ func TestWhatNobodyWaitsForIsNotRecorded(t *testing.T) {
 			require.Equal(t, recorded, d.store.states())
 		})
 	}
+}
+
+// TestATerminateAgainThatNobodyWaitsForIsRefused: the history says already that the context is terminated, by the one before, which has failed.
+func TestATerminateAgainThatNobodyWaitsForIsRefused(t *testing.T) {
+	d := newDeployment(t)
+	d.leaf(t, "a", "2A")
+	finish := func(op domain.Operation, began int64) {
+		_, err := d.Finish(t.Context(), activities.FinishInput{Scope: d.run(op, began), Plan: d.plan})
+		require.NoError(t, err)
+	}
+	in := d.instantiate()
+	in.Began = 1
+	require.NoError(t, d.Record(t.Context(), in))
+	finish(domain.OpInstantiate, 1)
+	require.NoError(t, d.Record(t.Context(), activities.RecordInput{Scope: d.run(domain.OpTerminate, 2)}))
+	finish(domain.OpTerminate, 2)
+	require.Equal(t, domain.ContextTerminateFailed, d.store.instances["1"].Status)
+	before := d.store.instances["1"]
+	in = activities.RecordInput{Scope: d.run(domain.OpTerminate, 3)}
+	require.ErrorContains(t, d.RecordLate(t.Context(), in), "nobody waits for it any more: the terminate of ")
+	require.Equal(t, before, d.store.instances["1"])
+
+	require.NoError(t, d.Record(t.Context(), in))
+	require.NoError(t, d.RecordLate(t.Context(), in), "it is recorded")
+	require.Equal(t, domain.ContextTerminating, d.store.instances["1"].Status)
 }
 
 // TestAMigrateThatNobodyWaitsForIsGivenBack: an attempt had the source leave its instance, and not the target get it.

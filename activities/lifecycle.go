@@ -221,6 +221,9 @@ func (l *Control) begin(ctx context.Context, i *domain.Instance) error {
 
 func (l *Control) terminating(ctx context.Context, in RecordInput) error {
 	return l.update(ctx, in.ContextID, func(i *domain.Instance) error {
+		if i.Operation == domain.OpTerminate && !i.Has(in.Scope) && in.nobodyWaits(ctx) { // the history has it already, by the terminate before
+			return outcome.NobodyWaits(in.Scope)
+		}
 		switch outcome.Terminating(i, in.Scope, l.ran(in, "")) {
 		case outcome.Said:
 			return errKnown
@@ -278,7 +281,7 @@ func (l *Control) advance(ctx context.Context, owner domain.Owner, in RecordInpu
 	if err != nil {
 		return err
 	}
-	asked := outcome.Asked{Scope: in.Scope, Seen: in.Seen, Goal: in.Goal, By: in.By, Late: in.late || late(ctx, in.Scope)}
+	asked := outcome.Asked{Scope: in.Scope, Seen: in.Seen, Goal: in.Goal, By: in.By, Late: in.nobodyWaits(ctx)}
 	if p := in.Prepared; p != nil {
 		asked.Made = &outcome.Made{OwnerRevision: p.OwnerRevision, Label: p.Label}
 	}
@@ -289,6 +292,9 @@ func (l *Control) advance(ctx context.Context, owner domain.Owner, in RecordInpu
 	}
 	return l.carryOut(ctx, owner, outcome.Accept(owner, last, asked, l.Now()))
 }
+
+// nobodyWaits says of an operation that nobody waits for it any more, as the workflow knows, or as late says.
+func (in RecordInput) nobodyWaits(ctx context.Context) bool { return in.late || late(ctx, in.Scope) }
 
 // late says of an attempt at recording an operation that it began when nobody waited for the operation any more, as where the store, or every
 // worker, was away. Both times are Temporal's: clocks of workers do not matter. Before a try in its own task the workflow itself has looked.

@@ -259,7 +259,7 @@ func tooManyWithOld(p *plan.Plan) error {
 			}
 		}
 		if clusters > limits.AppClusters {
-			return fail.New(fail.Malformed, "app %q of %s %q would have work on %d clusters, %d of which it leaves, and may have it on %d: do it in several steps",
+			return fail.New(fail.Malformed, "app %q of %s %q would have work on %d clusters, %d of which it leaves, and may have it on %d: do it in several steps, or terminate it",
 				app.Name, domain.OwnerNoun(p.Owner).Title, p.Owner.Name(), clusters, leaving, limits.AppClusters)
 		}
 	}

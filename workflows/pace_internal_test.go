@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/activities"
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 )
@@ -102,6 +103,9 @@ func TestAllSignalsOfAnOperationAreBounded(t *testing.T) {
 			}
 		}
 	}
+	o := &operation{in: OperationInput{Scope: domain.Scope{Operation: domain.OpTerminate}}}
+	o.expect(prepared(limits.Apps, 0, 400, "1", true))
+	require.Equal(t, limits.Apps, o.reporting, "a terminate has one round, also of what was updated")
 	_, each := signals(prepared(limits.Apps, 0, 100_000, "1", true)) // more than a group has by default
 	require.Equal(t, 1, each)
 }

@@ -82,6 +82,9 @@ func (r round) children() (n int) {
 // besides is of how many apps each child takes itself for one, see pace: of those that the operation has, and of more where all children of both rounds
 // would tell more than Temporal takes to a run, beside what is told of apps that others need to be Ready.
 func (o *operation) besides(prepared activities.Prepared) int {
+	if o.in.Operation == domain.OpTerminate { // it has one round, and asks nothing about Ready
+		return len(prepared.Apps)
+	}
 	children := applying(prepared).children()
 	if prepared.Label != "" {
 		children += pruning(prepared).children()

@@ -107,7 +107,7 @@ func Accept(owner domain.Owner, last *domain.Instance, a Asked, now time.Time) V
 	case t.Same || a.Made == nil && h.ContextID() != a.ContextID:
 		return Verdict{Write: true, Refusal: ChangedMeanwhile(owner)}
 	case a.Late:
-		return Verdict{Write: true, Refusal: fail.New(fail.Conflict, "nobody waits for it any more: the %s of %s was asked for long ago", a.Operation, domain.NameOwner(a.Owner))}
+		return Verdict{Write: true, Refusal: NobodyWaits(a.Scope)}
 	}
 	if t.Leaves {
 		h.Leave(h.ContextID(), a.ContextID, t.Revision-1, now)
@@ -188,6 +188,11 @@ func Terminating(i *domain.Instance, s domain.Scope, run domain.Ran) Word {
 // begins while another one runs, so that it is the last of a run that was ended, or Temporal's clock was set back.
 func Later(s domain.Scope) error {
 	return fail.New(fail.Conflict, "another operation on app context %s was recorded meanwhile; try again", s.ContextID)
+}
+
+// NobodyWaits refuses an operation whose caller was told that it comes to nothing, and that nothing has recorded.
+func NobodyWaits(s domain.Scope) error {
+	return fail.New(fail.Conflict, "nobody waits for it any more: the %s of %s was asked for long ago", s.Operation, domain.NameOwner(s.Owner))
 }
 
 // ChangedMeanwhile refuses an operation that was asked for, or planned, by what the owner was before.
