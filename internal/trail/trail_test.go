@@ -800,6 +800,16 @@ func TestAClockThatIsBehind(t *testing.T) {
 	require.Empty(t, verify(t, export(t, w)).Problems)
 	require.Equal(t, audit.Day(c.now()), export(t, w)[there].Day())
 	require.Len(t, export(t, w), there+3, "what nobody waits for is kept until then")
+
+	tr = with()
+	require.NoError(t, tr.Begin(t.Context()))
+	database.advance(43 * day)
+	require.Error(t, tr.Look(t.Context()))
+	tr.Later(command("kept"))
+	c.advance(43 * day)
+	require.NoError(t, tr.Close(t.Context()), "it is stopped as soon as the clock is right")
+	require.Contains(t, keys(t, export(t, w)), "projects/kept")
+	require.Empty(t, verify(t, export(t, w)).Problems)
 }
 
 // TestAClockThatWasAhead: records of a writer do not go back, so that the log says once that their time is wrong, and until when.
