@@ -255,7 +255,7 @@ func TestAdviceByCommands(t *testing.T) {
 	const group, cluster = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web", "cluster-providers/edge/clusters/edge01"
 	for says, want := range map[string]string{
 		"again by POST /v2/" + group + "/update; or":                                                    "again by 'drover update " + group + "'; or",
-		"goes on by POST /v2/" + group + "/rollback with spec.revision \"4\"; what":                         "goes on by 'drover rollback " + group + " --to 4'; what",
+		"goes on by POST /v2/" + group + "/rollback with spec.revision \"4\"; what":                     "goes on by 'drover rollback " + group + " --to 4'; what",
 		"ask for it by POST /v2/" + cluster + "/apply":                                                  "ask for it by 'drover instantiate " + cluster + "'",
 		"come back: DELETE /v2/" + cluster + "?abandon=true":                                            "come back: 'drover cluster remove edge/edge01 --abandon'",
 		"come back: DELETE /v2/" + cluster + "?abandon=true&labels=true":                                "come back: 'drover cluster remove edge/edge01 --abandon'",

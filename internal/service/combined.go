@@ -90,15 +90,10 @@ func (t *Tables) read(ctx context.Context, group domain.Key, objects bool, param
 	}
 	warnUnread(ctx, a.unread)
 	return a.send(func() (*part, error) {
-		room, err := t.answers.join(ctx)
-		if err != nil {
-			return nil, err
+		if room, err := t.answers.room(ctx, t.answers.join, a.size()); !fail.Is(err, fail.Exhausted) {
+			return room, err
 		}
-		if err := room.hold(a.size()); err != nil {
-			room.end()
-			return nil, err
-		}
-		return room, nil
+		return t.answers.room(ctx, t.answers.begin, a.size()) // what is little has room with a turn
 	})
 }
 

@@ -61,9 +61,10 @@ type kept struct {
 
 	// Guarded by the keeper.
 
-	pins int // of streams and requests
-	used time.Time
-	size int64
+	pins   int // of streams and requests
+	used   time.Time
+	size   int64
+	looked bool // somebody has looked at them
 
 	streams atomic.Int32 // of those who have it pinned
 }
@@ -98,18 +99,22 @@ func (t *Tables) ask(ctx context.Context, key keptKey) (*tablesAnswer, error) {
 		defer cancel()
 		wanted, release := share.Wanted(ctx)
 		defer release()
-		begin := t.answers.begin
+		read := func(begin func(context.Context) (*part, error)) (*tablesAnswer, error) {
+			room, err := begin(wanted)
+			if err != nil {
+				return nil, err
+			}
+			defer room.end()
+			k := t.kept(key)
+			defer t.keeper.release(k)
+			return k.read(ctx, wanted, room)
+		}
 		if t.keeper.has(key) {
-			begin = t.answers.join
+			if a, err := read(t.answers.join); !fail.Is(err, fail.Exhausted) {
+				return a, err
+			} // what is little has room with a turn
 		}
-		room, err := begin(wanted)
-		if err != nil {
-			return nil, err
-		}
-		defer room.end()
-		k := t.kept(key)
-		defer t.keeper.release(k)
-		return k.read(ctx, wanted, room)
+		return read(t.answers.begin)
 	})
 }
 

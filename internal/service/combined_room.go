@@ -96,6 +96,19 @@ func (a *answers) join(ctx context.Context) (*part, error) {
 	return &part{all: a, mine: mine}, nil
 }
 
+// room is a part, as begin begins it, that has room for so many bytes, with the errors of hold.
+func (a *answers) room(ctx context.Context, begin func(context.Context) (*part, error), bytes int64) (*part, error) {
+	p, err := begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.hold(bytes); err != nil {
+		p.end()
+		return nil, err
+	}
+	return p, nil
+}
+
 // hold has room for so many bytes in all. Invalid where it can never have it, and Exhausted when others have it, or others of this caller.
 func (p *part) hold(bytes int64) error {
 	if p.turn {

@@ -221,12 +221,31 @@ func TestWhatIsKeptIsCountedWhereNoStreamReadsIt(t *testing.T) {
 	intend(t, r.Store, key, whole.Spec)
 	ask := func() error { return take(tables.CombinedStatus(t.Context(), key, nil)) }
 	require.NoError(t, ask())
-	free := tables.Fill(t.Context(), t, 6<<20) // which is enough for what is sent, and not for the table
+	free := tables.Fill(t.Context(), t, 0) // a turn has enough for what is sent, and not for the table
 	err := ask()
 	require.True(t, fail.Is(err, fail.Exhausted), "%v", err)
 	free()
 	require.NoError(t, ask())
 	require.True(t, tables.Idle())
+}
+
+// TestWhatIsLittleHasRoomInAnyCase: with a turn, while others have all the rest; and where it is kept without one, while others have the turns.
+func TestWhatIsLittleHasRoomInAnyCase(t *testing.T) {
+	for name, bytes := range map[string]int{"less than what each counts that is kept": 10, "more than that": 60_000} {
+		t.Run(name, func(t *testing.T) {
+			tables, r, key := reportingTables(t, 1, bytes)
+			intend(t, r.Store, key, whole.Spec)
+			ask := func() error { return take(tables.CombinedStatus(t.Context(), key, nil)) }
+			free := tables.Fill(t.Context(), t, 0)
+			require.NoError(t, ask(), "there are no tables of it")
+			require.NoError(t, ask(), "there are")
+			free()
+			free = tables.Begin(t.Context(), t)
+			require.NoError(t, ask())
+			free()
+			require.True(t, tables.Idle())
+		})
+	}
 }
 
 // TestACallerIsNotRefusedForWhatAnotherHas, although both ask for the same. Who has gone waits for nothing, and holds no tables meanwhile.

@@ -45,7 +45,7 @@ func (t *Tables) kept(key keptKey) *kept {
 func (s *keeper) put(k *kept, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k.size = max(size, keptLeast)
+	k.size, k.looked = max(size, keptLeast), true
 	s.tidy()
 }
 
@@ -56,12 +56,12 @@ func (s *keeper) sizeOf(k *kept) int64 {
 	return k.size
 }
 
-// has says whether there are tables of a query.
+// has says whether there are tables of a query, or somebody makes them now.
 func (s *keeper) has(key keptKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.kept[key]
-	return k != nil && k.size > keptLeast
+	return k != nil && (k.looked || k.pins > 0)
 }
 
 // release is when one of those who read them does not any more.
