@@ -23,7 +23,7 @@ func TestAProcessorAtWorkIsSeen(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for ctx.Err() == nil { //nolint:revive // it keeps a processor at work
+		for ctx.Err() == nil { // a processor at work
 		}
 	}()
 	require.Greater(t, othersBusy(300*time.Millisecond), mostBusy)
