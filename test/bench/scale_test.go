@@ -55,6 +55,7 @@ func simulateOn(ctx context.Context, t testing.TB, servers harness.Servers, how 
 	t.Helper()
 	f := &simulated{Stack: harness.NewStackOn(t, servers), fleet: harness.StartFleet(t, n), provider: "fleet"}
 	f.temporal = f.TemporalClient()
+	first = slices.Compact(first) // a quick run has the same size twice
 	api := f.Client.API()
 	provider := &domain.ClusterProvider{Metadata: domain.Metadata{Name: f.provider}}
 	require.NoError(t, api.Run(ctx, []client.Step{{Object: provider}}, nil))
