@@ -90,10 +90,7 @@ func (t *Tables) read(ctx context.Context, group domain.Key, objects bool, param
 	}
 	warnUnread(ctx, a.unread)
 	return a.send(func() (*part, error) {
-		if room, err := t.answers.room(ctx, t.answers.join, a.size()); !fail.Is(err, fail.Exhausted) {
-			return room, err
-		}
-		return t.answers.room(ctx, t.answers.begin, a.size()) // what is little has room with a turn
+		return orInTurn(t.answers, func(begin beginPart) (*part, error) { return begin.room(ctx, a.size()) })
 	})
 }
 

@@ -99,7 +99,7 @@ func (t *Tables) ask(ctx context.Context, key keptKey) (*tablesAnswer, error) {
 		defer cancel()
 		wanted, release := share.Wanted(ctx)
 		defer release()
-		read := func(begin func(context.Context) (*part, error)) (*tablesAnswer, error) {
+		read := func(begin beginPart) (*tablesAnswer, error) {
 			room, err := begin(wanted)
 			if err != nil {
 				return nil, err
@@ -110,9 +110,7 @@ func (t *Tables) ask(ctx context.Context, key keptKey) (*tablesAnswer, error) {
 			return k.read(ctx, wanted, room)
 		}
 		if t.keeper.has(key) {
-			if a, err := read(t.answers.join); !fail.Is(err, fail.Exhausted) {
-				return a, err
-			} // what is little has room with a turn
+			return orInTurn(t.answers, read)
 		}
 		return read(t.answers.begin)
 	})

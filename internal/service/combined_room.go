@@ -96,8 +96,19 @@ func (a *answers) join(ctx context.Context) (*part, error) {
 	return &part{all: a, mine: mine}, nil
 }
 
-// room is a part, as begin begins it, that has room for so many bytes, with the errors of hold.
-func (a *answers) room(ctx context.Context, begin func(context.Context) (*part, error), bytes int64) (*part, error) {
+// beginPart is answers.begin or answers.join.
+type beginPart func(context.Context) (*part, error)
+
+// orInTurn does what needs a part without a turn, and with one where the rest has no room: what is little has it then.
+func orInTurn[T any](a *answers, do func(beginPart) (T, error)) (T, error) {
+	if v, err := do(a.join); !fail.Is(err, fail.Exhausted) {
+		return v, err
+	}
+	return do(a.begin)
+}
+
+// room is a part that has room for so many bytes, with the errors of hold.
+func (begin beginPart) room(ctx context.Context, bytes int64) (*part, error) {
 	p, err := begin(ctx)
 	if err != nil {
 		return nil, err

@@ -108,6 +108,17 @@ func take(d *service.TablesDocument, err error) error {
 	return err
 }
 
+// waysToAsk are the ways to ask for the text that each cluster reports.
+func waysToAsk(t *testing.T, tables *service.Tables, key domain.Key) map[string]func() (*service.TablesDocument, error) {
+	t.Helper()
+	query := whole
+	return map[string]func() (*service.TablesDocument, error){
+		"of a query":        func() (*service.TablesDocument, error) { return tables.Query(t.Context(), key, &query) },
+		"of what is stored": func() (*service.TablesDocument, error) { return tables.CombinedStatus(t.Context(), key, nil) },
+		"of objects":        func() (*service.TablesDocument, error) { return tables.Objects(t.Context(), key, nil) },
+	}
+}
+
 // whole asks for the text that each cluster reports.
 var whole = service.TableQuery{Spec: domain.StatusCollectorSpec{Select: []domain.NamedExpression{{Name: "t", Def: "returned.status.t"}}}}
 
@@ -194,12 +205,7 @@ func TestWhatMayBeAskedFits(t *testing.T) {
 	for clusters := 1; clusters < 50; clusters += 4 {
 		tables, r, key := reportingTables(t, clusters, 60_000)
 		intend(t, r.Store, key, whole.Spec)
-		query := whole
-		for name, ask := range map[string]func() (*service.TablesDocument, error){
-			"of a query":        func() (*service.TablesDocument, error) { return tables.Query(t.Context(), key, &query) },
-			"of what is stored": func() (*service.TablesDocument, error) { return tables.CombinedStatus(t.Context(), key, nil) },
-			"of objects":        func() (*service.TablesDocument, error) { return tables.Objects(t.Context(), key, nil) },
-		} {
+		for name, ask := range waysToAsk(t, tables, key) {
 			for range 2 {
 				d, err := ask()
 				if err != nil {
@@ -277,15 +283,10 @@ func TestACallerIsNotRefusedForWhatAnotherHas(t *testing.T) {
 func TestAnAnswerThatIsTooLargeAsJSONIsRefused(t *testing.T) {
 	tables, r, key := reportingTables(t, 2, 60_000)
 	intend(t, r.Store, key, whole.Spec)
-	query := whole
-	for name, ask := range map[string]func() error{
-		"of a query":        func() error { return take(tables.Query(t.Context(), key, &query)) },
-		"of what is stored": func() error { return take(tables.CombinedStatus(t.Context(), key, nil)) },
-		"of objects":        func() error { return take(tables.Objects(t.Context(), key, nil)) },
-	} {
+	for name, ask := range waysToAsk(t, tables, key) {
 		t.Run(name, func(t *testing.T) {
 			service.SetMostJSON(t, 10)
-			err := ask()
+			err := take(ask())
 			require.True(t, fail.Is(err, fail.Invalid), "%v", err)
 			require.ErrorContains(t, err, "would have more than 64 MiB; ask for fewer objects")
 			require.True(t, tables.Idle())
