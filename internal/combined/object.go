@@ -123,8 +123,10 @@ func (g *Group) objects(ctx context.Context, f *Filter, wanted func(*domain.Stat
 			if err != nil {
 				return nil, err
 			}
-			o.Wants = domain.StatusWantedOf(g.Intents, &o.Tested)
-			if !f.passes(&o.Tested) || !wanted(&o.Wants) {
+			if !f.passes(&o.Tested) {
+				continue
+			}
+			if o.Wants = domain.StatusWantedOf(g.Intents, &o.Tested); !wanted(&o.Wants) {
 				continue
 			}
 			if err := g.vary(o, a, definitions); err != nil {
