@@ -47,8 +47,8 @@ var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmap
 func apply(ctx context.Context, p *trial) {
 	p.Helper()
 	a := applyingTo(ctx, p, harness.NewStack(p))
-	a.compare(ctx, p, 500, 6, 3, "") // the first warms up
-	a.compare(ctx, p, 2000, 1, 1, "_2000")
+	a.compare(ctx, p, sizedDown(500, 20), 6, 3, "") // the first warms up
+	a.compare(ctx, p, sizedDown(2000, 50), 1, 1, "_2000")
 }
 
 // applyingTo registers a real cluster with a stack.

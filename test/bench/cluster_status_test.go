@@ -51,8 +51,8 @@ func freshness(ctx context.Context, t testing.TB) []figure {
 			key, what string
 			took      []time.Duration
 		}{
-			{"lone", "one change after a rest", f.lone(ctx, t, 40)},
-			{"burst", "20 changes a second for 5 s", f.bursts(ctx, t, 6)},
+			{"lone", "one change after a rest", f.lone(ctx, t, sizedDown(40, 3))},
+			{"burst", "20 changes a second for 5 s", f.bursts(ctx, t, sizedDown(6, 1))},
 		} {
 			key, what := fmt.Sprintf("freshness_%s_%s", way.how, load.key), fmt.Sprintf("change in the cluster until the API shows it, %s, %s", way.how, load.what)
 			p95, p99 := percentile(load.took, 95).Seconds(), percentile(load.took, 99).Seconds()
@@ -193,7 +193,7 @@ func (f *changing) bursts(ctx context.Context, t testing.TB, n int) (took []time
 // and many Pods that are: memory, and processor time for taking them in and while nothing changes.
 func agentCost(ctx context.Context, t testing.TB) (figures []figure) {
 	t.Helper()
-	const others, rest = 20_000, 20 * time.Second
+	others, rest := sizedDown(20_000, 500), time.Duration(sizedDown(20, 1))*time.Second
 	s, c := harness.NewStack(t), harness.NewCluster(t, harness.ClusterNames[1])
 	c.DefineReports(t)
 	fill(ctx, t, c, others)
@@ -216,7 +216,7 @@ func agentCost(ctx context.Context, t testing.TB) (figures []figure) {
 			time.Sleep(4 * calm)
 		}
 	}
-	for _, pods := range []int{0, 100, 2000} {
+	for _, pods := range []int{0, 100, sizedDown(2000, 200)} {
 		present(1)
 		began := agent.CPU(t)
 		if pods > 0 {
@@ -265,7 +265,7 @@ func fill(ctx context.Context, t testing.TB, c *harness.Cluster, n int) {
 // only works on; and the status of 1,200 resources.
 func watching(ctx context.Context, t *trial) {
 	t.Helper()
-	const clusters, asked = 200, 100
+	clusters, asked := sizedDown(200, 20), sizedDown(100, 10)
 	resident := map[domain.Report]float64{}
 	for _, how := range []domain.Report{domain.ReportNone, domain.ReportInstall, domain.ReportAgentless} {
 		t.stage(string(how), func(t *trial) {
@@ -276,7 +276,7 @@ func watching(ctx context.Context, t *trial) {
 			if how != domain.ReportNone {
 				f.heard(ctx, t, clusters)
 			}
-			time.Sleep(10 * time.Second) // until what was needed for the work has gone
+			time.Sleep(time.Duration(sizedDown(10, 1)) * time.Second) // until what was needed for the work has gone
 			resident[how] = f.Worker.ResidentMiB(t)
 			if how == domain.ReportAgentless {
 				t.add(f.reportedAnswers(ctx, t, asked)...)
@@ -287,7 +287,7 @@ func watching(ctx context.Context, t *trial) {
 		if resident[how] == 0 || resident[domain.ReportNone] == 0 {
 			continue
 		}
-		per := (resident[how] - resident[domain.ReportNone]) * 1024 / clusters
+		per := (resident[how] - resident[domain.ReportNone]) * 1024 / float64(clusters)
 		what := map[domain.Report]string{domain.ReportInstall: "agent", domain.ReportAgentless: "agentless"}[how]
 		t.add(most("watch_"+what+"_kib_per_cluster", fmt.Sprintf("worker's memory for each of %d watched clusters, %s", clusters, what), "KiB", per, 1024))
 	}
@@ -327,7 +327,7 @@ func (f *simulated) reportedAnswers(ctx context.Context, t testing.TB, n int) (f
 	for _, form := range []string{"type=cluster", "status=ready"} {
 		for _, output := range []string{"summary", "all"} {
 			for _, clients := range []int{1, 20} {
-				took, bytes := f.askAll(ctx, t, d, form+"&output="+output, clients, 200)
+				took, bytes := f.askAll(ctx, t, d, form+"&output="+output, clients, sizedDown(200, 20))
 				_, kind, _ := strings.Cut(form, "=")
 				key := fmt.Sprintf("status_%s_%s_%d_clients", kind, output, clients)
 				what := fmt.Sprintf("GET status, %s, %s, %d resources, %d clients", form, output, scaleApps*scaleResources*n, clients)

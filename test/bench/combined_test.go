@@ -164,7 +164,7 @@ func (r *reporting) says(ctx context.Context, cluster, available int) error {
 // storedTables measures one object on 10,000 clusters with five collectors, and many objects on few.
 func storedTables(ctx context.Context, t testing.TB) []figure {
 	t.Helper()
-	const many, few, subscribers, changes = 10_000, 1_000, 500, 40
+	many, few, subscribers, changes := sizedDown(10_000, 500), sizedDown(1_000, 200), sizedDown(500, 20), sizedDown(40, 4)
 	s := harness.NewStack(t)
 	db, err := store.Open(s.StoreConfig())
 	require.NoError(t, err)
@@ -215,17 +215,18 @@ func storedTables(ctx context.Context, t testing.TB) []figure {
 		get(path(large))
 	}
 	shared = (s.API.CPU(t) - shared) / 20
-	growth := (whole.Seconds() / many) / (ofFew.Seconds() / few)
+	growth := (whole.Seconds() / float64(many)) / (ofFew.Seconds() / float64(few))
 
 	// One stream: what a change costs beyond what looking costs anyway.
 	const rest = 500 * time.Millisecond
+	span := time.Duration(changes) * rest
 	time.Sleep(2 * time.Second)
 	idle := s.API.CPU(t)
-	time.Sleep(changes * rest)
+	time.Sleep(span)
 	idle = s.API.CPU(t) - idle
 	var took []time.Duration
 	profiled := make(chan error, 1)
-	go func() { profiled <- profileWhile(ctx, s, changes*rest) }()
+	go func() { profiled <- profileWhile(ctx, s, span) }()
 	busy, began := s.API.CPU(t), time.Now()
 	for i := range changes {
 		until := time.Now().Add(rest)
@@ -235,9 +236,9 @@ func storedTables(ctx context.Context, t testing.TB) []figure {
 		time.Sleep(time.Until(until))
 	}
 	// Without the changes it would have taken as much in the same time as while nothing changed.
-	busy = s.API.CPU(t) - busy - time.Duration(float64(idle)*time.Since(began).Seconds()/(changes*rest).Seconds())
+	busy = s.API.CPU(t) - busy - time.Duration(float64(idle)*time.Since(began).Seconds()/span.Seconds())
 	require.NoError(t, <-profiled)
-	change := max(busy, 0) / changes
+	change := max(busy, 0) / time.Duration(changes)
 	fraction := change.Seconds() / whole.Seconds()
 
 	others := make([]*tables, 0, subscribers)
@@ -262,7 +263,7 @@ func storedTables(ctx context.Context, t testing.TB) []figure {
 		goal(values("combined_change_over_full", "CPU of the API for that change over a whole answer's", "ratio", []float64{fraction}), "≤ 0.02", fraction <= 0.02),
 		values("combined_whole_10000_cpu_ms", "CPU of the API for a whole answer", "ms", []float64{whole.Seconds() * 1000}),
 		values("combined_idle_10000_cpu_ms_per_s", "CPU of the API while it is streamed and nothing changes, a second", "ms",
-			[]float64{idle.Seconds() * 1000 / (changes * rest).Seconds()}),
+			[]float64{idle.Seconds() * 1000 / span.Seconds()}),
 		goal(values("combined_growth_10000", "CPU of a whole answer, per row, over 1,000 clusters'", "ratio", []float64{growth}), "≤ 1.2", growth <= 1.2),
 		goal(values("combined_mib_10000", "what streaming it adds to the API's heap", "MiB", []float64{memory}), "≤ 64", memory <= 64),
 		goal(once, "1", once.Median == 1),
@@ -397,7 +398,7 @@ func freshTables(ctx context.Context, t testing.TB) []figure {
 		`{"metadata":{"name":"change"},"spec":{"kinds":["ConfigMap"],"objectNames":[%q],"statusCollectors":["change"]}}`, f.name))
 	w := watchTables(ctx, t, s.Client.API(), group)
 	var took []time.Duration
-	for i := range 40 {
+	for i := range sizedDown(40, 3) {
 		time.Sleep(1200*time.Millisecond + time.Duration(i)*7*time.Millisecond)
 		sent := f.change(ctx, t)
 		took = append(took, w.next(t).Sub(sent))

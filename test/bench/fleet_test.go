@@ -59,8 +59,8 @@ const atOnce = 30 * scaleApps
 // whichever is more; and one app of many resources on one such cluster, where the latency decides.
 func latency(ctx context.Context, t *trial) {
 	t.Helper()
-	const delay, rounds, many, inParallel = 100 * time.Millisecond, 5, 400, 8
-	clusters := sizedDown(100, 20)
+	const delay, rounds, inParallel = 100 * time.Millisecond, 5, 8
+	clusters, many := sizedDown(100, 20), sizedDown(400, 40)
 	f := simulate(ctx, t, clusters, clusters, 1)
 	d := f.deployment(ctx, t, "latency", firstLabel(clusters), scaleApps, scaleResources)
 	big := f.deployment(ctx, t, "big", firstLabel(1), 1, many)
@@ -86,7 +86,7 @@ func latency(ctx context.Context, t *trial) {
 		f.operateOn(ctx, t, big, "terminate", 1, many)
 		last := len(near) - 1
 		ratios = append(ratios, far[last].Seconds()/max(near[last].Seconds(), waves*delay.Seconds()))
-		bigRatios = append(bigRatios, r.took.Seconds()/(math.Ceil(many/inParallel)*delay.Seconds()))
+		bigRatios = append(bigRatios, r.took.Seconds()/(math.Ceil(float64(many)/inParallel)*delay.Seconds()))
 	}
 }
 
@@ -219,7 +219,8 @@ func (f *simulated) live(ctx context.Context, t testing.TB, d *client.Deployment
 // the stop while another 100 clusters have other work.
 func stopping(ctx context.Context, t *trial) {
 	t.Helper()
-	const clusters, rounds, loadedRounds = 100, 10, 3
+	const rounds, loadedRounds = 10, 3
+	clusters := sizedDown(100, 2*atOnce/scaleApps) // twice as many leaves as are at work at a time
 	f := simulate(ctx, t, 2*clusters, clusters)
 	hanging, others, everywhere := f.fleet.Names[:clusters], f.clusters[clusters:], []string{fleet.All}
 	b := startBare(t, f.Stack)
@@ -329,8 +330,7 @@ func (f *simulated) until(ctx context.Context, t testing.TB, d *client.Deploymen
 // answers measures the status of 1,200 and of 120,000 resources, asked by one client and by twenty.
 func answers(ctx context.Context, t *trial) {
 	t.Helper()
-	const manyResources = 40
-	clusters := sizedDown(1000, 100)
+	clusters, manyResources := sizedDown(1000, 100), sizedDown(40, 5)
 	f := simulate(ctx, t, clusters, clusters, 100)
 	small := f.deployment(ctx, t, "small", firstLabel(100), scaleApps, scaleResources)
 	f.operate(ctx, t, small, "instantiate", 100)
@@ -347,8 +347,8 @@ func answers(ctx context.Context, t *trial) {
 		times      int
 		concurrent []int
 	}{
-		{"", "1,200 resources", small, 400, []int{1, 20}},
-		{"_120000", "120,000 resources", large, 10, []int{1, 4}},
+		{"", "1,200 resources", small, sizedDown(400, 20), []int{1, 20}},
+		{"_120000", "120,000 resources", large, sizedDown(10, 4), []int{1, 4}},
 	} {
 		for _, q := range queries {
 			for _, clients := range size.concurrent {

@@ -21,7 +21,8 @@ import (
 // other: in turns, on one API. The second apply changes nothing.
 func folders(ctx context.Context, p *trial) {
 	p.Helper()
-	const documents, rounds = 1000, 3
+	const rounds = 3
+	documents := sizedDown(1000, 150)
 	s := harness.NewStack(p)
 	var bare, first, again []time.Duration
 	p.finally(func() []figure {

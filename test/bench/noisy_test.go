@@ -23,7 +23,8 @@ import (
 // cannot ask five times as often for a fifth of what it can: else nothing would be refused, and no limit be measured.
 func noisyProject(ctx context.Context, t *trial) {
 	t.Helper()
-	const pairs, window, rate = 6, 4 * time.Second, 20
+	const window, rate = 4 * time.Second, 20
+	pairs := sizedDown(6, 1)
 	s, fleet := harness.NewStack(t), harness.StartFleet(t, 4)
 	var clusters []domain.ClusterName
 	for _, name := range fleet.Names {

@@ -18,7 +18,7 @@ import (
 // The matrix that the page is measured with, and how it is changed: each change is of one cell that is in sight and of some anywhere.
 const (
 	pageApps, pageClusters = 10, 2000
-	pageChanges, pageFlood = 100, 10_000
+	pageChanges            = 100
 	pageTouched            = 20
 )
 
@@ -158,10 +158,11 @@ func pageEvents(ctx context.Context, t *trial) {
 		took = append(took, time.UnixMilli(int64(seen)).Sub(sent.Truncate(time.Millisecond)))
 	}
 	before := tab.Heap()
-	for n := range pageFlood {
+	flood := sizedDown(10_000, 1000)
+	for n := range flood {
 		s.events <- pageEvent("change", pageChange(pageChanges+n))
 	}
-	tab.Until("the last one", fmt.Sprintf("window.seen[%q]", words(pageChanges+pageFlood-1)))
+	tab.Until("the last one", fmt.Sprintf("window.seen[%q]", words(pageChanges+flood-1)))
 	after := tab.Heap()
 	grown := (after - before) / (1 << 20)
 	t.add(goal(values("page_memory_mib", "what 10,000 changes have left in the heap of the page", "MiB", []float64{grown}), "≤ 5", grown <= 5),

@@ -30,12 +30,12 @@ type restarted struct {
 // (app, cluster) pairs in the store, twice with 100,000, and once with these beside other work.
 func restart(ctx context.Context, t *trial) {
 	t.Helper()
-	clusters, open, groups := sizedDown(1000, 100), sizedDown(100, 20), sizedDown(seeded, 5)
+	clusters, open, groups := sizedDown(1000, 20), sizedDown(100, 10), sizedDown(seeded, 3)
 	var servers harness.Servers
 	if asks() {
 		servers.SlowDatabase = true // what the store is asked is counted on its way
 	}
-	f := simulateOn(ctx, t, servers, domain.ReportAgent, clusters, 100, clusters)
+	f := simulateOn(ctx, t, servers, domain.ReportAgent, clusters, min(100, clusters), clusters)
 	var few, many, loaded []restarted
 	t.finally(func() []figure { return restartFigures(few, many, loaded, open, clusters, groups) })
 	round := func() restarted {
@@ -43,13 +43,16 @@ func restart(ctx context.Context, t *trial) {
 		t.Logf("%+v", r)
 		return r
 	}
+	times := sizedDown(2, 1)
 	f.carry(ctx, t, 0, 1)
-	few = append(few, round())
-	few = append(few, round())
+	for range times {
+		few = append(few, round())
+	}
 	f.carry(ctx, t, 1, groups)
-	many = append(many, round())
-	many = append(many, round())
-	end := f.load(ctx, f.deployment(ctx, t, "load", firstLabel(100), scaleApps, scaleResources))
+	for range times {
+		many = append(many, round())
+	}
+	end := f.load(ctx, f.deployment(ctx, t, "load", firstLabel(min(100, clusters)), scaleApps, scaleResources))
 	defer end()
 	loaded = append(loaded, round())
 }

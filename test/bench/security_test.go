@@ -33,7 +33,8 @@ import (
 // auditVerify measures how many audit records a second can be verified, of an export with a checkpoint for each hundred commands.
 func auditVerify(ctx context.Context, t *trial) {
 	t.Helper()
-	const commands, times = 25_000, 5
+	const times = 5
+	commands := sizedDown(25_000, 1000)
 	key, chain, now := audit.NewKey(bytes.Repeat([]byte{7}, 32)), audit.NewChain("api"), time.Now()
 	var export bytes.Buffer
 	add := func(r audit.Record) int64 {
@@ -98,7 +99,8 @@ func mustJSON(t testing.TB, v any) []byte {
 // store, in turns. And how long a stream goes on that has lost its token, or its right.
 func auth(ctx context.Context, t *trial) {
 	t.Helper()
-	const blocks, rounds, times, revoked = 8, 50, 20, 5
+	const times = 20
+	blocks, rounds, revoked := sizedDown(8, 1), sizedDown(50, 5), sizedDown(5, 1)
 	s, fleet := harness.NewStack(t), harness.StartFleet(t, 4)
 	var clusters []domain.ClusterName
 	for _, name := range fleet.Names {

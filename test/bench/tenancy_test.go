@@ -37,7 +37,7 @@ const (
 	rulesEach     = 10
 )
 
-var tenantCount = map[bool]int{false: 100, true: 20}[quick()]
+var tenantCount = sizedDown(100, 20)
 
 // tenancies are tenants on simulated clusters, each with rules and a stream of its own.
 type tenancies struct {

@@ -120,11 +120,11 @@ func (e *agency) pods(ctx context.Context, prefix string, rate, seconds int) (to
 // workloadPods measures how long it takes from a Pod in a tenant's cluster until its resource is in the infrastructure cluster.
 func workloadPods(ctx context.Context, p *trial) {
 	p.Helper()
-	const rate, seconds = 10, 20
+	const rate = 10
 	e := newAgency(ctx, p)
 	p.Cleanup(func() { e.own.RemovePods(p, "wanted=yes") })
 	e.pods(ctx, "first-", rate, 1) // the first match makes the namespace
-	took := e.pods(ctx, "pod-", rate, seconds)
+	took := e.pods(ctx, "pod-", rate, sizedDown(20, 2))
 	what := fmt.Sprintf("%d Pods a second in a tenant's cluster with an agent, two real clusters: asked for until its resource is there", rate)
 	p.add(most("workload_pod_to_resource_p95_s", what+": p95", "s", percentile(took, 95).Seconds(), 1.5), measured("workload_pod_to_resource_ms", what, took))
 }
@@ -132,7 +132,7 @@ func workloadPods(ctx context.Context, p *trial) {
 // tenantAgentMemory measures the memory of an agent in a cluster with many Pods.
 func tenantAgentMemory(ctx context.Context, p *trial) {
 	p.Helper()
-	pods := map[bool]int{false: 10_000, true: 1000}[quick()]
+	pods := sizedDown(10_000, 300)
 	e := newAgency(ctx, p)
 	idle := []float64{e.agent.AnonymousMiB(p), e.agent.ResidentMiB(p)}
 	e.own.RunPods(ctx, p, "app=many", pods)

@@ -15,7 +15,8 @@ import (
 // turns on the same stack, whose API and worker are started anew before each.
 func traced(ctx context.Context, t *trial) {
 	t.Helper()
-	const clusters, apps, rounds = 300, 2, 4
+	const apps = 2
+	clusters, rounds := sizedDown(300, 30), sizedDown(4, 1)
 	collector := harness.NewCollector(t)
 	f := simulate(ctx, t, clusters, clusters)
 	d := f.group(t, "traced", firstLabel(clusters), apps, scaleResources)
@@ -26,7 +27,7 @@ func traced(ctx context.Context, t *trial) {
 	t.finally(func() []figure {
 		perLeaf := make([]time.Duration, 0, rounds)
 		for _, c := range cpu[0] {
-			perLeaf = append(perLeaf, c/(apps*clusters))
+			perLeaf = append(perLeaf, c/time.Duration(apps*clusters))
 		}
 		lost := values("traced_lost", what+": spans that were lost", "spans", lost)
 		return []figure{

@@ -20,7 +20,8 @@ import (
 // that an app leaves.
 func updates(ctx context.Context, t *trial) {
 	t.Helper()
-	const clusters, rounds = 100, 5
+	const rounds = 5
+	clusters := sizedDown(100, 20)
 	f := simulate(ctx, t, clusters, clusters, clusters-1)
 	d := f.deployment(ctx, t, "updated", firstLabel(clusters), scaleApps, scaleResources)
 	first := f.operate(ctx, t, d, "instantiate", clusters).took

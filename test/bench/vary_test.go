@@ -23,7 +23,8 @@ import (
 // customization, over one without. They take turns.
 func varying(ctx context.Context, t *trial) {
 	t.Helper()
-	const clusters, rounds = 1000, 3
+	const rounds = 3
+	clusters := sizedDown(1000, 40)
 	f := simulate(ctx, t, clusters, clusters)
 	f.ownValues(ctx, t)
 	without, with := f.group(t, "without", firstLabel(clusters), 1, scaleResources), f.group(t, "with", firstLabel(clusters), 1, scaleResources)

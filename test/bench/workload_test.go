@@ -39,9 +39,10 @@ func workloadEvents(ctx context.Context, p *trial) {
 			(e.heap(ctx)-before)/float64(allWorkloads), 2))
 
 	sustained, achieved := 0, 0.0
-	for _, rate := range []int{1000, 1500, 2000, 3000, 4000, 6000} {
-		profiled := e.profiled(ctx, fmt.Sprint("events-", rate), 8*time.Second)
-		took, perSecond := e.offer(ctx, rate, 8*time.Second)
+	rates, over := []int{1000, 1500, 2000, 3000, 4000, 6000}, time.Duration(sizedDown(8, 1))*time.Second
+	for _, rate := range rates[:sizedDown(len(rates), 1)] {
+		profiled := e.profiled(ctx, fmt.Sprint("events-", rate), over)
+		took, perSecond := e.offer(ctx, rate, over)
 		profiled()
 		p95 := percentile(took, 95)
 		p.add(values(fmt.Sprintf("workload_event_p95_ms_at_%d", rate), fmt.Sprintf("%s: %d changes a second that match nothing, sent until stored: p95", what, rate), "ms",
@@ -61,7 +62,7 @@ func workloadEvents(ctx context.Context, p *trial) {
 
 	var took []float64
 	writes := 0
-	for range 3 {
+	for range sizedDown(3, 1) {
 		seconds, n := e.resync(ctx)
 		took, writes = append(took, seconds), writes+n
 	}
@@ -241,7 +242,8 @@ func (e *tenancies) newRule(ctx context.Context, a *arrivals, tenants int) float
 // while a tenant says as much as it can.
 func workloadLatency(ctx context.Context, p *trial) {
 	p.Helper()
-	const rate, window, pairs = 10, 6, 4
+	const rate = 10
+	window, pairs := sizedDown(6, 2), sizedDown(4, 1)
 	e := newTenancies(ctx, p, workloadClusters)
 	e.connect(ctx)
 	e.all(func(s *speaker) error { return s.sync(workloadsEach, "no") })
@@ -250,7 +252,7 @@ func workloadLatency(ctx context.Context, p *trial) {
 	next := 0
 	e.run(ctx, arrived, &next, tenantCount, 1) // each tenant has had a match: the first ones make collections
 	profiled, before := e.profiled(ctx, "latency", 20*time.Second), e.spent()
-	took := e.run(ctx, arrived, &next, rate, 20)
+	took := e.run(ctx, arrived, &next, rate, sizedDown(20, 2))
 	e.costs("workload_to_resource_cpu_", "a change until its resource is there: CPU time of ", before, len(took))
 	profiled()
 	p95 := percentile(took, 95).Seconds()
@@ -374,7 +376,7 @@ func (e *tenancies) stalled(ctx context.Context) {
 // workloadOutage measures what a cluster is asked that does not answer, with 10,000 matches due in it, of 100 tenants.
 func workloadOutage(ctx context.Context, p *trial) {
 	p.Helper()
-	const over = 30 * time.Second
+	over := time.Duration(sizedDown(30, 3)) * time.Second
 	e := newTenancies(ctx, p, 1)
 	e.connect(ctx)
 	e.all(func(s *speaker) error { return s.sync(workloadsEach, "no") })
@@ -424,10 +426,9 @@ func workloadOutage(ctx context.Context, p *trial) {
 // workloadRestart measures how long it takes until matches are made after every process was killed.
 func workloadRestart(ctx context.Context, p *trial) {
 	p.Helper()
-	const rounds = 2
 	e := newTenancies(ctx, p, workloadClusters)
 	var took []float64
-	for round := range rounds {
+	for round := range sizedDown(2, 1) {
 		e.connect(ctx)
 		e.fleet.Harm(p, fleet.All, fleet.Fault{Refuse: true})
 		e.all(func(s *speaker) error { return s.update(workload(round, 0, "yes")) })

@@ -144,6 +144,10 @@ func allParts(ctx context.Context) ([]part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the packages: %w", err)
 	}
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the folder of the report: %w", err)
+	}
 	race, unit := split(strings.Fields(string(out)))
 	// The sequences that a machine draws are the same in each run: one that nobody has seen yet may fail what it has nothing to do
 	// with. make explore looks for those.
@@ -161,6 +165,9 @@ func allParts(ctx context.Context) ([]part, error) {
 		{name: "kube", dir: "deploy/local/kube", packages: []string{"./..."}, beside: true},
 		{name: "end-to-end", dir: "test", args: []string{"-timeout=60m", "-parallel=4", "-skip=" + only(calm...)}, packages: []string{"./..."}, env: require, each: true},
 		{name: "calm", dir: "test", args: []string{"-timeout=30m", "-run=" + only(calm...)}, packages: []string{"."}, env: require, each: true},
+		// The benchmark's parts with few clusters and one round, so that none is broken when its figure is wanted.
+		{name: "bench", dir: "test", args: []string{"-timeout=30m", "-run=^TestReport$"}, packages: []string{"./bench"},
+			env: append(slices.Clone(require), "DROVER_BENCH_QUICK=1", "DROVER_BENCH="+filepath.Join(root, "build", "bench-quick")), each: true},
 	}, nil
 }
 
