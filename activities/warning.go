@@ -15,6 +15,14 @@ import (
 // A warning is what a user should know although nothing failed. It is in the leaf's record, for the detail of the status
 // and for explain.
 
+const (
+	// maxWarnings bounds the warnings of a leaf, maxDropped those about fields of one resource, and maxShared those about what others have, too,
+	// but for the one that says so.
+	maxWarnings, maxDropped, maxShared = 200, 16, 20
+	// maxWarning bounds a warning in bytes, and maxWarned all those of a leaf.
+	maxWarning, maxWarned = 1 << 10, 64 << 10
+)
+
 // dropped takes what a resource's kind does not know.
 func (a *attempt) dropped(i int, fields []string) {
 	a.mu.Lock()

@@ -19,7 +19,7 @@ var uncaught = map[string]struct {
 	places int
 	why    string
 }{
-	"activities/kube.go":          {2, "waits for one of two channels"},
+	"activities/halt.go":          {2, "waits for one of two channels"},
 	"activities/lifecycle.go":     {1, "heartbeats with what a function of the activity counts"},
 	"activities/ready.go":         {1, "says now and then what is lacking"},
 	"activities/watch.go":         {1, "each session is caught by watch"},
