@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,7 +75,7 @@ func (a *API) putSame(ctx context.Context, path string, o domain.Object, file []
 
 // Files reads the files that came with a document, in their order. One that came alone has no name where EMCO gives it none.
 func (a *API) Files(ctx context.Context, key domain.Key) ([]domain.Upload, error) {
-	answer, err := a.call(ctx, http.MethodGet, At(key), nil, "multipart/form-data", "", nil)
+	answer, err := a.call(ctx, request{method: http.MethodGet, path: At(key), accept: "multipart/form-data"})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ func (a *API) Get(ctx context.Context, noun *domain.Noun, key domain.Key) (domai
 
 // File reads the file that came with a document. Forbidden for one that is not given away.
 func (a *API) File(ctx context.Context, key domain.Key) ([]byte, error) {
-	answer, err := a.call(ctx, http.MethodGet, At(key), nil, "application/octet-stream", "", nil)
+	answer, err := a.call(ctx, request{method: http.MethodGet, path: At(key), accept: "application/octet-stream"})
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func (a *API) File(ctx context.Context, key domain.Key) ([]byte, error) {
 // there: see Bindings. Where some cannot be read, the list of the others comes with a LeftOut that names them.
 func (a *API) List(ctx context.Context, noun *domain.Noun, parent domain.Key) ([]domain.Object, error) {
 	path := At(parent.Child(noun.Collection))
-	answer, err := a.call(ctx, http.MethodGet, path, nil, jsonType, "", nil)
+	answer, err := a.call(ctx, request{method: http.MethodGet, path: path})
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +199,7 @@ func (a *API) RemoveCluster(ctx context.Context, key domain.Key, abandon bool) (
 
 // remove deletes a document as the query says, and gives the warnings that come with the answer.
 func (a *API) remove(ctx context.Context, key domain.Key, query url.Values) ([]string, error) {
-	answer, err := a.call(ctx, http.MethodDelete, At(key), query, jsonType, "", nil)
+	answer, err := a.call(ctx, request{method: http.MethodDelete, path: At(key), query: query})
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +284,7 @@ func (a *API) Explain(ctx context.Context, owner domain.Key) (*explain.Explanati
 
 // ExplainText is Explain in words.
 func (a *API) ExplainText(ctx context.Context, owner domain.Key) (string, error) {
-	answer, err := a.call(ctx, http.MethodGet, At(owner)+"/explain", url.Values{"output": {"text"}}, "text/plain, application/problem+json", "", nil)
+	answer, err := a.call(ctx, request{method: http.MethodGet, path: At(owner) + "/explain", query: url.Values{"output": {"text"}}, accept: "text/plain, application/problem+json"})
 	if err != nil {
 		return "", err
 	}
@@ -310,7 +311,7 @@ func (a *API) QueryTables(ctx context.Context, group domain.Key, q *service.Tabl
 	if err != nil {
 		return nil, fmt.Errorf("encode query: %w", err)
 	}
-	answer, err := a.call(ctx, http.MethodPost, At(group)+"/combined-status/query", nil, jsonType, jsonType, data)
+	answer, err := a.call(ctx, request{method: http.MethodPost, path: At(group) + "/combined-status/query", contentType: jsonType, body: data})
 	if err != nil {
 		return nil, err
 	}
@@ -447,7 +448,7 @@ func (a *API) TenantStatus(ctx context.Context, tenant domain.Key) (*service.Ten
 
 // Release removes the workloads of a tenant whose deletion is held.
 func (a *API) Release(ctx context.Context, tenant domain.Key) error {
-	_, err := a.call(ctx, http.MethodPost, At(tenant)+"/release", nil, jsonType, "", nil)
+	_, err := a.call(ctx, request{method: http.MethodPost, path: At(tenant) + "/release"})
 	return err
 }
 
@@ -502,7 +503,7 @@ func (a *API) Preview(ctx context.Context, rule domain.Object, query url.Values)
 		return nil, fmt.Errorf("encode %s: %w", rule.Noun().Title, err)
 	}
 	path := At(rule.Base().Parent.Child(rule.Noun().Collection)) + "/preview"
-	answer, err := a.call(ctx, http.MethodPost, path, query, jsonType, jsonType, data)
+	answer, err := a.call(ctx, request{method: http.MethodPost, path: path, query: query, contentType: jsonType, body: data})
 	if err != nil {
 		return nil, err
 	}
@@ -570,7 +571,7 @@ func (a *API) PlacementOf(ctx context.Context, placementIntent domain.Key, app s
 
 // UserKubeconfig is the kubeconfig of a logical cloud's user for the cluster of a reference.
 func (a *API) UserKubeconfig(ctx context.Context, reference domain.Key) ([]byte, error) {
-	answer, err := a.call(ctx, http.MethodGet, At(reference)+"/kubeconfig", nil, "application/yaml, "+jsonType+";q=0.5", "", nil)
+	answer, err := a.call(ctx, request{method: http.MethodGet, path: At(reference) + "/kubeconfig", accept: "application/yaml, " + jsonType + ";q=0.5"})
 	if err != nil {
 		return nil, err
 	}
@@ -602,17 +603,27 @@ func (a *API) Intents(ctx context.Context, group domain.Key) ([]domain.Object, e
 
 const jsonType = "application/json"
 
-// call makes a request; path is below /v2.
-func (a *API) call(ctx context.Context, method, path string, query url.Values, accept, contentType string, body []byte) (*answer, error) {
-	if len(query) > 0 {
-		path += "?" + query.Encode()
+// request is what is asked of the API.
+type request struct {
+	method      string
+	path        string // below /v2
+	query       url.Values
+	accept      string // "" for JSON
+	contentType string // of the body, "" for none
+	body        []byte
+}
+
+// call makes a request.
+func (a *API) call(ctx context.Context, r request) (*answer, error) {
+	if len(r.query) > 0 {
+		r.path += "?" + r.query.Encode()
 	}
-	answer, err := a.client.do(ctx, method, path, accept, contentType, body)
+	answer, err := a.client.do(ctx, r.method, r.path, cmp.Or(r.accept, jsonType), r.contentType, r.body)
 	return answer, unanswered(ctx, err)
 }
 
 func (a *API) read(ctx context.Context, path string, query url.Values, v any) error {
-	answer, err := a.call(ctx, http.MethodGet, path, query, jsonType, "", nil)
+	answer, err := a.call(ctx, request{method: http.MethodGet, path: path, query: query})
 	if err != nil {
 		return err
 	}
@@ -643,7 +654,7 @@ func (a *API) send(ctx context.Context, method, path string, o domain.Object, fi
 			return nil, err
 		}
 	}
-	answer, err := a.call(ctx, method, path, nil, jsonType, contentType, body)
+	answer, err := a.call(ctx, request{method: method, path: path, contentType: contentType, body: body})
 	if err != nil {
 		return nil, err
 	}
@@ -694,7 +705,7 @@ func (a *API) operate(ctx context.Context, path string, query url.Values, body a
 		}
 		contentType, sent = jsonType, data
 	}
-	answer, err := a.call(ctx, http.MethodPost, path, query, jsonType, contentType, sent)
+	answer, err := a.call(ctx, request{method: http.MethodPost, path: path, query: query, contentType: contentType, body: sent})
 	if err != nil {
 		return nil, err
 	}

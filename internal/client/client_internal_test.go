@@ -93,7 +93,7 @@ func TestWhatComesSlowlyIsWaitedFor(t *testing.T) {
 					method, body = http.MethodPut, []byte(strings.Repeat("x", 10))
 				}
 				begun := time.Now()
-				answer, err := client.API().call(t.Context(), method, "/projects", nil, jsonType, c.kind, body)
+				answer, err := client.API().call(t.Context(), request{method: method, path: "/projects", contentType: c.kind, body: body})
 				if c.gives > 0 {
 					require.True(t, fail.Is(err, fail.Timeout), "%v", err)
 					require.ErrorContains(t, err, "the API does not answer in time")
@@ -115,11 +115,11 @@ func TestWhoWaitsNoLongerIsTold(t *testing.T) {
 		client.http.Transport = slow{each: time.Second, bytes: 1000}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := client.API().call(ctx, http.MethodGet, "/projects", nil, jsonType, "", nil)
+		_, err := client.API().call(ctx, request{method: http.MethodGet, path: "/projects"})
 		require.True(t, fail.Is(err, fail.Timeout), "%v", err)
 		ctx, cancel = context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
-		_, err = client.API().call(ctx, http.MethodGet, "/projects", nil, jsonType, "", nil)
+		_, err = client.API().call(ctx, request{method: http.MethodGet, path: "/projects"})
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }
