@@ -132,14 +132,14 @@ func (w *writer) Reconcile(ctx context.Context, id string) (reconcile.Result, er
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	w.arrears.owe(id) // what has waited for its interval, or is tried again
-	statuses, err := bundle.Split(v.head, v.objects, w.maxSize, s.summarise)
-	if err == nil {
+	made := content{view: v}
+	if made.statuses, made.unmade = bundle.Split(v.head, v.objects, w.maxSize, s.summarise); made.unmade == nil {
 		s.forget(v.objects)
 	}
 	var wrong []error
 	said := true
 	for _, f := range due {
-		if err := w.bringTraced(ctx, id, f, v, statuses, err, s.written[f.UID]); err != nil {
+		if err := w.bringTraced(ctx, id, f, made, s.written[f.UID]); err != nil {
 			failures.Inc()
 			said = said && s.written[f.UID].error != "" // nobody takes it for true
 			wrong = append(wrong, fmt.Errorf("write %s/%s: %w", f.Namespace, f.Name, err))
@@ -161,20 +161,26 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
+// content is what the bundles of a deployment are to say.
+type content struct {
+	view
+	statuses []json.RawMessage // of its parts
+	unmade   error             // why there are none
+}
+
 // bringTraced is bring, in a trace of its own: who has deployed what is reported asked for it long ago.
-func (w *writer) bringTraced(ctx context.Context, id string, f first, v view, statuses []json.RawMessage, unmade error, state *written) error {
-	ctx, end := span.First(ctx, "report", span.String("drover.deployment", id), span.Int("drover.parts", len(statuses)), span.Int("drover.objects", len(v.objects)))
-	err := w.bring(ctx, f, v, statuses, unmade, state)
+func (w *writer) bringTraced(ctx context.Context, id string, f first, c content, state *written) error {
+	ctx, end := span.First(ctx, "report", span.String("drover.deployment", id), span.Int("drover.parts", len(c.statuses)), span.Int("drover.objects", len(c.objects)))
+	err := w.bring(ctx, f, c, state)
 	end(measure.SucceededOf(err), err != nil)
 	return err
 }
 
-// bring brings a bundle up to date, or has it say why that is not possible: what it says is old by then. unmade is why
-// there are no statuses.
-func (w *writer) bring(ctx context.Context, f first, v view, statuses []json.RawMessage, unmade error, state *written) error {
-	err := unmade
+// bring brings a bundle up to date, or has it say why that is not possible: what it says is old by then.
+func (w *writer) bring(ctx context.Context, f first, c content, state *written) error {
+	err := c.unmade
 	if err == nil {
-		err = w.write(ctx, f, v.version, statuses, state)
+		err = w.write(ctx, f, c.version, c.statuses, state)
 	}
 	if err == nil {
 		state.failed, state.error = 0, ""
@@ -183,7 +189,7 @@ func (w *writer) bring(ctx context.Context, f first, v view, statuses []json.Raw
 	if state.failed++; state.failed < patience || state.error == err.Error() {
 		return err
 	}
-	status, unsaid := bundle.Unwritten(v.head, len(v.objects), err)
+	status, unsaid := bundle.Unwritten(c.head, len(c.objects), err)
 	if unsaid == nil {
 		unsaid = w.writePart(ctx, f.Owner, 1, status)
 	}
