@@ -20,8 +20,8 @@ import (
 // holders are the kinds with which goes what others have: a terminate that deletes one deletes that, too.
 var holders = []string{"Namespace", "CustomResourceDefinition", "PersistentVolumeClaim", "PersistentVolume"}
 
-// claimed are the resources with what says, on holders that are to be applied, whose they are: the label names a context of which no other installation
-// knows, and we none that was deleted.
+// claimed are the resources, with the id of the installation on holders that are to be applied. The label alone does not say whose a holder is: it names a
+// context, of which other installations know nothing, nor does this one once the context is deleted.
 func (a *attempt) claimed() []plan.Resource {
 	resources, whose := a.resources, map[string]string{plan.InstallationAnnotation: a.kube.Installation}
 	for i := range resources {
@@ -41,11 +41,11 @@ func (a *attempt) claimed() []plan.Resource {
 	return resources
 }
 
-// spare leaves alone what was in the cluster before, and would go with the leaf with all that others have in it: an app's
-// holders that carry no label of a deployment, or that another installation has, and a logical cloud's namespace that is not its own. Hooks see to that themselves, see hookRun.spares. Whether it was there, its
-// label says, whatever the records do: they may be of an attempt that was killed. A CRD that stays in any case, and is another's, is left alone where
-// applying it would take a version away from the cluster, and bring none, or so with fields of the same versions; the app's own in a rollback. What is being deleted does not stay. It is looked at with the rights by which it
-// would be applied: what they do not show is nobody's affair, and to apply it says why it is refused.
+// spare leaves alone what was in the cluster before, if it would later be deleted with the leaf and with all that others have in it. These are an app's
+// holders that have no label of a deployment or are another installation's, and a logical cloud's namespace that is not its own. The label decides, not the records: they may be of an attempt that was killed. Hooks do the same in hookRun.spares.
+// A CRD that is to stay is left alone if it is another's and the chart's would take versions away and bring none; likewise fields of the same versions. The app's own CRD
+// is left alone so in a rollback only. An object that is being deleted is not left alone. It is looked at with the rights with which it would be applied.
+// If these do not show it, it is applied, and the cluster's refusal says why.
 func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job) error {
 	for i := range a.resources {
 		r := &a.resources[i]
@@ -128,9 +128,9 @@ func enforcedBy(manifest []byte) domain.PodSecurity {
 	return domain.PodSecurity(wanted.Labels[domain.PodSecurityEnforce])
 }
 
-// definedBefore is sparedAs for a CRD that stays. With the app's own label an older one is left alone only in a rollback, which would take away what the objects
-// of the newer chart have, or fail by a version that they are stored in: an update means what it brings. Where it is applied, what the cluster loses by that
-// is told of, see lose.
+// definedBefore is sparedAs for a CRD that stays. One that has the app's own label is left alone in a rollback only: the older CRD would take fields away that the objects
+// of the newer chart have, or would be refused, as objects are stored in a version that it lacks. An update means what it brings. If the CRD is applied, a warning
+// says what the cluster loses by that, see lose.
 func (a *attempt) definedBefore(i int, has, brings plan.Definition, own bool) (why string) {
 	lost, added := without(has.Served, brings.Served), without(brings.Served, has.Served)
 	if own { // to name a version and not to serve it is meant: an older chart does not know it
@@ -167,7 +167,7 @@ func (a *attempt) lose(i int, text string) {
 	}
 }
 
-// applied has what the cluster has lost by a resource told of: it is applied, whatever else it is waited for.
+// applied warns of what the cluster has lost by a resource. It is applied by now, even if something is still waited for.
 func (a *attempt) applied(i int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -182,8 +182,8 @@ func (p *progress) warnOfLosses(i int) {
 	}
 }
 
-// handOn has an attempt after this one know what is about to be lost: it finds a resource of the leaf's own there, or none, and cannot tell any more what
-// that has replaced. What is tried in the workflow's task hands nothing on, so that it leaves that to an activity.
+// handOn tells the next attempt what is about to be lost. That attempt may find the leaf's own resource in the cluster, or none, and could no longer tell
+// what it has replaced. A try in the workflow's own task cannot hand anything on, so it leaves the work to an activity.
 func (a *attempt) handOn(ctx context.Context) error {
 	a.handing.Lock() // what is handed on last is the newest
 	defer a.handing.Unlock()

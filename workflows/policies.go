@@ -41,17 +41,17 @@ const (
 	// patience is how long all slots may be taken by leaves none of which comes to an end, before others get them: well
 	// below the 15 s after which a request to a cluster that hangs is given up.
 	patience = 2 * time.Second
-	// reportPart is which part of its age an app waits between two reports, in an operation of up to reportingApps. Of its apps together an
-	// operation takes mostReports in each of its two rounds, and of many apps fewer: with all else mostSignals in all, of the 10,000 that Temporal takes
-	// to a run. There is room for those that stop it.
+	// Between two reports an app waits a reportPart of its age, and longer in an operation of more than reportingApps apps. An operation takes at most
+	// mostReports from all its apps in each of its two rounds, and fewer if it has many apps: a run takes 10,000 signals, and mostSignals is how many
+	// are sent to it with everything else. The rest is for signals that stop it.
 	reportPart    = 60
 	reportingApps = 5
 	mostReports   = 4500
 	mostSignals   = 9_900
-	// longestReport is the longest that a batch waits between two reports, in an app of up to reportingBatches, and longestStill for how long batches
-	// are looked at then before one counts as still; of more batches both are longer by as much. Of all its batches an app takes mostOfBatches, which is
-	// enough where they are at work for a quarter of an hour each. The looks become rarer in an app of hours, a stillPart of its age. Its history has less
-	// than Temporal's 51,200 events so, up to limits.AppClusters: four for each report, twelve for each batch.
+	// A batch waits at most longestReport between two reports. Batches are looked at for at most longestStill before one counts as still. Both are for an app
+	// of up to reportingBatches, and grow in proportion beyond. An app takes at most mostOfBatches reports from all its batches: enough if each is at work
+	// for a quarter of an hour. In an app that runs for hours the look is at least a stillPart of its age. With four events for each report and twelve
+	// for each batch, a history stays below Temporal's 51,200 events, up to limits.AppClusters.
 	longestReport    = 10 * time.Second
 	longestStill     = 20 * time.Second
 	reportingBatches = 25

@@ -36,13 +36,13 @@ var clusterScoped = map[string][]string{
 // ClusterScoped says whether objects of a built-in kind have no namespace; false for a kind that is not built in.
 func ClusterScoped(group, kind string) bool { return slices.Contains(clusterScoped[group], kind) }
 
-// Collide finds the first resource of a that b has too, on a cluster that both have it on. Versions of an API
-// group name the same resource. A CRD may be shared as long as no terminate deletes it, so that every user of one may have its own copy in
-// its chart. One that is deleted may not: with it go the objects that others have of its kind. Nor do two have an object
-// of one name of a kind to which a CRD of theirs gives no namespace. What a has of either on the cluster already
-// is no reason to refuse it the update that mends that: of a CRD, one that keeps it. What b holds counts as what it has, of a CRD as one that
-// it keeps. It goes by what the plans say alone: of what it finds
-// CollideNow says whether it counts.
+// Collide finds the first resource of a that b also has on the same cluster. All versions of an API group name the same resource.
+// A CRD may be shared as long as no terminate deletes it, so that every user of it may have a copy in the chart. A CRD that is deleted
+// may not be shared, since it takes the objects of its kind with it that others have. Nor may two have an object of the same name
+// of a kind that a CRD of theirs makes cluster-wide. If a already has such a CRD or object on the cluster, an update of a is not
+// refused for it, as the update may mend it; for a CRD the update has to keep it. What b holds counts as what it has, and a CRD that
+// it holds as one that it keeps. Only the plans are looked at:
+// CollideNow says whether what is found counts.
 func Collide(a, b *Plan) (Collision, bool) {
 	return (&collisions{a: a, b: b, scopes: scopesOf(a, b)}).find()
 }

@@ -237,11 +237,11 @@ type FieldChange struct {
 	Before, After any
 }
 
-// Fields are the members in which two manifests differ, in the order of their paths, but what clusters write themselves. Lists
-// whose elements have names of their own are compared by these, others of objects by their places, all else as a whole. Of the first
-// so many it says what they are, and of the others how many more there are. Where names of elements come in another order, that is a
-// change, too: a later init container waits for an earlier one. Where manifests differ in nothing else, it says what differs of what clusters
-// write, and in null members, as such an apply is one, too. It ends with the error of waited, which is nil as long as somebody waits for it.
+// Fields are the members in which two manifests differ, without what clusters write themselves, in the order of their paths. A list whose elements
+// have names is compared by name, another list of objects by place, and anything else as a whole. Another order of names is a change, too:
+// a later init container waits for an earlier one. If nothing else differs, what clusters write and members that are null are compared as
+// well, since an apply sends them. At most so many members are given as fields, and more is how many others differ. The error
+// is that of waited, which is nil as long as somebody waits for the answer.
 func Fields(waited func() error, before, after json.RawMessage, most int) (fields []FieldChange, more int, err error) {
 	if err := waited(); err != nil {
 		return nil, 0, err
