@@ -126,7 +126,7 @@ func (c *comparing) differences(waited func() error, pass func(app string, clust
 		sort := fmt.Sprintf("%s %d %d %t %t", marks.Encode(), t.Variant, variant, t.Leaving, t.Installs)
 		does, found := known[sort]
 		if !found {
-			does = c.alike(c.changes(t, was, marks), was == nil, t.Leaving)
+			does = c.alike(t, was, marks)
 			known[sort] = does
 		}
 		if len(does.counts) == 0 {
@@ -203,10 +203,10 @@ func (c *comparing) old(i int) int {
 	}
 }
 
-// alike has the same key for changes that are the same.
-func (c *comparing) alike(changes []ResourceChange, arrives, leaves bool) alike {
-	does, sum := alike{counts: Counts{}}, sha256.New()
-	fmt.Fprintf(sum, "%t %t", arrives, leaves)
+// alike is what is to be done on a target, as changes has it: its key is the same where that is the same.
+func (c *comparing) alike(t, was *Target, marks domain.Marks) alike {
+	changes, does, sum := c.changes(t, was, marks), alike{counts: Counts{}}, sha256.New()
+	fmt.Fprintf(sum, "%t %t", was == nil, t.Leaving)
 	for i := range changes {
 		x := &changes[i]
 		fmt.Fprintf(sum, "\n%q %s %x %x", x.ResourceID, x.Action, c.sum(x.Before), c.sum(x.After))
