@@ -119,15 +119,14 @@ func (t *Tables) ask(ctx context.Context, key keptKey) (*tablesAnswer, error) {
 // read is the answer as it is now, for a request that has room. It waits for its turn as long as it is wanted.
 func (k *kept) read(ctx, wanted context.Context, room *part) (a *tablesAnswer, err error) {
 	asked := k.begun.Load()
-	var refused error
 	err = k.use(wanted, func() error {
 		k.room, k.free = room, 0
 		defer func() { k.room = nil }()
 		if k.streams.Load() > 0 {
 			k.free = k.answered()
 		}
-		if refused = k.hold(k.answered()); refused != nil {
-			return nil
+		if err := k.hold(k.answered()); err != nil {
+			return harmless{err}
 		}
 		if k.set == nil || k.renewed <= asked { // nobody has looked while it waited for its turn
 			if err := k.renew(ctx); err != nil {
@@ -139,9 +138,6 @@ func (k *kept) read(ctx, wanted context.Context, room *part) (a *tablesAnswer, e
 	})
 	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) { // and not one of the database
 		err = errTooMuch(k.key.group, "it goes on when you ask again")
-	}
-	if refused != nil { // and what is there stays as it is
-		err = refused
 	}
 	return a, err
 }
@@ -193,7 +189,10 @@ func (k *kept) follow(ctx context.Context, now signed) (a *tablesAnswer, err err
 	return a, err
 }
 
-// use waits for its turn. What fails leaves nothing that anybody goes by: rows that were taken stay, and are looked at again.
+// harmless is an error that leaves what was evaluated as it is: others go by it.
+type harmless struct{ error }
+
+// use waits for its turn. What fails leaves nothing that anybody goes by, unless it is harmless: rows that were taken stay, and are looked at again.
 func (k *kept) use(ctx context.Context, do func() error) (err error) {
 	select {
 	case k.turn <- struct{}{}:
@@ -201,10 +200,12 @@ func (k *kept) use(ctx context.Context, do func() error) (err error) {
 		return context.Cause(ctx)
 	}
 	defer func() {
-		if errors.As(err, new(*panics.Error)) || fail.Is(err, fail.Invalid) { // the latter is of a set that is too large
-			k.set = nil
-		}
-		if err != nil {
+		if same := (harmless{}); errors.As(err, &same) {
+			err = same.error
+		} else if err != nil {
+			if errors.As(err, new(*panics.Error)) || fail.Is(err, fail.Invalid) { // the latter is of a set that is too large
+				k.set = nil
+			}
 			k.exact, k.streamed, k.answer, k.renewed = "", "", nil, 0
 		}
 		size := k.memory()
@@ -415,11 +416,14 @@ func (k *kept) complete(ctx context.Context, most time.Duration) (*tablesAnswer,
 	}
 	unread := slices.Concat(k.intents, k.unlabels)
 	if k.answer == nil || k.answer.old || !slices.Equal(k.answer.unread, unread) {
-		var err error
-		if k.answer, err = k.encoded(); err != nil {
-			return nil, err
+		a, err := k.encoded()
+		if err != nil {
+			if !fail.Is(err, fail.Exhausted) { // the last one is of use to who asks when there is room
+				k.answer = nil
+			}
+			return nil, harmless{err}
 		}
-		k.answer.unread = unread
+		k.answer, a.unread = a, unread
 	}
 	return k.answer, nil
 }

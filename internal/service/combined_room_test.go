@@ -20,6 +20,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
+	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
@@ -35,10 +36,12 @@ type reporting struct {
 	object      domain.ObservedResource
 	hold        chan struct{} // nil where nobody is held
 	going, most atomic.Int32
+	times       atomic.Int32 // for which somebody has read them
 }
 
 func (r *reporting) Observations(ctx context.Context, contextID, app string, _ []domain.ClusterName) iter.Seq2[view.Report, error] {
 	return func(yield func(view.Report, error) bool) {
+		r.times.Add(1)
 		now := r.going.Add(1)
 		defer r.going.Add(-1)
 		for most := r.most.Load(); now > most && !r.most.CompareAndSwap(most, now); most = r.most.Load() {
@@ -292,6 +295,44 @@ func TestAnAnswerThatIsTooLargeAsJSONIsRefused(t *testing.T) {
 			require.True(t, tables.Idle())
 		})
 	}
+}
+
+// TestARefusedAnswerCostsNoLook: only its text was too large, or had no room, and what clusters report need not be looked at again, for requests or for a stream.
+func TestARefusedAnswerCostsNoLook(t *testing.T) {
+	service.SetMostAnswers(t, 8<<20, 2<<20)
+	tables, r, key := reportingTables(t, 40, 60_000)
+	intend(t, r.Store, key, whole.Spec)
+	look := streamed(t, tables, key)
+	refused := func(want fail.Kind, refuse func() (free func())) {
+		t.Helper()
+		for range 2 {
+			free := refuse()
+			err := take(tables.CombinedStatus(t.Context(), key, nil))
+			require.True(t, fail.Is(err, want), "%v", err)
+			free()
+			require.EqualValues(t, 1, r.times.Load())
+		}
+	}
+	refused(fail.Invalid, func() func() { return service.SetMostJSON(t, 10) })
+	refused(fail.Exhausted, func() func() { return tables.Fill(t.Context(), t, 0) })
+	_, err := look.Sign(t.Context())
+	require.NoError(t, err)
+	_, err = look.Snapshot(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, take(tables.CombinedStatus(t.Context(), key, nil)))
+	require.EqualValues(t, 1, r.times.Load())
+	require.True(t, tables.Idle())
+}
+
+// streamed has a stream of combined-status until the test ends.
+func streamed(t *testing.T, tables *service.Tables, key domain.Key) notify.Look {
+	t.Helper()
+	q, err := service.CombinedStatusQuestion(nil)
+	require.NoError(t, err)
+	look, ok := tables.Look(key, q.Extent())
+	require.True(t, ok)
+	t.Cleanup(look.Close)
+	return look
 }
 
 // intend stores a collector, and an intent of a group that names it.

@@ -77,9 +77,11 @@ func SetMostAnswers(t *testing.T, tables, json int64) {
 	mostTables, mostAnswers = tables, answerSizes{turns: most.turns, first: 10, rest: 2 * (tables + 2*json)}
 }
 
-// SetMostJSON sets what an answer may have as JSON for the time of a test.
-func SetMostJSON(t *testing.T, bytes int64) {
+// SetMostJSON sets what an answer may have as JSON for the time of a test, or until free is called.
+func SetMostJSON(t *testing.T, bytes int64) (free func()) {
 	before := mostJSON
-	t.Cleanup(func() { mostJSON = before })
+	free = func() { mostJSON = before }
+	t.Cleanup(free)
 	mostJSON = bytes
+	return free
 }
