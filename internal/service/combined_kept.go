@@ -116,24 +116,26 @@ func (t *Tables) ask(ctx context.Context, key keptKey) (*tablesAnswer, error) {
 	})
 }
 
-// read is the answer as it is now, for a request that has room. It waits for its turn as long as it is wanted.
+// read is the answer as it is now, for a request that has room. It goes on as long as it is wanted, and where a stream goes by what it finds as long as ctx:
+// what it has taken by then stays.
 func (k *kept) read(ctx, wanted context.Context, room *part) (a *tablesAnswer, err error) {
 	asked := k.begun.Load()
 	err = k.use(wanted, func() error {
 		k.room, k.free = room, 0
 		defer func() { k.room = nil }()
+		look := wanted
 		if k.streams.Load() > 0 {
-			k.free = k.answered()
+			k.free, look = k.answered(), ctx
 		}
 		if err := k.hold(k.answered()); err != nil {
 			return harmless{err}
 		}
 		if k.set == nil || k.renewed <= asked { // nobody has looked while it waited for its turn
-			if err := k.renew(ctx); err != nil {
+			if err := k.renew(look); err != nil {
 				return err
 			}
 		}
-		a, err = k.complete(ctx, policy.Tables)
+		a, err = k.complete(look, policy.Tables)
 		return err
 	})
 	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) { // and not one of the database

@@ -29,7 +29,7 @@ import (
 	"github.com/drover-io/drover/internal/view"
 )
 
-// reporting are clusters of which each reports the one object of its app. Who reads them is held until it may go on.
+// reporting are clusters of which each reports the one object of its app. Who reads them is held before each until it may go on.
 type reporting struct {
 	ears
 	clusters    []domain.ClusterName
@@ -46,15 +46,15 @@ func (r *reporting) Observations(ctx context.Context, contextID, app string, _ [
 		defer r.going.Add(-1)
 		for most := r.most.Load(); now > most && !r.most.CompareAndSwap(most, now); most = r.most.Load() {
 		}
-		if r.hold != nil {
-			select {
-			case <-r.hold:
-			case <-ctx.Done():
-				yield(view.Report{}, context.Cause(ctx))
-				return
-			}
-		}
 		for _, c := range r.clusters {
+			if r.hold != nil {
+				select {
+				case <-r.hold:
+				case <-ctx.Done():
+					yield(view.Report{}, context.Cause(ctx))
+					return
+				}
+			}
 			o := &domain.Observation{
 				ObservedApp: domain.ObservedApp{ContextID: contextID, App: app, Cluster: c}, Kinds: []string{r.object.Kind + "." + r.object.Group},
 				Resources: []domain.ObservedResource{r.object},
@@ -322,6 +322,39 @@ func TestARefusedAnswerCostsNoLook(t *testing.T) {
 	require.NoError(t, take(tables.CombinedStatus(t.Context(), key, nil)))
 	require.EqualValues(t, 1, r.times.Load())
 	require.True(t, tables.Idle())
+}
+
+// TestAReadThatNobodyWantsEnds where it is, and others have its turn.
+func TestAReadThatNobodyWantsEnds(t *testing.T) {
+	const clusters = 200
+	tables, r, key := reportingTables(t, clusters, 10)
+	intend(t, r.Store, key, whole.Spec)
+	r.hold = make(chan struct{})
+	const turns = limits.AnswersAtOnce / 2
+	asks, leave := context.WithCancel(t.Context())
+	left := make(chan error, turns)
+	for n := range turns {
+		go func() {
+			left <- take(tables.CombinedStatus(asks, key, url.Values{"kind": {"Deployment", fmt.Sprint(n)}}))
+		}()
+	}
+	require.Eventually(t, func() bool { return r.going.Load() == turns }, time.Minute, time.Millisecond)
+	leave()
+	for range turns {
+		require.ErrorIs(t, <-left, context.Canceled)
+	}
+	rows := 0
+	require.Eventually(t, func() bool {
+		select {
+		case r.hold <- struct{}{}:
+			rows++
+		default:
+		}
+		return tables.Idle()
+	}, time.Minute, time.Millisecond)
+	require.Less(t, rows, turns*clusters/2)
+	close(r.hold)
+	require.NoError(t, take(tables.CombinedStatus(t.Context(), key, nil)))
 }
 
 // streamed has a stream of combined-status until the test ends.
