@@ -89,7 +89,7 @@ func (t *Tables) read(ctx context.Context, group domain.Key, objects bool, param
 		return nil, err
 	}
 	warnUnread(ctx, a.unread)
-	return a.send(func() (*part, error) {
+	return a.send(ctx, func() (*part, error) {
 		return orInTurn(t.answers, func(begin beginPart) (*part, error) { return begin.room(ctx, a.size()) })
 	})
 }
@@ -270,7 +270,7 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*T
 	if err != nil {
 		return nil, err
 	}
-	return a.send(func() (*part, error) { return room.over(a.size()), nil })
+	return a.send(ctx, func() (*part, error) { return room.over(a.size()), nil })
 }
 
 // setOnce is the set of a query for one answer, with the source of its rows; nil for no rows.

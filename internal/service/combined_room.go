@@ -84,7 +84,11 @@ func (a *answers) join(ctx context.Context) (*part, error) {
 	if err != nil {
 		return nil, err
 	}
-	who := by.String()
+	return &part{all: a, mine: a.enter(by.String())}, nil
+}
+
+// enter is a caller who has a part, until exit.
+func (a *answers) enter(who string) *askers {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	mine := a.of[who]
@@ -93,7 +97,15 @@ func (a *answers) join(ctx context.Context) (*part, error) {
 		a.of[who] = mine
 	}
 	mine.n++
-	return &part{all: a, mine: mine}, nil
+	return mine
+}
+
+func (a *answers) exit(mine *askers) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if mine.n--; mine.n == 0 {
+		delete(a.of, mine.who)
+	}
 }
 
 // beginPart is answers.begin or answers.join.
@@ -185,6 +197,27 @@ func (p *part) over(bytes int64) *part {
 	return &next
 }
 
+// move has it be another caller's, and says whether that one has room for it. All together have as much as before.
+func (p *part) move(who string) bool {
+	to := p.all.enter(who)
+	if !to.rest.TryAcquire(p.taken) {
+		p.all.exit(to)
+		return false
+	}
+	if p.turn && !to.turns.TryAcquire(1) {
+		to.rest.Release(p.taken)
+		p.all.exit(to)
+		return false
+	}
+	p.mine.rest.Release(p.taken)
+	if p.turn {
+		p.mine.turns.Release(1)
+	}
+	p.all.exit(p.mine)
+	p.mine = to
+	return true
+}
+
 // end gives back what it has. One that has ended has nothing.
 func (p *part) end() {
 	if p.mine == nil {
@@ -192,11 +225,7 @@ func (p *part) end() {
 	}
 	p.give(p.taken)
 	p.giveTurn()
-	p.all.mu.Lock()
-	defer p.all.mu.Unlock()
-	if p.mine.n--; p.mine.n == 0 {
-		delete(p.all.of, p.mine.who)
-	}
+	p.all.exit(p.mine)
 	p.mine = nil
 }
 

@@ -151,6 +151,45 @@ func TestAPartIsHandedOver(t *testing.T) {
 	}
 }
 
+// TestAPartIsMoved to who has room for it, and for its turn.
+func TestAPartIsMoved(t *testing.T) {
+	for name, c := range map[string]struct {
+		turn   bool  // the caller to whom it goes has one already
+		others int64 // what that one has of the rest
+		want   bool
+	}{
+		"to who has nothing": {want: true},
+		"to who has room":    {others: 60, want: true},
+		"to who has less":    {others: 61},
+		"to who has no turn": {turn: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAnswers(answerSizes{turns: 2, first: 10, rest: 200})
+			p, err := a.begin(by(t.Context(), "one"))
+			require.NoError(t, err)
+			require.NoError(t, p.hold(50))
+			begin := a.join
+			if c.turn {
+				begin = a.begin
+			}
+			other, err := begin(by(t.Context(), "two"))
+			require.NoError(t, err)
+			require.NoError(t, other.hold(c.others))
+			require.Equal(t, c.want, p.move(other.mine.who))
+			require.Equal(t, c.want, p.mine == other.mine)
+			require.False(t, a.rest.TryAcquire(200-40-c.others+1))
+			if c.want {
+				require.Len(t, a.of, 1)
+			}
+			p.end()
+			other.end()
+			require.Empty(t, a.of)
+			require.True(t, a.rest.TryAcquire(200))
+			require.True(t, a.turns.TryAcquire(2))
+		})
+	}
+}
+
 // TestWhatAStreamKeepsIsFree for requests, as long as one keeps it.
 func TestWhatAStreamKeepsIsFree(t *testing.T) {
 	a := newAnswers(answerSizes{turns: 2, first: 10, rest: 200})

@@ -137,7 +137,7 @@ func TestAnswersAreMadeSoManyAtATime(t *testing.T) {
 			intend(t, r.Store, key, whole.Spec)
 			var g errgroup.Group
 			for n := range limits.AnswersAtOnce * 2 {
-				ctx := caller.WithIdentity(t.Context(), caller.Identity{Kind: caller.User, Name: fmt.Sprint(n % c.callers)}, nil)
+				ctx := as(t, fmt.Sprint(n%c.callers))
 				g.Go(func() error {
 					if n%2 == 0 {
 						return take(tables.CombinedStatus(ctx, key, url.Values{"kind": {"Deployment", fmt.Sprint(n)}}))
@@ -261,18 +261,15 @@ func TestWhatIsLittleHasRoomInAnyCase(t *testing.T) {
 func TestACallerIsNotRefusedForWhatAnotherHas(t *testing.T) {
 	tables, r, key := reportingTables(t, 2, 60_000)
 	intend(t, r.Store, key, whole.Spec)
-	as := func(name string) context.Context {
-		return caller.WithIdentity(t.Context(), caller.Identity{Kind: caller.User, Name: name}, nil)
-	}
-	free := tables.Begin(as("one"), t)
+	free := tables.Begin(as(t, "one"), t)
 	began := time.Now()
-	asks, leave := context.WithCancel(as("one"))
+	asks, leave := context.WithCancel(as(t, "one"))
 	left := make(chan error)
 	const turns = limits.AnswersAtOnce / 2
 	go func() { left <- take(tables.CombinedStatus(asks, key, nil)) }()
 	require.Eventually(t, func() bool { return tables.Parts() == turns+1 }, time.Minute, time.Millisecond)
 	require.Zero(t, tables.Kept())
-	require.NoError(t, take(tables.CombinedStatus(as("other"), key, nil)))
+	require.NoError(t, take(tables.CombinedStatus(as(t, "other"), key, nil)))
 	leave()
 	require.ErrorIs(t, <-left, context.Canceled)
 	require.Eventually(t, func() bool { return tables.Parts() == turns }, time.Minute, time.Millisecond)
@@ -355,6 +352,35 @@ func TestAReadThatNobodyWantsEnds(t *testing.T) {
 	require.Less(t, rows, turns*clusters/2)
 	close(r.hold)
 	require.NoError(t, take(tables.CombinedStatus(t.Context(), key, nil)))
+}
+
+// TestAnAnswerIsOfWhoTakesIt: who has taken theirs has room for others, however slowly the next caller takes the same.
+func TestAnAnswerIsOfWhoTakesIt(t *testing.T) {
+	tables, r, key := reportingTables(t, 2, 60_000)
+	intend(t, r.Store, key, whole.Spec)
+	ask := func(name string) *service.TablesDocument {
+		t.Helper()
+		d, err := tables.CombinedStatus(as(t, name), key, nil)
+		require.NoError(t, err)
+		return d
+	}
+	one, other := ask("one"), ask("other")
+	asked := tables.Askers()
+	require.Len(t, asked, 1)
+	again := ask("one")
+	require.NoError(t, take(one, nil))
+	require.Equal(t, asked, tables.Askers(), "it has another one")
+	require.NoError(t, take(again, nil))
+	left := tables.Askers()
+	require.Len(t, left, 1)
+	require.NotEqual(t, asked, left)
+	require.NoError(t, take(other, nil))
+	require.True(t, tables.Idle())
+}
+
+// as is who asks by a name.
+func as(t *testing.T, name string) context.Context {
+	return caller.WithIdentity(t.Context(), caller.Identity{Kind: caller.User, Name: name}, nil)
 }
 
 // streamed has a stream of combined-status until the test ends.

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-io/drover/internal/caller"
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
@@ -97,8 +98,8 @@ type tablesAnswer struct {
 	bytes  int64 // of its items
 
 	mu      sync.Mutex
-	senders int   // of documents; guarded by the mutex
-	room    *part // of them all, nil for none; guarded by the mutex
+	senders map[string]int // the documents that are to be written, by caller; guarded by the mutex
+	room    *part          // of them all, nil for none; guarded by the mutex
 }
 
 // mostTables and mostJSON are limits.Tables and limits.TablesJSON but in tests.
@@ -160,30 +161,48 @@ func (a *tablesAnswer) size() int64 {
 	return encodedTwice * a.bytes
 }
 
-// send is the document for who asks once. All such documents of an answer have room for it together, until the last of them is written; take has it for them,
-// with the errors of send.
-func (a *tablesAnswer) send(take func() (*part, error)) (*TablesDocument, error) {
+// send is the document for who asks once. All such documents of an answer have room for it together, until the last of them is written; take has it for
+// them, as the caller's, with the errors of send.
+func (a *tablesAnswer) send(ctx context.Context, take func() (*part, error)) (*TablesDocument, error) {
+	by, err := caller.IdentityOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	who := by.String()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.senders == 0 {
+	if len(a.senders) == 0 {
 		p, err := take()
 		if err != nil {
 			return nil, err
 		}
-		a.room = p
+		a.room, a.senders = p, map[string]int{}
 	}
-	a.senders++
+	a.senders[who]++
 	d := a.document()
-	d.sent = sync.OnceFunc(func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.senders--; a.senders == 0 {
-			a.room.end()
-			a.room = nil
-		}
-	})
+	d.sent = sync.OnceFunc(func() { a.sent(who) })
 	runtime.AddCleanup(d, func(sent func()) { sent() }, d.sent) // of one that nobody writes
 	return d, nil
+}
+
+// sent is when a document of a caller is written. The room for those of others is one of theirs then, where one of them has so much.
+func (a *tablesAnswer) sent(who string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.senders[who]--; a.senders[who] == 0 {
+		delete(a.senders, who)
+	}
+	switch {
+	case len(a.senders) == 0:
+		a.room.end()
+		a.room = nil
+	case a.senders[a.room.mine.who] == 0:
+		for other := range a.senders {
+			if a.room.move(other) {
+				return
+			}
+		}
+	}
 }
 
 // TablesDocument is an answer in JSON, which may be kept for others: a combined.List or a combined.ObjectList.

@@ -3,6 +3,8 @@ package service
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,6 +52,13 @@ func (t *Tables) Parts() (n int) {
 		n += mine.n
 	}
 	return n
+}
+
+// Askers are the callers of whom answers have room, or wait for it, sorted.
+func (t *Tables) Askers() []string {
+	t.answers.mu.Lock()
+	defer t.answers.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.answers.of))
 }
 
 // Kept is of how many queries there are tables, which somebody reads or did.
