@@ -144,15 +144,19 @@ func (k *kept) read(ctx, wanted context.Context, room *part) (a *tablesAnswer, e
 	return a, err
 }
 
-// hold has room for so many bytes where it is used for a request. Those that a stream keeps count there.
+// hold has room for so many bytes where it is used for a request, with the errors of part.hold. Those that a stream keeps count there.
 func (k *kept) hold(bytes int64) error {
 	if k.room == nil {
 		return nil
 	}
-	if k.streams.Load() > 0 {
-		bytes -= k.free
+	if k.free > 0 && k.streams.Load() > 0 {
+		return k.room.hold(bytes - k.free)
 	}
-	return k.room.hold(bytes)
+	err := k.room.hold(bytes)
+	if k.free > 0 && fail.Is(err, fail.Invalid) { // streams have closed meanwhile, and who begins without them needs no room for two answers
+		err = errAnswers()
+	}
+	return err
 }
 
 // holdSet is hold for the set, beside the last answer.

@@ -190,7 +190,7 @@ func TestAPartIsMoved(t *testing.T) {
 	}
 }
 
-// TestWhatAStreamKeepsIsFree for requests, as long as one keeps it.
+// TestWhatAStreamKeepsIsFree for requests, as long as one keeps it. What had room with it may have it later.
 func TestWhatAStreamKeepsIsFree(t *testing.T) {
 	a := newAnswers(answerSizes{turns: 2, first: 10, rest: 200})
 	p, err := a.join(by(t.Context(), "one"))
@@ -204,7 +204,13 @@ func TestWhatAStreamKeepsIsFree(t *testing.T) {
 	k.room, k.free = p, 80
 	require.NoError(t, k.hold(90))
 	require.EqualValues(t, 10, p.taken)
+	require.True(t, fail.Is(k.hold(181), fail.Invalid))
+	require.NoError(t, k.hold(110))
 	l.Close()
+	err = k.hold(110)
+	require.True(t, fail.Is(err, fail.Exhausted), "%v", err)
 	require.NoError(t, k.hold(90))
 	require.EqualValues(t, 90, p.taken)
+	k.free = 0
+	require.True(t, fail.Is(k.hold(110), fail.Invalid), "no stream had any of it")
 }
