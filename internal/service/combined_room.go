@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -17,6 +18,7 @@ import (
 // (limits.Streams), and what nobody reads by the keeper.
 type answers struct {
 	sizes answerSizes
+	wait  time.Duration // for a turn, at the most: policy.ReadWait but in tests
 	turns *semaphore.Weighted
 	rest  *semaphore.Weighted
 
@@ -41,7 +43,7 @@ type askers struct {
 }
 
 func newAnswers(s answerSizes) *answers {
-	return &answers{sizes: s, turns: semaphore.NewWeighted(s.turns), rest: semaphore.NewWeighted(s.rest), of: map[string]*askers{}}
+	return &answers{sizes: s, wait: policy.ReadWait, turns: semaphore.NewWeighted(s.turns), rest: semaphore.NewWeighted(s.rest), of: map[string]*askers{}}
 }
 
 // part is what one answer has of the room. It may be used by one goroutine at a time.
@@ -58,7 +60,7 @@ func (a *answers) begin(ctx context.Context) (*part, error) {
 	if err != nil {
 		return nil, err
 	}
-	wait, cancel := context.WithTimeout(ctx, policy.ReadWait)
+	wait, cancel := context.WithTimeout(ctx, a.wait)
 	defer cancel()
 	if err = p.mine.turns.Acquire(wait, 1); err == nil {
 		if err = a.turns.Acquire(wait, 1); err != nil {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -43,6 +44,9 @@ func ended(parts []*part) func() {
 		}
 	}
 }
+
+// SetWait sets how long who asks waits for a turn.
+func (t *Tables) SetWait(d time.Duration) { t.answers.wait = d }
 
 // Parts is how many answers have room, or wait for it.
 func (t *Tables) Parts() (n int) {
