@@ -164,6 +164,7 @@ func (s *session) awaitStanding(ctx context.Context, api *client.API, key domain
 			p.show(d, op)
 			if over, why := ended(d, op); over {
 				if why == "" {
+					s.tellStays(ctx, api, key, d, op)
 					return nil
 				}
 				return s.otherwise(ctx, api, key, why)
@@ -178,6 +179,16 @@ func (s *session) awaitStanding(ctx context.Context, api *client.API, key domain
 		if err := pause.For(waiting, next); err != nil {
 			return s.overtime(ctx, api, key, last, timeout)
 		}
+	}
+}
+
+// tellStays names what a terminate that has ended as it was to has left on purpose. Counts do not have names: the explanation does.
+func (s *session) tellStays(ctx context.Context, api *client.API, key domain.Key, d *status.Document, op domain.Operation) {
+	if done, all := doneOf(d, op); op != domain.OpTerminate || done == all || s.flags.quiet {
+		return
+	}
+	if x, err := api.Explain(ctx, key); err == nil && x.Status == domain.ContextTerminated {
+		s.sayf("%s", x.Summary)
 	}
 }
 

@@ -49,6 +49,21 @@ func TestApplyLooksWhereAnOperationStands(t *testing.T) {
 	}
 }
 
+// TestWhatATerminateLeaves is named to who waits for it, and only then.
+func TestWhatATerminateLeaves(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const group = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	w.stand(group, domain.Terminated, domain.ContextTerminated, 1)
+	w.leaves(group, domain.MarkDeleted, domain.MarkKept, domain.MarkKept)
+	require.Equal(t, "Terminated\n  web  1 of 3 Deleted on 1 cluster, 2 are meant to stay\n"+
+		"everything is as wished: nothing is left in clusters but 2 resources that are meant to stay: ConfigMap/web-1, ConfigMap/web-2\n",
+		w.done("wait", "v1/web", "--for", "terminated"))
+	w.leaves(group, domain.MarkDeleted)
+	require.Equal(t, "Terminated\n  web  1 of 1 Deleted on 1 cluster\n", w.done("wait", "v1/web", "--for", "terminated"))
+}
+
 // cancels ends a context once a text is written.
 type cancels struct {
 	text   bytes.Buffer

@@ -365,9 +365,11 @@ func (w *world) leaves(key domain.Key, marks ...domain.Mark) {
 	owner, err := w.db.Get(ctx, domain.OwnerNoun(key), key)
 	require.NoError(w.t, err)
 	id, edge := owner.(domain.Owner).Track().ContextID(), domain.ClusterName{Provider: "p", Name: "edge01"}
-	data, err := json.Marshal(plan.Plan{ContextID: id, Owner: key, Apps: []plan.App{{
-		Name: "web", Resources: make([]plan.ResourceID, len(marks)), Targets: []plan.Target{{ClusterName: edge}},
-	}}})
+	app := plan.App{Name: "web", Targets: []plan.Target{{ClusterName: edge}}}
+	for i := range marks {
+		app.Resources = append(app.Resources, plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: fmt.Sprintf("web-%d", i)})
+	}
+	data, err := json.Marshal(plan.Plan{ContextID: id, Owner: key, Apps: []plan.App{app}})
 	require.NoError(w.t, err)
 	digest, err := w.db.PutBlob(ctx, data)
 	require.NoError(w.t, err)

@@ -609,11 +609,7 @@ func (d *decision) effects() (texts []string) {
 	for _, e := range order[:min(len(order), maxWarnings)] {
 		on := count(len(clusters[e]), "cluster")
 		if len(clusters[e]) < all[e.app] {
-			named := clusters[e][:min(len(clusters[e]), maxExamples)]
-			if left := len(clusters[e]) - len(named); left > 0 {
-				named = append(slices.Clip(named), fmt.Sprintf("%d more", left))
-			}
-			on = fmt.Sprintf("%d of %s (%s)", len(clusters[e]), count(all[e.app], "cluster"), strings.Join(named, ", "))
+			on = fmt.Sprintf("%d of %s (%s)", len(clusters[e]), count(all[e.app], "cluster"), some(clusters[e]))
 		}
 		texts = append(texts, fmt.Sprintf("%s %s on %s: %s", e.app, resources[e], on, e.Effect))
 	}
@@ -666,20 +662,34 @@ func (d *decision) summary(e *Explanation) string {
 	}
 }
 
-// kept says what a terminate has left on purpose.
+// kept says what a terminate has left on purpose, and names some of it: each resource once for all clusters.
 func (d *decision) kept() string {
-	n := 0
-	for p := range d.s.View.Places(view.Ask{}) {
+	n, named, names := 0, map[string]struct{}{}, []string(nil)
+	for p := range d.s.View.Places(view.Ask{Order: view.AsPlanned}) {
 		for r := range p.Rows() {
-			if r.Mark == domain.MarkKept {
-				n++
+			if r.Mark != domain.MarkKept {
+				continue
+			}
+			n++
+			if _, ok := named[name(r.Resource)]; !ok {
+				named[name(r.Resource)] = struct{}{}
+				names = append(names, name(r.Resource))
 			}
 		}
 	}
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" but %s that %s meant to stay", count(n, "resource"), is(n))
+	return fmt.Sprintf(" but %s that %s meant to stay: %s", count(n, "resource"), is(n), some(names))
+}
+
+// some are the first of the names, and how many there are beside them.
+func some(names []string) string {
+	first := names[:min(len(names), maxExamples)]
+	if left := len(names) - len(first); left > 0 {
+		first = append(slices.Clip(first), fmt.Sprintf("%d more", left))
+	}
+	return strings.Join(first, ", ")
 }
 
 // name shows a resource as Kind/name.

@@ -477,7 +477,7 @@ var situations = map[string]func() *explain.Situation{
 	},
 	"terminated": func() *explain.Situation {
 		s := of(domain.Terminated, domain.ContextTerminated, domain.OpApprove, domain.OpInstantiate)
-		s.View.Apps = []view.App{app("sink", 2, marked("2D1K"))}
+		s.View.Apps = []view.App{app("sink", 2, marked("2D1K")), app("web", 1, marked("3K"))}
 		return s
 	},
 	"terminate-failed": func() *explain.Situation {
