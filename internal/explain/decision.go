@@ -34,23 +34,26 @@ type decision struct {
 
 // group is what shares a reason.
 type group struct {
-	kind      Kind
-	said      string // the error, or of kinds that are no errors the text
-	clusters  map[domain.ClusterName]struct{}
-	resources int
-	places    int
-	examples  []place
+	kind        Kind
+	said        string // the error, or of kinds that are no errors the text
+	clusters    map[domain.ClusterName]struct{}
+	resources   int
+	places      int
+	examples    []place
+	replaceable bool // that each place is
 }
 
 // place is where a reason holds.
 type place struct {
 	Place
 	resource string
-	said     string
-	lastSeen time.Time
-	step     *Attempt
-	workflow string // which somebody has paused, or whose step
-	pause    *Pause
+	said     string // there, the group's unless it is set before
+	// replaceable says that the resource may be deleted and made anew, and that this would help.
+	replaceable bool
+	lastSeen    time.Time
+	step        *Attempt
+	workflow    string // which somebody has paused, or whose step
+	pause       *Pause
 }
 
 // groupKey is equal for reasons that are the same but for the names and numbers in what was said, and for rules that are beyondHeld.
@@ -78,9 +81,10 @@ func (d *decision) add(kind Kind, said string, resources int, at place) {
 		if d.groups == nil {
 			d.groups = map[groupKey]*group{}
 		}
-		g = &group{kind: kind, said: said, clusters: map[domain.ClusterName]struct{}{}}
+		g = &group{kind: kind, said: said, clusters: map[domain.ClusterName]struct{}{}, replaceable: true}
 		d.groups[key] = g
 	}
+	g.replaceable = g.replaceable && at.replaceable
 	if at.Cluster != (domain.ClusterName{}) {
 		g.clusters[at.Cluster] = struct{}{}
 	}
@@ -88,7 +92,7 @@ func (d *decision) add(kind Kind, said string, resources int, at place) {
 	g.places++
 	d.noted++
 	if len(g.examples) < maxExamples {
-		at.said = said
+		at.said = cmp.Or(at.said, said)
 		g.examples = append(g.examples, at)
 	}
 }
@@ -277,10 +281,11 @@ func (d *decision) leaf(p *view.Place) {
 	c := p.Cluster
 	at := place{Place: Place{App: p.App.Name, Cluster: c.ClusterName}}
 	var marks marks
+	var roles refusedRoles
 	for r := range p.Rows() {
 		d.resources++
 		marks.add(r.Mark)
-		d.refused(r, at)
+		d.refused(r, at, &roles)
 	}
 	if !c.InProgress {
 		marks[domain.LacksEnd] = 0 // refused has them
@@ -340,8 +345,8 @@ func (d *decision) over(c *view.Cluster, marks marks, at place) {
 }
 
 // refused adds a resource that the cluster refuses, or that outlives its deletion without anybody who waits for that, with
-// what it says of it.
-func (d *decision) refused(r *view.Row, at place) {
+// what it says of it. A binding that is refused for want of a role of roles shares the role's reason.
+func (d *decision) refused(r *view.Row, at place, roles *refusedRoles) {
 	stays := r.Mark == domain.MarkEnding && !r.Place.Cluster.InProgress
 	if d.ended() || !r.Mark.Failed() && !stays {
 		return
@@ -354,7 +359,67 @@ func (d *decision) refused(r *view.Row, at place) {
 		kind = HookFailed
 	}
 	at.resource = name(r.Resource)
+	at.replaceable = kind == ResourceRefused && replaceable(r)
+	if role, ok := roles.wanted(r); ok {
+		at.said = r.Message
+		d.add(role.kind, role.said, 1, at)
+		return
+	}
+	roles.note(r, kind)
 	d.add(kind, r.Message, 1, at)
+}
+
+// forGood is how Kubernetes refuses to change what an object has for good.
+var forGood = regexp.MustCompile(`immutable|updates to statefulset spec for fields other than|cannot change roleRef|may not change once set`)
+
+// replaceable says of a resource that is refused whether plan.ReplaceAnnotation would help, and it does not have that yet.
+func replaceable(r *view.Row) bool {
+	return forGood.MatchString(r.Message) && !strings.Contains(r.Message, plan.NotReplaced) && r.Resource.Irreplaceable() == ""
+}
+
+// refusedRoles are the roles of a leaf that its cluster has refused. A plan has roles before bindings.
+type refusedRoles map[roleName]refusedRole
+
+// roleName names a Role, and a ClusterRole without a namespace.
+type roleName struct{ namespace, name string }
+
+// refusedRole is why there is no such role.
+type refusedRole struct {
+	kind Kind
+	said string
+}
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// note adds what is refused if it is a role.
+func (roles *refusedRoles) note(r *view.Row, kind Kind) {
+	id := r.Resource
+	if id.Group != rbacGroup || id.Kind != "Role" && id.Kind != "ClusterRole" {
+		return
+	}
+	if *roles == nil {
+		*roles = refusedRoles{}
+	}
+	(*roles)[roleName{id.Namespace, id.Name}] = refusedRole{kind, r.Message}
+}
+
+// noRole is how Kubernetes refuses a binding whose role is not there: it calls the role a binding.
+var noRole = regexp.MustCompile(`^(?:cluster)?rolebindings\.rbac\.authorization\.k8s\.io "(.+)" not found$`)
+
+// wanted is the refused role for want of which a binding is refused.
+func (roles *refusedRoles) wanted(r *view.Row) (role refusedRole, ok bool) {
+	if len(*roles) == 0 || r.Resource.Group != rbacGroup {
+		return role, false
+	}
+	m := noRole.FindStringSubmatch(r.Message)
+	if m == nil {
+		return role, false
+	}
+	if role, ok = (*roles)[roleName{r.Resource.Namespace, m[1]}]; ok {
+		return role, true
+	}
+	role, ok = (*roles)[roleName{name: m[1]}]
+	return role, ok
 }
 
 // marks are the numbers of marks of a leaf that are not settled, by what they lack.

@@ -353,16 +353,49 @@ var situations = map[string]func() *explain.Situation{
 	"roles-that-give-what-drover-has-not": func() *explain.Situation {
 		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpTerminate)
 		const beyond = `clusterroles.rbac.authorization.k8s.io %q is forbidden: user "drover" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held: {APIGroups:[%q], Resources:["events"], Verbs:["create"]}`
-		s.View.Apps = []view.App{app("sink", 1, func(int) view.Cluster {
+		const none = `%s.rbac.authorization.k8s.io %q not found`
+		sink := app("sink", 1, func(int) view.Cluster {
+			return view.Cluster{
+				Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("8F"),
+				Notes: []domain.Note{
+					{Index: 0, Message: fmt.Sprintf(beyond, "r1", "")},
+					{Index: 1, Message: fmt.Sprintf(beyond, "r1-view", "apps") + strings.Repeat(`, {APIGroups:[""], Resources:["nodes"], Verbs:["watch"]}`, 9)},
+					{Index: 2, Message: fmt.Sprintf(none, "clusterrolebindings", "r1")},
+					{Index: 3, Message: fmt.Sprintf(none, "rolebindings", "r1")},
+					{Index: 4, Message: fmt.Sprintf(none, "rolebindings", "r1-view")},
+					{Index: 5, Message: fmt.Sprintf(none, "rolebindings", "r1-view")},   // in another namespace
+					{Index: 6, Message: fmt.Sprintf(none, "clusterrolebindings", "r2")}, // which the chart does not have
+					{Index: 7, Message: fmt.Sprintf(none, "clusterroles", "r1")},        // which is no binding
+				},
+			}
+		})
+		of := func(kind, namespace, name string) plan.ResourceID {
+			return plan.ResourceID{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: kind, Namespace: namespace, Name: name}
+		}
+		sink.Resources = []plan.ResourceID{
+			of("ClusterRole", "", "r1"), of("Role", "a", "r1-view"), of("ClusterRoleBinding", "", "r1"), of("RoleBinding", "a", "r1"),
+			of("RoleBinding", "a", "r1-view"), of("RoleBinding", "b", "r1-view"), of("ClusterRoleBinding", "", "r2"), of("ClusterRole", "", "r3"),
+		}
+		s.View.Apps = []view.App{sink}
+		return s
+	},
+	"a-change-of-what-is-for-good": func() *explain.Situation {
+		s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpTerminate)
+		s.Run.Operation = domain.OpUpdate
+		const job = `Job.batch "r1-sink" is invalid: spec.template: Invalid value: {"containers":[%q]}: field is immutable`
+		sink := app("sink", 1, func(int) view.Cluster {
 			return view.Cluster{
 				Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("3F"),
 				Notes: []domain.Note{
-					{Index: 0, Message: `clusterrolebindings.rbac.authorization.k8s.io "r1" not found`},
-					{Index: 1, Message: fmt.Sprintf(beyond, "r1", "")},
-					{Index: 2, Message: fmt.Sprintf(beyond, "r1-view", "apps") + `, {APIGroups:[""], Resources:["nodes"], Verbs:["watch"]}`},
+					{Index: 0, Message: fmt.Sprintf(job, strings.Repeat("c", 300))},
+					{Index: 1, Message: `Service "r1-sink" is invalid: spec.clusterIPs[0]: Invalid value: ["None"]: may not change once set; it is not replaced: its deletion is refused: no`},
+					{Index: 2, Message: `PersistentVolumeClaim "r1-sink" is invalid: spec: Forbidden: spec is immutable after creation`},
 				},
 			}
-		})}
+		})
+		sink.Resources[0] = plan.ResourceID{Group: "batch", Version: "v1", Kind: "Job", Name: "r1-sink"}
+		sink.Resources[2] = plan.ResourceID{Version: "v1", Kind: "PersistentVolumeClaim", Name: "r1-sink"}
+		s.View.Apps = []view.App{sink}
 		return s
 	},
 	"hook-failed": func() *explain.Situation {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/plan"
 )
 
 // Kind is what sort of reason a Reason is.
@@ -162,6 +163,9 @@ func (d *decision) advice(g *group) string {
 		mend := "mend the cause"
 		if strings.Contains(g.said, beyondHeld) {
 			mend = "give Drover's account in the cluster the rules of the chart's roles (--rules FILE, where drover cluster add has made it)"
+		}
+		if g.replaceable && d.again() == domain.OpUpdate {
+			mend = fmt.Sprintf("mend the cause, or have the object deleted and made anew by the annotation %s: \"true\" in the chart", plan.ReplaceAnnotation)
 		}
 		switch {
 		case d.s.Status.InProgress():

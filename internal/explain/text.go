@@ -241,12 +241,18 @@ func span(d time.Duration) string {
 	}
 }
 
-// clip keeps a message on few lines.
+// clip keeps a message on few lines. What is refused is said at its end, often after all of a long value, and is kept. Of one that says what rights
+// are missing those are kept, rather than the long name of who lacks them.
 func clip(s string) string {
-	const most, more = 300, "…"
+	const most, tail, more = 300, 100, "…"
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) <= most {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most-len(more)], "") + more
+	if _, rights, ok := strings.Cut(s, beyondHeld); ok {
+		if s = more + beyondHeld + rights; len(s) <= most {
+			return s
+		}
+	}
+	return strings.ToValidUTF8(s[:most-tail-len(more)], "") + more + strings.ToValidUTF8(s[len(s)-tail:], "")
 }

@@ -156,7 +156,7 @@ func (w *write) awaitGone(ctx context.Context, going *object) error {
 
 // unreplaced is a refusal, and why the object is left as it is.
 func unreplaced(refused error, why string) error {
-	return fail.Wrap(refused, fail.Invalid, "%s; it is not replaced: %s", textOf(refused), why)
+	return fail.Wrap(refused, fail.Invalid, "%s; %s: %s", textOf(refused), plan.NotReplaced, why)
 }
 
 // textOf is what a cluster has said of what it refuses.

@@ -10,6 +10,9 @@ import (
 // ReplaceAnnotation says with "true" that the object of a resource is deleted and made anew where its cluster refuses to change it.
 const ReplaceAnnotation = "drover.io/replace"
 
+// NotReplaced comes before why an object with ReplaceAnnotation is left as it is, after what its cluster refuses.
+const NotReplaced = "it is not replaced"
+
 // Irreplaceable says why an object of the kind is never deleted to be made anew, "" where it may be.
 func (id ResourceID) Irreplaceable() string {
 	switch {
