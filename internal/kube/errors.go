@@ -297,12 +297,12 @@ func withoutURL(err error) error {
 	return err
 }
 
-// clip cuts a message to maxMessage.
+// clip cuts a message to maxMessage, out of its middle: Kubernetes says at the end what it has against a value, after the whole of it.
 func clip(m string) string {
 	m = strings.TrimSpace(m)
 	if len(m) <= maxMessage {
 		return m
 	}
-	const more = "…"
-	return strings.ToValidUTF8(m[:maxMessage-len(more)], "") + more
+	const tail, more = 256, "…"
+	return strings.ToValidUTF8(m[:maxMessage-tail-len(more)], "") + more + strings.ToValidUTF8(m[len(m)-tail:], "")
 }
