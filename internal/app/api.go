@@ -27,6 +27,7 @@ import (
 	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/notify"
 	"github.com/drover-io/drover/internal/panics"
+	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/status"
 )
@@ -34,73 +35,29 @@ import (
 // ServeAPI answers REST requests behind the front, and calls on the addresses of gRPC and of tenants, until ctx ends, then drains. It calls ready
 // once all of them are answered.
 func (p *Parts) ServeAPI(ctx context.Context, f *Front, ready func()) error {
-	lifecycle := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
-	registered := &registrations{parts: p}
-	clusters, err := kube.NewClusters(kubeConfig(p.config, rehearsedClusters), registered.credentials)
-	if err != nil {
-		return err
-	}
-	defer clusters.Close()
-	rehearsal := activities.NewRehearsal(p.store, p.engine, p.charts)
-	rehearsal.AskNodes(nodesOf{clusters})
-	rehearsal.Bound(p.config.Fair.GroupTargets)
-	rehearsal.AskElsewhere(fetch.New(p.config.ExternalHosts, nil))
-	lifecycle.Rehearse, lifecycle.Foresee = rehearsal.Rehearse, rehearsal.Foresee
 	root, err := p.store.Root(ctx)
 	if err != nil {
 		return err
 	}
-	lifecycle.Masks = bundle.NewMasker(root.Derive("digests of what Secrets hold"))
-	ui := explain.WebUI{URL: strings.TrimSuffix(p.config.WebUI, "/"), Namespace: p.config.Temporal.Namespace}
-	journal := service.NewJournal(lifecycle, p.engine, ui)
-	fleet := service.NewFleet(lifecycle, p.store, journal)
-	defer fleet.Close()
+	clusters, err := kube.NewClusters(kubeConfig(p.config, rehearsedClusters), (&registrations{parts: p}).credentials)
+	if err != nil {
+		return err
+	}
+	defer clusters.Close()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	tables := service.NewTables(lifecycle)
+	behind := p.services(root, clusters)
+	defer behind.close()
 	rooms := door.NewRooms(p.config.Operations)
-	hub, err := notify.New(looks(statuses{lifecycle, fleet}, tables), notify.Options{Log: p.log, Turn: rooms.Turn}, registry)
+	hub, err := behind.streams(notify.Options{Log: p.log, Turn: rooms.Turn}, registry)
 	if err != nil {
 		return err
 	}
 	defer hub.Close()
-	explainer := service.NewExplainer(lifecycle, p.engine, ui)
-	matcher := service.NewMatcher(p.store, p.engine, time.Now, "api-"+rand.Text())
-	matcher.AskRuns(p.engine, ui)
-	matcher.Heard = heard{p.store, p.rules}
-	explainer.LeftIn = matcher.LeftIn
-	defer matcher.Close()
-	registry.MustRegister(newTenantCollector(matcher.Counts), p.audit, p.expiring())
-	reached := kubeConfig(p.config, 0)
-	documents := service.New(service.Deps{
-		Store: p.store, Sealer: p.inner, Instances: lifecycle, Operations: lifecycle, Now: time.Now,
-		UserKubeconfig: (&registrations{parts: p}).givenUserKubeconfig,
-		Renewing:       p.store.Renewing,
-		Undone:         door.Undone(p.audit.trail, p.log),
-		Matching:       matcher,
-		PodSecurity:    domain.PodSecurity(p.config.CloudPodSecurity),
-		Checks: service.Checks{
-			Chart: p.charts.CheckChart, Profile: p.charts.CheckProfile, Kubeconfig: reached.CheckKubeconfig, Reach: reached.Reach, See: reached.See, Expiry: kube.Expiry,
-		},
-	})
 	shares := door.NewShares(p.config.Fair, usage{p.engine, p.store}, time.Now)
-	registry.MustRegister(shareCollector{shares}, p.keysUnreadable(), p.metrics)
+	registry.MustRegister(newTenantCollector(behind.matcher.Counts), p.audit, p.expiring(), shareCollector{shares}, p.keysUnreadable(), p.metrics)
 	defer p.measureWhole()()
-	audited, begun := door.Audited(p.audit.trail)
-	entrance := door.New(door.Parts{
-		Audits:   service.NewAudit(p.store, p.audit.trail.Seal, p.audit.keys, time.Now),
-		Commands: documents, Documents: documents,
-		Statuses: door.StatusFunc(func(ctx context.Context, owner domain.Key, parameters url.Values) (door.Document, error) {
-			d, err := lifecycle.Status(ctx, owner, parameters)
-			if err != nil {
-				return nil, err // a nil document must not hide in the interface
-			}
-			return d, nil
-		}),
-		Previews: lifecycle, Explanations: explainer, Journal: journal, Fleet: fleet, Streams: hub,
-		Tables: tables, Tenancy: matcher,
-	}, door.Traced(p.log), audited, door.Identified, door.NewRights(whoMay(documents.Rights, p.log), lease.Now).Authorised, shares.Fair, rooms.Slots, door.Timed, begun)
-	entrance.Record(p.audit.trail)
+	entrance := p.entrance(behind, hub, shares, rooms)
 	if err := p.admit(ctx); err != nil {
 		return err
 	}
@@ -134,18 +91,114 @@ func (p *Parts) ServeAPI(ctx context.Context, f *Front, ready func()) error {
 	g.Go(func() error { return ofTenants.serve(ctx) })
 	f.open(handler)
 	ready()
+	p.workBehind(ctx, g, behind.matcher)
+	return g.Wait()
+}
+
+// services are the commands and queries behind the API's door.
+type services struct {
+	lifecycle *service.Lifecycle
+	documents *service.Service
+	explainer *service.Explainer
+	journal   *service.Journal
+	fleet     *service.Fleet
+	tables    *service.Tables
+	matcher   *service.Matcher
+}
+
+// services makes them; close must be called. The clusters are those that a rehearsal asks for their nodes.
+func (p *Parts) services(root secret.Root, clusters *kube.Clusters) *services {
+	ui := explain.WebUI{URL: strings.TrimSuffix(p.config.WebUI, "/"), Namespace: p.config.Temporal.Namespace}
+	lifecycle, matcher := p.lifecycle(root, clusters), p.matcher(ui)
+	explainer := service.NewExplainer(lifecycle, p.engine, ui)
+	explainer.LeftIn = matcher.LeftIn
+	journal := service.NewJournal(lifecycle, p.engine, ui)
+	return &services{
+		lifecycle: lifecycle, documents: p.documents(lifecycle, matcher), explainer: explainer,
+		journal: journal, fleet: service.NewFleet(lifecycle, p.store, journal), tables: service.NewTables(lifecycle), matcher: matcher,
+	}
+}
+
+// close ends what goes on beside requests. The streams have ended by then.
+func (s *services) close() {
+	s.matcher.Close()
+	s.fleet.Close()
+}
+
+// streams tells of what changes, to whoever follows it.
+func (s *services) streams(o notify.Options, registry prometheus.Registerer) (*notify.Hub, error) {
+	return notify.New(looks(statuses{s.lifecycle, s.fleet}, s.tables), o, registry)
+}
+
+// lifecycle has the commands of owners, which it can rehearse.
+func (p *Parts) lifecycle(root secret.Root, clusters *kube.Clusters) *service.Lifecycle {
+	rehearsal := activities.NewRehearsal(p.store, p.engine, p.charts)
+	rehearsal.AskNodes(nodesOf{clusters})
+	rehearsal.Bound(p.config.Fair.GroupTargets)
+	rehearsal.AskElsewhere(fetch.New(p.config.ExternalHosts, nil))
+	l := service.NewLifecycle(p.store, p.store, heard{p.store, p.rules}, p.engine, time.Now)
+	l.Rehearse, l.Foresee = rehearsal.Rehearse, rehearsal.Foresee
+	l.Masks = bundle.NewMasker(root.Derive("digests of what Secrets hold"))
+	return l
+}
+
+// matcher has the commands of tenants.
+func (p *Parts) matcher(ui explain.WebUI) *service.Matcher {
+	m := service.NewMatcher(p.store, p.engine, time.Now, "api-"+rand.Text())
+	m.AskRuns(p.engine, ui)
+	m.Heard = heard{p.store, p.rules}
+	return m
+}
+
+// documents has the commands of all other nouns.
+func (p *Parts) documents(l *service.Lifecycle, m *service.Matcher) *service.Service {
+	reached := kubeConfig(p.config, 0)
+	return service.New(service.Deps{
+		Store: p.store, Sealer: p.inner, Instances: l, Operations: l, Now: time.Now,
+		UserKubeconfig: (&registrations{parts: p}).givenUserKubeconfig,
+		Renewing:       p.store.Renewing,
+		Undone:         door.Undone(p.audit.trail, p.log),
+		Matching:       m,
+		PodSecurity:    domain.PodSecurity(p.config.CloudPodSecurity),
+		Checks: service.Checks{
+			Chart: p.charts.CheckChart, Profile: p.charts.CheckProfile, Kubeconfig: reached.CheckKubeconfig, Reach: reached.Reach, See: reached.See, Expiry: kube.Expiry,
+		},
+	})
+}
+
+// entrance is the door to what answers, with all that is done for every request.
+func (p *Parts) entrance(s *services, hub *notify.Hub, shares *door.Shares, rooms *door.Rooms) *door.Door {
+	audited, begun := door.Audited(p.audit.trail)
+	entrance := door.New(door.Parts{
+		Audits:   service.NewAudit(p.store, p.audit.trail.Seal, p.audit.keys, time.Now),
+		Commands: s.documents, Documents: s.documents,
+		Statuses: door.StatusFunc(func(ctx context.Context, owner domain.Key, parameters url.Values) (door.Document, error) {
+			d, err := s.lifecycle.Status(ctx, owner, parameters)
+			if err != nil {
+				return nil, err // a nil document must not hide in the interface
+			}
+			return d, nil
+		}),
+		Previews: s.lifecycle, Explanations: s.explainer, Journal: s.journal, Fleet: s.fleet, Streams: hub,
+		Tables: s.tables, Tenancy: s.matcher,
+	}, door.Traced(p.log), audited, door.Identified, door.NewRights(whoMay(s.documents.Rights, p.log), lease.Now).Authorised, shares.Fair, rooms.Slots, door.Timed, begun)
+	entrance.Record(p.audit.trail)
+	return entrance
+}
+
+// workBehind begins in the group what goes on beside requests until ctx ends.
+func (p *Parts) workBehind(ctx context.Context, g *panics.Group, m *service.Matcher) {
 	g.Go(func() error { // a panic of which is no end of what is served
 		_ = panics.Do(ctx, func() error { p.settleBehind(ctx); return nil })
 		return nil
 	})
-	g.Go(func() error { matcher.Run(ctx); return nil })
+	g.Go(func() error { m.Run(ctx); return nil })
 	if p.sessions != nil {
 		g.Go(func() error {
 			p.sessions.Run(ctx, func(err error) { p.log.Warn("end sessions whose time is over", "error", err) })
 			return nil
 		})
 	}
-	return g.Wait()
 }
 
 // answers asks what every request needs, for /readyz. works asks what commands need as well: while Temporal is away, or the database takes
