@@ -155,7 +155,7 @@ func TestAStopDoesNotWaitForThoseWhoSayNothing(t *testing.T) {
 	ended := make(chan error, 1)
 	closed := door.New(door.Parts{}, func(context.Context, *door.Request, door.Next) error { return nil })
 	go func() {
-		ended <- rpc.ServeTenants(ctx, l, nil, nil, closed, slog.New(slog.DiscardHandler), time.Hour, 0)
+		ended <- rpc.ServeTenants(ctx, l, rpc.TenantOptions{Options: rpc.Options{Door: closed, Log: slog.New(slog.DiscardHandler), Drain: time.Hour}})
 	}()
 	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
@@ -228,7 +228,7 @@ func TestWhatAStrangerSendsIsNotRepeated(t *testing.T) {
 	go func() {
 		d := door.New(door.Parts{})
 		d.Record(trail)
-		ended <- rpc.ServeTenants(ctx, l, nil, nil, d, slog.New(slog.NewTextHandler(log, nil)), time.Minute, 0)
+		ended <- rpc.ServeTenants(ctx, l, rpc.TenantOptions{Options: rpc.Options{Door: d, Log: slog.New(slog.NewTextHandler(log, nil)), Drain: time.Minute}})
 	}()
 	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)

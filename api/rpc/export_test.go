@@ -21,7 +21,7 @@ func SetSendTime(t *testing.T, d time.Duration) {
 
 // Methods are all that Serve and ServeTenants have.
 func Methods() (ofAPI, ofTenants []string) {
-	d, log, stopping := door.New(door.Parts{}), slog.New(slog.DiscardHandler), make(chan struct{})
+	o, stopping := Options{Door: door.New(door.Parts{}), Log: slog.New(slog.DiscardHandler)}, make(chan struct{})
 	names := func(by asStreams) (all []string) {
 		grpc_health_v1.RegisterHealthServer(by, health.NewServer()) // as serve does
 		for service, info := range by.GetServiceInfo() {
@@ -31,5 +31,5 @@ func Methods() (ofAPI, ofTenants []string) {
 		}
 		return all
 	}
-	return names(apiServer(nil, authn.Off, d, log, stopping)), names(tenantsServer(nil, nil, d, log, 0, stopping))
+	return names(apiServer(authn.Off, o, stopping)), names(tenantsServer(TenantOptions{Options: o}, stopping))
 }

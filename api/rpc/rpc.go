@@ -45,18 +45,25 @@ const (
 	readBuffers  = 4 << 10 // there is one for each connection, and TLS has a record in memory anyway
 )
 
+// Options say how calls are answered.
+type Options struct {
+	TLS   *tls.Config // nil: without
+	Door  *door.Door
+	Log   *slog.Logger
+	Drain time.Duration // that calls are given to end
+}
+
 // Serve answers calls on the listener until ctx ends; then it takes no more, and gives those that are being answered
 // the drain time to end. Streams end with the hub behind the door, which must be closed by then. nil stands for a clean end.
-// Without TLS secured is nil; without a prover everybody is anonymous.
-func Serve(ctx context.Context, l net.Listener, secured *tls.Config, prove authn.Prover, d *door.Door, log *slog.Logger, drain time.Duration) error {
-	by := apiServer(secured, prove, d, log, ctx.Done())
-	return serve(ctx, connections.New(l, log, limits.GRPCConnections, limits.GRPCAddressConnections), by, drain)
+// Without a prover everybody is anonymous.
+func Serve(ctx context.Context, l net.Listener, prove authn.Prover, o Options) error {
+	return serve(ctx, l, apiServer(prove, o, ctx.Done()), o)
 }
 
 // apiServer has the services of Serve but for health.
-func apiServer(secured *tls.Config, prove authn.Prover, d *door.Door, log *slog.Logger, stopping <-chan struct{}) asStreams {
-	by := asStreams{newServer(log, limits.GRPC, append(credentialsOf(secured), grpc.ChainStreamInterceptor(proving(prove, d, stopping)))...)}
-	statusnotify.RegisterStatusNotifyServer(by, newRegister(d))
+func apiServer(prove authn.Prover, o Options, stopping <-chan struct{}) asStreams {
+	by := asStreams{newServer(o.Log, limits.GRPC, append(credentialsOf(o.TLS), grpc.ChainStreamInterceptor(proving(prove, o.Door, stopping)))...)}
+	statusnotify.RegisterStatusNotifyServer(by, newRegister(o.Door))
 	return by
 }
 
@@ -86,7 +93,8 @@ func newServer(log *slog.Logger, size int, more ...grpc.ServerOption) *grpc.Serv
 }
 
 // serve is Serve for a server that has its services but for health, which comes to them.
-func serve(ctx context.Context, l net.Listener, by asStreams, drain time.Duration) error {
+func serve(ctx context.Context, l net.Listener, by asStreams, o Options) error {
+	l = connections.New(l, o.Log, limits.GRPCConnections, limits.GRPCAddressConnections)
 	server, alive := by.Server, health.NewServer()
 	grpc_health_v1.RegisterHealthServer(by, alive)
 	for name := range server.GetServiceInfo() { // who probes asks for one by its name
@@ -100,7 +108,7 @@ func serve(ctx context.Context, l net.Listener, by asStreams, drain time.Duratio
 	case <-ctx.Done():
 	}
 	alive.Shutdown()
-	stop(server, drain)
+	stop(server, o.Drain)
 	return nil
 }
 

@@ -70,7 +70,7 @@ func newWorldBy(t *testing.T, prove authn.Prover, resources int, steps ...door.S
 	d := door.New(door.Parts{Streams: hub}, steps...)
 	d.Record(w.trail)
 	go func() {
-		ended <- rpc.Serve(ctx, l, nil, prove, d, slog.New(slog.NewTextHandler(w.log, nil)), time.Minute)
+		ended <- rpc.Serve(ctx, l, prove, rpc.Options{Door: d, Log: slog.New(slog.NewTextHandler(w.log, nil)), Drain: time.Minute})
 	}()
 	stopped := false
 	w.stop = func() {

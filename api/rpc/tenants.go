@@ -2,8 +2,6 @@ package rpc
 
 import (
 	"context"
-	"crypto/tls"
-	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -15,7 +13,6 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/drover-io/drover/internal/authn"
-	"github.com/drover-io/drover/internal/connections"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/door"
 	"github.com/drover-io/drover/internal/fail"
@@ -24,22 +21,28 @@ import (
 	"github.com/drover-io/drover/internal/universe"
 )
 
+// TenantOptions say how calls of tenants are answered.
+type TenantOptions struct {
+	Options
+	Trust authn.Trust // a certificate counts as long as it says so
+	Rate  int         // how many changes a second are read of each tenant, 0 for all
+}
+
 // ServeTenants serves the two services of universe.workload.v1, health and reflection, and nothing else. Without TLS whoever
-// reaches the listener may speak for all tenants. A certificate counts as long as trust says so. Of each tenant so many changes a second are read, 0 for all. It ends as Serve does; streams end by themselves when ctx does.
-func ServeTenants(ctx context.Context, l net.Listener, secured *tls.Config, trust authn.Trust, d *door.Door, log *slog.Logger, drain time.Duration, rate int) error {
-	by := tenantsServer(secured, trust, d, log, rate, ctx.Done())
-	return serve(ctx, connections.New(l, log, limits.GRPCConnections, limits.GRPCAddressConnections), by, drain)
+// reaches the listener may speak for all tenants. It ends as Serve does; streams end by themselves when ctx does.
+func ServeTenants(ctx context.Context, l net.Listener, o TenantOptions) error {
+	return serve(ctx, l, tenantsServer(o, ctx.Done()), o.Options)
 }
 
 // tenantsServer has the services of ServeTenants but for health.
-func tenantsServer(secured *tls.Config, trust authn.Trust, d *door.Door, log *slog.Logger, rate int, stopping <-chan struct{}) asStreams {
-	p := newPaces(rate, log)
-	b := newBounds(d, p, stopping)
-	b.trust = trust
+func tenantsServer(o TenantOptions, stopping <-chan struct{}) asStreams {
+	p := newPaces(o.Rate, o.Log)
+	b := newBounds(o.Door, p, stopping)
+	b.trust = o.Trust
 	more := []grpc.ServerOption{grpc.ChainStreamInterceptor(b.guard, traced), grpc.MaxConcurrentStreams(limits.TenantStreams)}
-	by := asStreams{newServer(log, limits.Tenants, append(more, credentialsOf(secured)...)...)}
-	universe.RegisterWorkloadRuleServiceServer(by, &rules{door: d})
-	universe.RegisterWorkloadServiceServer(by, &workloads{door: d, paces: p, stopping: stopping})
+	by := asStreams{newServer(o.Log, limits.Tenants, append(more, credentialsOf(o.TLS)...)...)}
+	universe.RegisterWorkloadRuleServiceServer(by, &rules{door: o.Door})
+	universe.RegisterWorkloadServiceServer(by, &workloads{door: o.Door, paces: p, stopping: stopping})
 	reflection.Register(by)
 	return by
 }

@@ -56,7 +56,7 @@ func serveTenants(t *testing.T, l net.Listener, d *door.Door, log slog.Handler) 
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.ServeTenants(ctx, l, nil, nil, d, slog.New(log), time.Minute, 0)
+		ended <- rpc.ServeTenants(ctx, l, rpc.TenantOptions{Options: rpc.Options{Door: d, Log: slog.New(log), Drain: time.Minute}})
 	}()
 	connection, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)

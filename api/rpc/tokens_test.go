@@ -77,7 +77,9 @@ func newSecured(t *testing.T, steps ...door.Step) *secured {
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
-		go func() { ended <- rpc.ServeTenants(ctx, l, s, trust, d, log, time.Second, 0) }()
+		go func() {
+			ended <- rpc.ServeTenants(ctx, l, rpc.TenantOptions{Options: rpc.Options{TLS: s, Door: d, Log: log, Drain: time.Second}, Trust: trust})
+		}()
 		t.Cleanup(func() {
 			cancel()
 			require.NoError(t, <-ended)

@@ -57,7 +57,8 @@ func newStreamsAt(t *testing.T, rate int, more ...string) *streams {
 	w := &streams{T: t, store: s, address: l.Addr().String(), log: &lines{}}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	go func() {
-		ended <- rpc.ServeTenants(ctx, l, nil, nil, door.New(door.Parts{Tenancy: m}, door.Traced(log)), log, time.Minute, rate)
+		d := door.New(door.Parts{Tenancy: m}, door.Traced(log))
+		ended <- rpc.ServeTenants(ctx, l, rpc.TenantOptions{Options: rpc.Options{Door: d, Log: log, Drain: time.Minute}, Rate: rate})
 	}()
 	stopped := false
 	w.stop = func() {

@@ -264,7 +264,7 @@ func (p *Parts) listenRPC(ctx context.Context, prove authn.Prover, entrance *doo
 		return unwanted, err
 	}
 	return listening{l, func(ctx context.Context) error {
-		return rpc.Serve(ctx, l, secured, prove, entrance, p.log, p.config.Drain)
+		return rpc.Serve(ctx, l, prove, rpc.Options{TLS: secured, Door: entrance, Log: p.log, Drain: p.config.Drain})
 	}}, nil
 }
 
@@ -286,7 +286,9 @@ func (p *Parts) listenTenants(ctx context.Context, entrance *door.Door) (listeni
 		return unwanted, err
 	}
 	return listening{l, func(ctx context.Context) error {
-		return rpc.ServeTenants(ctx, l, secured, trust, entrance, p.log, p.config.Drain, p.config.TenantRate)
+		return rpc.ServeTenants(ctx, l, rpc.TenantOptions{
+			Options: rpc.Options{TLS: secured, Door: entrance, Log: p.log, Drain: p.config.Drain}, Trust: trust, Rate: p.config.TenantRate,
+		})
 	}}, nil
 }
 
