@@ -129,9 +129,19 @@ func (s *session) openAccount(f *accountFlags, kubeconfig []byte, holder kube.Ho
 	return o, nil
 }
 
+// enrolment says how a cluster is registered with its account. Only register is given the token; first and last are what comes before and after.
+type enrolment struct {
+	report   domain.Report
+	known    bool // it is registered already
+	narrow   bool // rights that nobody has asked for now are taken away
+	first    func() error
+	register func(kubeconfig []byte) error
+	last     func() error
+}
+
 // enroll makes the account of a cluster and has it registered. Each step can be done again: what is there stays, a token that the API never
-// got ends with the next one that it gets. Only what has the token is registered with it; first and last are what comes before and after.
-func (s *session) enroll(ctx context.Context, o *kube.Owned, report domain.Report, known, narrow bool, first func() error, register func(kubeconfig []byte) error, last func() error) error {
+// got ends with the next one that it gets.
+func (s *session) enroll(ctx context.Context, o *kube.Owned, e enrolment) error {
 	there, err := o.There(ctx)
 	if err != nil {
 		return err
@@ -142,11 +152,11 @@ func (s *session) enroll(ctx context.Context, o *kube.Owned, report domain.Repor
 	if err := o.Alone(ctx); err != nil {
 		return err
 	}
-	if err := first(); err != nil {
+	if err := e.first(); err != nil {
 		return err
 	}
-	o.Anew = !known // nobody has a token that the API needs; who made the account in advance may
-	if !narrow {
+	o.Anew = !e.known // nobody has a token that the API needs; who made the account in advance may
+	if !e.narrow {
 		kept, err := o.KeepRights(ctx)
 		if err != nil {
 			return err
@@ -166,14 +176,14 @@ func (s *session) enroll(ctx context.Context, o *kube.Owned, report domain.Repor
 		done = unchanged
 	}
 	s.sayf("clusterrole %s %s in the cluster", o.Name, done)
-	issued, err := s.replaceToken(ctx, o, known || there, register)
+	issued, err := s.replaceToken(ctx, o, e.known || there, e.register)
 	if err != nil {
 		return err
 	}
-	if err := last(); err != nil {
+	if err := e.last(); err != nil {
 		return err
 	}
-	return s.sayAccess(ctx, issued.Kubeconfig, o.Role, report)
+	return s.sayAccess(ctx, issued.Kubeconfig, o.Role, e.report)
 }
 
 // replaceToken has a new token registered, and ends those before it. What the API has refused leaves nothing of it behind; what it may have

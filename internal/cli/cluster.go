@@ -291,9 +291,54 @@ func (s *session) sayCluster(c *checked) {
 	}
 }
 
+// addFlags say how a cluster is registered, and what its account may.
+type addFlags struct {
+	accountFlags
+	labels []string
+	report string // "" when missing
+	groups []string
+	users  bool
+	rules  string
+	narrow bool
+	own    bool // nothing is made in the cluster
+}
+
+func (f *addFlags) add(c *cobra.Command) {
+	f.accountFlags.add(c)
+	c.Flags().StringSliceVar(&f.labels, "label", nil, "a `label` for placements to select it by")
+	c.Flags().StringVar(&f.report, "report", "", "how the cluster reports: auto (when missing), agent, install, agentless or none")
+	c.Flags().StringSliceVar(&f.groups, "groups", nil, "further `API-GROUPS` whose kinds charts have; * for any. A chart that gives rights beyond the account's own, as those of controllers do, needs --rules, too")
+	c.Flags().BoolVar(&f.users, "logical-cloud-users", false, "for logical clouds of level 1, too: certificates of their users are signed, and who may have that done may be any user of the cluster")
+	c.Flags().StringVar(&f.rules, "rules", "", "a `file` with further rules for the account, in YAML or JSON: a list of them, or a ClusterRole that has them. A chart that gives rights needs those that it gives")
+	c.Flags().BoolVar(&f.narrow, "narrow", false, "take away rights that the account has from before and that are not asked for now; what runs there may need them")
+	c.Flags().BoolVar(&f.own, "use-own-credentials", false, "send the user of the context, and make nothing in the cluster")
+	for _, ofAccount := range []string{"narrow", "groups", "rules", "logical-cloud-users", "account", "account-namespace", "expires-after"} {
+		c.MarkFlagsMutuallyExclusive("use-own-credentials", ofAccount)
+	}
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "ask the cluster and the API what would be made, show the ClusterRole, and do nothing")
+}
+
+// reporting is how the cluster is to report.
+func (f *addFlags) reporting() domain.Report {
+	return domain.Report(or(f.report, string(domain.ReportAuto)))
+}
+
+// role is the ClusterRole of an account of this name, but for the rules of --rules.
+func (f *addFlags) role(account string) ([]byte, error) {
+	return access.ClusterRole(account, f.reporting(), f.users, f.groups...)
+}
+
+// further are the rules of --rules.
+func (f *addFlags) further(c *cobra.Command) (kube.Rules, error) {
+	if !c.Flags().Changed("rules") {
+		return nil, nil
+	}
+	return ReadRules(f.rules)
+}
+
 // clusterAdd is the command cluster add.
 func (s *session) clusterAdd() *cobra.Command {
-	f := &accountFlags{}
+	f := &addFlags{}
 	c := &cobra.Command{
 		Use: "add [PROVIDER/]NAME", Short: "Register a cluster, with an account of Drover's own that has the least rights",
 		Long: `Register a cluster by a context of your kubeconfig. With its rights an account for Drover is made in the cluster: a ServiceAccount, a
@@ -330,115 +375,114 @@ cluster has that user's rights then. A user that runs a program for its credenti
 		},
 	}
 	f.add(c)
-	labels := c.Flags().StringSlice("label", nil, "a `label` for placements to select it by")
-	report := c.Flags().String("report", "", "how the cluster reports: auto (when missing), agent, install, agentless or none")
 	s.completeFlag(c, "report", func(context.Context) []string { return wordsOf(domain.Reports) })
-	groups := c.Flags().StringSlice("groups", nil, "further `API-GROUPS` whose kinds charts have; * for any. A chart that gives rights beyond the account's own, as those of controllers do, needs --rules, too")
-	users := c.Flags().Bool("logical-cloud-users", false, "for logical clouds of level 1, too: certificates of their users are signed, and who may have that done may be any user of the cluster")
-	rules := c.Flags().String("rules", "", "a `file` with further rules for the account, in YAML or JSON: a list of them, or a ClusterRole that has them. A chart that gives rights needs those that it gives")
-	narrow := c.Flags().Bool("narrow", false, "take away rights that the account has from before and that are not asked for now; what runs there may need them")
-	own := c.Flags().Bool("use-own-credentials", false, "send the user of the context, and make nothing in the cluster")
-	for _, ofAccount := range []string{"narrow", "groups", "rules", "logical-cloud-users", "account", "account-namespace", "expires-after"} {
-		c.MarkFlagsMutuallyExclusive("use-own-credentials", ofAccount)
+	c.RunE = func(c *cobra.Command, args []string) error { return s.addCluster(c, f, args[0]) }
+	return c
+}
+
+// addCluster registers a cluster. Before anything is made it is asked who may register it: who may not, or reaches no API, has changed nothing.
+func (s *session) addCluster(c *cobra.Command, f *addFlags, name string) error {
+	ctx, labelled := c.Context(), onlyLabels(c)
+	kubeconfig, unread := s.kubeconfig(f.kubeconfig, f.context, f.own)
+	if unread != nil && !labelled { // then it is seen first whether one is needed
+		return unread
 	}
-	dryRun := c.Flags().Bool("dry-run", false, "ask the cluster and the API what would be made, show the ClusterRole, and do nothing")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		ctx := c.Context()
-		labelled := onlyLabels(c)
-		kubeconfig, unread := s.kubeconfig(f.kubeconfig, f.context, *own)
-		if unread != nil && !labelled { // then it is seen first whether one is needed
-			return unread
-		}
-		if _, err := access.ClusterRole("drover", domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...); err != nil {
-			return usage("--report or --groups: %s", fail.TextOf(err))
-		}
-		var further kube.Rules
-		if c.Flags().Changed("rules") {
-			var err error
-			if further, err = ReadRules(*rules); err != nil {
-				return err
-			}
-		}
-		api, err := s.api()
-		if err != nil {
+	if _, err := f.role("drover"); err != nil {
+		return usage("--report or --groups: %s", fail.TextOf(err))
+	}
+	further, err := f.further(c)
+	if err != nil {
+		return err
+	}
+	api, err := s.api()
+	if err != nil {
+		return err
+	}
+	key, err := s.newCluster(ctx, api, name)
+	if err != nil {
+		return err
+	}
+	registered, err := s.registered(ctx, api, key, f.own)
+	if err != nil {
+		return err
+	}
+	if registered != nil && !c.Flags().Changed("report") {
+		f.report = string(registered.Spec.Report)
+	}
+	x, err := adding(key, registered, f.labels, domain.Report(f.report))
+	if err != nil {
+		return err
+	}
+	a := s.applier(api, f.dryRun)
+	if registered != nil && labelled {
+		return s.labelCluster(ctx, a, x)
+	}
+	if unread != nil {
+		return unread
+	}
+	var holder kube.Holder
+	var role []byte
+	if !f.own {
+		if holder, role, err = s.accountFor(ctx, api, key, f, further); err != nil {
 			return err
 		}
-		key, err := s.newCluster(ctx, api, args[0])
-		if err != nil {
+	}
+	if err := s.mayAdd(ctx, a, x, registered != nil); err != nil {
+		return err
+	}
+	if f.dryRun && !f.own {
+		if err := s.tryAccount(ctx, f, kubeconfig, holder, role); err != nil {
 			return err
 		}
-		// Before anything is made: who may not, or reaches no API, has changed nothing.
-		registered, err := s.registered(ctx, api, key, *own)
-		if err != nil {
+	}
+	if f.own || f.dryRun {
+		if x.cluster.File, err = f.readdressed(kubeconfig); err != nil {
 			return err
 		}
-		if registered != nil && !c.Flags().Changed("report") {
-			*report = string(registered.Spec.Report)
-		}
-		x, err := adding(key, registered, *labels, domain.Report(*report))
-		if err != nil {
-			return err
-		}
-		if registered != nil && labelled {
-			a := s.applier(api, *dryRun)
-			rights, err := labelRights(ctx, a, x, true)
-			if err == nil {
-				err = s.needs(ctx, api, rights...)
+		return s.registerBy(ctx, a, append([]client.Step{x.provider, x.cluster}, x.labels...)...)
+	}
+	o, err := s.openAccount(&f.accountFlags, kubeconfig, holder, role)
+	if err != nil {
+		return err
+	}
+	return s.enroll(ctx, o, enrolment{
+		report: f.reporting(), known: registered != nil, narrow: f.narrow,
+		first: func() error { return s.registerBy(ctx, a, x.provider) },
+		register: func(kubeconfig []byte) error {
+			if registered != nil {
+				return s.reregister(ctx, api, x.cluster.Object.(*domain.Cluster), &f.accountFlags, kubeconfig)
 			}
-			if err != nil {
-				return err
-			}
-			return s.registerBy(ctx, a, x.labels...)
-		}
-		if unread != nil {
-			return unread
-		}
-		var holder kube.Holder
-		var role []byte
-		if !*own {
-			if holder, err = s.holder(ctx, api, key); err != nil {
-				return err
-			}
-			if role, err = access.ClusterRole(f.nameFor(holder), domain.Report(or(*report, string(domain.ReportAuto))), *users, *groups...); err != nil {
-				return err
-			}
-			if role, err = further.On(role); err != nil {
-				return err
-			}
-		}
-		a := s.applier(api, *dryRun)
-		if err := s.mayAdd(ctx, a, x, registered != nil); err != nil {
-			return err
-		}
-		if *dryRun && !*own {
-			if err := s.tryAccount(ctx, f, kubeconfig, holder, role, *narrow); err != nil {
-				return err
-			}
-		}
-		if *own || *dryRun {
 			if x.cluster.File, err = f.readdressed(kubeconfig); err != nil {
 				return err
 			}
-			return s.registerBy(ctx, a, append([]client.Step{x.provider, x.cluster}, x.labels...)...)
-		}
-		o, err := s.openAccount(f, kubeconfig, holder, role)
-		if err != nil {
-			return err
-		}
-		return s.enroll(ctx, o, domain.Report(or(*report, string(domain.ReportAuto))), registered != nil, *narrow,
-			func() error { return s.registerBy(ctx, a, x.provider) },
-			func(kubeconfig []byte) error {
-				if registered != nil {
-					return s.reregister(ctx, api, x.cluster.Object.(*domain.Cluster), f, kubeconfig)
-				}
-				if x.cluster.File, err = f.readdressed(kubeconfig); err != nil {
-					return err
-				}
-				return s.registerBy(ctx, a, x.cluster)
-			},
-			func() error { return s.registerBy(ctx, a, x.labels...) })
+			return s.registerBy(ctx, a, x.cluster)
+		},
+		last: func() error { return s.registerBy(ctx, a, x.labels...) },
+	})
+}
+
+// accountFor is whose the account of a cluster is, and its ClusterRole.
+func (s *session) accountFor(ctx context.Context, api *client.API, key domain.Key, f *addFlags, further kube.Rules) (holder kube.Holder, role []byte, err error) {
+	if holder, err = s.holder(ctx, api, key); err != nil {
+		return holder, nil, err
 	}
-	return c
+	if role, err = f.role(f.nameFor(holder)); err != nil {
+		return holder, nil, err
+	}
+	role, err = further.On(role)
+	return holder, role, err
+}
+
+// labelCluster gives a cluster that is registered its labels, and changes nothing else of it.
+func (s *session) labelCluster(ctx context.Context, a *applier, x *added) error {
+	rights, err := labelRights(ctx, a, x, true)
+	if err != nil {
+		return err
+	}
+	if err := s.needs(ctx, a.api, rights...); err != nil {
+		return err
+	}
+	return s.registerBy(ctx, a, x.labels...)
 }
 
 // ReadRules reads the rules of the file that --rules names. Its errors are of the command line.
@@ -508,13 +552,13 @@ func labelRights(ctx context.Context, a *applier, x *added, registered bool) ([]
 }
 
 // tryAccount says what would be made in the cluster, as the cluster says it.
-func (s *session) tryAccount(ctx context.Context, f *accountFlags, kubeconfig []byte, holder kube.Holder, role []byte, narrow bool) error {
-	o, err := s.openAccount(f, kubeconfig, holder, role)
+func (s *session) tryAccount(ctx context.Context, f *addFlags, kubeconfig []byte, holder kube.Holder, role []byte) error {
+	o, err := s.openAccount(&f.accountFlags, kubeconfig, holder, role)
 	if err != nil {
 		return err
 	}
 	var kept []string
-	if !narrow {
+	if !f.narrow {
 		if kept, err = o.KeepRights(ctx); err != nil {
 			return err
 		}
