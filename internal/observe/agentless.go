@@ -76,7 +76,7 @@ func (a *agentless) sync(ctx context.Context, c *kube.Cluster) error {
 	return nil
 }
 
-// choose begins to follow kinds that are new, and forgets those that are gone. Those of a group that is down stay as they are.
+// choose begins to follow kinds that are new, or are served elsewhere, and forgets those that are gone. Those of a group that is down stay as they are.
 func (a *agentless) choose(served []kube.Served, down map[string]bool) {
 	there := map[schema.GroupKind]bool{}
 	for _, s := range served {
@@ -85,7 +85,7 @@ func (a *agentless) choose(served []kube.Served, down map[string]bool) {
 			continue
 		}
 		there[gk] = true
-		if k := a.kinds[gk]; k != nil && (k.gvk == s.GroupVersionKind || down[gk.Group]) {
+		if k := a.kinds[gk]; k != nil && (k.gvk == s.GroupVersionKind && k.Path == s.Path || down[gk.Group]) {
 			continue
 		}
 		a.kinds[gk] = &kindFeed{gvk: s.GroupVersionKind, feed: &feed{

@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
 	"github.com/drover-io/drover/internal/kubetest"
@@ -138,4 +140,52 @@ func TestPagesFitTheLine(t *testing.T) {
 		require.Eventually(t, func() bool { return f.sync(t.Context(), c) == nil }, kubetest.Deadline, kubetest.Tick)
 	}
 	require.Equal(t, pageOfObjects, f.Page, "the line is better by now")
+}
+
+// TestAKindThatIsServedElsewhere: its CRD was deleted and made anew, with another plural, between two looks.
+func TestAKindThatIsServedElsewhere(t *testing.T) {
+	t.Parallel()
+	a := newAgentless(newQueue(0), nobodys, NewRoom(limits.Watched))
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	look := func(plural string) *kindFeed {
+		a.choose([]kube.Served{{GroupVersionKind: kind, Path: "/apis/example.com/v1/" + plural}}, nil)
+		return a.kinds[kind.GroupKind()]
+	}
+	first := look("widgets")
+	first.version = "7"
+	require.Same(t, first, look("widgets"))
+	second := look("gadgets")
+	require.Equal(t, "/apis/example.com/v1/gadgets", second.Path)
+	require.Empty(t, second.version)
+}
+
+// TestAfterALongSilenceAllIsListed: a cluster that was restored meanwhile may have come further than it was heard. It is listed once: what a thin line has
+// brought stays.
+func TestAfterALongSilenceAllIsListed(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"List","metadata":{"resourceVersion":"150"},"items":[]}`)
+	}))
+	t.Cleanup(s.Close)
+	c := openAt(t, s.URL, kube.Config{})
+	a := newAgentless(newQueue(0), nobodys, NewRoom(limits.Watched))
+	w := &Watcher{source: a}
+	version := &a.definitions.feed.version
+	for _, step := range []struct {
+		said  *domain.Watch
+		lists bool
+	}{
+		{said: nil},
+		{said: &domain.Watch{Connected: true, LastSeen: time.Now().Add(-time.Hour)}},
+		{said: &domain.Watch{}}, // it was never heard
+		{said: &domain.Watch{LastSeen: time.Now().Add(-policy.Remembers / 2)}},
+		{said: &domain.Watch{LastSeen: time.Unix(1, 0)}, lists: true},
+		{said: &domain.Watch{LastSeen: time.Unix(1, 0)}},
+		{said: &domain.Watch{LastSeen: time.Unix(2, 0)}, lists: true},
+	} {
+		*version, w.said = "100", step.said
+		require.NoError(t, w.rewind(t.Context(), c))
+		require.Equal(t, step.lists, *version == "", "%v", step.said)
+	}
 }

@@ -93,6 +93,8 @@ type Watcher struct {
 	sent map[string]domain.Digest
 
 	said *domain.Watch // what the sink was told last
+	// relisted is when the cluster was heard the last time before the silence after which it was listed anew.
+	relisted time.Time
 }
 
 // source is one of the ways to hear a cluster.

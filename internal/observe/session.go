@@ -95,9 +95,15 @@ func (w *Watcher) probe(ctx context.Context, c *kube.Cluster) error {
 
 // rewind has everything listed anew where the cluster is behind what was heard of it: it was restored from a backup, or another one was made in its
 // place. Versions of the objects in its database grow. An API server takes a watch from a version that is still to come, says nothing of what
-// happens until then, and does not say that it has never come so far.
+// happens until then, and does not say that it has never come so far. One that was not heard for long may have been restored and have come further since:
+// it is listed anew in any case, once.
 func (w *Watcher) rewind(ctx context.Context, c *kube.Cluster) error {
 	feeds := w.feeds()
+	if s := w.said; s != nil && !s.Connected && !s.LastSeen.IsZero() && !s.LastSeen.Equal(w.relisted) && time.Since(s.LastSeen) > policy.Remembers {
+		w.relisted = s.LastSeen
+		listAnew(feeds)
+		return nil
+	}
 	heard := uint64(0)
 	for _, f := range feeds {
 		heard = max(heard, f.reached())
@@ -117,13 +123,18 @@ func (w *Watcher) rewind(ctx context.Context, c *kube.Cluster) error {
 			return err
 		}
 		if now := number(version); now != 0 && now < heard {
-			for _, f := range feeds {
-				f.version = ""
-			}
+			listAnew(feeds)
 		}
 		return nil
 	}
 	return nil
+}
+
+// listAnew has the next sync list what feeds have.
+func listAnew(feeds []*feed) {
+	for _, f := range feeds {
+		f.version = ""
+	}
 }
 
 // feeds are all that have begun.

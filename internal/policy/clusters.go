@@ -67,6 +67,8 @@ const (
 	LongestRefused = 5 * time.Minute
 	// ThinLine is how long after a page of a list that did not come in time none is asked for that is larger than what came.
 	ThinLine = time.Hour
+	// Remembers is after how long a silence a cluster is listed anew: by then most have forgotten what they would tell of the time between.
+	Remembers = 5 * time.Minute
 	// KindsLook is how soon after a change of definitions the kinds are looked at, KindsLookAgain how soon after that, and KindsLookLast once more: changes
 	// come in bursts, and a kind is served a moment after its definition has changed for the last time, on a busy cluster a long one.
 	KindsLook      = time.Second
