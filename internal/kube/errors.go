@@ -128,13 +128,15 @@ func statusKind(err *apierrors.StatusError) fail.Kind {
 	}
 }
 
-// isEarly recognizes the admission that has nothing against the object: while an API server starts it knows too little to say so, and while a CRD is
-// being deleted it lets in no more objects of its. Both answer 403 without a cause, in words that have not changed for years (apiserver,
-// admission/plugin; apiextensions-apiserver, crdHandler).
+// isEarly recognizes the admission that has nothing against the object: while an API server starts it knows too little to say so, while a CRD is
+// being deleted it lets in no more objects of its, and a Pod has to wait until a controller, which may be away for a while, has given its new namespace the
+// default ServiceAccount. All answer 403 without a cause, in words that have not changed for years (apiserver, admission/plugin; apiextensions-apiserver,
+// crdHandler; kubernetes, plugin/pkg/admission/serviceaccount).
 func isEarly(err *apierrors.StatusError) bool {
 	s := err.ErrStatus
 	return s.Code == http.StatusForbidden && (strings.HasSuffix(s.Message, ": not yet ready to handle request") ||
-		strings.HasSuffix(s.Message, ": create not allowed while custom resource definition is terminating"))
+		strings.HasSuffix(s.Message, ": create not allowed while custom resource definition is terminating") ||
+		strings.Contains(s.Message, ": error looking up service account ") && strings.HasSuffix(s.Message, `/default: serviceaccount "default" not found`))
 }
 
 // isStale says whether a conflict is with another write at the same time, rather than about the fields of

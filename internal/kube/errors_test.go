@@ -69,6 +69,8 @@ func TestKindOf(t *testing.T) {
 		"namespace is being terminated":  {err: terminating, want: fail.Unavailable},
 		"CRD is being terminated":        {err: apierrors.NewForbidden(pods, "a", errors.New("create not allowed while custom resource definition is terminating")), want: fail.Unavailable},
 		"admission is not ready":         {err: apierrors.NewForbidden(pods, "", errors.New("not yet ready to handle request")), want: fail.Unavailable},
+		"namespace has no account yet":   {err: apierrors.NewForbidden(pods, "a", errors.New(`error looking up service account n/default: serviceaccount "default" not found`)), want: fail.Unavailable},
+		"account of the user's own":      {err: apierrors.NewForbidden(pods, "a", errors.New(`error looking up service account n/mine: serviceaccount "mine" not found`)), want: fail.Forbidden},
 		"a policy that says nearly so":   {err: apierrors.NewForbidden(pods, "a", errors.New("not yet ready to handle request of yours")), want: fail.Forbidden},
 		"not found":                      {err: apierrors.NewNotFound(pods, "a"), want: fail.NotFound},
 		"gone":                           {err: apierrors.NewResourceExpired("no"), want: fail.NotFound},

@@ -242,6 +242,7 @@ func TestARefusalThatPasses(t *testing.T) {
 	t.Parallel()
 	for name, message := range map[string]string{
 		"admission is not ready":  `configmaps "a0" is forbidden: not yet ready to handle request`,
+		"namespace is new":        `configmaps "a0" is forbidden: error looking up service account n/default: serviceaccount "default" not found`,
 		"CRD is being terminated": `widgets.example.com "a0" is forbidden: create not allowed while custom resource definition is terminating`,
 	} {
 		t.Run(name, func(t *testing.T) {
