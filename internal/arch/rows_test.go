@@ -178,7 +178,7 @@ var layers = []layer{
 		},
 		{
 			pkg:  "store",
-			ours: "audit plan secret domain measure span policy cas share lru limits version panics when fail",
+			ours: "audit plan secret domain measure span policy cas share lease lru limits version panics when fail",
 			libs: "github.com/hashicorp/golang-lru github.com/klauspost/compress go.mongodb.org/mongo-driver " +
 				"golang.org/x/sync",
 			world: "context",

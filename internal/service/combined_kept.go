@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/combined"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/panics"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/share"
@@ -40,7 +41,7 @@ type kept struct {
 	exact    string        // a digest of what tables depend on but what clusters say; "" where nobody can tell whether it changes
 	streamed string        // the same as a stream's sign has it
 	observed string        // the version of what clusters say
-	at       time.Time     // when that was the version
+	at       lease.Instant // when that was the version
 	all      time.Time     // when all clusters were looked at
 	took     time.Duration // for so long
 	renewed  int64         // which look at what tables depend on was the last one
@@ -270,6 +271,7 @@ type dependence struct {
 	collectors map[string]combined.Collector
 	labels     bool
 	at         time.Time
+	moment     lease.Instant // at that time
 	observed   string
 	exact      string
 }
@@ -277,7 +279,7 @@ type dependence struct {
 // depend reads it.
 func (k *kept) depend(ctx context.Context) (d *dependence, err error) {
 	t := k.tables
-	d = &dependence{at: t.lifecycle.now()}
+	d = &dependence{at: t.lifecycle.now(), moment: t.lifecycle.moment()}
 	if d.standing, err = t.stands(ctx, k.key.group); err != nil {
 		return nil, err
 	}
@@ -350,7 +352,7 @@ func (k *kept) anew(ctx context.Context, in *dependence) (err error) {
 			return err
 		}
 	}
-	k.exact, k.streamed, k.observed, k.at, k.all = in.exact, "", in.observed, in.at, in.at
+	k.exact, k.streamed, k.observed, k.at, k.all = in.exact, "", in.observed, in.moment, in.at
 	k.took = t.lifecycle.now().Sub(in.at)
 	return nil
 }
@@ -369,7 +371,7 @@ const fewChanged = 100
 // changes takes what clusters have said since the last time, where nothing else has changed. Where they are many, or nobody can
 // tell which they are, it compares what all have said: what was read of the group otherwise still holds.
 func (k *kept) changes(ctx context.Context) error {
-	now := k.tables.lifecycle.now()
+	now := k.tables.lifecycle.moment()
 	c, err := k.tables.lifecycle.heard.ObservationsSince(ctx, k.label, k.observed, k.at)
 	if err != nil {
 		return err

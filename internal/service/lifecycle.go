@@ -19,6 +19,7 @@ import (
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/plan"
@@ -75,7 +76,7 @@ type Heard interface {
 	// must not be changed. Of all clusters it is the same map as long as nothing else is said.
 	Watches(ctx context.Context, clusters []domain.ClusterName) (map[domain.ClusterName]domain.Watch, error)
 	// ObservationsSince says what has changed since a version that was the context's at a time.
-	ObservationsSince(ctx context.Context, contextID, version string, at time.Time) (domain.ObservedChanges, error)
+	ObservationsSince(ctx context.Context, contextID, version string, at lease.Instant) (domain.ObservedChanges, error)
 	// Observations reads what clusters say of an app, sorted as plan.SortTargets does; nil clusters are all. An error
 	// ends the sequence.
 	Observations(ctx context.Context, contextID, app string, clusters []domain.ClusterName) iter.Seq2[view.Report, error]
@@ -90,6 +91,7 @@ type Lifecycle struct {
 	heard   Heard
 	engine  Engine
 	now     Clock
+	moment  lease.Clock // now's, with the time for which the machine was suspended
 	recall  *recall
 	onShow  *manifests
 	recent  recent
@@ -121,7 +123,7 @@ const toldMost, toldBytes = 1000, 16 << 20
 // NewLifecycle makes the lifecycle commands and queries.
 func NewLifecycle(store Store, records Records, heard Heard, engine Engine, now Clock) *Lifecycle {
 	return &Lifecycle{
-		store: store, records: records, heard: heard, engine: engine, now: now, recall: newRecall(), onShow: newManifests(limits.Manifests),
+		store: store, records: records, heard: heard, engine: engine, now: now, moment: lease.By(now), recall: newRecall(), onShow: newManifests(limits.Manifests),
 		told: lru.NewWeighed[domain.Key, told](toldMost, toldBytes),
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -22,7 +23,8 @@ import (
 // second finds the place taken. Who cannot follow the chain from where it is to the version that there is reads everything.
 //
 // An entry is removed when it is old. A writer puts nothing at a place that it has not known to be the last one for long, so
-// that it never takes the place of an entry that was removed, and a reader that has not looked for long reads everything.
+// that it never takes the place of an entry that was removed, and a reader that has not looked for long reads everything. A time for which its machine
+// was suspended counts.
 const (
 	// maxSteps bounds how far anybody follows it.
 	maxSteps = 1000
@@ -62,8 +64,8 @@ type chains struct {
 
 type chain struct {
 	tail    bson.ObjectID
-	at      time.Time // when it was the last one
-	adopted bool      // whether what others have left of it was taken
+	at      lease.Instant // when it was the last one
+	adopted bool          // whether what others have left of it was taken
 	entries []chainEntry
 }
 
@@ -117,7 +119,7 @@ func (c *chains) of(contextID string) *chain {
 // gatherer comes here at a time.
 func (s *Store) putChanges(ctx context.Context, contextID string, ids []string) error {
 	c := s.chains.of(contextID)
-	if c.at.IsZero() || s.now().Sub(c.at) > policy.TailAge {
+	if c.at == (lease.Instant{}) || s.moment().Since(c.at) > policy.TailAge {
 		if err := s.findTail(ctx, contextID, c); err != nil {
 			return err
 		}
@@ -140,8 +142,8 @@ func (s *Store) putChanges(ctx context.Context, contextID string, ids []string) 
 		}
 	}
 	before := c.tail
-	c.tail, c.at = doc.Version, s.now()
-	c.entries = append(c.entries, chainEntry{doc.ID, c.at})
+	c.tail, c.at = doc.Version, s.moment()
+	c.entries = append(c.entries, chainEntry{doc.ID, s.now()})
 	if err := s.moveVersion(ctx, contextID, before, doc.Version); err != nil {
 		return err
 	}
@@ -214,7 +216,7 @@ func (s *Store) findTail(ctx context.Context, contextID string, c *chain) error 
 	if err != nil && !fail.Is(err, fail.NotFound) {
 		return err
 	}
-	c.tail, c.at = d.Version, s.now()
+	c.tail, c.at = d.Version, s.moment()
 	return nil
 }
 
@@ -269,7 +271,7 @@ func (s *Store) trim(ctx context.Context, contextID string, c *chain, least int)
 
 // ObservationsSince says what has changed of what clusters say of a context since a version that ObservationsVersion, or an
 // earlier call, has given at a time.
-func (s *Store) ObservationsSince(ctx context.Context, contextID, version string, at time.Time) (domain.ObservedChanges, error) {
+func (s *Store) ObservationsSince(ctx context.Context, contextID, version string, at lease.Instant) (domain.ObservedChanges, error) {
 	now, err := s.ObservationsVersion(ctx, contextID)
 	if err != nil {
 		return domain.ObservedChanges{}, err
@@ -293,8 +295,8 @@ func (s *Store) ObservationsSince(ctx context.Context, contextID, version string
 
 // changedBetween follows the chain from one version to another; known is false when the one does not lead to the other, or
 // was the last one too long ago.
-func (s *Store) changedBetween(ctx context.Context, contextID, from, to string, at time.Time) (ids []string, known bool, err error) {
-	if s.now().Sub(at) > policy.FollowAge {
+func (s *Store) changedBetween(ctx context.Context, contextID, from, to string, at lease.Instant) (ids []string, known bool, err error) {
+	if s.moment().Since(at) > policy.FollowAge {
 		return nil, false, nil
 	}
 	place, placeErr := bson.ObjectIDFromHex(cmp.Or(from, bson.NilObjectID.Hex()))

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/policy"
 )
@@ -27,7 +28,7 @@ func (p *pair) says(s *Store, app, cluster, text string) {
 // since are the changes since a version as "app/cluster", sorted; "all" when nobody can tell.
 func (p *pair) since(version string, at time.Time) (changed []string, now string) {
 	p.Helper()
-	c, err := p.reader.ObservationsSince(p.Context(), p.app.ContextID, version, at)
+	c, err := p.reader.ObservationsSince(p.Context(), p.app.ContextID, version, lease.By(func() time.Time { return at })())
 	require.NoError(p, err)
 	if !c.Known {
 		return []string{"all"}, c.Version
@@ -79,6 +80,38 @@ func TestWhatHasChangedSinceAVersion(t *testing.T) {
 	changed, now := p.since(after, p.now)
 	require.Equal(t, []string{"all"}, changed, "the context is gone")
 	require.Empty(t, now)
+}
+
+// TestChangesAroundASuspension: for who was suspended a time has passed of which the time of day may not tell. Others have removed meanwhile
+// what came after the end that it knows.
+func TestChangesAroundASuspension(t *testing.T) {
+	p := newPair(t)
+	suspended := time.Duration(0)
+	clock := func() lease.Instant {
+		return lease.Instant{Boot: suspended, Wall: time.Duration(p.now.UnixNano())}
+	}
+	p.reader.moment, p.writer.moment = clock, clock
+	since := func(version string, at lease.Instant) bool {
+		t.Helper()
+		c, err := p.reader.ObservationsSince(t.Context(), p.app.ContextID, version, at)
+		require.NoError(t, err)
+		return c.Known
+	}
+	suspended = time.Hour // since the machine was started
+	p.says(p.writer, "app", "a", "one")
+	_, known := p.since("", p.now)
+	other := newPairOn(p)
+	p.says(other, "app", "b", "one")
+	_, last := p.since("", p.now)
+	_, err := p.reader.changes(p.app.ContextID).DeleteMany(t.Context(), bson.D{{Key: "version", Value: bson.D{{Key: "$exists", Value: true}}}})
+	require.NoError(t, err)
+
+	before := clock()
+	suspended += policy.FollowAge + 1
+	p.says(p.writer, "app", "a", "two")
+	require.True(t, since(last, clock()), "it goes on from the end that there is")
+	require.False(t, since(known, clock()))
+	require.False(t, since(last, before), "nobody has looked for long")
 }
 
 func TestNothingIsMissingOfWhatManyWrite(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/secret"
@@ -29,11 +30,11 @@ const (
 
 // saidOfApp is what all clusters said of an app at a time. It is shared, and must not be changed.
 type saidOfApp struct {
-	version  string           // of the context, before it was read
-	looked   atomic.Int64     // when that was the version for the last time, in nanoseconds
-	whole    time.Time        // when all of it was read
-	took     time.Duration    // to read all of it
-	clusters []*saidOfCluster // in the order of _id
+	version  string                        // of the context, before it was read
+	looked   atomic.Pointer[lease.Instant] // when that was the version for the last time
+	whole    time.Time                     // when all of it was read
+	took     time.Duration                 // to read all of it
+	clusters []*saidOfCluster              // in the order of _id
 }
 
 // old says whether it is to be read as a whole again, or, at half, will be soon.
@@ -51,7 +52,7 @@ type saidOfCluster struct {
 // while it gets old has it read anew for those to come, and does not wait.
 func (s *Store) saidOf(ctx context.Context, contextID, app string) (*saidOfApp, error) {
 	deployment := plan.DeploymentID(contextID, app)
-	asked := s.now()
+	asked := s.moment()
 	version, err := s.ObservationsVersion(ctx, contextID)
 	if err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func (s *Store) saidOf(ctx context.Context, contextID, app string) (*saidOfApp, 
 	if !ok || kept.version != version || kept.old(s.now(), 1) {
 		return s.observedReads.Get(ctx, deployment, read)
 	}
-	kept.looked.Store(asked.UnixNano())
+	kept.looked.Store(&asked)
 	if kept.old(s.now(), 2) {
 		s.observedReads.Start(ctx, deployment+" anew", read) // who needs what has changed meanwhile does not wait for it
 	}
@@ -70,7 +71,7 @@ func (s *Store) saidOf(ctx context.Context, contextID, app string) (*saidOfApp, 
 
 // readSaid reads what clusters said of an app, unless those who asked a moment before have done it.
 func (s *Store) readSaid(ctx context.Context, contextID, deployment string) (*saidOfApp, error) {
-	began := s.now()
+	began, looked := s.now(), s.moment()
 	version, err := s.ObservationsVersion(ctx, contextID)
 	if err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (s *Store) readSaid(ctx context.Context, contextID, deployment string) (*sa
 		if kept.version == version {
 			return kept, nil
 		}
-		if now, err := s.readChanged(ctx, contextID, deployment, kept, version, began); now != nil || err != nil {
+		if now, err := s.readChanged(ctx, contextID, deployment, kept, version, looked); now != nil || err != nil {
 			return now, err
 		}
 	}
@@ -90,7 +91,7 @@ func (s *Store) readSaid(ctx context.Context, contextID, deployment string) (*sa
 		return nil, err
 	}
 	now := &saidOfApp{version: version, whole: began}
-	now.looked.Store(began.UnixNano())
+	now.looked.Store(&looked)
 	now.clusters = s.decoded(ctx, found, deployment)
 	now.took = s.now().Sub(began)
 	s.observedApps.add(deployment, now)
@@ -98,8 +99,8 @@ func (s *Store) readSaid(ctx context.Context, contextID, deployment string) (*sa
 }
 
 // readChanged reads what has changed since, nil when nobody can tell, or when it is so much that all may be read.
-func (s *Store) readChanged(ctx context.Context, contextID, deployment string, kept *saidOfApp, version string, began time.Time) (*saidOfApp, error) {
-	ids, known, err := s.changedBetween(ctx, contextID, kept.version, version, time.Unix(0, kept.looked.Load()))
+func (s *Store) readChanged(ctx context.Context, contextID, deployment string, kept *saidOfApp, version string, looked lease.Instant) (*saidOfApp, error) {
+	ids, known, err := s.changedBetween(ctx, contextID, kept.version, version, *kept.looked.Load())
 	if err != nil || !known {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func (s *Store) readChanged(ctx context.Context, contextID, deployment string, k
 		return nil, nil
 	}
 	now := &saidOfApp{version: version, whole: kept.whole, took: kept.took, clusters: slices.Clone(kept.clusters)}
-	now.looked.Store(began.UnixNano())
+	now.looked.Store(&looked)
 	for _, id := range ids {
 		i, there := slices.BinarySearchFunc(now.clusters, id, func(c *saidOfCluster, id string) int { return strings.Compare(c.ID, id) })
 		o := &observation{}

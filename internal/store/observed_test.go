@@ -6,11 +6,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/mongotest"
@@ -170,6 +172,54 @@ func TestWatchesByAClockThatIsAhead(t *testing.T) {
 	require.NoError(t, p.writer.PutWatch(ctx, "ahead", &domain.Watch{Cluster: cluster, Reason: "lost", LastSeen: p.now.Add(ahead)}))
 	require.NoError(t, p.writer.EndPulse(ctx, "ahead"))
 	require.Equal(t, p.now, of().LastSeen)
+}
+
+// TestAClusterThatAClockThatIsAheadHasLost was heard at one time, however long its watcher lives after that, and who reads of it first.
+func TestAClusterThatAClockThatIsAheadHasLost(t *testing.T) {
+	const ahead, early = 10 * time.Minute, time.Minute
+	p := newPair(t)
+	ctx, cluster := t.Context(), p.app.Cluster
+	of := func(s *Store) time.Time {
+		t.Helper()
+		found, err := s.Watches(ctx, nil)
+		require.NoError(t, err)
+		return found[cluster].LastSeen
+	}
+	lost := p.now
+	require.NoError(t, p.writer.Pulse(ctx, "ahead", lost.Add(ahead)))
+	require.NoError(t, p.writer.PutWatch(ctx, "ahead", &domain.Watch{Cluster: cluster, Reason: "lost", LastSeen: lost.Add(ahead)}))
+	require.Equal(t, lost, of(p.reader))
+	for p.now.Before(lost.Add(2 * ahead)) {
+		p.now = p.now.Add(early)
+		require.NoError(t, p.writer.Pulse(ctx, "ahead", p.now.Add(ahead)))
+		require.Equal(t, lost, of(p.reader), "after %s", p.now.Sub(lost))
+		if p.now.Equal(lost.Add(early)) {
+			require.Equal(t, lost, of(p.writer), "who has not read it before")
+		}
+	}
+	require.NoError(t, p.writer.PutWatch(ctx, "ahead", &domain.Watch{Cluster: cluster, Reason: "lost", LastSeen: p.now.Add(ahead)}))
+	require.Equal(t, p.now, of(p.reader), "it was heard meanwhile")
+}
+
+// TestAFirstPulseByAClockThatIsAhead leaves those of others.
+func TestAFirstPulseByAClockThatIsAhead(t *testing.T) {
+	p := newPair(t)
+	ctx, now := t.Context(), time.Now().Truncate(policy.StoredTime)
+	given := func() (watchers []string) {
+		t.Helper()
+		all, err := all[pulseDoc](ctx, p.reader, p.reader.pulses(), bson.D{})
+		require.NoError(t, err)
+		for _, d := range all {
+			watchers = append(watchers, d.Watcher)
+		}
+		slices.Sort(watchers)
+		return watchers
+	}
+	require.NoError(t, p.writer.Pulse(ctx, "dead", now.Add(-policy.PulseKept-time.Hour)))
+	require.NoError(t, p.writer.Pulse(ctx, "other", now))
+	require.Equal(t, []string{"other"}, given())
+	require.NoError(t, p.writer.Pulse(ctx, "ahead", now.Add(2*policy.PulseKept)))
+	require.Equal(t, []string{"ahead", "other"}, given())
 }
 
 // TestWatchesOfAnotherProcess: what was written before the call shows in it, of whatever process. What nobody has written anew is

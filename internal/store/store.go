@@ -17,6 +17,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/measure"
@@ -52,6 +53,7 @@ type Store struct {
 	db      *mongo.Database
 	timeout time.Duration
 	now     func() time.Time
+	moment  lease.Clock // now's, with the time for which the machine was suspended
 	cache   *blobCache
 	chunk   int      // bytes of a blob in one document
 	sizes   []func() // end what is measured
@@ -82,6 +84,7 @@ type Store struct {
 	// What tenants' clusters say runs there, and what follows from that.
 	workloads, matches *ledgers
 	livesSeen          *lru.Cache[string, lifeSeen]
+	heardSeen          *lru.Cache[domain.Key, lastHeard]
 	standing           *lru.Cache[string, standing] // by context
 	keptHomes          keptHomes
 	unread             *unread
@@ -138,7 +141,7 @@ func Open(c Config) (*Store, error) {
 		return nil, fmt.Errorf("connect to the database: %w", kindOf(err))
 	}
 	s := &Store{
-		client: client, keys: c.Keys, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now,
+		client: client, keys: c.Keys, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now, moment: lease.By(c.Now),
 		cache: newBlobCache(c.Cache), chunk: limits.Chunk, documentReads: share.New[bson.Raw](), leafReads: share.New[[]domain.Leaf](), markReads: share.New[map[string]string](),
 		standingReads: share.New[[]domain.Standing](),
 		observedReads: share.New[*saidOfApp](), observedIDs: share.New[map[string][]domain.ObservedApp](), versionReads: share.New[string](), watchReads: share.New[*said](),
@@ -153,6 +156,7 @@ func Open(c Config) (*Store, error) {
 	}
 	s.workloads, s.matches = newLedgers(s, workloadsName), newLedgers(s, matchesName)
 	s.livesSeen = lru.New[string, lifeSeen](livesSeen)
+	s.heardSeen = lru.New[domain.Key, lastHeard](heardSeen)
 	s.standing = lru.New[string, standing](standingKept)
 	s.unread = &unread{now: s.now, at: map[unreadID]time.Time{}}
 	s.sizes = append(s.sizes, measure.Read(s.unread.say, measure.Unreadable))

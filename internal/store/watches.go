@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/when"
 )
 
 // watchDoc is what a watcher, which is one attempt at a watching activity, says of a cluster. It holds only while the watcher has a pulse.
@@ -153,9 +154,24 @@ type said struct {
 	watches []watchDoc
 	at      time.Time            // when pulses were read
 	changes int64                // of pulsesChanged, before that
-	pulses  map[string]time.Time // by watcher, as they count here
+	pulses  map[string]pulseSeen // by watcher
 	all     func() map[domain.ClusterName]domain.Watch
 }
+
+// pulseSeen is a watcher's last pulse. The zero pulseSeen is of one that never had any.
+type pulseSeen struct {
+	at     time.Time // by the watcher's clock
+	counts time.Time // as it counts here
+}
+
+// ahead is by how much the watcher's clock is ahead, as far as its pulse tells.
+func (p pulseSeen) ahead() time.Duration { return p.at.Sub(p.counts) }
+
+// heardSeen is of how many clusters it is kept when they were heard last by a clock that is ahead.
+const heardSeen = 1 << 14
+
+// lastHeard is when a cluster was heard last, by the clock of who says so, and as it counts here.
+type lastHeard struct{ said, counts time.Time }
 
 // Watches is what was last said of clusters, with every watch that was written before the call, and with pulses as they were
 // policy.PulsesAge ago or later; nil clusters are all. Who said it lived at least until Watch.Pulse, and what it said held until then. What
@@ -225,7 +241,7 @@ func (s *Store) lastSaid(version string) *said {
 
 // readWatches reads what watchers said at a version or later: of one that is known already, pulses alone.
 func (s *Store) readWatches(ctx context.Context, version string) (*said, error) {
-	heard := &said{version: version, at: s.now(), changes: s.pulsesChanged.Load(), pulses: map[string]time.Time{}}
+	heard := &said{version: version, at: s.now(), changes: s.pulsesChanged.Load(), pulses: map[string]pulseSeen{}}
 	kept := s.watchesSaid.Load()
 	same := kept != nil && kept.version == version && heard.at.Sub(kept.whole) < max(watchesAge, watchesShare*kept.took)
 	var err error
@@ -242,23 +258,23 @@ func (s *Store) readWatches(ctx context.Context, version string) (*said, error) 
 		return nil, err
 	}
 	for _, p := range pulses {
-		heard.pulses[p.Watcher] = s.counted(p.Watcher, p.At, heard.at)
+		heard.pulses[p.Watcher] = s.seen(p, heard.at)
 	}
 	if same && maps.Equal(heard.pulses, kept.pulses) {
 		heard.all = kept.all
 	} else {
-		heard.all = sync.OnceValue(heard.joined)
+		heard.all = sync.OnceValue(func() map[domain.ClusterName]domain.Watch { return s.joined(heard) })
 	}
 	s.watchesSaid.Store(heard)
 	return heard, nil
 }
 
 // joined are watches with the pulses of those who said them.
-func (a *said) joined() map[domain.ClusterName]domain.Watch {
+func (s *Store) joined(a *said) map[domain.ClusterName]domain.Watch {
 	found := make(map[domain.ClusterName]domain.Watch, len(a.watches))
 	for i := range a.watches {
 		d := &a.watches[i]
-		found[d.ClusterName] = d.watch(a.pulses[d.Watcher], a.at)
+		found[d.ClusterName] = s.watchOf(d, a.pulses[d.Watcher], a.at)
 	}
 	return found
 }
@@ -277,26 +293,39 @@ func (s *Store) watch(ctx context.Context, c domain.ClusterName) (domain.Watch, 
 	if err := s.findOne(ctx, s.pulses(), d.Watcher, &p); err != nil && !fail.Is(err, fail.NotFound) {
 		return domain.Watch{}, err
 	}
-	return d.watch(s.counted(d.Watcher, p.At, now), now), nil
+	return s.watchOf(&d, s.seen(p, now), now), nil
 }
 
-// watch is what the document says when its watcher had its last pulse at a time, zero for never, and it was read at another one. What its watcher has
-// seen by a clock that is ahead, it had seen at that pulse.
-func (d *watchDoc) watch(pulse, read time.Time) domain.Watch {
-	w := domain.Watch{Cluster: d.ClusterName, Connected: d.Connected, LastSeen: d.LastSeen, Reason: d.Reason, Pulse: pulse}
-	if w.LastSeen.After(read) {
-		if w.LastSeen = pulse; pulse.IsZero() {
-			w.LastSeen = read.UTC().Truncate(policy.StoredTime)
-		}
-	}
-	if w.Connected && pulse.After(w.LastSeen) {
-		w.LastSeen = pulse
+// seen is a pulse as it counts here. The time is from before it was read.
+func (s *Store) seen(p pulseDoc, now time.Time) pulseSeen {
+	return pulseSeen{p.At, s.counted(p.Watcher, p.At, now)}
+}
+
+// watchOf is what a document says when its watcher had its last pulse, and it was read at a time.
+func (s *Store) watchOf(d *watchDoc, pulse pulseSeen, read time.Time) domain.Watch {
+	w := domain.Watch{Cluster: d.ClusterName, Connected: d.Connected, LastSeen: s.lastSeen(d, pulse, read), Reason: d.Reason, Pulse: pulse.counts}
+	if w.Connected && w.Pulse.After(w.LastSeen) {
+		w.LastSeen = w.Pulse
 	}
 	return w
 }
 
+// lastSeen is when the watcher of a document heard the cluster last. What it says by a clock that is ahead was by so much earlier, and is what it was when
+// this process read it first: it does not move with the watcher's pulses, and stays when its time has come.
+func (s *Store) lastSeen(d *watchDoc, pulse pulseSeen, read time.Time) time.Time {
+	if heard, known := s.heardSeen.Get(d.ID); known && heard.said.Equal(d.LastSeen) {
+		return heard.counts
+	}
+	if !d.LastSeen.After(read) {
+		return d.LastSeen
+	}
+	at := when.Past(d.LastSeen.Add(-pulse.ahead()), read).UTC().Truncate(policy.StoredTime)
+	s.heardSeen.Add(d.ID, lastHeard{d.LastSeen, at})
+	return at
+}
+
 // Pulse proves that the watcher was alive at a time, and with it all its watches. The first one removes what watchers left
-// that were killed long ago.
+// that were killed long ago, by the watcher's clock and the database's: one that is ahead would take away the pulses of all others.
 func (s *Store) Pulse(ctx context.Context, watcher string, at time.Time) error {
 	defer s.pulsesChanged.Add(1)
 	first, err := s.put(ctx, s.pulses(), watcher, pulseDoc{Watcher: watcher, At: at})
@@ -306,7 +335,11 @@ func (s *Store) Pulse(ctx context.Context, watcher string, at time.Time) error {
 	if err := s.watched(ctx, nil); err != nil {
 		return err
 	}
-	old := bson.D{{Key: "at", Value: bson.D{{Key: "$lt", Value: at.Add(-policy.PulseKept)}}}}
+	ahead, err := when.Ahead(ctx, at, s.Clock)
+	if err != nil {
+		return fmt.Errorf("compare the clock before old pulses are removed: %w", err)
+	}
+	old := bson.D{{Key: "at", Value: bson.D{{Key: "$lt", Value: at.Add(-max(ahead, 0) - policy.PulseKept)}}}}
 	if err := s.deleteMany(ctx, s.pulses(), old); err != nil {
 		return fmt.Errorf("remove old pulses: %w", err)
 	}
