@@ -773,6 +773,31 @@ func TestStreamsThatAreLost(t *testing.T) {
 	require.Len(t, lost(), 1, "it has ended, and what follows from it has not been stored")
 }
 
+// TestAStreamThatAClockThatIsAheadHasBegun began when it did: who waits until it has said what is there does not wait for that clock.
+func TestAStreamThatAClockThatIsAheadHasBegun(t *testing.T) {
+	const ahead = time.Hour
+	c, now := storetest.Config(t), time.UnixMilli(1e12).UTC()
+	c.Now = func() time.Time { return now.Add(ahead) }
+	of := storetest.Open(t, c)
+	c.Now = func() time.Time { return now }
+	other := storetest.Open(t, c)
+	since := func() time.Time {
+		t.Helper()
+		is, err := other.TenantStream(t.Context(), "t")
+		require.NoError(t, err)
+		require.True(t, is.Connected)
+		return is.Since.UTC()
+	}
+	begun := now
+	require.NoError(t, of.Pulse(t.Context(), "owner", now.Add(ahead)))
+	begin(t, of)
+	for now.Before(begun.Add(2 * ahead)) {
+		require.Equal(t, begun, since(), "after %s", now.Sub(begun))
+		now = now.Add(ahead / 4)
+		require.NoError(t, of.Pulse(t.Context(), "owner", now.Add(ahead)))
+	}
+}
+
 // TestStreamsOfAHostWhoseClockIsOff are no more lost than others: one process has the time of day of another one that is some seconds later, or
 // earlier, and both of them have pulses.
 func TestStreamsOfAHostWhoseClockIsOff(t *testing.T) {

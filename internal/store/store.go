@@ -84,7 +84,7 @@ type Store struct {
 	// What tenants' clusters say runs there, and what follows from that.
 	workloads, matches *ledgers
 	livesSeen          *lru.Cache[string, lifeSeen]
-	heardSeen          *lru.Cache[domain.Key, lastHeard]
+	notedSeen          *lru.Cache[string, noted]
 	standing           *lru.Cache[string, standing] // by context
 	keptHomes          keptHomes
 	unread             *unread
@@ -156,7 +156,7 @@ func Open(c Config) (*Store, error) {
 	}
 	s.workloads, s.matches = newLedgers(s, workloadsName), newLedgers(s, matchesName)
 	s.livesSeen = lru.New[string, lifeSeen](livesSeen)
-	s.heardSeen = lru.New[domain.Key, lastHeard](heardSeen)
+	s.notedSeen = lru.New[string, noted](notedSeen)
 	s.standing = lru.New[string, standing](standingKept)
 	s.unread = &unread{now: s.now, at: map[unreadID]time.Time{}}
 	s.sizes = append(s.sizes, measure.Read(s.unread.say, measure.Unreadable))

@@ -197,13 +197,13 @@ func (s *Store) TenantStream(ctx context.Context, tenant string) (domain.TenantS
 	return s.streamOf(&d, p.At, now), nil
 }
 
-// streamOf is what a document says when its process had its last pulse at a time.
-func (s *Store) streamOf(d *streamDoc, pulse, now time.Time) domain.TenantStream {
-	t := d.TenantStream
-	if t.Ended.IsZero() && !s.lives(d.Process, pulse, now) {
-		pulse = s.counted(d.Process, pulse, now)
-		t.Ended = pulse
-		if t.Since.After(pulse) {
+// streamOf is what a document says when its process had its last pulse at a time. A stream that a clock that is ahead has begun has begun by now.
+func (s *Store) streamOf(d *streamDoc, at, now time.Time) domain.TenantStream {
+	t, pulse := d.TenantStream, s.seen(pulseDoc{d.Process, at}, now)
+	t.Since = s.counts(d.Token, t.Since, pulse, now)
+	if t.Ended.IsZero() && !s.lives(d.Process, at, now) {
+		t.Ended = pulse.counts
+		if t.Since.After(pulse.counts) {
 			t.Ended = t.Since
 		}
 	}

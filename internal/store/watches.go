@@ -158,20 +158,20 @@ type said struct {
 	all     func() map[domain.ClusterName]domain.Watch
 }
 
-// pulseSeen is a watcher's last pulse. The zero pulseSeen is of one that never had any.
+// pulseSeen is the last pulse of a process or a watcher. The zero pulseSeen is of one that never had any.
 type pulseSeen struct {
-	at     time.Time // by the watcher's clock
+	at     time.Time // by the clock of who gave it
 	counts time.Time // as it counts here
 }
 
-// ahead is by how much the watcher's clock is ahead, as far as its pulse tells.
+// ahead is by how much that clock is ahead, as far as the pulse tells.
 func (p pulseSeen) ahead() time.Duration { return p.at.Sub(p.counts) }
 
-// heardSeen is of how many clusters it is kept when they were heard last by a clock that is ahead.
-const heardSeen = 1 << 14
+// notedSeen is of how many things it is kept when they were, of what was noted by a clock that is ahead.
+const notedSeen = 1 << 14
 
-// lastHeard is when a cluster was heard last, by the clock of who says so, and as it counts here.
-type lastHeard struct{ said, counts time.Time }
+// noted is when something was, by the clock of who has noted it, and as it counts here.
+type noted struct{ at, counts time.Time }
 
 // Watches is what was last said of clusters, with every watch that was written before the call, and with pulses as they were
 // policy.PulsesAge ago or later; nil clusters are all. Who said it lived at least until Watch.Pulse, and what it said held until then. What
@@ -303,25 +303,25 @@ func (s *Store) seen(p pulseDoc, now time.Time) pulseSeen {
 
 // watchOf is what a document says when its watcher had its last pulse, and it was read at a time.
 func (s *Store) watchOf(d *watchDoc, pulse pulseSeen, read time.Time) domain.Watch {
-	w := domain.Watch{Cluster: d.ClusterName, Connected: d.Connected, LastSeen: s.lastSeen(d, pulse, read), Reason: d.Reason, Pulse: pulse.counts}
+	w := domain.Watch{Cluster: d.ClusterName, Connected: d.Connected, LastSeen: s.counts(string(d.ID), d.LastSeen, pulse, read), Reason: d.Reason, Pulse: pulse.counts}
 	if w.Connected && w.Pulse.After(w.LastSeen) {
 		w.LastSeen = w.Pulse
 	}
 	return w
 }
 
-// lastSeen is when the watcher of a document heard the cluster last. What it says by a clock that is ahead was by so much earlier, and is what it was when
-// this process read it first: it does not move with the watcher's pulses, and stays when its time has come.
-func (s *Store) lastSeen(d *watchDoc, pulse pulseSeen, read time.Time) time.Time {
-	if heard, known := s.heardSeen.Get(d.ID); known && heard.said.Equal(d.LastSeen) {
-		return heard.counts
+// counts is when something was that somebody with a pulse has noted at a time. What was noted by a clock that is ahead was by so much earlier, and is what
+// it was when this process read it first: it does not move with the pulses, and stays when its time has come.
+func (s *Store) counts(something string, at time.Time, pulse pulseSeen, read time.Time) time.Time {
+	if known, ok := s.notedSeen.Get(something); ok && known.at.Equal(at) {
+		return known.counts
 	}
-	if !d.LastSeen.After(read) {
-		return d.LastSeen
+	if !at.After(read) {
+		return at
 	}
-	at := when.Past(d.LastSeen.Add(-pulse.ahead()), read).UTC().Truncate(policy.StoredTime)
-	s.heardSeen.Add(d.ID, lastHeard{d.LastSeen, at})
-	return at
+	counts := when.Past(at.Add(-pulse.ahead()), read).UTC().Truncate(policy.StoredTime)
+	s.notedSeen.Add(something, noted{at, counts})
+	return counts
 }
 
 // Pulse proves that the watcher was alive at a time, and with it all its watches. The first one removes what watchers left
