@@ -93,7 +93,9 @@ func (w *ruleWorld) serve() {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.ServeTenants(ctx, l, nil, nil, door.New(door.Parts{Commands: documents, Documents: documents, Tenancy: m}), slog.New(slog.DiscardHandler), time.Minute, 0)
+		ended <- rpc.ServeTenants(ctx, l, rpc.TenantOptions{Options: rpc.Options{
+			Door: door.New(door.Parts{Commands: documents, Documents: documents, Tenancy: m}), Log: slog.New(slog.DiscardHandler), Drain: time.Minute,
+		}})
 	}()
 	w.stop = sync.OnceFunc(func() {
 		cancel()

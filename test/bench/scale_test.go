@@ -476,6 +476,8 @@ func goal(f figure, is string, met bool) figure {
 // values is a figure of any unit.
 func values(key, what, unit string, samples []float64) figure {
 	s := slices.Sorted(slices.Values(samples))
+	// Processor time is counted in ticks: what is small enough has none, and a ratio to it is no number.
+	s = slices.DeleteFunc(s, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 	if len(s) == 0 {
 		return figure{Key: key, What: what, Unit: unit}
 	}

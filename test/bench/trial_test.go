@@ -40,6 +40,11 @@ func try(t *testing.T, name string, rounds float64, bound time.Duration, measure
 		defer cancel()
 		p := &trial{T: t, measures: m}
 		defer p.close()
+		defer func() {
+			if p.Skipped() {
+				m.left = append(m.left, name+": left out, as its output says")
+			}
+		}()
 		measure(ctx, p)
 	})
 	if !ended && len(m.why) == 0 {

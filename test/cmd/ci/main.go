@@ -33,6 +33,9 @@ var raced = []string{"internal/service", "internal/store", "internal/observe", "
 // calm are the end-to-end tests that measure what a machine does which has nothing else to do: beside others they wait until these are done.
 var calm = []string{"TestLittleIsDoneAtOnce"}
 
+// figures is the benchmark.
+const figures = "TestReport"
+
 // long are those of the others that take longest, and begin first.
 var long = []string{"api", "internal/cli", "internal/app", "internal/access"}
 
@@ -163,10 +166,10 @@ func allParts(ctx context.Context) ([]part, error) {
 		{name: "unit", dir: ".", args: []string{"-p=2", "-timeout=30m"}, packages: unit, env: quick, beside: true},
 		{name: "local", dir: "deploy/local", packages: []string{"./..."}, beside: true},
 		{name: "kube", dir: "deploy/local/kube", packages: []string{"./..."}, beside: true},
-		{name: "end-to-end", dir: "test", args: []string{"-timeout=60m", "-parallel=4", "-skip=" + only(calm...)}, packages: []string{"./..."}, env: require, each: true},
+		{name: "end-to-end", dir: "test", args: []string{"-timeout=60m", "-parallel=4", "-skip=" + only(append(calm, figures)...)}, packages: []string{"./..."}, env: require, each: true},
 		{name: "calm", dir: "test", args: []string{"-timeout=30m", "-run=" + only(calm...)}, packages: []string{"."}, env: require, each: true},
-		// The benchmark's parts with few clusters and one round, so that none is broken when its figure is wanted.
-		{name: "bench", dir: "test", args: []string{"-timeout=30m", "-run=^TestReport$"}, packages: []string{"./bench"},
+		// The benchmark's parts with few clusters and one round, so that none is broken when its figure is wanted. They are ended after 40 minutes.
+		{name: "bench", dir: "test", args: []string{"-timeout=45m", "-run=" + only(figures)}, packages: []string{"./bench"},
 			env: append(slices.Clone(require), "DROVER_BENCH_QUICK=1", "DROVER_BENCH="+filepath.Join(root, "build", "bench-quick")), each: true},
 	}, nil
 }
