@@ -29,6 +29,8 @@ type attempt struct {
 	steps     []plan.Step
 	halted    bool // no step follows
 	reached   bool // something has answered in the cluster's place
+	// over is the end of a leaf whose operation has ended, see isOver; nil while that goes on. Then nothing else is loaded.
+	over *domain.Leaf
 
 	handing sync.Mutex // of handOn
 
@@ -98,6 +100,10 @@ func (a *attempt) load(ctx context.Context) error {
 	}
 	stop := beat(ctx, said...)
 	defer stop()
+	var err error
+	if a.over, err = a.isOver(ctx); err != nil || a.over != nil {
+		return err
+	}
 	bundle, err := a.kube.varied(ctx, a.in.Owner, a.in.Bundle, a.in.Overlay)
 	if err != nil {
 		return err

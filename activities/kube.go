@@ -69,6 +69,7 @@ type Kube struct {
 	tries, gatherers, silent slots
 	outages                  outages
 	pending                  openLeaves
+	going                    *goingOn
 }
 
 // NewKube makes the activities. agent is what installs the agent into a cluster.
@@ -76,6 +77,7 @@ func NewKube(clusters Clusters, leaves Leaves, reporter Reporter, reports Report
 	return &Kube{
 		clusters: clusters, leaves: leaves, reporter: reporter, reporting: newReporting(reports, agent),
 		bundles: lru.NewWeighed[bundleKey, *plan.Bundle](decodedBundles, decodedBytes), Plans: newPlans(), bundleReads: share.New[*plan.Bundle](),
+		going: newGoingOn(),
 	}
 }
 
@@ -115,8 +117,8 @@ func (k *Kube) try(ctx context.Context, info activity.Info, a *attempt) (end *do
 		}
 		defer leave()
 	}
-	if err := a.load(ctx); err != nil {
-		return nil, err
+	if err := a.load(ctx); err != nil || a.over != nil {
+		return a.over, err
 	}
 	if in.Step == 0 && a.settled() && !a.state.Reported && !a.holds() {
 		a.halted = true

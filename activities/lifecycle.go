@@ -435,10 +435,15 @@ func targets(app *plan.App, from, to int, unreachable map[domain.ClusterName]boo
 	return out
 }
 
-// RecordLeaf stores the end of a leaf for which the activity could not do it.
+// RecordLeaf stores the end of a leaf for which the activity could not do it. Of an operation that has ended, see outcome.Over, nothing is stored.
 func (l *Control) RecordLeaf(ctx context.Context, leaf domain.Leaf) error {
 	stop := beat(ctx)
 	defer stop()
+	if s := (domain.Scope{ContextID: leaf.ContextID, Operation: leaf.Operation, Began: leaf.Turn.Began}); s.Began != 0 {
+		if i, err := l.known(ctx, leaf.ContextID); err != nil || outcome.Over(i, s) {
+			return err
+		}
+	}
 	leaf.ID = domain.LeafID(leaf.ContextID, leaf.App, leaf.Cluster)
 	switch earlier, err := l.Store.Leaf(ctx, leaf.ID); {
 	case err == nil:

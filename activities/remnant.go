@@ -27,6 +27,7 @@ import (
 type Records interface {
 	stored.Blobs
 	PutBlob(ctx context.Context, data []byte) (domain.Digest, error)
+	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
 	InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.Instance, error)
 	UpdateInstance(ctx context.Context, contextID string, change func(*domain.Instance) error) error
 	Unreachable(ctx context.Context) (map[domain.ClusterName]bool, error)
@@ -314,10 +315,12 @@ func (k *Kube) reach(ctx context.Context, in RemnantsInput) (to *reach, digest d
 		case domain.ContextTerminated:
 			last = i.ContextID
 		case domain.ContextUpdated:
-		default:
+		case domain.ContextTerminating:
 			if !in.Ending {
 				return nil, "", "", nil
 			}
+		default: // of a terminate, too: its workflow may be of a time that is past, see outcome.Over
+			return nil, "", "", nil
 		}
 		if i.Plan == "" {
 			continue

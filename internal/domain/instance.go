@@ -115,6 +115,12 @@ func (i *Instance) Sound(op Operation) bool {
 	return r != nil && !r.Ended.IsZero() && !i.Lost && (r.Sound || r.Status.Succeeded())
 }
 
+// Finished says whether the end of the last operation of a kind is recorded.
+func (i *Instance) Finished(op Operation) bool {
+	r := i.last(op)
+	return r != nil && !r.Ended.IsZero()
+}
+
 func (i *Instance) last(op Operation) *Ran {
 	for n := len(i.Runs) - 1; n >= 0; n-- {
 		if i.Runs[n].Operation == op {

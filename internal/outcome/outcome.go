@@ -116,6 +116,26 @@ func LeftBy(contextID string, recorded map[string]string) Left {
 	}
 }
 
+// Over says whether an operation whose workflow goes on has ended by the record of its context: it may have no effect any more. That is so where
+// Temporal's database was restored to a time before the operation's end. Where the record does not say so the operation goes on: there is none (nil), it
+// is older than the operation, or it was read before that was recorded. What a terminate is about to end goes on until that has ended it.
+func Over(i *domain.Instance, s domain.Scope) bool {
+	switch {
+	case i == nil:
+		return false
+	case i.Status == domain.ContextUpdated:
+		return true
+	case i.Has(s):
+		return !i.Ended.IsZero()
+	case !i.Overtaken(s):
+		return false
+	case s.Operation == domain.OpTerminate: // none begins before the one before it has ended
+		return true
+	default:
+		return !i.Ended.IsZero() || i.Finished(s.Operation)
+	}
+}
+
 // Record is what the end of an operation changes in the record of its context.
 type Record struct {
 	Status     domain.ContextStatus

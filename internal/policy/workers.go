@@ -34,6 +34,8 @@ const (
 	// InFlight is how long requests may be on their way to clusters after a workflow was killed by hand: its activities learn
 	// of it by their next heartbeat.
 	InFlight = 3 * time.Second
+	// GoesOn is how long it counts that an operation goes on by its record, which each leaf would read.
+	GoesOn = 10 * time.Second
 )
 
 // MaxInternal is how often, one time after the other, an activity may fail for a reason that nobody classified: a bug must not be retried for ever.

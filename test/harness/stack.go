@@ -187,13 +187,38 @@ func (s *Stack) StartTemporal() {
 // LoseTemporal removes what Temporal has in its SQLite file. It must not run.
 func (s *Stack) LoseTemporal() {
 	s.t.Helper()
+	for _, file := range s.temporalFiles() {
+		require.NoError(s.t, os.Remove(file))
+	}
+}
+
+// KeepTemporal copies what Temporal has in its SQLite file, and returns what puts the copy back in the place of what there is. It must not run
+// at either time.
+func (s *Stack) KeepTemporal() (restore func()) {
+	s.t.Helper()
+	kept := map[string][]byte{}
+	for _, file := range s.temporalFiles() {
+		data, err := os.ReadFile(file)
+		require.NoError(s.t, err)
+		kept[file] = data
+	}
+	return func() {
+		s.t.Helper()
+		s.LoseTemporal()
+		for file, data := range kept {
+			require.NoError(s.t, os.WriteFile(file, data, 0o600))
+		}
+	}
+}
+
+// temporalFiles are Temporal's SQLite file and what belongs to it.
+func (s *Stack) temporalFiles() []string {
+	s.t.Helper()
 	require.Empty(s.t, s.servers.Postgres)
 	files, err := filepath.Glob(filepath.Join(s.dir, "temporal.db*"))
 	require.NoError(s.t, err)
 	require.NotEmpty(s.t, files)
-	for _, file := range files {
-		require.NoError(s.t, os.Remove(file))
-	}
+	return files
 }
 
 // StartDatabase starts the document store.
