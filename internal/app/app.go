@@ -5,6 +5,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
 
+	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/codec"
 	"github.com/drover-io/drover/internal/config"
 	"github.com/drover-io/drover/internal/engine"
@@ -249,6 +251,17 @@ type dependency struct {
 	call         func(context.Context) error
 }
 
+// clockRemedy is what a person does when the database is there, and this clock is behind the database's.
+const clockRemedy = "set the clocks of this host and of the database's right, such as by NTP: the process goes on by itself"
+
+// remedyOf is what a person does about an error of the call.
+func (d *dependency) remedyOf(err error) string {
+	if errors.Is(err, audit.ErrClock) {
+		return clockRemedy
+	}
+	return d.remedy
+}
+
 // within bounds a call.
 func within(limit time.Duration, call func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
@@ -290,7 +303,7 @@ func await(ctx context.Context, logger *slog.Logger, d dependency) error {
 			return fmt.Errorf("%s: %w", d.name, err)
 		}
 		if reason := fail.TextOf(err); reason != last || time.Since(said) >= sayAgain {
-			logger.Warn("waiting for a dependency", "dependency", d.name, "error", err, "remedy", d.remedy)
+			logger.Warn("waiting for a dependency", "dependency", d.name, "error", err, "remedy", d.remedyOf(err))
 			said, last = time.Now(), reason
 		}
 		if cause := again.Wait(ctx); cause != nil {

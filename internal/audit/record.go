@@ -51,6 +51,9 @@ const (
 	Stopped  = "Stopped"
 )
 
+// ErrClock is why nothing can be recorded while the clock of a writer is far behind the database's.
+var ErrClock = errors.New("records would be in days that are dropped early")
+
 // Record is one line of the audit log. What it is about is named, and its content is not in it.
 type Record struct {
 	Writer string    `json:"writer"`            // the process that wrote it

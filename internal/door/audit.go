@@ -136,10 +136,11 @@ func (a *audited) begun(ctx context.Context, r *Request, next Next) error {
 		record.Key = string(r.Parent.Child(r.Noun.Collection, r.Called))
 	}
 	if at.begun, err = a.trail.Write(context.WithoutCancel(ctx), record); err != nil {
-		return &fail.Error{
-			Kind: fail.Unavailable, Undone: true, RetryAfter: policy.AdmitLater, Cause: err,
-			Message: "the audit log cannot be written at the moment, so nothing was done; try again later",
+		message := "the audit log cannot be written at the moment, so nothing was done; try again later"
+		if errors.Is(err, audit.ErrClock) {
+			message = "the audit log cannot be written while the API's clock is far behind the database's, so nothing was done; try again when the clocks are set right"
 		}
+		return &fail.Error{Kind: fail.Unavailable, Undone: true, RetryAfter: policy.AdmitLater, Cause: err, Message: message}
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -28,6 +28,7 @@ type paper struct {
 	records []audit.Record
 	later   []audit.Record
 	down    bool
+	behind  bool        // its clock
 	fails   audit.Event // only these
 	full    bool        // of refusals
 	more    int
@@ -36,6 +37,9 @@ type paper struct {
 func (p *paper) Write(_ context.Context, r audit.Record) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.behind {
+		return 0, fail.Wrap(audit.ErrClock, fail.Unavailable, "this clock is 2h0m0s behind the database's")
+	}
 	if p.down || r.Event == p.fails {
 		return 0, fail.New(fail.Timeout, "the database does not answer in time")
 	}
@@ -47,7 +51,7 @@ func (p *paper) Later(r audit.Record) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.later = append(p.later, r)
-	if !p.down && r.Event != p.fails {
+	if !p.down && !p.behind && r.Event != p.fails {
 		p.records = append(p.records, r)
 	}
 }
@@ -176,7 +180,14 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 	require.NoError(t, pass(door.Get), "who reads changes nothing")
 	require.Equal(t, 1, done)
 
-	p.down, p.fails, p.later = false, audit.Answered, nil
+	p.down, p.behind = false, true
+	err = pass(door.Put)
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
+	require.Contains(t, fail.TextOf(err), "while the API's clock is far behind the database's, so nothing was done")
+	require.True(t, fail.IsUndone(err))
+	require.Equal(t, 1, done)
+
+	p.behind, p.fails, p.later = false, audit.Answered, nil
 	err = pass(door.Put)
 	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
 	require.False(t, fail.IsUndone(err))

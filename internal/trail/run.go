@@ -137,7 +137,7 @@ func (t *Trail) compareDatabase(ctx context.Context) error {
 		return err
 	}
 	if d < -policy.ClockWrong {
-		err = fail.New(fail.Unavailable, "this clock is %s behind the database's, so that nothing can be recorded: set them right", (-d).Round(time.Second))
+		err = fail.Wrap(audit.ErrClock, fail.Unavailable, "this clock is %s behind the database's, so that nothing can be recorded: set them right", (-d).Round(time.Second))
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

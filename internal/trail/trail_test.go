@@ -764,6 +764,7 @@ func TestAClockThatIsBehind(t *testing.T) {
 	}
 	refused := func(err error, by string) {
 		t.Helper()
+		require.ErrorIs(t, err, audit.ErrClock)
 		require.ErrorContains(t, err, "this clock is "+by+" behind the database's, so that nothing can be recorded: set them right")
 		require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
 	}
