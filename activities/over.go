@@ -31,7 +31,8 @@ func (g *goingOn) over(ctx context.Context, records Records, s domain.Scope) (bo
 		return false, nil
 	}
 	now := time.Now()
-	if at, ok := g.seen.Get(s); ok && now.Sub(at).Abs() < policy.GoesOn {
+	at, known := g.seen.Get(s)
+	if known && now.Sub(at).Abs() < policy.GoesOn {
 		return false, nil
 	}
 	i, err := g.reads.Get(ctx, s.ContextID, func(ctx context.Context) (*domain.Instance, error) {
@@ -41,14 +42,17 @@ func (g *goingOn) over(ctx context.Context, records Records, s domain.Scope) (bo
 		}
 		return i, err
 	})
-	if err != nil {
+	switch {
+	case err != nil && known: // what was seen going on goes on while nobody answers
+		return false, nil
+	case err != nil:
 		return false, err
-	}
-	if outcome.Over(i, s) {
+	case outcome.Over(i, s):
 		return true, nil
+	default:
+		g.seen.Add(s, now)
+		return false, nil
 	}
-	g.seen.Add(s, now)
-	return false, nil
 }
 
 // isOver looks whether the leaf's operation has ended, as it has when Temporal's database was restored and the store was not: then nothing is sent. What

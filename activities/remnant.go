@@ -311,16 +311,17 @@ func (k *Kube) reach(ctx context.Context, in RemnantsInput) (to *reach, digest d
 	records := slices.DeleteFunc(all, func(i *domain.Instance) bool { return i.LabelID() != in.label() })
 	to = &reach{}
 	for _, i := range records {
+		if in.Ending && i.ContextID == in.ContextID && i.Status != domain.ContextTerminating {
+			return nil, "", "", nil // the terminate has ended, and its workflow is of a time that is past, see outcome.Over
+		}
 		switch i.Status {
 		case domain.ContextTerminated:
 			last = i.ContextID
 		case domain.ContextUpdated:
-		case domain.ContextTerminating:
+		default:
 			if !in.Ending {
 				return nil, "", "", nil
 			}
-		default: // of a terminate, too: its workflow may be of a time that is past, see outcome.Over
-			return nil, "", "", nil
 		}
 		if i.Plan == "" {
 			continue
