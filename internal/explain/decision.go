@@ -369,8 +369,10 @@ func (d *decision) refused(r *view.Row, at place, roles *refusedRoles) {
 	d.add(kind, r.Message, 1, at)
 }
 
-// forGood is how Kubernetes refuses to change what an object has for good.
-var forGood = regexp.MustCompile(`immutable|updates to statefulset spec for fields other than|cannot change roleRef|may not change once set`)
+// forGood is how Kubernetes refuses to change what an object has for good: after its name, and as invalid, since what a webhook, a policy or a quota
+// denies is refused of a new object, too.
+var forGood = regexp.MustCompile(
+	`(?s)^\S+ "[^"]*" is invalid: .*(?:(?:is|are) immutable|immutable field|updates to statefulset spec for fields other than|cannot change roleRef|may not change once set)`)
 
 // replaceable says of a resource that is refused whether plan.ReplaceAnnotation would help, and it does not have that yet.
 func replaceable(r *view.Row) bool {

@@ -805,3 +805,37 @@ func BenchmarkOf(b *testing.B) {
 		explain.Of(s)
 	}
 }
+
+// TestReplaceIsAdvisedWhereItHelps: kube makes anew only what is refused as invalid, and of its own that is there.
+func TestReplaceIsAdvisedWhereItHelps(t *testing.T) {
+	const job = `Job.batch "r1-sink" is invalid: spec.template: Invalid value: {}: field is immutable`
+	for name, c := range map[string]struct {
+		said    string
+		op      domain.Operation
+		noun    *domain.Noun
+		advised bool
+	}{
+		"a change":               {job, domain.OpUpdate, domain.DeploymentIntentGroups, true},
+		"a migrate":              {job, domain.OpMigrate, domain.DeploymentIntentGroups, true},
+		"a first one":            {job, domain.OpInstantiate, domain.DeploymentIntentGroups, false},
+		"a logical cloud":        {job, domain.OpUpdate, domain.LogicalClouds, false},
+		"a webhook":              {`admission webhook "p" denied the request: root filesystem must be immutable`, domain.OpUpdate, domain.DeploymentIntentGroups, false},
+		"a webhook's invalid":    {`admission webhook "p" denied the request: "x" is invalid: tag is immutable`, domain.OpUpdate, domain.DeploymentIntentGroups, false},
+		"a policy":               {`jobs.batch "r1-sink" is forbidden: ValidatingAdmissionPolicy 'p' denied request: field is immutable`, domain.OpUpdate, domain.DeploymentIntentGroups, false},
+		"the name":               {`jobs.batch "immutable-store" is forbidden: exceeded quota: q`, domain.OpUpdate, domain.DeploymentIntentGroups, false},
+		"the name of an invalid": {`Job.batch "immutable-store" is invalid: spec.suspend: Invalid value: "immutable": must be a boolean`, domain.OpUpdate, domain.DeploymentIntentGroups, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpTerminate)
+			s.Run.Operation, s.Noun = c.op, c.noun
+			s.View.Apps = []view.App{app("sink", 1, func(int) view.Cluster {
+				return view.Cluster{
+					Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1F2A"), Notes: []domain.Note{{Index: 0, Message: c.said}},
+				}
+			})}
+			do := explain.Of(s).Reasons[0].Do
+			require.Contains(t, do, "mend the cause")
+			require.Equal(t, c.advised, strings.Contains(do, plan.ReplaceAnnotation), do)
+		})
+	}
+}

@@ -164,7 +164,7 @@ func (d *decision) advice(g *group) string {
 		if strings.Contains(g.said, beyondHeld) {
 			mend = "give Drover's account in the cluster the rules of the chart's roles (--rules FILE, where drover cluster add has made it)"
 		}
-		if g.replaceable && d.again() == domain.OpUpdate {
+		if g.replaceable && d.changes() {
 			mend = fmt.Sprintf("mend the cause, or have the object deleted and made anew by the annotation %s: \"true\" in the chart", plan.ReplaceAnnotation)
 		}
 		switch {
@@ -232,6 +232,12 @@ func (d *decision) again() domain.Operation {
 	default:
 		return domain.OpUpdate
 	}
+}
+
+// changes says whether the last operation was to change what a chart had put into clusters, and an update carries it on. An
+// instantiate finds nothing of its own there, and what is made of a logical cloud has no chart.
+func (d *decision) changes() bool {
+	return d.s.Noun == domain.DeploymentIntentGroups && d.s.Run.Operation != domain.OpInstantiate && d.again() == domain.OpUpdate
 }
 
 // both joins two pieces of advice, each of which may be missing, or be the same.
