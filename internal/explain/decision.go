@@ -360,12 +360,12 @@ func (d *decision) refused(r *view.Row, at place, roles *refusedRoles) {
 	}
 	at.resource = name(r.Resource)
 	at.replaceable = kind == ResourceRefused && replaceable(r)
-	if role, ok := roles.wanted(r); ok {
+	if role, ok := roles.wanted(r, d.s.View.Namespace); ok {
 		at.said = r.Message
 		d.add(role.kind, role.said, 1, at)
 		return
 	}
-	roles.note(r, kind)
+	roles.note(r, kind, d.s.View.Namespace)
 	d.add(kind, r.Message, 1, at)
 }
 
@@ -379,11 +379,8 @@ func replaceable(r *view.Row) bool {
 	return forGood.MatchString(r.Message) && !strings.Contains(r.Message, plan.NotReplaced) && r.Resource.Irreplaceable() == ""
 }
 
-// refusedRoles are the roles of a leaf that its cluster has refused. A plan has roles before bindings.
-type refusedRoles map[roleName]refusedRole
-
-// roleName names a Role, and a ClusterRole without a namespace.
-type roleName struct{ namespace, name string }
+// refusedRoles are the roles of a leaf that its cluster has refused, by their plan.Place. A plan has roles before bindings.
+type refusedRoles map[plan.ResourceID]refusedRole
 
 // refusedRole is why there is no such role.
 type refusedRole struct {
@@ -393,23 +390,23 @@ type refusedRole struct {
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// note adds what is refused if it is a role.
-func (roles *refusedRoles) note(r *view.Row, kind Kind) {
-	id := r.Resource
+// note adds what is refused if it is a role. Where it names no namespace, it is in the one given.
+func (roles *refusedRoles) note(r *view.Row, kind Kind, namespace string) {
+	id := plan.Place(*r.Resource, namespace)
 	if id.Group != rbacGroup || id.Kind != "Role" && id.Kind != "ClusterRole" {
 		return
 	}
 	if *roles == nil {
 		*roles = refusedRoles{}
 	}
-	(*roles)[roleName{id.Namespace, id.Name}] = refusedRole{kind, r.Message}
+	(*roles)[id] = refusedRole{kind, r.Message}
 }
 
 // noRole is how Kubernetes refuses a binding whose role is not there: it calls the role a binding.
 var noRole = regexp.MustCompile(`^(?:cluster)?rolebindings\.rbac\.authorization\.k8s\.io "(.+)" not found$`)
 
-// wanted is the refused role for want of which a binding is refused.
-func (roles *refusedRoles) wanted(r *view.Row) (role refusedRole, ok bool) {
+// wanted is the refused role for want of which a binding is refused. Where that names no namespace, it is in the one given.
+func (roles *refusedRoles) wanted(r *view.Row, namespace string) (role refusedRole, ok bool) {
 	if len(*roles) == 0 || r.Resource.Group != rbacGroup {
 		return role, false
 	}
@@ -417,10 +414,13 @@ func (roles *refusedRoles) wanted(r *view.Row) (role refusedRole, ok bool) {
 	if m == nil {
 		return role, false
 	}
-	if role, ok = (*roles)[roleName{r.Resource.Namespace, m[1]}]; ok {
-		return role, true
+	binding := plan.Place(*r.Resource, namespace)
+	if binding.Kind == "RoleBinding" {
+		if role, ok = (*roles)[plan.ResourceID{Group: rbacGroup, Kind: "Role", Namespace: binding.Namespace, Name: m[1]}]; ok {
+			return role, true
+		}
 	}
-	role, ok = (*roles)[roleName{name: m[1]}]
+	role, ok = (*roles)[plan.ResourceID{Group: rbacGroup, Kind: "ClusterRole", Name: m[1]}]
 	return role, ok
 }
 

@@ -839,3 +839,54 @@ func TestReplaceIsAdvisedWhereItHelps(t *testing.T) {
 		})
 	}
 }
+
+// TestABindingIsHeldToItsRole: a Role is in the namespace of the logical cloud where it names none, and no ClusterRole.
+func TestABindingIsHeldToItsRole(t *testing.T) {
+	type resource struct{ kind, namespace string }
+	for name, c := range map[string]struct {
+		roles   []resource // named r1, all of them refused
+		binding resource   // of r1
+		of      int        // the one of the roles whose reason it has, -1 for one of its own
+	}{
+		"the role says it":                   {[]resource{{"Role", "demo"}}, resource{"RoleBinding", ""}, 0},
+		"the binding says it":                {[]resource{{"Role", ""}}, resource{"RoleBinding", "demo"}, 0},
+		"neither says it":                    {[]resource{{"Role", ""}}, resource{"RoleBinding", ""}, 0},
+		"another namespace":                  {[]resource{{"Role", ""}}, resource{"RoleBinding", "b"}, -1},
+		"of all namespaces":                  {[]resource{{"Role", ""}}, resource{"ClusterRoleBinding", ""}, -1},
+		"a ClusterRole":                      {[]resource{{"ClusterRole", ""}}, resource{"RoleBinding", "b"}, 0},
+		"a ClusterRole before a Role":        {[]resource{{"ClusterRole", ""}, {"Role", ""}}, resource{"ClusterRoleBinding", ""}, 0},
+		"a Role rather than the ClusterRole": {[]resource{{"Role", ""}, {"ClusterRole", ""}}, resource{"RoleBinding", ""}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpTerminate)
+			s.View.Namespace = "demo"
+			sink := app("sink", 1, func(int) view.Cluster {
+				all := view.Cluster{Connectivity: domain.ConnectivityAvailable}
+				for i := range c.roles {
+					all.Marks = append(all.Marks, domain.MarkRefused)
+					all.Notes = append(all.Notes, domain.Note{Index: i, Message: "refused, role " + string(rune('a'+i))})
+				}
+				all.Marks = append(all.Marks, domain.MarkRefused)
+				all.Notes = append(all.Notes, domain.Note{
+					Index: len(c.roles), Message: strings.ToLower(c.binding.kind) + `s.rbac.authorization.k8s.io "r1" not found`,
+				})
+				return all
+			})
+			sink.Resources = nil
+			for _, r := range append(c.roles, c.binding) {
+				sink.Resources = append(sink.Resources, plan.ResourceID{
+					Group: "rbac.authorization.k8s.io", Version: "v1", Kind: r.kind, Namespace: r.namespace, Name: "r1",
+				})
+			}
+			s.View.Apps = []view.App{sink}
+			got := -1
+			reasons := explain.Of(s).Reasons
+			for _, r := range reasons {
+				if r.Resources == 2 {
+					got = int(r.Error[len(r.Error)-1] - 'a')
+				}
+			}
+			require.Equal(t, c.of, got, "%+v", reasons)
+		})
+	}
+}
