@@ -89,9 +89,7 @@ func (t *Tables) read(ctx context.Context, group domain.Key, objects bool, param
 		return nil, err
 	}
 	warnUnread(ctx, a.unread)
-	return a.send(ctx, func() (*part, error) {
-		return orInTurn(t.answers, func(begin beginPart) (*part, error) { return begin.room(ctx, a.size()) })
-	})
+	return a.send(ctx, t.answers)
 }
 
 // warnUnread has the answer name what it leaves out.
@@ -270,7 +268,8 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*T
 	if err != nil {
 		return nil, err
 	}
-	return a.send(ctx, func() (*part, error) { return room.over(a.size()), nil })
+	sends := room.over(a.size())
+	return a.documentWith(sends.mine.who, sends), nil
 }
 
 // setOnce is the set of a query for one answer, with the source of its rows; nil for no rows.

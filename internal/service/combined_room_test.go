@@ -285,6 +285,35 @@ func TestACallerIsNotRefusedForWhatAnotherHas(t *testing.T) {
 	require.True(t, tables.Idle())
 }
 
+// TestWhoWaitsForATurnToSendHoldsUpNobody: a caller who has all that one may have waits for their own turns, and others take the same answer meanwhile.
+func TestWhoWaitsForATurnToSendHoldsUpNobody(t *testing.T) {
+	tables, r, key := reportingTables(t, 2, 100)
+	intend(t, r.Store, key, whole.Spec)
+	look := streamed(t, tables, key)
+	_, err := look.Sign(t.Context())
+	require.NoError(t, err)
+	_, err = look.Snapshot(t.Context())
+	require.NoError(t, err)
+	tables.SetWait(time.Hour)
+	free, freeTurns := tables.Fill(t.Context(), t, 0), tables.Begin(as(t, "other0"), t)
+	has := tables.Parts()
+	asks, leave := context.WithCancel(as(t, "other0"))
+	const polls = 4
+	left := make(chan error, polls)
+	for range polls {
+		go func() { left <- take(tables.CombinedStatus(asks, key, nil)) }()
+	}
+	require.Eventually(t, func() bool { return tables.Parts() == has+polls }, time.Minute, time.Millisecond, "each waits by itself")
+	require.NoError(t, take(tables.CombinedStatus(as(t, "one"), key, nil)))
+	leave()
+	for range polls {
+		require.ErrorIs(t, <-left, context.Canceled)
+	}
+	freeTurns()
+	free()
+	require.True(t, tables.Idle())
+}
+
 // TestAnAnswerThatIsTooLargeAsJSONIsRefused: texts of signs that JSON escapes are six times as large there as in a table.
 func TestAnAnswerThatIsTooLargeAsJSONIsRefused(t *testing.T) {
 	tables, r, key := reportingTables(t, 2, 60_000)

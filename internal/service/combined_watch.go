@@ -161,28 +161,45 @@ func (a *tablesAnswer) size() int64 {
 	return encodedTwice * a.bytes
 }
 
-// send is the document for who asks once. All such documents of an answer have room for it together, until the last of them is written; take has it for
-// them, as the caller's, with the errors of send.
-func (a *tablesAnswer) send(ctx context.Context, take func() (*part, error)) (*TablesDocument, error) {
+// send is the document for who asks once. All such documents of an answer have room for it together, until the last of them is written. Who is first takes
+// it as theirs, and the errors are those of answers.begin and part.hold.
+func (a *tablesAnswer) send(ctx context.Context, of *answers) (*TablesDocument, error) {
 	by, err := caller.IdentityOf(ctx)
 	if err != nil {
 		return nil, err
 	}
 	who := by.String()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.senders) == 0 {
-		p, err := take()
+	return orInTurn(of, func(begin beginPart) (*TablesDocument, error) {
+		if d := a.documentWith(who, nil); d != nil {
+			return d, nil
+		}
+		p, err := begin.room(ctx, a.size()) // without the mutex: it may wait for others of this caller, which others do not wait for
 		if err != nil {
 			return nil, err
 		}
+		return a.documentWith(who, p), nil
+	})
+}
+
+// documentWith is a document for a caller, with the room that others have for theirs, or else with a part that has it: nil where there is neither. The part is
+// the answer's from then on.
+func (a *tablesAnswer) documentWith(who string, p *part) *TablesDocument {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case len(a.senders) > 0 && p != nil: // somebody had room a moment before
+		p.end()
+	case len(a.senders) > 0:
+	case p == nil:
+		return nil
+	default:
 		a.room, a.senders = p, map[string]int{}
 	}
 	a.senders[who]++
 	d := a.document()
 	d.sent = sync.OnceFunc(func() { a.sent(who) })
 	runtime.AddCleanup(d, func(sent func()) { sent() }, d.sent) // of one that nobody writes
-	return d, nil
+	return d
 }
 
 // sent is when a document of a caller is written. The room for those of others is one of theirs then, where one of them has so much.
