@@ -110,14 +110,14 @@ var layers = []layer{
 		{pkg: "client", ours: "service operations explain combined status combine audit authn domain policy version pause fail", world: "context net/http"},
 		{
 			pkg:  "monitor",
-			ours: "bundle readiness plan measure connections policy span pause atomicfile lasting restored limits fail",
+			ours: "bundle readiness plan measure connections policy span pause atomicfile lasting limits fail",
 			libs: "github.com/go-logr/logr github.com/prometheus/client_golang k8s.io/api k8s.io/apimachinery " +
 				"k8s.io/client-go k8s.io/klog sigs.k8s.io/controller-runtime",
 			world: "context net/http os",
 		},
 		{
 			pkg:  "tenantagent",
-			ours: "convey match bundle domain measure connections span universe pause policy lasting restored limits fail",
+			ours: "convey match bundle domain measure connections span universe pause policy lasting limits fail",
 			libs: "github.com/prometheus/client_golang golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf " +
 				"k8s.io/api k8s.io/apimachinery k8s.io/client-go sigs.k8s.io/yaml",
 			world: "context net net/http os",
@@ -285,7 +285,6 @@ var layers = []layer{
 		{pkg: "lease", ours: "fail", libs: "golang.org/x/sys", world: "context"},
 		{pkg: "pause", ours: "policy", world: "context math/rand/v2"},
 		{pkg: "lasting"},
-		{pkg: "restored", libs: "k8s.io/apimachinery", world: "context"},
 		{pkg: "policy"},
 		{pkg: "caller", world: "context"},
 		{pkg: "when", world: "context"},

@@ -16,7 +16,6 @@ import (
 
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/pause"
-	"github.com/drover-io/drover/internal/restored"
 )
 
 var (
@@ -61,7 +60,6 @@ func (h *health) informer(lw toolscache.ListerWatcher, o runtime.Object, resync 
 	h.of[o.GetObjectKind().GroupVersionKind().GroupKind()] = heard
 	h.mu.Unlock()
 	requests := toolscache.ToListerWatcherWithContext(lw)
-	watch := restored.Watch(requests.ListWithContext, requests.WatchWithContext)
 	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := requests.ListWithContext(ctx, options)
@@ -69,7 +67,7 @@ func (h *health) informer(lw toolscache.ListerWatcher, o runtime.Object, resync 
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-			w, err := watch(ctx, options)
+			w, err := requests.WatchWithContext(ctx, options)
 			heard.answered(err)
 			if err != nil {
 				return nil, err

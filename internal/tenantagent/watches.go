@@ -15,7 +15,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/drover-io/drover/internal/fail"
-	"github.com/drover-io/drover/internal/restored"
 )
 
 // watches knows what of the cluster cannot be followed now.
@@ -50,12 +49,10 @@ func (w *watches) say(what string, err error) {
 func follow[L runtime.Object](w *watches, what string, client any, kind runtime.Object, list func(context.Context, metav1.ListOptions) (L, error),
 	watching func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) (toolscache.SharedIndexInformer, error) {
-	listing := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) }
-	open := restored.Watch(listing, watching)
 	informer := toolscache.NewSharedIndexInformer(toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
-		ListWithContextFunc: listing,
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) },
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			opened, err := open(ctx, o)
+			opened, err := watching(ctx, o)
 			if err == nil || counts(err) { // the informer tries some again by itself, and tells nobody
 				w.say(what, err)
 			}
