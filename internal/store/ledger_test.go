@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
@@ -781,6 +782,9 @@ func TestAStreamThatAClockThatIsAheadHasBegun(t *testing.T) {
 	of := storetest.Open(t, c)
 	c.Now = func() time.Time { return now }
 	other := storetest.Open(t, c)
+	other.SetMoment(func() lease.Instant {
+		return lease.Instant{Boot: time.Hour + now.Sub(time.UnixMilli(1e12)), Wall: time.Duration(now.UnixNano())}
+	})
 	since := func() time.Time {
 		t.Helper()
 		is, err := other.TenantStream(t.Context(), "t")
@@ -796,6 +800,65 @@ func TestAStreamThatAClockThatIsAheadHasBegun(t *testing.T) {
 		now = now.Add(ahead / 4)
 		require.NoError(t, of.Pulse(t.Context(), "owner", now.Add(ahead)))
 	}
+}
+
+// TestNoStreamIsOlderThanItIs for who has read it first by a clock that was behind, and was set right; nor for whose read has taken long.
+func TestNoStreamIsOlderThanItIs(t *testing.T) {
+	const after = 2 * time.Second
+	for name, off := range map[string]time.Duration{"an hour": -time.Hour, "some seconds": -9 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			c, now := storetest.Config(t), time.UnixMilli(1e12).UTC()
+			c.Now = func() time.Time { return now }
+			of := storetest.Open(t, c)
+			c.Now = func() time.Time { return now.Add(off) }
+			other := storetest.Open(t, c)
+			other.SetMoment(func() lease.Instant {
+				return lease.Instant{Boot: time.Hour + now.Sub(time.UnixMilli(1e12)), Wall: time.Duration(now.Add(off).UnixNano())}
+			})
+			lost := domain.ClusterName{Provider: "p", Name: "lost"}
+			is := func() (since, seen time.Time) {
+				t.Helper()
+				stream, err := other.TenantStream(t.Context(), "t")
+				require.NoError(t, err)
+				require.True(t, stream.Connected)
+				heard, err := other.Watches(t.Context(), nil)
+				require.NoError(t, err)
+				return stream.Since.UTC(), heard[lost].LastSeen.UTC()
+			}
+			begun := now
+			require.NoError(t, of.Pulse(t.Context(), "owner", now))
+			require.NoError(t, of.PutWatch(t.Context(), "owner", &domain.Watch{Cluster: lost, Reason: "lost", LastSeen: now}))
+			begin(t, of)
+			is()
+			off, now = 0, now.Add(after)
+			require.NoError(t, of.Pulse(t.Context(), "owner", now))
+			since, seen := is()
+			require.Equal(t, begun, since)
+			require.Equal(t, begun, seen)
+		})
+	}
+	t.Run("a slow read", func(t *testing.T) {
+		c, now := storetest.Config(t), time.UnixMilli(1e12).UTC()
+		c.Now = func() time.Time { return now }
+		of := storetest.Open(t, c)
+		const took = 9 * time.Second
+		asked := 0
+		c.Now = func() time.Time {
+			if asked++; asked == 1 {
+				return now.Add(-took)
+			}
+			return now
+		}
+		other := storetest.Open(t, c)
+		require.NoError(t, of.Pulse(t.Context(), "owner", now))
+		begin(t, of)
+		asked = 0
+		for range 2 {
+			is, err := other.TenantStream(t.Context(), "t")
+			require.NoError(t, err)
+			require.Equal(t, now, is.Since.UTC())
+		}
+	})
 }
 
 // TestStreamsOfAHostWhoseClockIsOff are no more lost than others: one process has the time of day of another one that is some seconds later, or

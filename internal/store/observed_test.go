@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/secret"
@@ -178,6 +179,10 @@ func TestWatchesByAClockThatIsAhead(t *testing.T) {
 func TestAClusterThatAClockThatIsAheadHasLost(t *testing.T) {
 	const ahead, early = 10 * time.Minute, time.Minute
 	p := newPair(t)
+	p.reader.moment = func() lease.Instant {
+		return lease.Instant{Boot: time.Duration(p.now.UnixNano()), Wall: time.Duration(p.now.UnixNano())}
+	}
+	p.writer.moment = p.reader.moment
 	ctx, cluster := t.Context(), p.app.Cluster
 	of := func(s *Store) time.Time {
 		t.Helper()

@@ -197,10 +197,11 @@ func (s *Store) TenantStream(ctx context.Context, tenant string) (domain.TenantS
 	return s.streamOf(&d, p.At, now), nil
 }
 
-// streamOf is what a document says when its process had its last pulse at a time. A stream that a clock that is ahead has begun has begun by now.
+// streamOf is what a document says when its process had its last pulse at a time. The other time is from before both were read. A stream that a clock that is
+// ahead has begun has begun when this process read it first: who waits until it has said what is there must not take it for older than it is.
 func (s *Store) streamOf(d *streamDoc, at, now time.Time) domain.TenantStream {
 	t, pulse := d.TenantStream, s.seen(pulseDoc{d.Process, at}, now)
-	t.Since = s.counts(d.Token, t.Since, pulse, now)
+	t.Since = s.counts(d.Token, t.Since, 0)
 	if t.Ended.IsZero() && !s.lives(d.Process, at, now) {
 		t.Ended = pulse.counts
 		if t.Since.After(pulse.counts) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/when"
 )
@@ -170,8 +171,17 @@ func (p pulseSeen) ahead() time.Duration { return p.at.Sub(p.counts) }
 // notedSeen is of how many things it is kept when they were, of what was noted by a clock that is ahead.
 const notedSeen = 1 << 14
 
-// noted is when something was, by the clock of who has noted it, and as it counts here.
-type noted struct{ at, counts time.Time }
+// noted is when something was, by the clock of who has noted it, and as it counts here by what this process's clock told at a moment.
+type noted struct {
+	at, counts time.Time
+	moment     lease.Instant
+}
+
+// by is when it was by what the clock tells at a later moment: that may have been set forward since, and nothing is older for it.
+func (n noted) by(later lease.Instant) time.Time {
+	set := (later.Wall - later.Boot) - (n.moment.Wall - n.moment.Boot)
+	return when.Past(n.counts.Add(max(set, 0)).Truncate(policy.StoredTime), time.Unix(0, int64(later.Wall)).UTC())
+}
 
 // Watches is what was last said of clusters, with every watch that was written before the call, and with pulses as they were
 // policy.PulsesAge ago or later; nil clusters are all. Who said it lived at least until Watch.Pulse, and what it said held until then. What
@@ -274,7 +284,7 @@ func (s *Store) joined(a *said) map[domain.ClusterName]domain.Watch {
 	found := make(map[domain.ClusterName]domain.Watch, len(a.watches))
 	for i := range a.watches {
 		d := &a.watches[i]
-		found[d.ClusterName] = s.watchOf(d, a.pulses[d.Watcher], a.at)
+		found[d.ClusterName] = s.watchOf(d, a.pulses[d.Watcher])
 	}
 	return found
 }
@@ -293,7 +303,7 @@ func (s *Store) watch(ctx context.Context, c domain.ClusterName) (domain.Watch, 
 	if err := s.findOne(ctx, s.pulses(), d.Watcher, &p); err != nil && !fail.Is(err, fail.NotFound) {
 		return domain.Watch{}, err
 	}
-	return s.watchOf(&d, s.seen(p, now), now), nil
+	return s.watchOf(&d, s.seen(p, now)), nil
 }
 
 // seen is a pulse as it counts here. The time is from before it was read.
@@ -301,26 +311,28 @@ func (s *Store) seen(p pulseDoc, now time.Time) pulseSeen {
 	return pulseSeen{p.At, s.counted(p.Watcher, p.At, now)}
 }
 
-// watchOf is what a document says when its watcher had its last pulse, and it was read at a time.
-func (s *Store) watchOf(d *watchDoc, pulse pulseSeen, read time.Time) domain.Watch {
-	w := domain.Watch{Cluster: d.ClusterName, Connected: d.Connected, LastSeen: s.counts(string(d.ID), d.LastSeen, pulse, read), Reason: d.Reason, Pulse: pulse.counts}
+// watchOf is what a document says when its watcher had its last pulse.
+func (s *Store) watchOf(d *watchDoc, pulse pulseSeen) domain.Watch {
+	w := domain.Watch{Cluster: d.ClusterName, Connected: d.Connected, LastSeen: s.counts(string(d.ID), d.LastSeen, pulse.ahead()), Reason: d.Reason, Pulse: pulse.counts}
 	if w.Connected && w.Pulse.After(w.LastSeen) {
 		w.LastSeen = w.Pulse
 	}
 	return w
 }
 
-// counts is when something was that somebody with a pulse has noted at a time. What was noted by a clock that is ahead was by so much earlier, and is what
-// it was when this process read it first: it does not move with the pulses, and stays when its time has come.
-func (s *Store) counts(something string, at time.Time, pulse pulseSeen, read time.Time) time.Time {
+// counts is when something was that somebody has noted at a time, and that has been read by now. What was noted by a clock that is ahead, by so much as far as
+// is known, was by so much earlier, and is what it was when this process read it first: it does not move with the pulses, and stays when its time has come.
+func (s *Store) counts(something string, at time.Time, ahead time.Duration) time.Time {
+	moment := s.moment()
 	if known, ok := s.notedSeen.Get(something); ok && known.at.Equal(at) {
-		return known.counts
+		return known.by(moment)
 	}
-	if !at.After(read) {
+	now := s.now()
+	if !at.After(now) {
 		return at
 	}
-	counts := when.Past(at.Add(-pulse.ahead()), read).UTC().Truncate(policy.StoredTime)
-	s.notedSeen.Add(something, noted{at, counts})
+	counts := when.Past(at.Add(-ahead), now).UTC().Truncate(policy.StoredTime)
+	s.notedSeen.Add(something, noted{at, counts, moment})
 	return counts
 }
 
