@@ -426,7 +426,8 @@ func (k *kept) complete(ctx context.Context, most time.Duration) (*tablesAnswer,
 	if k.answer == nil || k.answer.old || !slices.Equal(k.answer.unread, unread) {
 		a, err := k.encoded()
 		if err != nil {
-			if !fail.Is(err, fail.Exhausted) { // the last one is of use to who asks when there is room
+			// The last one is of use to who asks when there is room, unless it takes what the next one needs.
+			if !fail.Is(err, fail.Exhausted) || k.room != nil && k.streams.Load() == 0 {
 				k.answer = nil
 			}
 			return nil, harmless{err}

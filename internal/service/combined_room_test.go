@@ -356,6 +356,25 @@ func TestARefusedAnswerCostsNoLook(t *testing.T) {
 	require.True(t, tables.Idle())
 }
 
+// TestALastAnswerTakesNoRoomOfTheNextOne: where there is room for one of them alone, who asks again is answered with the next one, and waits for nobody.
+func TestALastAnswerTakesNoRoomOfTheNextOne(t *testing.T) {
+	service.SetMostAnswers(t, 8<<20, 2<<20)
+	tables, r, key := reportingTables(t, 20, 60_000)
+	intend(t, r.Store, key, whole.Spec)
+	ask := func() error { return take(tables.CombinedStatus(t.Context(), key, nil)) }
+	require.NoError(t, ask())
+	r.object.JSON = []byte(strings.ReplaceAll(string(r.object.JSON), "x", "y"))
+	o, err := r.Store.Get(t.Context(), domain.DeploymentIntentGroups, key)
+	require.NoError(t, err)
+	require.NoError(t, r.Store.Replace(t.Context(), o))
+	set, answer := tables.KeptSizes()
+	free := tables.Fill(t.Context(), t, set+answer+answer/2)
+	require.NoError(t, ask())
+	require.EqualValues(t, 2, r.times.Load(), "what was looked at is not looked at again for that")
+	free()
+	require.True(t, tables.Idle())
+}
+
 // TestAReadThatNobodyWantsEnds where it is, and others have its turn.
 func TestAReadThatNobodyWantsEnds(t *testing.T) {
 	const clusters = 200

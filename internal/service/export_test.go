@@ -72,6 +72,16 @@ func (t *Tables) Kept() int {
 	return len(t.keeper.kept)
 }
 
+// KeptSizes are what the sets and the answers take in memory that are kept and that nobody uses.
+func (t *Tables) KeptSizes() (sets, answers int64) {
+	t.keeper.mu.Lock()
+	defer t.keeper.mu.Unlock()
+	for _, k := range t.keeper.kept {
+		sets, answers = sets+k.set.Size(), answers+k.answer.size()
+	}
+	return sets, answers
+}
+
 // Idle says whether nobody has anything of the room of answers.
 func (t *Tables) Idle() bool {
 	idle := t.answers.rest.TryAcquire(t.answers.sizes.rest)
