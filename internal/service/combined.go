@@ -18,7 +18,6 @@ import (
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/lru"
 	"github.com/drover-io/drover/internal/plan"
-	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/share"
 	"github.com/drover-io/drover/internal/stored"
 	"github.com/drover-io/drover/internal/version"
@@ -239,7 +238,7 @@ func (t *Tables) Query(ctx context.Context, group domain.Key, q *TableQuery) (*T
 		}
 		warnUnread(ctx, unread)
 	}
-	short, cancel := context.WithTimeout(ctx, policy.Tables) // with the wait for a turn, so that who waits is answered before the request is cut
+	short, cancel := context.WithTimeout(ctx, t.answers.limit) // with the wait for a turn, so that who waits is answered before the request is cut
 	defer cancel()
 	tooLong := func(err error) bool { return err != nil && short.Err() != nil && ctx.Err() == nil }
 	tooMuch := errTooMuch(group, "ask for fewer objects by tests, or store the collector and name it in a status intent")

@@ -96,7 +96,7 @@ func (t *Tables) ask(ctx context.Context, key keptKey) (*tablesAnswer, error) {
 	e := key.extent
 	shared := fmt.Sprintf("%q %q %t %q", by, key.group, e.objects, []string{e.apps, e.kinds, e.resources, e.selected})
 	return t.reads.Get(ctx, shared, func(ctx context.Context) (*tablesAnswer, error) {
-		ctx, cancel := context.WithTimeout(ctx, policy.Tables)
+		ctx, cancel := context.WithTimeout(ctx, t.answers.limit)
 		defer cancel()
 		wanted, release := share.Wanted(ctx)
 		defer release()

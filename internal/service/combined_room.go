@@ -19,6 +19,7 @@ import (
 type answers struct {
 	sizes answerSizes
 	wait  time.Duration // for a turn, at the most: policy.ReadWait but in tests
+	limit time.Duration // for the wait and the look, at the most: policy.Tables but in tests
 	turns *semaphore.Weighted
 	rest  *semaphore.Weighted
 
@@ -43,7 +44,7 @@ type askers struct {
 }
 
 func newAnswers(s answerSizes) *answers {
-	return &answers{sizes: s, wait: policy.ReadWait, turns: semaphore.NewWeighted(s.turns), rest: semaphore.NewWeighted(s.rest), of: map[string]*askers{}}
+	return &answers{sizes: s, wait: policy.ReadWait, limit: policy.Tables, turns: semaphore.NewWeighted(s.turns), rest: semaphore.NewWeighted(s.rest), of: map[string]*askers{}}
 }
 
 // part is what one answer has of the room. It may be used by one goroutine at a time.

@@ -379,6 +379,7 @@ func TestALastAnswerTakesNoRoomOfTheNextOne(t *testing.T) {
 func TestAReadThatNobodyWantsEnds(t *testing.T) {
 	const clusters = 200
 	tables, r, key := reportingTables(t, clusters, 10)
+	tables.SetWait(time.Hour)
 	intend(t, r.Store, key, whole.Spec)
 	r.hold = make(chan struct{})
 	const turns = limits.AnswersAtOnce / 2

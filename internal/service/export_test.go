@@ -45,8 +45,8 @@ func ended(parts []*part) func() {
 	}
 }
 
-// SetWait sets how long who asks waits for a turn.
-func (t *Tables) SetWait(d time.Duration) { t.answers.wait = d }
+// SetWait sets how long who asks waits for a turn, and how long that and a look may take.
+func (t *Tables) SetWait(d time.Duration) { t.answers.wait, t.answers.limit = d, d }
 
 // Parts is how many answers have room, or wait for it.
 func (t *Tables) Parts() (n int) {
