@@ -334,6 +334,10 @@ type Note struct {
 	Message string `bson:"m" json:"m"`
 }
 
+// BeyondHeld is how Kubernetes begins to refuse a role, or a binding of one, that gives rights beyond those of who writes it, after naming
+// that one and its groups. The rules follow, which differ from role to role.
+const BeyondHeld = "attempting to grant RBAC permissions not currently held"
+
 // LeafID is the _id of a leaf; all leaves of a context share the prefix "<context id>/".
 func LeafID(contextID, app string, c ClusterName) string {
 	return contextID + "/" + app + "/" + c.String()

@@ -56,7 +56,7 @@ type place struct {
 	pause       *Pause
 }
 
-// groupKey is equal for reasons that are the same but for the names and numbers in what was said, and for rules that are beyondHeld.
+// groupKey is equal for reasons that are the same but for the names and numbers in what was said, and for rules that are domain.BeyondHeld.
 type groupKey struct {
 	kind  Kind
 	error string
@@ -65,15 +65,11 @@ type groupKey struct {
 // particular is what the same error of two clusters differs in: quoted names, hosts, numbers.
 var particular = regexp.MustCompile(`"[^"]*"|[A-Za-z0-9][-A-Za-z0-9_]*(\.[-A-Za-z0-9_]+)+|[0-9]+`)
 
-// beyondHeld is how Kubernetes begins to refuse a role, or a binding of one, that gives rights beyond those of who writes it. The rules follow,
-// which differ from role to role.
-const beyondHeld = "attempting to grant RBAC permissions not currently held"
-
 // add notes that a reason holds at a place, for a number of resources there.
 func (d *decision) add(kind Kind, said string, resources int, at place) {
 	alike := said
-	if before, _, ok := strings.Cut(said, beyondHeld); ok {
-		alike = before + beyondHeld
+	if before, _, ok := strings.Cut(said, domain.BeyondHeld); ok {
+		alike = before + domain.BeyondHeld
 	}
 	key := groupKey{kind, particular.ReplaceAllString(alike, "*")}
 	g := d.groups[key]

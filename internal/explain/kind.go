@@ -161,7 +161,7 @@ func (d *decision) advice(g *group) string {
 		return both(d.ask("nobody carries it on by itself; it goes on by", d.again()), d.ask("what may be in clusters is deleted by", domain.OpTerminate))
 	case ResourceRefused, HookFailed, WorkGaveUp, Unanswered, NeverSent:
 		mend := "mend the cause"
-		if strings.Contains(g.said, beyondHeld) {
+		if strings.Contains(g.said, domain.BeyondHeld) {
 			mend = "give Drover's account in the cluster the rules of the chart's roles (--rules FILE, where drover cluster add has made it)"
 		}
 		if g.replaceable && d.changes() {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/drover-io/drover/internal/domain"
 )
 
 // WriteText writes the explanation for a person, some 40 lines at most.
@@ -249,8 +251,8 @@ func clip(s string) string {
 	if len(s) <= most {
 		return s
 	}
-	if _, rights, ok := strings.Cut(s, beyondHeld); ok {
-		if s = more + beyondHeld + rights; len(s) <= most {
+	if _, rights, ok := strings.Cut(s, domain.BeyondHeld); ok {
+		if s = more + domain.BeyondHeld + rights; len(s) <= most {
 			return s
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 )
 
@@ -299,12 +300,19 @@ func withoutURL(err error) error {
 	return err
 }
 
-// clip cuts a message to maxMessage, out of its middle: Kubernetes says at the end what it has against a value, after the whole of it.
+// clip cuts a message to maxMessage, out of its middle: Kubernetes says at the end what it has against a value, after the whole of it. Of one
+// that says what rights are missing those are kept, rather than the groups of who lacks them.
 func clip(m string) string {
 	m = strings.TrimSpace(m)
 	if len(m) <= maxMessage {
 		return m
 	}
 	const tail, more = 256, "…"
+	if at := strings.Index(m, domain.BeyondHeld); at > 0 {
+		who, _, _ := strings.Cut(m[:at], " (groups=")
+		if m = strings.ToValidUTF8(who[:min(len(who), tail)], "") + more + m[at:]; len(m) <= maxMessage {
+			return m
+		}
+	}
 	return strings.ToValidUTF8(m[:maxMessage-tail-len(more)], "") + more + strings.ToValidUTF8(m[len(m)-tail:], "")
 }
