@@ -182,12 +182,15 @@ func (s *session) awaitStanding(ctx context.Context, api *client.API, key domain
 	}
 }
 
-// tellStays names what a terminate that has ended as it was to has left on purpose. Counts do not have names: the explanation does.
+// tellStays names what a terminate that has ended as it was to has left on purpose. Counts do not have names: the explanation does. It is
+// asked for beyond the time to wait, so for a little time of its own.
 func (s *session) tellStays(ctx context.Context, api *client.API, key domain.Key, d *status.Document, op domain.Operation) {
 	if done, all := doneOf(d, op); op != domain.OpTerminate || done == all || s.flags.quiet {
 		return
 	}
-	if x, err := api.Explain(ctx, key); err == nil && x.Status == domain.ContextTerminated {
+	asking, cancel := context.WithTimeout(ctx, waitMost)
+	defer cancel()
+	if x, err := api.Explain(asking, key); err == nil && x.Status == domain.ContextTerminated && x.AsWished {
 		s.sayf("%s", x.Summary)
 	}
 }

@@ -60,6 +60,17 @@ func TestWhatATerminateLeaves(t *testing.T) {
 	require.Equal(t, "Terminated\n  web  1 of 3 Deleted on 1 cluster, 2 are meant to stay\n"+
 		"everything is as wished: nothing is left in clusters but 2 resources that are meant to stay: ConfigMap/web-1, ConfigMap/web-2\n",
 		w.done("wait", "v1/web", "--for", "terminated"))
+	o, err := w.db.Get(t.Context(), domain.OwnerNoun(group), group)
+	require.NoError(t, err)
+	remnants := func(what string) {
+		require.NoError(t, w.db.UpdateInstance(t.Context(), o.(domain.Owner).Track().ContextID(), func(i *domain.Instance) error {
+			i.Remnants = what
+			return nil
+		}))
+	}
+	remnants("p+edge01: ConfigMap/web-0")
+	require.NotContains(t, w.done("wait", "v1/web", "--for", "terminated"), "not as wished", "it has ended as it was to")
+	remnants("")
 	w.leaves(group, domain.MarkDeleted)
 	require.Equal(t, "Terminated\n  web  1 of 1 Deleted on 1 cluster\n", w.done("wait", "v1/web", "--for", "terminated"))
 }
