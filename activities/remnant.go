@@ -311,8 +311,8 @@ func (k *Kube) reach(ctx context.Context, in RemnantsInput) (to *reach, digest d
 	records := slices.DeleteFunc(all, func(i *domain.Instance) bool { return i.LabelID() != in.label() })
 	to = &reach{}
 	for _, i := range records {
-		if in.Ending && i.ContextID == in.ContextID && i.Status != domain.ContextTerminating {
-			return nil, "", "", nil // the terminate has ended, and its workflow is of a time that is past, see outcome.Over
+		if in.Ending && i.ContextID == in.ContextID && i.Status == domain.ContextUpdated {
+			return nil, "", "", nil // another context has its label: the terminate's workflow is of a time that is past, see outcome.Over
 		}
 		switch i.Status {
 		case domain.ContextTerminated:

@@ -102,6 +102,16 @@ func TestRemoveRemnants(t *testing.T) {
 			in.Reach = out.Reach
 			require.True(t, l.remove(in).Clean())
 			if ending {
+				own := l.store.instances["2"]
+				for status, over := range map[domain.ContextStatus]bool{
+					domain.ContextTerminated: false, domain.ContextTerminateFailed: false, domain.ContextUpdated: true,
+				} { // its workflow's task is done again after its end, or another context has its label
+					own.Status = status
+					l.store.instances["2"] = own
+					out = l.remove(activities.RemnantsInput{Owner: "owner", ContextID: "2", Label: "1", Ending: true})
+					require.Equal(t, over, out.Over, status)
+					require.Equal(t, over, out.Reach == "", status)
+				}
 				l.store.instances = map[string]domain.Instance{}
 				in.Ending = false
 				before := len(asked())
