@@ -309,6 +309,14 @@ func TestWhoWaitsForATurnToSendHoldsUpNobody(t *testing.T) {
 	for range polls {
 		require.ErrorIs(t, <-left, context.Canceled)
 	}
+
+	tables.SetWait(3 * time.Second)
+	go func() { left <- take(tables.CombinedStatus(as(t, "other0"), key, nil)) }()
+	require.Eventually(t, func() bool { return tables.Parts() == has+1 }, time.Minute, time.Millisecond, "it waits")
+	unwritten, err := tables.CombinedStatus(as(t, "one"), key, nil)
+	require.NoError(t, err)
+	require.NoError(t, <-left, "there is room for the answer now, though no turn for who waits")
+	require.NoError(t, take(unwritten, nil))
 	freeTurns()
 	free()
 	require.True(t, tables.Idle())

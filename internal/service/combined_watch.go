@@ -169,7 +169,7 @@ func (a *tablesAnswer) send(ctx context.Context, of *answers) (*TablesDocument, 
 		return nil, err
 	}
 	who := by.String()
-	return orInTurn(of, func(begin beginPart) (*TablesDocument, error) {
+	d, err := orInTurn(of, func(begin beginPart) (*TablesDocument, error) {
 		if d := a.documentWith(who, nil); d != nil {
 			return d, nil
 		}
@@ -179,6 +179,12 @@ func (a *tablesAnswer) send(ctx context.Context, of *answers) (*TablesDocument, 
 		}
 		return a.documentWith(who, p), nil
 	})
+	if fail.Is(err, fail.Exhausted) {
+		if d := a.documentWith(who, nil); d != nil { // somebody had room while this one waited
+			return d, nil
+		}
+	}
+	return d, err
 }
 
 // documentWith is a document for a caller, with the room that others have for theirs, or else with a part that has it: nil where there is neither. The part is
