@@ -125,3 +125,17 @@ func TestPartsAreChosenByName(t *testing.T) {
 		require.Equal(t, c.want, chosen(c.only, c.name, c.onDemand), "%+v", c)
 	}
 }
+
+// TestThirdsOfThePartsAreAll: each part is in one of three.
+func TestThirdsOfThePartsAreAll(t *testing.T) {
+	for i, p := range parts {
+		n := 0
+		for _, third := range []string{"0", "1", "2"} {
+			if inThird(i, third) {
+				n++
+			}
+		}
+		require.Equal(t, 1, n, p.name)
+		require.True(t, inThird(i, ""), p.name)
+	}
+}

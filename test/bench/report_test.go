@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,9 @@ func chosen(only, name string, onDemand bool) bool {
 	})
 }
 
+// inThird says whether the part with a number is of the third that is asked for: "0", "1" or "2", "" for all.
+func inThird(part int, third string) bool { return third == "" || third == strconv.Itoa(part%3) }
+
 // report is what a run has come to.
 type report struct {
 	Date        string             `json:"date"`
@@ -155,8 +159,8 @@ func TestReport(t *testing.T) {
 	end := time.Now().Add(whole - reserve)
 	only := os.Getenv("DROVER_BENCH_PARTS")
 	var left []part
-	for _, p := range parts {
-		if !chosen(only, p.name, p.onDemand) {
+	for i, p := range parts {
+		if !chosen(only, p.name, p.onDemand) || !inThird(i, os.Getenv("DROVER_BENCH_THIRD")) {
 			continue
 		}
 		left = append(left, p)
