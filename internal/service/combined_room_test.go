@@ -372,9 +372,9 @@ func TestALastAnswerTakesNoRoomOfTheNextOne(t *testing.T) {
 	ask := func() error { return take(tables.CombinedStatus(t.Context(), key, nil)) }
 	require.NoError(t, ask())
 	r.object.JSON = []byte(strings.ReplaceAll(string(r.object.JSON), "x", "y"))
-	o, err := r.Store.Get(t.Context(), domain.DeploymentIntentGroups, key)
+	o, err := r.Get(t.Context(), domain.DeploymentIntentGroups, key)
 	require.NoError(t, err)
-	require.NoError(t, r.Store.Replace(t.Context(), o))
+	require.NoError(t, r.Replace(t.Context(), o))
 	set, answer := tables.KeptSizes()
 	free := tables.Fill(t.Context(), t, set+answer+answer/2)
 	require.NoError(t, ask())
@@ -458,7 +458,7 @@ func TestAStreamLooksAgainAfterALookThatFailed(t *testing.T) {
 		require.NoError(t, ask())
 		i := domain.StatusIntents.New().(*domain.StatusIntent)
 		i.Parent, i.Name, i.Spec.StatusCollectors = key, "another", []string{"c"}
-		require.NoError(t, r.Store.Create(t.Context(), i))
+		require.NoError(t, r.Create(t.Context(), i))
 		r.err = errors.New("lost")
 		require.ErrorIs(t, ask(), r.err)
 		r.err = nil
