@@ -149,7 +149,7 @@ type report struct {
 }
 
 // TestReport writes report.md and report.json into the folder that DROVER_BENCH names. It takes whole at the most, however slow the
-// machine is, unless parts on demand are named. When it is quick no part is left out, and each may take quickly.
+// machine is, unless parts on demand are named. When it is quick no part is left out, and each may take mostQuick.
 func TestReport(t *testing.T) {
 	folder := os.Getenv("DROVER_BENCH")
 	if folder == "" {
@@ -202,7 +202,7 @@ func TestReport(t *testing.T) {
 		own := p.takes(slowness, rounds)
 		bound := boundOf(time.Until(end), own, after)
 		if quick() {
-			bound = min(quickly, time.Until(end))
+			bound = min(mostQuick, time.Until(end))
 		}
 		t.Logf("part %s: some %s expected, %s at the most; %s are left of the whole", p.name, own.Round(time.Second), bound.Round(time.Second), time.Until(end).Round(time.Second))
 		began := time.Now()

@@ -270,13 +270,13 @@ func (f *simulated) largest(ctx context.Context, t testing.TB, d *client.Deploym
 // quick says that the parts need only show that they work, and how they change while one works on what they measure.
 func quick() bool { return os.Getenv("DROVER_BENCH_QUICK") != "" }
 
-// quickly is how long a part may take that need only show that it works, beside whatever else the machine does.
-const quickly = 5 * time.Minute
+// mostQuick is how long a part may take that need only show that it works, beside whatever else the machine does.
+const mostQuick = 5 * time.Minute
 
 // sizedDown is a size, or the one that will do where parts need only show that they work.
-func sizedDown(size, quickly int) int {
+func sizedDown(size, small int) int {
 	if quick() {
-		return quickly
+		return small
 	}
 	return size
 }
