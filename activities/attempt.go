@@ -236,6 +236,11 @@ func (a *attempt) end(ctx context.Context) (*domain.Leaf, error) {
 	if p.Connectivity == domain.ConnectivityAvailable {
 		a.kube.outages.back(activity.GetLogger(ctx), "work", a.in.Cluster)
 	}
-	leaf.Notes, leaf.Warnings, leaf.Unpatchable, leaf.Turn = nil, nil, nil, domain.Turn{} // they are in the store; histories stay small
-	return &leaf, nil
+	return told(&leaf), nil
+}
+
+// told is what a workflow is told of a leaf that is recorded: the rest is in the store, and histories stay small.
+func told(leaf *domain.Leaf) *domain.Leaf {
+	leaf.Notes, leaf.Warnings, leaf.Unpatchable, leaf.Turn = nil, nil, nil, domain.Turn{}
+	return leaf
 }

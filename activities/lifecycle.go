@@ -351,12 +351,19 @@ func (l *Control) stillUnused(ctx context.Context, cloud *domain.LogicalCloud, i
 	return l.refuse(ctx, cloud, refusal)
 }
 
-// known is the record of a context, nil where there is none.
+// known is the record of a context, nil where there is none, or no context.
 func (l *Control) known(ctx context.Context, contextID string) (*domain.Instance, error) {
 	if contextID == "" {
 		return nil, nil
 	}
-	i, err := l.Store.Instance(ctx, contextID)
+	return recordOf(ctx, l.Store, contextID)
+}
+
+// recordOf is the record of a context, nil where there is none.
+func recordOf(ctx context.Context, of interface {
+	Instance(ctx context.Context, contextID string) (*domain.Instance, error)
+}, contextID string) (*domain.Instance, error) {
+	i, err := of.Instance(ctx, contextID)
 	if fail.Is(err, fail.NotFound) {
 		return nil, nil
 	}

@@ -36,11 +36,7 @@ func (g *goingOn) over(ctx context.Context, records Records, s domain.Scope) (bo
 		return false, nil
 	}
 	i, err := g.reads.Get(ctx, s.ContextID, func(ctx context.Context) (*domain.Instance, error) {
-		i, err := records.Instance(ctx, s.ContextID)
-		if fail.Is(err, fail.NotFound) {
-			return nil, nil
-		}
-		return i, err
+		return recordOf(ctx, records, s.ContextID)
 	})
 	switch {
 	case err != nil && known: // what was seen going on goes on while nobody answers
@@ -65,8 +61,7 @@ func (a *attempt) isOver(ctx context.Context) (end *domain.Leaf, err error) {
 	leaf, err := a.kube.leaves.Leaf(ctx, a.in.LeafID())
 	switch {
 	case err == nil && leaf.Turn.Began >= a.in.Began:
-		leaf.Notes, leaf.Warnings, leaf.Unpatchable, leaf.Turn = nil, nil, nil, domain.Turn{} // as in end
-		return leaf, nil
+		return told(leaf), nil
 	case err == nil || fail.Is(err, fail.NotFound):
 		return nil, fail.New(fail.Conflict, "the %s of %s has ended, as the record of app context %s says: nothing is done for it any more",
 			a.in.Operation, domain.NameOwner(a.in.Owner), a.in.ContextID)

@@ -338,6 +338,16 @@ type Note struct {
 // that one and its groups. The rules follow, which differ from role to role.
 const BeyondHeld = "attempting to grant RBAC permissions not currently held"
 
+// Abridged is a message of most bytes at the most, without its middle where it is longer: Kubernetes says in the tail, of so many bytes, what it has against a
+// value, after the whole of that.
+func Abridged(message string, most, tail int) string {
+	const more = "…"
+	if len(message) <= most {
+		return message
+	}
+	return strings.ToValidUTF8(message[:most-tail-len(more)], "") + more + strings.ToValidUTF8(message[len(message)-tail:], "")
+}
+
 // LeafID is the _id of a leaf; all leaves of a context share the prefix "<context id>/".
 func LeafID(contextID, app string, c ClusterName) string {
 	return contextID + "/" + app + "/" + c.String()

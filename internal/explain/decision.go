@@ -734,9 +734,10 @@ func (d *decision) kept() string {
 				continue
 			}
 			n++
-			if _, ok := named[name(r.Resource)]; !ok {
-				named[name(r.Resource)] = struct{}{}
-				names = append(names, name(r.Resource))
+			called := name(r.Resource)
+			if _, ok := named[called]; !ok {
+				named[called] = struct{}{}
+				names = append(names, called)
 			}
 		}
 	}

@@ -243,18 +243,15 @@ func span(d time.Duration) string {
 	}
 }
 
-// clip keeps a message on few lines. What is refused is said at its end, often after all of a long value, and is kept. Of one that says what rights
-// are missing those are kept, rather than the long name of who lacks them.
+// clip keeps a message on few lines, abridged. Of one that says what rights are missing those are kept, rather than the long name of who lacks them.
 func clip(s string) string {
-	const most, tail, more = 300, 100, "…"
+	const most, tail = 300, 100
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) <= most {
 		return s
 	}
 	if _, rights, ok := strings.Cut(s, domain.BeyondHeld); ok {
-		if s = more + domain.BeyondHeld + rights; len(s) <= most {
-			return s
-		}
+		s = "…" + domain.BeyondHeld + rights
 	}
-	return strings.ToValidUTF8(s[:most-tail-len(more)], "") + more + strings.ToValidUTF8(s[len(s)-tail:], "")
+	return domain.Abridged(s, most, tail)
 }

@@ -300,19 +300,16 @@ func withoutURL(err error) error {
 	return err
 }
 
-// clip cuts a message to maxMessage, out of its middle: Kubernetes says at the end what it has against a value, after the whole of it. Of one
-// that says what rights are missing those are kept, rather than the groups of who lacks them.
+// clip abridges a message to maxMessage. Of one that says what rights are missing those are kept, rather than the groups of who lacks them.
 func clip(m string) string {
 	m = strings.TrimSpace(m)
 	if len(m) <= maxMessage {
 		return m
 	}
-	const tail, more = 256, "…"
+	const tail = 256
 	if at := strings.Index(m, domain.BeyondHeld); at > 0 {
 		who, _, _ := strings.Cut(m[:at], " (groups=")
-		if m = strings.ToValidUTF8(who[:min(len(who), tail)], "") + more + m[at:]; len(m) <= maxMessage {
-			return m
-		}
+		m = strings.ToValidUTF8(who[:min(len(who), tail)], "") + "…" + m[at:]
 	}
-	return strings.ToValidUTF8(m[:maxMessage-tail-len(more)], "") + more + strings.ToValidUTF8(m[len(m)-tail:], "")
+	return domain.Abridged(m, maxMessage, tail)
 }
