@@ -397,3 +397,38 @@ const (
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"two", "fourOnce"}, slices.Collect(maps.Values(misnamed(f))))
 }
+
+// TestConnectionsThatDieAreGivenUp: HTTP/2 ends a request that takes too long and keeps the connection, so that all others would wait for one that is
+// dead until TCP gives it up after a quarter of an hour. Who has HTTP/2 asks for signs of life, or takes a connection for each request.
+func TestConnectionsThatDieAreGivenUp(t *testing.T) {
+	transports := 0
+	sources(t, product, func(_ string, set *token.FileSet, f *ast.File) {
+		for _, at := range found(f, func(n ast.Node) bool {
+			has := members(n)
+			if !slices.Contains(has, "ForceAttemptHTTP2") {
+				return false
+			}
+			transports++
+			return !slices.Contains(has, "HTTP2") && !slices.Contains(has, "DisableKeepAlives")
+		}) {
+			t.Errorf("%s: a transport with ForceAttemptHTTP2 has no HTTP2 with SendPingTimeout", set.Position(at))
+		}
+	})
+	require.Greater(t, transports, 2)
+}
+
+// members are the names of what a composite literal sets.
+func members(n ast.Node) (names []string) {
+	literal, ok := n.(*ast.CompositeLit)
+	if !ok {
+		return nil
+	}
+	for _, e := range literal.Elts {
+		if pair, ok := e.(*ast.KeyValueExpr); ok {
+			if key, ok := pair.Key.(*ast.Ident); ok {
+				names = append(names, key.Name)
+			}
+		}
+	}
+	return names
+}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/hosts"
+	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/version"
 )
 
@@ -181,11 +182,18 @@ func (s *session) open(c *Context) (*client.Client, error) {
 		}
 		secured.Certificates = []tls.Certificate{pair}
 	}
-	return client.New(base.String(), append(shown, client.WithAgent("drover/"+version.Of().Version), client.WithPatience(s.refusedForNow), client.WithTransport(&http.Transport{
+	return client.New(base.String(), append(shown, client.WithAgent("drover/"+version.Of().Version), client.WithPatience(s.refusedForNow), client.WithTransport(connecting(secured)))...), nil
+}
+
+// connecting is how connections are made to the API. One that is dead is given up: HTTP/2 ends a request that takes too long, and keeps the connection
+// for the next one, so that all would wait until TCP gives it up after a quarter of an hour.
+func connecting(secured *tls.Config) *http.Transport {
+	return &http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
 		DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, TLSHandshakeTimeout: dialTime, TLSClientConfig: secured,
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second,
-	}))...), nil
+		HTTP2: &http.HTTP2Config{SendPingTimeout: policy.StreamBeat, PingTimeout: policy.PingTime},
+	}
 }
 
 // refusedForNow says once that the API has refused something for now: it may do so of each request of a command that has many.

@@ -268,16 +268,20 @@ func (s *session) byDevice(ctx context.Context, p *provider) (*oauth2.Token, err
 	return given, refusedBy(err)
 }
 
-// refusedBy is an error of a token endpoint. What it answers may have a token in it, and is not repeated.
+// refusedBy is an error of a token endpoint. What it answers may have a token in it, and is not repeated. Only a refusal that says why is one (RFC 6749,
+// 5.2): a proxy's page, such as of a provider that is started anew, ends no login.
 func refusedBy(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	var answered *oauth2.RetrieveError
 	switch {
-	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	case errors.As(err, &answered) && answered.Response != nil && answered.Response.StatusCode < http.StatusInternalServerError:
-		return fail.New(fail.Unauthorized, "the issuer has refused: %s", printable(strings.TrimSpace(or(answered.ErrorCode, answered.Response.Status)+" "+answered.ErrorDescription)))
-	default:
+	case !errors.As(err, &answered) || answered.Response == nil:
 		return fail.New(fail.Unavailable, "the issuer does not answer: %s", printable(root(err).Error()))
+	case answered.ErrorCode == "" || answered.Response.StatusCode >= http.StatusInternalServerError:
+		return fail.New(fail.Unavailable, "the issuer does not answer: what is in its place sends %s", printable(answered.Response.Status))
+	default:
+		return fail.New(fail.Unauthorized, "the issuer has refused: %s", printable(strings.TrimSpace(answered.ErrorCode+" "+answered.ErrorDescription)))
 	}
 }
 

@@ -46,6 +46,8 @@ func newKeys(issuer, ca string) (*keys, error) {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: policy.Keys, IdleConnTimeout: policy.KeysAge, MaxIdleConnsPerHost: 1, ForceAttemptHTTP2: true,
+		// A provider that is elsewhere since, without a word over the connection that there is, would else be asked over that one until TCP gives it up.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: policy.Silence, PingTimeout: policy.Mute},
 	}
 	if ca != "" {
 		pool, err := poolOf(ca)

@@ -228,7 +228,7 @@ func (p *provider) refusal(err error, why string) error {
 		switch code := answered.Response.StatusCode; {
 		case answered.ErrorCode == "invalid_client" || answered.ErrorCode == "unauthorized_client":
 			return fail.Wrap(errors.New(answered.ErrorCode), fail.Internal, "the issuer %s does not know the client %q, or its secret", p.URL, p.Browser.ClientID)
-		case code < http.StatusInternalServerError && code != http.StatusTooManyRequests:
+		case answered.ErrorCode != "" && code < http.StatusInternalServerError && code != http.StatusTooManyRequests: // a refusal says why (RFC 6749, 5.2); a page of a proxy does not
 			return lost(why)
 		}
 	}

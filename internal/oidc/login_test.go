@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -87,6 +88,12 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(map[string]string{"error": why})
+	}
+	if code := int(i.page.Load()); code != 0 {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, "<p>not here</p>")
+		return
 	}
 	if id, secret, _ := r.BasicAuth(); id != "page" || secret != url.QueryEscape(clientSecret) {
 		no(http.StatusUnauthorized, "invalid_client")
@@ -607,6 +614,27 @@ func TestAnIssuerOfSessionsThatIsDown(t *testing.T) {
 		require.False(t, fail.Is(err, fail.Unauthorized), "%v", err)
 		return err == nil
 	}, time.Minute, 50*time.Millisecond)
+}
+
+// TestAPageOfAProxyEndsNoSession: what stands before an issuer answers in its place while that is started anew, or since too many have asked. A refusal
+// says why (RFC 6749, 5.2).
+func TestAPageOfAProxyEndsNoSession(t *testing.T) {
+	r := newReplicas(t)
+	ctx := t.Context()
+	for _, code := range []int{http.StatusFound, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout} {
+		l := r.login(t)
+		r.page.Store(int64(code))
+		r.later(61 * time.Minute)
+		_, err := who(ctx, r.one, l.Secret)
+		require.True(t, fail.Is(err, fail.Unavailable), "%d: %v", code, err)
+		address, sealed, err := r.one.Begin(ctx, r.URL, "")
+		require.NoError(t, err)
+		_, err = r.one.Answer(ctx, sealed, r.grant(t, address))
+		require.True(t, fail.Is(err, fail.Unavailable), "%d: %v", code, err)
+		r.page.Store(0)
+		_, err = who(ctx, r.two, l.Secret)
+		require.NoError(t, err, "%d", code)
+	}
 }
 
 // TestAnIssuerThatSaysAnythingLater: an issuer that was away at the start, or has changed what it says since, is asked nothing where

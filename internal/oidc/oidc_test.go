@@ -35,6 +35,7 @@ import (
 type issuer struct {
 	*httptest.Server
 	down, hangs atomic.Bool
+	page        atomic.Int64 // what a proxy answers in the place of its token endpoint, 0 for nothing
 	noKeys      atomic.Bool
 	requests    atomic.Int64
 	asked       atomic.Int64 // for keys

@@ -41,6 +41,8 @@ func TestTimesAreInOrder(t *testing.T) {
 		"a body that stands still is refused before an upload is cut":             {{"Body", policy.Body}, {"Upload", policy.Upload}},
 		"a reader of a stream is gone when it takes nothing between two beats":    {{"StreamBeat", policy.StreamBeat}, {"StreamWrite", policy.StreamWrite}, {"a proxy", time.Minute}},
 
+		"a balancer ends a connection that nobody uses, and not the API": {{"a balancer", 10 * time.Minute}, {"Idle", policy.Idle}},
+
 		"an audit record is written or refused before a request is cut": {{"AuditWrite", policy.AuditWrite}, {"Plain", policy.Plain}},
 		"a writer of audit records says several times that it lives, and seals before": {
 			{"AuditSeal", policy.AuditSeal}, {"AuditLook", policy.AuditLook}, {"half of AuditDead", policy.AuditDead / 2},

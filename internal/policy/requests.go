@@ -56,9 +56,10 @@ const (
 	Upload = 5 * time.Minute
 	// Body is how long a body may stand still in all, and each write of an answer that nobody takes.
 	Body = 20 * time.Second
-	// Header bounds the header of a request, Idle the time between two requests of a connection.
+	// Header bounds the header of a request, Idle the time between two requests of a connection. Who stands between keeps connections for less: a balancer
+	// that sends a request just as it ends answers 502 to somebody. Google's keep them for ten minutes, which nobody can change.
 	Header = 10 * time.Second
-	Idle   = 2 * time.Minute
+	Idle   = 11 * time.Minute
 	// SideRead bounds a request for health, metrics or profiles, and SideWrite its answer; one with a profile, which is taken meanwhile,
 	// ProfileWrite. SideDrain is how long such requests may take to end when a process does.
 	SideRead     = 10 * time.Second
