@@ -13,6 +13,8 @@ type TenantStream struct {
 	LeftOutCount int       `bson:"leftOutCount"`
 	// Connected says that it goes on, by the pulse of the process that reads it. It is not stored.
 	Connected bool `bson:"-"`
+	// Token is Stream.Token, which is stored beside it.
+	Token string `bson:"-"`
 }
 
 // LeftOut is a workload that was said and not taken.

@@ -15,6 +15,9 @@ func (i Instant) Since(earlier Instant) time.Duration {
 	return max(i.Boot-earlier.Boot, i.Wall-earlier.Wall)
 }
 
+// Passed is how long after the other moment it is by the clock that nobody sets: at least so long, as a pause may be hidden from it.
+func (i Instant) Passed(earlier Instant) time.Duration { return i.Boot - earlier.Boot }
+
 // After says whether it comes after the other moment, however the time of day was set meanwhile.
 func (i Instant) After(other Instant) bool { return i.Boot > other.Boot }
 

@@ -62,6 +62,7 @@ const (
 	Unfinished  = 30 * time.Second
 	SweepTenant = time.Minute
 	// HeardAgain is how long a tenant's cluster has to say what is there when a stream of it begins: until then nothing goes that was gone before.
+	// It runs from when a process has read first of the stream, by its own clock.
 	HeardAgain = 10 * time.Second
 	// WordTime is the precision of the time that stands in the word of such a change.
 	WordTime = time.Second

@@ -9,7 +9,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-io/drover/internal/lease"
 )
+
+// SetMoment has the clocks of the machine tell what a test says.
+func (m *Matcher) SetMoment(c lease.Clock) { m.moment = c }
 
 // KeptPrograms is how many collectors are kept compiled.
 func (t *Tables) KeptPrograms() int { return t.programs.Len() }

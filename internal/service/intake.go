@@ -116,7 +116,7 @@ func (m *Matcher) open(ctx context.Context, tenant string) (*Intake, error) {
 	if older != nil && older.stream.Begun > stream.Begun { // two began at once, and the other one is the last of the store's
 		older = in
 	} else {
-		m.intakes[tenant] = in
+		m.intakes[tenant], m.sighted[tenant] = in, m.sighting(tenant, stream.Token)
 	}
 	m.mu.Unlock()
 	if older != nil {

@@ -110,6 +110,7 @@ type Matcher struct {
 	kicked   map[string]bool       // tenants to be settled; true: once more
 	stats    map[string]*TenantCounts
 	again    map[string]time.Time // when a stream of a tenant has ended so that all is said again
+	sighted  map[string]sighting  // by tenant, of its stream that stands
 	work     sync.WaitGroup
 	ending   context.Context // of what goes on beside requests and streams
 	end      context.CancelFunc
@@ -120,6 +121,12 @@ type Matcher struct {
 type word struct {
 	token string // of ChangeSettings
 	given lease.Instant
+}
+
+// sighting is when this process has read first that a stream stands.
+type sighting struct {
+	token string // the stream's
+	since lease.Instant
 }
 
 // knownSettings is for how many tenants what their rules say is kept, and knownBytes is how much they may say together.
@@ -143,7 +150,7 @@ func NewMatcher(s TenantStore, settler Settler, now Clock, process string) *Matc
 		looking: share.New[struct{}](), room: semaphore.NewWeighted(lookBytes), reads: newReads(s.LookBytes),
 		began: time.Now(), standing: share.New[map[string]string](),
 		unseen: map[string]domain.Key{}, changing: map[string][]word{}, intakes: map[string]*Intake{}, begins: map[string]int{}, kicked: map[string]bool{},
-		stats: map[string]*TenantCounts{}, again: map[string]time.Time{},
+		stats: map[string]*TenantCounts{}, again: map[string]time.Time{}, sighted: map[string]sighting{},
 	}
 }
 
@@ -773,6 +780,7 @@ func (m *Matcher) Sweep(ctx context.Context) error {
 	for _, stream := range append(lost, dropped...) {
 		failed = append(failed, apart(ctx, func(ctx context.Context) error { return m.settle(ctx, stream) }))
 	}
+	failed = append(failed, m.noteStreams(ctx))
 	known := m.remembered() // before the list: who is made after it is not in both
 	tenants, err := m.store.List(ctx, domain.Tenants, "")
 	failed = append(failed, err)
@@ -897,10 +905,42 @@ func (m *Matcher) expireOf(ctx context.Context, t *domain.Tenant) error {
 	return m.remove(ctx, t.Name, func(ctx context.Context) ([]string, error) { return m.store.RemoveGone(ctx, t.Name, until) })
 }
 
-// hears says whether the cluster of a tenant has a stream, and has had the time to say on it what is there.
+// noteStreams notes which streams stand, for hears. Others are forgotten.
+func (m *Matcher) noteStreams(ctx context.Context) error {
+	standing, err := m.store.StandingStreams(ctx)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[string]sighting, len(standing))
+	for tenant, token := range standing {
+		all[tenant] = m.sighting(tenant, token)
+	}
+	m.sighted = all
+	return nil
+}
+
+// sighting is that of a stream of which it was read a moment ago that it stands. m.mu is held.
+func (m *Matcher) sighting(tenant, token string) sighting {
+	if known := m.sighted[tenant]; known.token == token {
+		return known
+	}
+	return sighting{token, m.moment()} // it has begun before the read
+}
+
+// hears says whether the cluster of a tenant has a stream, and has had the time to say on it what is there. That runs from when this process has read first of
+// the stream: when it began is told by the clock of another process, which may be wrong. So after its start a process hears nobody for policy.HeardAgain.
 func (m *Matcher) hears(ctx context.Context, tenant string) (bool, error) {
+	now := m.moment() // from before the read: this process may be frozen after that
 	stream, err := m.store.TenantStream(ctx, tenant)
-	return stream.Connected && m.now().Sub(stream.Since) >= policy.HeardAgain, err
+	if err != nil || !stream.Connected {
+		return false, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	seen := m.sighted[tenant]
+	return seen.token == stream.Token && now.Passed(seen.since) >= policy.HeardAgain, nil
 }
 
 // Release removes the workloads of a tenant whose deletion is held.

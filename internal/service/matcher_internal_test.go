@@ -52,6 +52,7 @@ func (s *deserted) UnfinishedSettings(context.Context, time.Duration) (map[strin
 }
 func (s *deserted) LostStreams(context.Context) ([]*domain.Stream, error)       { return nil, nil }
 func (s *deserted) StreamsOf(context.Context, string) ([]*domain.Stream, error) { return nil, nil }
+func (s *deserted) StandingStreams(context.Context) (map[string]string, error)  { return nil, nil }
 func (s *deserted) AnyGone(context.Context, string, time.Time) (bool, error)    { return false, nil }
 func (s *deserted) Matches(context.Context, string) ([]domain.Match, error)     { return nil, nil }
 func (s *deserted) SettingsVersion(context.Context, string) (string, bool, error) {

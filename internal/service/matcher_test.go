@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
@@ -57,6 +58,7 @@ type tenancy struct {
 	*testing.T
 	replicas []*replica
 	clock    *ticking
+	config   store.Config // of the replicas' stores
 }
 
 type ticking struct {
@@ -76,15 +78,23 @@ func (c *ticking) add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
+// moment is what the clocks of the machine tell.
+func (c *ticking) moment() lease.Instant {
+	passed := time.Duration(c.Now().UnixNano())
+	return lease.Instant{Boot: passed, Wall: passed}
+}
+
 func newTenancy(t *testing.T, replicas int) *tenancy {
 	t.Helper()
 	w := &tenancy{T: t, clock: &ticking{now: time.UnixMilli(1.7e12).UTC()}}
 	config := storetest.Config(t)
 	config.Now = w.clock.Now
+	w.config = config
 	for i := range replicas {
 		s := storetest.Open(t, config)
 		r := &replica{store: s, settled: &settled{}}
 		r.Matcher = service.NewMatcher(s, r.settled, w.clock.Now, fmt.Sprint("replica-", i))
+		r.SetMoment(w.clock.moment)
 		w.replicas = append(w.replicas, r)
 	}
 	w.tenant("t", func(*domain.Tenant) {})

@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,9 +12,11 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/service"
 	"github.com/drover-io/drover/internal/store"
+	"github.com/drover-io/drover/internal/storetest"
 )
 
 // dying is a store that answers nothing any more once workloads were removed: the process has died then.
@@ -72,9 +75,11 @@ func TestWorkloadsThatAProcessRemovesAndDies(t *testing.T) {
 			require.NoError(t, in.End(t.Context())) // what it has said is seen to
 			w.clock.add(time.Minute)
 			w.begin(r)
+			dead := service.NewMatcher(&dying{Store: r.store}, nil, w.clock.Now, "dead")
+			dead.SetMoment(w.clock.moment)
+			require.NoError(t, dead.Sweep(t.Context()), "it reads of the stream")
 			w.clock.add(policy.HeardAgain)
 			require.NoError(t, r.store.Pulse(t.Context(), "replica-0", w.clock.Now()))
-			dead := service.NewMatcher(&dying{Store: r.store}, nil, w.clock.Now, "dead")
 			require.ErrorIs(t, c.remove(dead), errDead)
 			require.Empty(t, w.stored())
 			w.clock.add(time.Minute)
@@ -115,6 +120,58 @@ func TestNobodyHearsWhetherAWorkloadIsBack(t *testing.T) {
 			require.NoError(t, other.store.Pulse(t.Context(), "replica-1", w.clock.Now()))
 			sweep()
 			require.Equal(t, back, slices.Equal([]string{"r/a"}, w.wanted()))
+		})
+	}
+}
+
+// TestAClusterIsHeardForSomeTimeByOnesOwnClock: a stream that was begun by a clock that is behind is not older for it, nor for who has set his own forward. Its
+// cluster has the time to say what is back.
+func TestAClusterIsHeardForSomeTimeByOnesOwnClock(t *testing.T) {
+	for name, c := range map[string]struct{ off, set time.Duration }{
+		"a clock that is right":     {},
+		"a clock that is behind":    {off: -30 * time.Second},
+		"a clock that is ahead":     {off: 30 * time.Second},
+		"a clock that was set":      {set: time.Hour},
+		"a clock that was set back": {set: -time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTenancy(t, 1)
+			r := w.first()
+			var set atomic.Int64
+			r.SetMoment(func() lease.Instant {
+				now := w.clock.moment()
+				now.Wall += time.Duration(set.Load())
+				return now
+			})
+			sweep := func() {
+				t.Helper()
+				require.NoError(t, r.Sweep(t.Context()))
+			}
+			w.guarded(0, "30s")
+			require.NoError(t, r.make(t.Context(), rule("r", "yes")))
+			first := w.begin(r)
+			w.take(first, syncs(labelled("a", "yes")))
+			w.take(first, []*service.Said{{Delete: []string{"a"}}})
+			require.NoError(t, first.End(t.Context()))
+			w.clock.add(5 * time.Minute)
+			sweep()
+
+			config := w.config
+			config.Now = func() time.Time { return w.clock.Now().Add(c.off) }
+			of := service.NewMatcher(storetest.Open(t, config), nil, config.Now, "of")
+			defer of.Close()
+			in, err := of.Begin(t.Context(), "t")
+			require.NoError(t, err)
+			defer func() { require.NoError(t, in.End(context.Background())) }()
+			sweep()
+			require.Equal(t, []string{"r/a"}, w.wanted(), "it has said nothing yet")
+			set.Store(int64(c.set))
+			w.clock.add(policy.HeardAgain - 1)
+			sweep()
+			require.Equal(t, []string{"r/a"}, w.wanted(), "it has some time still")
+			w.clock.add(1)
+			sweep()
+			require.Empty(t, w.wanted())
 		})
 	}
 }

@@ -62,6 +62,7 @@ func (s *stalled) LostStreams(context.Context) ([]*domain.Stream, error) {
 }
 
 func (s *stalled) StreamsOf(context.Context, string) ([]*domain.Stream, error) { return nil, nil }
+func (s *stalled) StandingStreams(context.Context) (map[string]string, error)  { return nil, nil }
 
 func (s *stalled) List(context.Context, *domain.Noun, domain.Key) (found []domain.Object, err error) {
 	for _, name := range []string{s.tenant, "light"} {

@@ -18,6 +18,7 @@ type idle struct{ TenantStore }
 func (idle) ChangeSettings(context.Context, string) (string, error)      { return "1", nil }
 func (idle) LostStreams(context.Context) ([]*domain.Stream, error)       { return nil, nil }
 func (idle) StreamsOf(context.Context, string) ([]*domain.Stream, error) { return nil, nil }
+func (idle) StandingStreams(context.Context) (map[string]string, error)  { return nil, nil }
 func (idle) SettingsChanged(context.Context, string, string) error       { return nil }
 func (idle) UnfinishedSettings(context.Context, time.Duration) (map[string][]string, error) {
 	return nil, nil

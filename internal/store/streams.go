@@ -201,6 +201,7 @@ func (s *Store) TenantStream(ctx context.Context, tenant string) (domain.TenantS
 // ahead has begun has begun when this process read it first: who waits until it has said what is there must not take it for older than it is.
 func (s *Store) streamOf(d *streamDoc, at, now time.Time) domain.TenantStream {
 	t, pulse := d.TenantStream, s.seen(pulseDoc{d.Process, at}, now)
+	t.Token = d.Token
 	t.Since = s.counts(d.Token, t.Since, 0)
 	if t.Ended.IsZero() && !s.lives(d.Process, at, now) {
 		t.Ended = pulse.counts
