@@ -15,6 +15,9 @@ func (i Instant) Since(earlier Instant) time.Duration {
 	return max(i.Boot-earlier.Boot, i.Wall-earlier.Wall)
 }
 
+// Day is the time of day.
+func (i Instant) Day() time.Time { return time.Unix(0, int64(i.Wall)).UTC() }
+
 // Passed is how long after the other moment it is by the clock that nobody sets: at least so long, as a pause may be hidden from it.
 func (i Instant) Passed(earlier Instant) time.Duration { return i.Boot - earlier.Boot }
 

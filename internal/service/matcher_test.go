@@ -88,7 +88,7 @@ func newTenancy(t *testing.T, replicas int) *tenancy {
 	t.Helper()
 	w := &tenancy{T: t, clock: &ticking{now: time.UnixMilli(1.7e12).UTC()}}
 	config := storetest.Config(t)
-	config.Now = w.clock.Now
+	config.Now, config.Moment = w.clock.Now, w.clock.moment
 	w.config = config
 	for i := range replicas {
 		s := storetest.Open(t, config)

@@ -158,6 +158,7 @@ func TestAClusterIsHeardForSomeTimeByOnesOwnClock(t *testing.T) {
 
 			config := w.config
 			config.Now = func() time.Time { return w.clock.Now().Add(c.off) }
+			config.Moment = nil
 			of := service.NewMatcher(storetest.Open(t, config), nil, config.Now, "of")
 			defer of.Close()
 			in, err := of.Begin(t.Context(), "t")

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/drover-io/drover/internal/domain"
-	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/measure"
 )
 
@@ -17,9 +16,6 @@ func (s *Store) CountUnread() map[string]int {
 
 // SetChunk says how many bytes of a blob are in one document: the local database takes seconds for those of a large one.
 func (s *Store) SetChunk(bytes int) { s.chunk = bytes }
-
-// SetMoment has the clocks of the machine tell what a test says.
-func (s *Store) SetMoment(c lease.Clock) { s.moment = c }
 
 // NoteContact notes that a cluster does not answer as a build does that notes no time.
 func (s *Store) NoteContact(ctx context.Context, c domain.ClusterName) error {

@@ -739,7 +739,7 @@ func TestSweptSettingsHadNoOperators(t *testing.T) {
 
 func TestStreamsThatAreLost(t *testing.T) {
 	now := time.UnixMilli(1e12).UTC()
-	s := storetest.Open(t, store.Config{Now: func() time.Time { return now }})
+	s := storetest.Open(t, storeAt(store.Config{}, &now, 0))
 	is := func() domain.TenantStream {
 		t.Helper()
 		stream, err := s.TenantStream(t.Context(), "t")
@@ -778,13 +778,7 @@ func TestStreamsThatAreLost(t *testing.T) {
 func TestAStreamThatAClockThatIsAheadHasBegun(t *testing.T) {
 	const ahead = time.Hour
 	c, now := storetest.Config(t), time.UnixMilli(1e12).UTC()
-	c.Now = func() time.Time { return now.Add(ahead) }
-	of := storetest.Open(t, c)
-	c.Now = func() time.Time { return now }
-	other := storetest.Open(t, c)
-	other.SetMoment(func() lease.Instant {
-		return lease.Instant{Boot: time.Hour + now.Sub(time.UnixMilli(1e12)), Wall: time.Duration(now.UnixNano())}
-	})
+	of, other := storetest.Open(t, storeAt(c, &now, ahead)), storetest.Open(t, storeAt(c, &now, 0))
 	since := func() time.Time {
 		t.Helper()
 		is, err := other.TenantStream(t.Context(), "t")
@@ -808,13 +802,8 @@ func TestNoStreamIsOlderThanItIs(t *testing.T) {
 	for name, off := range map[string]time.Duration{"an hour": -time.Hour, "some seconds": -9 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			c, now := storetest.Config(t), time.UnixMilli(1e12).UTC()
-			c.Now = func() time.Time { return now }
-			of := storetest.Open(t, c)
-			c.Now = func() time.Time { return now.Add(off) }
-			other := storetest.Open(t, c)
-			other.SetMoment(func() lease.Instant {
-				return lease.Instant{Boot: time.Hour + now.Sub(time.UnixMilli(1e12)), Wall: time.Duration(now.Add(off).UnixNano())}
-			})
+			of := storetest.Open(t, storeAt(c, &now, 0))
+			other := storetest.Open(t, storeBy(c, &now, &off))
 			lost := domain.ClusterName{Provider: "p", Name: "lost"}
 			is := func() (since, seen time.Time) {
 				t.Helper()
@@ -861,16 +850,83 @@ func TestNoStreamIsOlderThanItIs(t *testing.T) {
 	})
 }
 
+// TestAStreamEndsWhenItsProcessDid for who has seen the last pulse by a clock that was behind, and was set right since. Till then it is not lost for that.
+func TestAStreamEndsWhenItsProcessDid(t *testing.T) {
+	for name, off := range map[string]time.Duration{"an hour": -time.Hour, "some seconds": -9 * time.Second, "right": 0} {
+		t.Run(name, func(t *testing.T) {
+			c, now := storetest.Config(t), time.UnixMilli(1e12).UTC()
+			of, other := storetest.Open(t, storeAt(c, &now, 0)), storetest.Open(t, storeBy(c, &now, &off))
+			cluster := domain.ClusterName{Provider: "p", Name: "c"}
+			is := func() (stream domain.TenantStream, pulse time.Time, lost int) {
+				t.Helper()
+				stream, err := other.TenantStream(t.Context(), "t")
+				require.NoError(t, err)
+				heard, err := other.Watches(t.Context(), nil)
+				require.NoError(t, err)
+				streams, err := other.LostStreams(t.Context())
+				require.NoError(t, err)
+				return stream, heard[cluster].Pulse.UTC(), len(streams)
+			}
+			died := now
+			require.NoError(t, of.Pulse(t.Context(), "owner", now))
+			require.NoError(t, of.PutWatch(t.Context(), "owner", &domain.Watch{Cluster: cluster, Connected: true, LastSeen: now}))
+			begin(t, of)
+			is()
+			off, now = 0, now.Add(domain.PulseLife)
+			stream, pulse, lost := is()
+			require.True(t, stream.Connected)
+			require.Zero(t, lost)
+			require.Equal(t, died, pulse)
+			now = now.Add(time.Second)
+			stream, pulse, lost = is()
+			require.False(t, stream.Connected)
+			require.Equal(t, died, stream.Ended.UTC())
+			require.Equal(t, 1, lost)
+			require.Equal(t, died, pulse)
+		})
+	}
+}
+
+// TestAStreamThatAClockThatIsAheadHasEnded ended when it did, and not before it began, for whoever reads it first.
+func TestAStreamThatAClockThatIsAheadHasEnded(t *testing.T) {
+	const ahead = time.Hour
+	for name, end := range map[string]func(of, other *store.Store, stream *domain.Stream) error{
+		"by its own process": func(of, _ *store.Store, stream *domain.Stream) error { return of.EndStream(t.Context(), stream, true) },
+		"by another one":     func(_, other *store.Store, stream *domain.Stream) error { return other.CutStream(t.Context(), stream) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, now := storetest.Config(t), time.UnixMilli(1e12).UTC()
+			of, other := storetest.Open(t, storeAt(c, &now, ahead)), storetest.Open(t, storeAt(c, &now, 0))
+			later := func(d time.Duration) {
+				t.Helper()
+				now = now.Add(d)
+				require.NoError(t, of.Pulse(t.Context(), "owner", now.Add(ahead)))
+			}
+			later(0)
+			stream := begin(t, of)
+			later(10 * time.Minute)
+			ended := now
+			require.NoError(t, end(of, other, stream))
+			later(20 * time.Minute)
+			for range 2 {
+				is, err := other.TenantStream(t.Context(), "t")
+				require.NoError(t, err)
+				require.False(t, is.Connected)
+				require.Equal(t, ended, is.Ended.UTC())
+				require.False(t, is.Since.After(is.Ended), "%s", is.Since)
+				later(2 * ahead)
+			}
+		})
+	}
+}
+
 // TestStreamsOfAHostWhoseClockIsOff are no more lost than others: one process has the time of day of another one that is some seconds later, or
 // earlier, and both of them have pulses.
 func TestStreamsOfAHostWhoseClockIsOff(t *testing.T) {
 	for name, off := range map[string]time.Duration{"slow": -20 * time.Second, "fast": 20 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			c, now := storetest.Config(t), time.UnixMilli(1e12).UTC()
-			c.Now = func() time.Time { return now }
-			b := storetest.Open(t, c)
-			c.Now = func() time.Time { return now.Add(off) }
-			a := storetest.Open(t, c)
+			b, a := storetest.Open(t, storeAt(c, &now, 0)), storetest.Open(t, storeAt(c, &now, off))
 			lost := func() int {
 				t.Helper()
 				all, err := b.LostStreams(t.Context())
@@ -895,7 +951,7 @@ func TestStreamsOfAHostWhoseClockIsOff(t *testing.T) {
 			require.NoError(t, a.Pulse(t.Context(), "owner", now.Add(off)))
 			require.Zero(t, lost())
 			now = now.Add(10 * time.Minute)
-			late := storetest.Open(t, storeAt(c, &now))
+			late := storetest.Open(t, storeAt(c, &now, 0))
 			all, err := late.LostStreams(t.Context())
 			require.NoError(t, err)
 			require.Len(t, all, 1, "no clock is that far off: who has never looked before need not wait")
@@ -905,7 +961,16 @@ func TestStreamsOfAHostWhoseClockIsOff(t *testing.T) {
 	}
 }
 
-func storeAt(c store.Config, now *time.Time) store.Config {
-	c.Now = func() time.Time { return *now }
+// storeAt is a store on a machine whose time of day is off.
+func storeAt(c store.Config, now *time.Time, off time.Duration) store.Config {
+	return storeBy(c, now, &off)
+}
+
+// storeBy is storeAt where the time of day is set meanwhile.
+func storeBy(c store.Config, now *time.Time, off *time.Duration) store.Config {
+	c.Now = func() time.Time { return now.Add(*off) }
+	c.Moment = func() lease.Instant {
+		return lease.Instant{Boot: time.Duration(now.UnixNano()), Wall: time.Duration(c.Now().UnixNano())}
+	}
 	return c
 }

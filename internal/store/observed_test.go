@@ -53,6 +53,14 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
+// ticks has time pass as the time of day tells it.
+func (p *pair) ticks() {
+	p.reader.moment = func() lease.Instant {
+		return lease.Instant{Boot: time.Duration(p.now.UnixNano()), Wall: time.Duration(p.now.UnixNano())}
+	}
+	p.writer.moment = p.reader.moment
+}
+
 func (p *pair) observation(status string) *domain.Observation {
 	return &domain.Observation{ObservedApp: p.app, Resources: []domain.ObservedResource{{Kind: "Pod", Name: "a", Status: status, JSON: []byte(`"` + status + `"`)}}}
 }
@@ -139,6 +147,7 @@ func TestObservationsAreNotKeptBeyondTheirBound(t *testing.T) {
 func TestWatchesByAClockThatIsAhead(t *testing.T) {
 	const ahead = 10 * time.Minute
 	p := newPair(t)
+	p.ticks()
 	ctx, cluster := t.Context(), p.app.Cluster
 	of := func() domain.Watch {
 		t.Helper()
@@ -179,10 +188,7 @@ func TestWatchesByAClockThatIsAhead(t *testing.T) {
 func TestAClusterThatAClockThatIsAheadHasLost(t *testing.T) {
 	const ahead, early = 10 * time.Minute, time.Minute
 	p := newPair(t)
-	p.reader.moment = func() lease.Instant {
-		return lease.Instant{Boot: time.Duration(p.now.UnixNano()), Wall: time.Duration(p.now.UnixNano())}
-	}
-	p.writer.moment = p.reader.moment
+	p.ticks()
 	ctx, cluster := t.Context(), p.app.Cluster
 	of := func(s *Store) time.Time {
 		t.Helper()

@@ -42,6 +42,7 @@ type Config struct {
 	Timeout  time.Duration    // of one call to the database, 10 s when 0
 	Cache    int64            // bytes of blobs kept in memory, 128 MiB when 0
 	Now      func() time.Time // time.Now when nil
+	Moment   lease.Clock      // what the clocks of this machine tell, with Now as its time of day when nil
 }
 
 // Store is a connection to the database. Its methods may be called concurrently; their errors are those
@@ -83,7 +84,7 @@ type Store struct {
 	chains        *chains
 	// What tenants' clusters say runs there, and what follows from that.
 	workloads, matches *ledgers
-	livesSeen          *lru.Cache[string, lifeSeen]
+	livesSeen          *lru.Cache[string, noted]
 	notedSeen          *lru.Cache[string, noted]
 	standing           *lru.Cache[string, standing] // by context
 	keptHomes          keptHomes
@@ -123,6 +124,9 @@ func Open(c Config) (*Store, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Moment == nil {
+		c.Moment = lease.By(c.Now)
+	}
 	connection := options.Client().ApplyURI(c.URI)
 	if connection.MaxPoolSize == nil {
 		connection.SetMaxPoolSize(defaultAtOnce)
@@ -141,7 +145,7 @@ func Open(c Config) (*Store, error) {
 		return nil, fmt.Errorf("connect to the database: %w", kindOf(err))
 	}
 	s := &Store{
-		client: client, keys: c.Keys, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now, moment: lease.By(c.Now),
+		client: client, keys: c.Keys, db: client.Database(c.Database), timeout: c.Timeout, now: c.Now, moment: c.Moment,
 		cache: newBlobCache(c.Cache), chunk: limits.Chunk, documentReads: share.New[bson.Raw](), leafReads: share.New[[]domain.Leaf](), markReads: share.New[map[string]string](),
 		standingReads: share.New[[]domain.Standing](),
 		observedReads: share.New[*saidOfApp](), observedIDs: share.New[map[string][]domain.ObservedApp](), versionReads: share.New[string](), watchReads: share.New[*said](),
@@ -155,7 +159,7 @@ func Open(c Config) (*Store, error) {
 		measure.Size(measure.CacheBlobs, s.cache.len), measure.Size(measure.CacheObserved, s.observedApps.len),
 	}
 	s.workloads, s.matches = newLedgers(s, workloadsName), newLedgers(s, matchesName)
-	s.livesSeen = lru.New[string, lifeSeen](livesSeen)
+	s.livesSeen = lru.New[string, noted](livesSeen)
 	s.notedSeen = lru.New[string, noted](notedSeen)
 	s.standing = lru.New[string, standing](standingKept)
 	s.unread = &unread{now: s.now, at: map[unreadID]time.Time{}}

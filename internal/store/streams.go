@@ -11,6 +11,7 @@ import (
 	"github.com/drover-io/drover/internal/cas"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/when"
 )
@@ -141,47 +142,41 @@ func (s *Store) StandingStreams(ctx context.Context) (map[string]string, error) 
 // livesSeen is of how many processes and watchers it is kept which pulse was seen last.
 const livesSeen = 1024
 
-// lifeSeen is a pulse of a process or a watcher, and when this process saw it first.
-type lifeSeen struct {
-	pulse time.Time // by the clock of who gave it
-	since time.Time
-}
-
 // lives says whether a process has had a pulse within domain.PulseLife, or may have. A pulse is a time of day of another host, whose clock
 // may be some seconds off: what counts is that it changes, while this process looks. One that is further off than clocks may be is old
-// for who has never looked before, too. The time is from before the pulse was read: this process may be frozen after that.
-func (s *Store) lives(process string, pulse, now time.Time) bool {
-	if pulse.IsZero() || now.Sub(pulse) > domain.PulseLife+policy.ClockSkew {
+// for who has never looked before, too. The moment is from before the pulse was read: this process may be frozen after that.
+func (s *Store) lives(process string, pulse time.Time, read lease.Instant) bool {
+	if pulse.IsZero() || read.Day().Sub(pulse) > domain.PulseLife+policy.ClockSkew {
 		return false
 	}
-	return now.Sub(s.firstSeen(process, pulse, now)) <= domain.PulseLife
+	return read.Passed(s.firstSeen(process, pulse, read).moment) <= domain.PulseLife
 }
 
-// firstSeen is when this process saw first that another one, or a watcher, had its last pulse. The time is from before the pulse was read.
-func (s *Store) firstSeen(process string, pulse, now time.Time) time.Time {
+// firstSeen is when this process saw first that another one, or a watcher, had its last pulse. The moment is from before the pulse was read.
+func (s *Store) firstSeen(process string, pulse time.Time, read lease.Instant) noted {
 	seen, known := s.livesSeen.Get(process)
-	if !known || !seen.pulse.Equal(pulse) {
-		seen = lifeSeen{pulse, now}
+	if !known || !seen.at.Equal(pulse) {
+		seen = noted{pulse, read.Day(), read}
 		s.livesSeen.Add(process, seen)
 	}
-	return seen.since
+	return seen
 }
 
 // counted is a pulse as it counts here: one of a clock that is ahead was given when this process saw it first. It stays so when its time has come:
-// nobody gives it anew then. The time is from before the pulse was read.
-func (s *Store) counted(process string, pulse, now time.Time) time.Time {
-	if !pulse.After(now) {
-		if seen, known := s.livesSeen.Get(process); !known || !seen.pulse.Equal(pulse) {
+// nobody gives it anew then. The moment is from before the pulse was read.
+func (s *Store) counted(process string, pulse time.Time, read lease.Instant) time.Time {
+	if !pulse.After(read.Day()) {
+		if seen, known := s.livesSeen.Get(process); !known || !seen.at.Equal(pulse) {
 			return pulse
 		}
 	}
-	return when.Past(pulse, s.firstSeen(process, pulse, now).UTC().Truncate(policy.StoredTime))
+	return when.Past(pulse, s.firstSeen(process, pulse, read).by(read))
 }
 
 // TenantStream is what is known of a tenant's last stream; the zero value when it never had one. One whose process has no
 // pulse any more has been lost when that had its last one.
 func (s *Store) TenantStream(ctx context.Context, tenant string) (domain.TenantStream, error) {
-	now := s.now()
+	read := s.moment()
 	var d streamDoc
 	err := s.findOne(ctx, s.streams(), tenant, &d)
 	if err != nil {
@@ -194,16 +189,20 @@ func (s *Store) TenantStream(ctx context.Context, tenant string) (domain.TenantS
 	if err := s.findOne(ctx, s.pulses(), d.Process, &p); err != nil && !fail.Is(err, fail.NotFound) {
 		return domain.TenantStream{}, err
 	}
-	return s.streamOf(&d, p.At, now), nil
+	return s.streamOf(&d, p.At, read), nil
 }
 
-// streamOf is what a document says when its process had its last pulse at a time. The other time is from before both were read. A stream that a clock that is
-// ahead has begun has begun when this process read it first: who waits until it has said what is there must not take it for older than it is.
-func (s *Store) streamOf(d *streamDoc, at, now time.Time) domain.TenantStream {
-	t, pulse := d.TenantStream, s.seen(pulseDoc{d.Process, at}, now)
+// streamOf is what a document says when its process had its last pulse at a time. The moment is from before both were read. A stream that a clock that is
+// ahead has begun has begun when this process read it first, or when it ended.
+func (s *Store) streamOf(d *streamDoc, at time.Time, read lease.Instant) domain.TenantStream {
+	t, pulse := d.TenantStream, s.seen(pulseDoc{d.Process, at}, read)
 	t.Token = d.Token
 	t.Since = s.counts(d.Token, t.Since, 0)
-	if t.Ended.IsZero() && !s.lives(d.Process, at, now) {
+	switch {
+	case !t.Ended.IsZero():
+		t.Ended = s.counts(d.Token+" ended", t.Ended, pulse.ahead())
+		t.Since = when.Past(t.Since, t.Ended)
+	case !s.lives(d.Process, at, read):
 		t.Ended = pulse.counts
 		if t.Since.After(pulse.counts) {
 			t.Ended = t.Since
@@ -216,7 +215,7 @@ func (s *Store) streamOf(d *streamDoc, at, now time.Time) domain.TenantStream {
 // LostStreams are the streams that have ended, or whose process has, before what follows from what they said was stored. Who
 // sees to that calls SettleStream.
 func (s *Store) LostStreams(ctx context.Context) ([]*domain.Stream, error) {
-	now := s.now()
+	read := s.moment()
 	found, err := all[streamDoc](ctx, s, s.streams(), bson.D{{Key: "settled", Value: false}})
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -231,7 +230,7 @@ func (s *Store) LostStreams(ctx context.Context) ([]*domain.Stream, error) {
 	}
 	var lost []*domain.Stream
 	for i := range found {
-		if d := &found[i]; !s.streamOf(d, at[d.Process], now).Connected {
+		if d := &found[i]; !s.streamOf(d, at[d.Process], read).Connected {
 			lost = append(lost, &domain.Stream{Tenant: d.Tenant, Token: d.Token})
 		}
 	}

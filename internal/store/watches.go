@@ -180,7 +180,7 @@ type noted struct {
 // by is when it was by what the clock tells at a later moment: that may have been set forward since, and nothing is older for it.
 func (n noted) by(later lease.Instant) time.Time {
 	set := (later.Wall - later.Boot) - (n.moment.Wall - n.moment.Boot)
-	return when.Past(n.counts.Add(max(set, 0)).Truncate(policy.StoredTime), time.Unix(0, int64(later.Wall)).UTC())
+	return when.Past(n.counts.Add(max(set, 0)).Truncate(policy.StoredTime), later.Day())
 }
 
 // Watches is what was last said of clusters, with every watch that was written before the call, and with pulses as they were
@@ -251,6 +251,7 @@ func (s *Store) lastSaid(version string) *said {
 
 // readWatches reads what watchers said at a version or later: of one that is known already, pulses alone.
 func (s *Store) readWatches(ctx context.Context, version string) (*said, error) {
+	read := s.moment()
 	heard := &said{version: version, at: s.now(), changes: s.pulsesChanged.Load(), pulses: map[string]pulseSeen{}}
 	kept := s.watchesSaid.Load()
 	same := kept != nil && kept.version == version && heard.at.Sub(kept.whole) < max(watchesAge, watchesShare*kept.took)
@@ -268,7 +269,7 @@ func (s *Store) readWatches(ctx context.Context, version string) (*said, error) 
 		return nil, err
 	}
 	for _, p := range pulses {
-		heard.pulses[p.Watcher] = s.seen(p, heard.at)
+		heard.pulses[p.Watcher] = s.seen(p, read)
 	}
 	if same && maps.Equal(heard.pulses, kept.pulses) {
 		heard.all = kept.all
@@ -291,7 +292,7 @@ func (s *Store) joined(a *said) map[domain.ClusterName]domain.Watch {
 
 // watch is Watches for one cluster; a zero Watch when nothing is known of it.
 func (s *Store) watch(ctx context.Context, c domain.ClusterName) (domain.Watch, error) {
-	now := s.now()
+	read := s.moment()
 	var d watchDoc
 	if err := s.findOne(ctx, s.watches(), c.Key(), &d); err != nil {
 		if fail.Is(err, fail.NotFound) {
@@ -303,12 +304,12 @@ func (s *Store) watch(ctx context.Context, c domain.ClusterName) (domain.Watch, 
 	if err := s.findOne(ctx, s.pulses(), d.Watcher, &p); err != nil && !fail.Is(err, fail.NotFound) {
 		return domain.Watch{}, err
 	}
-	return s.watchOf(&d, s.seen(p, now)), nil
+	return s.watchOf(&d, s.seen(p, read)), nil
 }
 
-// seen is a pulse as it counts here. The time is from before it was read.
-func (s *Store) seen(p pulseDoc, now time.Time) pulseSeen {
-	return pulseSeen{p.At, s.counted(p.Watcher, p.At, now)}
+// seen is a pulse as it counts here. The moment is from before it was read.
+func (s *Store) seen(p pulseDoc, read lease.Instant) pulseSeen {
+	return pulseSeen{p.At, s.counted(p.Watcher, p.At, read)}
 }
 
 // watchOf is what a document says when its watcher had its last pulse.
