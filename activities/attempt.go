@@ -25,6 +25,7 @@ const maxNotes = 200
 type attempt struct {
 	kube      *Kube
 	in        LeafInput
+	began     lease.Instant
 	resources []plan.Resource
 	steps     []plan.Step
 	halted    bool // no step follows

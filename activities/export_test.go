@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/activity"
+
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/lease"
 )
@@ -27,6 +29,13 @@ func SetPulseClock(t *testing.T, clock lease.Clock) {
 	before := pulseClock
 	t.Cleanup(func() { pulseClock = before })
 	pulseClock = clock
+}
+
+// SetScheduledFor sets how long ago activities were scheduled, by Temporal's clock, for the time of a test.
+func SetScheduledFor(t *testing.T, d time.Duration) {
+	before := scheduledFor
+	t.Cleanup(func() { scheduledFor = before })
+	scheduledFor = func(activity.Info, lease.Instant) time.Duration { return d }
 }
 
 // SetSilentFor sets for how long others are believed that a cluster does not answer for the time of a test.

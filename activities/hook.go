@@ -15,6 +15,7 @@ import (
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/kube"
+	"github.com/drover-io/drover/internal/lease"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
@@ -59,7 +60,7 @@ func (h *hookRun) do(ctx context.Context) kube.Outcome {
 	if err != nil {
 		return kube.Outcome{Retry: h.refused(ctx, err)}
 	}
-	if found == nil && h.resources[h.index].Expired(h.sent(), time.Now()) {
+	if found == nil && h.resources[h.index].Expired(h.sentFor(ctx)) {
 		h.mark(h.index, domain.MarkRefused, "it was sent without an answer so long ago that its cluster may have deleted it since: whether it was run is not known")
 		return kube.Outcome{}
 	}
@@ -243,11 +244,20 @@ func (h *hookRun) sends(ctx context.Context) {
 	activity.RecordHeartbeat(ctx, h.snapshot())
 }
 
-// sent is when the hook's object was sent last, zero when it was not.
-func (h *hookRun) sent() time.Time {
+// sentFor is how long ago the hook's object was sent at the most; 0 when it was not. The worker that has noted when may have had a clock that was
+// behind: it was not sent before its activity was scheduled.
+func (h *hookRun) sentFor(ctx context.Context) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.state.Sent
+	if h.state.Sent.IsZero() {
+		return 0
+	}
+	return min(time.Since(h.state.Sent), scheduledFor(activity.GetInfo(ctx), h.began))
+}
+
+// scheduledFor is how long ago an activity was scheduled whose attempt began at a moment, by Temporal's clock up to then; but in tests.
+var scheduledFor = func(info activity.Info, began lease.Instant) time.Duration {
+	return info.StartedTime.Sub(info.ScheduledTime) + lease.Now().Passed(began)
 }
 
 // waits tells the workflow what is waited for, unless it knows: what waits holds up no other leaf.

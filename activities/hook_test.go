@@ -497,15 +497,18 @@ func TestHookHasGoneWhileItsClusterWasAway(t *testing.T) {
 // TestHookWhoseAnswerIsLost is sent again where its cluster does not have it, unless that may have deleted it meanwhile.
 func TestHookWhoseAnswerIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
-		ttl  bool
-		away time.Duration
-		want string
+		ttl       bool
+		away      time.Duration
+		scheduled time.Duration // ago, by Temporal's clock
+		want      string
 	}{
-		"a moment ago":                    {ttl: true, away: time.Minute, want: "1p1A"},
-		"longer ago than it stays":        {ttl: true, away: 25 * time.Hour, want: "1p1F"},
-		"long ago, and it stays for ever": {away: 25 * time.Hour, want: "1p1A"},
+		"a moment ago":                        {ttl: true, away: time.Minute, scheduled: 48 * time.Hour, want: "1p1A"},
+		"longer ago than it stays":            {ttl: true, away: 25 * time.Hour, scheduled: 48 * time.Hour, want: "1p1F"},
+		"long ago, and it stays for ever":     {away: 25 * time.Hour, scheduled: 48 * time.Hour, want: "1p1A"},
+		"a moment ago, by a clock far behind": {ttl: true, away: 25 * time.Hour, scheduled: time.Minute, want: "1p1A"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			activities.SetScheduledFor(t, c.scheduled)
 			job := jobHook("job", on("pre-install"))
 			if c.ttl {
 				job.Manifest = json.RawMessage(`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"job"},"spec":{"ttlSecondsAfterFinished":0,"template":{}}}`)

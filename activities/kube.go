@@ -95,7 +95,7 @@ func (k *Kube) DeleteFromCluster(ctx context.Context, in LeafInput) (*domain.Lea
 
 func (k *Kube) work(ctx context.Context, in LeafInput) (end *domain.Leaf, err error) {
 	info := activity.GetInfo(ctx)
-	a := &attempt{kube: k, in: in}
+	a := &attempt{kube: k, in: in, began: lease.Now()}
 	k.pending.begin(info.WorkflowExecution.RunID, info.ScheduledTime)
 	err = errPanics
 	defer func() {

@@ -204,9 +204,9 @@ func HookManifest(manifest []byte, annotations map[string]string) ([]byte, error
 	return json.Marshal(object)
 }
 
-// Expired says whether a hook's object that was sent at a time may have done its work since, and been deleted by its cluster for that.
-func (r *Resource) Expired(sent, now time.Time) bool {
-	return !sent.IsZero() && now.Sub(sent) > leastTTL*time.Second && r.Expires()
+// Expired says whether a hook's object that was sent so long ago may have done its work since, and been deleted by its cluster for that.
+func (r *Resource) Expired(ago time.Duration) bool {
+	return ago > leastTTL*time.Second && r.Expires()
 }
 
 // Expires says whether the cluster deletes the resource some time after it has done its work: a Job with a ttlSecondsAfterFinished. That
