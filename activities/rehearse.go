@@ -214,8 +214,11 @@ func (r *Rehearsal) foreseeInstantiate(ctx context.Context, s domain.Scope) (*pl
 }
 
 // warnings are those of a draft that has come to a plan, which takes over from a context where one is named. What somebody else
-// has already is one.
+// has already is one. The error is why the plan is refused, as tooManyWithOld says.
 func (r *Rehearsal) warnings(ctx context.Context, d *draft, p *plan.Plan, from string, ofChange ...string) ([]string, error) {
+	if err := tooManyWithOld(p); err != nil {
+		return nil, err
+	}
 	warnings := slices.Concat(d.warnings, ofChange, sharedWithin(&d.plan))
 	err := r.lifecycle.checkCollisions(ctx, p, from)
 	if fail.Is(err, fail.Conflict) {

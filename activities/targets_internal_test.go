@@ -42,8 +42,11 @@ func TestTooManyWithOld(t *testing.T) {
 	require.NoError(t, tooManyWithOld(p))
 	p.Apps[1].Targets = append(app.Targets, plan.Target{})
 	_, err := new(Control).planned(t.Context(), new(draft), p, "1")
-	require.True(t, fail.Is(err, fail.Malformed), "%v", err)
-	require.ErrorContains(t, err, `app "b" of deployment intent group "g" would have work on 250001 clusters, 125000 of which it leaves, and may have it on 250000`)
+	_, foreseen := (&Rehearsal{lifecycle: new(Control)}).warnings(t.Context(), new(draft), p, "1")
+	for what, err := range map[string]error{"the operation": err, "diff": foreseen} {
+		require.True(t, fail.Is(err, fail.Malformed), "%s: %v", what, err)
+		require.ErrorContains(t, err, `app "b" of deployment intent group "g" would have work on 250001 clusters, 125000 of which it leaves, and may have it on 250000`, what)
+	}
 }
 
 // TestWhatIsPreparedStaysSmall: Temporal takes payloads of 2 MiB, however many apps a group has.
