@@ -26,8 +26,8 @@ func (l *Control) audited(ctx context.Context, s domain.Scope, end outcome.Recor
 		return err
 	}
 	overtaken := i.Operation == s.Operation && i.Began > s.Began // by one of its kind
-	if end.Write(i, s) == outcome.Said {
-		return nil // an earlier attempt has come to its end
+	if i.Status == domain.ContextUpdated || end.Write(i, s) == outcome.Said {
+		return nil // an earlier attempt has come to its end, or another context has taken over, which is done after that
 	}
 	r := failed(s.Owner, s.Operation)
 	switch {

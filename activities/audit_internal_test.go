@@ -47,6 +47,9 @@ func TestEndsAreAudited(t *testing.T) {
 			domain.Instance{Operation: domain.OpTerminate, Began: 8, Runs: append(runs, domain.Ran{Operation: domain.OpTerminate, RunID: "other"})},
 			[]audit.Record{{Who: &audit.Who{Kind: "user", Name: "alice"}, Workflow: "run"}},
 		},
+		"another context has taken over": {
+			domain.Instance{Operation: domain.OpInstantiate, Status: domain.ContextUpdated, Began: 7, Ended: time.Unix(1, 0), Runs: runs}, nil,
+		},
 		"overtaken by its like": {domain.Instance{Operation: domain.OpInstantiate, Began: 8, Runs: runs}, []audit.Record{{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
