@@ -160,32 +160,61 @@ func TestAKindThatIsServedElsewhere(t *testing.T) {
 }
 
 // TestAfterALongSilenceAllIsListed: a cluster that was restored meanwhile may have come further than it was heard. It is listed once: what a thin line has
-// brought stays.
+// brought stays. The sink does not matter: a worker that was cut off from the cluster may have been cut off from the sink, too.
 func TestAfterALongSilenceAllIsListed(t *testing.T) {
 	t.Parallel()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	var lists atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"kind":"List","metadata":{"resourceVersion":"150"},"items":[]}`)
+		answer := `{"kind":"List","metadata":{"resourceVersion":"150"},"items":[]}`
+		switch query := r.URL.Query(); {
+		case query.Get("watch") != "": // it ends at once, and so does the session
+			return
+		case r.URL.Path == "/apis":
+			answer = `{"kind":"APIGroupList","groups":[]}`
+		case r.URL.Path == "/api/v1":
+			answer = `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list","watch"]}]}`
+		case r.URL.Path == "/api/v1/configmaps" && query.Get("limit") != "1": // which asks for the version alone
+			lists.Add(1)
+		}
+		_, _ = io.WriteString(w, answer)
 	}))
 	t.Cleanup(s.Close)
-	c := openAt(t, s.URL, kube.Config{})
-	a := newAgentless(newQueue(0), nobodys, NewRoom(limits.Watched))
-	w := &Watcher{source: a}
-	version := &a.definitions.feed.version
-	for _, step := range []struct {
-		said  *domain.Watch
-		lists bool
-	}{
-		{said: nil},
-		{said: &domain.Watch{Connected: true, LastSeen: time.Now().Add(-time.Hour)}},
-		{said: &domain.Watch{}}, // it was never heard
-		{said: &domain.Watch{LastSeen: time.Now().Add(-policy.Remembers / 2)}},
-		{said: &domain.Watch{LastSeen: time.Unix(1, 0)}, lists: true},
-		{said: &domain.Watch{LastSeen: time.Unix(1, 0)}},
-		{said: &domain.Watch{LastSeen: time.Unix(2, 0)}, lists: true},
+	for name, said := range map[string]*domain.Watch{
+		"the sink has never answered":       nil,
+		"the sink was told that it is away": {LastSeen: time.Now()},
+		"the sink was told nothing of it":   {Connected: true, LastSeen: time.Now()},
 	} {
-		*version, w.said = "100", step.said
-		require.NoError(t, w.rewind(t.Context(), c))
-		require.Equal(t, step.lists, *version == "", "%v", step.said)
+		w := &Watcher{config: Config{Clusters: always{openAt(t, s.URL, kube.Config{})}, Sink: mute{}}.withDefaults(), said: said}
+		w.hearResources()
+		session := func() int64 {
+			before := lists.Load()
+			_, err := w.session(t.Context())
+			require.Error(t, err, name)
+			return lists.Load() - before
+		}
+		require.EqualValues(t, 1, session(), "%s: nothing is known", name)
+		require.Zero(t, session(), name)
+		w.heard = time.Now().Add(-policy.Remembers / 2)
+		require.Zero(t, session(), name)
+		w.heard = time.Now().Add(-policy.Remembers - time.Second)
+		require.EqualValues(t, 1, session(), name)
+		require.Zero(t, session(), name)
 	}
 }
+
+// always gives one cluster.
+type always struct{ cluster *kube.Cluster }
+
+func (a always) Get(context.Context, domain.ClusterName) (*kube.Cluster, error) {
+	return a.cluster, nil
+}
+
+// mute is a sink that does not answer.
+type mute struct{}
+
+func (mute) Put(context.Context, *domain.Observation) (bool, error) { return false, errMute }
+func (mute) Delete(context.Context, domain.ObservedApp) error       { return errMute }
+func (mute) Contact(context.Context, domain.Watch) error            { return errMute }
+
+var errMute = fail.New(fail.Unavailable, "the store does not answer")

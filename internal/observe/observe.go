@@ -93,8 +93,8 @@ type Watcher struct {
 	sent map[string]domain.Digest
 
 	said *domain.Watch // what the sink was told last
-	// relisted is when the cluster was heard the last time before the silence after which it was listed anew.
-	relisted time.Time
+	// heard is when the last session ended in which the cluster answered; zero for none.
+	heard time.Time
 }
 
 // source is one of the ways to hear a cluster.

@@ -58,6 +58,7 @@ func (w *Watcher) session(ctx context.Context) (good bool, err error) {
 	if err := w.probe(ctx, c); err != nil {
 		return false, err
 	}
+	defer func() { w.heard = time.Now() }()
 	if w.auto != nil {
 		if err := w.auto.choose(ctx, c); err != nil {
 			return false, err
@@ -96,11 +97,10 @@ func (w *Watcher) probe(ctx context.Context, c *kube.Cluster) error {
 // rewind has everything listed anew where the cluster is behind what was heard of it: it was restored from a backup, or another one was made in its
 // place. Versions of the objects in its database grow. An API server takes a watch from a version that is still to come, says nothing of what
 // happens until then, and does not say that it has never come so far. One that was not heard for long may have been restored and have come further since:
-// it is listed anew in any case, once.
+// it is listed anew in any case, once. How long that is does not depend on the sink, of which a worker may have been cut off, too.
 func (w *Watcher) rewind(ctx context.Context, c *kube.Cluster) error {
 	feeds := w.feeds()
-	if s := w.said; s != nil && !s.Connected && !s.LastSeen.IsZero() && !s.LastSeen.Equal(w.relisted) && time.Since(s.LastSeen) > policy.Remembers {
-		w.relisted = s.LastSeen
+	if !w.heard.IsZero() && time.Since(w.heard) > policy.Remembers {
 		listAnew(feeds)
 		return nil
 	}
