@@ -51,7 +51,7 @@ var layers = []layer{
 			ours: "built tether kube plan domain tempdir freeport fail",
 			libs: "github.com/google/go-cmp github.com/stretchr/testify k8s.io/apimachinery k8s.io/client-go " +
 				"sigs.k8s.io/yaml",
-			world: "context os os/exec syscall",
+			world: "context net/http os os/exec syscall",
 		},
 		{
 			pkg:   "kmstest",
@@ -110,14 +110,14 @@ var layers = []layer{
 		{pkg: "client", ours: "service operations explain combined status combine audit authn domain policy version pause fail", world: "context net/http"},
 		{
 			pkg:  "monitor",
-			ours: "bundle readiness plan measure connections policy span pause atomicfile lasting limits fail",
+			ours: "bundle readiness plan measure connections policy span pause atomicfile lasting restored limits fail",
 			libs: "github.com/go-logr/logr github.com/prometheus/client_golang k8s.io/api k8s.io/apimachinery " +
 				"k8s.io/client-go k8s.io/klog sigs.k8s.io/controller-runtime",
 			world: "context net/http os",
 		},
 		{
 			pkg:  "tenantagent",
-			ours: "convey match bundle domain measure connections span universe pause policy lasting limits fail",
+			ours: "convey match bundle domain measure connections span universe pause policy lasting restored limits fail",
 			libs: "github.com/prometheus/client_golang golang.org/x/sync google.golang.org/grpc google.golang.org/protobuf " +
 				"k8s.io/api k8s.io/apimachinery k8s.io/client-go sigs.k8s.io/yaml",
 			world: "context net net/http os",
@@ -283,6 +283,7 @@ var layers = []layer{
 		{pkg: "expression", ours: "limits", libs: "github.com/google/cel-go", world: "context"}, // which bounds what an expression of users may take
 		{pkg: "cas", ours: "pause fail", world: "context"},
 		{pkg: "lease", ours: "fail", libs: "golang.org/x/sys", world: "context"},
+		{pkg: "restored", ours: "pause policy lasting fail", libs: "k8s.io/apimachinery", world: "context"},
 		{pkg: "pause", ours: "policy", world: "context math/rand/v2"},
 		{pkg: "lasting"},
 		{pkg: "policy"},

@@ -86,24 +86,33 @@ func start(path string) error {
 		return err
 	}
 	local.dir = dir
-	const name = "test"
-	cmd := exec.CommandContext(context.Background(), path, "up", "--data-dir", dir, "--cluster", name, "--port-base", strconv.Itoa(freeport.Block(ports)[0]),
+	if local.cluster, err = up(path, dir, freeport.Block(ports)[0], components); err != nil {
+		return err
+	}
+	local.kubeconfig, err = os.ReadFile(filepath.Join(dir, inDir, "kubeconfig"))
+	return err
+}
+
+// inDir is what each cluster is called in its directory.
+const inDir = "test"
+
+// up starts a cluster, or has the one of the directory go on. With an error it may run all the same; nil when it does not.
+func up(path, dir string, port int, components string) (*exec.Cmd, error) {
+	cmd := exec.CommandContext(context.Background(), path, "up", "--data-dir", dir, "--cluster", inDir, "--port-base", strconv.Itoa(port),
 		"--components", components, "--no-nodes", "--timeout", startTime.String())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt from the keyboard does not reach it before the tests
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cmd.Stderr = cmd.Stdout
 	if err := tether.Start(cmd, syscall.SIGTERM); err != nil {
-		return err
+		return nil, err
 	}
-	local.cluster = cmd
 	if err := awaitReady(out); err != nil {
-		return fmt.Errorf("start a local cluster: %w", err)
+		return cmd, fmt.Errorf("start a local cluster: %w", err)
 	}
-	local.kubeconfig, err = os.ReadFile(filepath.Join(dir, name, "kubeconfig"))
-	return err
+	return cmd, nil
 }
 
 // awaitReady reads what the process says, for as long as it lives.

@@ -68,7 +68,12 @@ func newWorld(t testing.TB) *world {
 
 func newBareWorld(t testing.TB) *world {
 	t.Helper()
-	kubeconfig := kubetest.Kubeconfig(t)
+	return worldOf(t, kubetest.Kubeconfig(t))
+}
+
+// worldOf makes a namespace in a cluster.
+func worldOf(t testing.TB, kubeconfig []byte) *world {
+	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	require.NoError(t, err)
 	w := &world{TB: t, client: kubetest.Dynamic(t, kubeconfig), config: config, namespace: kubetest.Name("monitor")}
@@ -81,16 +86,7 @@ func newBareWorld(t testing.TB) *world {
 // agent starts an agent, which ends with the test or when stop is called.
 func (w *world) agent(change func(*monitor.Config)) (stop func()) {
 	w.Helper()
-	c := monitor.Config{
-		Cluster: w.config, Interval: 100 * time.Millisecond, MaxSize: bundle.MaxSize, Discover: true,
-		Log: slog.New(slog.NewTextHandler(&testLog{tb: w.TB}, &slog.HandlerOptions{Level: slog.LevelInfo})),
-	}
-	if change != nil {
-		change(&c)
-	}
-	ctx, cancel := context.WithCancel(w.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- monitor.Run(ctx, c) }()
+	cancel, ended := w.run(change)
 	stop = sync.OnceFunc(func() {
 		cancel()
 		// On a machine that is loaded it may take longer to end than it waits for. It ends then as if it were killed, and with the test.
@@ -100,6 +96,22 @@ func (w *world) agent(change func(*monitor.Config)) (stop func()) {
 	})
 	w.Cleanup(stop)
 	return stop
+}
+
+// run starts an agent. ended has its error.
+func (w *world) run(change func(*monitor.Config)) (cancel context.CancelFunc, ended <-chan error) {
+	w.Helper()
+	c := monitor.Config{
+		Cluster: w.config, Interval: 100 * time.Millisecond, MaxSize: bundle.MaxSize, Discover: true,
+		Log: slog.New(slog.NewTextHandler(&testLog{tb: w.TB}, &slog.HandlerOptions{Level: slog.LevelInfo})),
+	}
+	if change != nil {
+		change(&c)
+	}
+	ctx, cancel := context.WithCancel(w.Context())
+	over := make(chan error, 1)
+	go func() { over <- monitor.Run(ctx, c) }()
+	return cancel, over
 }
 
 // testLog shows the log of a test that failed.

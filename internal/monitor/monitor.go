@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -44,6 +45,7 @@ import (
 	"github.com/drover-io/drover/internal/limits"
 	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
+	"github.com/drover-io/drover/internal/restored"
 	"github.com/drover-io/drover/internal/span"
 )
 
@@ -79,7 +81,7 @@ const (
 )
 
 // Run runs the agent until ctx ends. An error is that of its start: the configuration is not valid, or the cluster
-// does not answer.
+// does not answer. One is not: the cluster was restored from a backup, or may have been (package restored), and the process is to begin anew.
 func Run(ctx context.Context, c Config) error {
 	if c.MaxSize < bundle.MinSize || c.Interval <= 0 {
 		return fail.New(fail.Invalid, "a status may have %d bytes at least, and the interval has to be positive", bundle.MinSize)
@@ -104,7 +106,12 @@ func Run(ctx context.Context, c Config) error {
 	if err := addWriter(c, m, x, f.arrears); err != nil {
 		return err
 	}
-	runnables := []manager.Runnable{w, h}
+	version, err := databaseOf(m)
+	if err != nil {
+		return err
+	}
+	restarts := manager.RunnableFunc(func(ctx context.Context) error { return restored.Await(ctx, c.Log, version) })
+	runnables := []manager.Runnable{w, h, restarts}
 	if c.Namespace != "" {
 		runnables = append(runnables, &pulse{client: m.GetClient(), log: c.Log, namespace: c.Namespace, now: time.Now, fitness: f})
 	}
@@ -196,6 +203,23 @@ func newWatcher(c Config, m manager.Manager, x *index, h *health) (*watcher, err
 		index: x, health: h, cache: m.GetCache(), client: m.GetClient(), discovery: d, log: c.Log,
 		kindsFile: c.KindsFile, discover: c.Discover,
 		look: make(chan struct{}, 1), running: map[schema.GroupKind]*watch{},
+	}, nil
+}
+
+// databaseOf asks how far the cluster's database is, by a list of one namespace. The agent's cache would ask by its label, for which some API servers read
+// the whole collection.
+func databaseOf(m manager.Manager) (restored.Version, error) {
+	client, err := metadata.NewForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	namespaces := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	return func(ctx context.Context) (string, error) {
+		list, err := namespaces.List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			return "", err
+		}
+		return list.ResourceVersion, nil
 	}, nil
 }
 

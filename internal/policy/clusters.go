@@ -69,6 +69,10 @@ const (
 	ThinLine = time.Hour
 	// Remembers is after how long a silence a cluster is listed anew: by then most have forgotten what they would tell of the time between.
 	Remembers = 5 * time.Minute
+	// RestoredLook is between two looks of an agent whether its cluster was restored from a backup, RestoredAgain after one without an answer: a cluster
+	// that comes back soon comes further than it was.
+	RestoredLook  = 10 * time.Second
+	RestoredAgain = 2 * time.Second
 	// KindsLook is how soon after a change of definitions the kinds are looked at, KindsLookAgain how soon after that, and KindsLookLast once more: changes
 	// come in bursts, and a kind is served a moment after its definition has changed for the last time, on a busy cluster a long one.
 	KindsLook      = time.Second

@@ -93,6 +93,7 @@ func TestTimesAreInOrder(t *testing.T) {
 		"looks for remnants":                                                 {{"FirstSweep", policy.FirstSweep}, {"LongestSweep", policy.LongestSweep}, {"ClusterWrite", policy.ClusterWrite}, {"Remnants", policy.Remnants}},
 		"sessions with a cluster":                                            {{"FirstSession", policy.FirstSession}, {"LeastWatch", policy.LeastWatch}, {"GoodSession", policy.GoodSession}, {"LongestSession", policy.LongestSession}},
 		"kinds that a cluster refuses":                                       {{"FirstRefused", policy.FirstRefused}, {"LongestRefused", policy.LongestRefused}, {"ThinLine", policy.ThinLine}},
+		"a cluster is behind what it was when it is looked at":               {{"RestoredAgain", policy.RestoredAgain}, {"RestoredLook", policy.RestoredLook}, {"ClusterRequest", policy.ClusterRequest}, {"Remembers", policy.Remembers}},
 		"looks at kinds":                                                     {{"KindsLook", policy.KindsLook}, {"KindsLookAgain", policy.KindsLookAgain}, {"KindsLookLast", policy.KindsLookLast}},
 		"who is refused a write is told so, too, before a request is cut":    {{"Undo", policy.Undo}, {"Plain", policy.Plain}, {"UndoLong", policy.UndoLong}},
 		"looks for what is put back":                                         {{"LongestWritten", policy.LongestWritten}, {"UndoneBack", policy.UndoneBack}, {"Undo", policy.Undo}},

@@ -15,10 +15,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/drover-io/drover/internal/restored"
 	"github.com/drover-io/drover/internal/span"
 	"github.com/drover-io/drover/internal/universe"
 )
@@ -64,7 +66,8 @@ type agent struct {
 	spoken  chan struct{}      // all was told: the server answers
 }
 
-// Run runs the agent until ctx ends, and closes its stream in order then. An error is that of its start.
+// Run runs the agent until ctx ends, and closes its stream in order then. An error is that of its start, but for one: the cluster was restored from a
+// backup, or may have been (package restored), and the process is to begin anew.
 func Run(ctx context.Context, c Config) error {
 	cluster := rest.CopyConfig(c.Cluster)
 	cluster.UserAgent = userAgent
@@ -110,6 +113,7 @@ func (a *agent) work(ctx, leading context.Context) error {
 	following, stop := context.WithCancel(leading)
 	defer stop()
 	g.Go(func() error { return a.scopes.run(following, a.kube) })
+	g.Go(func() error { return restored.Await(following, a.config.Log, a.database) })
 	if a.config.Namespace == "" {
 		a.scopes.wanted.set(nil, nil)
 	} else {
@@ -128,4 +132,13 @@ func (a *agent) work(ctx, leading context.Context) error {
 		g.Go(func() error { return c.run(following) })
 	}
 	return g.Wait()
+}
+
+// database says how far the cluster's database is, by a list of one Pod, which the agent may have in any case.
+func (a *agent) database(ctx context.Context) (string, error) {
+	pods, err := a.kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return "", err
+	}
+	return pods.ResourceVersion, nil
 }

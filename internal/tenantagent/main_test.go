@@ -247,14 +247,7 @@ func (w *world) patch(name, change string, subresources ...string) {
 // agent starts one, which ends with the test or when stop is called.
 func (w *world) agent(change func(*tenantagent.Config)) (stop func()) {
 	w.Helper()
-	c := tenantagent.Config{
-		Cluster: w.config, Server: tenantagent.Server{Address: w.server.address, Plaintext: true}, Tenant: "tenant1",
-		Namespace: w.namespace, ConfigMap: "agent", Identity: kubetest.Name("agent"),
-		Log: slog.New(slog.NewTextHandler(w.log, nil)),
-	}
-	if change != nil {
-		change(&c)
-	}
+	c := w.agentConfig(change)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- tenantagent.Run(ctx, c) }()
@@ -264,6 +257,19 @@ func (w *world) agent(change func(*tenantagent.Config)) (stop func()) {
 	})
 	w.Cleanup(stop)
 	return stop
+}
+
+// agentConfig is that of an agent, with a change; nil for none.
+func (w *world) agentConfig(change func(*tenantagent.Config)) tenantagent.Config {
+	c := tenantagent.Config{
+		Cluster: w.config, Server: tenantagent.Server{Address: w.server.address, Plaintext: true}, Tenant: "tenant1",
+		Namespace: w.namespace, ConfigMap: "agent", Identity: kubetest.Name("agent"),
+		Log: slog.New(slog.NewTextHandler(w.log, nil)),
+	}
+	if change != nil {
+		change(&c)
+	}
+	return c
 }
 
 // awaitWords waits until the last stream has said just that.
