@@ -262,7 +262,7 @@ func get(ctx context.Context, t *testing.T, at string) []byte {
 // sendsWhatIsWrong sends bodies that hold a word and are refused, each in another way, and gives the name of a group whose chart fails with it.
 func sendsWhatIsWrong(ctx context.Context, t *testing.T, s *harness.Stack, r *harness.Replica, on domain.ClusterName, word string) (group string) {
 	t.Helper()
-	schema := `{"type": "object", "properties": {"password": {"type": "integer"}}}`
+	schema := `{"type": "object", "properties": {"password": {"pattern": "^[0-9]*$"}}}`
 	for name, chart := range map[string][]byte{
 		"fails":  harness.Chart(t, "fails", map[string]string{"a.yaml": "{{ fail (printf \"not with %s\" .Values.password) }}"}),
 		"yaml":   harness.Chart(t, "yaml", map[string]string{"a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: x\nstringData: {{ .Values.password }}: ]\n"}),

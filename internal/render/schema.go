@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
@@ -35,7 +38,12 @@ func collectProblems(ctx context.Context, to *strings.Builder, ch *chart.Chart, 
 		}
 		at(ctx, "%s: checking the values against it", schemaOf(ch))
 		if err := schema.Validate(values); err != nil {
-			fmt.Fprintf(to, "%s:\n%s\n", ch.Name(), withoutFirstLine(err.Error()))
+			var invalid *jsonschema.ValidationError
+			if !errors.As(err, &invalid) {
+				return fmt.Errorf("%s: %w", schemaOf(ch), err)
+			}
+			presentable(invalid)
+			fmt.Fprintf(to, "%s:\n%s\n", ch.Name(), withoutFirstLine(invalid.Error()))
 		}
 	}
 	for _, dependency := range ch.Dependencies() {
@@ -98,6 +106,55 @@ func (sealed) Load(url string) (any, error) {
 		return true, nil
 	}
 	return nil, errOutside
+}
+
+// presentable has an error say where values are, in order, and which rules they break. The library shows some of the values, too: one may be a password, and
+// what refuses an operation is kept, and told to all who may see that.
+func presentable(e *jsonschema.ValidationError) {
+	if must := broken(e.ErrorKind); must != "" {
+		e.ErrorKind = &kind.Const{Want: must}
+	}
+	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
+		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
+	})
+	for _, cause := range e.Causes {
+		presentable(cause)
+	}
+}
+
+// rule is what a value must be, which the library shows as it is: it quotes a string.
+type rule string
+
+// broken is the rule that a value breaks, "" for those of which the library shows no value.
+func broken(k jsonschema.ErrorKind) rule {
+	switch k := k.(type) {
+	case *kind.Pattern:
+		return rule(fmt.Sprintf("of the pattern '%s'", k.Want))
+	case *kind.Format:
+		return rule(fmt.Sprintf("of the format '%s'", k.Want))
+	case *kind.ContentEncoding:
+		return rule(fmt.Sprintf("of the encoding '%s'", k.Want))
+	case *kind.ContentMediaType:
+		return rule(fmt.Sprintf("of the media type '%s'", k.Want))
+	case *kind.Minimum:
+		return rule("at least " + number(k.Want))
+	case *kind.Maximum:
+		return rule("at most " + number(k.Want))
+	case *kind.ExclusiveMinimum:
+		return rule("more than " + number(k.Want))
+	case *kind.ExclusiveMaximum:
+		return rule("less than " + number(k.Want))
+	case *kind.MultipleOf:
+		return rule("a multiple of " + number(k.Want))
+	default:
+		return ""
+	}
+}
+
+// number shows a number of a schema.
+func number(n *big.Rat) string {
+	f, _ := n.Float64()
+	return fmt.Sprint(f)
 }
 
 // withoutFirstLine cuts the library's heading, which names our made-up address of the schema.
