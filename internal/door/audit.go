@@ -89,7 +89,15 @@ func (a *audited) answered(ctx context.Context, r *Request, next Next) error {
 	if err != nil {
 		return err // it was refused, or has failed: nobody is told that it went well
 	}
-	return fail.Wrap(failed, fail.Unavailable, "it was done, but the audit log cannot be written at the moment, so that it is not recorded yet: look at what is there before you try again")
+	return fail.Wrap(failed, fail.Unavailable, "it was done, but %s, so that it is not recorded yet: look at what is there before you try again", unwritable(failed))
+}
+
+// unwritable says, by why a record was not written, while what none can be.
+func unwritable(err error) string {
+	if errors.Is(err, audit.ErrClock) {
+		return "the audit log cannot be written while the API's clock is far behind the database's"
+	}
+	return "the audit log cannot be written at the moment"
 }
 
 // removed records what has gone with what was deleted, as the bindings of a project, or was to go, each by itself. It comes before the answer's own
@@ -136,11 +144,13 @@ func (a *audited) begun(ctx context.Context, r *Request, next Next) error {
 		record.Key = string(r.Parent.Child(r.Noun.Collection, r.Called))
 	}
 	if at.begun, err = a.trail.Write(context.WithoutCancel(ctx), record); err != nil {
-		message := "the audit log cannot be written at the moment, so nothing was done; try again later"
+		again := "later"
 		if errors.Is(err, audit.ErrClock) {
-			message = "the audit log cannot be written while the API's clock is far behind the database's, so nothing was done; try again when the clocks are set right"
+			again = "when the clocks are set right"
 		}
-		return &fail.Error{Kind: fail.Unavailable, Undone: true, RetryAfter: policy.AdmitLater, Cause: err, Message: message}
+		return &fail.Error{
+			Kind: fail.Unavailable, Undone: true, RetryAfter: policy.AdmitLater, Cause: err, Message: unwritable(err) + ", so nothing was done; try again " + again,
+		}
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
