@@ -58,7 +58,7 @@ func TestWhatATerminateLeaves(t *testing.T) {
 	w.stand(group, domain.Terminated, domain.ContextTerminated, 1)
 	w.leaves(group, domain.MarkDeleted, domain.MarkKept, domain.MarkKept)
 	require.Equal(t, "Terminated\n  web  1 of 3 Deleted on 1 cluster, 2 are meant to stay\n"+
-		"everything is as wished: nothing is left in clusters but 2 resources that are meant to stay: ConfigMap/web-1, ConfigMap/web-2\n",
+		"everything is as wished: nothing is left in clusters but 2 resources on 1 cluster that are meant to stay: ConfigMap/web-1, ConfigMap/web-2\n",
 		w.done("wait", "v1/web", "--for", "terminated"))
 	o, err := w.db.Get(t.Context(), domain.OwnerNoun(group), group)
 	require.NoError(t, err)

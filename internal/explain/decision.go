@@ -713,7 +713,7 @@ func (d *decision) summary(e *Explanation) string {
 	case s.Status == domain.ContextUpdated:
 		return "everything is as wished: another group's instance has taken over what is in clusters"
 	case s.Status == domain.ContextTerminated:
-		return "everything is as wished: nothing is left in clusters" + d.kept()
+		return "everything is as wished: nothing is left in clusters" + d.stay()
 	case len(d.unheard) > 0, d.fresh > 0, d.unread:
 		return fmt.Sprintf("everything is applied as wished, %s on %s; whether all of it is ready is not known",
 			count(d.resources, "resource"), count(d.clusters, "cluster"))
@@ -725,26 +725,26 @@ func (d *decision) summary(e *Explanation) string {
 	}
 }
 
-// kept says what a terminate has left on purpose, and names some of it: each resource once for all clusters.
-func (d *decision) kept() string {
-	n, named, names := 0, map[string]struct{}{}, []string(nil)
+// stay says what a terminate has left on purpose, and names some of it: each resource once for all clusters, and for all apps that have it.
+func (d *decision) stay() string {
+	left, clusters, names := map[plan.ResourceID]struct{}{}, map[domain.ClusterName]struct{}{}, []string(nil)
 	for p := range d.s.View.Places(view.Ask{Order: view.AsPlanned}) {
 		for r := range p.Rows() {
 			if r.Mark != domain.MarkKept {
 				continue
 			}
-			n++
-			called := name(r.Resource)
-			if _, ok := named[called]; !ok {
-				named[called] = struct{}{}
-				names = append(names, called)
+			clusters[p.Cluster.ClusterName] = struct{}{}
+			id := plan.Place(*r.Resource, d.s.View.Namespace)
+			if _, ok := left[id]; !ok {
+				left[id] = struct{}{}
+				names = append(names, name(r.Resource))
 			}
 		}
 	}
-	if n == 0 {
+	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" but %s that %s meant to stay: %s", count(n, "resource"), is(n), some(names))
+	return fmt.Sprintf(" but %s on %s that %s meant to stay: %s", count(len(names), "resource"), count(len(clusters), "cluster"), is(len(names)), some(names))
 }
 
 // some are the first of the names, and how many there are beside them.

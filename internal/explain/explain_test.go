@@ -840,6 +840,19 @@ func TestReplaceIsAdvisedWhereItHelps(t *testing.T) {
 	}
 }
 
+// TestWhatStaysIsCounted as it is named: each resource once, however many clusters and apps have it.
+func TestWhatStaysIsCounted(t *testing.T) {
+	s := of(domain.Terminated, domain.ContextTerminated)
+	shared := plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets.example.com"}
+	for _, name := range []string{"sink", "web"} {
+		a := app(name, 100, marked("2D2K"))
+		a.Resources = append(a.Resources, shared)
+		s.View.Apps = append(s.View.Apps, a)
+	}
+	require.Equal(t, "everything is as wished: nothing is left in clusters but 3 resources on 100 clusters that are meant to stay: "+
+		"Deployment/r1-sink, CustomResourceDefinition/widgets.example.com, Deployment/r1-web", explain.Of(s).Summary)
+}
+
 // TestABindingIsHeldToItsRole: a Role is in the namespace of the logical cloud where it names none, and no ClusterRole.
 func TestABindingIsHeldToItsRole(t *testing.T) {
 	type resource struct{ kind, namespace string }
