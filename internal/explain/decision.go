@@ -30,6 +30,8 @@ type decision struct {
 	unseen  map[domain.ClusterName]struct{} // on which something was applied a moment ago that they have not reported
 	fresh   int                             // so many resources
 	silence string                          // why one of them does not report
+
+	kept map[bundled]bool // of resources of which somebody has asked
 }
 
 // group is what shares a reason.
@@ -355,7 +357,7 @@ func (d *decision) refused(r *view.Row, at place, roles *refusedRoles) {
 		kind = HookFailed
 	}
 	at.resource = name(r.Resource)
-	at.replaceable = kind == ResourceRefused && replaceable(r)
+	at.replaceable = kind == ResourceRefused && d.replaceable(r)
 	if role, ok := roles.wanted(r, d.s.View.Namespace); ok {
 		at.said = r.Message
 		d.add(role.kind, role.said, 1, at)
@@ -368,11 +370,33 @@ func (d *decision) refused(r *view.Row, at place, roles *refusedRoles) {
 // forGood is how Kubernetes refuses to change what an object has for good: after its name, and as invalid, since what a webhook, a policy or a quota
 // denies is refused of a new object, too.
 var forGood = regexp.MustCompile(
-	`(?s)^\S+ "[^"]*" is invalid: .*(?:(?:is|are) immutable|immutable field|updates to statefulset spec for fields other than|cannot change roleRef|may not change once set)`)
+	`(?s)^\S+ "[^"]*" is invalid: .*(?:(?:is|are) immutable|immutable field|updates to statefulset spec for fields other than|pod updates may not change fields other than|` +
+		`updates to (?:parameters|provisioner|reclaimPolicy) are forbidden|may not be changed in an update|cannot change roleRef|may not change once set)`)
 
 // replaceable says of a resource that is refused whether plan.ReplaceAnnotation would help, and it does not have that yet.
-func replaceable(r *view.Row) bool {
-	return forGood.MatchString(r.Message) && !strings.Contains(r.Message, plan.NotReplaced) && r.Resource.Irreplaceable() == ""
+func (d *decision) replaceable(r *view.Row) bool {
+	return d.changes() && forGood.MatchString(r.Message) && !strings.Contains(r.Message, plan.NotReplaced) && r.Resource.Irreplaceable() == "" && !d.keeps(r)
+}
+
+// bundled is a resource of an app on the clusters of a variant.
+type bundled struct {
+	app            string
+	variant, index int
+}
+
+// keeps says whether a resource is to be kept, and so may not be replaced, or that is not known.
+func (d *decision) keeps(r *view.Row) bool {
+	of := bundled{r.Place.App.Name, r.Place.Cluster.Variant, r.Index}
+	keeps, asked := d.kept[of]
+	if !asked {
+		manifest, err := r.Manifest()
+		keeps = err != nil || plan.KeepsIn(manifest)
+		if d.kept == nil {
+			d.kept = map[bundled]bool{}
+		}
+		d.kept[of] = keeps
+	}
+	return keeps
 }
 
 // refusedRoles are the roles of a leaf that its cluster has refused, by their plan.Place. A plan has roles before bindings.

@@ -824,6 +824,11 @@ func TestReplaceIsAdvisedWhereItHelps(t *testing.T) {
 		"a policy":               {`jobs.batch "r1-sink" is forbidden: ValidatingAdmissionPolicy 'p' denied request: field is immutable`, domain.OpUpdate, domain.DeploymentIntentGroups, false},
 		"the name":               {`jobs.batch "immutable-store" is forbidden: exceeded quota: q`, domain.OpUpdate, domain.DeploymentIntentGroups, false},
 		"the name of an invalid": {`Job.batch "immutable-store" is invalid: spec.suspend: Invalid value: "immutable": must be a boolean`, domain.OpUpdate, domain.DeploymentIntentGroups, false},
+		"a Pod":                  {"Pod \"r1-sink\" is invalid: spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`\n{}", domain.OpUpdate, domain.DeploymentIntentGroups, true},
+		"a StorageClass": {`StorageClass.storage.k8s.io "r1-sink" is invalid: [parameters: Forbidden: updates to parameters are forbidden., ` +
+			`provisioner: Forbidden: updates to provisioner are forbidden.]`, domain.OpUpdate, domain.DeploymentIntentGroups, true},
+		"a StorageClass's policy": {`StorageClass.storage.k8s.io "r1-sink" is invalid: reclaimPolicy: Forbidden: updates to reclaimPolicy are forbidden.`, domain.OpUpdate, domain.DeploymentIntentGroups, true},
+		"a PriorityClass":         {`PriorityClass.scheduling.k8s.io "r1-sink" is invalid: value: Forbidden: may not be changed in an update.`, domain.OpUpdate, domain.DeploymentIntentGroups, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpTerminate)
@@ -836,6 +841,45 @@ func TestReplaceIsAdvisedWhereItHelps(t *testing.T) {
 			do := explain.Of(s).Reasons[0].Do
 			require.Contains(t, do, "mend the cause")
 			require.Equal(t, c.advised, strings.Contains(do, plan.ReplaceAnnotation), do)
+		})
+	}
+}
+
+// TestWhatIsKeptIsNotReplaced: kube never deletes it, and an approve refuses both annotations of one resource. Whether it is to be kept is asked once for all
+// clusters that get the same.
+func TestWhatIsKeptIsNotReplaced(t *testing.T) {
+	const kept = `{"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}}`
+	for name, c := range map[string]struct {
+		manifests [2]string // of the variants
+		err       error
+		advised   bool
+	}{
+		"nothing is said":          {[2]string{`{"metadata": {}}`, `{"metadata": {"annotations": {"a": "b"}}}`}, nil, true},
+		"it is to be kept":         {[2]string{kept, kept}, nil, false},
+		"it is on some clusters":   {[2]string{"{}", kept}, nil, false},
+		"it cannot be read":        {[2]string{}, errors.New("the database does not answer in time"), false},
+		"it is not known any more": {[2]string{}, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := of(domain.Instantiated, domain.ContextInstantiateFailed, domain.OpUpdate, domain.OpTerminate)
+			s.Run.Operation = domain.OpUpdate
+			s.View.Apps = []view.App{app("sink", 4, func(i int) view.Cluster {
+				return view.Cluster{
+					Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("1F2A"), Variant: i % 2,
+					Notes: []domain.Note{{Index: 0, Message: `Secret "r1-sink" is invalid: data: Forbidden: field is immutable when ` + "`immutable` is set"}},
+				}
+			})}
+			asked := 0
+			s.View.Manifest = func(app string, variant, index int) (json.RawMessage, error) {
+				require.Equal(t, "sink", app)
+				require.Zero(t, index)
+				asked++
+				return json.RawMessage(c.manifests[variant]), c.err
+			}
+			do := explain.Of(s).Reasons[0].Do
+			require.Contains(t, do, "mend the cause")
+			require.Equal(t, c.advised, strings.Contains(do, plan.ReplaceAnnotation), do)
+			require.Equal(t, 2, asked)
 		})
 	}
 }

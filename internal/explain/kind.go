@@ -164,7 +164,7 @@ func (d *decision) advice(g *group) string {
 		if strings.Contains(g.said, domain.BeyondHeld) {
 			mend = "give Drover's account in the cluster the rules of the chart's roles (--rules FILE, where drover cluster add has made it)"
 		}
-		if g.replaceable && d.changes() {
+		if g.replaceable {
 			mend = fmt.Sprintf("mend the cause, or have the object deleted and made anew by the annotation %s: \"true\" in the chart", plan.ReplaceAnnotation)
 		}
 		switch {

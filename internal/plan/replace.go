@@ -2,7 +2,6 @@ package plan
 
 import (
 	"bytes"
-	"encoding/json"
 
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -48,13 +47,6 @@ func (c *ResourceChange) MayReplace() bool {
 	if c.Action != ActionChange && c.Action != ActionAgain || !bytes.Contains(c.After, []byte(ReplaceAnnotation)) {
 		return false
 	}
-	var o struct {
-		Metadata struct {
-			Annotations map[string]string `json:"annotations"`
-		} `json:"metadata"`
-	}
-	if json.Unmarshal(c.After, &o) != nil || o.Metadata.Annotations[ReplaceAnnotation] != "true" {
-		return false
-	}
-	return c.Irreplaceable() == "" && !IsKept(o.Metadata.Annotations)
+	annotations := annotationsIn(c.After)
+	return annotations[ReplaceAnnotation] == "true" && c.Irreplaceable() == "" && !IsKept(annotations)
 }

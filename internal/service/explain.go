@@ -2,11 +2,13 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/view"
 )
@@ -203,6 +205,7 @@ func (x *Explainer) instance(ctx, asking context.Context, s *explain.Situation, 
 // apps reads where every app stands on every cluster: what has been recorded, and, as long as the engine answers, what
 // is under way.
 func (x *Explainer) apps(ctx, asking context.Context, s *explain.Situation, scope domain.Scope) error {
+	later := ctx // asking is over when manifests are asked for
 	gather := func(ctx context.Context, running bool) error {
 		records, err := x.lifecycle.recordsOf(ctx, s.Instance, scope, running)
 		if err != nil {
@@ -213,6 +216,7 @@ func (x *Explainer) apps(ctx, asking context.Context, s *explain.Situation, scop
 			only = []domain.ClusterName{*s.Only}
 		}
 		source := &view.Source{ContextID: scope.ContextID, Status: s.Status}
+		source.Manifest = x.manifest(later, s.Instance.Plan, records.Plan)
 		if err := x.lifecycle.gatherReports(ctx, source, s.Instance, records, only); err != nil {
 			return err
 		}
@@ -230,4 +234,13 @@ func (x *Explainer) apps(ctx, asking context.Context, s *explain.Situation, scop
 		silent(s, err)
 	}
 	return gather(ctx, false)
+}
+
+// manifest gives the manifests of a plan's resources, as view.Source.Manifest. It has none longer than it is asked for: an explanation asks for few.
+func (x *Explainer) manifest(ctx context.Context, digest domain.Digest, p *plan.Plan) func(app string, variant, index int) (json.RawMessage, error) {
+	return func(app string, variant, index int) (json.RawMessage, error) {
+		read, leave := x.lifecycle.manifests(ctx, digest, p)
+		defer leave()
+		return read(app, variant, index)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,6 +127,45 @@ func TestExplainRemnantsOfEarlierInstances(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"clusters have something of the earlier app context a again: Pod once on p+c: its deletion is refused"}, said)
+}
+
+// immutable has the record of an update whose only resource is refused for good, with its manifest.
+type immutable struct {
+	written
+	manifest string
+}
+
+func (r *immutable) Blob(_ context.Context, digest domain.Digest) ([]byte, error) {
+	id := plan.ResourceID{Version: "v1", Kind: "Secret", Name: "s"}
+	if digest == "bundle" {
+		return json.Marshal(plan.Bundle{App: "app", Resources: []plan.Resource{{ResourceID: id, Manifest: json.RawMessage(r.manifest)}}})
+	}
+	return json.Marshal(plan.Plan{ContextID: "1", Owner: explained, Apps: []plan.App{{
+		Name: "app", Bundle: "bundle", Resources: []plan.ResourceID{id}, Targets: []plan.Target{{ClusterName: cluster0("c0")}},
+	}}})
+}
+
+func (r *immutable) Leaves(context.Context, string) ([]domain.Leaf, error) {
+	return []domain.Leaf{{
+		ID: domain.LeafID("1", "app", cluster0("c0")), ContextID: "1", App: "app", Cluster: cluster0("c0"), Operation: domain.OpInstantiate,
+		Connectivity: domain.ConnectivityAvailable, Marks: "1F", Notes: []domain.Note{{Message: `Secret "s" is invalid: type: Invalid value: "b": field is immutable`}},
+	}}, nil
+}
+
+// TestExplainReadsWhatIsKept: by the manifest, when the time to ask the engine is over.
+func TestExplainReadsWhatIsKept(t *testing.T) {
+	for manifest, advised := range map[string]bool{
+		`{"kind": "Secret"}`: true,
+		`{"kind": "Secret", "metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}}`: false,
+	} {
+		records := &immutable{written{statuses: []domain.ContextStatus{domain.ContextInstantiateFailed}}, manifest}
+		engine := &away{described: explain.Run{Operation: domain.OpUpdate, Status: explain.Completed}}
+		l := NewLifecycle(shelf{}, records, said{}, engine, func() time.Time { return time.Unix(100, 0) })
+		x, err := NewExplainer(l, engine, explain.WebUI{}).Explain(t.Context(), explained)
+		require.NoError(t, err)
+		require.Equal(t, explain.ResourceRefused, x.Reasons[0].Kind)
+		require.Equal(t, advised, strings.Contains(x.Reasons[0].Do, plan.ReplaceAnnotation), x.Reasons[0].Do)
+	}
 }
 
 func TestExplain(t *testing.T) {
