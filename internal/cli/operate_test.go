@@ -4,13 +4,18 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/plan"
+	"github.com/drover-io/drover/internal/service/servicetest"
 )
 
 // TestOperations: each is asked for what its command says, waited for, and ends with the code of what became of it.
@@ -191,4 +196,69 @@ func TestWhatAMigrateHasMadeIsRevisionNought(t *testing.T) {
 	require.Contains(t, out, "1\tInstantiated, ")
 	require.Equal(t, 2, w.run("rollback", "web").code)
 	require.Equal(t, 2, w.run("rollback", "web", "--to=-1").code)
+}
+
+// TestHistorySaysWhatCameOfIt: a revision that failed is told from one that is deployed, also when Temporal knows nothing of its operation any more, and one
+// that goes on from both. Of two terminates of a context its record has the last.
+func TestHistorySaysWhatCameOfIt(t *testing.T) {
+	w := newWorld(t)
+	folder := w.fleet()
+	w.done("apply", "-f", folder, "-v", folder+"/values.yaml")
+	const group domain.Key = "projects/demo/composite-apps/vfw/v1/deployment-intent-groups/web"
+	o, err := w.db.Get(t.Context(), domain.DeploymentIntentGroups, group)
+	require.NoError(t, err)
+	h := o.(domain.Owner).Track()
+	asked := func(state domain.State, id string, revision int, operation string) {
+		h.Append(state, id, revision, time.Now())
+		h.Note(operation, "")
+	}
+	recorded := func(id string, runs ...domain.Ran) {
+		for i := range runs {
+			runs[i].RunID, runs[i].Accepted, runs[i].Ended = id+"-"+string(runs[i].Status), time.Now(), time.Now()
+		}
+		require.NoError(t, w.db.PutInstance(t.Context(), &domain.Instance{ContextID: id, Owner: group, Runs: runs}))
+	}
+	asked(domain.Approved, "", 0, "")
+	asked(domain.Instantiated, "1", 1, "")
+	recorded("1", domain.Ran{Operation: domain.OpInstantiate, Status: domain.ContextInstantiated})
+	asked(domain.Updated, "1", 1, "update, all applied again")
+	asked(domain.Instantiated, "2", 2, "update, all applied again")
+	recorded("2", domain.Ran{Operation: domain.OpUpdate, Status: domain.ContextInstantiateFailed})
+	asked(domain.Updated, "2", 2, "rollback to 1")
+	asked(domain.Instantiated, "3", 3, "rollback to 1")
+	recorded("3", domain.Ran{Operation: domain.OpRollback, Status: domain.ContextInstantiated},
+		domain.Ran{Operation: domain.OpTerminate, Status: domain.ContextTerminateFailed}, domain.Ran{Operation: domain.OpTerminate, Status: domain.ContextTerminated})
+	asked(domain.Terminated, "3", 3, "")
+	asked(domain.Terminated, "3", 3, "")
+	asked(domain.Instantiated, "gone", 1, "") // of which there is no record
+	asked(domain.Instantiated, servicetest.GoingOn, 2, "update")
+	require.NoError(t, w.db.Replace(t.Context(), o))
+
+	var came []string
+	for line := range strings.Lines(w.done("history", "web", "-o", `jsonpath={range .items[*]}{.state}/{.deployed}{"\n"}{end}`)) {
+		came = append(came, strings.TrimSpace(line))
+	}
+	require.Equal(t, []string{
+		"Created/", "Approved/", "Instantiated/Instantiated", "Updated/", "Instantiated/InstantiateFailed", "Updated/", "Instantiated/Instantiated",
+		"Terminated/", "Terminated/Terminated", "Instantiated/", "Instantiated/Running",
+	}, came)
+	require.Regexp(t, `(?m)^TIME +STATE +OPERATION +REVISION +DEPLOYED +CONTEXT +BY$`, w.done("history", "web"))
+	require.Regexp(t, `(?m) Instantiated +update, all applied again +2 +InstantiateFailed +2 +-$`, w.done("history", "web"))
+
+	// Without Temporal there is no list.
+	to, err := url.Parse(w.url)
+	require.NoError(t, err)
+	through := httputil.NewSingleHostReverseProxy(to)
+	proxy := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v2/operations") {
+			refuse(out, "Temporal does not answer", http.StatusBadRequest)
+			return
+		}
+		through.ServeHTTP(out, r)
+	}))
+	t.Cleanup(proxy.Close)
+	r := w.run("history", string(group), "--server", proxy.URL)
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.err, "Warning: what came of it is not known: ")
+	require.Regexp(t, `(?m) Instantiated +update, all applied again +2 +- +2 +-$`, r.out)
 }

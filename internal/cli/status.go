@@ -13,6 +13,8 @@ import (
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/status"
 )
@@ -378,23 +380,105 @@ func (s *session) byCommands(text string) string {
 
 // history is the command history.
 func (s *session) history() *cobra.Command {
-	c := &cobra.Command{Use: "history", Short: "Show what was asked of something, when and by whom", Example: "  drover history web"}
+	c := &cobra.Command{
+		Use: "history", Short: "Show what was asked of something, when and by whom, and what came of it", Example: "  drover history web",
+		Long: `Show what was asked of something, when and by whom, and what came of it: DEPLOYED is where each operation has left it, such as
+InstantiateFailed, or Running. It is a dash where nothing was to come of it in clusters, and where that is not known any more.`,
+	}
 	return s.owned(c, "a table", func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
 		d, err := api.Status(ctx, key, summary)
 		if err != nil {
 			return err
 		}
-		if !p.people() {
-			return p.value(s.Out, map[string]any{"items": d.States.Actions})
+		asking, cancel := context.WithTimeout(ctx, waitMost) // what was asked for can be shown without it
+		defer cancel()
+		actions, err := cameOf(asking, api, key, d.States.Actions)
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case err != nil:
+			s.warn([]string{"what came of it is not known: " + s.text(err)})
 		}
-		t := newTable(s.Out, "TIME", "STATE", "OPERATION", "REVISION", "CONTEXT", "BY")
-		for _, a := range d.States.Actions {
+		if !p.people() {
+			return p.value(s.Out, map[string]any{"items": actions})
+		}
+		t := newTable(s.Out, "TIME", "STATE", "OPERATION", "REVISION", "DEPLOYED", "CONTEXT", "BY")
+		for _, a := range actions {
 			revision := "-"
 			if a.Revision > 0 || a.ContextID != "" && (a.State == domain.Instantiated || a.State == domain.Updated) { // 0 is what a migrate has made
 				revision = fmt.Sprint(a.Revision)
 			}
-			t.row(a.Time.UTC().Format(time.RFC3339), string(a.State), dash(a.Operation), revision, dash(a.ContextID), dash(a.RequestedBy))
+			t.row(a.Time.UTC().Format(time.RFC3339), string(a.State), dash(a.Operation), revision, dash(a.Deployed), dash(a.ContextID), dash(a.RequestedBy))
 		}
 		return t.flush()
 	})
+}
+
+// action is one of a history, and what came of it.
+type action struct {
+	domain.Action
+	// Deployed is a domain.ContextStatus, or the operations.State of an operation that has brought its context nowhere; "" where nothing was to come of the
+	// action in clusters, and where that is not known.
+	Deployed string `json:"deployed,omitempty"`
+}
+
+// cameOf says of actions what came of them: by the list of operations, which has those of the last days, and else by what is recorded of each. An error is of
+// the API: what came of some of the actions is missing.
+func cameOf(ctx context.Context, api *client.API, key domain.Key, history []domain.Action) ([]action, error) {
+	all := make([]action, len(history))
+	for i, a := range history {
+		all[i].Action = a
+	}
+	runs := map[string][]operations.Operation{} // of each operation, the last one first
+	for o, err := range api.Operations(ctx, url.Values{"owner": {string(key)}}) {
+		if err != nil {
+			return all, err
+		}
+		if o.State != operations.Refused {
+			runs[o.ID] = append(runs[o.ID], o)
+		}
+	}
+	known := map[string]bool{}
+	for i := len(all) - 1; i >= 0; i-- {
+		id := broughtBy(&all[i].Action)
+		switch of := runs[id]; {
+		case id == "":
+		case len(of) > 0: // a terminate that has failed may have been asked for again
+			all[i].Deployed, runs[id] = cameOfRun(&of[0]), of[1:]
+		case !known[id]: // the record has the last one
+			o, err := api.Operation(ctx, id)
+			if err != nil && !fail.Is(err, fail.NotFound) {
+				return all, err
+			}
+			if err == nil {
+				all[i].Deployed = cameOfRun(o)
+			}
+		}
+		known[id] = true
+	}
+	return all, nil
+}
+
+// cameOfRun is action.Deployed of a run of an operation.
+func cameOfRun(o *operations.Operation) string { return or(string(o.Status), string(o.State)) }
+
+// broughtBy is the id of the operation that an action tells of, "" for what changes nothing in clusters.
+func broughtBy(a *domain.Action) string {
+	op := domain.OpTerminate
+	switch a.State {
+	case domain.Terminated:
+	case domain.Instantiated, domain.Applied:
+		op = domain.OpInstantiate
+		for _, other := range []domain.Operation{domain.OpUpdate, domain.OpRollback, domain.OpMigrate} {
+			if strings.HasPrefix(a.Operation, string(other)) { // as in "rollback to 3"
+				op = other
+			}
+		}
+	default:
+		return ""
+	}
+	if a.ContextID == "" {
+		return ""
+	}
+	return operations.ID(domain.Scope{ContextID: a.ContextID, Operation: op})
 }
