@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-io/drover/internal/domain"
+	"github.com/drover-io/drover/internal/fail"
 )
 
 // chart writes a chart of the user's and registers a cluster for it.
@@ -252,6 +253,32 @@ func TestDeployByANameThatHelmRefuses(t *testing.T) {
 		require.Contains(t, r.err, "release name", name)
 	}
 	require.Equal(t, before, w.requests.Load())
+}
+
+// TestDeployOfWhatCannotBeRendered says what has become of it, and how to go on: the documents are written by then.
+func TestDeployOfWhatCannotBeRendered(t *testing.T) {
+	w := newWorld(t)
+	const group = "projects/default/composite-apps/web/v1/deployment-intent-groups/web"
+	refused := fail.New(fail.Invalid, "app web: values don't meet the specifications of the schema(s)")
+	w.engine.does = func(s domain.Scope) (int, []string, error) {
+		if refused != nil {
+			return 0, nil, refused
+		}
+		w.stand(s.Owner, domain.Instantiated, domain.ContextInstantiated, 1)
+		return 1, nil, nil
+	}
+	args := []string{"deploy", w.chart(), "--name", "web", "--clusters", "edge01"}
+	const help = "\nNothing has changed in clusters, and what was written stays. Mend the chart or the values, and run the same command again\n"
+	r := w.run(args...)
+	require.Equal(t, 1, r.code, r.err)
+	require.Contains(t, r.out, group+" created\n")
+	require.True(t, strings.HasSuffix(r.err, refused.Error()+help), r.err)
+	refused = nil
+	w.done(append(args, "--set", "a=b")...)
+	refused = fail.New(fail.Invalid, "app web: values don't meet the specifications of the schema(s)")
+	r = w.run(append(args, "--set", "a=c")...)
+	require.Equal(t, 1, r.code, r.err)
+	require.True(t, strings.HasSuffix(r.err, refused.Error()+help), r.err)
 }
 
 // TestDeployWaitsOnce: the timeout is that of all that is waited for, and of the cloud without --wait, too.
