@@ -40,8 +40,10 @@ func Undeclared(message string) (paths []string) {
 		if !ok {
 			continue
 		}
-		// A refusal of one field has it in the line that says of which object: "failed to … (…): .spec.a".
-		if _, after, found := strings.Cut(path, "): ."); found {
+		// A refusal of one field has it in its first line, behind the object: "failed to … object (…): .spec.a". Kubernetes 1.22 and older do not say
+		// there of which object.
+		if strings.HasPrefix(path, "failed to ") {
+			_, after, _ := strings.Cut(path, ": .")
 			path = "." + after
 		}
 		if path = strings.TrimSpace(path); strings.HasPrefix(path, ".") {

@@ -36,6 +36,19 @@ func TestPathsInMessages(t *testing.T) {
 			message: "failed to create typed patch object (ns/collectd; apps/v1, Kind=DaemonSet): .spec.replicas: field not declared in schema",
 			want:    []string{"spec.replicas"},
 		},
+		"server-side apply of Kubernetes 1.22 names one": {
+			reason:  "it does not say of which object",
+			of:      fields.Undeclared,
+			message: "failed to create typed patch object: .spec.replicas: field not declared in schema",
+			want:    []string{"spec.replicas"},
+		},
+		"server-side apply of Kubernetes 1.22 names several": {
+			of: fields.Undeclared,
+			message: "failed to create typed patch object: errors:\n" +
+				"  .spec.a: field not declared in schema\n" +
+				"  .sepc: field not declared in schema",
+			want: []string{"spec.a", "sepc"},
+		},
 		"server-side apply names several": {
 			of: fields.Undeclared,
 			message: "failed to create typed patch object (ns/a; v1, Kind=Service): errors:\n" +

@@ -154,6 +154,33 @@ func TestValuesOfSecretsAreNotTold(t *testing.T) {
 	}
 }
 
+// TestFieldsThatKubernetes122DoesNotKnow: such a server does not say in its refusal of which object the field is, and takes no notice of
+// fieldValidation. So it is with the lifetime of a certificate in 1.21.
+func TestFieldsThatKubernetes122DoesNotKnow(t *testing.T) {
+	t.Parallel()
+	var applied atomic.Value
+	s := serveAll(t, http2, func(w http.ResponseWriter, r *http.Request) {
+		body := bodyOf(r)
+		if r.Method == http.MethodPatch && strings.Contains(body, "expirationSeconds") {
+			answer(w, http.StatusInternalServerError, status(500, "", "failed to create typed patch object: .spec.expirationSeconds: field not declared in schema", nil))
+			return
+		}
+		if r.Method == http.MethodPatch {
+			applied.Store(body)
+		}
+		found(w)
+	})
+	j, watcher := job([]plan.Resource{{
+		ResourceID: plan.ResourceID{Group: "certificates.k8s.io", Version: "v1", Kind: "CertificateSigningRequest", Name: "a"},
+		Manifest: []byte(`{"apiVersion":"certificates.k8s.io/v1","kind":"CertificateSigningRequest","metadata":{"name":"a"},` +
+			`"spec":{"expirationSeconds":3600,"signerName":"kubernetes.io/kube-apiserver-client"}}`),
+	}}, domain.MarkPending)
+	require.NoError(t, s.open(t, kube.Config{}).Apply(t.Context(), j).Retry)
+	require.Equal(t, domain.Marks{domain.MarkApplied}, watcher.Marks, "notes: %v", watcher.Notes)
+	require.Equal(t, map[int][]string{0: {"spec.expirationSeconds"}}, watcher.Dropped)
+	require.Contains(t, applied.Load(), `"signerName":"kubernetes.io/kube-apiserver-client"`)
+}
+
 // TestWhatIsNoAPIServersIsNotShown: whoever registers a cluster reads what is said of it. Of what is behind an address that is
 // none, a page or a service that gives out credentials, nothing may be in there.
 func TestWhatIsNoAPIServersIsNotShown(t *testing.T) {
