@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/drover-io/drover/internal/fail"
@@ -28,6 +29,13 @@ import (
 // writtenAnnotation is on what was created or updated: the digest of what was sent, and by which operation, so that a create whose answer was
 // lost is known to be done. It says nothing of what others have changed since, who leave it as it is.
 const writtenAnnotation = "drover.io/written"
+
+// fieldsAnnotation is on what was created or updated where the cluster does not say who has which fields of it: what was sent of the object with that UID, see
+// knownFields. So it is up to Kubernetes 1.28 where an entry is there twice: with each write it forgets all managedFields.
+const fieldsAnnotation = "drover.io/fields"
+
+// maxFields bounds that annotation, in bytes: a cluster takes 256 KiB of all annotations. Of a larger set nothing is noted.
+const maxFields = 64 << 10
 
 // createQuery is the query of every create and update.
 const createQuery = "fieldManager=" + FieldManager + "&fieldValidation=Warn"
@@ -73,9 +81,12 @@ func (w *write) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dropped, err := w.put(ctx, http.MethodPost, w.collection, object)
+	dropped, tracked, err := w.put(ctx, http.MethodPost, w.collection, object)
 	if err == nil {
 		w.dropped(dropped)
+		if !tracked {
+			err = w.noteFields(ctx, digest)
+		}
 	}
 	if a := answerOf(err); a == nil || a.ErrStatus.Reason != metav1.StatusReasonAlreadyExists {
 		return err
@@ -120,6 +131,9 @@ func (w *write) replace(ctx context.Context, digest string, dropped []string) er
 			plan.DeploymentLabel, w.DeploymentID)
 	case annotationOf(live, writtenAnnotation) == digest:
 		w.dropped(dropped)
+		if ourFieldsOf(live) == nil {
+			return w.noteFields(ctx, digest)
+		}
 		return nil
 	}
 	body, err := plan.DropAccount(w.Resources[w.index].ResourceID, w.body) // of what is there, whoever has made it
@@ -131,22 +145,75 @@ func (w *write) replace(ctx context.Context, digest string, dropped []string) er
 		return err
 	}
 	members(members(object, "metadata"), "annotations")[writtenAnnotation] = digest
+	noted := false
+	if fieldsOf(live, ourFields) == nil {
+		noted = note(object, object, live)
+	}
 	update(object, live)
 	if spec := members(live, "spec"); w.scaled() && spec["replicas"] != nil {
 		members(object, "spec")["replicas"] = spec["replicas"]
 	}
-	if dropped, err = w.put(ctx, http.MethodPut, w.path, object); err == nil {
-		w.dropped(dropped)
+	dropped, tracked, err := w.put(ctx, http.MethodPut, w.path, object)
+	if err != nil {
+		return err
 	}
-	return err
+	w.dropped(dropped)
+	if !tracked && !noted {
+		return w.noteFields(ctx, digest)
+	}
+	return nil
 }
 
-// put sends an object, and says which of its fields the cluster drops, be it that it is there already. An error is also
-// that the object is being deleted, see lasts.
-func (w *write) put(ctx context.Context, method, path string, object map[string]any) (dropped []string, err error) {
+// noteFields has the object that was written carry what was sent, see fieldsAnnotation. That the cluster refuses it holds nothing up: whose user may not
+// update has no update of it either.
+func (w *write) noteFields(ctx context.Context, digest string) error {
+	err := whileChanged(ctx, func() error {
+		data, err := w.send(ctx, request{method: http.MethodGet, path: w.path, accept: contentJSON}, nil)
+		if err != nil {
+			return err
+		}
+		live, err := decodeObject(data)
+		if err != nil {
+			return notAnAPIServer(err)
+		}
+		sent, err := decodeObject(w.body)
+		if err != nil {
+			return err
+		}
+		if annotationOf(live, writtenAnnotation) != digest || ourFieldsOf(live) != nil || !note(live, sent, live) {
+			return nil
+		}
+		body, err := json.Marshal(live)
+		if err != nil {
+			return err
+		}
+		_, err = w.send(ctx, request{
+			method: http.MethodPut, path: w.path, query: createQuery, contentType: contentJSON, accept: metadataOnly, body: body, discard: true,
+		}, nil)
+		return err
+	})
+	return refusedOr(ctx, nil, err)
+}
+
+// note has object carry what was sent of live, and says whether it does.
+func note(object, sent, live map[string]any) bool {
+	text, err := json.Marshal(knownFields{UID: objectUID(live), Fields: saidBy(sent)})
+	if err != nil || len(text) > maxFields {
+		return false
+	}
+	members(members(object, "metadata"), "annotations")[fieldsAnnotation] = string(text)
+	return true
+}
+
+// managedMember is in the metadata of an object of which the cluster says who has which fields.
+var managedMember = []byte(`"managedFields"`)
+
+// put sends an object, and says which of its fields the cluster drops, be it that it is there already, and whether it says who has which. An error is
+// also that the object is being deleted, see lasts.
+func (w *write) put(ctx context.Context, method, path string, object map[string]any) (dropped []string, tracked bool, err error) {
 	body, err := json.Marshal(object)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var warnings []string
 	made, err := w.send(ctx, request{
@@ -160,7 +227,7 @@ func (w *write) put(ctx context.Context, method, path string, object map[string]
 	for _, warning := range found {
 		dropped = append(dropped, fields.Named(warning.Text)...)
 	}
-	return dropped, err
+	return dropped, bytes.Contains(made, managedMember), err
 }
 
 // decodeObject reads an object, numbers to the digit.
@@ -186,9 +253,13 @@ func written(body []byte, operation string) (object map[string]any, digest strin
 
 // update makes object an update of live: it has its version, and what others have said.
 func update(object, live map[string]any) {
-	k := keeper{ours: fieldsOf(live, ourFields), all: fieldsOf(live, anyFields)}
+	k := keeper{ours: ourFieldsOf(live), all: fieldsOf(live, anyFields)}
+	k.all = k.all.join(k.ours)
 	metadata := members(live, "metadata")
 	delete(metadata, "managedFields") // the cluster keeps them
+	if annotations, ok := metadata["annotations"].(map[string]any); ok {
+		delete(annotations, fieldsAnnotation) // it is of what was sent before
+	}
 	k.members(object, live)
 	members(object, "metadata")["resourceVersion"] = metadata["resourceVersion"]
 }
@@ -206,6 +277,11 @@ func members(object map[string]any, name string) map[string]any {
 func labelOf(object map[string]any, name string) string {
 	value, _ := members(members(object, "metadata"), "labels")[name].(string)
 	return value
+}
+
+func objectUID(object map[string]any) types.UID {
+	uid, _ := members(object, "metadata")["uid"].(string)
+	return types.UID(uid)
 }
 
 func annotationOf(object map[string]any, name string) string {

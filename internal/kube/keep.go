@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // An update by PUT says all of an object. What its manifest does not say is others' to say: the cluster's, which fills in what
@@ -36,6 +38,48 @@ func fieldsOf(live map[string]any, counts func(entry map[string]any) bool) (set 
 func ourFields(entry map[string]any) bool {
 	subresource, _ := entry["subresource"].(string)
 	return entry["manager"] == FieldManager && subresource == ""
+}
+
+// knownFields are what was sent of the object with that UID, where its managedFields do not say it. A copy of it has another UID.
+type knownFields struct {
+	UID    types.UID `json:"uid"`
+	Fields fieldSet  `json:"fields"`
+}
+
+// notedFields are those that an object with the UID carries; nil for none.
+func notedFields(annotation string, uid types.UID) fieldSet {
+	var known knownFields
+	if uid == "" || json.Unmarshal([]byte(annotation), &known) != nil || known.UID != uid {
+		return nil
+	}
+	return known.Fields
+}
+
+// ourFieldsOf are those that Drover has said of an object: by its managedFields, or where they do not have any by what it carries itself.
+func ourFieldsOf(live map[string]any) fieldSet {
+	if ours := fieldsOf(live, ourFields); ours != nil {
+		return ours
+	}
+	annotations, _ := members(live, "metadata")["annotations"].(map[string]any)
+	noted, _ := annotations[fieldsAnnotation].(string)
+	return notedFields(noted, objectUID(live))
+}
+
+// saidBy is the set of what an object says. A list is said as a whole: its keys are not known here.
+func saidBy(object map[string]any) fieldSet {
+	set := fieldSet{}
+	for name, value := range object {
+		switch value := value.(type) {
+		case nil:
+		case map[string]any:
+			below := saidBy(value)
+			below["."] = map[string]any{}
+			set["f:"+name] = map[string]any(below)
+		default:
+			set["f:"+name] = map[string]any{}
+		}
+	}
+	return set
 }
 
 // tool is the manager of fields by whose name people apply what a chart then has, too: Helm, or kubectl with each of its commands; "" for any other.

@@ -229,9 +229,9 @@ func (c *Cluster) listedAt(ctx context.Context, place plan.ResourceID, gv schema
 // isRemnant says whether an object of the kind that carries the label, and is not to be kept, is one, see Sweep.
 func (o *object) isRemnant(kind string) bool {
 	return kind != "CustomResourceDefinition" && metav1.GetControllerOf(o) == nil &&
-		slices.ContainsFunc(o.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
+		(notedFields(o.Annotations[fieldsAnnotation], o.UID) != nil || slices.ContainsFunc(o.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
 			return f.Manager == FieldManager && f.Subresource == ""
-		})
+		}))
 }
 
 // fated is what has become of a remnant, and why it is still there.
