@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -56,11 +57,12 @@ func newHealth(x *index, now func() time.Time) *health {
 // informer makes one whose requests are listened to. It is a cache.Options.NewInformer.
 func (h *health) informer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	heard := &kindHealth{health: h, since: h.now()}
+	kind := o.GetObjectKind().GroupVersionKind().GroupKind()
 	h.mu.Lock()
-	h.of[o.GetObjectKind().GroupVersionKind().GroupKind()] = heard
+	h.of[kind] = heard
 	h.mu.Unlock()
 	requests := toolscache.ToListerWatcherWithContext(lw)
-	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+	listened := &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := requests.ListWithContext(ctx, options)
 			heard.answered(err)
@@ -74,8 +76,19 @@ func (h *health) informer(lw toolscache.ListerWatcher, o runtime.Object, resync 
 			}
 			return heard.listen(w, options.SendInitialEvents != nil && *options.SendInitialEvents), nil
 		},
-	}, o, resync, indexers)
+	}
+	if known[kind] {
+		return toolscache.NewSharedIndexInformer(listened, o, resync, indexers)
+	}
+	return toolscache.NewSharedIndexInformer(listed{listened}, o, resync, indexers)
 }
+
+// listed is a kind whose objects are listed before they are watched. Otherwise a watch begins with what there is, and says where that ends. Some servers of
+// aggregated APIs (Calico's, Antrea's) take such a watch and never say so: nothing of the kind would be known, for ever.
+type listed struct{ *toolscache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is asked by client-go.
+func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
 // forget says that the kind is not watched any more.
 func (h *health) forget(kind schema.GroupKind) {
@@ -194,12 +207,18 @@ func (s *stream) note(event apiwatch.Event) {
 		s.kindHealth.fail(apierrors.FromObject(event.Object))
 	case apiwatch.Bookmark:
 		s.bookmarked = true
-		if s.initial {
+		if s.initial && endsInitial(event.Object) {
 			s.initial = false
 			s.kindHealth.hear(s)
 		}
 	default: // a change, which need not be understood here
 	}
+}
+
+// endsInitial says whether a bookmark is the one that ends what there was when the watch began.
+func endsInitial(bookmark runtime.Object) bool {
+	o, err := meta.Accessor(bookmark)
+	return err == nil && o.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
 }
 
 // ended says that the watch is over.
