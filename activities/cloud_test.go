@@ -490,6 +490,43 @@ func TestACloudSparesANamespaceThatWasThere(t *testing.T) {
 	}
 }
 
+// TestACloudSaysWhatItsClusterDoesNotEnforce: a cluster takes any label.
+func TestACloudSaysWhatItsClusterDoesNotEnforce(t *testing.T) {
+	const unenforced = "Kubernetes v1.22.17-eks-1 does not enforce Pod Security baseline: the namespace has the label, and may have any Pods; that takes 1.23"
+	for name, tc := range map[string]struct {
+		least   domain.PodSecurity
+		version string
+		want    []domain.Note
+	}{
+		"an old cluster":             {domain.PodBaseline, "v1.22.17-eks-1", []domain.Note{{Index: 0, Message: unenforced}}},
+		"nothing is to be enforced":  {"", "v1.22.17-eks-1", nil},
+		"a cluster that enforces it": {domain.PodBaseline, "v1.23.0+k3s1", nil},
+		"a cluster that says none":   {domain.PodBaseline, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCloudLeaf(t)
+			cloud := level1()
+			_, request, err := logicalcloud.NewKey("bob")
+			require.NoError(t, err)
+			cloud.Request = request
+			bundle, err := logicalcloud.Render(logicalcloud.Cloud{LogicalCloud: cloud, PodSecurity: tc.least})
+			require.NoError(t, err)
+			c.in.Bundle, c.in.Resources = c.store.put(t, bundle), len(bundle.Resources)
+			c.handle = func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/version" && tc.version != "" {
+					answer(w, http.StatusOK, map[string]string{"gitVersion": tc.version})
+					return
+				}
+				c.serve(w, r)
+			}
+			out, err := c.run()
+			require.NoError(t, err)
+			require.Equal(t, "2A", out.Marks)
+			require.Equal(t, tc.want, c.recorded().Warnings)
+		})
+	}
+}
+
 func TestRenewCertificate(t *testing.T) {
 	const kept = "kept"
 	for name, c := range map[string]struct {

@@ -62,6 +62,8 @@ func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job
 		if why != "" {
 			job.Marks[i] = domain.MarkKept
 			a.mark(i, domain.MarkKept, why)
+		} else {
+			a.unenforced(ctx, cluster, i)
 		}
 	}
 	return a.handOn(ctx)
@@ -116,6 +118,23 @@ func (a *attempt) sparedAs(i int, data []byte) (string, error) {
 		return fmt.Sprintf("the installation %s of Drover has it (its annotation %s says so): it is left as it is, and stays", of, plan.InstallationAnnotation), nil
 	default:
 		return "", nil
+	}
+}
+
+// enforcing is the first version of Kubernetes that looks at the labels of Pod Security, unless somebody has switched that off.
+const enforcing = "1.23"
+
+// unenforced notes of a logical cloud's namespace that its cluster takes the label of Pod Security, and lets any Pods in.
+func (a *attempt) unenforced(ctx context.Context, cluster *kube.Cluster, i int) {
+	if !domain.Certifies(a.in.Owner) || a.resources[i].Kind != "Namespace" {
+		return
+	}
+	least := enforcedBy(a.resources[i].Manifest)
+	if least == "" || least == domain.PodPrivileged {
+		return
+	}
+	if is := cluster.Older(ctx, enforcing); is != "" {
+		a.lose(i, fmt.Sprintf("Kubernetes %s does not enforce Pod Security %s: the namespace has the label, and may have any Pods; that takes %s", is, least, enforcing))
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/version"
+
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
@@ -160,6 +162,21 @@ func (c *Cluster) version(ctx context.Context) string {
 		return ""
 	}
 	return versionOf(said)
+}
+
+// Older is the version of the cluster's Kubernetes where that is older than least, such as 1.23; "" where it is not, and where the cluster does not tell.
+func (c *Cluster) Older(ctx context.Context, least string) string {
+	release, err := c.slot(ctx)
+	if err != nil {
+		return ""
+	}
+	defer release()
+	told := c.version(ctx)
+	is, err := version.ParseGeneric(told) // distributions add words of their own
+	if err != nil || is.AtLeast(version.MustParseGeneric(least)) {
+		return ""
+	}
+	return told
 }
 
 // versionOf is the version by what a cluster says of it, "" where that is none.
