@@ -102,7 +102,7 @@ func (i *Instance) Begin(r Ran) {
 
 // End notes how the last operation of the kind of ran came to its end, and when: Status, Stopped, Reason, Sound and Ended of ran.
 func (i *Instance) End(ran Ran) {
-	if r := i.last(ran.Operation); r != nil {
+	if r := i.Last(ran.Operation); r != nil {
 		r.Status, r.Stopped, r.Reason, r.Sound, r.Ended = ran.Status, ran.Stopped, ran.Reason, ran.Sound, ran.Ended
 	}
 }
@@ -111,17 +111,18 @@ func (i *Instance) End(ran Ran) {
 // operation's workflow, which the engine forgets. Where an operation has succeeded, nothing was left that could have been sent unrecorded;
 // of another one of v0.1.0 nobody knows.
 func (i *Instance) Sound(op Operation) bool {
-	r := i.last(op)
+	r := i.Last(op)
 	return r != nil && !r.Ended.IsZero() && !i.Lost && (r.Sound || r.Status.Succeeded())
 }
 
 // Finished says whether the end of the last operation of a kind is recorded.
 func (i *Instance) Finished(op Operation) bool {
-	r := i.last(op)
+	r := i.Last(op)
 	return r != nil && !r.Ended.IsZero()
 }
 
-func (i *Instance) last(op Operation) *Ran {
+// Last is the last operation of a kind, nil when none is recorded.
+func (i *Instance) Last(op Operation) *Ran {
 	for n := len(i.Runs) - 1; n >= 0; n-- {
 		if i.Runs[n].Operation == op {
 			return &i.Runs[n]

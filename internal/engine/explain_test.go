@@ -25,6 +25,7 @@ import (
 	"github.com/drover-io/drover/internal/engine"
 	"github.com/drover-io/drover/internal/explain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/operations"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/workflows"
 )
@@ -117,6 +118,22 @@ func pending(name string, err error) *workflowpb.PendingActivityInfo {
 		LastAttemptCompleteTime: timestamppb.New(second), NextAttemptScheduleTime: timestamppb.New(later),
 		LastFailure: temporal.GetDefaultFailureConverter().ErrorToFailure(workflows.ToTemporal(err, 2)),
 	}
+}
+
+// TestExecution: of one run Temporal itself is asked, which knows it before visibility does.
+func TestExecution(t *testing.T) {
+	id := workflows.OperationID(scope)
+	d := described(enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED)
+	d.WorkflowExecutionInfo.CloseTime = timestamppb.New(later)
+	x, err := engine.New(&describing{runs: map[string]*workflowservice.DescribeWorkflowExecutionResponse{id: d}}).Execution(t.Context(), scope)
+	require.NoError(t, err)
+	require.Equal(t, operations.Execution{
+		Scope: scope, Run: explain.Run{Operation: domain.OpInstantiate, RunID: "run", Status: explain.Terminated, Started: second}, Closed: later,
+	}, x)
+	_, err = engine.New(&describing{}).Execution(t.Context(), scope)
+	require.True(t, fail.Is(err, fail.NotFound), "%v", err)
+	_, err = engine.New(&describing{down: true}).Execution(t.Context(), scope)
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
 }
 
 func TestRun(t *testing.T) {

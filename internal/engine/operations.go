@@ -62,6 +62,20 @@ func (e *Engine) ExecutionsOf(ctx context.Context, s domain.Scope) ([]operations
 	return e.executions(infos), nil
 }
 
+// Execution describes the last run of an operation as Temporal has it now, also while its visibility does not list it yet or does not answer. NotFound
+// when Temporal does not know the run (any more).
+func (e *Engine) Execution(ctx context.Context, s domain.Scope) (operations.Execution, error) {
+	ctx, cancel := context.WithTimeout(ctx, policy.Describe)
+	defer cancel()
+	info, err := e.described(ctx, workflows.OperationID(s), "")
+	if err != nil {
+		return operations.Execution{}, err
+	}
+	x := e.execution(info)
+	x.Scope, x.Run.Operation = s, s.Operation
+	return x, nil
+}
+
 // maxIDs is how many ids one query names.
 const maxIDs = 100
 
@@ -124,14 +138,18 @@ func refusesPlace(err error, after []byte) bool {
 func (e *Engine) executions(infos []*workflowpb.WorkflowExecutionInfo) []operations.Execution {
 	found := make([]operations.Execution, 0, len(infos))
 	for _, i := range infos {
-		x := operations.Execution{Scope: scopeOf(i), Run: explain.Run{
-			ID: i.GetExecution().GetWorkflowId(), RunID: i.GetExecution().GetRunId(),
-			Status: runStatuses[i.GetStatus()], Started: moment(i.GetStartTime()), By: e.requestedBy(i), Trace: e.memoOf(i, traceMemo),
-		}, Closed: moment(i.GetCloseTime()), Refused: e.memoOf(i, workflows.RefusedMemo)}
-		x.Run.Operation = x.Operation
-		found = append(found, x)
+		found = append(found, e.execution(i))
 	}
 	return found
+}
+
+func (e *Engine) execution(i *workflowpb.WorkflowExecutionInfo) operations.Execution {
+	x := operations.Execution{Scope: scopeOf(i), Run: explain.Run{
+		ID: i.GetExecution().GetWorkflowId(), RunID: i.GetExecution().GetRunId(),
+		Status: runStatuses[i.GetStatus()], Started: moment(i.GetStartTime()), By: e.requestedBy(i), Trace: e.memoOf(i, traceMemo),
+	}, Closed: moment(i.GetCloseTime()), Refused: e.memoOf(i, workflows.RefusedMemo)}
+	x.Run.Operation = x.Operation
+	return x
 }
 
 // scopeOf reads what the search attributes of a workflow of an operation say.

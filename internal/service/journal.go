@@ -19,8 +19,10 @@ type Executions interface {
 	// Executions reads one page of about limit runs after the one whose token is given, nil for the first: those that go
 	// on first, then those that have ended, the last one first. next is the token of the next page, nil at the end.
 	Executions(ctx context.Context, f operations.Filter, limit int, after []byte) (found []operations.Execution, next []byte, err error)
-	// ExecutionsOf finds the runs of one operation on a context, the last one first.
+	// ExecutionsOf finds the runs of one operation on a context, the last one first. As Executions, it may be late.
 	ExecutionsOf(ctx context.Context, s domain.Scope) ([]operations.Execution, error)
+	// Execution is the last run of an operation of the owner as it is now. NotFound when the engine does not know it.
+	Execution(ctx context.Context, s domain.Scope) (operations.Execution, error)
 }
 
 // Journal tells of operations: those that go on, and those that have ended as long as the engine keeps them.
@@ -185,25 +187,22 @@ func (j *Journal) Operation(ctx context.Context, id string) (*operations.Operati
 	if err != nil {
 		return nil, err
 	}
-	records, err := j.lifecycle.records.InstancesByID(ctx, []string{s.ContextID})
+	record, err := j.record(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	var record *domain.Instance
-	if len(records) > 0 {
-		record = records[0]
-	}
-	runs, err := j.executions.ExecutionsOf(ctx, s)
+	x, known, err := j.last(ctx, s, record)
 	if err != nil {
 		return nil, err
 	}
-	x := operations.Execution{Scope: s}
 	missing := fail.New(fail.NotFound, "operation %q not found: it never was, its owner was deleted, or it was refused some time ago", id)
-	switch {
-	case len(runs) > 0:
-		x = runs[0]
-	case record == nil || !record.Knows(s.Operation):
+	if !known {
 		return nil, missing
+	}
+	if !x.Closed.IsZero() && record != nil && !record.Finished(s.Operation) { // it may have recorded its end since
+		if record, err = j.record(ctx, s); err != nil {
+			return nil, err
+		}
 	}
 	o := operations.Of(x, record, j.ui)
 	switch shown, err := j.shows(ctx, rights.Of(ctx), &o, record != nil, scopesMade{}); {
@@ -219,4 +218,43 @@ func (j *Journal) Operation(ctx context.Context, id string) (*operations.Operati
 		o.Counts = record.Counts
 	}
 	return &o, nil
+}
+
+// record is that of an operation's context, nil for none.
+func (j *Journal) record(ctx context.Context, s domain.Scope) (*domain.Instance, error) {
+	records, err := j.lifecycle.records.InstancesByID(ctx, []string{s.ContextID})
+	if err != nil || len(records) == 0 {
+		return nil, err
+	}
+	return records[0], nil
+}
+
+// last is the last run of an operation, and whether anybody knows it; a zero Run is one that the record alone knows. The engine's list may be late, or not
+// answer: a run that has not recorded its end, and is not in the list, is asked for itself.
+func (j *Journal) last(ctx context.Context, s domain.Scope, record *domain.Instance) (x operations.Execution, known bool, err error) {
+	x.Scope = s
+	var ran *domain.Ran
+	if record != nil {
+		ran = record.Last(s.Operation)
+	}
+	runs, err := j.executions.ExecutionsOf(ctx, s)
+	listed := func() bool {
+		return slices.ContainsFunc(runs, func(x operations.Execution) bool { return x.Run.RunID == ran.RunID })
+	}
+	if ran == nil || err == nil && (!ran.Ended.IsZero() || listed()) {
+		if len(runs) > 0 {
+			x = runs[0]
+		}
+		return x, ran != nil || len(runs) > 0, err
+	}
+	of := s
+	of.Owner = record.Owner
+	switch now, err := j.executions.Execution(ctx, of); {
+	case err == nil:
+		return now, true, nil
+	case fail.Is(err, fail.NotFound), !ran.Ended.IsZero():
+		return x, true, nil
+	default:
+		return x, true, err
+	}
 }

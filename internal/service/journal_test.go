@@ -25,6 +25,9 @@ import (
 type runs struct {
 	service.Engine
 	all   []operations.Execution
+	blind error                 // of what finds the runs of one operation
+	now   *operations.Execution // the last run of every operation; nil for one that is not known
+	away  error                 // of what asks for it
 	pages int
 }
 
@@ -39,12 +42,27 @@ func (r *runs) Executions(_ context.Context, _ operations.Filter, limit int, aft
 }
 
 func (r *runs) ExecutionsOf(_ context.Context, s domain.Scope) (found []operations.Execution, _ error) {
+	if r.blind != nil {
+		return nil, r.blind
+	}
 	for _, x := range r.all {
 		if x.ContextID == s.ContextID && x.Operation == s.Operation {
 			found = append(found, x)
 		}
 	}
 	return found, nil
+}
+
+func (r *runs) Execution(_ context.Context, s domain.Scope) (x operations.Execution, _ error) {
+	switch {
+	case r.away != nil:
+		return x, r.away
+	case r.now == nil:
+		return x, fail.New(fail.NotFound, "it is not running")
+	}
+	x = *r.now
+	x.Scope = s
+	return x, nil
 }
 
 func (r *runs) Counts(context.Context, domain.Scope) (map[domain.ResourceState]int, error) {
@@ -141,6 +159,91 @@ func TestJournal(t *testing.T) {
 		_, err = j.Operations(t.Context(), v)
 		require.True(t, fail.Is(err, fail.Invalid), "%s: %v", query, err)
 	}
+}
+
+// TestAnOperationThatIsNotListedYet: the engine's list is late, or does not answer, and what the record and the engine itself know is told all the same.
+func TestAnOperationThatIsNotListedYet(t *testing.T) {
+	key, op, began := domain.KeyOf(group("dig")), domain.OpTerminate, time.Unix(1e9, 0)
+	run := func(id string, status explain.RunStatus, closed time.Time) operations.Execution {
+		return operations.Execution{
+			Scope: domain.Scope{Owner: key, ContextID: "1000", Operation: op},
+			Run:   explain.Run{ID: "run", RunID: id, Status: status, Started: began}, Closed: closed,
+		}
+	}
+	first := domain.Ran{RunID: "r1", Operation: op, Accepted: began, Ended: began.Add(time.Second), Status: domain.ContextTerminateFailed, Reason: "no cluster"}
+	second := domain.Ran{RunID: "r2", Operation: op, Accepted: began.Add(time.Hour)}
+	down := fail.New(fail.Unavailable, "visibility is away")
+	going, over := run("r2", explain.Running, time.Time{}), run("r2", explain.Terminated, began.Add(2*time.Hour))
+	before := run("r1", explain.Completed, began.Add(time.Second))
+	for name, c := range map[string]struct {
+		runs     *runs
+		recorded []domain.Ran
+		state    operations.State
+		run      string // "" for none
+		kind     fail.Kind
+	}{
+		"it has just begun":                        {runs: &runs{now: &going}, recorded: []domain.Ran{second}, state: operations.Running, run: "r2"},
+		"the one before it is listed":              {runs: &runs{now: &going, all: []operations.Execution{before}}, recorded: []domain.Ran{first, second}, state: operations.Running, run: "r2"},
+		"the list is away":                         {runs: &runs{now: &going, blind: down}, recorded: []domain.Ran{first, second}, state: operations.Running, run: "r2"},
+		"it was ended by hand":                     {runs: &runs{now: &over, all: []operations.Execution{before}}, recorded: []domain.Ran{first, second}, state: operations.Failed, run: "r2"},
+		"it is forgotten":                          {runs: &runs{}, recorded: []domain.Ran{second}, state: operations.Failed},
+		"it is listed, and nothing else is asked":  {runs: &runs{all: []operations.Execution{going}, away: down}, recorded: []domain.Ran{second}, state: operations.Running, run: "r2"},
+		"it has ended, and the list is away":       {runs: &runs{now: &before, blind: down}, recorded: []domain.Ran{first}, state: operations.Failed, run: "r1"},
+		"it has ended, and nothing else is known":  {runs: &runs{blind: down, away: down}, recorded: []domain.Ran{first}, state: operations.Failed},
+		"nobody knows whether it goes on":          {runs: &runs{away: down}, recorded: []domain.Ran{second}, kind: fail.Unavailable},
+		"nothing is recorded, and nothing answers": {runs: &runs{blind: down}, kind: fail.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := storetest.Open(t, store.Config{})
+			require.NoError(t, db.PutInstance(t.Context(), &domain.Instance{ContextID: "1000", Owner: key, Operation: op, Runs: c.recorded}))
+			o, err := service.NewJournal(service.NewLifecycle(db, db, nil, c.runs, time.Now), c.runs, explain.WebUI{}).Operation(t.Context(), "1000-terminate")
+			if c.kind != "" {
+				require.True(t, fail.Is(err, c.kind), "%v", err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.state, o.State)
+			require.Equal(t, key, o.Resource)
+			if c.run == "" {
+				require.Nil(t, o.Workflow)
+			} else {
+				require.Equal(t, c.run, o.Workflow.RunID)
+			}
+		})
+	}
+}
+
+// ending is a store to which an operation writes its end after it was read first.
+type ending struct {
+	*store.Store
+	end func()
+}
+
+func (e *ending) InstancesByID(ctx context.Context, ids []string) ([]*domain.Instance, error) {
+	found, err := e.Store.InstancesByID(ctx, ids)
+	e.end()
+	return found, err
+}
+
+// TestAnOperationThatEndsWhileItIsAskedFor has succeeded: its record was read before its workflow had ended.
+func TestAnOperationThatEndsWhileItIsAskedFor(t *testing.T) {
+	db, key := storetest.Open(t, store.Config{}), domain.KeyOf(group("dig"))
+	record := &domain.Instance{ContextID: "1000", Owner: key, Operation: domain.OpInstantiate}
+	record.Begin(domain.Ran{RunID: "r1", Operation: domain.OpInstantiate, Accepted: time.Unix(1e9, 0)})
+	require.NoError(t, db.PutInstance(t.Context(), record))
+	records := &ending{db, func() {
+		require.NoError(t, db.UpdateInstance(t.Context(), "1000", func(i *domain.Instance) error {
+			i.End(domain.Ran{Operation: domain.OpInstantiate, Status: domain.ContextInstantiated, Ended: time.Unix(1e9+1, 0)})
+			return nil
+		}))
+	}}
+	r := &runs{all: []operations.Execution{{
+		Scope: domain.Scope{Owner: key, ContextID: "1000", Operation: domain.OpInstantiate},
+		Run:   explain.Run{ID: "run", RunID: "r1", Status: explain.Completed}, Closed: time.Unix(1e9+1, 0),
+	}}}
+	o, err := service.NewJournal(service.NewLifecycle(db, records, nil, r, time.Now), r, explain.WebUI{}).Operation(t.Context(), "1000-instantiate")
+	require.NoError(t, err)
+	require.Equal(t, operations.Succeeded, o.State)
 }
 
 // TestOperationsAreWatched: a watch has them by their runs, and asks the engine once a second at the most, however many look.

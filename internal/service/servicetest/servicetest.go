@@ -89,6 +89,11 @@ func (w Willing) ExecutionsOf(ctx context.Context, s domain.Scope) ([]operations
 	return found, err
 }
 
+// Execution tells a journal that none is known.
+func (Willing) Execution(context.Context, domain.Scope) (operations.Execution, error) {
+	return operations.Execution{}, fail.New(fail.NotFound, "it is not running")
+}
+
 // Deaf hears no cluster.
 type Deaf struct{ service.Heard }
 
