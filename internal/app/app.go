@@ -141,7 +141,11 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger, f *Fron
 			"Temporal namespace " + c.Temporal.Namespace,
 			fmt.Sprintf("make it by `temporal operator namespace create --namespace %s --retention 72h --address %s`, or name another one by --temporal-namespace (DROVER_TEMPORAL_NAMESPACE), and give the client the right to add search attributes there (admin of the namespace)",
 				c.Temporal.Namespace, c.Temporal.Address),
-			func(ctx context.Context) error { return p.engine.EnsureSearchAttributes(ctx, c.Temporal.Namespace) },
+			func(ctx context.Context) error {
+				return p.engine.EnsureSearchAttributes(ctx, c.Temporal.Namespace, func(err error) {
+					logger.Warn("Temporal's visibility does not answer: operations go on, and lists of them are missing until it does", "error", err)
+				})
+			},
 		},
 		{"Temporal schedules", "look at Temporal's log", p.engine.EnsureSchedules},
 	} {

@@ -494,15 +494,29 @@ func (e *Engine) call(ctx context.Context, about string, f func(context.Context)
 	return kindOf(f(ctx), about)
 }
 
-// EnsureSearchAttributes adds the product's search attributes to the namespace where they are missing.
-func (e *Engine) EnsureSearchAttributes(ctx context.Context, namespace string) error {
-	return e.call(ctx, "search attributes of namespace "+namespace, func(ctx context.Context) error { return ensureSearchAttributes(ctx, e.temporal, namespace) })
+// EnsureSearchAttributes adds the product's search attributes to the namespace where they are missing. What keeps nobody from beginning is told: where all are
+// there, and Temporal's visibility does not answer, operations go on, and only lists of them are missing.
+func (e *Engine) EnsureSearchAttributes(ctx context.Context, namespace string, tell func(error)) error {
+	about := "search attributes of namespace " + namespace
+	return e.call(ctx, about, func(ctx context.Context) error {
+		added, err := ensureSearchAttributes(ctx, e.temporal, namespace)
+		if err != nil {
+			return err
+		}
+		err = knowsSearchAttributes(ctx, e.temporal)
+		if err == nil || added || ctx.Err() != nil || errors.Is(err, errNotKnownYet) { // another process may have added them just now
+			return err
+		}
+		tell(kindOf(err, about))
+		return nil
+	})
 }
 
-func ensureSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
+// ensureSearchAttributes says whether there was one to add.
+func ensureSearchAttributes(ctx context.Context, c client.Client, namespace string) (added bool, err error) {
 	have, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if err != nil {
-		return err
+		return false, err
 	}
 	missing := map[string]enumspb.IndexedValueType{}
 	for _, name := range workflows.SearchAttributes() {
@@ -511,21 +525,26 @@ func ensureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 		}
 	}
 	if len(missing) == 0 {
-		return knowsSearchAttributes(ctx, c)
+		return false, nil
 	}
 	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
 		Namespace: namespace, SearchAttributes: missing,
 	})
 	var exists *serviceerror.AlreadyExists
 	if err != nil && !errors.As(err, &exists) { // another process may have been faster
-		return err
+		return true, err
 	}
-	return knowsSearchAttributes(ctx, c)
+	return true, nil
 }
+
+// errNotKnownYet is that Temporal knows search attributes by name, and does not take them yet.
+var errNotKnownYet = errors.New("search attributes are not known yet")
 
 // knowsSearchAttributes makes sure that the attributes can be used: servers learn of new ones with a delay,
 // and refuse workflows that have them until then.
 func knowsSearchAttributes(ctx context.Context, c client.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, policy.Describe)
+	defer cancel()
 	terms := []string{}
 	for _, name := range workflows.SearchAttributes() {
 		terms = append(terms, name+" = 'none'")
@@ -533,7 +552,7 @@ func knowsSearchAttributes(ctx context.Context, c client.Client) error {
 	_, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: strings.Join(terms, " AND ")})
 	var unknown *serviceerror.InvalidArgument
 	if errors.As(err, &unknown) {
-		return fail.Wrap(err, fail.Unavailable, "the workflow engine does not know its search attributes yet")
+		return fail.Wrap(fmt.Errorf("%w: %w", errNotKnownYet, err), fail.Unavailable, "the workflow engine does not know its search attributes yet")
 	}
 	return err
 }
