@@ -167,7 +167,23 @@ func (e *Engine) leaves(ctx context.Context, id string) bool {
 	case err != nil || p.Status.InProgress():
 		return false
 	}
-	_ = e.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil) // its result does not matter, its end does
+	for ctx.Err() == nil {
+		if e.hears(ctx, id, "", policy.Poll) {
+			return true
+		}
+		if status, err := e.status(ctx, id); fail.Is(err, fail.NotFound) || err == nil && !open(status) {
+			return true
+		}
+	}
+	return false
+}
+
+// hears waits for the end of a run, for a time at the most, and says whether it has heard of it. Temporal drops the word of an end now and then: nobody
+// waits long without a look at the run itself.
+func (e *Engine) hears(ctx context.Context, id, runID string, limit time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_ = e.temporal.GetWorkflow(ctx, id, runID).Get(ctx, nil) // its result does not matter, its end does
 	return ctx.Err() == nil
 }
 
@@ -357,9 +373,7 @@ func (e *Engine) shutRun(ctx context.Context, id, runID string) (*workflowpb.Wor
 				return nil, err
 			}
 		}
-		wait, cancel := context.WithTimeout(ctx, min(policy.Poll, max(time.Until(deadline), policy.PollLeast)))
-		_ = e.temporal.GetWorkflow(wait, id, runID).Get(wait, nil) // its result does not matter, its end does
-		cancel()
+		e.hears(ctx, id, runID, min(policy.Poll, max(time.Until(deadline), policy.PollLeast)))
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}

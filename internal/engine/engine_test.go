@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -310,6 +311,47 @@ func TestStartBesideOneThatEnds(t *testing.T) {
 			}
 			require.Error(t, err)
 			require.Empty(t, s.starts)
+		})
+	}
+}
+
+// deaf is a server that does not tell who waits of a workflow's end.
+type deaf struct{ *server }
+
+func (deaf) GetWorkflow(context.Context, string, string) client.WorkflowRun { return deafRun{} }
+
+type deafRun struct{ client.WorkflowRun }
+
+func (deafRun) Get(ctx context.Context, _ any) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestAnEndThatNobodyTellsOf: Temporal drops the word of an end now and then, and an end that is there is seen soon all the same.
+func TestAnEndThatNobodyTellsOf(t *testing.T) {
+	running, ended := enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED
+	const soon = 5 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		end, err := engine.New(deaf{&server{statuses: []enumspb.WorkflowExecutionStatus{running, running, ended}}}).Close(t.Context(), scope)
+		require.NoError(t, err)
+		require.Equal(t, activities.RunInOrder, end)
+		require.Less(t, time.Since(begun), soon)
+	})
+	runs := serviceerror.NewMultiOperationExecution("x", []error{
+		serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), serviceerror.NewMultiOperationAborted("x"),
+	})
+	for name, statuses := range map[string][]enumspb.WorkflowExecutionStatus{"ended": {running, ended}, "not known any more": {running}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				s := &server{starts: []error{runs}, statuses: statuses, answers: map[string]any{
+					workflows.OperationID(scope): workflows.OperationProgress{Status: domain.ContextInstantiateFailed},
+				}}
+				_, err := engine.New(deaf{s}).Start(t.Context(), scope, domain.Seen{})
+				require.NoError(t, err)
+				require.Less(t, time.Since(begun), soon)
+			})
 		})
 	}
 }

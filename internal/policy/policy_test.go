@@ -33,7 +33,7 @@ func TestTimesAreInOrder(t *testing.T) {
 			{"NodesAgain", policy.NodesAgain}, {"Nodes", policy.Nodes}, {"NodesAgainAll", policy.NodesAgainAll}, {"NodesAll", policy.NodesAll},
 			{"Accept without Render", policy.Accept - policy.Render - policy.RenderOvertime},
 		},
-		"a workflow that ends is waited for while there is time to start anew":    {{"Leave", policy.Leave}, {"half of Accept", policy.Accept / 2}},
+		"a workflow that ends is waited for while there is time to start anew":    {{"Poll", policy.Poll}, {"Leave", policy.Leave}, {"half of Accept", policy.Accept / 2}},
 		"what was not accepted in time is looked for before the API gives up":     {{"Accept and Look", policy.Accept + policy.Look}, {"Answer", policy.Answer}},
 		"a stop is answered by the engine, and asks for nothing that is rendered": {{"Call", policy.Call}, {"Stop", policy.Stop}, {"Plain", policy.Plain}},
 		"a question about runs is a part of the answer to another one":            {{"Describe", policy.Describe}, {"Call", policy.Call}},

@@ -155,9 +155,9 @@ const (
 	AskAgain = 5 * time.Second
 	// Leave is how long who asks for an operation again waits for the end of its workflow, when the end of the operation is recorded.
 	Leave = 10 * time.Second
-	// Poll bounds one long poll for a workflow's end, and PollLeast is the shortest. Close is how long a cancelled workflow
+	// Poll bounds one long poll for a workflow's end, of which Temporal does not always tell, and PollLeast is the shortest. Close is how long a cancelled workflow
 	// may take to end in order before it is terminated.
-	Poll      = 20 * time.Second
+	Poll      = 2 * time.Second
 	PollLeast = time.Second
 	Close     = 45 * time.Second
 	// Below is how long is waited for what runs below a workflow that was terminated.
