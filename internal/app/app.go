@@ -135,11 +135,11 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger, f *Fron
 		{
 			"Temporal at " + c.Temporal.Address,
 			"start a Temporal, such as by `drover-local temporal --db FILE`, or say where one is by --temporal-address (DROVER_TEMPORAL_ADDRESS)",
-			within(pingTime, p.engine.Ping),
+			within(pingTime, p.meetTemporal),
 		},
 		{
 			"Temporal namespace " + c.Temporal.Namespace,
-			fmt.Sprintf("make it by `temporal operator namespace create --namespace %s --retention 72h --address %s`, or name another one by --temporal-namespace (DROVER_TEMPORAL_NAMESPACE), and give the client the right to add search attributes there (admin of the namespace)",
+			fmt.Sprintf("where there is none, make it by `temporal operator namespace create --namespace %s --retention 72h --address %s`, or name another one by --temporal-namespace (DROVER_TEMPORAL_NAMESPACE); where it lacks search attributes, add them, or make the client an admin of the namespace",
 				c.Temporal.Namespace, c.Temporal.Address),
 			func(ctx context.Context) error {
 				return p.engine.EnsureSearchAttributes(ctx, c.Temporal.Namespace, func(err error) {
@@ -157,6 +157,17 @@ func Connect(ctx context.Context, c *config.Config, logger *slog.Logger, f *Fron
 	f.waitFor("the end of its start")
 	ok = true
 	return p, nil
+}
+
+// meetTemporal says whether Temporal answers, and warns of one that is too old: what it does not know is refused later, as something else.
+func (p *Parts) meetTemporal(ctx context.Context) error {
+	if err := p.engine.Ping(ctx); err != nil {
+		return err
+	}
+	if has, least, err := p.engine.Outdated(ctx); err == nil && has != "" {
+		p.log.Warn("this Temporal is too old: operations are refused", "version", has, "least", least)
+	}
+	return nil
 }
 
 // begin reads the secret of the installation, and makes what needs it. Credentials in documents, and in plans, which stay as they are when

@@ -8,6 +8,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 
 	"github.com/drover-io/drover/internal/engine"
@@ -76,4 +77,69 @@ func TestVisibilityThatIsAway(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSearchAttributesThatCannotBeHad: who reads the log knows which, and what to do.
+func TestSearchAttributesThatCannotBeHad(t *testing.T) {
+	some := attributes(enumspb.INDEXED_VALUE_TYPE_KEYWORD)
+	delete(some, "DroverApp")
+	delete(some, "DroverTenant")
+	for name, c := range map[string]struct {
+		operator operator
+		kind     fail.Kind
+		text     string
+	}{
+		"of another type": {
+			operator{have: attributes(enumspb.INDEXED_VALUE_TYPE_TEXT)}, fail.Precondition,
+			"the search attribute DroverApp of Temporal's namespace drover is of the type Text, and Drover needs a Keyword: remove it by `temporal operator search-attribute remove --namespace drover --name DroverApp`, and start Drover again, or name another namespace",
+		},
+		"no room": {
+			operator{have: some, err: serviceerror.NewInvalidArgument("cannot have more than 10 search attributes of type Keyword")}, fail.Precondition,
+			"Temporal's namespace drover lacks the search attributes DroverApp, DroverTenant, and Temporal does not take them: cannot have more than 10 search attributes of type Keyword",
+		},
+		"no right": {
+			operator{have: some, err: serviceerror.NewPermissionDenied("Request unauthorized.", "")}, fail.Unavailable,
+			"Temporal's namespace drover lacks the search attributes DroverApp, DroverTenant, and Drover may not add them: add them by `temporal operator search-attribute create --namespace drover --name DroverApp --type Keyword --name DroverTenant --type Keyword`, or make Drover an admin of the namespace",
+		},
+		"away": {
+			operator{err: serviceerror.NewUnavailable("x")}, fail.Unavailable, "search attributes of namespace drover: the workflow engine is not available; try again later",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := engine.New(furnished{&server{}, &c.operator}).EnsureSearchAttributes(t.Context(), "drover", nil)
+			require.True(t, fail.Is(err, c.kind), "%v", err)
+			require.Equal(t, c.text, fail.TextOf(err))
+		})
+	}
+	faster := &operator{have: some, err: serviceerror.NewAlreadyExists("x")}
+	require.NoError(t, engine.New(furnished{&server{}, faster}).EnsureSearchAttributes(t.Context(), "drover", nil))
+}
+
+// aged is a server that tells its version.
+type aged struct {
+	*server
+	info info
+}
+
+func (a aged) WorkflowService() workflowservice.WorkflowServiceClient { return a.info }
+
+type info struct {
+	workflowservice.WorkflowServiceClient
+	version string
+	err     error
+}
+
+func (a info) GetSystemInfo(context.Context, *workflowservice.GetSystemInfoRequest, ...grpc.CallOption) (*workflowservice.GetSystemInfoResponse, error) {
+	return &workflowservice.GetSystemInfoResponse{ServerVersion: a.version}, a.err
+}
+
+func TestOutdated(t *testing.T) {
+	for version, want := range map[string]string{"1.27.4": "1.27.4", "0.30.0": "0.30.0", "1.28.0": "", "1.28.0-148.2": "", "1.32.0": "", "2.0.0": "", "": "", "cloud": ""} {
+		got, least, err := engine.New(aged{&server{}, info{version: version}}).Outdated(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "1.28", least)
+		require.Equal(t, want, got, version)
+	}
+	_, _, err := engine.New(aged{&server{}, info{err: serviceerror.NewUnavailable("x")}}).Outdated(t.Context())
+	require.True(t, fail.Is(err, fail.Unavailable), "%v", err)
 }

@@ -110,7 +110,7 @@ func deploymentKindOf(err error) error {
 	)
 	switch {
 	case errors.As(err, &unknown):
-		return fail.Wrap(err, fail.Precondition, "this Temporal has no Worker Deployments (they came with 1.28): start the workers with --worker-versioning off")
+		return fail.Wrap(err, fail.Precondition, "this Temporal has no Worker Deployments: Drover needs %s or later", oldest)
 	case errors.As(err, &denied):
 		return fail.Wrap(err, fail.Precondition, "Temporal does not let this worker use Worker Deployments (%s): start the workers with --worker-versioning off, or allow it", denied.Message)
 	case errors.As(err, &changed):

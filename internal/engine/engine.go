@@ -13,7 +13,6 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -33,6 +32,7 @@ import (
 	"github.com/drover-io/drover/internal/pause"
 	"github.com/drover-io/drover/internal/policy"
 	"github.com/drover-io/drover/internal/span"
+	"github.com/drover-io/drover/internal/version"
 	"github.com/drover-io/drover/workflows"
 )
 
@@ -71,6 +71,22 @@ func (e *Engine) Ping(ctx context.Context) error {
 	defer cancel()
 	_, err := e.temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
 	return kindOf(err, "")
+}
+
+// oldest is the first Temporal that has all that Drover needs.
+const oldest = "1.28"
+
+// Outdated is the version of a Temporal that is too old for Drover, with the least that it needs; has is "" for one that is not, or does not say.
+func (e *Engine) Outdated(ctx context.Context) (has, least string, err error) {
+	err = e.call(ctx, "", func(ctx context.Context) error {
+		info, err := e.temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+		has = info.GetServerVersion()
+		return err
+	})
+	if err != nil || !version.Older(has, oldest) {
+		has = ""
+	}
+	return has, oldest, err
 }
 
 // Start begins an operation and waits until it is accepted: rendered, planned and recorded in its owner's
@@ -508,69 +524,6 @@ func (e *Engine) call(ctx context.Context, about string, f func(context.Context)
 	return kindOf(f(ctx), about)
 }
 
-// EnsureSearchAttributes adds the product's search attributes to the namespace where they are missing. What keeps nobody from beginning is told: where all are
-// there, and Temporal's visibility does not answer, operations go on, and only lists of them are missing.
-func (e *Engine) EnsureSearchAttributes(ctx context.Context, namespace string, tell func(error)) error {
-	about := "search attributes of namespace " + namespace
-	return e.call(ctx, about, func(ctx context.Context) error {
-		added, err := ensureSearchAttributes(ctx, e.temporal, namespace)
-		if err != nil {
-			return err
-		}
-		err = knowsSearchAttributes(ctx, e.temporal)
-		if err == nil || added || ctx.Err() != nil || errors.Is(err, errNotKnownYet) { // another process may have added them just now
-			return err
-		}
-		tell(kindOf(err, about))
-		return nil
-	})
-}
-
-// ensureSearchAttributes says whether there was one to add.
-func ensureSearchAttributes(ctx context.Context, c client.Client, namespace string) (added bool, err error) {
-	have, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
-	if err != nil {
-		return false, err
-	}
-	missing := map[string]enumspb.IndexedValueType{}
-	for _, name := range workflows.SearchAttributes() {
-		if _, ok := have.GetCustomAttributes()[name]; !ok {
-			missing[name] = enumspb.INDEXED_VALUE_TYPE_KEYWORD
-		}
-	}
-	if len(missing) == 0 {
-		return false, nil
-	}
-	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
-		Namespace: namespace, SearchAttributes: missing,
-	})
-	var exists *serviceerror.AlreadyExists
-	if err != nil && !errors.As(err, &exists) { // another process may have been faster
-		return true, err
-	}
-	return true, nil
-}
-
-// errNotKnownYet is that Temporal knows search attributes by name, and does not take them yet.
-var errNotKnownYet = errors.New("search attributes are not known yet")
-
-// knowsSearchAttributes makes sure that the attributes can be used: servers learn of new ones with a delay,
-// and refuse workflows that have them until then.
-func knowsSearchAttributes(ctx context.Context, c client.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, policy.Describe)
-	defer cancel()
-	terms := []string{}
-	for _, name := range workflows.SearchAttributes() {
-		terms = append(terms, name+" = 'none'")
-	}
-	_, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: strings.Join(terms, " AND ")})
-	var unknown *serviceerror.InvalidArgument
-	if errors.As(err, &unknown) {
-		return fail.Wrap(fmt.Errorf("%w: %w", errNotKnownYet, err), fail.Unavailable, "the workflow engine does not know its search attributes yet")
-	}
-	return err
-}
-
 // alreadyRuns is that what was asked for runs, as it was asked for before.
 func alreadyRuns(cause error, about string) error {
 	return fail.Wrap(cause, fail.Conflict, "%s is running already; wait until it has ended, or stop it", about)
@@ -596,7 +549,7 @@ func lackedBy(err error) string {
 
 // withoutAttribute is that the namespace lacks a search attribute, which somebody has removed since the last process began.
 func withoutAttribute(cause error, first, name string) error {
-	return fail.Wrap(cause, fail.Unavailable, "%sthe workflow engine's namespace lacks the search attribute %s: restart an API or a worker, which adds it", first, name)
+	return fail.Wrap(cause, fail.Unavailable, "%sthe workflow engine's namespace lacks the search attribute %s: if Drover has just added it, try again in a minute; else restart an API or a worker, which adds it", first, name)
 }
 
 // kindOf turns Temporal's errors into the product's. What our own workflows and activities failed with
@@ -623,6 +576,7 @@ func kindOf(err error, about string) error {
 		exhausted   *serviceerror.ResourceExhausted
 		deadline    *serviceerror.DeadlineExceeded
 		denied      *serviceerror.PermissionDenied
+		unknown     *serviceerror.Unimplemented
 		notReady    *serviceerror.WorkflowNotReady
 		updateLate  *client.WorkflowUpdateServiceTimeoutOrCanceledError
 		timeout     *temporal.TimeoutError
@@ -655,7 +609,9 @@ func kindOf(err error, about string) error {
 	case errors.As(err, &notFound):
 		return fail.Wrap(err, fail.NotFound, "%s is not running", about)
 	case errors.As(err, &denied):
-		return fail.Wrap(err, fail.Unavailable, "%sthe workflow engine denies Drover access", first)
+		return fail.Wrap(err, fail.Unavailable, "%sthe workflow engine denies Drover access: %s", first, denied.Message)
+	case errors.As(err, &unknown): // an older one, or a proxy before it
+		return fail.Wrap(err, fail.Unavailable, "%sthe workflow engine does not know what it was asked for: Drover needs Temporal %s or later, without a proxy that knows less", first, oldest)
 	case errors.As(err, &updateLate), errors.As(err, &deadline), errors.As(err, &timeout), errors.Is(err, context.DeadlineExceeded):
 		return fail.Wrap(err, fail.Timeout, "%sthe workflow engine did not answer in time; ask for the status before you try again", first)
 	case errors.As(err, &unavailable), errors.As(err, &exhausted), errors.As(err, &notReady):

@@ -192,21 +192,29 @@ func TestErrors(t *testing.T) {
 		},
 		"no attribute, of a start": {
 			serviceerror.NewInvalidArgument("Namespace x has no mapping defined for search attribute DroverApp"), fail.Unavailable,
-			"WHAT: the workflow engine's namespace lacks the search attribute DroverApp: restart an API or a worker, which adds it",
+			"WHAT: the workflow engine's namespace lacks the search attribute DroverApp: if Drover has just added it, try again in a minute; else restart an API or a worker, which adds it",
 		},
 		"no attribute, of two calls": {
 			serviceerror.NewMultiOperationExecution("x", []error{
 				serviceerror.NewInvalidArgument("search attribute DroverApp is not defined"), serviceerror.NewMultiOperationAborted("x"),
-			}), fail.Unavailable, "WHAT: the workflow engine's namespace lacks the search attribute DroverApp: restart an API or a worker, which adds it",
+			}), fail.Unavailable, "WHAT: the workflow engine's namespace lacks the search attribute DroverApp: if Drover has just added it, try again in a minute; else restart an API or a worker, which adds it",
 		},
 		"no attribute, of a query": {
 			serviceerror.NewInvalidArgument("invalid query: invalid search attribute: DroverApp"), fail.Unavailable,
-			"WHAT: the workflow engine's namespace lacks the search attribute DroverApp: restart an API or a worker, which adds it",
+			"WHAT: the workflow engine's namespace lacks the search attribute DroverApp: if Drover has just added it, try again in a minute; else restart an API or a worker, which adds it",
 		},
 		"another argument": {serviceerror.NewInvalidArgument("search attribute DroverApp value size 3000 exceeds size limit"), fail.Internal, "WHAT: the workflow engine failed"},
-		"no access":        {serviceerror.NewPermissionDenied("x", "y"), fail.Unavailable, "WHAT: the workflow engine denies Drover access"},
-		"no workflow":      {serviceerror.NewNotFound("x"), fail.NotFound, "WHAT is not running"},
-		"runs already":     {serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), fail.Conflict, "WHAT is running already; wait until it has ended, or stop it"},
+		"no access":        {serviceerror.NewPermissionDenied("x", "y"), fail.Unavailable, "WHAT: the workflow engine denies Drover access: x"},
+		"switched off": {
+			serviceerror.NewPermissionDenied("ExecuteMultiOperation API is disabled on this namespace.", ""), fail.Unavailable,
+			"WHAT: the workflow engine denies Drover access: ExecuteMultiOperation API is disabled on this namespace.",
+		},
+		"an older one": {
+			serviceerror.NewUnimplemented("unknown method ExecuteMultiOperation for service temporal.api.workflowservice.v1.WorkflowService"), fail.Unavailable,
+			"WHAT: the workflow engine does not know what it was asked for: Drover needs Temporal 1.28 or later, without a proxy that knows less",
+		},
+		"no workflow":  {serviceerror.NewNotFound("x"), fail.NotFound, "WHAT is not running"},
+		"runs already": {serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), fail.Conflict, "WHAT is running already; wait until it has ended, or stop it"},
 		"runs already, of two calls": {
 			serviceerror.NewMultiOperationExecution("x", []error{
 				serviceerror.NewWorkflowExecutionAlreadyStarted("x", "y", "z"), serviceerror.NewMultiOperationAborted("x"),

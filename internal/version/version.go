@@ -126,6 +126,16 @@ func Newer(id, other string) bool {
 	return err != nil || a.GreaterThan(b) || a.Equal(b) && id > other // what is behind a plus is nothing to semver
 }
 
+// Older says whether a version of another program is before one that is given as major.minor. One that is none is not.
+func Older(of, than string) bool {
+	a, err := semver.NewVersion(of)
+	if err != nil {
+		return false
+	}
+	b := semver.MustParse(than)
+	return a.Major() < b.Major() || a.Major() == b.Major() && a.Minor() < b.Minor() // a build on the way to a release has what it needs
+}
+
 // ErrNewer says of something that is stored that a newer build has written it, and that this one does not know what it means.
 var ErrNewer = errors.New("a newer build has written it")
 
