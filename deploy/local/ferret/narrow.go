@@ -30,7 +30,8 @@ import (
 //     other command that changes documents is let through meanwhile.
 //   - A find of _ids between "prefix/" and "prefix0", or of some _ids: which there are is read from SQLite's index, and the documents one
 //     by one, when they are few in comparison to all.
-//   - A find by a member that is a text (Config.Texts), of one text, of some, or of others than some: likewise, from the member's index.
+//   - A find by a member that is a text (Config.Texts), of one text, of some, or of others than some: likewise, from the member's index. It may say
+//     that _id is to be a text, too.
 //   - A find of everything: the _ids from SQLite's index, and the documents that are not remembered one by one.
 //   - A find of those that have a text in a list (Config.Lists): SQLite says which documents have the text anywhere, and these are looked at here.
 //   - A find of a range of _ids that are plain (Config.Plain): SQLite has these in order, and the documents are read one by one.
@@ -478,7 +479,8 @@ func wantedOf(request []byte) (w findWanted, ok bool) {
 			if all, err := sort.Elements(); err != nil || len(all) != 1 || kind != number || order != 1 {
 				return w, false
 			}
-		case "find", "batchSize", "singleBatch", "$db", "lsid", "maxTimeMS", "$readPreference", "$clusterTime":
+		// One server alone has what it says confirmed at once, and the order of _id comes of itself: so any readConcern and any hint are met.
+		case "find", "batchSize", "singleBatch", "$db", "lsid", "maxTimeMS", "$readPreference", "$clusterTime", "readConcern", "hint":
 		default:
 			return w, false
 		}
@@ -863,6 +865,7 @@ type byText struct {
 // wantedBy is what a filter wants of one member that is a text; false when it wants something else.
 func (l *lookups) wantedBy(filter bson.Raw) (by byText, ok bool) {
 	elements, err := filter.Elements()
+	elements = slices.DeleteFunc(elements, isAnyText)
 	if err != nil || len(elements) != 1 || !slices.Contains(l.texts, elements[0].Key()) {
 		return by, false
 	}
@@ -894,6 +897,18 @@ func (l *lookups) wantedBy(filter bson.Raw) (by byText, ok bool) {
 		by.texts = append(by.texts, spelled)
 	}
 	return by, true
+}
+
+// isAnyText says whether a condition is that _id is a text, whichever: by it MongoDB goes through an index that begins with _id. What other _ids
+// there are SQLite's answers show, and FerretDB is asked then.
+func isAnyText(condition bson.RawElement) bool {
+	operators, _ := condition.Value().DocumentOK()
+	all, err := operators.Elements()
+	if condition.Key() != "_id" || err != nil || len(all) != 1 || all[0].Key() != "$gte" {
+		return false
+	}
+	from, ok := all[0].Value().StringValueOK()
+	return ok && from == ""
 }
 
 // byTextQuery asks for _ids by a member. Its expression is spelled as that of the index: else SQLite reads documents.

@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 
 	"github.com/drover-io/drover/deploy/local/ferret"
 )
@@ -206,6 +207,8 @@ func TestFindsByTexts(t *testing.T) {
 				{{Key: "of", Value: "p"}, {Key: "n", Value: 0}}, {{Key: "of", Value: bson.M{"$gt": "p"}}}, {{Key: "of", Value: bson.M{"$in": bson.A{"p", "<q>", "p", "none"}}}},
 				{{Key: "of", Value: bson.M{"$in": bson.A{"p", 1}}}}, {{Key: "of", Value: bson.M{"$in": bson.A{}}}}, {{Key: "of", Value: bson.M{"$nin": bson.A{"many", "Ä"}}}},
 				{{Key: "of", Value: bson.M{"$nin": bson.A{"p"}}}}, {{Key: "of", Value: bson.M{"$in": bson.A{"p"}, "$nin": bson.A{"q"}}}},
+				{{Key: "_id", Value: bson.M{"$gte": ""}}, {Key: "of", Value: bson.M{"$nin": bson.A{"many", "Ä"}}}}, {{Key: "_id", Value: bson.M{"$gte": ""}}, {Key: "of", Value: "p"}},
+				{{Key: "_id", Value: bson.M{"$gte": "v"}}, {Key: "of", Value: "p"}}, {{Key: "_id", Value: bson.M{"$gt": ""}}, {Key: "of", Value: "p"}},
 			}
 			for _, p := range parents {
 				filters = append(filters, bson.D{{Key: "of", Value: p}})
@@ -219,6 +222,39 @@ func TestFindsByTexts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFindsAsTheStoreAsks: what a client says of confirmation and of an index changes nothing. It keeps no find from being answered by what is
+// remembered, which here differs from what is stored.
+func TestFindsAsTheStoreAsks(t *testing.T) {
+	config := prepared(t.TempDir())
+	config.Texts = []string{"of"}
+	db := start(t, config)
+	c := connect(t, db.URI()).Database("test", options.Database().SetReadConcern(readconcern.Majority())).Collection("documents")
+	for n := range 100 {
+		id := fmt.Sprint("x/", n)
+		if _, err := c.InsertOne(t.Context(), bson.M{"_id": id, "of": "p", "n": n}); err != nil {
+			t.Fatal(err)
+		}
+		mustFind(t, c, bson.M{"_id": id}) // so that it is remembered
+	}
+	behind := connect(t, db.Behind()).Database("test").Collection("documents")
+	if _, err := behind.UpdateMany(t.Context(), bson.M{}, bson.M{"$set": bson.M{"n": -1}}); err != nil {
+		t.Fatal(err)
+	}
+	hint := bson.D{{Key: "_id", Value: 1}, {Key: "of", Value: 1}}
+	for name, filter := range map[string]bson.D{
+		"by _id":                 {{Key: "_id", Value: "x/7"}},
+		"below a prefix":         {{Key: "_id", Value: bson.D{{Key: "$gt", Value: "x/"}, {Key: "$lt", Value: "x0"}}}},
+		"by a text":              {{Key: "of", Value: "p"}},
+		"by a text, and any _id": {{Key: "_id", Value: bson.D{{Key: "$gte", Value: ""}}}, {Key: "of", Value: "p"}},
+		"by no text":             {{Key: "_id", Value: bson.D{{Key: "$gte", Value: ""}}}, {Key: "of", Value: bson.D{{Key: "$nin", Value: bson.A{"q"}}}}},
+	} {
+		found := mustFind(t, c, filter, options.Find().SetHint(hint).SetSort(bson.M{"_id": 1}))
+		if len(found) == 0 || found[0]["n"] == int32(-1) {
+			t.Errorf("%s: %d found, and FerretDB was asked", name, len(found))
+		}
 	}
 }
 
