@@ -1,14 +1,10 @@
 package mongotest
 
 import (
-	"bytes"
-	"encoding/binary"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // Question is a kind of command that a store has sent: of a collection, the parts of a divided one together, by members of it.
@@ -51,19 +47,7 @@ func (p *Proxy) count(message []byte) func() {
 
 // byOf says by what a find looks.
 func byOf(message []byte) string {
-	body := message[headerSize+4:]
-	if len(body) < 5 || body[0] != 0 {
-		return ""
-	}
-	n := int(binary.LittleEndian.Uint32(body[1:]))
-	if n > len(body)-1 {
-		return ""
-	}
-	document, err := bson.ReadDocument(bytes.NewReader(body[1 : 1+n]))
-	if err != nil {
-		return ""
-	}
-	filter, ok := document.Lookup("filter").DocumentOK()
+	filter, ok := bodyOf(message).Lookup("filter").DocumentOK()
 	if !ok {
 		return ""
 	}

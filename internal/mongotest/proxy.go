@@ -29,6 +29,7 @@ type Proxy struct {
 	writes []string
 	asked  map[Question]Answers
 	slow   *slowness // nil for none
+	see    func(command string, body bson.Raw)
 	conns  map[net.Conn]bool
 	done   sync.WaitGroup
 	err    error // of the proxy itself
@@ -119,6 +120,29 @@ func (p *Proxy) Meet(collection string, nth int, f Fault) {
 	p.faults = append(p.faults, &fault{collection: collection, nth: nth, Fault: f})
 }
 
+// See has look see each command from now on, but for those that a driver sends by itself, before the database has it: its name and its body. It may be
+// called concurrently.
+func (p *Proxy) See(look func(command string, body bson.Raw)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.see = look
+}
+
+// show lets See's look see a message.
+func (p *Proxy) show(message []byte) {
+	p.mu.Lock()
+	see := p.see
+	p.mu.Unlock()
+	if see == nil {
+		return
+	}
+	if body := bodyOf(message); body != nil {
+		if first, err := body.IndexErr(0); err == nil && !slices.Contains(aside, first.Key()) {
+			see(first.Key(), body)
+		}
+	}
+}
+
 // Met says whether all faults have met their writes.
 func (p *Proxy) Met() bool {
 	p.mu.Lock()
@@ -184,6 +208,7 @@ func (p *Proxy) serve(from net.Conn) {
 		if err != nil {
 			return
 		}
+		p.show(message)
 		counted := p.count(message)
 		p.crawl(message)
 		f := p.meet(message)
@@ -364,28 +389,36 @@ func commandOf(message []byte) (command, collection string) {
 	if opcode(message) != opMessage {
 		return aside[0], ""
 	}
+	element, err := bodyOf(message).IndexErr(0)
+	if err != nil {
+		return "", ""
+	}
+	collection, _ = element.Value().StringValueOK()
+	return element.Key(), collection
+}
+
+// bodyOf is the document of a message that says what to do; nil for none.
+func bodyOf(message []byte) bson.Raw {
+	if opcode(message) != opMessage {
+		return nil
+	}
 	for sections := message[headerSize+4:]; len(sections) > 4; {
 		kind, rest := sections[0], sections[1:]
 		n := int(binary.LittleEndian.Uint32(rest))
 		if n > len(rest) {
-			return "", ""
+			return nil
 		}
 		if kind != 0 {
 			sections = rest[n:]
 			continue
 		}
-		first, err := bson.ReadDocument(bytes.NewReader(rest[:n]))
+		body, err := bson.ReadDocument(bytes.NewReader(rest[:n]))
 		if err != nil {
-			return "", ""
+			return nil
 		}
-		element, err := first.IndexErr(0)
-		if err != nil {
-			return "", ""
-		}
-		collection, _ = element.Value().StringValueOK()
-		return element.Key(), collection
+		return body
 	}
-	return "", ""
+	return nil
 }
 
 // maxTimeExpired is MongoDB's code for what has taken too long.

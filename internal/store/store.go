@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
@@ -167,11 +168,20 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// sure has what is written stay written, and what is read be the last that was written: compare-and-set needs both. It refuses a URI that
-// says otherwise.
+// sure has what is written stay written, and what is read be the last that was written and stay so: compare-and-set needs both. It refuses a URI
+// that says otherwise.
+//
+// What only the primary has is gone when another member takes its place, so it is not read: a ledger would be written on behind an entry that is taken back,
+// and a write that nobody confirmed would be found and believed. Whoever wrote finds what he wrote all the same: a write is confirmed once a majority
+// has it, and the primary then reads it. So it is with what a write ran into, another document with its _id or another revision: MongoDB says so only when
+// a majority has what it saw. A read that no write has preceded may miss, for a moment after an election, what the last primary confirmed; a write that
+// follows from it then does not fit, and is decided anew.
 func sure(connection *options.ClientOptions) error {
 	if p := connection.ReadPreference; p != nil && p.Mode() != readpref.PrimaryMode {
 		return fmt.Errorf("the URI of the database says readPreference=%s: what is stored is read from the primary alone", p.Mode())
+	}
+	if r := connection.ReadConcern; r != nil && r.Level != "" && r.Level != readconcern.Majority().Level {
+		return fmt.Errorf("the URI of the database says readConcernLevel=%s: what is stored is read with majority, as anything else may be taken back", r.Level)
 	}
 	if w := connection.WriteConcern; w != nil && w.W != nil && w.W != writeconcern.Majority().W {
 		return fmt.Errorf("the URI of the database says w=%v: what is stored needs w=majority", w.W)
@@ -184,7 +194,7 @@ func sure(connection *options.ClientOptions) error {
 	} else {
 		connection.WriteConcern.W = writeconcern.Majority().W
 	}
-	connection.SetReadPreference(readpref.Primary())
+	connection.SetReadPreference(readpref.Primary()).SetReadConcern(readconcern.Majority())
 	return nil
 }
 

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
 )
@@ -65,6 +67,7 @@ func TestOpenRefusesWhatLosesWrites(t *testing.T) {
 	for option, ok := range map[string]bool{
 		"readPreference=secondary": false, "readPreference=primaryPreferred": false, "w=0": false, "w=1": false, "w=2": false, "journal=false": false, "journal=true": true,
 		"readPreference=primary": true, "w=majority": true, "wtimeoutMS=5000": true,
+		"readConcernLevel=local": false, "readConcernLevel=available": false, "readConcernLevel=linearizable": false, "readConcernLevel=majority": true,
 	} {
 		t.Run(option, func(t *testing.T) {
 			s, err := store.Open(store.Config{URI: "mongodb://127.0.0.1:1/?" + option, Database: "x", Keys: storetest.Keys})
@@ -76,6 +79,35 @@ func TestOpenRefusesWhatLosesWrites(t *testing.T) {
 			require.NoError(t, s.Close(t.Context()))
 		})
 	}
+}
+
+// TestOnlyWhatAMajorityHasIsRead, in finds and in counts.
+func TestOnlyWhatAMajorityHasIsRead(t *testing.T) {
+	proxy := mongotest.NewProxy(t, mongotest.URI(t))
+	s := storetest.Open(t, store.Config{URI: proxy.URI(), Database: mongotest.Database(t)})
+	var mu sync.Mutex
+	asked := map[string]int{}
+	proxy.See(func(command string, body bson.Raw) {
+		if command != "find" && command != "aggregate" && command != "count" {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		asked[command]++
+		if level, _ := body.Lookup("readConcern", "level").StringValueOK(); level != "majority" {
+			t.Errorf("%s is asked with the level %q", body, level)
+		}
+	})
+	_, err := s.Get(t.Context(), domain.Projects, "projects/a")
+	requireKind(t, err, fail.NotFound)
+	_, err = s.List(t.Context(), domain.Projects, "")
+	require.NoError(t, err)
+	_, err = s.Count(t.Context(), domain.Projects, "")
+	require.NoError(t, err)
+	mu.Lock()
+	defer mu.Unlock()
+	require.NotZero(t, asked["find"])
+	require.NotZero(t, asked["aggregate"])
 }
 
 func TestADatabaseThatIsNotThere(t *testing.T) {
