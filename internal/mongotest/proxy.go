@@ -40,6 +40,8 @@ type Fault struct {
 	// Lost: it is done, and its sender told that it took too long. Twice: it is done twice, and the second answer is the one
 	// that counts.
 	Lost, Twice bool
+	// Unconfirmed: it is done, and its sender told what came of it, and that no majority of a set has it.
+	Unconfirmed bool
 	// After, when not 0: its sender is told that it took too long, and it is done right before the After'th command that
 	// follows, or with Flush when there are less.
 	After int
@@ -255,15 +257,24 @@ func (p *Proxy) pass(to io.ReadWriter, from io.Writer, message []byte, f fate) e
 			return err
 		}
 	}
-	if f.Done == nil {
+	if f.Done == nil && !f.Unconfirmed {
 		return ask(to, from, message)
 	}
-	var answer bytes.Buffer
-	if err := ask(to, &answer, message); err != nil {
+	var buffer bytes.Buffer
+	if err := ask(to, &buffer, message); err != nil {
 		return err
 	}
-	f.Done()
-	_, err := from.Write(answer.Bytes())
+	answer := buffer.Bytes()
+	if f.Done != nil {
+		f.Done()
+	}
+	if f.Unconfirmed {
+		var err error
+		if answer, err = unconfirmed(message, answer); err != nil {
+			return err
+		}
+	}
+	_, err := from.Write(answer)
 	return err
 }
 
@@ -426,16 +437,38 @@ const maxTimeExpired = 50
 
 // tooLong is the answer to a message whose command has taken too long.
 func tooLong(message []byte) []byte {
-	body, err := bson.Marshal(bson.D{
+	answer, err := answerTo(message, bson.D{
 		{Key: "ok", Value: 0.0}, {Key: "code", Value: int32(maxTimeExpired)},
 		{Key: "codeName", Value: "MaxTimeMSExpired"}, {Key: "errmsg", Value: "operation exceeded time limit"},
 	})
 	if err != nil {
 		panic(err) // of constants
 	}
+	return answer
+}
+
+// writeConcernFailed is MongoDB's code for a write that has no majority in time.
+const writeConcernFailed = 64
+
+// unconfirmed is an answer to a message that says that no majority has the write, too.
+func unconfirmed(message, answer []byte) ([]byte, error) {
+	var body bson.D
+	if err := bson.Unmarshal(bodyOf(answer), &body); err != nil {
+		return nil, err
+	}
+	return answerTo(message, append(body, bson.E{Key: "writeConcernError", Value: bson.D{
+		{Key: "code", Value: int32(writeConcernFailed)}, {Key: "codeName", Value: "WriteConcernFailed"}, {Key: "errmsg", Value: "waiting for replication timed out"},
+	}}))
+}
+
+func answerTo(message []byte, document bson.D) ([]byte, error) {
+	body, err := bson.Marshal(document)
+	if err != nil {
+		return nil, err
+	}
 	answer := make([]byte, headerSize+5, headerSize+5+len(body))
-	binary.LittleEndian.PutUint32(answer, uint32(cap(answer)))                         //nolint:gosec // a hundred bytes
+	binary.LittleEndian.PutUint32(answer, uint32(cap(answer)))                         //nolint:gosec // some hundred bytes
 	binary.LittleEndian.PutUint32(answer[8:], binary.LittleEndian.Uint32(message[4:])) // the request that it answers
 	binary.LittleEndian.PutUint32(answer[12:], opMessage)
-	return append(answer, body...)
+	return append(answer, body...), nil
 }

@@ -112,7 +112,7 @@ func (s *Store) insertInOrder(ctx context.Context, c *mongo.Collection, lines []
 	switch {
 	case err == nil:
 		return len(lines), nil
-	case errors.As(err, &bulk) && len(bulk.WriteErrors) > 0 && mongo.IsDuplicateKeyError(bulk.WriteErrors[0]):
+	case duplicate(err) && errors.As(err, &bulk) && mongo.IsDuplicateKeyError(bulk.WriteErrors[0]):
 		return bulk.WriteErrors[0].Index, errTaken
 	default:
 		return 0, kindOf(err)

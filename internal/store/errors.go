@@ -40,7 +40,7 @@ func kindOf(err error) error {
 		return err
 	case errors.Is(err, mongo.ErrNoDocuments):
 		return fail.Wrap(err, fail.NotFound, "not found")
-	case mongo.IsDuplicateKeyError(err):
+	case duplicate(err):
 		return fail.Wrap(err, fail.Conflict, "already exists")
 	case hasCode(err, refusals): // ours, not the caller's: an operator can put it right meanwhile
 		return fail.Wrap(err, fail.Unavailable, "the database refuses the credentials")
@@ -68,6 +68,10 @@ func ofWriteConcern(err error) bool {
 	)
 	return errors.As(err, &one) && one.WriteConcernError != nil || errors.As(err, &bulk) && bulk.WriteConcernError != nil
 }
+
+// duplicate says whether a document is there already for sure. Where members of the set did not confirm that, what is there may be taken back: it may be
+// what an earlier attempt has written that nobody confirmed either.
+func duplicate(err error) bool { return mongo.IsDuplicateKeyError(err) && !ofWriteConcern(err) }
 
 func retryableWrite(err error) bool {
 	var labeled mongo.LabeledError

@@ -47,9 +47,14 @@ func TestKindOf(t *testing.T) {
 		"a write as the primary shuts down":           {mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: 91}}, fail.Unavailable},
 		"writes as the primary shuts down":            {mongo.BulkWriteException{WriteConcernError: &mongo.WriteConcernError{Code: 91}}, fail.Unavailable},
 		"a write for which the server had no time":    {mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: 262}}, fail.Unavailable},
-		"a failure of the server":                     {mongo.CommandError{Code: 8}, fail.Internal},
-		"anything else":                               {errors.New("?"), fail.Internal},
-		"what is classified already":                  {fail.New(fail.Precondition, "x"), fail.Precondition},
+		"a duplicate that members do not confirm":     {mongo.WriteException{WriteErrors: duplicate.WriteErrors, WriteConcernError: &mongo.WriteConcernError{Code: 64}}, fail.Timeout},
+		"a duplicate of many that members do not confirm": {mongo.BulkWriteException{
+			WriteErrors: []mongo.BulkWriteError{{WriteError: mongo.WriteError{Code: 11000}}}, WriteConcernError: &mongo.WriteConcernError{Code: 64},
+		}, fail.Timeout},
+		"a duplicate as the primary steps down": {mongo.WriteException{WriteErrors: duplicate.WriteErrors, WriteConcernError: &mongo.WriteConcernError{Code: 11602}}, fail.Unavailable},
+		"a failure of the server":               {mongo.CommandError{Code: 8}, fail.Internal},
+		"anything else":                         {errors.New("?"), fail.Internal},
+		"what is classified already":            {fail.New(fail.Precondition, "x"), fail.Precondition},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.want, fail.KindOf(kindOf(c.err)))

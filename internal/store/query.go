@@ -147,18 +147,18 @@ func (s *Store) replaceIf(ctx context.Context, c *mongo.Collection, filter bson.
 	return r.MatchedCount == 1, nil
 }
 
-// insertOnce inserts a document; false when there is one with its _id.
+// insertOnce inserts a document; false when there is one with its _id for sure.
 func (s *Store) insertOnce(ctx context.Context, c *mongo.Collection, document any) (bool, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	_, err := c.InsertOne(ctx, document)
-	if mongo.IsDuplicateKeyError(err) {
+	if duplicate(err) {
 		return false, nil
 	}
 	return err == nil, kindOf(err)
 }
 
-// insertMany inserts documents; errTaken for those whose _id is there already.
+// insertMany inserts documents; errTaken for those whose _id is there already, and Timeout for all when that, or that they are inserted, is not confirmed.
 func insertMany[T any](ctx context.Context, s *Store, c *mongo.Collection, documents []T) []error {
 	outcomes := make([]error, len(documents))
 	ctx, cancel := s.deadline(ctx)

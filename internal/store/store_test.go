@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/drover-io/drover/internal/audit"
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/mongotest"
@@ -108,6 +109,36 @@ func TestOnlyWhatAMajorityHasIsRead(t *testing.T) {
 	defer mu.Unlock()
 	require.NotZero(t, asked["find"])
 	require.NotZero(t, asked["aggregate"])
+}
+
+// TestWhatIsThereAndNotConfirmed: what a second attempt meets may be what the first one has written, and no majority has. So nobody says that it is there.
+func TestWhatIsThereAndNotConfirmed(t *testing.T) {
+	proxy, name := mongotest.NewProxy(t, mongotest.URI(t)), mongotest.Database(t)
+	s := storetest.Open(t, store.Config{URI: proxy.URI(), Database: name})
+	ctx := t.Context()
+	line, _, err := audit.NewChain("writer").Add(audit.Record{Event: audit.Answered}, time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC), nil)
+	require.NoError(t, err)
+	for what, put := range map[string]func() error{
+		"leaves-*":  func() error { return s.PutLeaf(ctx, leafOf("1", "app", 1)) },
+		"instances": func() error { return s.PutInstance(ctx, instanceOf("c", group, domain.ContextInstantiating)) },
+		"projects":  func() error { return s.Create(ctx, project("a")) },
+		"audit-*": func() error {
+			stored, err := s.PutAudit(ctx, []audit.Line{line})
+			require.Equal(t, err == nil, stored == 1)
+			return err
+		},
+	} {
+		for _, attempt := range []string{"the first", "the second"} {
+			proxy.Meet(what, 1, mongotest.Fault{Unconfirmed: true})
+			requireKind(t, put(), fail.Timeout)
+			require.True(t, proxy.Met(), "%s attempt of %s", attempt, what)
+		}
+		if what == "projects" {
+			requireKind(t, put(), fail.Conflict)
+		} else {
+			require.NoError(t, put(), "once it is confirmed")
+		}
+	}
 }
 
 func TestADatabaseThatIsNotThere(t *testing.T) {
