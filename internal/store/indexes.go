@@ -27,7 +27,7 @@ type Collection struct {
 // collection when something is first put into it; who runs one that has everybody wait for that makes them in advance.
 func Collections() []Collection {
 	all := []Collection{
-		{Name: instances, Indexes: []string{"owner", "status"}, Covering: [][]string{{"_id", "status", "revision"}}}, {Name: homes, Indexes: []string{"tenant"}}, {Name: sessions, Indexes: []string{"expires"}}, {Name: certificates, Indexes: []string{"expires"}},
+		{Name: instances, Indexes: []string{"owner", "status"}, Covering: [][]string{activeIndex}}, {Name: homes, Indexes: []string{"tenant"}}, {Name: sessions, Indexes: []string{"expires"}}, {Name: certificates, Indexes: []string{"expires"}},
 	}
 	for _, n := range domain.Nouns {
 		c := Collection{Name: n.Kind, Indexes: []string{"parent"}}
@@ -92,10 +92,15 @@ func (s *Store) ensureIndexes(ctx context.Context, collection string, fields ...
 // ensureIndex has no deadline but the caller's: the driver sends one with the command, and MongoDB breaks off the index of a large
 // collection that takes longer, and begins anew when it is asked for once more.
 func (s *Store) ensureIndex(ctx context.Context, collection string, fields ...string) error {
+	_, err := s.db.Collection(collection).Indexes().CreateOne(ctx, mongo.IndexModel{Keys: indexKeys(fields)})
+	return kindOf(err)
+}
+
+// indexKeys are what an index of members is made by, and named by in a find.
+func indexKeys(fields []string) bson.D {
 	keys := make(bson.D, len(fields))
 	for i, f := range fields {
 		keys[i] = bson.E{Key: f, Value: 1}
 	}
-	_, err := s.db.Collection(collection).Indexes().CreateOne(ctx, mongo.IndexModel{Keys: keys})
-	return kindOf(err)
+	return keys
 }

@@ -137,13 +137,23 @@ func (s *Store) replaceInstance(ctx context.Context, i *instance) error {
 // ActiveInstances are the records of contexts that may have something in clusters: all but those that are
 // terminated, and those that others have taken over from.
 func (s *Store) ActiveInstances(ctx context.Context) ([]*domain.Instance, error) {
-	return s.findInstances(ctx, active())
+	return s.findInstances(ctx, active(), inOrderOfID())
 }
 
-// active selects the records of ActiveInstances.
+// active selects the records of ActiveInstances. That it says something of _id has MongoDB look at the status in the index of inOrderOfID, and read no
+// other record.
 func active() bson.D {
 	over := bson.A{domain.ContextTerminated, domain.ContextUpdated}
-	return bson.D{{Key: "status", Value: bson.D{{Key: "$nin", Value: over}}}}
+	return append(byID(bson.D{{Key: "$gte", Value: ""}}), bson.E{Key: "status", Value: bson.D{{Key: "$nin", Value: over}}})
+}
+
+// activeIndex has all that is asked for by active.
+var activeIndex = []string{"_id", "status", "revision"}
+
+// inOrderOfID has a find by status go through records in the order of _id, which does not change. By itself MongoDB may take the index of status, and sort what it
+// has found: in that order a record that goes back in it meanwhile, as from Instantiating to Instantiated, is missed.
+func inOrderOfID() options.Lister[options.FindOptions] {
+	return options.Find().SetHint(indexKeys(activeIndex))
 }
 
 // Standing is ActiveInstances for who compares something with all of them: a record is read when it has changed since this Store read it. The
@@ -154,7 +164,7 @@ func (s *Store) Standing(ctx context.Context) ([]domain.Standing, error) {
 	return stand, kindOf(err)
 }
 
-// readStanding goes through them in the order of _id, which does not change: in that of status, one that goes back in it meanwhile would be missed.
+// readStanding goes through them in the order of _id, see inOrderOfID.
 func (s *Store) readStanding(ctx context.Context) ([]domain.Standing, error) {
 	var stand []domain.Standing
 	var changed []string
@@ -164,7 +174,7 @@ func (s *Store) readStanding(ctx context.Context) ([]domain.Standing, error) {
 		} else {
 			changed = append(changed, h.id)
 		}
-	}, options.Find().SetProjection(bson.D{{Key: "revision", Value: 1}}))
+	}, inOrderOfID(), options.Find().SetProjection(bson.D{{Key: "revision", Value: 1}}))
 	if err != nil {
 		return nil, err
 	}
@@ -230,10 +240,10 @@ func (s *Store) InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.In
 	return s.findInstances(ctx, bson.D{{Key: "owner", Value: owner}})
 }
 
-func (s *Store) findInstances(ctx context.Context, filter bson.D) ([]*domain.Instance, error) {
+func (s *Store) findInstances(ctx context.Context, filter bson.D, opts ...options.Lister[options.FindOptions]) ([]*domain.Instance, error) {
 	found := []*domain.Instance{}
 	err := each(ctx, s, s.instances(), filter, func() *domain.Instance { return &domain.Instance{} },
-		func(i *domain.Instance) { found = append(found, i) })
+		func(i *domain.Instance) { found = append(found, i) }, opts...)
 	return found, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/mongotest"
@@ -58,6 +59,42 @@ func TestStanding(t *testing.T) {
 	require.Equal(t, domain.Digest("trimmed"), stand[7].Plan)
 	require.Equal(t, "c010", stand[8].ContextID)
 	require.Equal(t, domain.Standing{ContextID: "new", Owner: group, Namespace: "ns", Plan: instanceOf("new", group, "").Plan}, stand[n-2])
+}
+
+// TestActiveRecordsAreReadInTheOrderOfID, by an index that has all that they are looked for by: in that of status a record that changes meanwhile may be missed.
+func TestActiveRecordsAreReadInTheOrderOfID(t *testing.T) {
+	proxy, name := mongotest.NewProxy(t, mongotest.URI(t)), mongotest.Database(t)
+	s := storetest.Open(t, store.Config{URI: proxy.URI(), Database: name})
+	require.NoError(t, s.EnsureIndexes(t.Context()))
+	require.NoError(t, s.PutInstance(t.Context(), instanceOf("c", group, domain.ContextInstantiated)))
+	asked := make(chan bson.Raw, 10)
+	proxy.See(func(command string, body bson.Raw) {
+		if _, err := body.LookupErr("filter", "status"); err == nil && command == "find" {
+			asked <- body
+		}
+	})
+	_, err := s.Standing(t.Context())
+	require.NoError(t, err)
+	active, err := s.ActiveInstances(t.Context())
+	require.NoError(t, err)
+	require.Len(t, active, 1)
+	require.Len(t, asked, 2)
+	for range 2 {
+		body := <-asked
+		hint, ok := body.Lookup("hint").DocumentOK()
+		require.True(t, ok, "%s", body)
+		var index []string
+		elements, err := hint.Elements()
+		require.NoError(t, err)
+		for _, e := range elements {
+			index = append(index, e.Key())
+		}
+		at := slices.IndexFunc(store.Collections(), func(c store.Collection) bool { return c.Name == "instances" })
+		require.Contains(t, store.Collections()[at].Covering, index, "MongoDB refuses the hint of an index that is not there")
+		require.Equal(t, "_id", index[0])
+		_, err = body.LookupErr("filter", "_id")
+		require.NoError(t, err, "else the index is not looked into for the status")
+	}
 }
 
 // BenchmarkStanding is of 1,000 records of which one has changed, beside reading them all.
