@@ -24,6 +24,16 @@ var (
 	cursorGone = []int{43}                                         // CursorNotFound: the server that had it was started again
 )
 
+// Codes for what a server that works does not do at the moment, and has not done.
+var busy = []int{
+	24, 112, // LockTimeout, WriteConflict
+	133, 134, // FailedToSatisfyReadPreference, ReadConcernMajorityNotAvailableYet
+	175, 237, 11601, // QueryPlanKilled, CursorKilled, Interrupted: by an operator, or by who drops a collection that is read
+	365,  // TemporarilyUnavailable: more has changed than it has room for in memory
+	371,  // UserWritesBlocked, as while a set is copied to another one
+	8000, // AtlasError, by which Atlas refuses what its plan does not give
+}
+
 // sqliteFull is how FerretDB passes SQLite's SQLITE_FULL on, as an internal error.
 const sqliteFull = "database or disk is full"
 
@@ -53,7 +63,9 @@ func kindOf(err error) error {
 		return fail.Wrap(err, fail.Unavailable, "the database cannot be reached")
 	case mongo.IsTimeout(err), ofWriteConcern(err): // it may have been written
 		return fail.Wrap(err, fail.Timeout, "the database does not answer in time")
-	case mongo.IsNetworkError(err), retryableWrite(err):
+	case hasCode(err, busy), hasLabel(err, driver.ErrSystemOverloadedError):
+		return fail.Wrap(err, fail.Unavailable, "the database refuses to do it at the moment")
+	case mongo.IsNetworkError(err), hasLabel(err, driver.RetryableWriteError):
 		return fail.Wrap(err, fail.Unavailable, "the database cannot be reached")
 	default:
 		return fail.Wrap(err, fail.Internal, "the database failed")
@@ -73,9 +85,9 @@ func ofWriteConcern(err error) bool {
 // what an earlier attempt has written that nobody confirmed either.
 func duplicate(err error) bool { return mongo.IsDuplicateKeyError(err) && !ofWriteConcern(err) }
 
-func retryableWrite(err error) bool {
+func hasLabel(err error, label string) bool {
 	var labeled mongo.LabeledError
-	return errors.As(err, &labeled) && labeled.HasErrorLabel(driver.RetryableWriteError)
+	return errors.As(err, &labeled) && labeled.HasErrorLabel(label)
 }
 
 func hasCode(err error, codes []int) bool {

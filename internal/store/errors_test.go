@@ -51,10 +51,21 @@ func TestKindOf(t *testing.T) {
 		"a duplicate of many that members do not confirm": {mongo.BulkWriteException{
 			WriteErrors: []mongo.BulkWriteError{{WriteError: mongo.WriteError{Code: 11000}}}, WriteConcernError: &mongo.WriteConcernError{Code: 64},
 		}, fail.Timeout},
-		"a duplicate as the primary steps down": {mongo.WriteException{WriteErrors: duplicate.WriteErrors, WriteConcernError: &mongo.WriteConcernError{Code: 11602}}, fail.Unavailable},
-		"a failure of the server":               {mongo.CommandError{Code: 8}, fail.Internal},
-		"anything else":                         {errors.New("?"), fail.Internal},
-		"what is classified already":            {fail.New(fail.Precondition, "x"), fail.Precondition},
+		"a duplicate as the primary steps down":              {mongo.WriteException{WriteErrors: duplicate.WriteErrors, WriteConcernError: &mongo.WriteConcernError{Code: 11602}}, fail.Unavailable},
+		"a server without room in memory":                    {mongo.CommandError{Code: 365}, fail.Unavailable},
+		"a server that takes no writes now":                  {mongo.WriteException{WriteErrors: mongo.WriteErrors{{Code: 371}}}, fail.Unavailable},
+		"what an operator ended":                             {mongo.CommandError{Code: 11601}, fail.Unavailable},
+		"a write that an operator ended as it was confirmed": {mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: 11601}}, fail.Timeout},
+		"a cursor that was ended":                            {mongo.CommandError{Code: 237}, fail.Unavailable},
+		"a collection that was dropped":                      {mongo.CommandError{Code: 175}, fail.Unavailable},
+		"a lock that was waited for":                         {mongo.CommandError{Code: 24}, fail.Unavailable},
+		"a write that met another one":                       {mongo.CommandError{Code: 112}, fail.Unavailable},
+		"a member that knows of no majority":                 {mongo.CommandError{Code: 134}, fail.Unavailable},
+		"what Atlas refuses":                                 {mongo.CommandError{Code: 8000}, fail.Unavailable},
+		"a server that has too much to do":                   {mongo.CommandError{Code: 462, Labels: []string{"SystemOverloadedError"}}, fail.Unavailable},
+		"a failure of the server":                            {mongo.CommandError{Code: 8}, fail.Internal},
+		"anything else":                                      {errors.New("?"), fail.Internal},
+		"what is classified already":                         {fail.New(fail.Precondition, "x"), fail.Precondition},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.want, fail.KindOf(kindOf(c.err)))
