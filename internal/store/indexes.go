@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/drover-io/drover/internal/domain"
 )
@@ -90,9 +91,10 @@ func (s *Store) ensureIndexes(ctx context.Context, collection string, fields ...
 }
 
 // ensureIndex has no deadline but the caller's: the driver sends one with the command, and MongoDB breaks off the index of a large
-// collection that takes longer, and begins anew when it is asked for once more.
+// collection that takes longer, and begins anew when it is asked for once more. It is made once a majority of a set has it, as is all that is
+// written: by itself MongoDB waits for every member with a vote, and so for one that is down.
 func (s *Store) ensureIndex(ctx context.Context, collection string, fields ...string) error {
-	_, err := s.db.Collection(collection).Indexes().CreateOne(ctx, mongo.IndexModel{Keys: indexKeys(fields)})
+	_, err := s.db.Collection(collection).Indexes().CreateOne(ctx, mongo.IndexModel{Keys: indexKeys(fields)}, options.CreateIndexes().SetCommitQuorumMajority())
 	return kindOf(err)
 }
 

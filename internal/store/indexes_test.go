@@ -14,9 +14,10 @@ import (
 	"github.com/drover-io/drover/internal/mongotest"
 )
 
-// TestAnIndexMayTakeItsTime has no deadline sent with what makes one: MongoDB would break off that of a large collection, again and again.
+// TestAnIndexMayTakeItsTime has no deadline sent with what makes one: MongoDB would break off that of a large collection, again and again. Nor does it wait for
+// members that are down.
 func TestAnIndexMayTakeItsTime(t *testing.T) {
-	var asked, bounded atomic.Int64
+	var asked, bounded, byMajority atomic.Int64
 	watched := options.Client().ApplyURI(mongotest.URI(t)).SetMonitor(&event.CommandMonitor{
 		Started: func(_ context.Context, e *event.CommandStartedEvent) {
 			if e.CommandName != "createIndexes" {
@@ -25,6 +26,9 @@ func TestAnIndexMayTakeItsTime(t *testing.T) {
 			asked.Add(1)
 			if _, err := e.Command.LookupErr("maxTimeMS"); err == nil {
 				bounded.Add(1)
+			}
+			if quorum, _ := e.Command.Lookup("commitQuorum").StringValueOK(); quorum == "majority" {
+				byMajority.Add(1)
 			}
 		},
 	})
@@ -35,4 +39,5 @@ func TestAnIndexMayTakeItsTime(t *testing.T) {
 	require.NoError(t, s.ensureIndex(t.Context(), "things", "parent"))
 	require.EqualValues(t, 1, asked.Load())
 	require.Zero(t, bounded.Load())
+	require.EqualValues(t, 1, byMajority.Load())
 }

@@ -195,6 +195,7 @@ func sure(connection *options.ClientOptions) error {
 		connection.WriteConcern.W = writeconcern.Majority().W
 	}
 	connection.SetReadPreference(readpref.Primary()).SetReadConcern(readconcern.Majority())
+	connection.Timeout = nil // of calls without a deadline, see ensureIndex; all others have Config's
 	return nil
 }
 

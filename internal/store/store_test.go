@@ -64,6 +64,17 @@ func TestOpenRefusesWhatIsNoURI(t *testing.T) {
 	require.Error(t, err)
 }
 
+// TestTheURIBoundsNoIndex: a time in it would be a deadline of those calls that have none on purpose.
+func TestTheURIBoundsNoIndex(t *testing.T) {
+	uri := mongotest.URI(t)
+	join := "?"
+	if strings.Contains(uri, "?") {
+		join = "&"
+	}
+	s := storetest.Open(t, store.Config{URI: uri + join + "timeoutMS=1", Database: mongotest.Database(t)})
+	require.NoError(t, s.EnsureIndexes(t.Context()))
+}
+
 func TestOpenRefusesWhatLosesWrites(t *testing.T) {
 	for option, ok := range map[string]bool{
 		"readPreference=secondary": false, "readPreference=primaryPreferred": false, "w=0": false, "w=1": false, "w=2": false, "journal=false": false, "journal=true": true,
