@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/drover-io/drover/internal/fail"
 )
@@ -25,8 +26,8 @@ import (
 //   - somebody in the account's own binding;
 //   - a Secret in which the cluster puts a token of one of its ServiceAccounts.
 //
-// Near is who may come by a token, as he may make Pods, or tokens, in the namespace of the accounts: RoleBindings there. A cluster may make some
-// in each namespace, so that nothing is refused for them.
+// Near is who may come by a token, as he may make Pods, or tokens, in the namespace of the accounts: RoleBindings there, and Secrets in which an old
+// cluster keeps a token of each ServiceAccount. A cluster may make some in each namespace, so that nothing is refused for them.
 type Others struct{ Lasting, Ending, Near []string }
 
 // Others looks for them. Those that it has seen are given beside an error, too.
@@ -36,8 +37,9 @@ func (o *Owned) Others(ctx context.Context) (*Others, error) {
 		return nil, err
 	}
 	all := &Others{}
+	var kept []string
 	if all.Lasting, err = o.lasting(ctx, f.role); err == nil && len(f.accounts) > 0 {
-		all.Ending, err = o.tokens(ctx, f.accounts)
+		all.Ending, kept, err = o.tokens(ctx, f.accounts)
 	}
 	if strange := f.strange(); strange != "" {
 		all.Lasting = append(all.Lasting, strange)
@@ -48,6 +50,7 @@ func (o *Owned) Others(ctx context.Context) (*Others, error) {
 	if err == nil {
 		all.Near, err = o.near(ctx)
 	}
+	all.Near = append(kept, all.Near...)
 	return all, err
 }
 
@@ -257,18 +260,67 @@ func (o *Owned) gathering(ctx context.Context, role *rbacv1.ClusterRole) ([]stri
 	return all, nil
 }
 
-// tokens are the Secrets in which the cluster puts tokens of these accounts. Drover has none made: it asks for tokens that expire.
-func (o *Owned) tokens(ctx context.Context, accounts []corev1.ServiceAccount) ([]string, error) {
+// tokens are the Secrets in which the cluster puts tokens of these accounts. Drover has none made: it asks for tokens that expire. Kept are those that
+// the cluster makes of each ServiceAccount.
+func (o *Owned) tokens(ctx context.Context, accounts []corev1.ServiceAccount) (made, kept []string, err error) {
 	list, err := o.client.CoreV1().Secrets(o.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken)})
 	if err != nil {
-		return nil, o.failed(err, "look for tokens in Secrets of %s", o.Namespace)
+		return nil, nil, o.failed(err, "look for tokens in Secrets of %s", o.Namespace)
 	}
-	var all []string
+	seen := map[string]bool{} // accounts with a token that the cluster has made: it makes one of each
 	for i := range list.Items {
-		of := list.Items[i].Annotations[corev1.ServiceAccountNameKey]
-		if slices.ContainsFunc(accounts, func(a corev1.ServiceAccount) bool { return a.Name == of }) {
-			all = append(all, fmt.Sprintf("Secret %s/%s with a token of ServiceAccount %s", o.Namespace, list.Items[i].Name, of))
+		secret := &list.Items[i]
+		of := secret.Annotations[corev1.ServiceAccountNameKey]
+		at := slices.IndexFunc(accounts, func(a corev1.ServiceAccount) bool { return a.Name == of })
+		if at < 0 {
+			continue
+		}
+		own := false
+		if !seen[of] {
+			if own, err = o.makesToken(secret, &accounts[at]); err != nil {
+				return made, kept, err
+			}
+		}
+		if own {
+			seen[of] = true
+			kept = append(kept, fmt.Sprintf("Secret %s/%s with a token of ServiceAccount %s that does not expire, as this cluster makes one of each: who may read Secrets there has it",
+				o.Namespace, secret.Name, of))
+			continue
+		}
+		made = append(made, fmt.Sprintf("Secret %s/%s with a token of ServiceAccount %s", o.Namespace, secret.Name, of))
+	}
+	return made, kept, nil
+}
+
+// tokensAsked is the first version of Kubernetes that makes no token of a ServiceAccount by itself. dockercfgGroup is served by OpenShift alone, which up to
+// 4.15 makes one to pull images with, and says so with dockercfgKey.
+const (
+	tokensAsked    = "1.24"
+	dockercfgGroup = "security.openshift.io"
+	dockercfgKey   = "kubernetes.io/created-by"
+	dockercfgMaker = "openshift.io/create-dockercfg-secrets"
+)
+
+// makesToken says whether the Secret is one that the cluster makes by itself for the ServiceAccount. In a newer cluster nothing is, whatever it says of itself.
+func (o *Owned) makesToken(secret *corev1.Secret, a *corev1.ServiceAccount) (bool, error) {
+	if !strings.HasPrefix(secret.Name, a.Name+"-token-") {
+		return false, nil
+	}
+	if slices.ContainsFunc(a.Secrets, func(r corev1.ObjectReference) bool { return r.Name == secret.Name }) {
+		told, err := o.client.Discovery().ServerVersion()
+		if err != nil {
+			return false, o.failed(err, "ask for the version of the cluster")
+		}
+		if is, err := version.ParseGeneric(told.GitVersion); err == nil && is.LessThan(version.MustParseGeneric(tokensAsked)) {
+			return true, nil
 		}
 	}
-	return all, nil
+	if secret.Annotations[dockercfgKey] != dockercfgMaker {
+		return false, nil
+	}
+	groups, err := o.client.Discovery().ServerGroups()
+	if err != nil {
+		return false, o.failed(err, "ask for the groups of the cluster")
+	}
+	return slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == dockercfgGroup }), nil
 }
