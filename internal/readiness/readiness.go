@@ -285,11 +285,21 @@ func replicationLacks(controller map[string]any) string {
 	return ""
 }
 
+// conditionsV1 is the annotation with the conditions of a HorizontalPodAutoscaler of autoscaling/v1, which up to Kubernetes 1.23 is the version that is preferred.
+const conditionsV1 = "autoscaling.alpha.kubernetes.io/conditions"
+
 // autoscalerLacks: to kstatus a HorizontalPodAutoscaler is Current though it cannot scale. One whose target has been scaled to none is switched off on
 // purpose.
 func autoscalerLacks(autoscaler map[string]any) string {
+	conditions, found, _ := unstructured.NestedSlice(autoscaler, "status", "conditions")
+	if !found {
+		text, _, _ := unstructured.NestedString(autoscaler, "metadata", "annotations", conditionsV1)
+		if err := json.Unmarshal([]byte(text), &conditions); err != nil { // there are none yet, or somebody else has written it
+			conditions = nil
+		}
+	}
 	for _, kind := range []string{"AbleToScale", "ScalingActive"} {
-		c := condition(autoscaler, kind)
+		c := conditionIn(conditions, kind)
 		if c["status"] == "False" && c["reason"] != "ScalingDisabled" {
 			return fmt.Sprintf("%s: %v", kind, c["message"])
 		}
