@@ -21,17 +21,7 @@ func TestMetricsOfAgents(t *testing.T) {
 				if secret != "" {
 					values["metrics.tlsSecret"] = secret
 				}
-				resources, err := helm.Render(os.DirFS(chart), chart, "drover-"+chart, "agents", values)
-				require.NoError(t, err)
-				var pod *corev1.PodSpec
-				for _, r := range resources {
-					if r.Kind == "Deployment" {
-						var d appsv1.Deployment
-						require.NoError(t, json.Unmarshal(r.Manifest, &d))
-						pod = &d.Spec.Template.Spec
-					}
-				}
-				require.NotNil(t, pod)
+				pod := podOf(t, chart, values)
 				agent := pod.Containers[0]
 				env, mounts, volumes := map[string]string{}, map[string]string{}, map[string]string{}
 				for _, e := range agent.Env {
@@ -61,5 +51,36 @@ func TestMetricsOfAgents(t *testing.T) {
 				require.Equal(t, scheme, agent.ReadinessProbe.HTTPGet.Scheme)
 			})
 		}
+	}
+}
+
+// podOf is what the chart's agent runs as.
+func podOf(t *testing.T, chart string, values map[string]string) *corev1.PodSpec {
+	t.Helper()
+	resources, err := helm.Render(os.DirFS(chart), chart, "drover-"+chart, "agents", values)
+	require.NoError(t, err)
+	var pod *corev1.PodSpec
+	for _, r := range resources {
+		if r.Kind == "Deployment" {
+			var d appsv1.Deployment
+			require.NoError(t, json.Unmarshal(r.Manifest, &d))
+			pod = &d.Spec.Template.Spec
+		}
+	}
+	require.NotNil(t, pod)
+	return pod
+}
+
+// TestUsersOfAgents: OpenShift refuses a Pod that names a user or a group which is not of the range of its namespace.
+func TestUsersOfAgents(t *testing.T) {
+	id, nonRoot := int64(65532), true
+	for _, chart := range []string{"monitor", "tenant-agent"} {
+		t.Run(chart, func(t *testing.T) {
+			values := map[string]string{"tenant": "t", "server": "drover.example:9017"}
+			seccomp := &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+			require.Equal(t, &corev1.PodSecurityContext{RunAsNonRoot: &nonRoot, RunAsUser: &id, FSGroup: &id, SeccompProfile: seccomp}, podOf(t, chart, values).SecurityContext)
+			values["podSecurityContext.runAsUser"], values["podSecurityContext.fsGroup"] = "null", "null"
+			require.Equal(t, &corev1.PodSecurityContext{RunAsNonRoot: &nonRoot, SeccompProfile: seccomp}, podOf(t, chart, values).SecurityContext)
+		})
 	}
 }
