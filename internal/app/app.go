@@ -254,6 +254,14 @@ func dial(c *config.Config, logger *slog.Logger, tracing telemetry.Tracing, leas
 		return nil, err
 	}
 	options.ConnectionOptions.TLS = tls
+	token, err := c.Temporal.Token(logger)
+	if err != nil {
+		return nil, err
+	}
+	if token != nil {
+		options.Credentials = client.NewAPIKeyDynamicCredentials(func(context.Context) (string, error) { return token(), nil })
+		options.ConnectionOptions.TLSDisabled = tls == nil // else credentials turn it on; settings allow it on this machine alone
+	}
 	// Payloads are small, and sealed: compressing them costs more than sending them.
 	options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	options.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(leases.Listen)}

@@ -45,6 +45,8 @@ func CheckFiles(c *config.Config) error {
 	}
 	_, err := temporal.TLS(silent)
 	look("", err)
+	_, err = c.Temporal.Token(silent)
+	look("temporal-token-file", err)
 	if c.AuditFile != "" {
 		look("audit-file", sink.CheckFile(c.AuditFile)) // it makes none: something else may be wrong, so that nothing starts
 	}

@@ -31,12 +31,14 @@ func TestAllThatIsWrongWithFilesIsSaidAtOnce(t *testing.T) {
 	c.AuditFile, c.AuditSyslogCA = filepath.Join(in("nowhere"), "audit.log"), in("server.key")
 	require.NoError(t, os.WriteFile(in("empty"), []byte("\n"), 0o600))
 	c.TenantAgent = config.TenantAgent{CA: in("ca.key"), Cert: in("server.crt"), Key: in("ca.key"), Token: in("empty")}
+	c.Temporal.TokenFile = in("empty")
 	err := CheckFiles(c)
 	for _, says := range []string{
 		"--tls-cert (DROVER_TLS_CERT): read certificate: " + in("server.crt") + " and " + in("admin.key"),
 		"--client-ca (DROVER_CLIENT_CA): read CA: " + in("admin.key") + ": there is no certificate in it",
 		"--tenant-tls-cert (DROVER_TENANT_TLS_CERT): read certificate: " + in("ca.key"),
 		"TLS with Temporal: read CA: " + in("ca.key") + ": there is no certificate in it",
+		"--temporal-token-file (DROVER_TEMPORAL_TOKEN_FILE): token for Temporal: " + in("empty") + ": there is no token in it",
 		"--secret-keys (DROVER_SECRET_KEYS): ",
 		"--auth-config: " + in("auth.yaml"), "issuers[0].audiences",
 		"--audit-file (DROVER_AUDIT_FILE): " + in("nowhere") + " is no folder to make audit.log in",

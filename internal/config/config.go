@@ -109,6 +109,7 @@ type TenantAgent struct {
 type Temporal struct {
 	Address, Namespace                string
 	TLSCert, TLSKey, TLSCA, TLSServer string // files; the server's name
+	TokenFile                         string // "" for none
 }
 
 // Process says which settings a process has.
@@ -196,11 +197,12 @@ var settings = []setting{
 	{"profile-listen", "", "`address` of the runtime's profiles; none when empty", all, optional(address(func(c *Config) *string { return &c.ProfileListen }))},
 	{"temporal-address", "127.0.0.1:7233", "`address` of Temporal's frontend; the same for api and worker", Both, address(func(c *Config) *string { return &c.Temporal.Address })},
 	{"temporal-namespace", "drover", "Temporal `namespace`; the same for api and worker", Both, required(func(c *Config) *string { return &c.Temporal.Namespace })},
-	{"worker-versioning", "on", "whether the worker tells Temporal its build, so that operations never go back to an older one: `on`, off where Temporal has no Worker Deployments or gives no right to them, or force, by which an older build takes over from a newer one", Worker, oneOf(func(c *Config) *string { return &c.WorkerVersioning }, "on", "off", "force")},
+	{"worker-versioning", "on", "whether the worker tells Temporal its build, so that operations never go back to an older one: `on`, off where Temporal gives no right to Worker Deployments, or force, by which an older build takes over from a newer one", Worker, oneOf(func(c *Config) *string { return &c.WorkerVersioning }, "on", "off", "force")},
 	{"temporal-tls-cert", "", "client certificate `file` for Temporal", Both, file(func(c *Config) *string { return &c.Temporal.TLSCert })},
 	{"temporal-tls-key", "", "client key `file` for Temporal", Both, file(func(c *Config) *string { return &c.Temporal.TLSKey })},
 	{"temporal-tls-ca", "", "CA `file` of Temporal; the system's when empty and another --temporal-tls-* is given. Without any of them there is no TLS", Both, file(func(c *Config) *string { return &c.Temporal.TLSCA })},
 	{"temporal-tls-server-name", "", "`name` in Temporal's certificate", Both, text(func(c *Config) *string { return &c.Temporal.TLSServer })},
+	{"temporal-token-file", "", "`file` with a bearer token for Temporal, such as an API key of Temporal Cloud, which is read again when it has changed; it needs a --temporal-tls-*, such as the server's name, unless Temporal is on this machine", Both, file(func(c *Config) *string { return &c.Temporal.TokenFile })},
 	{"mongo-uri", "mongodb://127.0.0.1:27017", "`URI` of MongoDB; the same for api and worker", stored, mongoURI},
 	{"mongo-database", "drover", "`name` of the database; the same for api and worker", stored, required(func(c *Config) *string { return &c.Database })},
 	{"secret-keys", "", "`keys` that seal all that documents say, charts, reports and histories, which nobody can read without them: id:base64 of 32 bytes, comma-separated, the first one seals; the same for api and worker", stored, text(func(c *Config) *string { return &c.SecretKeys })},
@@ -365,6 +367,10 @@ func (c *Config) check() (wrong []error) {
 	}
 	if (c.Temporal.TLSCert == "") != (c.Temporal.TLSKey == "") {
 		wrong = append(wrong, fmt.Errorf("%s and %s belong together", both("temporal-tls-cert"), both("temporal-tls-key")))
+	}
+	if host, _, _ := net.SplitHostPort(c.Temporal.Address); c.Temporal.TokenFile != "" && !c.Temporal.secured() && !hosts.Loopback(host) {
+		wrong = append(wrong, fmt.Errorf("%s: %q is not on this machine, so the token needs TLS: give %s or %s",
+			both("temporal-token-file"), c.Temporal.Address, both("temporal-tls-ca"), both("temporal-tls-server-name")))
 	}
 	return append(append(wrong, c.checkAuth()...), c.checkTenants()...)
 }

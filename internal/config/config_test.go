@@ -142,7 +142,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 	got, err := read(config.Both, nil,
 		"--listen", ":80", "--tls-cert", file, "--tls-key", file, "--grpc-listen", "", "--tenant-listen", ":81", "--tenant-rate", "7",
 		"--tenant-tls-cert", file, "--tenant-tls-key", file, "--tenant-tls-ca", file, "--metrics-listen", "[::1]:81", "--temporal-address", "t:1", "--temporal-namespace", "n",
-		"--temporal-tls-cert", file, "--temporal-tls-key", file, "--temporal-tls-ca", file, "--temporal-tls-server-name", "s",
+		"--temporal-tls-cert", file, "--temporal-tls-key", file, "--temporal-tls-ca", file, "--temporal-tls-server-name", "s", "--temporal-token-file", file,
 		"--mongo-uri", "mongodb+srv://u:p@m", "--mongo-database", "d", "--secret-keys-file", file,
 		"--log-level", "debug", "--log-format", "json", "--otlp-endpoint", "http://o:4318", "--web-ui", "https://w/x",
 		"--auth", "on", "--admin-token-file", "f", "--auth-config", file, "--client-ca", file, "--client-cert-user", "uri", "--client-cert-groups", "none", "--client-cert-prefix", "cert:", "--trusted-proxy", "proxy,gate",
@@ -157,7 +157,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		AllowedHosts: []string{"a.example", "b"}, AllowedOrigins: []string{"https://g.example", "http://h:8080"}, KubeconfigDownload: true,
 		KubeconfigAllow: []string{"exec", "files"}, ClusterAllow: "10.0.0.0/8", ClusterDeny: "10.1.0.0/16", CloudPodSecurity: "baseline", CodecOrigins: []string{"https://t.example"},
 		ExternalHosts: []string{"v.example", "[2001:db8::1]:8443"},
-		Temporal:      config.Temporal{Address: "t:1", Namespace: "n", TLSCert: file, TLSKey: file, TLSCA: file, TLSServer: "s"},
+		Temporal:      config.Temporal{Address: "t:1", Namespace: "n", TLSCert: file, TLSKey: file, TLSCA: file, TLSServer: "s", TokenFile: file},
 		MongoURI:      "mongodb+srv://u:p@m", Database: "d", SecretKeysFile: file,
 		AuditKeep: 48 * time.Hour, AuditFile: "a.log", AuditSyslog: "tls://s:6514", AuditSyslogCA: file,
 		LogLevel: slog.LevelDebug, LogFormat: "json", OTLPEndpoint: "http://o:4318", WebUI: "https://w/x",
@@ -169,6 +169,18 @@ func TestEverySettingCanBeSet(t *testing.T) {
 	}, got, cmpopts.IgnoreUnexported(config.Config{})))
 }
 
+// TestATokenForTemporal goes by TLS, or stays on this machine.
+func TestATokenForTemporal(t *testing.T) {
+	for _, args := range [][]string{
+		{"--temporal-address", "127.0.0.1:7233"}, {"--temporal-address", "localhost:7233"},
+		{"--temporal-address", "temporal.example:7233", "--temporal-tls-server-name", "temporal.example"},
+	} {
+		got, err := read(config.API, keys, append(args, "--temporal-token-file", os.DevNull)...)
+		require.NoError(t, err, args)
+		require.Equal(t, os.DevNull, got.Temporal.TokenFile)
+	}
+}
+
 func TestWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		process config.Process
@@ -176,9 +188,13 @@ func TestWhatIsWrong(t *testing.T) {
 		args    []string
 		want    []string // each in the error
 	}{
-		"no keys":           {config.API, nil, nil, []string{"--secret-keys (DROVER_SECRET_KEYS) or --secret-keys-file (DROVER_SECRET_KEYS_FILE) is required"}},
-		"keys twice":        {config.API, keys, []string{"--secret-keys-file", os.DevNull}, []string{"exclude each other"}},
-		"half a key pair":   {config.API, keys, []string{"--temporal-tls-cert", os.DevNull}, []string{"--temporal-tls-key (DROVER_TEMPORAL_TLS_KEY) belong together"}},
+		"no keys":         {config.API, nil, nil, []string{"--secret-keys (DROVER_SECRET_KEYS) or --secret-keys-file (DROVER_SECRET_KEYS_FILE) is required"}},
+		"keys twice":      {config.API, keys, []string{"--secret-keys-file", os.DevNull}, []string{"exclude each other"}},
+		"half a key pair": {config.API, keys, []string{"--temporal-tls-cert", os.DevNull}, []string{"--temporal-tls-key (DROVER_TEMPORAL_TLS_KEY) belong together"}},
+		"a token in clear": {
+			config.Worker, keys, []string{"--temporal-token-file", os.DevNull, "--temporal-address", "temporal.example:7233"},
+			[]string{`--temporal-token-file (DROVER_TEMPORAL_TOKEN_FILE): "temporal.example:7233" is not on this machine, so the token needs TLS`, "--temporal-tls-server-name (DROVER_TEMPORAL_TLS_SERVER_NAME)"},
+		},
 		"no address":        {config.API, keys, []string{"--listen", "localhost"}, []string{`--listen (DROVER_LISTEN): "localhost" is not host:port`}},
 		"no port":           {config.API, keys, []string{"--listen", "localhost:"}, []string{"is not host:port"}},
 		"an empty name":     {config.API, keys, []string{"--temporal-namespace", ""}, []string{"--temporal-namespace (DROVER_TEMPORAL_NAMESPACE): is required"}},

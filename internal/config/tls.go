@@ -20,7 +20,7 @@ import (
 // TLS reads the files; nil when none is configured. As those of listeners, they are read again when they have changed, for every
 // connection that is made then: when those of before expire, all processes would lose Temporal at the same time.
 func (t Temporal) TLS(log *slog.Logger) (*tls.Config, error) {
-	if t.TLSCert == "" && t.TLSCA == "" && t.TLSServer == "" {
+	if !t.secured() {
 		return nil, nil
 	}
 	r := &reloaded{files: ServerTLS{Cert: t.TLSCert, Key: t.TLSKey, CA: t.TLSCA}, log: log}
@@ -45,6 +45,9 @@ func (t Temporal) TLS(log *slog.Logger) (*tls.Config, error) {
 	}
 	return c, nil
 }
+
+// secured says whether there is TLS.
+func (t Temporal) secured() bool { return t.TLSCert != "" || t.TLSCA != "" || t.TLSServer != "" }
 
 // vouched says whether authorities vouch for a server of a name, as package tls asks it.
 func vouched(chain []*x509.Certificate, name string, authorities *x509.CertPool) error {
@@ -186,11 +189,9 @@ func (f ServerTLS) changed() (found [3]seen, err error) {
 		if name == "" {
 			continue
 		}
-		info, err := os.Stat(name)
-		if err != nil {
+		if found[i], err = look(name); err != nil {
 			return found, err
 		}
-		found[i] = seen{info, info.ModTime(), info.Size()}
 	}
 	return found, nil
 }
