@@ -540,6 +540,39 @@ func TestWhatComesWhileANamespaceIsLookedAt(t *testing.T) {
 	require.NoError(t, namespaces.Delete(t.Context(), a.name, metav1.DeleteOptions{}))
 }
 
+// TestWhatAClusterPutsIntoItsNamespaces: OpenShift has ServiceAccounts in each, of which it is said that they keep it, and Kubernetes before 1.24 a token.
+func TestWhatAClusterPutsIntoItsNamespaces(t *testing.T) {
+	a := newAccount(t)
+	add, remove := append([]string{"cluster", "add"}, a.at...), append([]string{"cluster", "remove"}, a.at...)
+	a.done(add...)
+	in := func(resource string) dynamic.ResourceInterface {
+		return a.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(a.name)
+	}
+	for resource, object := range map[string]map[string]any{
+		"serviceaccounts": {"kind": "ServiceAccount", "metadata": map[string]any{"name": "builder"}},
+		"secrets": {"kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": map[string]any{
+			"name": "default-token-x7k2p", "annotations": map[string]any{"kubernetes.io/service-account.name": "default"},
+		}},
+	} {
+		object["apiVersion"] = "v1"
+		_, err := in(resource).Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	r := a.run(remove...)
+	require.Zero(t, r.code, r.out+r.err)
+	require.Contains(t, r.err, "the namespace "+a.name+" stays: ServiceAccount builder is in it")
+	require.NoError(t, in("serviceaccounts").Delete(t.Context(), "builder", metav1.DeleteOptions{}))
+	a.done(add...)
+	r = a.run(remove...)
+	require.Zero(t, r.code, r.out+r.err)
+	require.NotContains(t, r.err, "stays")
+	there, err := a.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(t.Context(), a.name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		require.NoError(t, err)
+		require.NotNil(t, there.GetDeletionTimestamp())
+	}
+}
+
 // TestABindingOfTheAccountsNameForAnotherRole: it is not the account's, whatever it says, and stands where that has to be.
 func TestABindingOfTheAccountsNameForAnotherRole(t *testing.T) {
 	a := newAccount(t)

@@ -889,7 +889,7 @@ func (o *Owned) others(ctx context.Context) (bool, error) {
 		return false, o.failed(err, "look at the namespace %s", o.Namespace)
 	}
 	for i := range accounts.Items {
-		if accounts.Items[i].Name != "default" {
+		if accounts.Items[i].Labels[accountKey] != "" { // any other one is what holds names
 			return true, nil
 		}
 	}
@@ -928,13 +928,26 @@ func (o *Owned) holds(ctx context.Context) string {
 				return "whether there are " + kind.Name + " in it cannot be told: " + fail.TextOf(kindOf(err))
 			}
 			for _, x := range found.Items {
-				if x.GetDeletionTimestamp() == nil && (gv.Group != "" || kind.Kind+" "+x.GetName() != "ServiceAccount default" && kind.Kind+" "+x.GetName() != "ConfigMap kube-root-ca.crt") {
+				if x.GetDeletionTimestamp() == nil && (gv.Group != "" || !o.isClusters(kind.Kind, &x)) {
 					return kind.Kind + " " + x.GetName() + " is in it"
 				}
 			}
 		}
 	}
 	return ""
+}
+
+// isClusters says whether an object of the core group is one that Kubernetes puts into each namespace. Before 1.24 it keeps a token of each ServiceAccount
+// there: that of the account's own, which has just been deleted, may not have gone yet.
+func (o *Owned) isClusters(kind string, x *unstructured.Unstructured) bool {
+	switch kind + " " + x.GetName() {
+	case "ServiceAccount default", "ConfigMap kube-root-ca.crt":
+		return true
+	}
+	holds, _, _ := unstructured.NestedString(x.Object, "type")
+	of := x.GetAnnotations()[corev1.ServiceAccountNameKey]
+	return kind == "Secret" && holds == string(corev1.SecretTypeServiceAccountToken) && strings.HasPrefix(x.GetName(), of+"-token-") &&
+		(of == "default" || strings.HasPrefix(of, o.Name+"-"))
 }
 
 // holdsPage is how many of a kind are looked at: more than those that Kubernetes puts there.
