@@ -199,9 +199,16 @@ func (e *Engine) leaves(ctx context.Context, id string) bool {
 func (e *Engine) hears(ctx context.Context, id, runID string, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	_ = e.temporal.GetWorkflow(ctx, id, runID).Get(ctx, nil) // its result does not matter, its end does
+	_ = e.temporal.GetWorkflow(ctx, id, runID).Get(unhurried{ctx}, nil) // its result does not matter, its end does
 	return ctx.Err() == nil
 }
+
+// unhurried is a context that ends and does not say when. Temporal answers a long poll a second before its deadline, without the end, and the SDK asks
+// again at once: hundreds of times in that second.
+type unhurried struct{ context.Context }
+
+// Deadline implements context.Context.
+func (unhurried) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // named names an operation for people: `the instantiate of deployment intent group "p/ca/v1/web"`.
 func named(s domain.Scope) string {
