@@ -230,18 +230,23 @@ func (j *Journal) record(ctx context.Context, s domain.Scope) (*domain.Instance,
 }
 
 // last is the last run of an operation, and whether anybody knows it; a zero Run is one that the record alone knows. The engine's list may be late, or not
-// answer: a run that has not recorded its end, and is not in the list, is asked for itself.
+// answer: a run that is not in the list is asked for itself, unless it has recorded its end and no other one is listed.
 func (j *Journal) last(ctx context.Context, s domain.Scope, record *domain.Instance) (x operations.Execution, known bool, err error) {
 	x.Scope = s
 	var ran *domain.Ran
 	if record != nil {
 		ran = record.Last(s.Operation)
 	}
-	runs, err := j.executions.ExecutionsOf(ctx, s)
+	listing, cancel := ctx, func() {}
+	if ran != nil { // much is known without the list
+		listing, cancel = context.WithTimeout(ctx, policy.Describe)
+	}
+	runs, err := j.executions.ExecutionsOf(listing, s)
+	cancel()
 	listed := func() bool {
 		return slices.ContainsFunc(runs, func(x operations.Execution) bool { return x.Run.RunID == ran.RunID })
 	}
-	if ran == nil || err == nil && (!ran.Ended.IsZero() || listed()) {
+	if ran == nil || err == nil && (listed() || len(runs) == 0 && !ran.Ended.IsZero()) {
 		if len(runs) > 0 {
 			x = runs[0]
 		}

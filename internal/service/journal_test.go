@@ -174,7 +174,9 @@ func TestAnOperationThatIsNotListedYet(t *testing.T) {
 	second := domain.Ran{RunID: "r2", Operation: op, Accepted: began.Add(time.Hour)}
 	down := fail.New(fail.Unavailable, "visibility is away")
 	going, over := run("r2", explain.Running, time.Time{}), run("r2", explain.Terminated, began.Add(2*time.Hour))
-	before := run("r1", explain.Completed, began.Add(time.Second))
+	before, ended := run("r1", explain.Completed, began.Add(time.Second)), run("r2", explain.Completed, began.Add(2*time.Hour))
+	done := second
+	done.Ended, done.Status = began.Add(2*time.Hour), domain.ContextTerminated
 	for name, c := range map[string]struct {
 		runs     *runs
 		recorded []domain.Ran
@@ -182,9 +184,12 @@ func TestAnOperationThatIsNotListedYet(t *testing.T) {
 		run      string // "" for none
 		kind     fail.Kind
 	}{
-		"it has just begun":                        {runs: &runs{now: &going}, recorded: []domain.Ran{second}, state: operations.Running, run: "r2"},
-		"the one before it is listed":              {runs: &runs{now: &going, all: []operations.Execution{before}}, recorded: []domain.Ran{first, second}, state: operations.Running, run: "r2"},
-		"the list is away":                         {runs: &runs{now: &going, blind: down}, recorded: []domain.Ran{first, second}, state: operations.Running, run: "r2"},
+		"it has just begun":           {runs: &runs{now: &going}, recorded: []domain.Ran{second}, state: operations.Running, run: "r2"},
+		"the one before it is listed": {runs: &runs{now: &going, all: []operations.Execution{before}}, recorded: []domain.Ran{first, second}, state: operations.Running, run: "r2"},
+		"the list is away":            {runs: &runs{now: &going, blind: down}, recorded: []domain.Ran{first, second}, state: operations.Running, run: "r2"},
+		"it has ended, and the one before is listed": {
+			runs: &runs{now: &ended, all: []operations.Execution{before}}, recorded: []domain.Ran{first, done}, state: operations.Succeeded, run: "r2",
+		},
 		"it was ended by hand":                     {runs: &runs{now: &over, all: []operations.Execution{before}}, recorded: []domain.Ran{first, second}, state: operations.Failed, run: "r2"},
 		"it is forgotten":                          {runs: &runs{}, recorded: []domain.Ran{second}, state: operations.Failed},
 		"it is listed, and nothing else is asked":  {runs: &runs{all: []operations.Execution{going}, away: down}, recorded: []domain.Ran{second}, state: operations.Running, run: "r2"},
