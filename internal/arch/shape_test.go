@@ -405,11 +405,12 @@ func TestConnectionsThatDieAreGivenUp(t *testing.T) {
 	sources(t, product, func(_ string, set *token.FileSet, f *ast.File) {
 		for _, at := range found(f, func(n ast.Node) bool {
 			has := members(n)
-			if !slices.Contains(has, "ForceAttemptHTTP2") {
+			if has["ForceAttemptHTTP2"] == nil {
 				return false
 			}
 			transports++
-			return !slices.Contains(has, "HTTP2") && !slices.Contains(has, "DisableKeepAlives")
+			config, _ := has["HTTP2"].(*ast.UnaryExpr)
+			return has["DisableKeepAlives"] == nil && (config == nil || members(config.X)["SendPingTimeout"] == nil)
 		}) {
 			t.Errorf("%s: a transport with ForceAttemptHTTP2 has no HTTP2 with SendPingTimeout", set.Position(at))
 		}
@@ -417,18 +418,19 @@ func TestConnectionsThatDieAreGivenUp(t *testing.T) {
 	require.Greater(t, transports, 2)
 }
 
-// members are the names of what a composite literal sets.
-func members(n ast.Node) (names []string) {
+// members are what a composite literal sets, by name.
+func members(n ast.Node) map[string]ast.Expr {
 	literal, ok := n.(*ast.CompositeLit)
 	if !ok {
 		return nil
 	}
+	set := map[string]ast.Expr{}
 	for _, e := range literal.Elts {
 		if pair, ok := e.(*ast.KeyValueExpr); ok {
 			if key, ok := pair.Key.(*ast.Ident); ok {
-				names = append(names, key.Name)
+				set[key.Name] = pair.Value
 			}
 		}
 	}
-	return names
+	return set
 }

@@ -669,7 +669,7 @@ func (s *session) goOn(ctx context.Context, api *client.API, f *deployFlags, key
 	for _, op := range todo {
 		accepted, err := s.ask(ctx, api, key, op, nil)
 		if fail.Is(err, fail.Invalid) { // only the API renders the chart, from what is written
-			return errHelped{fmt.Errorf("%s: %w", op, err), "Nothing has changed in clusters, and what was written stays. Mend the chart or the values, and run the same command again"}
+			return errHelped{fmt.Errorf("%s: %w", op, err), "Nothing has changed in clusters, and what was written stays. Mend what is refused, such as a value, and run the command again"}
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", op, err)

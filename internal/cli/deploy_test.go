@@ -268,7 +268,7 @@ func TestDeployOfWhatCannotBeRendered(t *testing.T) {
 		return 1, nil, nil
 	}
 	args := []string{"deploy", w.chart(), "--name", "web", "--clusters", "edge01"}
-	const help = "\nNothing has changed in clusters, and what was written stays. Mend the chart or the values, and run the same command again\n"
+	const help = "\nNothing has changed in clusters, and what was written stays. Mend what is refused, such as a value, and run the command again\n"
 	r := w.run(args...)
 	require.Equal(t, 1, r.code, r.err)
 	require.Contains(t, r.out, group+" created\n")

@@ -278,8 +278,8 @@ func refusedBy(err error) error {
 	switch {
 	case !errors.As(err, &answered) || answered.Response == nil:
 		return fail.New(fail.Unavailable, "the issuer does not answer: %s", printable(root(err).Error()))
-	case answered.ErrorCode == "" || answered.Response.StatusCode >= http.StatusInternalServerError:
-		return fail.New(fail.Unavailable, "the issuer does not answer: what is in its place sends %s", printable(answered.Response.Status))
+	case answered.ErrorCode == "" || answered.Response.StatusCode >= http.StatusInternalServerError || answered.Response.StatusCode == http.StatusTooManyRequests:
+		return fail.New(fail.Unavailable, "the issuer does not answer: what is in its place sends %s. If that stays so, log in again", printable(answered.Response.Status))
 	default:
 		return fail.New(fail.Unauthorized, "the issuer has refused: %s", printable(strings.TrimSpace(answered.ErrorCode+" "+answered.ErrorDescription)))
 	}

@@ -383,7 +383,7 @@ func (s *session) history() *cobra.Command {
 	c := &cobra.Command{
 		Use: "history", Short: "Show what was asked of something, when and by whom, and what came of it", Example: "  drover history web",
 		Long: `Show what was asked of something, when and by whom, and what came of it: DEPLOYED is where each operation has left it, such as
-InstantiateFailed, or Running. It is a dash where nothing was to come of it in clusters, and where that is not known any more.`,
+InstantiateFailed, or Running. A dash means that it changes nothing in clusters, or that the result is not known.`,
 	}
 	return s.owned(c, "a table", func(ctx context.Context, api *client.API, key domain.Key, p *printer) error {
 		d, err := api.Status(ctx, key, summary)
