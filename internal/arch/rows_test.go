@@ -282,8 +282,8 @@ var layers = []layer{
 		{pkg: "quantity", ours: "limits"},
 		{pkg: "expression", ours: "limits", libs: "github.com/google/cel-go", world: "context"}, // which bounds what an expression of users may take
 		{pkg: "cas", ours: "pause fail", world: "context"},
+		{pkg: "restored", ours: "lease pause policy lasting fail", libs: "k8s.io/apimachinery", world: "context"},
 		{pkg: "lease", ours: "fail", libs: "golang.org/x/sys", world: "context"},
-		{pkg: "restored", ours: "pause policy lasting fail", libs: "k8s.io/apimachinery", world: "context"},
 		{pkg: "pause", ours: "policy", world: "context math/rand/v2"},
 		{pkg: "lasting"},
 		{pkg: "policy"},

@@ -1,0 +1,4 @@
+package restored
+
+// AwaitBy is Await by another clock.
+var AwaitBy = await
