@@ -58,7 +58,7 @@ func (w *Watcher) session(ctx context.Context) (good bool, err error) {
 	if err := w.probe(ctx, c); err != nil {
 		return false, err
 	}
-	defer func() { w.heard = time.Now() }()
+	defer func() { w.heard = time.Now().Round(0) }() // a time for which the machine was suspended is silence, too
 	if w.auto != nil {
 		if err := w.auto.choose(ctx, c); err != nil {
 			return false, err
