@@ -24,14 +24,17 @@ var (
 	cursorGone = []int{43}                                         // CursorNotFound: the server that had it was started again
 )
 
-// Codes for what a server that works does not do at the moment, and has not done.
+// atlasError is Atlas' code for all that it refuses of itself, be it for a time or for good.
+const atlasError = 8000
+
+// Codes for what a server that works does not do at the moment. Of writes of many documents it may have done a part.
 var busy = []int{
 	24, 112, // LockTimeout, WriteConflict
 	133, 134, // FailedToSatisfyReadPreference, ReadConcernMajorityNotAvailableYet
 	175, 237, 11601, // QueryPlanKilled, CursorKilled, Interrupted: by an operator, or by who drops a collection that is read
-	365,  // TemporarilyUnavailable: more has changed than it has room for in memory
-	371,  // UserWritesBlocked, as while a set is copied to another one
-	8000, // AtlasError, by which Atlas refuses what its plan does not give
+	365, // TemporarilyUnavailable: more has changed than it has room for in memory
+	371, // UserWritesBlocked, as while a set is copied to another one
+	atlasError,
 }
 
 // sqliteFull is how FerretDB passes SQLite's SQLITE_FULL on, as an internal error.
@@ -52,7 +55,7 @@ func kindOf(err error) error {
 		return fail.Wrap(err, fail.NotFound, "not found")
 	case duplicate(err):
 		return fail.Wrap(err, fail.Conflict, "already exists")
-	case hasCode(err, refusals): // ours, not the caller's: an operator can put it right meanwhile
+	case hasCode(err, refusals), hasWord(err, atlasError, "auth"): // ours, not the caller's: an operator can put it right meanwhile
 		return fail.Wrap(err, fail.Unavailable, "the database refuses the credentials")
 	case hasCode(err, fullDisk), strings.Contains(err.Error(), sqliteFull):
 		full := fail.Wrap(err, fail.Unavailable, "the database's disk is full: nothing can be stored until there is room")
@@ -92,4 +95,10 @@ func hasLabel(err error, label string) bool {
 
 func hasCode(err error, codes []int) bool {
 	return slices.ContainsFunc(mongo.ErrorCodes(err), func(c int) bool { return slices.Contains(codes, c) })
+}
+
+// hasWord says whether the server refused with a code, and with a text that has word in it.
+func hasWord(err error, code int, word string) bool {
+	var refused mongo.ServerError
+	return errors.As(err, &refused) && refused.HasErrorCodeWithMessage(code, word)
 }

@@ -75,6 +75,11 @@ func TestKindOf(t *testing.T) {
 			require.ErrorIs(t, got, cause, "it is kept for the log")
 		})
 	}
+	t.Run("credentials that Atlas does not accept", func(t *testing.T) {
+		denied := kindOf(mongo.CommandError{Code: 8000, Name: "AtlasError", Message: "bad auth : Authentication failed."})
+		require.Equal(t, "the database refuses the credentials", fail.TextOf(denied))
+		require.Equal(t, "the database refuses to do it at the moment", fail.TextOf(kindOf(mongo.CommandError{Code: 8000, Name: "AtlasError", Message: "over the quota"})))
+	})
 	t.Run("nothing", func(t *testing.T) { require.NoError(t, kindOf(nil)) })
 	t.Run("cancellation passes through", func(t *testing.T) {
 		err := fmt.Errorf("wrapped: %w", context.Canceled)
