@@ -30,6 +30,7 @@ type Proxy struct {
 	asked  map[Question]Answers
 	slow   *slowness // nil for none
 	see    func(command string, body bson.Raw)
+	refuse func(command string, body bson.Raw) string
 	conns  map[net.Conn]bool
 	done   sync.WaitGroup
 	err    error // of the proxy itself
@@ -130,6 +131,27 @@ func (p *Proxy) See(look func(command string, body bson.Raw)) {
 	p.see = look
 }
 
+// Refuse has commands from now on refused as having what the database does not take, in the words that why has for them; the database never has them. Those for which why has
+// none go on, and it is not asked for those that a driver sends by itself. It may be called concurrently.
+func (p *Proxy) Refuse(why func(command string, body bson.Raw) string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuse = why
+}
+
+// refusal is the answer to a message that Refuse has refused; nil for none.
+func (p *Proxy) refusal(message []byte) []byte {
+	p.mu.Lock()
+	why := p.refuse
+	p.mu.Unlock()
+	if command, _ := commandOf(message); why != nil && !slices.Contains(aside, command) {
+		if text := why(command, bodyOf(message)); text != "" {
+			return failure(message, badValue, "BadValue", text)
+		}
+	}
+	return nil
+}
+
 // show lets See's look see a message.
 func (p *Proxy) show(message []byte) {
 	p.mu.Lock()
@@ -211,6 +233,12 @@ func (p *Proxy) serve(from net.Conn) {
 			return
 		}
 		p.show(message)
+		if answer := p.refusal(message); answer != nil {
+			if _, err := from.Write(answer); err != nil {
+				return
+			}
+			continue
+		}
 		counted := p.count(message)
 		p.crawl(message)
 		f := p.meet(message)
@@ -432,17 +460,24 @@ func bodyOf(message []byte) bson.Raw {
 	return nil
 }
 
-// maxTimeExpired is MongoDB's code for what has taken too long.
-const maxTimeExpired = 50
+// Codes of MongoDB's for what has taken too long, and for what it does not take in a command.
+const (
+	maxTimeExpired = 50
+	badValue       = 2
+)
 
 // tooLong is the answer to a message whose command has taken too long.
 func tooLong(message []byte) []byte {
+	return failure(message, maxTimeExpired, "MaxTimeMSExpired", "operation exceeded time limit")
+}
+
+// failure is the answer to a message whose command failed.
+func failure(message []byte, code int32, name, text string) []byte {
 	answer, err := answerTo(message, bson.D{
-		{Key: "ok", Value: 0.0}, {Key: "code", Value: int32(maxTimeExpired)},
-		{Key: "codeName", Value: "MaxTimeMSExpired"}, {Key: "errmsg", Value: "operation exceeded time limit"},
+		{Key: "ok", Value: 0.0}, {Key: "code", Value: code}, {Key: "codeName", Value: name}, {Key: "errmsg", Value: text},
 	})
 	if err != nil {
-		panic(err) // of constants
+		panic(err) // of texts and numbers
 	}
 	return answer
 }

@@ -24,6 +24,9 @@ var (
 	cursorGone = []int{43}                                         // CursorNotFound: the server that had it was started again
 )
 
+// badValue is MongoDB's code for what it does not take in a command.
+const badValue = 2
+
 // atlasError is Atlas' code for all that it refuses of itself, be it for a time or for good.
 const atlasError = 8000
 

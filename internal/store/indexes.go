@@ -94,7 +94,11 @@ func (s *Store) ensureIndexes(ctx context.Context, collection string, fields ...
 // collection that takes longer, and begins anew when it is asked for once more. It is made once a majority of a set has it, as is all that is
 // written: by itself MongoDB waits for every member with a vote, and so for one that is down.
 func (s *Store) ensureIndex(ctx context.Context, collection string, fields ...string) error {
-	_, err := s.db.Collection(collection).Indexes().CreateOne(ctx, mongo.IndexModel{Keys: indexKeys(fields)}, options.CreateIndexes().SetCommitQuorumMajority())
+	indexes, index := s.db.Collection(collection).Indexes(), mongo.IndexModel{Keys: indexKeys(fields)}
+	_, err := indexes.CreateOne(ctx, index, options.CreateIndexes().SetCommitQuorumMajority())
+	if hasCode(err, []int{badValue}) { // as a server that is in no set says
+		_, err = indexes.CreateOne(ctx, index)
+	}
 	return kindOf(err)
 }
 
