@@ -137,10 +137,12 @@ func (s *Store) replaceInstance(ctx context.Context, i *instance) error {
 // ActiveInstances are the records of contexts that may have something in clusters: all but those that are
 // terminated, and those that others have taken over from.
 func (s *Store) ActiveInstances(ctx context.Context) ([]*domain.Instance, error) {
-	return s.findInstances(ctx, active(), inOrderOfID())
+	found := []*domain.Instance{}
+	err := eachActive(ctx, s, func() *domain.Instance { return &domain.Instance{} }, func(i *domain.Instance) { found = append(found, i) })
+	return found, err
 }
 
-// active selects the records of ActiveInstances. That it says something of _id has MongoDB look at the status in the index of inOrderOfID, and read no
+// active selects the records of ActiveInstances. That it says something of _id has MongoDB look at the status in activeIndex, and read no
 // other record.
 func active() bson.D {
 	over := bson.A{domain.ContextTerminated, domain.ContextUpdated}
@@ -150,10 +152,21 @@ func active() bson.D {
 // activeIndex has all that is asked for by active.
 var activeIndex = []string{"_id", "status", "revision"}
 
-// inOrderOfID has a find by status go through records in the order of _id, which does not change. By itself MongoDB may take the index of status, and sort what it
-// has found: in that order a record that goes back in it meanwhile, as from Instantiating to Instantiated, is missed.
-func inOrderOfID() options.Lister[options.FindOptions] {
-	return options.Find().SetHint(indexKeys(activeIndex))
+// eachActive is each of the records of ActiveInstances. It has MongoDB go through them in the order of _id, which does not change. By itself MongoDB may take the
+// index of status, and sort what it has found: in that order a record that goes back in it meanwhile, as from Instantiating to Instantiated, is missed.
+// MongoDB refuses that, before it gives any record, where the index is not there, as when somebody has dropped it since EnsureIndexes: then it is made again.
+func eachActive[T any](ctx context.Context, s *Store, make func() T, take func(T), opts ...options.Lister[options.FindOptions]) error {
+	find := func() error {
+		return each(ctx, s, s.instances(), active(), make, take, append(opts, options.Find().SetHint(indexKeys(activeIndex)))...)
+	}
+	err := find()
+	if !hasWord(err, badValue, "hint") {
+		return err
+	}
+	if err := s.ensureIndex(ctx, instances, activeIndex...); err != nil {
+		return fmt.Errorf("make index %v of %s: %w", activeIndex, instances, err)
+	}
+	return find()
 }
 
 // Standing is ActiveInstances for who compares something with all of them: a record is read when it has changed since this Store read it. The
@@ -164,17 +177,17 @@ func (s *Store) Standing(ctx context.Context) ([]domain.Standing, error) {
 	return stand, kindOf(err)
 }
 
-// readStanding goes through them in the order of _id, see inOrderOfID.
+// readStanding goes through them in the order of _id, see eachActive.
 func (s *Store) readStanding(ctx context.Context) ([]domain.Standing, error) {
 	var stand []domain.Standing
 	var changed []string
-	err := each(ctx, s, s.instances(), active(), func() *head { return &head{} }, func(h *head) {
+	err := eachActive(ctx, s, func() *head { return &head{} }, func(h *head) {
 		if known, ok := s.standing.Get(h.id); ok && known.revision == h.revision {
 			stand = append(stand, known.Standing)
 		} else {
 			changed = append(changed, h.id)
 		}
-	}, inOrderOfID(), options.Find().SetProjection(bson.D{{Key: "revision", Value: 1}}))
+	}, options.Find().SetProjection(bson.D{{Key: "revision", Value: 1}}))
 	if err != nil {
 		return nil, err
 	}
@@ -240,10 +253,10 @@ func (s *Store) InstancesOf(ctx context.Context, owner domain.Key) ([]*domain.In
 	return s.findInstances(ctx, bson.D{{Key: "owner", Value: owner}})
 }
 
-func (s *Store) findInstances(ctx context.Context, filter bson.D, opts ...options.Lister[options.FindOptions]) ([]*domain.Instance, error) {
+func (s *Store) findInstances(ctx context.Context, filter bson.D) ([]*domain.Instance, error) {
 	found := []*domain.Instance{}
 	err := each(ctx, s, s.instances(), filter, func() *domain.Instance { return &domain.Instance{} },
-		func(i *domain.Instance) { found = append(found, i) }, opts...)
+		func(i *domain.Instance) { found = append(found, i) })
 	return found, err
 }
 

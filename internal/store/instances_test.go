@@ -90,6 +90,7 @@ func TestUpdatesOfAnInstanceThatAreRefused(t *testing.T) {
 
 func TestInstancesAreFoundAndForgotten(t *testing.T) {
 	s, ctx := open(t), t.Context()
+	require.NoError(t, s.EnsureIndexes(ctx))
 	for id, status := range map[string]domain.ContextStatus{
 		"1": domain.ContextInstantiating, "2": domain.ContextInstantiateFailed, "3": domain.ContextTerminated, "4": domain.ContextTerminateFailed,
 		"5": domain.ContextUpdated,

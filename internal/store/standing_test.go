@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,6 +96,41 @@ func TestActiveRecordsAreReadInTheOrderOfID(t *testing.T) {
 		_, err = body.LookupErr("filter", "_id")
 		require.NoError(t, err, "else the index is not looked into for the status")
 	}
+}
+
+// TestAnIndexOfActiveRecordsThatIsGone is made again by who asks for them: it may be dropped while processes run, and MongoDB refuses the hint then.
+func TestAnIndexOfActiveRecordsThatIsGone(t *testing.T) {
+	ctx, proxy, name := t.Context(), mongotest.NewProxy(t, mongotest.URI(t)), mongotest.Database(t)
+	s := storetest.Open(t, store.Config{URI: proxy.URI(), Database: name})
+	require.NoError(t, s.EnsureIndexes(ctx))
+	require.NoError(t, s.PutInstance(ctx, instanceOf("c", group, domain.ContextInstantiated)))
+	var gone, stays atomic.Bool // whether there is no such index, and there will be none
+	var asked atomic.Int64
+	proxy.Refuse(func(command string, body bson.Raw) string {
+		switch _, err := body.LookupErr("hint"); {
+		case command == "createIndexes" && body.Lookup(command).StringValue() == "instances":
+			gone.Store(stays.Load())
+		case command == "find" && err == nil && gone.Load():
+			asked.Add(1)
+			return "error processing query: planner returned error :: caused by :: hint provided does not correspond to an existing index"
+		}
+		return ""
+	})
+	gone.Store(true)
+	stand, err := s.Standing(ctx)
+	require.NoError(t, err)
+	require.Len(t, stand, 1)
+	require.EqualValues(t, 1, asked.Load())
+
+	gone.Store(true)
+	require.Equal(t, []string{"c"}, contexts(t)(s.ActiveInstances(ctx)))
+	require.EqualValues(t, 2, asked.Load())
+
+	gone.Store(true)
+	stays.Store(true)
+	_, err = s.ActiveInstances(ctx)
+	require.ErrorContains(t, err, "hint provided")
+	require.EqualValues(t, 4, asked.Load(), "it is asked for once more, and not again")
 }
 
 // BenchmarkStanding is of 1,000 records of which one has changed, beside reading them all.
