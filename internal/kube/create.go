@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -34,8 +35,8 @@ const writtenAnnotation = "drover.io/written"
 // knownFields. So it is up to Kubernetes 1.28 where an entry is there twice: with each write it forgets all managedFields.
 const fieldsAnnotation = "drover.io/fields"
 
-// maxFields bounds that annotation, in bytes: a cluster takes 256 KiB of all annotations. Of a larger set nothing is noted.
-const maxFields = 64 << 10
+// maxFields bounds that annotation, in bytes: a Deployment's goes on to each of its ReplicaSets. Of a larger set nothing is noted.
+const maxFields = 16 << 10
 
 // createQuery is the query of every create and update.
 const createQuery = "fieldManager=" + FieldManager + "&fieldValidation=Warn"
@@ -145,11 +146,12 @@ func (w *write) replace(ctx context.Context, digest string, dropped []string) er
 		return err
 	}
 	members(members(object, "metadata"), "annotations")[writtenAnnotation] = digest
-	noted := false
+	said := ""
 	if fieldsOf(live, ourFields) == nil {
-		noted = note(object, object, live)
+		said = noteOf(object, live)
 	}
 	update(object, live)
+	noted := carry(object, said)
 	if spec := members(live, "spec"); w.scaled() && spec["replicas"] != nil {
 		members(object, "spec")["replicas"] = spec["replicas"]
 	}
@@ -180,7 +182,7 @@ func (w *write) noteFields(ctx context.Context, digest string) error {
 		if err != nil {
 			return err
 		}
-		if annotationOf(live, writtenAnnotation) != digest || ourFieldsOf(live) != nil || !note(live, sent, live) {
+		if annotationOf(live, writtenAnnotation) != digest || ourFieldsOf(live) != nil || !carry(live, noteOf(sent, live)) {
 			return nil
 		}
 		body, err := json.Marshal(live)
@@ -195,13 +197,27 @@ func (w *write) noteFields(ctx context.Context, digest string) error {
 	return refusedOr(ctx, nil, err)
 }
 
-// note has object carry what was sent of live, and says whether it does.
-func note(object, sent, live map[string]any) bool {
-	text, err := json.Marshal(knownFields{UID: objectUID(live), Fields: saidBy(sent)})
+// noteOf is what an annotation says of what was sent of live, "" where that is too much.
+func noteOf(sent, live map[string]any) string {
+	text, err := json.Marshal(knownFields{UID: objectUID(live), Fields: notable(sent)})
 	if err != nil || len(text) > maxFields {
+		return ""
+	}
+	return string(text)
+}
+
+// carry has object carry a note, and says whether it does: not where there is none, nor where the cluster would refuse as many annotations.
+func carry(object map[string]any, note string) bool {
+	annotations := members(members(object, "metadata"), "annotations")
+	room := validation.TotalAnnotationSizeLimitB - len(fieldsAnnotation) - len(note)
+	for name, value := range annotations {
+		text, _ := value.(string)
+		room -= len(name) + len(text)
+	}
+	if note == "" || room < 0 {
 		return false
 	}
-	members(members(object, "metadata"), "annotations")[fieldsAnnotation] = string(text)
+	annotations[fieldsAnnotation] = note
 	return true
 }
 

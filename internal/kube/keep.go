@@ -82,6 +82,19 @@ func saidBy(object map[string]any) fieldSet {
 	return set
 }
 
+// notable is the set of what an object says, but for what no update drops, and for the number of Pods: nobody could tell from the note that an
+// autoscaler or a person has changed it since.
+func notable(object map[string]any) fieldSet {
+	set := saidBy(object)
+	for _, name := range []string{"f:apiVersion", "f:kind", "f:status"} {
+		delete(set, name)
+	}
+	delete(set.of("f:metadata"), "f:name")
+	delete(set.of("f:metadata"), "f:namespace")
+	delete(set.of("f:spec"), "f:replicas")
+	return set
+}
+
 // tool is the manager of fields by whose name people apply what a chart then has, too: Helm, or kubectl with each of its commands; "" for any other.
 func tool(entry map[string]any) string {
 	name, _ := entry["manager"].(string)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -73,25 +74,64 @@ func (l *land) forgets() {
 	l.user = serveAll(l, http2, through.ServeHTTP).open(l, kube.Config{})
 }
 
-// TestWhatIsDroppedGoesWhereTheClusterForgets: what a manifest has no more goes, and what others have said stays, although no cluster says who that was.
-func TestWhatIsDroppedGoesWhereTheClusterForgets(t *testing.T) {
-	t.Parallel()
-	of := func(t *testing.T, spec string) []plan.Resource {
-		return kubetest.Resources(t, false, `
+// entryTwice is a Deployment whose users have it created, and updated by PUT.
+func entryTwice(t *testing.T, annotations, spec, pod string) []plan.Resource {
+	return kubetest.Resources(t, false, `
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: a}
+metadata: {name: a, annotations: `+annotations+`}
 spec:
-  replicas: 0
+`+spec+`
   selector: {matchLabels: {app: a}}
   template:
     metadata: {labels: {app: a}}
     spec:
-`+spec+`
+`+pod+`
       containers:
       - {name: main, image: example.com/none, env: [{name: A, value: first}, {name: A, value: last}]}
 `)
+}
+
+// TestReplicasStayWhereTheClusterForgets: somebody else counts the Pods once the manifest says no number of them, be it that it said one before.
+func TestReplicasStayWhereTheClusterForgets(t *testing.T) {
+	t.Parallel()
+	l := newLand(t, "get", "create", "update", "patch")
+	l.forgets()
+	at := l.admin.Resource(deployments).Namespace(l.namespace)
+	l.mustApply(entryTwice(t, "{}", "  replicas: 1", ""))
+	_, err := at.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"replicas":5}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	for range 2 {
+		l.mustApply(entryTwice(t, "{}", "  minReadySeconds: 1", ""))
+		o, err := at.Get(t.Context(), "a", metav1.GetOptions{})
+		require.NoError(t, err)
+		replicas, _, err := unstructured.NestedInt64(o.Object, "spec", "replicas")
+		require.NoError(t, err)
+		require.EqualValues(t, 5, replicas)
 	}
+}
+
+// TestAnnotationsHaveTheirRoomWhereTheClusterForgets: what was sent is noted only where the cluster takes as much.
+func TestAnnotationsHaveTheirRoomWhereTheClusterForgets(t *testing.T) {
+	t.Parallel()
+	l := newLand(t, "get", "create", "update", "patch")
+	l.forgets()
+	noted := func() bool {
+		o, err := l.admin.Resource(deployments).Namespace(l.namespace).Get(t.Context(), "a", metav1.GetOptions{})
+		require.NoError(t, err)
+		return o.GetAnnotations()["drover.io/fields"] != ""
+	}
+	large := `{large: "` + strings.Repeat("x", validation.TotalAnnotationSizeLimitB-300) + `"}`
+	l.mustApply(entryTwice(t, "{}", "  replicas: 0", ""))
+	require.True(t, noted())
+	l.mustApply(entryTwice(t, large, "  replicas: 0", ""))
+	require.False(t, noted())
+}
+
+// TestWhatIsDroppedGoesWhereTheClusterForgets: what a manifest has no more goes, and what others have said stays, although no cluster says who that was.
+func TestWhatIsDroppedGoesWhereTheClusterForgets(t *testing.T) {
+	t.Parallel()
+	of := func(t *testing.T, spec string) []plan.Resource { return entryTwice(t, "{}", "  replicas: 0", spec) }
 	for name, verbs := range map[string][]string{
 		"who may patch":     {"get", "create", "update", "patch"},
 		"who may not patch": {"get", "create", "update"},
