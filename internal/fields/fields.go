@@ -43,7 +43,10 @@ func Undeclared(message string) (paths []string) {
 		// A refusal of one field has it in its first line, behind the object: "failed to … object (…): .spec.a". Kubernetes 1.22 and older do not say
 		// there of which object.
 		if strings.HasPrefix(path, "failed to ") {
-			_, after, _ := strings.Cut(path, ": .")
+			_, after, found := strings.Cut(path, ": .")
+			if !found {
+				continue
+			}
 			path = "." + after
 		}
 		if path = strings.TrimSpace(path); strings.HasPrefix(path, ".") {

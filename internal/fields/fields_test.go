@@ -42,6 +42,9 @@ func TestPathsInMessages(t *testing.T) {
 			message: "failed to create typed patch object: .spec.replicas: field not declared in schema",
 			want:    []string{"spec.replicas"},
 		},
+		"what is refused names none": {
+			of: fields.Undeclared, message: "failed to create typed patch object (ns/a; v1, Kind=Service): field not declared in schema", want: nil,
+		},
 		"server-side apply of Kubernetes 1.22 names several": {
 			of: fields.Undeclared,
 			message: "failed to create typed patch object: errors:\n" +
