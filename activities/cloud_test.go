@@ -492,16 +492,24 @@ func TestACloudSparesANamespaceThatWasThere(t *testing.T) {
 
 // TestACloudSaysWhatItsClusterDoesNotEnforce: a cluster takes any label.
 func TestACloudSaysWhatItsClusterDoesNotEnforce(t *testing.T) {
-	const unenforced = "Kubernetes v1.22.17-eks-1 does not enforce Pod Security baseline: the namespace has the label, and may have any Pods; that takes 1.23"
+	const unenforced = "Kubernetes v1.22.17-eks-1 does not enforce Pod Security baseline: the namespace may have any Pods, whatever its label says; that takes 1.23"
+	const before = "the namespace was there before the logical cloud: it is left as it is, and stays; "
+	const unlabelled = "it does not say that it enforces Pod Security baseline; "
 	for name, tc := range map[string]struct {
 		least   domain.PodSecurity
 		version string
-		want    []domain.Note
+		want    string // of the namespace; "": nothing
+		was     bool   // the namespace was there before
+		labels  map[string]string
+		busy    int // how often the cluster does not tell
 	}{
-		"an old cluster":             {domain.PodBaseline, "v1.22.17-eks-1", []domain.Note{{Index: 0, Message: unenforced}}},
-		"nothing is to be enforced":  {"", "v1.22.17-eks-1", nil},
-		"a cluster that enforces it": {domain.PodBaseline, "v1.23.0+k3s1", nil},
-		"a cluster that says none":   {domain.PodBaseline, "", nil},
+		"an old cluster":                        {least: domain.PodBaseline, version: "v1.22.17-eks-1", want: unenforced},
+		"an old cluster that is busy first":     {least: domain.PodBaseline, version: "v1.22.17-eks-1", busy: 1, want: unenforced},
+		"nothing is to be enforced":             {version: "v1.22.17-eks-1"},
+		"a cluster that enforces it":            {least: domain.PodBaseline, version: "v1.23.0+k3s1"},
+		"a cluster that says none":              {least: domain.PodBaseline},
+		"an old cluster with a namespace":       {least: domain.PodBaseline, version: "v1.22.17-eks-1", was: true, want: before + unlabelled + unenforced},
+		"an old cluster with one that has said": {least: domain.PodBaseline, version: "v1.22.17-eks-1", was: true, labels: map[string]string{domain.PodSecurityEnforce: "baseline"}, want: before + unenforced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCloudLeaf(t)
@@ -512,17 +520,37 @@ func TestACloudSaysWhatItsClusterDoesNotEnforce(t *testing.T) {
 			bundle, err := logicalcloud.Render(logicalcloud.Cloud{LogicalCloud: cloud, PodSecurity: tc.least})
 			require.NoError(t, err)
 			c.in.Bundle, c.in.Resources = c.store.put(t, bundle), len(bundle.Resources)
+			asked := 0
 			c.handle = func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == "/version" && tc.version != "" {
+				switch {
+				case r.URL.Path == "/version" && tc.version != "":
+					if asked++; asked <= tc.busy {
+						refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "busy")
+						return
+					}
 					answer(w, http.StatusOK, map[string]string{"gitVersion": tc.version})
-					return
+				case strings.HasSuffix(r.URL.Path, "/namespaces/ns") && r.Method == http.MethodGet && tc.was:
+					answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "ns", "uid": "1", "labels": tc.labels}})
+				default:
+					c.serve(w, r)
 				}
-				c.serve(w, r)
 			}
 			out, err := c.run()
+			if tc.busy > 0 {
+				require.True(t, fail.IsUnanswered(err), "%v", err)
+				out, err = c.run()
+			}
 			require.NoError(t, err)
-			require.Equal(t, "2A", out.Marks)
-			require.Equal(t, tc.want, c.recorded().Warnings)
+			marks, got := "2A", c.recorded().Warnings
+			if tc.was {
+				marks, got = "1K1A", c.recorded().Notes
+			}
+			require.Equal(t, marks, out.Marks)
+			var want []domain.Note
+			if tc.want != "" {
+				want = []domain.Note{{Index: 0, Message: tc.want}}
+			}
+			require.Equal(t, want, got)
 		})
 	}
 }

@@ -59,11 +59,19 @@ func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job
 		if err != nil {
 			return err
 		}
-		if why != "" {
+		unenforced, err := a.unenforced(ctx, cluster, i)
+		if err != nil {
+			return err
+		}
+		switch {
+		case why == "" && unenforced != "":
+			a.lose(i, unenforced)
+		case why != "":
+			if unenforced != "" {
+				why += "; " + unenforced
+			}
 			job.Marks[i] = domain.MarkKept
 			a.mark(i, domain.MarkKept, why)
-		} else {
-			a.unenforced(ctx, cluster, i)
 		}
 	}
 	return a.handOn(ctx)
@@ -124,18 +132,21 @@ func (a *attempt) sparedAs(i int, data []byte) (string, error) {
 // enforcing is the first version of Kubernetes that looks at the labels of Pod Security, unless somebody has switched that off.
 const enforcing = "1.23"
 
-// unenforced notes of a logical cloud's namespace that its cluster takes the label of Pod Security, and lets any Pods in.
-func (a *attempt) unenforced(ctx context.Context, cluster *kube.Cluster, i int) {
+// unenforced says of a logical cloud's namespace, its own or one that was there before, that the cluster takes the label of Pod Security, and lets any
+// Pods in; "" where it does not.
+func (a *attempt) unenforced(ctx context.Context, cluster *kube.Cluster, i int) (string, error) {
 	if !domain.Certifies(a.in.Owner) || a.resources[i].Kind != "Namespace" {
-		return
+		return "", nil
 	}
 	least := enforcedBy(a.resources[i].Manifest)
 	if least == "" || least == domain.PodPrivileged {
-		return
+		return "", nil
 	}
-	if is := cluster.Older(ctx, enforcing); is != "" {
-		a.lose(i, fmt.Sprintf("Kubernetes %s does not enforce Pod Security %s: the namespace has the label, and may have any Pods; that takes %s", is, least, enforcing))
+	is, err := cluster.Older(ctx, enforcing)
+	if err != nil || is == "" {
+		return "", err
 	}
+	return fmt.Sprintf("Kubernetes %s does not enforce Pod Security %s: the namespace may have any Pods, whatever its label says; that takes %s", is, least, enforcing), nil
 }
 
 // enforcedBy is the standard of Pod Security that the manifest of a namespace has it enforce, "" for none.

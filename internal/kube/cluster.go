@@ -165,18 +165,27 @@ func (c *Cluster) version(ctx context.Context) string {
 }
 
 // Older is the version of the cluster's Kubernetes where that is older than least, such as 1.23; "" where it is not, and where the cluster does not tell.
-func (c *Cluster) Older(ctx context.Context, least string) string {
+// Errors are as Apply's Outcome.Retry has them: another answer may come.
+func (c *Cluster) Older(ctx context.Context, least string) (string, error) {
 	release, err := c.slot(ctx)
 	if err != nil {
-		return ""
+		return "", err
 	}
 	defer release()
-	told := c.version(ctx)
+	said, err := c.asked(ctx)
+	switch {
+	case err == nil:
+	case fail.KindOf(kindOf(err)).Retryable():
+		return "", kindOf(err)
+	default:
+		return "", nil
+	}
+	told := versionOf(said)
 	is, err := version.ParseGeneric(told) // distributions add words of their own
 	if err != nil || is.AtLeast(version.MustParseGeneric(least)) {
-		return ""
+		return "", nil
 	}
-	return told
+	return told, nil
 }
 
 // versionOf is the version by what a cluster says of it, "" where that is none.
