@@ -1,6 +1,7 @@
 package monitor_test
 
 import (
+	"io"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -13,6 +14,17 @@ import (
 	"github.com/drover-io/drover/internal/bundle"
 	"github.com/drover-io/drover/internal/kubetest"
 )
+
+// closing is a body of which somebody is told when it is closed.
+type closing struct {
+	io.ReadCloser
+	then func()
+}
+
+func (c *closing) Close() error {
+	defer c.then()
+	return c.ReadCloser.Close()
+}
 
 // TestAClusterThatWasRestored from a backup has not what it had: the agent ends, and one that is started anew tells what there is. A cluster whose API
 // server is started anew is no such one.
@@ -28,7 +40,7 @@ func TestAClusterThatWasRestored(t *testing.T) {
 				if query.Has("labelSelector") {
 					t.Errorf("%s: some API servers read the whole collection until an object has the label", q.URL)
 				}
-				looks.Add(1)
+				answer.Body = &closing{ReadCloser: answer.Body, then: func() { looks.Add(1) }} // by then what it says was read
 			}
 			return answer, err
 		})
