@@ -31,7 +31,8 @@ type decision struct {
 	fresh   int                             // so many resources
 	silence string                          // why one of them does not report
 
-	kept map[bundled]bool // of resources of which somebody has asked
+	kept    map[bundled]bool // of resources of which somebody has asked
+	placing bool             // nothing is advised, so no manifest is read
 }
 
 // group is what shares a reason.
@@ -357,7 +358,7 @@ func (d *decision) refused(r *view.Row, at place, roles *refusedRoles) {
 		kind = HookFailed
 	}
 	at.resource = name(r.Resource)
-	at.replaceable = kind == ResourceRefused && d.replaceable(r)
+	at.replaceable = kind == ResourceRefused && !d.placing && d.replaceable(r)
 	if role, ok := roles.wanted(r, d.s.View.Namespace); ok {
 		at.said = r.Message
 		d.add(role.kind, role.said, 1, at)

@@ -241,7 +241,7 @@ func Of(s *Situation) *Explanation {
 
 // Places are the pieces of work about which Attempts has to say something: the examples of Of.
 func Places(s *Situation) []Place {
-	d := &decision{s: s}
+	d := &decision{s: s, placing: true}
 	d.leaves()
 	var places []Place
 	for _, r := range d.sorted() {

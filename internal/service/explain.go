@@ -30,6 +30,7 @@ type Explainer struct {
 	lifecycle *Lifecycle
 	runs      Runs
 	ui        explain.WebUI
+	manifests func(domain.Digest, *plan.Plan) manifestOf // of one explanation; see refusedManifests
 	// LeftIn says what tenants that are gone may have in a cluster still, as Matching does. Set before all else; nil: nobody is asked.
 	LeftIn func(ctx context.Context, c domain.ClusterName) ([]domain.TenantLeft, error)
 }
@@ -43,7 +44,8 @@ func NewExplainer(l *Lifecycle, runs Runs, ui explain.WebUI) *Explainer {
 // the last operation and the work that is under way, and what clusters report. Without the engine it says what the
 // store knows. Errors: NotFound; those of the store.
 func (x *Explainer) Explain(ctx context.Context, key domain.Key) (*explain.Explanation, error) {
-	s, here, err := x.look(ctx, key)
+	s, here, leave, err := x.look(ctx, key)
+	defer leave()
 	switch {
 	case err != nil:
 		return nil, err
@@ -54,25 +56,27 @@ func (x *Explainer) Explain(ctx context.Context, key domain.Key) (*explain.Expla
 	}
 }
 
-// look gathers what is known of an owner, and of a cluster what runs there. What clusters report is read from it later,
-// with ctx.
-func (x *Explainer) look(ctx context.Context, key domain.Key) (*explain.Situation, *explain.ClusterSituation, error) {
+// look gathers what is known of an owner, and of a cluster what runs there. What clusters report, and manifests, are read from it later,
+// with ctx, until leave is called.
+func (x *Explainer) look(ctx context.Context, key domain.Key) (s *explain.Situation, here *explain.ClusterSituation, leave func(), err error) {
+	with := *x
+	with.manifests, leave = x.lifecycle.refusedManifests(ctx)
 	owner, err := x.lifecycle.owner(ctx, key)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, leave, err
 	}
 	asking, cancel := context.WithTimeout(ctx, policy.Explain)
 	defer cancel()
-	s, err := x.situation(ctx, asking, owner)
+	s, err = with.situation(ctx, asking, owner)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, leave, err
 	}
 	cluster, ok := owner.(*domain.Cluster)
 	if !ok {
-		return s, nil, nil
+		return s, nil, leave, nil
 	}
-	here, err := x.here(ctx, asking, cluster, s)
-	return s, here, err
+	here, err = with.here(ctx, asking, cluster, s)
+	return s, here, leave, err
 }
 
 // situation gathers what is known of an owner.
@@ -205,7 +209,6 @@ func (x *Explainer) instance(ctx, asking context.Context, s *explain.Situation, 
 // apps reads where every app stands on every cluster: what has been recorded, and, as long as the engine answers, what
 // is under way.
 func (x *Explainer) apps(ctx, asking context.Context, s *explain.Situation, scope domain.Scope) error {
-	later := ctx // asking is over when manifests are asked for
 	gather := func(ctx context.Context, running bool) error {
 		records, err := x.lifecycle.recordsOf(ctx, s.Instance, scope, running)
 		if err != nil {
@@ -216,7 +219,7 @@ func (x *Explainer) apps(ctx, asking context.Context, s *explain.Situation, scop
 			only = []domain.ClusterName{*s.Only}
 		}
 		source := &view.Source{ContextID: scope.ContextID, Status: s.Status}
-		source.Manifest = x.manifest(later, s.Instance.Plan, records.Plan)
+		source.Manifest = x.manifests(s.Instance.Plan, records.Plan)
 		if err := x.lifecycle.gatherReports(ctx, source, s.Instance, records, only); err != nil {
 			return err
 		}
@@ -236,11 +239,38 @@ func (x *Explainer) apps(ctx, asking context.Context, s *explain.Situation, scop
 	return gather(ctx, false)
 }
 
-// manifest gives the manifests of a plan's resources, as view.Source.Manifest. It has none longer than it is asked for: an explanation asks for few.
-func (x *Explainer) manifest(ctx context.Context, digest domain.Digest, p *plan.Plan) func(app string, variant, index int) (json.RawMessage, error) {
-	return func(app string, variant, index int) (json.RawMessage, error) {
-		read, leave := x.lifecycle.manifests(ctx, digest, p)
-		defer leave()
-		return read(app, variant, index)
+// manifestOf gives manifests, as view.Source.Manifest.
+type manifestOf = func(app string, variant, index int) (json.RawMessage, error)
+
+// mostRefused bounds for how many refused resources one explanation asks for manifests.
+const mostRefused = 1000
+
+// refusedManifests gives one explanation the manifests of refused resources of plans, until leave is called. It has those of one app at a time, as resources
+// are told app by app, and none after the first error or after mostRefused resources. One goroutine at a time may ask.
+func (l *Lifecycle) refusedManifests(ctx context.Context) (of func(domain.Digest, *plan.Plan) manifestOf, leave func()) {
+	var (
+		at     appOf
+		read   manifestOf
+		part   = func() {}
+		asked  int
+		failed error
+	)
+	of = func(digest domain.Digest, p *plan.Plan) manifestOf {
+		return func(app string, variant, index int) (manifest json.RawMessage, err error) {
+			if asked++; asked > mostRefused && failed == nil {
+				failed = fail.New(fail.Exhausted, "manifests are read for %d refused resources at most", mostRefused)
+			}
+			if failed != nil {
+				return nil, failed
+			}
+			if this := (appOf{digest, app}); read == nil || at != this {
+				part()
+				at = this
+				read, part = l.manifests(ctx, digest, p) // anew, as one that has begun takes longer than the request may
+			}
+			manifest, failed = read(app, variant, index)
+			return manifest, failed
+		}
 	}
+	return of, func() { part() }
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -165,6 +166,81 @@ func TestExplainReadsWhatIsKept(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, explain.ResourceRefused, x.Reasons[0].Kind)
 		require.Equal(t, advised, strings.Contains(x.Reasons[0].Do, plan.ReplaceAnnotation), x.Reasons[0].Do)
+	}
+}
+
+// refusing has the record of an update whose hundred resources of each of two apps are refused for good.
+type refusing struct {
+	written
+	bundles int // reads of them
+	fails   bool
+}
+
+func (r *refusing) Blob(_ context.Context, digest domain.Digest) ([]byte, error) {
+	b, p := plan.Bundle{}, plan.Plan{ContextID: "1", Owner: explained}
+	var ids []plan.ResourceID
+	for i := range 100 {
+		id := plan.ResourceID{Version: "v1", Kind: "Secret", Name: fmt.Sprint("s", i)}
+		ids = append(ids, id)
+		b.Resources = append(b.Resources, plan.Resource{ResourceID: id, Manifest: json.RawMessage(`{"kind": "Secret"}`)})
+	}
+	if digest == "plan" {
+		for _, app := range []string{"a", "b"} {
+			p.Apps = append(p.Apps, plan.App{
+				Name: app, Bundle: domain.Digest("bundle of " + app), Resources: ids, Targets: []plan.Target{{ClusterName: cluster0("c0")}, {ClusterName: cluster0("c1")}},
+			})
+		}
+		return json.Marshal(p)
+	}
+	r.bundles++
+	if r.fails {
+		return nil, fail.New(fail.Unavailable, "the database does not answer")
+	}
+	return json.Marshal(b)
+}
+
+func (r *refusing) Leaves(context.Context, string) (all []domain.Leaf, err error) {
+	for _, app := range []string{"a", "b"} {
+		for _, c := range []domain.ClusterName{cluster0("c0"), cluster0("c1")} {
+			l := domain.Leaf{
+				ID: domain.LeafID("1", app, c), ContextID: "1", App: app, Cluster: c, Operation: domain.OpInstantiate,
+				Connectivity: domain.ConnectivityAvailable, Marks: "100F",
+			}
+			for i := range 100 {
+				l.Notes = append(l.Notes, domain.Note{Index: i, Message: `Secret "s" is invalid: type: Invalid value: "b": field is immutable`})
+			}
+			all = append(all, l)
+		}
+	}
+	return all, nil
+}
+
+// TestExplainReadsAnAppOnce: however much of it is refused. For its size and for what it has it is read twice. After an error nothing is read any more.
+func TestExplainReadsAnAppOnce(t *testing.T) {
+	ended, going := domain.ContextInstantiateFailed, domain.ContextInstantiating
+	for name, c := range map[string]struct {
+		status  domain.ContextStatus
+		fails   bool
+		advised bool
+		bundles int
+	}{
+		"it has ended":       {ended, false, true, 4},
+		"it goes on":         {going, false, false, 4}, // nothing is advised yet
+		"they cannot be had": {ended, true, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			records := &refusing{written: written{statuses: []domain.ContextStatus{c.status}}, fails: c.fails}
+			engine := &away{running: c.status == going, described: explain.Run{Operation: domain.OpUpdate, Status: explain.Running}}
+			l := NewLifecycle(shelf{}, records, said{}, engine, func() time.Time { return time.Unix(100, 0) })
+			x, err := NewExplainer(l, engine, explain.WebUI{}).Explain(t.Context(), explained)
+			require.NoError(t, err)
+			i := slices.IndexFunc(x.Reasons, func(r explain.Reason) bool { return r.Kind == explain.ResourceRefused })
+			require.GreaterOrEqual(t, i, 0)
+			require.Equal(t, 400, x.Reasons[i].Resources)
+			require.Equal(t, c.advised, strings.Contains(x.Reasons[i].Do, plan.ReplaceAnnotation), x.Reasons[i].Do)
+			require.Equal(t, c.bundles, records.bundles)
+			require.Empty(t, l.onShow.of, "what was read is given back")
+		})
 	}
 }
 

@@ -108,7 +108,8 @@ func (l *Lifecycle) hasIn(ctx context.Context, i *domain.Instance) (has []domain
 // Cluster says what runs in a cluster: every deployment that has something there, and what hangs. Errors: NotFound; those of
 // the store.
 func (x *Explainer) Cluster(ctx context.Context, key domain.Key) (*explain.Cluster, error) {
-	_, here, err := x.look(ctx, key)
+	_, here, leave, err := x.look(ctx, key)
+	defer leave()
 	switch {
 	case err != nil:
 		return nil, err
