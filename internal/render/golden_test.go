@@ -67,6 +67,19 @@ func TestRenderGolden(t *testing.T) {
 	}
 }
 
+// TestSchemaErrorsAreTheSameAtEachTry: to who compares them a text that differs is another error.
+func TestSchemaErrorsAreTheSameAtEachTry(t *testing.T) {
+	t.Parallel()
+	p := processes(t, 0)
+	for _, file := range goldenFiles(t, "error-schema-order") {
+		c := readGolden(t, file)
+		for range 40 {
+			_, err := p.Render(t.Context(), c.input)
+			require.Equal(t, c.want, fail.TextOf(err)+"\n")
+		}
+	}
+}
+
 // What an upload's check accepts may still fail to render with its values; what it refuses must not render.
 func TestChecksAcceptWhatRenders(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -43,7 +44,7 @@ func collectProblems(ctx context.Context, to *strings.Builder, ch *chart.Chart, 
 				return fmt.Errorf("%s: %w", schemaOf(ch), err)
 			}
 			presentable(invalid)
-			fmt.Fprintf(to, "%s:\n%s\n", ch.Name(), withoutFirstLine(invalid.Error()))
+			fmt.Fprintf(to, "%s:\n%s\n", ch.Name(), strings.ReplaceAll(withoutFirstLine(invalid.Error()), atUnplaced, ""))
 		}
 	}
 	for _, dependency := range ch.Dependencies() {
@@ -109,16 +110,40 @@ func (sealed) Load(url string) (any, error) {
 }
 
 // presentable has an error say where values are, in order, and which rules they break. The library shows some of the values, too: one may be a password, and
-// what refuses an operation is kept, and told to all who may see that.
+// what refuses an operation is kept, and told to all who may see that. It goes over maps: the text is the same at each try only in order.
 func presentable(e *jsonschema.ValidationError) {
 	if must := broken(e.ErrorKind); must != "" {
 		e.ErrorKind = &kind.Const{Want: must}
 	}
-	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
-		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
-	})
+	switch k := e.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		slices.Sort(k.Properties)
+	case *kind.PropertyNames:
+		displace(e)
+	}
 	for _, cause := range e.Causes {
 		presentable(cause)
+	}
+	slices.SortFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
+		if at := slices.Compare(a.InstanceLocation, b.InstanceLocation); at != 0 {
+			return at
+		}
+		return strings.Compare(a.Error(), b.Error())
+	})
+}
+
+// unplaced is the place of an error that is told without one, which no value has. atUnplaced is how the library shows it.
+const (
+	unplaced   = "\x00"
+	atUnplaced = `at '/\x00': `
+)
+
+// displace takes its place from an error about the name of a property: the library gives it that of another value at times. What is below
+// is about the name itself, and has none.
+func displace(e *jsonschema.ValidationError) {
+	e.InstanceLocation = []string{unplaced}
+	for _, cause := range e.Causes {
+		displace(cause)
 	}
 }
 
@@ -154,7 +179,7 @@ func broken(k jsonschema.ErrorKind) rule {
 // number shows a number of a schema.
 func number(n *big.Rat) string {
 	f, _ := n.Float64()
-	return fmt.Sprint(f)
+	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
 // withoutFirstLine cuts the library's heading, which names our made-up address of the schema.
