@@ -422,17 +422,19 @@ type action struct {
 	Deployed string `json:"deployed,omitempty"`
 }
 
-// cameOf says of actions what came of them: by the list of operations, which has those of the last days, and else by what is recorded of each. An error is of
-// the API: what came of some of the actions is missing.
+// cameOf says of actions what came of them: by the list of operations, which has those of the last days, and else by what is recorded of each, which the API
+// knows without Temporal. An error is of the API: what came of some of the actions is missing.
 func cameOf(ctx context.Context, api *client.API, key domain.Key, history []domain.Action) ([]action, error) {
 	all := make([]action, len(history))
 	for i, a := range history {
 		all[i].Action = a
 	}
+	listing, cancel := context.WithTimeout(ctx, waitMost/2) // the rest is for the records
+	defer cancel()
 	runs := map[string][]operations.Operation{} // of each operation, the last one first
-	for o, err := range api.Operations(ctx, url.Values{"owner": {string(key)}}) {
+	for o, err := range api.Operations(listing, url.Values{"owner": {string(key)}}) {
 		if err != nil {
-			return all, err
+			break
 		}
 		if o.State != operations.Refused {
 			runs[o.ID] = append(runs[o.ID], o)
