@@ -418,7 +418,7 @@ func keptFound(ctx context.Context, t *testing.T, s *harness.Stack, clusters []*
 	holds(t, clusters[1:], got, 0)
 	said, err := d.API.ExplainText(ctx, d.Key())
 	require.NoError(t, err)
-	require.Contains(t, said, "1 resource that is meant to stay")
+	require.Contains(t, said, "1 resource on 1 cluster that is meant to stay")
 }
 
 func TestKeptIsLookedFor(t *testing.T) {
