@@ -58,7 +58,7 @@ func (w *Watcher) session(ctx context.Context) (good bool, err error) {
 	if err := w.probe(ctx, c); err != nil {
 		return false, err
 	}
-	defer func() { w.heard = time.Now().Round(0) }() // a time for which the machine was suspended is silence, too
+	defer func() { w.heard = time.Now() }()
 	if w.auto != nil {
 		if err := w.auto.choose(ctx, c); err != nil {
 			return false, err
@@ -100,7 +100,9 @@ func (w *Watcher) probe(ctx context.Context, c *kube.Cluster) error {
 // it is listed anew in any case, once. How long that is does not depend on the sink, of which a worker may have been cut off, too.
 func (w *Watcher) rewind(ctx context.Context, c *kube.Cluster) error {
 	feeds := w.feeds()
-	if !w.heard.IsZero() && time.Since(w.heard) > policy.Remembers {
+	now := time.Now()
+	silent := max(now.Sub(w.heard), now.Round(0).Sub(w.heard.Round(0))) // by the time of day, too, as the other clock stands still while the machine is suspended
+	if !w.heard.IsZero() && silent > policy.Remembers {
 		listAnew(feeds)
 		return nil
 	}
