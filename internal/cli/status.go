@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/drover-io/drover/internal/client"
 	"github.com/drover-io/drover/internal/domain"
@@ -397,7 +399,7 @@ InstantiateFailed, or Running. A dash means that it changes nothing in clusters,
 		case ctx.Err() != nil:
 			return err
 		case err != nil:
-			s.warn([]string{"what came of it is not known: " + s.text(err)})
+			s.warn([]string{"what came of some of it is not known: " + s.text(err)})
 		}
 		if !p.people() {
 			return p.value(s.Out, map[string]any{"items": actions})
@@ -426,39 +428,51 @@ type action struct {
 // knows without Temporal. An error is of the API: what came of some of the actions is missing.
 func cameOf(ctx context.Context, api *client.API, key domain.Key, history []domain.Action) ([]action, error) {
 	all := make([]action, len(history))
-	for i, a := range history {
-		all[i].Action = a
+	runs, err := runsOf(ctx, api, key)
+	known := map[string]bool{}
+	var records errgroup.Group // each may wait for Temporal, so that one after the other would take too long
+	records.SetLimit(at)
+	var missing error
+	for i := len(all) - 1; i >= 0; i-- {
+		all[i].Action = history[i]
+		id := broughtBy(&history[i])
+		switch of := runs[id]; {
+		case id == "":
+		case len(of) > 0: // a terminate that has failed may have been asked for again
+			all[i].Deployed, runs[id] = cameOfRun(&of[0]), of[1:]
+		case known[id]: // its run before the last, which the list alone may have
+			missing = err
+		default:
+			records.Go(func() error {
+				o, err := api.Operation(ctx, id)
+				switch {
+				case fail.Is(err, fail.NotFound):
+					return nil
+				case err == nil:
+					all[i].Deployed = cameOfRun(o)
+				}
+				return err
+			})
+		}
+		known[id] = true
 	}
-	listing, cancel := context.WithTimeout(ctx, waitMost/2) // the rest is for the records
+	return all, cmp.Or(records.Wait(), missing)
+}
+
+// runsOf are the runs of a resource's operations that are listed, those of each operation the last one first. With an error the oldest are missing.
+func runsOf(ctx context.Context, api *client.API, key domain.Key) (map[string][]operations.Operation, error) {
+	ctx, cancel := context.WithTimeout(ctx, waitMost/3) // the rest is for the records
 	defer cancel()
-	runs := map[string][]operations.Operation{} // of each operation, the last one first
-	for o, err := range api.Operations(listing, url.Values{"owner": {string(key)}}) {
+	runs := map[string][]operations.Operation{}
+	for o, err := range api.Operations(ctx, url.Values{"owner": {string(key)}}) {
 		if err != nil {
-			break
+			return runs, err
 		}
 		if o.State != operations.Refused {
 			runs[o.ID] = append(runs[o.ID], o)
 		}
 	}
-	known := map[string]bool{}
-	for i := len(all) - 1; i >= 0; i-- {
-		id := broughtBy(&all[i].Action)
-		switch of := runs[id]; {
-		case id == "":
-		case len(of) > 0: // a terminate that has failed may have been asked for again
-			all[i].Deployed, runs[id] = cameOfRun(&of[0]), of[1:]
-		case !known[id]: // the record has the last one
-			o, err := api.Operation(ctx, id)
-			if err != nil && !fail.Is(err, fail.NotFound) {
-				return all, err
-			}
-			if err == nil {
-				all[i].Deployed = cameOfRun(o)
-			}
-		}
-		known[id] = true
-	}
-	return all, nil
+	return runs, nil
 }
 
 // cameOfRun is action.Deployed of a run of an operation.

@@ -230,7 +230,7 @@ func (j *Journal) record(ctx context.Context, s domain.Scope) (*domain.Instance,
 }
 
 // last is the last run of an operation, and whether anybody knows it; a zero Run is one that the record alone knows. The engine's list may be late, or not
-// answer: a run that is not in the list is asked for itself, unless it has recorded its end and no other one is listed.
+// answer: a run of a known context that is not in the list is asked for itself, unless it has recorded its end and no other one is listed.
 func (j *Journal) last(ctx context.Context, s domain.Scope, record *domain.Instance) (x operations.Execution, known bool, err error) {
 	x.Scope = s
 	var ran *domain.Ran
@@ -238,15 +238,16 @@ func (j *Journal) last(ctx context.Context, s domain.Scope, record *domain.Insta
 		ran = record.Last(s.Operation)
 	}
 	listing, cancel := ctx, func() {}
-	if ran != nil { // much is known without the list
+	if record != nil { // much is known without the list
 		listing, cancel = context.WithTimeout(ctx, policy.Describe)
 	}
 	runs, err := j.executions.ExecutionsOf(listing, s)
 	cancel()
-	listed := func() bool {
-		return slices.ContainsFunc(runs, func(x operations.Execution) bool { return x.Run.RunID == ran.RunID })
+	listed := len(runs) > 0
+	if ran != nil {
+		listed = slices.ContainsFunc(runs, func(x operations.Execution) bool { return x.Run.RunID == ran.RunID }) || len(runs) == 0 && !ran.Ended.IsZero()
 	}
-	if ran == nil || err == nil && (listed() || len(runs) == 0 && !ran.Ended.IsZero()) {
+	if err == nil && listed || record == nil {
 		if len(runs) > 0 {
 			x = runs[0]
 		}
@@ -254,12 +255,15 @@ func (j *Journal) last(ctx context.Context, s domain.Scope, record *domain.Insta
 	}
 	of := s
 	of.Owner = record.Owner
-	switch now, err := j.executions.Execution(ctx, of); {
-	case err == nil:
+	now, failed := j.executions.Execution(ctx, of)
+	switch unknown := fail.Is(failed, fail.NotFound); {
+	case failed == nil:
 		return now, true, nil
-	case fail.Is(err, fail.NotFound), !ran.Ended.IsZero():
+	case ran != nil && (unknown || !ran.Ended.IsZero()):
 		return x, true, nil
+	case ran == nil && unknown:
+		return x, false, err
 	default:
-		return x, true, err
+		return x, ran != nil, failed
 	}
 }

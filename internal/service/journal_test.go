@@ -197,6 +197,9 @@ func TestAnOperationThatIsNotListedYet(t *testing.T) {
 		"it has ended, and nothing else is known":  {runs: &runs{blind: down, away: down}, recorded: []domain.Ran{first}, state: operations.Failed},
 		"nobody knows whether it goes on":          {runs: &runs{away: down}, recorded: []domain.Ran{second}, kind: fail.Unavailable},
 		"nothing is recorded, and nothing answers": {runs: &runs{blind: down}, kind: fail.Unavailable},
+		"it is not recorded yet either":            {runs: &runs{now: &going}, state: operations.Running, run: "r2"},
+		"nothing is recorded, the list is away":    {runs: &runs{now: &going, blind: down}, state: operations.Running, run: "r2"},
+		"it never was":                             {runs: &runs{}, kind: fail.NotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := storetest.Open(t, store.Config{})
