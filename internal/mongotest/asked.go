@@ -13,10 +13,11 @@ type Question struct {
 	By                  string // such as "_id", "_id range", "_id among", "parent", "all"; "" for what is no find
 }
 
-// Answers are how many there were and how long they took in all.
+// Answers are how many there were, how long they took in all, and how many bytes the longest question had.
 type Answers struct {
-	N    int
-	Took time.Duration
+	N       int
+	Took    time.Duration
+	Longest int
 }
 
 // Asked is what has been asked since the last call.
@@ -39,9 +40,9 @@ func (p *Proxy) count(message []byte) func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		a := p.asked[q]
-		p.asked[q] = Answers{a.N + more.N, a.Took + more.Took}
+		p.asked[q] = Answers{a.N + more.N, a.Took + more.Took, max(a.Longest, more.Longest)}
 	}
-	add(Answers{N: 1}) // now: who has his answer may look before this goes on
+	add(Answers{N: 1, Longest: len(message)}) // now: who has his answer may look before this goes on
 	return func() { add(Answers{Took: time.Since(began)}) }
 }
 

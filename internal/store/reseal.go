@@ -187,8 +187,25 @@ func (s *Store) sealAnew(ctx context.Context, c *mongo.Collection, id, member st
 	if err != nil {
 		return false, err
 	}
-	as := append(byID(id), bson.E{Key: member, Value: data})
-	return s.setIf(ctx, c, as, bson.D{{Key: member, Value: anew}})
+	return s.setIf(ctx, c, asWasRead(d, member, data), bson.D{{Key: member, Value: anew}})
+}
+
+// mostCompared is up to how many sealed bytes a write says as which they were read: MongoDB takes 16 MiB for what a write selects and sets together.
+const mostCompared = 7 << 20
+
+// asWasRead selects a document as it was read, by sealed data of it. Where there is too much of that, its revision and its size have to do: whoever changes
+// it counts on the one, and whoever gives it a size, the other. What they do not tell apart is a document that was deleted since, and made anew just as long.
+func asWasRead(document bson.Raw, member string, data []byte) bson.D {
+	as := byID(document.Lookup("_id"))
+	revision, err := document.LookupErr("revision")
+	if err != nil || len(data) <= mostCompared {
+		return append(as, bson.E{Key: member, Value: data})
+	}
+	as = append(as, bson.E{Key: "revision", Value: revision})
+	if size, err := document.LookupErr(sizeMember); err == nil {
+		return append(as, bson.E{Key: sizeMember, Value: size})
+	}
+	return append(as, bson.E{Key: sizeMember, Value: bson.D{{Key: "$exists", Value: false}}})
 }
 
 func ignoreMissing(err error) error {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
+	"github.com/drover-io/drover/internal/mongotest"
 	"github.com/drover-io/drover/internal/secret"
 	"github.com/drover-io/drover/internal/store"
 	"github.com/drover-io/drover/internal/storetest"
@@ -357,6 +358,29 @@ func TestEverythingIsSealedAnew(t *testing.T) {
 	for name, data := range dump(t, db) {
 		require.NotContains(t, string(data), "\x01\x03old", name)
 	}
+}
+
+// TestALargeDocumentIsSealedAnew: what is sealed of it, as it was and anew, is together more than the 16 MiB that MongoDB takes of a write.
+func TestALargeDocumentIsSealedAnew(t *testing.T) {
+	c := shared(t)
+	c.Keys = sealer(t, "old")
+	large := project("large")
+	large.Metadata.UserData1 = strings.Repeat("x", 9<<20)
+	require.NoError(t, storetest.Open(t, c).Create(t.Context(), large))
+	c.Keys = sealer(t, "new", "old")
+	proxy, behind := mongotest.NewProxy(t, c.URI), c
+	behind.URI = proxy.URI()
+	sealed, damaged, err := storetest.Open(t, behind).Reseal(t.Context(), func(store.Resealing) {})
+	require.NoError(t, err)
+	require.Empty(t, damaged)
+	require.Equal(t, 1, sealed)
+	written := proxy.Asked()[mongotest.Question{Command: "update", Collection: domain.Projects.Kind}]
+	require.Equal(t, 1, written.N)
+	require.Less(t, written.Longest, 16<<20)
+	c.Keys = sealer(t, "new")
+	is, err := storetest.Open(t, c).Get(t.Context(), domain.Projects, "projects/large")
+	require.NoError(t, err)
+	require.Equal(t, large.Metadata.UserData1, is.(*domain.Project).Metadata.UserData1)
 }
 
 func keysOf(used map[string]int) (ids []string) {

@@ -107,6 +107,5 @@ func (s *Store) giveSize(ctx context.Context, c *mongo.Collection, document bson
 	if err != nil {
 		return
 	}
-	as := append(byID(document.Lookup("_id")), bson.E{Key: sealedMember, Value: opened.sealed})
-	_, _ = s.setIf(ctx, c, as, bson.D{{Key: sizeMember, Value: size}, {Key: sealedMember, Value: sealed}})
+	_, _ = s.setIf(ctx, c, asWasRead(document, sealedMember, opened.sealed), bson.D{{Key: sizeMember, Value: size}, {Key: sealedMember, Value: sealed}})
 }
