@@ -102,10 +102,10 @@ func statusKind(err *apierrors.StatusError) fail.Kind {
 		return fail.Unavailable
 	case code == http.StatusUnauthorized:
 		return fail.Unavailable
+	case (code == http.StatusForbidden || code == http.StatusGone) && isForeign(err): // a page of something in between
+		return fail.Unavailable
 	case code == http.StatusForbidden:
 		return fail.Forbidden
-	case code == http.StatusGone && isForeign(err): // a page of something in between
-		return fail.Unavailable
 	case code == http.StatusNotFound, code == http.StatusGone:
 		return fail.NotFound
 	case code == http.StatusConflict:

@@ -89,6 +89,7 @@ func TestKindOf(t *testing.T) {
 		"a gateway's bad gateway":        {err: foreign(http.StatusBadGateway), want: fail.Unavailable},
 		"a gateway's timeout":            {err: foreign(http.StatusGatewayTimeout), want: fail.Timeout},
 		"redirect":                       {err: foreign(http.StatusFound), want: fail.Unavailable},
+		"a proxy that lets nobody in":    {err: foreign(http.StatusForbidden), want: fail.Unavailable},
 		"wrapped":                        {err: fmt.Errorf("apply: %w", apierrors.NewBadRequest("no")), want: fail.Invalid},
 		"connection refused":             {err: dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)), want: fail.Unavailable},
 		"no route":                       {err: dial(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), want: fail.Unavailable},
