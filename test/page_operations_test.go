@@ -210,6 +210,13 @@ func TestThePageHasItsParts(t *testing.T) {
 		p.Until("said no more", "!document.body.innerText.includes('is being loaded')")
 	})
 
+	t.Run("not in an old browser", func(t *testing.T) {
+		p := browser.Tab(h.URL+"/", harness.BypassPolicy(), harness.Old())
+		defer p.Close()
+		p.Until("said instead of nothing", "document.querySelector('main')?.innerText.includes('This browser is too old')")
+		require.Empty(t, p.Violations())
+	})
+
 	h.answer("GET "+folder+"audit.js", away("the process stops"))
 	p := browser.Tab(h.URL+"/#/readiness", harness.BypassPolicy())
 	p.Says("td", "one")

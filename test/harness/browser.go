@@ -249,6 +249,11 @@ func Hidden() chromedp.Action[chromedp.Void] {
 	})
 }
 
+// Old has the browser lack what browsers have since 2024.
+func Old() chromedp.Action[chromedp.Void] {
+	return command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: "delete AbortSignal.any"})
+}
+
 // Heap is what is alive in the tab's heap after a collection, in bytes.
 func (t *Tab) Heap() (used float64) {
 	t.t.Helper()

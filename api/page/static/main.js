@@ -319,4 +319,8 @@ async function start() {
   }
 }
 
-start();
+/** fit says whether the browser has what this page uses: Chrome and Edge since 123, Firefox since 124, Safari since 17.5. */
+const fit = () => 'any' in AbortSignal && CSS.supports('color', 'light-dark(#000, #fff)');
+
+if (fit()) start();
+else document.querySelector('main p').textContent = 'This browser is too old for the page: it takes Chrome or Edge 123, Firefox 124, Safari 17.5, or a later one.';
