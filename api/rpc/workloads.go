@@ -44,6 +44,11 @@ func (w *workloads) WorkloadStream(stream grpc.ClientStreamingServer[universe.Wo
 		}
 		in.SpokenBy(call.speaker)
 		defer func() { err = errors.Join(err, ours(ctx, in.End(ctx))) }()
+		// It tells the client that the stream was accepted. Without it a library with a policy to retry would begin the next stream by itself after an
+		// outage, and say again all that it has kept of this one, from its first sync on.
+		if err := stream.SendHeader(nil); err != nil {
+			return err
+		}
 		box := newInbox(call.memory)
 		defer box.close()
 		call.memory.enter()

@@ -141,6 +141,19 @@ func (w *streams) ends(s workloadStream, code codes.Code, text string) {
 	require.ErrorContains(w, err, text)
 }
 
+// TestAStreamIsAcceptedAtOnce, by its header: a library takes that for the sign not to begin the stream again by itself.
+func TestAStreamIsAcceptedAtOnce(t *testing.T) {
+	w := newStreams(t)
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "tenant-id", "tenant1"), time.Minute)
+	defer cancel()
+	stream, err := w.client.WorkloadStream(ctx)
+	require.NoError(t, err)
+	header, err := stream.Header()
+	require.NoError(t, err)
+	require.NotNil(t, header)
+	require.NoError(t, ctx.Err())
+}
+
 func TestAStreamThatIsClosedHasBeenStored(t *testing.T) {
 	w := newStreams(t)
 	s := w.begin("tenant1")
