@@ -53,7 +53,7 @@ var (
 	// errDeregistered ends a stream in order.
 	errDeregistered = fail.New(fail.Conflict, "the client has deregistered")
 	// errSlow ends that of a client that does not read.
-	errSlow = fail.New(fail.Unavailable, "the client reads too slowly: more notifications are not kept for it; register again to go on")
+	errSlow = fail.New(fail.Unavailable, "the client reads too slowly: more notifications are not kept for it; register again, and then ask for the status, as what changed meanwhile is not told")
 )
 
 // sendTime is how long a client may take for a small notification: the connection keeps a few for it, and no more.
@@ -69,7 +69,7 @@ func (r *register) StatusRegister(in *statusnotify.StatusRegistration, stream gr
 	}
 	asked := &door.Request{Verb: door.Watch, Noun: domain.OwnerNoun(owner)}
 	asked.Parent, asked.Name = domain.Cut(asked.Noun, owner)
-	return r.door.Pass(stream.Context(), asked, func(ctx context.Context, service door.Service) error {
+	return ours(stream.Context(), r.door.Pass(stream.Context(), asked, func(ctx context.Context, service door.Service) error {
 		ctx, leave, err := r.enter(ctx, in.GetClientId())
 		if err != nil {
 			return err
@@ -79,12 +79,15 @@ func (r *register) StatusRegister(in *statusnotify.StatusRegistration, stream gr
 		if err == nil {
 			defer s.Close()
 			err = notifications(ctx, s, stream)
+			if errors.Is(err, errSlow) {
+				s.TooSlow()
+			}
 		}
 		if errors.Is(context.Cause(ctx), errDeregistered) {
 			return nil
 		}
 		return err
-	})
+	}))
 }
 
 // notifications sends what is new until the stream ends. The first answer is what the first change is compared with.
@@ -144,7 +147,7 @@ func (r *register) StatusDeregister(ctx context.Context, in *statusnotify.Status
 	if r.has(clientOf(ctx, in.GetClientId())) {
 		asked.Verb = door.Delete
 	}
-	return &statusnotify.StatusDeregistrationResponse{}, r.door.Pass(ctx, asked, func(ctx context.Context, _ door.Service) error {
+	return &statusnotify.StatusDeregistrationResponse{}, ours(ctx, r.door.Pass(ctx, asked, func(ctx context.Context, _ door.Service) error {
 		if !asked.Verb.Command() {
 			return nil
 		}
@@ -157,7 +160,7 @@ func (r *register) StatusDeregister(ctx context.Context, in *statusnotify.Status
 			there.end(errDeregistered)
 		}
 		return nil
-	})
+	}))
 }
 
 // has says whether a client is registered.

@@ -115,13 +115,16 @@ func (w *world) register(in *statusnotify.StatusRegistration) stream {
 	return s
 }
 
-func (w *world) subscribers() float64 {
+func (w *world) subscribers() float64 { w.Helper(); return w.metric("drover_status_subscribers") }
+
+// metric is the value of a gauge or a counter, 0 where there is none.
+func (w *world) metric(name string) float64 {
 	w.Helper()
 	families, err := w.metrics.Gather()
 	require.NoError(w, err)
 	for _, f := range families {
-		if f.GetName() == "drover_status_subscribers" {
-			return f.GetMetric()[0].GetGauge().GetValue()
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue() + f.GetMetric()[0].GetCounter().GetValue()
 		}
 	}
 	return 0
@@ -305,6 +308,18 @@ func TestWhoDoesNotReadIsDropped(t *testing.T) {
 	}
 	require.Equal(t, codes.Unavailable, grpcstatus.Code(err), "%v", err)
 	require.ErrorContains(t, err, "too slowly")
+	require.InDelta(t, 1, w.metric("drover_status_subscribers_dropped_total"), 0)
+}
+
+// TestASlowDatabaseIsNoTimeOfTheClients: it has set none, and comes again.
+func TestASlowDatabaseIsNoTimeOfTheClients(t *testing.T) {
+	w := newWorld(t)
+	w.statuses.Fail(fail.New(fail.Timeout, "the database does not answer in time"))
+	s, err := w.client.StatusRegister(w.ctx, registration("one", statusnotify.StatusValue_READY, statusnotify.OutputType_SUMMARY))
+	require.NoError(t, err)
+	_, err = s.Recv()
+	require.Equal(t, codes.Unavailable, grpcstatus.Code(err), "%v", err)
+	require.ErrorContains(t, err, "the database does not answer in time")
 }
 
 // TestWhoCompressesAndDoesNotReadIsDropped as soon: of a large notification that gRPC compresses nobody sees whether it goes on.

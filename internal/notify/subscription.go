@@ -107,6 +107,9 @@ func (s *Subscription) latest() (answer Answer, changed <-chan struct{}, err err
 	}
 }
 
+// TooSlow counts that a reader of Latest was dropped: it misses what is in between, and only who sends to it sees that it takes nothing.
+func (s *Subscription) TooSlow() { s.hub.metrics.dropped.Inc() }
+
 // Close ends the subscription.
 func (s *Subscription) Close() {
 	if !s.closed {
