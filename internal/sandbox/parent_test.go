@@ -50,7 +50,11 @@ func TestProgramIsReplaced(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	content, err := os.ReadFile(os.Args[0])
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(program, content, 0o700)) //nolint:gosec // it is to be run
+	// What another test starts meanwhile has this file open for writing until it is another program, and so long nobody can start it (ETXTBSY).
+	syscall.ForkLock.RLock()
+	err = os.WriteFile(program, content, 0o700) //nolint:gosec // it is to be run
+	syscall.ForkLock.RUnlock()
+	require.NoError(t, err)
 	command := exec.CommandContext(t.Context(), program)
 	command.Env = append(os.Environ(), "SANDBOX_TEST_PARENT=replaced")
 	command.Stderr = os.Stderr
