@@ -365,7 +365,7 @@ func TestALargeDocumentIsSealedAnew(t *testing.T) {
 	c := shared(t)
 	c.Keys = sealer(t, "old")
 	large := project("large")
-	large.Metadata.UserData1 = strings.Repeat("x", 9<<20)
+	large.UserData1 = strings.Repeat("x", 9<<20)
 	require.NoError(t, storetest.Open(t, c).Create(t.Context(), large))
 	c.Keys = sealer(t, "new", "old")
 	proxy, behind := mongotest.NewProxy(t, c.URI), c
@@ -380,7 +380,7 @@ func TestALargeDocumentIsSealedAnew(t *testing.T) {
 	c.Keys = sealer(t, "new")
 	is, err := storetest.Open(t, c).Get(t.Context(), domain.Projects, "projects/large")
 	require.NoError(t, err)
-	require.Equal(t, large.Metadata.UserData1, is.(*domain.Project).Metadata.UserData1)
+	require.Equal(t, large.UserData1, is.(*domain.Project).UserData1)
 }
 
 func keysOf(used map[string]int) (ids []string) {
