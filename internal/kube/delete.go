@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -321,13 +320,6 @@ func (c *Cluster) keptClaim(ctx context.Context, namespace string) (name string,
 	default:
 		return "", err
 	}
-}
-
-// isDenied says whether the answer is a webhook's word, who may say it with any code: 409 is no conflict of versions then (apiserver,
-// admission/plugin/webhook/errors/statuserror.go).
-func isDenied(a *apierrors.StatusError) bool {
-	return a != nil && a.ErrStatus.Code == http.StatusConflict &&
-		strings.HasPrefix(a.ErrStatus.Message, "admission webhook ") && strings.Contains(a.ErrStatus.Message, " denied the request")
 }
 
 // isWanted says whether what was found of resource i is the same object as another resource of the job that has been applied. A kind without

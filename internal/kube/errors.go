@@ -81,7 +81,7 @@ func kindOfStatus(err error, answer *apierrors.StatusError) error {
 	s := answer.ErrStatus
 	kind, message := statusKind(answer), s.Message
 	switch {
-	case s.Code == http.StatusUnauthorized:
+	case s.Code == http.StatusUnauthorized && kind.Retryable():
 		message = "the cluster does not accept the credentials: " + message
 	case message == "":
 		message = "the cluster answered " + http.StatusText(int(s.Code))
@@ -100,6 +100,8 @@ func statusKind(err *apierrors.StatusError) fail.Kind {
 	switch code := err.ErrStatus.Code; {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), isEarly(err):
 		return fail.Unavailable
+	case isDenied(err) && (code == http.StatusUnauthorized || code == http.StatusNotFound || code == http.StatusConflict || code == http.StatusGone):
+		return fail.Conflict
 	case code == http.StatusUnauthorized:
 		return fail.Unavailable
 	case (code == http.StatusForbidden || code == http.StatusGone) && isForeign(err): // a page of something in between
@@ -138,6 +140,17 @@ func isEarly(err *apierrors.StatusError) bool {
 	return s.Code == http.StatusForbidden && (strings.HasSuffix(s.Message, ": not yet ready to handle request") ||
 		strings.HasSuffix(s.Message, ": create not allowed while custom resource definition is terminating") ||
 		strings.Contains(s.Message, ": error looking up service account ") && strings.HasSuffix(s.Message, `/default: serviceaccount "default" not found`))
+}
+
+// isDenied says whether the answer is a webhook's word, who may say it with any code, as that of an error which it has had itself: 404 is no missing object
+// then, 409 no conflict of versions, and 401 says nothing of credentials (apiserver, admission/plugin/webhook/errors/statuserror.go). What passes by itself is
+// none: a webhook that fails, is busy, or was overtaken in a write of its own.
+func isDenied(a *apierrors.StatusError) bool {
+	if a == nil || a.ErrStatus.Code >= http.StatusInternalServerError || a.ErrStatus.Code == http.StatusTooManyRequests {
+		return false
+	}
+	m := a.ErrStatus.Message
+	return strings.HasPrefix(m, "admission webhook ") && strings.Contains(m, " denied the request") && !strings.Contains(m, "; please apply your changes to the latest version")
 }
 
 // isStale says whether a conflict is with another write at the same time, rather than about the fields of
@@ -230,7 +243,7 @@ func answerOf(err error) *apierrors.StatusError {
 // isAbsent says whether the answer is that there is no such object, of a kind that the cluster has.
 func isAbsent(err error) bool {
 	a := answerOf(err)
-	return a != nil && !isUnserved(err) && !isForeign(err) &&
+	return a != nil && !isUnserved(err) && !isForeign(err) && !isDenied(a) &&
 		(a.ErrStatus.Code == http.StatusNotFound || a.ErrStatus.Code == http.StatusGone)
 }
 
@@ -238,7 +251,7 @@ func isAbsent(err error) bool {
 // when it is the object that is missing.
 func isUnserved(err error) bool {
 	a := answerOf(err)
-	return a != nil && a.ErrStatus.Code == http.StatusNotFound &&
+	return a != nil && a.ErrStatus.Code == http.StatusNotFound && !isDenied(a) &&
 		(a.ErrStatus.Details == nil || a.ErrStatus.Details.Name == "")
 }
 
@@ -280,7 +293,7 @@ func isOfCluster(err error) bool {
 	}
 	if a := answerOf(err); a != nil {
 		s := a.ErrStatus
-		return s.Code == http.StatusUnauthorized || s.Code == http.StatusTooManyRequests ||
+		return s.Code == http.StatusUnauthorized && !isDenied(a) || s.Code == http.StatusTooManyRequests ||
 			s.Details != nil && s.Details.RetryAfterSeconds > 0
 	}
 	return isNoWay(err)

@@ -41,6 +41,11 @@ func TestKindOf(t *testing.T) {
 	foreign := func(code int) error {
 		return apierrors.NewGenericServerResponse(code, "PATCH", schema.GroupResource{}, "", "a page", 0, true)
 	}
+	denied := func(code int32, why string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: code, Message: `admission webhook "w" denied the request: ` + why, Details: &metav1.StatusDetails{Name: "parent"},
+		}}
+	}
 	through := func(err error) error { return &url.Error{Op: "Patch", URL: "https://c/api/v1", Err: err} }
 	dial := func(err error) error { return through(&net.OpError{Op: "dial", Net: "tcp", Err: err}) }
 	cases := map[string]struct {
@@ -90,6 +95,12 @@ func TestKindOf(t *testing.T) {
 		"a gateway's timeout":            {err: foreign(http.StatusGatewayTimeout), want: fail.Timeout},
 		"redirect":                       {err: foreign(http.StatusFound), want: fail.Unavailable},
 		"a proxy that lets nobody in":    {err: foreign(http.StatusForbidden), want: fail.Unavailable},
+		"a webhook's 401":                {err: denied(401, "no"), want: fail.Conflict},
+		"a webhook's 404":                {err: denied(404, "no parent"), want: fail.Conflict},
+		"a webhook's 409":                {err: denied(409, "it is there"), want: fail.Conflict},
+		"a webhook's 422":                {err: denied(422, "no"), want: fail.Invalid},
+		"a webhook's 500":                {err: denied(500, "no database"), want: fail.Unavailable},
+		"a webhook that was overtaken":   {err: denied(409, "the object has been modified; please apply your changes to the latest version and try again"), want: fail.Unavailable},
 		"wrapped":                        {err: fmt.Errorf("apply: %w", apierrors.NewBadRequest("no")), want: fail.Invalid},
 		"connection refused":             {err: dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)), want: fail.Unavailable},
 		"no route":                       {err: dial(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), want: fail.Unavailable},

@@ -600,14 +600,16 @@ func TestDeleteThatIsRefusedAsAConflict(t *testing.T) {
 	t.Parallel()
 	const denied = `admission webhook "w" denied the request: the volume is attached`
 	for message, tc := range map[string]struct {
+		code   int32
 		reason metav1.StatusReason
 		want   domain.Mark
 		left   string
 		going  bool
 	}{
-		denied:            {"", domain.MarkUndeleted, "its deletion is refused: " + denied, false},
-		denied + " still": {metav1.StatusReasonConflict, domain.MarkUndeleted, "its deletion is refused: " + denied + " still", false},
-		"it is in use":    {metav1.StatusReasonConflict, domain.MarkDeleting, "the cluster does not delete it as it was found: it is in use", true},
+		denied:            {409, "", domain.MarkUndeleted, "its deletion is refused: " + denied, false},
+		denied + " still": {409, metav1.StatusReasonConflict, domain.MarkUndeleted, "its deletion is refused: " + denied + " still", false},
+		denied + " to":    {404, metav1.StatusReasonNotFound, domain.MarkUndeleted, "its deletion is refused: " + denied + " to", false}, // what is not there is another one
+		"it is in use":    {409, metav1.StatusReasonConflict, domain.MarkDeleting, "the cluster does not delete it as it was found: it is in use", true},
 	} {
 		t.Run(message, func(t *testing.T) {
 			t.Parallel()
@@ -620,7 +622,7 @@ func TestDeleteThatIsRefusedAsAConflict(t *testing.T) {
 				switch {
 				case r.Method == http.MethodDelete:
 					asked.Add(1)
-					answer(w, http.StatusConflict, status(409, tc.reason, message, nil))
+					answer(w, int(tc.code), status(tc.code, tc.reason, message, &metav1.StatusDetails{Name: "it"}))
 				case strings.HasSuffix(r.URL.Path, "/configmaps"):
 					answer(w, http.StatusOK, map[string]any{
 						"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "items": []any{map[string]any{"metadata": metadata}},

@@ -125,16 +125,15 @@ func (c *Cluster) check(ctx context.Context, r request, answer *http.Response) e
 	if err != nil {
 		return err
 	}
-	switch answer.StatusCode {
-	case http.StatusUnauthorized:
+	said := statusError(r.method, answer, body)
+	switch {
+	case isDenied(said):
+	case answer.StatusCode == http.StatusUnauthorized:
 		c.recheck()
 		c.transport.certificate.refused()
-	case http.StatusForbidden:
-		if c.replaced(ctx) {
-			return ErrReplaced
-		}
+	case answer.StatusCode == http.StatusForbidden && c.replaced(ctx):
+		return ErrReplaced
 	}
-	said := statusError(r.method, answer, body)
 	if answer.StatusCode == http.StatusForbidden && strings.Contains(said.ErrStatus.Message, " cannot ") && r.path != readyPath && c.starts(ctx) {
 		return fail.New(fail.Unavailable, "the cluster's API server is starting, and forbids what it does not know the rights to: %s", clip(said.ErrStatus.Message))
 	}
