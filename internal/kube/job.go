@@ -55,7 +55,7 @@ type Job struct {
 	// OnDropped, when not nil, is called before a resource is marked as applied whose kind, in this cluster, does not
 	// have some of its members: with their paths, sorted. They are not in the cluster.
 	OnDropped func(index int, fields []string)
-	// OnShared, when not nil, is called before a resource is marked as applied of which Helm or kubectl, by whose hand it was there before,
+	// OnShared, when not nil, is called before a resource is marked as applied of which one of tools, by whose hand it was there before,
 	// have fields that the manifest has, too: with the names of those managers. What the next manifest has no more stays theirs.
 	OnShared func(index int, managers []string)
 	// OnUnpatchable, when not nil, is called with the resource name of a kind ("deployments.apps") whose objects are

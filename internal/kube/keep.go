@@ -95,10 +95,15 @@ func notable(object map[string]any) fieldSet {
 	return set
 }
 
-// tool is the manager of fields by whose name people apply what a chart then has, too: Helm, or kubectl with each of its commands; "" for any other.
+// tools are what the managers of fields begin with by whose names people apply what a chart then has, too: Helm, Flux' helm-controller, kubectl with each of its
+// commands, Flux, Argo CD, Terraform.
+var tools = []string{"helm", "kubectl", "kustomize-controller", "argocd-controller", "Terraform"}
+
+// tool is the manager of fields where it is one of tools; "" for any other.
 func tool(entry map[string]any) string {
 	name, _ := entry["manager"].(string)
-	if subresource, _ := entry["subresource"].(string); subresource != "" || name != "helm" && !strings.HasPrefix(name, "kubectl") {
+	subresource, _ := entry["subresource"].(string)
+	if subresource != "" || !slices.ContainsFunc(tools, func(begin string) bool { return strings.HasPrefix(name, begin) }) {
 		return ""
 	}
 	return name

@@ -268,12 +268,17 @@ func (w *write) reapply(ctx context.Context, q request, made []byte) ([]byte, er
 	return w.send(ctx, q, nil)
 }
 
-// Of an object that Helm or kubectl have applied, one of these is in the metadata.
-var helmMember, kubectlMember = []byte(`"manager":"helm"`), []byte(`"manager":"kubectl`)
+// toolMembers are what is in the metadata of an object of which a tool has applied fields: what each of tools has as its manager begins with that.
+var toolMembers = func() (members [][]byte) {
+	for _, name := range tools {
+		members = append(members, []byte(`"manager":"`+name))
+	}
+	return members
+}()
 
 // shared tells of the tools that have fields of the object which the manifest has, too.
 func (w *write) shared(made []byte) {
-	if w.OnShared == nil || !bytes.Contains(made, helmMember) && !bytes.Contains(made, kubectlMember) {
+	if w.OnShared == nil || !slices.ContainsFunc(toolMembers, func(member []byte) bool { return bytes.Contains(made, member) }) {
 		return
 	}
 	live, err := decodeObject(made)
