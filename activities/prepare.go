@@ -730,7 +730,7 @@ func sharedWithin(p *plan.Plan) (warnings []string) {
 			}
 			a, b := plan.Plan{Namespace: p.Namespace, Apps: p.Apps[i : i+1]}, plan.Plan{Namespace: p.Namespace, Apps: p.Apps[j : j+1]}
 			if c, ok := plan.Collide(&a, &b); ok {
-				warnings = append(warnings, fmt.Sprintf("apps %q and %q both have %s %q on cluster %s: the one applied last wins",
+				warnings = append(warnings, fmt.Sprintf("apps %q and %q both have %s %q on cluster %s: the one applied last wins, and the other app is never Ready: have it in one of them",
 					c.OtherApp, c.App, c.Resource.Kind, c.Resource.Name, c.Cluster))
 			}
 		}
