@@ -193,6 +193,9 @@ func (a *attempt) mark(i int, m domain.Mark, note string) {
 		id := a.resources[i].ResourceID
 		a.state.warn(domain.WholeCluster, fmt.Sprintf("%s %s, which the app has no more: %s", id.Kind, id.Name, note))
 	}
+	if note != "" && a.all[i] == domain.MarkDeleted { // the object may be there: who reads that nothing is left has to know
+		a.state.warn(i, note)
+	}
 	if note != "" && len(a.state.Notes) < maxNotes {
 		a.state.Notes = append(a.state.Notes, domain.Note{Index: i, Message: noted(note)})
 	}

@@ -43,7 +43,8 @@ func (a *attempt) claimed() []plan.Resource {
 
 // spare leaves alone what was in the cluster before, if it would later be deleted with the leaf and with all that others have in it. These are an app's
 // holders that have no label of a deployment or are another installation's, and a logical cloud's namespace that is not its own. The label decides, not the records: they may be of an attempt that was killed. Hooks do the same in hookRun.spares.
-// A CRD that is to stay is left alone if it is another's and the chart's would take versions away and bring none; likewise fields of the same versions. The app's own CRD
+// A CRD that is to stay is left alone if it is another's and the chart's would take versions away and bring none; likewise fields of the same versions. So is one that
+// another deployment has as the chart has it: of two with one CRD, each apply would move its label from one to the other. The app's own CRD
 // is left alone so in a rollback only. An object that is being deleted is not left alone. It is looked at with the rights with which it would be applied.
 // If these do not show it, it is applied, and the cluster's refusal says why.
 func (a *attempt) spare(ctx context.Context, cluster *kube.Cluster, job kube.Job) error {
@@ -113,7 +114,11 @@ func (a *attempt) sparedAs(i int, data []byte) (string, error) {
 	label, of := live.Labels[plan.DeploymentLabel], live.Annotations[plan.InstallationAnnotation]
 	switch {
 	case r.Keep:
-		return a.definedBefore(i, plan.DefinitionIn(data), plan.DefinitionIn(r.Manifest), label == a.in.deploymentID()), nil
+		own := label == a.in.deploymentID()
+		if why := a.definedBefore(i, plan.DefinitionIn(data), plan.DefinitionIn(r.Manifest), own); why != "" || own || label == "" || !plan.SaysAll(data, r.Manifest) {
+			return why, nil
+		}
+		return fmt.Sprintf("the deployment %s has it, as the chart has it: it is left as it is", label), nil
 	case certifies && label != a.in.deploymentID():
 		why := "the namespace was there before the logical cloud: it is left as it is, and stays"
 		if least := enforcedBy(r.Manifest); least != "" && least != domain.PodPrivileged && !domain.PodSecurity(live.Labels[domain.PodSecurityEnforce]).AtLeast(least) {

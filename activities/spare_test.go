@@ -145,6 +145,75 @@ func TestFieldsOfOthersDefinitionsStay(t *testing.T) {
 	require.NotContains(t, live, `"shape"`)
 }
 
+// TestOfTwoWithOneDefinitionTheFirstHasIt: a CRD that another deployment has as the chart has it stays that one's. What the chart says otherwise is applied, though no field
+// of it is another one.
+func TestOfTwoWithOneDefinitionTheFirstHasIt(t *testing.T) {
+	admin := kubetest.Dynamic(t, kubetest.Kubeconfig(t))
+	namespace, group := kubetest.Name("spare"), kubetest.Name("spare")+".example.com"
+	kubetest.MakeNamespace(t, admin, namespace)
+	crd := func(says string) string {
+		return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"creationTimestamp":null,"name":"widgets.` + group + `","annotations":{"a":"b"}},"spec":{"group":"` + group + `",
+			"scope":"Namespaced","names":{"plural":"widgets","kind":"Widget","shortNames":["w"]},"versions":[{"name":"v1","served":true,"storage":true,
+			"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer","minimum":1` + says + `}}}}}}}]},"status":{"conditions":[]}}`
+	}
+	t.Cleanup(func() {
+		kubetest.Undefine(t, admin, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "widgets"})
+	})
+	apply := func(app, says string) (*domain.Leaf, string) {
+		l := newRealLeaf(t, plan.Bundle{App: app, Resources: []plan.Resource{{
+			ResourceID: plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets." + group}, Keep: true,
+			Manifest: json.RawMessage(crd(says)),
+		}}}, namespace)
+		l.in.App = app
+		_, err := l.run()
+		require.NoError(t, err)
+		live, err := admin.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).Get(t.Context(), "widgets."+group, metav1.GetOptions{})
+		require.NoError(t, err)
+		return l.recorded(), live.GetLabels()[plan.DeploymentLabel]
+	}
+	leaf, label := apply("first", "")
+	require.Equal(t, "1A", leaf.Marks)
+	first := label
+	leaf, label = apply("second", "")
+	require.Equal(t, "1K", leaf.Marks)
+	require.Contains(t, leaf.Notes[0].Message, "the deployment "+first+" has it, as the chart has it: it is left as it is")
+	require.Equal(t, first, label)
+	leaf, label = apply("first", "")
+	require.Equal(t, "1A", leaf.Marks, "its own is applied again")
+	require.Equal(t, first, label)
+	leaf, label = apply("second", `,"maximum":7`)
+	require.Equal(t, "1A", leaf.Marks)
+	require.NotEqual(t, first, label)
+	leaf, _ = apply("first", `,"maximum":7`)
+	require.Equal(t, "1K", leaf.Marks)
+}
+
+// TestWhatATerminateLeavesIsSaid: what is another's by now counts as deleted, and is there.
+func TestWhatATerminateLeavesIsSaid(t *testing.T) {
+	admin := kubetest.Dynamic(t, kubetest.Kubeconfig(t))
+	namespace := kubetest.Name("spare")
+	kubetest.MakeNamespace(t, admin, namespace)
+	maps := admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(namespace)
+	bundle := plan.Bundle{App: "app"}
+	for _, name := range []string{"ours", "theirs"} {
+		bundle.Resources = append(bundle.Resources, plan.Resource{
+			ResourceID: plan.ResourceID{Version: "v1", Kind: "ConfigMap", Name: name},
+			Manifest:   json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"}}`),
+		})
+	}
+	l := newRealLeaf(t, bundle, namespace)
+	out, err := l.run()
+	require.NoError(t, err)
+	_, err = maps.Patch(t.Context(), "theirs", types.MergePatchType, []byte(`{"metadata":{"labels":null}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	l.in.Operation, l.in.Inherited = domain.OpTerminate, out.Marks
+	l.env = l.environment()
+	out, err = l.run()
+	require.NoError(t, err)
+	require.Equal(t, "2D", out.Marks)
+	require.Equal(t, []domain.Note{{Index: 1, Message: "left in the cluster: it no longer carries the label emco/deployment-id"}}, l.recorded().Warnings)
+}
+
 // TestWhatAnAttemptTakesAwayItsNextOneTells: the next one finds what the one before has applied.
 func TestWhatAnAttemptTakesAwayItsNextOneTells(t *testing.T) {
 	t.Parallel()

@@ -79,6 +79,11 @@ func TestOthersWriteToTheSameObjects(t *testing.T) {
 	s.Await(ctx, c.Deployment, "Terminated")
 	require.Empty(t, c.holds(on))
 	require.Equal(t, map[string]string{"says": "mine"}, data("theirs"))
+	x, err := c.API.Explain(ctx, c.Key())
+	require.NoError(t, err)
+	require.Contains(t, x.Summary, "nothing is left in clusters; the warnings tell of 1 resource on 1 cluster: ConfigMap/"+named("theirs"))
+	require.Len(t, x.Warnings, 1)
+	require.Contains(t, x.Warnings[0], "left in the cluster: it no longer carries the label")
 
 	// What is there before is taken over, and has what others have written besides.
 	_, err = maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: named("both")}, Data: map[string]string{"says": "mine", "more": "mine"}}, metav1.CreateOptions{})

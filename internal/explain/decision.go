@@ -633,9 +633,9 @@ func (d *decision) newest(g *group) string {
 // maxWarnings bounds what is said of resources.
 const maxWarnings = 20
 
-// warnings are those about what is applied, each once for all clusters that give it.
+// warnings are those about what is applied, or about what a terminate has left, each once for all clusters that give it.
 func (d *decision) warnings() (texts []string) {
-	if d.ended() || d.deleting() {
+	if d.ended() && d.s.Status != domain.ContextTerminated {
 		return nil
 	}
 	type warning struct{ app, resource, said string }
@@ -738,7 +738,7 @@ func (d *decision) summary(e *Explanation) string {
 	case s.Status == domain.ContextUpdated:
 		return "everything is as wished: another group's instance has taken over what is in clusters"
 	case s.Status == domain.ContextTerminated:
-		return "everything is as wished: nothing is left in clusters" + d.stay()
+		return "everything is as wished: nothing is left in clusters" + d.stay() + d.left()
 	case len(d.unheard) > 0, d.fresh > 0, d.unread:
 		return fmt.Sprintf("everything is applied as wished, %s on %s; whether all of it is ready is not known",
 			count(d.resources, "resource"), count(d.clusters, "cluster"))
@@ -770,6 +770,28 @@ func (d *decision) stay() string {
 		return ""
 	}
 	return fmt.Sprintf(" but %s on %s that %s meant to stay: %s", count(len(names), "resource"), count(len(clusters), "cluster"), is(len(names)), some(names))
+}
+
+// left names what a terminate counts as deleted and warns of: an object that is another's now, for example. Each is named once for all clusters.
+func (d *decision) left() string {
+	var names []string
+	seen, clusters := map[plan.ResourceID]bool{}, map[domain.ClusterName]bool{}
+	for p := range d.s.View.Places(view.Ask{Order: view.AsPlanned}) {
+		for _, n := range p.Cluster.Warnings {
+			if n.Index < 0 || n.Index >= len(p.App.Resources) {
+				continue
+			}
+			clusters[p.Cluster.ClusterName] = true
+			if id := plan.Place(p.App.Resources[n.Index], d.s.View.Namespace); !seen[id] {
+				seen[id] = true
+				names = append(names, name(&p.App.Resources[n.Index]))
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the warnings tell of %s on %s: %s", count(len(names), "resource"), count(len(clusters), "cluster"), some(names))
 }
 
 // some are the first of the names, and how many there are beside them.

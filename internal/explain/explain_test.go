@@ -897,6 +897,23 @@ func TestWhatStaysIsCounted(t *testing.T) {
 		"Deployment/r1-sink, CustomResourceDefinition/widgets.example.com, Deployment/r1-web", explain.Of(s).Summary)
 }
 
+// TestWhatATerminateLeavesIsNamed: what is another's by now is no deployment's, and is there.
+func TestWhatATerminateLeavesIsNamed(t *testing.T) {
+	s := of(domain.Terminated, domain.ContextTerminated)
+	s.Run.Operation = domain.OpTerminate
+	s.View.Apps = []view.App{app("sink", 3, func(i int) view.Cluster {
+		c := view.Cluster{Connectivity: domain.ConnectivityAvailable, Marks: domain.DecodeMarks("3D")}
+		if i < 2 {
+			c.Warnings = []domain.Note{{Index: 0, Message: "left in the cluster: it no longer carries the label emco/deployment-id"}}
+		}
+		return c
+	})}
+	e := explain.Of(s)
+	require.True(t, e.AsWished)
+	require.Equal(t, "everything is as wished: nothing is left in clusters; the warnings tell of 1 resource on 2 clusters: ConfigMap/r1-sink", e.Summary)
+	require.Equal(t, []string{"sink ConfigMap/r1-sink on 2 clusters: left in the cluster: it no longer carries the label emco/deployment-id"}, e.Warnings)
+}
+
 // TestABindingIsHeldToItsRole: a Role is in the namespace of the logical cloud where it names none, and no ClusterRole.
 func TestABindingIsHeldToItsRole(t *testing.T) {
 	type resource struct{ kind, namespace string }

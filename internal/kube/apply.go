@@ -38,6 +38,9 @@ func (c *Cluster) Apply(ctx context.Context, j Job) Outcome {
 		return err
 	}
 	outcome := r.work(ctx, r.stages(domain.Mark.ToApply), pass)
+	if outcome.Retry == nil {
+		r.awaitServed(ctx)
+	}
 	if failed != ofSome || !r.goesOn() {
 		return outcome
 	}
@@ -52,6 +55,31 @@ func (c *Cluster) Apply(ctx context.Context, j Job) Outcome {
 	guards = slices.DeleteFunc(guards, func(stage []int) bool { return len(stage) == 0 })
 	outcome.Reached = r.work(ctx, guards, pass).Reached || outcome.Reached
 	return outcome
+}
+
+// awaitServed waits, up to Config.StageWait, until the cluster serves the kinds of the CRDs that were applied. Apps that depend on this one begin when the job
+// has ended, and a kind that is not served is refused for good. If it does not come to that, nothing is wrong with what was applied.
+func (r *run) awaitServed(ctx context.Context) {
+	deadline := time.Now().Add(r.config.StageWait)
+	for i := range r.Resources {
+		if !r.Resources[i].IsDefinition() || !r.before[i].ToApply() || r.marked(i) != domain.MarkApplied {
+			continue
+		}
+		d := plan.DefinitionIn(r.Resources[i].Manifest)
+		for _, version := range d.Served {
+			id := plan.ResourceID{Group: d.Group, Version: version, Kind: d.Kind}
+			for served := false; !served; {
+				var err error
+				served, err = r.Serves(ctx, id)
+				if err != nil && !fail.KindOf(err).Retryable() {
+					return
+				}
+				if !served && (time.Now().After(deadline) || pause.For(ctx, policy.DiscoverAgain) != nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // guardsAlready says whether resource i guards others, and the app has it in the cluster: one that is not there yet guards nothing before what answers for it

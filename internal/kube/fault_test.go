@@ -416,6 +416,44 @@ func TestAWebhookMayTakeItsTime(t *testing.T) {
 	}
 }
 
+// TestADefinitionIsAppliedOnceItIsServed: what comes next may be of its kind. One that is never served is applied all the same.
+func TestADefinitionIsAppliedOnceItIsServed(t *testing.T) {
+	t.Parallel()
+	const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","names":{"kind":"Widget"},
+		"versions":[{"name":"v1","served":true},{"name":"v0","served":false}]}}`
+	for _, served := range []bool{true, false} {
+		t.Run(strconv.FormatBool(served), func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int64
+			s := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.URL.Path == "/apis/example.com/v1" && (asked.Add(1) < 3 || !served):
+					answer(w, http.StatusNotFound, status(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource", &metav1.StatusDetails{}))
+				case r.URL.Path == "/apis/example.com/v1":
+					answer(w, http.StatusOK, map[string]any{
+						"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "example.com/v1",
+						"resources": []any{map[string]any{"name": "widgets", "kind": "Widget", "namespaced": true}},
+					})
+				case r.URL.Path == "/apis":
+					answer(w, http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1"})
+				default:
+					found(w)
+				}
+			})
+			j, watcher := job([]plan.Resource{{
+				ResourceID: plan.ResourceID{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets.example.com"}, Manifest: []byte(crd),
+			}}, domain.MarkPending)
+			require.NoError(t, s.open(t, kube.Config{StageWait: 3 * time.Second}).Apply(t.Context(), j).Retry)
+			require.Equal(t, domain.Marks{domain.MarkApplied}, watcher.Marks)
+			require.GreaterOrEqual(t, asked.Load(), int64(3))
+			before := asked.Load()
+			j.Marks = watcher.Marks
+			require.NoError(t, s.open(t, kube.Config{}).Apply(t.Context(), j).Retry)
+			require.Equal(t, before, asked.Load(), "what is not applied is not waited for")
+		})
+	}
+}
+
 // TestAnAppMayMendItsOwnWebhook: what its webhook refuses to hear of stands before that webhook's configuration, and nothing else would mend it.
 func TestAnAppMayMendItsOwnWebhook(t *testing.T) {
 	t.Parallel()

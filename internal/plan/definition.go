@@ -74,6 +74,50 @@ func (d Definition) Beyond(other Definition) (fields []string) {
 	return fields
 }
 
+// SaysAll says whether a CRD, as a cluster has it, has all that a manifest of it says: to apply that would change nothing but whose it is.
+func SaysAll(live, manifest []byte) bool {
+	type definition struct {
+		Metadata struct{ Labels, Annotations map[string]string }
+		Spec     any
+	}
+	var has, says definition
+	if !decode(live, &has) || !decode(manifest, &says) {
+		return false
+	}
+	delete(says.Metadata.Annotations, InstallationAnnotation)
+	return holds(has.Metadata.Labels, says.Metadata.Labels) && holds(has.Metadata.Annotations, says.Metadata.Annotations) && saysAll(has.Spec, says.Spec)
+}
+
+// saysAll: what is null says nothing, and what the cluster has besides it may have put there itself.
+func saysAll(has, says any) bool {
+	switch says := says.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		has, ok := has.(map[string]any)
+		for name, value := range says {
+			if !ok || !saysAll(has[name], value) {
+				return false
+			}
+		}
+		return ok
+	case []any:
+		has, ok := has.([]any)
+		return ok && slices.EqualFunc(has, says, saysAll)
+	default:
+		return has == says
+	}
+}
+
+func holds(has, says map[string]string) bool {
+	for name, value := range says {
+		if is, there := has[name]; !there || is != value {
+			return false
+		}
+	}
+	return true
+}
+
 // structure is what a schema says of fields.
 type structure struct {
 	Properties           map[string]*structure

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -36,6 +37,8 @@ type Change struct {
 	Side
 	// Numbers of resources, each counted once a cluster.
 	Added, Changed, Removed, Unchanged int
+	// Moved are the pairs of an app and a cluster that the one comes to, or leaves, whether there is anything to be done or not: the plan is another one.
+	Moved int
 	// Warnings say what is not wanted any more and stays all the same.
 	Warnings []string
 
@@ -43,8 +46,8 @@ type Change struct {
 	pairs map[string]*pairing // by app, for Way.Differences
 }
 
-// Empty says that there is nothing to do.
-func (c *Change) Empty() bool { return c.Added+c.Changed+c.Removed == 0 }
+// Empty says that there is nothing to do, and that the plan stays as it is.
+func (c *Change) Empty() bool { return c.Added+c.Changed+c.Removed+c.Moved == 0 }
 
 // Diff plans the way from what is installed to what is wanted. The result has all that is wanted, and behind it
 // what has to go, so that one plan says all that its clusters may hold: the resources of an app are the wanted
@@ -79,7 +82,7 @@ func Diff(old Installed, wanted Side, op domain.Operation) *Change {
 			d.app(&App{Name: gone.Name}, gone)
 		}
 	}
-	d.change.Warnings, d.change.Plan.Held = d.holding.warnings(), d.held()
+	d.change.Warnings, d.change.Plan.Held = append(d.holding.warnings(), d.leaving...), d.held()
 	return &d.change
 }
 
@@ -92,6 +95,7 @@ type differ struct {
 	// owners are what is wanted, by place: several apps may have one.
 	owners  map[ResourceID][]resident
 	holding holding
+	leaving []string // what is said of apps that leave clusters where they have nothing to delete
 	// moving has, by the place of a resource and the cluster, the apps that may have it there and give it up.
 	moving map[placed][]giver
 }
@@ -185,9 +189,24 @@ func (d *differ) app(next, old *App) {
 		func(variant int) *Overlay { return d.old.overlay(next.Name, variant) },
 	}
 	leaves := d.targets(next, old, m)
+	var left []domain.ClusterName
 	leaves = slices.DeleteFunc(leaves, func(l leafChange) bool {
-		return l.target.Leaving && !l.marks.Has(domain.Mark.ToDelete)
+		if l.moves {
+			d.change.Moved++
+		}
+		idle := l.target.Leaving && !l.marks.Has(domain.Mark.ToDelete)
+		if idle && l.moves {
+			left = append(left, l.target.ClusterName)
+		}
+		return idle
 	})
+	if len(left) > 0 {
+		where := fmt.Sprintf("cluster %s", left[0])
+		if more := len(left) - 1; more > 0 {
+			where += fmt.Sprintf(" and %d more", more)
+		}
+		d.leaving = append(d.leaving, fmt.Sprintf("app %q leaves %s, where nothing of it is to be deleted", next.Name, where))
+	}
 	if len(leaves) == 0 {
 		return
 	}
@@ -256,13 +275,14 @@ type leafChange struct {
 	connectivity domain.Connectivity
 	report       string
 	warnings     []domain.Note // about what stays as it is
+	moves        bool          // the app comes to the cluster, or leaves it
 }
 
 // targets makes the changes on all clusters that an app goes to or comes from.
 func (d *differ) targets(next, old *App, m *matching) []leafChange {
 	var out []leafChange
 	add := func(t Target, before *Target) {
-		l := leafChange{target: t}
+		l := leafChange{target: t, moves: before == nil || before.Leaving != t.Leaving}
 		same := m.same
 		was := domain.NewMarks(len(m.old), domain.MarkGone)
 		installs, renamed := false, false
@@ -738,7 +758,7 @@ func sameManifest(a, b json.RawMessage) bool {
 	return decode(a, &x) && decode(b, &y) && reflect.DeepEqual(x, y)
 }
 
-func decode(data []byte, v *any) bool {
+func decode(data []byte, v any) bool {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	return d.Decode(v) == nil

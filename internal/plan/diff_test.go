@@ -96,6 +96,8 @@ func TestDiff(t *testing.T) {
 		wanted     string
 		want       string
 		numbers    [4]int // added, changed, removed, unchanged
+		moved      int    // where there are warnings
+		warnings   []string
 	}{
 		"nothing": {
 			old: "web on a b: svc=1 dep=1", leaves: "web/a=2A web/b=2A", wanted: "web on a b: svc=1 dep=1",
@@ -201,7 +203,13 @@ func TestDiff(t *testing.T) {
 		},
 		"a cluster that is left and has nothing": {
 			old: "web on a b: svc=1", leaves: "web/a=1A web/b=1F", wanted: "web on a: svc=1",
-			want: "web: svc; a 1A\n", numbers: [4]int{0, 0, 0, 1},
+			want: "web: svc; a 1A\n", numbers: [4]int{0, 0, 0, 1}, moved: 1,
+			warnings: []string{`app "web" leaves cluster p+b, where nothing of it is to be deleted`},
+		},
+		"clusters that are left and have what is kept": {
+			old: "web on a b c: crd=1!", leaves: "web/a=1A web/b=1A web/c=1A", wanted: "web on a: crd=1!",
+			want: "web: crd; a 1A\n", numbers: [4]int{0, 0, 0, 1}, moved: 2,
+			warnings: []string{`app "web" leaves cluster p+b and 1 more, where nothing of it is to be deleted`},
 		},
 	}
 	for name, c := range cases {
@@ -211,7 +219,11 @@ func TestDiff(t *testing.T) {
 			got := plan.Diff(old, sideOf("2", c.wanted), domain.OpUpdate)
 			require.Equal(t, c.want, show(got.Plan), c.reason)
 			require.Equal(t, c.numbers, [4]int{got.Added, got.Changed, got.Removed, got.Unchanged})
-			require.Equal(t, c.numbers[0]+c.numbers[1]+c.numbers[2] == 0, got.Empty())
+			require.Equal(t, c.numbers[0]+c.numbers[1]+c.numbers[2]+got.Moved == 0, got.Empty())
+			require.Equal(t, c.warnings, got.Warnings)
+			if len(c.warnings) > 0 {
+				require.Equal(t, c.moved, got.Moved)
+			}
 			require.Equal(t, "2", got.Plan.ContextID)
 			for _, a := range got.Plan.Apps {
 				require.Len(t, got.Bundles[a.Name].Resources, len(a.Resources))

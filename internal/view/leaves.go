@@ -74,12 +74,12 @@ func (r *Records) cluster(t *plan.Target, id string, words, earlier map[string]d
 	if ok {
 		c.Connectivity, c.Marks = leaf.Connectivity, domain.DecodeMarks(leaf.Marks)
 		c.Notes, c.LastError, c.Reason = leaf.Notes, leaf.LastError, leaf.Reason
-		c.Warnings = t.Warnings(&leaf)
+		c.Warnings = r.warnings(t, &leaf)
 		// What an update has to prune there is still before it when all is applied.
 		c.InProgress = leaf.Open || r.Running && r.Operation != domain.OpTerminate && c.Marks.Has(domain.Mark.ToDelete)
 		return c
 	}
-	c.Warnings = t.Warnings(nil)
+	c.Warnings = r.warnings(t, nil)
 	if leaf, ok = earlier[id]; ok {
 		c.Marks = domain.DecodeMarks(leaf.Marks)
 	} else if t.Inherited != nil {
@@ -89,4 +89,16 @@ func (r *Records) cluster(t *plan.Target, id string, words, earlier map[string]d
 		c.Marks = c.Marks.Doom()
 	}
 	return c
+}
+
+// warnings are those about what is there. Once a terminate has begun they are what it has said itself, of what it has left: what was said before is about what goes.
+func (r *Records) warnings(t *plan.Target, leaf *domain.Leaf) []domain.Note {
+	switch {
+	case r.Operation != domain.OpTerminate:
+		return t.Warnings(leaf)
+	case leaf == nil || cmp.Or(leaf.Operation, r.Operation) != domain.OpTerminate:
+		return nil
+	default:
+		return leaf.Warnings
+	}
 }

@@ -74,7 +74,7 @@ type Row struct {
 	Mark  domain.Mark          // zero for what only the cluster knows
 	State domain.ResourceState // "" for that
 	// Message is what the cluster said of it as long as it is neither Applied nor Deleted, and Warnings are what users
-	// should know of it as long as it is not Deleted. Both with Ask.Detail only.
+	// should know of it: of one that a terminate counts as Deleted that it was left, say. Both with Ask.Detail only.
 	Message  string
 	Warnings []string
 

@@ -188,6 +188,7 @@ func (s *said) tell(r *Row) {
 	r.Message, r.Warnings = "", nil
 	switch r.State {
 	case domain.ResourceDeleted:
+		r.Warnings = s.warnings[r.Index]
 	case domain.ResourceApplied:
 		r.Warnings = s.warnings[r.Index]
 		if r.Mark == domain.MarkKept {

@@ -98,6 +98,34 @@ func TestWhichWordCounts(t *testing.T) {
 	}
 }
 
+// TestWarningsAreAboutWhatIsThere: once a terminate has begun only what it has said itself still holds, of what it has left.
+func TestWarningsAreAboutWhatIsThere(t *testing.T) {
+	c := domain.ClusterName{Provider: "p", Name: "c"}
+	said := func(op domain.Operation, text string) domain.Leaf {
+		return domain.Leaf{ID: domain.LeafID("1", "app", c), Operation: op, Marks: "1D", Warnings: []domain.Note{{Message: text}}}
+	}
+	rows := func(op domain.Operation, running bool, leaves ...domain.Leaf) (got []string) {
+		target := plan.Target{ClusterName: c, Inherited: &plan.Inherited{Marks: "1A", Warnings: []domain.Note{{Message: "inherited"}}}}
+		records := view.Records{
+			ContextID: "1", Operation: op, Running: running, Leaves: leaves,
+			Plan: &plan.Plan{Apps: []plan.App{{Name: "app", Resources: []plan.ResourceID{id("Service", "a")}, Targets: []plan.Target{target}}}},
+		}
+		s := view.Source{ContextID: "1", Apps: records.Apps()}
+		for r, err := range s.Rows(view.Ask{Detail: true}) {
+			require.NoError(t, err)
+			got = append(got, r.Warnings...)
+		}
+		return got
+	}
+	require.Equal(t, []string{"applied", "inherited"}, rows(domain.OpUpdate, false, said(domain.OpUpdate, "applied")))
+	require.Equal(t, []string{"inherited"}, rows(domain.OpUpdate, true))
+	require.Equal(t, []string{"left"}, rows(domain.OpTerminate, false, said(domain.OpTerminate, "left")))
+	require.Equal(t, []string{"left"}, rows(domain.OpTerminate, true, said(domain.OpTerminate, "left")))
+	require.Empty(t, rows(domain.OpTerminate, true, said(domain.OpUpdate, "applied")))
+	require.Empty(t, rows(domain.OpTerminate, false, said(domain.OpUpdate, "applied")), "a terminate had nothing to do there")
+	require.Empty(t, rows(domain.OpTerminate, true))
+}
+
 // line is a row as a line of text.
 func line(r *view.Row) string {
 	s := fmt.Sprintf("%s/%s/%s/%s %s", r.Place.App.Name, r.Place.Cluster.Name, r.Resource.Kind, r.Resource.Name, r.State)
