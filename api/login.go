@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"html"
@@ -38,6 +40,9 @@ type Login struct {
 	Logins Logins // nil where nobody logs in at the page
 	// Secure says that browsers reach the page by https, so that they send cookies by nothing else.
 	Secure bool
+	// Address is where people come back to from a provider. Browsers send a host's cookies to all of its ports, so that another Drover of this host
+	// would end a session that it does not know: each has cookies of its own, by this.
+	Address string
 }
 
 // The routes of logins. They are beside the API: nobody is known there yet.
@@ -52,6 +57,10 @@ const (
 
 // cookieName is that of a cookie of ours. By https it has a prefix by which browsers take it from this host alone.
 func (l *Login) cookieName(name string) string {
+	if l.Address != "" {
+		sum := sha256.Sum256([]byte(l.Address))
+		name += "-" + hex.EncodeToString(sum[:4])
+	}
 	if l.Secure {
 		return "__Host-" + name
 	}

@@ -26,6 +26,7 @@ type people struct {
 	kept, ended []string
 	to          string
 	left        string // at the provider, after a logout
+	address     string // to which it sends people back
 }
 
 func (p *people) Begin(_ context.Context, issuer, to string) (address, sealed string, err error) {
@@ -77,7 +78,7 @@ func withPeople(t *testing.T, p *people, secure bool, shut *error) (*world, *[]s
 	var passed []string
 	w := newWorldWith(t, func(_ *world, d *deps, _ *service.Instances) {
 		d.Prove = p.prove
-		d.Login = api.Login{Logins: p, Secure: secure, Offers: authn.Offers{Asked: true, Providers: []authn.Offer{{Name: "Dex", Issuer: "https://dex.example.org", Browser: true}}}}
+		d.Login = api.Login{Logins: p, Secure: secure, Address: p.address, Offers: authn.Offers{Asked: true, Providers: []authn.Offer{{Name: "Dex", Issuer: "https://dex.example.org", Browser: true}}}}
 		d.steps = []door.Step{func(ctx context.Context, r *door.Request, next door.Next) error {
 			who, err := door.Who(ctx)
 			require.NoError(t, err)
@@ -186,6 +187,33 @@ func TestLoginAtThePage(t *testing.T) {
 		require.Contains(t, *passed, "user alice create sessions/"+id+"")
 		require.Contains(t, *passed, "user alice delete sessions/"+id+"")
 		require.NotContains(t, strings.Join(*passed, "\n")+w.log.String(), "alices-secret")
+	}
+}
+
+// TestTwoDroversOfOneHost: to a browser the ports of a host are one, and each of two Drovers there knows its own cookies.
+func TestTwoDroversOfOneHost(t *testing.T) {
+	var none error
+	one, _ := withPeople(t, &people{address: "https://drover.example:9015/login/callback"}, true, &none)
+	other, _ := withPeople(t, &people{address: "https://drover.example:9115/login/callback"}, true, &none)
+	login := func(w *world) (session *http.Cookie) {
+		begun := browse(t, w, "GET", "/login?issuer=https%3A%2F%2Fdex.example.org", nil).Cookies()
+		require.Len(t, begun, 1)
+		for _, c := range browse(t, w, "GET", "/login/callback?state=good&code=c", nil, begun...).Cookies() {
+			if c.MaxAge > 0 {
+				session = c
+			}
+		}
+		require.NotNil(t, session)
+		return session
+	}
+	first := login(one)
+	require.Regexp(t, "^__Host-drover-session-[0-9a-f]{8}$", first.Name)
+	answer := browse(t, other, "GET", "/v2/whoami", nil, first)
+	require.Equal(t, http.StatusUnauthorized, answer.StatusCode)
+	require.Empty(t, answer.Cookies(), "what it has not given it does not take away")
+	second := login(other)
+	for _, w := range []*world{one, other} {
+		require.Equal(t, http.StatusOK, browse(t, w, "GET", "/v2/whoami", nil, first, second).StatusCode)
 	}
 }
 

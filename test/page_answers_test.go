@@ -46,7 +46,7 @@ func (h *answersHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case refuses:
 		w.WriteHeader(http.StatusUnauthorized)
-		saying(`{"detail":"who asks?"}`)(w, r)
+		saying(`{"kind":"Unauthorized","detail":"who asks?"}`)(w, r)
 	case answer != nil:
 		answer(w, r)
 	case strings.HasSuffix(r.URL.Path, "/status") && r.URL.Query().Get("watch") == "":

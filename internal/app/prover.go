@@ -73,7 +73,8 @@ func (p *Parts) login() api.Login {
 		l.Offers.Providers = p.issuers.Offers()
 	}
 	if p.sessions != nil {
-		l.Logins, l.Secure = p.sessions, strings.HasPrefix(p.issuers.Callback(), "https:")
+		l.Logins, l.Address = p.sessions, p.issuers.Callback()
+		l.Secure = strings.HasPrefix(l.Address, "https:")
 	}
 	return l
 }

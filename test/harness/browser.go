@@ -254,6 +254,13 @@ func Old() chromedp.Action[chromedp.Void] {
 	return command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: "delete AbortSignal.any"})
 }
 
+// Forgetful has the browser store nothing for the page, as where people or their company have blocked that.
+func Forgetful() chromedp.Action[chromedp.Void] {
+	return command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: "for (const name of ['localStorage', 'sessionStorage']) Object.defineProperty(window, name, { get() { throw new DOMException(name, 'SecurityError'); } })",
+	})
+}
+
 // Heap is what is alive in the tab's heap after a collection, in bytes.
 func (t *Tab) Heap() (used float64) {
 	t.t.Helper()

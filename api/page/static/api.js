@@ -4,12 +4,20 @@ import { seat } from './seats.js';
 
 const tokenKey = 'drover.token';
 
-/** token is what this tab has been given, '' for nothing. It is in no cookie: those go to every port of a host. */
-export const token = () => sessionStorage.getItem(tokenKey) ?? '';
+let given = ''; // the token, as long as the page is open
+
+/**
+ * token is what this tab has been given, '' for nothing. It is in no cookie: those go to every port of a host. A browser that may store
+ * nothing for the page throws, and a token lasts until the page is loaded again.
+ */
+export const token = () => { try { return sessionStorage.getItem(tokenKey) ?? ''; } catch { return given; } };
 
 export function keepToken(text) {
-  if (text) sessionStorage.setItem(tokenKey, text);
-  else sessionStorage.removeItem(tokenKey);
+  given = text;
+  try {
+    if (text) sessionStorage.setItem(tokenKey, text);
+    else sessionStorage.removeItem(tokenKey);
+  } catch { /* see token */ }
 }
 
 /** Problem is an answer that is none, as the API words it; status is 0 where nobody has answered. */
@@ -59,6 +67,8 @@ function urlOf(path, query) {
   return url;
 }
 
+const elsewhere = 'something before the API answers in its place, and may want a login: load the page again';
+
 /** send asks, and answers with what is said if that is no problem; body is a document, or text is that of another type. */
 async function send(method, path, { query, body, text, type, signal, headers, wait }) {
   const h = { Accept: 'application/json', ...headers };
@@ -71,7 +81,7 @@ async function send(method, path, { query, body, text, type, signal, headers, wa
   let answer;
   try {
     answer = await fetch(url, {
-      method, headers: h, cache: 'no-store', credentials: 'same-origin', redirect: 'error',
+      method, headers: h, cache: 'no-store', credentials: 'same-origin', redirect: 'manual',
       body: text ?? (body === undefined ? undefined : JSON.stringify(body)), signal: signals.length ? AbortSignal.any(signals) : undefined,
     });
   } catch (e) {
@@ -79,10 +89,14 @@ async function send(method, path, { query, body, text, type, signal, headers, wa
     throw new Problem(0, e.name === 'TimeoutError' ? 'the API does not answer' : 'the API cannot be reached');
   }
   heed(answer.headers.get('Date'), asked);
+  const page = /^text\/html/i.test(answer.headers.get('Content-Type') ?? ''); // of a proxy: the API has none here
+  if (answer.type === 'opaqueredirect' || (page && answer.status < 500)) throw new Problem(0, elsewhere);
+  if (page) throw new Problem(answer.status, `the API cannot be reached: what is before it answers ${answer.status}`);
   if (answer.ok) return answer;
   let said = {};
   const words = await answer.text().catch(() => '');
-  try { said = JSON.parse(words); } catch { said = { detail: words.slice(0, 500) }; }
+  try { said = JSON.parse(words) ?? {}; } catch { said = { detail: words.slice(0, 500) }; }
+  if (answer.status === 401 && !said.kind) throw new Problem(0, elsewhere); // a form for tokens would not help
   if (answer.status === 401 && sent === token()) refused.dispatchEvent(new Event('refused'));
   throw new Problem(answer.status, said.detail || answer.statusText || `status ${answer.status}`, said);
 }
@@ -114,6 +128,16 @@ export async function* pages(path, query, signal) {
   } while (next);
 }
 
+/** unquoted is a text that Go has quoted: beside what JSON knows it writes \x1b, \U0001f600, \a and \v. */
+function unquoted(text) {
+  const plain = text.replace(/\\(?:U([0-9a-f]{8})|x([0-9a-f]{2})|([av])|.)/g, (as, long, short, bell) => {
+    if (long) return String.fromCodePoint(parseInt(long, 16));
+    if (short) return `\\u00${short}`;
+    return bell ? ' ' : as;
+  });
+  try { return JSON.parse(plain); } catch { return text; }
+}
+
 /** act asks for something to be done; it answers with the warnings that came with the answer, and what that says. */
 export async function act(method, path, body, query) {
   const answer = await send(method, path, { body, query, wait: longest });
@@ -121,7 +145,7 @@ export async function act(method, path, body, query) {
   const text = await answer.text();
   let said = null;
   try { said = read(text); } catch { /* an answer without a document */ }
-  return { said, warnings: warnings.map((w) => { try { return JSON.parse(w); } catch { return w; } }) };
+  return { said, warnings: warnings.map(unquoted) };
 }
 
 const quiet = 40_000; // the server says something every 15 s

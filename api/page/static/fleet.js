@@ -246,6 +246,7 @@ function showCluster(main, provider, name, life) {
     ]);
     return { explanation, full, operations, labels };
   }, (answer) => {
+    if (answer.full.heard) delete answer.full.lastHeard; // another one with each pulse, and it is not shown
     const said = JSON.stringify(answer);
     if (said === last) return;
     last = said;

@@ -46,15 +46,16 @@ const themes = ['auto', 'light', 'dark'];
 
 function themeButton() {
   const b = h('button', { class: 'quiet', type: 'button' });
+  let now = 'auto';
+  try { now = localStorage.getItem('drover.theme') ?? now; } catch { /* the browser may store nothing */ }
   const show = () => {
-    const now = localStorage.getItem('drover.theme') ?? 'auto';
     document.documentElement.dataset.theme = now;
     fill(b, now === 'auto' ? 'Auto' : now === 'light' ? 'Light' : 'Dark');
     b.setAttribute('aria-label', `Colours: ${now}`);
   };
   b.addEventListener('click', () => {
-    const now = localStorage.getItem('drover.theme') ?? 'auto';
-    localStorage.setItem('drover.theme', themes[(themes.indexOf(now) + 1) % themes.length]);
+    now = themes[(themes.indexOf(now) + 1) % themes.length];
+    try { localStorage.setItem('drover.theme', now); } catch { /* it lasts until the page is loaded again */ }
     show();
   });
   show();
