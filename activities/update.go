@@ -116,9 +116,76 @@ func (l *Control) takeoverOf(ctx context.Context, in ChangeInput) (*takeover, er
 	}
 	t.installed.Reapplied = in.Reapply
 	if d.behind != nil {
-		err = l.checkBehind(ctx, d.behind, t.installed.Plan, &d.plan)
+		if err = l.checkBehind(ctx, d.behind, t.installed.Plan, &d.plan); err != nil {
+			return nil, err
+		}
 	}
+	told, err := l.namesakes(ctx, t.installed.Plan, &d.plan)
+	d.warnings = append(d.warnings, told...)
 	return t, err
+}
+
+// namesakes warns of apps that leave a cluster, and go to what may be the same one under another name: what an app has under the one name it would then have
+// under the other, too, and would delete it, with the volumes. It is no refusal, as clusters that were made of one image look the same.
+func (l *Control) namesakes(ctx context.Context, installed, wanted *plan.Plan) (warnings []string, err error) {
+	for i := range installed.Apps {
+		old := &installed.Apps[i]
+		left, goes := map[domain.ClusterName]string{}, map[domain.ClusterName]string{}
+		for _, t := range old.Targets {
+			left[t.ClusterName] = ""
+		}
+		if next := wanted.App(old.Name); next != nil {
+			for _, t := range next.Targets {
+				goes[t.ClusterName] = ""
+				delete(left, t.ClusterName)
+			}
+		}
+		if len(left) == 0 || len(goes) == 0 {
+			continue
+		}
+		if err := l.identify(ctx, left, goes); err != nil {
+			return nil, err
+		}
+		by := map[string]domain.ClusterName{}
+		for c, uid := range goes {
+			if uid != "" {
+				by[uid] = c
+			}
+		}
+		for _, t := range old.Targets {
+			if same, found := by[left[t.ClusterName]]; found {
+				warnings = append(warnings, fmt.Sprintf("app %q leaves cluster %s and goes to cluster %s, which may be the same one, as its namespace kube-system has the same UID: "+
+					"if it is, what the app has there is deleted, volumes too; have it stay under the one name", old.Name, t.ClusterName, same))
+				break
+			}
+		}
+	}
+	return warnings, nil
+}
+
+// identify fills in the UIDs of clusters, as they were when the clusters were registered.
+func (l *Control) identify(ctx context.Context, sets ...map[domain.ClusterName]string) error {
+	providers := map[domain.Key]bool{}
+	for _, set := range sets {
+		for c := range set {
+			providers[domain.KeyOf(&domain.ClusterProvider{Metadata: domain.Metadata{Name: c.Provider}})] = true
+		}
+	}
+	for provider := range providers {
+		err := l.Store.Each(ctx, domain.ClustersNoun, provider, func(o domain.Object) error {
+			c := o.(*domain.Cluster)
+			for _, set := range sets {
+				if _, asked := set[c.ClusterName()]; asked {
+					set[c.ClusterName()] = c.Tried.UID
+				}
+			}
+			return nil
+		})
+		if _, err := domain.UnreadableOf(err); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mayTakeOver is the record of the source's context when the operation may take over from it. What runs is not ended for an

@@ -47,11 +47,11 @@ func TestAClusterThatAnswersIsNotAway(t *testing.T) {
 				Renewing: func(context.Context, domain.ClusterName) error { return nil },
 				Checks: service.Checks{
 					Kubeconfig: func([]byte) error { return nil },
-					Reach: func(context.Context, []byte) (string, error) {
+					Reach: func(context.Context, []byte) (string, string, error) {
 						if answers {
-							return "v1.34.1", nil
+							return "v1.34.1", "uid-1", nil
 						}
-						return "", fail.New(fail.Unavailable, "nobody answers")
+						return "", "", fail.New(fail.Unavailable, "nobody answers")
 					},
 				},
 			})
