@@ -200,7 +200,7 @@ func TestCustomKindThatIsServedLate(t *testing.T) {
 	})
 	t.Run("is refused when the CRD is of another kind", func(t *testing.T) {
 		t.Parallel()
-		s := serve(t, http2, (&api{}).serve)
+		s := serve(t, http2, (&api{}).widgetAt(1))
 		j, watcher := job(append(customResources(1, "Gadget"), crd), domain.MarkPending)
 		j.Resources[0].Stage = 1
 		require.NoError(t, s.open(t, kube.Config{StageWait: time.Hour}).Apply(t.Context(), j).Retry)
