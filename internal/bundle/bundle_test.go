@@ -116,6 +116,66 @@ func TestSummaryTellsWhoAndHow(t *testing.T) {
 		string(short.JSON))
 }
 
+// TestSummaryOfARouteHasItsParents: by what their controllers say each of them is judged.
+func TestSummaryOfARouteHasItsParents(t *testing.T) {
+	var refs, parents []any
+	for i := range 4 {
+		ref := map[string]any{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": fmt.Sprintf("gateway-with-a-long-name-%d", i), "namespace": "infrastructure"}
+		refs = append(refs, ref)
+		parents = append(parents, map[string]any{"parentRef": ref, "controllerName": "example.com/controller", "conditions": []any{
+			map[string]any{"type": "Accepted", "status": "False", "message": strings.Repeat("x", 1000)},
+		}})
+	}
+	o, err := bundle.Observe(plan.ResourceID{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute", Name: "r"}, map[string]any{
+		"metadata": map[string]any{"name": "r"}, "spec": map[string]any{"parentRefs": refs, "rules": []any{strings.Repeat("y", 1000)}},
+		"status": map[string]any{"parents": parents},
+	})
+	require.NoError(t, err)
+	short, err := bundle.Summarise(o)
+	require.NoError(t, err)
+	var is struct {
+		Spec struct {
+			ParentRefs []any
+			Rules      []any
+		}
+		Status struct {
+			Parents []struct {
+				Conditions []struct{ Status, Message string }
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(short.JSON, &is))
+	require.Len(t, is.Spec.ParentRefs, 4)
+	require.Empty(t, is.Spec.Rules)
+	require.Len(t, is.Status.Parents, 4)
+	require.Equal(t, "False", is.Status.Parents[3].Conditions[0].Status)
+	require.Len(t, is.Status.Parents[3].Conditions[0].Message, 256)
+}
+
+// TestSplitHasRoomBesideManyKinds, of which no name needs escapes, and many of which may not be heard for long reasons. Where names alone take all of it, that is the error.
+func TestSplitHasRoomBesideManyKinds(t *testing.T) {
+	kinds := func(n int) (h bundle.Head) {
+		for i := range n {
+			h.Kinds = append(h.Kinds, schema.GroupKind{Group: "things.example.com", Kind: fmt.Sprintf("KindOfThing%05d", i)})
+		}
+		return h
+	}
+	objects := []*bundle.Object{object("Pod", "p", 1000)}
+	h := kinds(1000)
+	for _, k := range h.Kinds[:300] {
+		h.Unheard = append(h.Unheard, bundle.Unheard{GroupKind: k, Reason: strings.Repeat("forbidden ", 30)})
+	}
+	before := h.Unheard[0].Reason
+	statuses, err := bundle.Split(h, objects, bundle.MinSize, bundle.Summarise)
+	require.NoError(t, err)
+	require.Len(t, statuses, 1)
+	require.LessOrEqual(t, len(statuses[0]), bundle.MinSize)
+	require.Len(t, decode(t, 1, statuses[0]).Unheard, 300)
+	require.Equal(t, before, h.Unheard[0].Reason, "what is shortened is a copy")
+	_, err = bundle.Split(kinds(2000), objects, bundle.MinSize, bundle.Summarise)
+	require.ErrorContains(t, err, "the names of 2000 kinds")
+}
+
 func TestSummaryIsSmall(t *testing.T) {
 	members := map[string]any{}
 	for i := range 10_000 {

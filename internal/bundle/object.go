@@ -79,7 +79,7 @@ const (
 var identity = []string{"name", "namespace", "uid", "labels", "ownerReferences", "creationTimestamp", "deletionTimestamp", "generation"}
 
 // Summarise makes the object small, at most maxSummary bytes: what is left is who it is, the scalars and other
-// small members of its spec, its conditions and the small members of its status: enough to tell whether it is
+// small members of its spec, its conditions, or those at its parents, and the small members of its status: enough to tell whether it is
 // ready. An object that is small already is only marked.
 func Summarise(o *Object) (*Object, error) {
 	decoder := json.NewDecoder(bytes.NewReader(o.JSON))
@@ -100,12 +100,26 @@ func Summarise(o *Object) (*Object, error) {
 	}
 	short := map[string]any{"apiVersion": content["apiVersion"], "kind": content["kind"], "metadata": metadata}
 	if spec, ok := content["spec"].(map[string]any); ok {
-		short["spec"] = small(spec, maxSpecMember)
+		kept := small(spec, maxSpecMember)
+		if refs, ok := spec["parentRefs"].([]any); ok { // of a route: each is judged
+			kept["parentRefs"] = refs
+		}
+		short["spec"] = kept
 	}
 	if status, ok := content["status"].(map[string]any); ok {
 		kept := small(status, maxStatusMember)
 		if c, ok := status["conditions"].([]any); ok {
 			kept["conditions"] = conditions(c)
+		}
+		if parents, ok := status["parents"].([]any); ok { // of a route, by which it is judged
+			for _, p := range parents {
+				if parent, ok := p.(map[string]any); ok {
+					if c, ok := parent["conditions"].([]any); ok {
+						parent["conditions"] = conditions(c)
+					}
+				}
+			}
+			kept["parents"] = parents
 		}
 		short["status"] = kept
 	}

@@ -112,6 +112,23 @@ type unheard struct {
 // maxReason is how much of a reason a status has, in bytes.
 const maxReason = 256
 
+// maxUnheard is the part of a status that reasons may take, where there are many: one to so many.
+const maxUnheard = 8
+
+// shortened are the same with reasons that take no more than room together.
+func shortened(all []Unheard, room int) []Unheard {
+	if len(all)*maxReason <= room {
+		return all
+	}
+	all = slices.Clone(all)
+	for i := range all {
+		if most := room / len(all); len(all[i].Reason) > most {
+			all[i].Reason = cut(all[i].Reason, most)
+		}
+	}
+	return all
+}
+
 // encodeUnheard writes the member for kinds that are not heard, "" for none.
 func encodeUnheard(head *Head) (string, error) {
 	if len(head.Unheard) == 0 {
@@ -139,11 +156,15 @@ func encodeUnheard(head *Head) (string, error) {
 // summarise is Summarise or a function that remembers what it returned.
 func Split(head Head, objects []*Object, maxSize int, summarise func(*Object) (*Object, error)) ([]json.RawMessage, error) {
 	objects = slices.SortedFunc(slices.Values(objects), byID)
+	head.Unheard = shortened(head.Unheard, maxSize/maxUnheard)
 	unheard, err := encodeUnheard(&head)
 	if err != nil {
 		return nil, err
 	}
 	budget := maxSize - envelope(head) - len(unheard)
+	if budget <= 0 && len(objects) > 0 {
+		return nil, fmt.Errorf("the names of %d kinds, %d of which cannot be heard, leave no room for objects in %d bytes", len(head.Kinds), len(head.Unheard), maxSize)
+	}
 	if fits, err := shrink(objects, budget, summarise); err != nil {
 		return nil, err
 	} else if fits {
@@ -187,7 +208,21 @@ func Unwritten(head Head, count int, cause error) (json.RawMessage, error) {
 func envelope(head Head) int {
 	n := 1 << 10 // the names of the members
 	for _, k := range head.Kinds {
-		n += 6*len(k.String()) + 3
+		n += quoted(k.String()) + 1
+	}
+	return n
+}
+
+// quoted is how long a text is as JSON.
+func quoted(text string) int {
+	n := 2
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ', c >= 0x7f, c == '"', c == '\\', c == '<', c == '>', c == '&':
+			n += 6
+		default:
+			n++
+		}
 	}
 	return n
 }

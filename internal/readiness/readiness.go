@@ -50,11 +50,14 @@ func Of(gvk schema.GroupVersionKind, object map[string]any) State {
 		return notReady(lacking)
 	}
 	result, err := compute(replaced(gvk.GroupKind(), u))
+	if err != nil && status.GetLegacyConditionsFn(u) == nil {
+		result, err = compute(unconditioned(u))
+	}
 	if err != nil {
 		return notReady("status cannot be read: " + err.Error())
 	}
 	if result.Status != status.CurrentStatus {
-		return notReady(result.Message)
+		return notReady(halted(gvk.GroupKind(), u.Object) + result.Message)
 	}
 	if check := strict[gvk.GroupKind()]; check != nil {
 		if lacking := check(u.Object); lacking != "" {
@@ -118,6 +121,34 @@ func observed(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
+// unconditioned is a custom resource without what it has in the place of conditions, such as a map, which kstatus cannot read: it says nothing that kstatus knows.
+func unconditioned(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u = &unstructured.Unstructured{Object: maps.Clone(u.Object)}
+	if said, ok := u.Object["status"].(map[string]any); ok {
+		said = maps.Clone(said)
+		delete(said, "conditions")
+		u.Object["status"] = said
+	} else {
+		delete(u.Object, "status")
+	}
+	return u
+}
+
+// halted begins the reason why an object is not ready with that somebody holds it up, "" for nobody: what kstatus says then is about Pods.
+func halted(kind schema.GroupKind, object map[string]any) string {
+	switch kind {
+	case deploymentKind:
+		if paused, _, _ := unstructured.NestedBool(object, "spec", "paused"); paused {
+			return "the Deployment is paused: "
+		}
+	case jobKind:
+		if suspended, _, _ := unstructured.NestedBool(object, "spec", "suspend"); suspended {
+			return "the Job is suspended: "
+		}
+	}
+	return ""
+}
+
 // generation is the number of one, which may be in a text; ok is false for anything else.
 func generation(value any) (n int64, ok bool) {
 	switch value := value.(type) {
@@ -179,6 +210,8 @@ var (
 	podKind       = schema.GroupKind{Kind: "Pod"}
 	jobKind       = schema.GroupKind{Group: "batch", Kind: "Job"}
 	daemonSetKind = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
+
+	deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 )
 
 // ofCronJob says whether an object is a Job that a CronJob has made, or the Pod of one. A Pod names its Job alone: such a Job is called after the
