@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"runtime/debug"
@@ -62,17 +63,37 @@ func Serve(ctx context.Context, l net.Listener, prove authn.Prover, o Options) e
 
 // apiServer has the services of Serve but for health.
 func apiServer(prove authn.Prover, o Options, stopping <-chan struct{}) asStreams {
-	by := asStreams{newServer(o.Log, limits.GRPC, append(credentialsOf(o.TLS), grpc.ChainStreamInterceptor(proving(prove, o.Door, stopping)))...)}
+	by := asStreams{newServer(o.Log, limits.GRPC, append(credentialsOf(&o), grpc.ChainStreamInterceptor(proving(prove, o.Door, stopping)))...)}
 	statusnotify.RegisterStatusNotifyServer(by, newRegister(o.Door))
 	return by
 }
 
 // credentialsOf are those of a server; none without TLS.
-func credentialsOf(secured *tls.Config) []grpc.ServerOption {
-	if secured == nil {
+func credentialsOf(o *Options) []grpc.ServerOption {
+	if o.TLS == nil {
 		return nil
 	}
-	return []grpc.ServerOption{grpc.Creds(credentials.NewTLS(secured))}
+	return []grpc.ServerOption{grpc.Creds(handshakes{credentials.NewTLS(o.TLS), o.Log})}
+}
+
+// handshakes are credentials that log, for who debugs, why a handshake has failed: gRPC says so to nobody, and clients say Unavailable.
+type handshakes struct {
+	credentials.TransportCredentials
+	log *slog.Logger
+}
+
+// ServerHandshake is that of the credentials.
+func (h handshakes) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secured, info, err := h.TransportCredentials.ServerHandshake(c)
+	if err != nil && !errors.Is(err, io.EOF) { // who only looks whether the port is open has left
+		h.log.Debug("a handshake of TLS failed", "from", c.RemoteAddr().String(), "error", err)
+	}
+	return secured, info, err
+}
+
+// Clone is a copy.
+func (h handshakes) Clone() credentials.TransportCredentials {
+	return handshakes{h.TransportCredentials.Clone(), h.log}
 }
 
 // newServer makes a server that takes messages of a size. All methods of its services are to be streams, see asStreams.

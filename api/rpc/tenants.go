@@ -40,7 +40,7 @@ func tenantsServer(o TenantOptions, stopping <-chan struct{}) asStreams {
 	b := newBounds(o.Door, p, stopping)
 	b.trust = o.Trust
 	more := []grpc.ServerOption{grpc.ChainStreamInterceptor(b.guard, traced), grpc.MaxConcurrentStreams(limits.TenantStreams)}
-	by := asStreams{newServer(o.Log, limits.Tenants, append(more, credentialsOf(o.TLS)...)...)}
+	by := asStreams{newServer(o.Log, limits.Tenants, append(more, credentialsOf(&o.Options)...)...)}
 	universe.RegisterWorkloadRuleServiceServer(by, &rules{door: o.Door})
 	universe.RegisterWorkloadServiceServer(by, &workloads{door: o.Door, paces: p, stopping: stopping})
 	reflection.Register(by)

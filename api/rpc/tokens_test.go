@@ -67,7 +67,7 @@ func newSecured(t *testing.T, steps ...door.Step) *secured {
 	t.Helper()
 	w := &secured{T: t, folder: t.TempDir(), log: &lines{}}
 	require.NoError(t, tenantcert.Make(w.folder))
-	log := slog.New(slog.NewTextHandler(w.log, nil))
+	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	files := config.ServerTLS{Cert: w.file("server.crt"), Key: w.file("server.key"), CA: w.file("ca.crt")}
 	shared := storetest.Config(t)
 	trust, err := files.Trust(log)
@@ -109,6 +109,24 @@ func newSecured(t *testing.T, steps ...door.Step) *secured {
 		}
 	}
 	return w
+}
+
+// TestAHandshakeThatFailsIsLogged: the client hears that nobody is there, whatever is wrong.
+func TestAHandshakeThatFailsIsLogged(t *testing.T) {
+	w := newSecured(t)
+	for name, c := range map[string]*tls.Config{
+		"tls: client offered only unsupported versions": {MaxVersion: tls.VersionTLS12},
+		"missing selected ALPN property":                {},
+	} {
+		c.InsecureSkipVerify = true // whose the certificate is does not matter here
+		d := &tls.Dialer{Config: c}
+		if connection, err := d.DialContext(t.Context(), "tcp", w.addresses[0]); err == nil {
+			_, _ = connection.Read(make([]byte, 1)) // until the server has ended it
+			require.NoError(t, connection.Close())
+		}
+		require.Eventually(t, func() bool { return strings.Contains(w.log.String(), name) }, 30*time.Second, 10*time.Millisecond, "%s in %s", name, w.log)
+	}
+	require.Contains(t, w.log.String(), "a handshake of TLS failed")
 }
 
 // commands are those of documents.
