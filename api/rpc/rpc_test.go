@@ -359,6 +359,24 @@ func TestALargeNotificationArrives(t *testing.T) {
 	}
 }
 
+// TestALargeNotificationEndsBeforeItsStream: who has deregistered while one is on its way reads it, and then the end.
+func TestALargeNotificationEndsBeforeItsStream(t *testing.T) {
+	w := newWorldOf(t, 10*manyResources)
+	for n, begun := 0, false; !begun; n++ {
+		s := w.register(registration("one", statusnotify.StatusValue_DEPLOYED, statusnotify.OutputType_ALL))
+		w.change(n)
+		time.Sleep(time.Duration(n) * 5 * time.Millisecond) // until it is on its way, which nobody tells
+		_, err := w.client.StatusDeregister(w.ctx, &statusnotify.StatusDeregistration{ClientId: "one"})
+		require.NoError(t, err)
+		for err == nil {
+			if _, err = s.Recv(); err == nil {
+				begun = true
+			}
+		}
+		require.ErrorIs(t, err, io.EOF)
+	}
+}
+
 // TestTheIDOfWhoDoesNotReadIsFree as soon as it has deregistered.
 func TestTheIDOfWhoDoesNotReadIsFree(t *testing.T) {
 	w := newWorldOf(t, manyResources)
