@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -163,13 +164,9 @@ func (s *session) open(c *Context) (*client.Client, error) {
 	}
 	secured := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CA != "" {
-		data, err := os.ReadFile(c.CA)
-		if err != nil {
-			return nil, errUsage{err}
-		}
-		secured.RootCAs = x509.NewCertPool()
-		if !secured.RootCAs.AppendCertsFromPEM(data) {
-			return nil, usage("%s has no certificates (PEM)", c.CA)
+		var err error
+		if secured.RootCAs, err = poolOf(c.CA); err != nil {
+			return nil, err
 		}
 	}
 	if (c.ClientCertificate == "") != (c.ClientKey == "") {
@@ -241,10 +238,26 @@ func (s *session) tokenOf(c *Context) (string, error) {
 	return "", nil
 }
 
+// byteOrderMark is what editors of Windows put before a text.
+const byteOrderMark = "\ufeff"
+
+// poolOf has the certificates of a file.
+func poolOf(file string) (*x509.CertPool, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, errUsage{err}
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(bytes.TrimPrefix(data, []byte(byteOrderMark))) {
+		return nil, usage("%s has no certificates (PEM)", file)
+	}
+	return pool, nil
+}
+
 // oneToken is a token without what stands around it where it was copied from. A text that has no word, or several lines, is said to be none: as a header of
 // a request it would be refused in words of which nobody sees where it is from.
 func oneToken(text, called string) (string, error) {
-	token := strings.TrimSpace(text)
+	token := strings.TrimSpace(strings.TrimPrefix(text, byteOrderMark))
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 		return "", usage("%s has no token, or more than one word", called)
 	}

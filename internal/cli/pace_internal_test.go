@@ -96,6 +96,10 @@ func TestLinesOfATerminal(t *testing.T) {
 		require.Equal(t, want, s.fitting("äbcdef"), "%d", width)
 	}
 	require.Equal(t, "äbcdef", (&session{}).fitting("äbcdef"))
+	for width, want := range map[int]string{9: "東京 東京", 8: "東京 東…", 7: "東京 …", 6: "東京 …", 5: "東京…", 4: "東…", 2: "…"} {
+		s := &session{Options: Options{Width: func() int { return width }}}
+		require.Equal(t, want, s.fitting("東京 東京"), "%d", width)
+	}
 }
 
 // screen is a terminal of a width that knows what a picture sends: up, clear the line, and whether a line goes on in the next one.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -57,13 +55,9 @@ func (s *session) provider(ctx context.Context, issuer, clientID, ca string) (*p
 	}
 	secured := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
-		data, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, errUsage{err}
-		}
-		secured.RootCAs = x509.NewCertPool()
-		if !secured.RootCAs.AppendCertsFromPEM(data) {
-			return nil, usage("%s has no certificates (PEM)", ca)
+		var err error
+		if secured.RootCAs, err = poolOf(ca); err != nil {
+			return nil, err
 		}
 	}
 	p := &provider{http: &http.Client{

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"unicode"
-	"unicode/utf8"
+
+	"golang.org/x/text/width"
 )
 
 // table prints rows below heads, each column as wide as its widest cell. Rows that come after a flush keep to the widths.
@@ -37,7 +38,7 @@ func (t *table) flush() error {
 	}
 	for _, r := range rows {
 		for i, cell := range r {
-			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell))
+			t.widths[i] = max(t.widths[i], cellsOf(cell))
 		}
 	}
 	var b strings.Builder
@@ -46,7 +47,7 @@ func (t *table) flush() error {
 		for i, cell := range r {
 			line.WriteString(cell)
 			if i < len(r)-1 {
-				line.WriteString(strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(cell)+3))
+				line.WriteString(strings.Repeat(" ", t.widths[i]-cellsOf(cell)+3))
 			}
 		}
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
@@ -54,6 +55,26 @@ func (t *table) flush() error {
 	t.begun, t.rows = true, nil
 	_, err := io.WriteString(t.out, b.String())
 	return err
+}
+
+// cellsOf is how many places of a terminal a text takes: two for a character of East Asian scripts and for most emoji, none for what is put onto the one before.
+func cellsOf(text string) (n int) {
+	for _, r := range text {
+		n += cellsOfRune(r)
+	}
+	return n
+}
+
+func cellsOfRune(r rune) int {
+	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	default:
+		return 1
+	}
 }
 
 // printable is a text on one line, with nothing in it that a terminal would act on: names and reasons come from clusters.

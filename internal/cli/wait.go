@@ -400,11 +400,17 @@ func (s *session) fitting(line string) string {
 	if s.Width == nil {
 		return line
 	}
-	width, all := s.Width(), []rune(line)
-	if width <= 0 || len(all) <= width {
+	width := s.Width()
+	if width <= 0 || cellsOf(line) <= width {
 		return line
 	}
-	return string(all[:width-1]) + "…"
+	left := width - 1
+	for i, r := range line {
+		if left -= cellsOfRune(r); left < 0 {
+			return line[:i] + "…"
+		}
+	}
+	return line
 }
 
 // part is an app, or what else has clusters, in the picture.
