@@ -34,7 +34,7 @@ var layers = []layer{
 		{
 			pkg:  "cli",
 			ours: "client kube access service operations combined status combine audit authn rights domain nearest yamltext helmignore atomicfile connections hosts policy limits version pause fail",
-			libs: "github.com/coreos/go-oidc github.com/spf13/cobra github.com/spf13/pflag go.yaml.in/yaml/v3 golang.org/x/oauth2 golang.org/x/sync golang.org/x/sys/unix golang.org/x/term k8s.io/client-go " +
+			libs: "github.com/coreos/go-oidc github.com/spf13/cobra github.com/spf13/pflag go.yaml.in/yaml/v3 golang.org/x/oauth2 golang.org/x/sync golang.org/x/sys/unix golang.org/x/term golang.org/x/text/width k8s.io/client-go " +
 				"helm.sh/helm/v4/pkg/chart/v2/loader helm.sh/helm/v4/pkg/chart/v2/util helm.sh/helm/v4/pkg/strvals sigs.k8s.io/yaml",
 			world: "context net net/http os os/exec syscall",
 		},
