@@ -128,34 +128,46 @@ func (l *Control) takeoverOf(ctx context.Context, in ChangeInput) (*takeover, er
 // namesakes warns of apps that leave a cluster, and go to what may be the same one under another name: what an app has under the one name it would then have
 // under the other, too, and would delete it, with the volumes. It is no refusal, as clusters that were made of one image look the same.
 func (l *Control) namesakes(ctx context.Context, installed, wanted *plan.Plan) (warnings []string, err error) {
+	type move struct {
+		app        string
+		left, goes []domain.ClusterName
+	}
+	var moves []move
+	uids := map[domain.ClusterName]string{}
 	for i := range installed.Apps {
 		old := &installed.Apps[i]
-		left, goes := map[domain.ClusterName]string{}, map[domain.ClusterName]string{}
-		for _, t := range old.Targets {
-			left[t.ClusterName] = ""
-		}
+		m, stays := move{app: old.Name}, map[domain.ClusterName]bool{}
 		if next := wanted.App(old.Name); next != nil {
 			for _, t := range next.Targets {
-				goes[t.ClusterName] = ""
-				delete(left, t.ClusterName)
-			}
-		}
-		if len(left) == 0 || len(goes) == 0 {
-			continue
-		}
-		if err := l.identify(ctx, left, goes); err != nil {
-			return nil, err
-		}
-		by := map[string]domain.ClusterName{}
-		for c, uid := range goes {
-			if uid != "" {
-				by[uid] = c
+				m.goes, stays[t.ClusterName] = append(m.goes, t.ClusterName), true
 			}
 		}
 		for _, t := range old.Targets {
-			if same, found := by[left[t.ClusterName]]; found {
+			if !stays[t.ClusterName] {
+				m.left = append(m.left, t.ClusterName)
+			}
+		}
+		if len(m.left) == 0 || len(m.goes) == 0 {
+			continue
+		}
+		moves = append(moves, m)
+		for _, c := range append(slices.Clip(m.left), m.goes...) {
+			uids[c] = ""
+		}
+	}
+	if err := l.identify(ctx, uids); err != nil {
+		return nil, err
+	}
+	for _, m := range moves {
+		by := map[string]domain.ClusterName{}
+		for _, c := range m.goes {
+			by[uids[c]] = c
+		}
+		delete(by, "") // nobody knows which one it is
+		for _, c := range m.left {
+			if same, found := by[uids[c]]; found {
 				warnings = append(warnings, fmt.Sprintf("app %q leaves cluster %s and goes to cluster %s, which may be the same one, as its namespace kube-system has the same UID: "+
-					"if it is, what the app has there is deleted, volumes too; have it stay under the one name", old.Name, t.ClusterName, same))
+					"if it is, what the app has there is deleted, volumes too; have it stay under the one name", m.app, c, same))
 				break
 			}
 		}
@@ -163,21 +175,17 @@ func (l *Control) namesakes(ctx context.Context, installed, wanted *plan.Plan) (
 	return warnings, nil
 }
 
-// identify fills in the UIDs of clusters, as they were when the clusters were registered.
-func (l *Control) identify(ctx context.Context, sets ...map[domain.ClusterName]string) error {
-	providers := map[domain.Key]bool{}
-	for _, set := range sets {
-		for c := range set {
-			providers[domain.KeyOf(&domain.ClusterProvider{Metadata: domain.Metadata{Name: c.Provider}})] = true
-		}
+// identify fills in the UIDs of clusters, as they were when the clusters were registered. It reads all clusters of their providers, as placements do.
+func (l *Control) identify(ctx context.Context, uids map[domain.ClusterName]string) error {
+	providers := map[string]bool{}
+	for c := range uids {
+		providers[c.Provider] = true
 	}
 	for provider := range providers {
-		err := l.Store.Each(ctx, domain.ClustersNoun, provider, func(o domain.Object) error {
+		err := l.Store.Each(ctx, domain.ClustersNoun, domain.KeyOf(&domain.ClusterProvider{Metadata: domain.Metadata{Name: provider}}), func(o domain.Object) error {
 			c := o.(*domain.Cluster)
-			for _, set := range sets {
-				if _, asked := set[c.ClusterName()]; asked {
-					set[c.ClusterName()] = c.Tried.UID
-				}
+			if _, asked := uids[c.ClusterName()]; asked {
+				uids[c.ClusterName()] = c.Tried.UID
 			}
 			return nil
 		})
