@@ -133,7 +133,9 @@ func send(ctx context.Context, stream grpc.ServerStreamingServer[statusnotify.St
 		return errSlow
 	case <-ctx.Done():
 		if late == nil && errors.Is(context.Cause(ctx), errDeregistered) {
-			<-sent // which the pieces bound: to a client half a message is an error of the server, and no end in order
+			if err := <-sent; err != nil { // which the pieces bound: to a client half a message is an error of the server, and no end in order
+				return err
+			}
 		}
 		return context.Cause(ctx)
 	}

@@ -365,7 +365,7 @@ func TestALargeNotificationEndsBeforeItsStream(t *testing.T) {
 	for n, begun := 0, false; !begun; n++ {
 		s := w.register(registration("one", statusnotify.StatusValue_DEPLOYED, statusnotify.OutputType_ALL))
 		w.change(n)
-		time.Sleep(time.Duration(n) * 5 * time.Millisecond) // until it is on its way, which nobody tells
+		<-time.After(time.Duration(n) * 5 * time.Millisecond) // until it is on its way, which nobody tells
 		_, err := w.client.StatusDeregister(w.ctx, &statusnotify.StatusDeregistration{ClientId: "one"})
 		require.NoError(t, err)
 		for err == nil {
