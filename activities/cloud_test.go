@@ -10,7 +10,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -76,14 +75,6 @@ func (d *documents) List(_ context.Context, n *domain.Noun, parent domain.Key) (
 	}
 	slices.SortFunc(found, func(a, b domain.Object) int { return strings.Compare(a.LocalName(), b.LocalName()) })
 	return found, nil
-}
-
-func (d *documents) Each(ctx context.Context, n *domain.Noun, parent domain.Key, take func(domain.Object) error) error {
-	all, err := d.List(ctx, n, parent)
-	for _, o := range all {
-		err = errors.Join(err, take(o))
-	}
-	return err
 }
 
 func (d *documents) Replace(_ context.Context, o domain.Object) error {
@@ -782,40 +773,6 @@ func updatedOnce(t *testing.T, status domain.ContextStatus) (*documents, *domain
 		require.NoError(t, d.PutInstance(t.Context(), i))
 	}
 	return d, group
-}
-
-// TestWhatMayBeOneClusterIsWarnedOf: an app that leaves the one name of it for the other would have what it has there deleted.
-func TestWhatMayBeOneClusterIsWarnedOf(t *testing.T) {
-	for name, c := range map[string]struct {
-		here, there string // the UIDs, as far as they are known
-		warned      bool
-	}{
-		"the same":      {"u", "u", true},
-		"two":           {"u", "v", false},
-		"nobody knows":  {"", "", false},
-		"one is known":  {"u", "", false},
-		"the other one": {"", "u", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d, group := updatedOnce(t, domain.ContextInstantiated)
-			for cluster, uid := range map[string]string{"here": c.here, "there": c.there} {
-				o := &domain.Cluster{Identity: domain.Identity{Parent: "cluster-providers/p"}, Metadata: domain.Metadata{Name: cluster}, Tried: domain.Trial{UID: uid}}
-				d.byKey[domain.KeyOf(o)] = o
-			}
-			l := &activities.Control{Store: d, Runs: closed{}, Now: func() time.Time { return begun }}
-			prepared, err := l.PrepareChange(t.Context(), activities.ChangeInput{
-				Scope: domain.Scope{Owner: domain.KeyOf(group), ContextID: "4", Operation: domain.OpRollback}, Goal: domain.Goal{Revert: "2"},
-			})
-			require.NoError(t, err)
-			const warning = `app "web" leaves cluster p+there and goes to cluster p+here, which may be the same one, as its namespace kube-system has the same UID: ` +
-				"if it is, what the app has there is deleted, volumes too; have it stay under the one name"
-			if c.warned {
-				require.Contains(t, prepared.Warnings, warning)
-			} else {
-				require.NotContains(t, prepared.Warnings, warning)
-			}
-		})
-	}
 }
 
 // TestARecordOlderThanItsRun: after a restore the engine may know that a run has come to its end, of which the database does not have all. What the run has brought to

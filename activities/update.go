@@ -116,84 +116,9 @@ func (l *Control) takeoverOf(ctx context.Context, in ChangeInput) (*takeover, er
 	}
 	t.installed.Reapplied = in.Reapply
 	if d.behind != nil {
-		if err = l.checkBehind(ctx, d.behind, t.installed.Plan, &d.plan); err != nil {
-			return nil, err
-		}
+		err = l.checkBehind(ctx, d.behind, t.installed.Plan, &d.plan)
 	}
-	told, err := l.namesakes(ctx, t.installed.Plan, &d.plan)
-	d.warnings = append(d.warnings, told...)
 	return t, err
-}
-
-// namesakes warns of apps that leave a cluster, and go to what may be the same one under another name: what an app has under the one name it would then have
-// under the other, too, and would delete it, with the volumes. It is no refusal, as clusters that were made of one image look the same.
-func (l *Control) namesakes(ctx context.Context, installed, wanted *plan.Plan) (warnings []string, err error) {
-	type move struct {
-		app        string
-		left, goes []domain.ClusterName
-	}
-	var moves []move
-	uids := map[domain.ClusterName]string{}
-	for i := range installed.Apps {
-		old := &installed.Apps[i]
-		m, stays := move{app: old.Name}, map[domain.ClusterName]bool{}
-		if next := wanted.App(old.Name); next != nil {
-			for _, t := range next.Targets {
-				m.goes, stays[t.ClusterName] = append(m.goes, t.ClusterName), true
-			}
-		}
-		for _, t := range old.Targets {
-			if !stays[t.ClusterName] {
-				m.left = append(m.left, t.ClusterName)
-			}
-		}
-		if len(m.left) == 0 || len(m.goes) == 0 {
-			continue
-		}
-		moves = append(moves, m)
-		for _, c := range append(slices.Clip(m.left), m.goes...) {
-			uids[c] = ""
-		}
-	}
-	if err := l.identify(ctx, uids); err != nil {
-		return nil, err
-	}
-	for _, m := range moves {
-		by := map[string]domain.ClusterName{}
-		for _, c := range m.goes {
-			by[uids[c]] = c
-		}
-		delete(by, "") // nobody knows which one it is
-		for _, c := range m.left {
-			if same, found := by[uids[c]]; found {
-				warnings = append(warnings, fmt.Sprintf("app %q leaves cluster %s and goes to cluster %s, which may be the same one, as its namespace kube-system has the same UID: "+
-					"if it is, what the app has there is deleted, volumes too; have it stay under the one name", m.app, c, same))
-				break
-			}
-		}
-	}
-	return warnings, nil
-}
-
-// identify fills in the UIDs of clusters, as they were when the clusters were registered. It reads all clusters of their providers, as placements do.
-func (l *Control) identify(ctx context.Context, uids map[domain.ClusterName]string) error {
-	providers := map[string]bool{}
-	for c := range uids {
-		providers[c.Provider] = true
-	}
-	for provider := range providers {
-		err := l.Store.Each(ctx, domain.ClustersNoun, domain.KeyOf(&domain.ClusterProvider{Metadata: domain.Metadata{Name: provider}}), func(o domain.Object) error {
-			c := o.(*domain.Cluster)
-			if _, asked := uids[c.ClusterName()]; asked {
-				uids[c.ClusterName()] = c.Tried.UID
-			}
-			return nil
-		})
-		if _, err := domain.UnreadableOf(err); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // mayTakeOver is the record of the source's context when the operation may take over from it. What runs is not ended for an

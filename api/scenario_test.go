@@ -282,12 +282,6 @@ func (w *world) reach(_ context.Context, kubeconfig []byte) (version string, err
 	return "v1.34.1", w.unreached
 }
 
-// reachUnknown is reach of a cluster that does not say which one it is.
-func (w *world) reachUnknown(ctx context.Context, kubeconfig []byte) (version, uid string, err error) {
-	version, err = w.reach(ctx, kubeconfig)
-	return version, "", err
-}
-
 // see says of a cluster that some of the rights of a role are missing.
 func (w *world) see(ctx context.Context, kubeconfig, role []byte) (*access.Seen, error) {
 	version, err := w.reach(ctx, kubeconfig)
@@ -375,7 +369,7 @@ func newWorldWith(t testing.TB, change func(w *world, d *deps, instances *servic
 		Checks: service.Checks{
 			Chart:      func(_ context.Context, app string, tgz []byte) error { return render.CheckChart(app, tgz) },
 			Profile:    func(_ context.Context, tgz []byte) ([]string, error) { return render.CheckProfile(tgz) },
-			Kubeconfig: kube.Config{}.CheckKubeconfig, Reach: w.reachUnknown, See: w.see,
+			Kubeconfig: kube.Config{}.CheckKubeconfig, Reach: w.reach, See: w.see,
 		},
 		Renewing: db.Renewing, PodSecurity: d.podSecurity,
 	})

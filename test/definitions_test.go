@@ -87,29 +87,6 @@ spec:
 	require.Equal(t, had, owner(), "a CRD of crds/ stays")
 }
 
-// TestAMoveBetweenTwoNamesIsWarnedOf: a cluster is registered twice, and an app leaves the one name for the other. It is told beforehand what that costs.
-func TestAMoveBetweenTwoNamesIsWarnedOf(t *testing.T) {
-	t.Parallel()
-	ctx, s := within(t), harness.SharedStack(t)
-	clusters := twoClusters(t)
-	names := []domain.ClusterName{
-		register(ctx, t, s, clusters[0], domain.ReportNone), register(ctx, t, s, clusters[0], domain.ReportNone), register(ctx, t, s, clusters[1], domain.ReportNone),
-	}
-	d := s.On(ctx, names, client.App{Name: "web", Chart: says(t, "web", "one=1"), Intent: harness.All(names[0])})
-	do(ctx, t, d, domain.OpApprove, domain.OpInstantiate)
-	s.Await(ctx, d, "Instantiated")
-	for i, warned := range map[int]bool{1: true, 2: false} {
-		_, err := d.API.Put(ctx, d.PlacementOf("web", harness.All(names[i])), nil)
-		require.NoError(t, err)
-		diff, err := d.API.Diff(ctx, d.Key(), nil)
-		require.NoError(t, err)
-		said := strings.Join(diff.Warnings, "\n")
-		require.Equal(t, warned, strings.Contains(said, "which may be the same one"), said)
-	}
-	do(ctx, t, d, domain.OpTerminate)
-	s.Await(ctx, d, "Terminated")
-}
-
 // TestAnAppLeavesWithNothingToDelete: one of CRDs alone leaves a cluster, with which the group has nothing to do then.
 func TestAnAppLeavesWithNothingToDelete(t *testing.T) {
 	t.Parallel()

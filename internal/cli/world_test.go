@@ -143,11 +143,11 @@ func newWorldFrom(t testing.TB, db *store.Store, prove authn.Prover, offers auth
 			Chart:      func(_ context.Context, app string, tgz []byte) error { return render.CheckChart(app, tgz) },
 			Profile:    func(_ context.Context, tgz []byte) ([]string, error) { return render.CheckProfile(tgz) },
 			Kubeconfig: kube.Config{}.CheckKubeconfig,
-			Reach: func(ctx context.Context, kubeconfig []byte) (version, uid string, err error) {
-				if w.reaches != nil {
-					version, err = w.reaches(ctx, kubeconfig)
+			Reach: func(ctx context.Context, kubeconfig []byte) (string, error) {
+				if w.reaches == nil {
+					return "", nil
 				}
-				return version, "", err
+				return w.reaches(ctx, kubeconfig)
 			},
 			See: kube.Config{}.See,
 		},

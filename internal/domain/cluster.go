@@ -60,8 +60,6 @@ type Trial struct {
 	Error string    `bson:"error"` // why it cannot, "" when it can
 	// Version is that of its Kubernetes then, "" where the cluster does not tell.
 	Version string `bson:"version,omitempty"`
-	// UID is that of its namespace kube-system, "" where it could not be read. Two names of one cluster have the same; so have clusters that were made of one image.
-	UID string `bson:"uid,omitempty"`
 }
 
 // ClusterSpec has EMCO's GitOps member, which is empty, and how the cluster reports what became of resources.

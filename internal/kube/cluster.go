@@ -9,13 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/drover-io/drover/internal/domain"
 	"github.com/drover-io/drover/internal/fail"
 	"github.com/drover-io/drover/internal/limits"
-	"github.com/drover-io/drover/internal/plan"
 	"github.com/drover-io/drover/internal/policy"
 )
 
@@ -140,34 +138,18 @@ func (c Config) lookAt(kubeconfig []byte) (one *Cluster, leave func(), err error
 }
 
 // Reach says whether a cluster can be reached with a kubeconfig, by nothing that work on it would not do: it asks for the
-// groups that the API serves, as any work does first. It gives the version of its Kubernetes, such as v1.34.1, and the UID of its namespace
-// kube-system, each "" where the cluster does not tell. Errors are those of CheckKubeconfig, and as Apply's Outcome.Retry has them; ctx bounds it.
-func (c Config) Reach(ctx context.Context, kubeconfig []byte) (version, uid string, err error) {
+// groups that the API serves, as any work does first. It gives the version of its Kubernetes, such as v1.34.1, "" where the cluster
+// does not tell. Errors are those of CheckKubeconfig, and as Apply's Outcome.Retry has them; ctx bounds it.
+func (c Config) Reach(ctx context.Context, kubeconfig []byte) (version string, err error) {
 	one, leave, err := c.lookAt(kubeconfig)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	defer leave()
 	if _, err = one.groups(ctx); err != nil {
-		return "", "", kindOf(err)
+		return "", kindOf(err)
 	}
-	return one.version(ctx), one.uid(ctx), nil
-}
-
-// identified is how the UIDs of objects look.
-var identified = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
-
-// uid is that of the namespace kube-system, which every cluster has from its beginning to its end.
-func (c *Cluster) uid(ctx context.Context) string {
-	data, err := c.Object(ctx, plan.ResourceID{Version: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem})
-	if err != nil {
-		return ""
-	}
-	var o metav1.PartialObjectMetadata
-	if json.Unmarshal(data, &o) != nil || !identified.MatchString(string(o.UID)) {
-		return ""
-	}
-	return string(o.UID)
+	return one.version(ctx), nil
 }
 
 // versioned is how versions look; what a cluster says is shown.

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,11 +111,7 @@ func (s *Service) changeCluster(ctx context.Context, c change) error {
 		to.Kubeconfig, to.KubeconfigDigest, to.Expires = from.Kubeconfig, from.KubeconfigDigest, from.Expires
 	}
 	to.SameKubeconfig = to.KubeconfigDigest == from.KubeconfigDigest
-	err := s.try(ctx, to)
-	if to.SameKubeconfig {
-		to.Tried.UID = cmp.Or(to.Tried.UID, from.Tried.UID) // it may not answer now
-	}
-	if err != nil || !renews(from, to) {
+	if err := s.try(ctx, to); err != nil || !renews(from, to) {
 		return err
 	}
 	if err := s.remarkAgent(ctx, from, to); err != nil {
@@ -150,21 +145,21 @@ func (s *Service) try(ctx context.Context, c *domain.Cluster) error {
 	if s.checks.Reach == nil {
 		return nil
 	}
-	var version, uid string
+	version := ""
 	kubeconfig, err := s.kubeconfig(ctx, c)
 	if err == nil {
 		trying, cancel := context.WithTimeout(ctx, policy.ClusterTry)
 		defer cancel()
-		version, uid, err = s.checks.Reach(trying, kubeconfig)
+		version, err = s.checks.Reach(trying, kubeconfig)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	c.Tried = domain.Trial{At: s.now().UTC(), Version: version, UID: uid}
+	c.Tried = domain.Trial{At: s.now().UTC(), Version: version}
 	if err == nil {
 		return nil
 	}
-	c.Tried = domain.Trial{At: c.Tried.At, Error: fail.TextOf(err)}
+	c.Tried.Error, c.Tried.Version = fail.TextOf(err), ""
 	if c.MustAnswer {
 		return fail.New(fail.Precondition, "%s; nothing is changed", unusable(c))
 	}

@@ -47,11 +47,11 @@ func TestAClusterThatAnswersIsNotAway(t *testing.T) {
 				Renewing: func(context.Context, domain.ClusterName) error { return nil },
 				Checks: service.Checks{
 					Kubeconfig: func([]byte) error { return nil },
-					Reach: func(context.Context, []byte) (string, string, error) {
+					Reach: func(context.Context, []byte) (string, error) {
 						if answers {
-							return "v1.34.1", "uid-1", nil
+							return "v1.34.1", nil
 						}
-						return "", "", fail.New(fail.Unavailable, "nobody answers")
+						return "", fail.New(fail.Unavailable, "nobody answers")
 					},
 				},
 			})
@@ -74,40 +74,6 @@ func TestAClusterThatAnswersIsNotAway(t *testing.T) {
 			require.Equal(t, c.away, down[name])
 		})
 	}
-}
-
-// TestWhichClusterItIsStaysKnown while it does not answer, as long as it is reached by the same kubeconfig.
-func TestWhichClusterItIsStaysKnown(t *testing.T) {
-	f := newFixture(t)
-	sealer, err := secret.Parse("test:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
-	require.NoError(t, err)
-	answers := true
-	s := service.New(service.Deps{
-		Store: f.store, Sealer: sealer, Instances: f.instances, Now: time.Now, Renewing: func(context.Context, domain.ClusterName) error { return nil },
-		Checks: service.Checks{
-			Kubeconfig: func([]byte) error { return nil },
-			Reach: func(context.Context, []byte) (version, uid string, err error) {
-				if answers {
-					return "v1.34.1", "uid-1", nil
-				}
-				return "", "", fail.New(fail.Unavailable, "nobody answers")
-			},
-		},
-	})
-	require.NoError(t, s.Create(t.Context(), &domain.ClusterProvider{Metadata: domain.Metadata{Name: "p"}}))
-	put := func(kubeconfig string) string {
-		made := &domain.Cluster{Identity: identity("cluster-providers/p"), Metadata: domain.Metadata{Name: "c"}}
-		require.NoError(t, s.Attach(t.Context(), made, []byte(kubeconfig)))
-		_, err := s.Put(t.Context(), made)
-		require.NoError(t, err)
-		o, err := f.store.Get(t.Context(), domain.ClustersNoun, domain.KeyOf(made))
-		require.NoError(t, err)
-		return o.(*domain.Cluster).Tried.UID
-	}
-	require.Equal(t, "uid-1", put("one"))
-	answers = false
-	require.Equal(t, "uid-1", put("one"))
-	require.Empty(t, put("other"))
 }
 
 // TestThatAClusterIsReplacedIsSaidBeforeAndAfterTheWrite: the write may take longer than workers look after the first word.

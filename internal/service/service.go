@@ -126,7 +126,7 @@ type Checks struct {
 	Expiry func(kubeconfig []byte) time.Time
 	// Reach says whether a cluster can be reached with a kubeconfig, in policy.ClusterTry at most. Its error says why not, in words
 	// that may be shown; version is that of its Kubernetes, as far as it tells. nil for a service that tries none.
-	Reach func(ctx context.Context, kubeconfig []byte) (version, uid string, err error)
+	Reach func(ctx context.Context, kubeconfig []byte) (version string, err error)
 	// See asks a cluster what it is like with a kubeconfig that is to have the rights of a ClusterRole. Errors are those of Reach.
 	See func(ctx context.Context, kubeconfig, role []byte) (*access.Seen, error)
 }
