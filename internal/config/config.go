@@ -209,7 +209,7 @@ var settings = []setting{
 	{"secret-keys-file", "", "`file` with the keys, one a line; a line name:unix:///path names a KMS plugin in place of a key; the same for api and worker", stored, file(func(c *Config) *string { return &c.SecretKeysFile })},
 	{"log-level", "info", "least `level` that is logged: debug, info, warn, error", all | Admin | Keys, func(c *Config, v string) error { return c.LogLevel.UnmarshalText([]byte(v)) }},
 	{"log-format", "text", "`format` of the log: text or json", all | Admin | Keys, oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
-	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP; none when empty", all, httpURL(func(c *Config) *string { return &c.OTLPEndpoint })},
+	{"otlp-endpoint", "", "`URL` that traces are sent to by OTLP over HTTP, at /v1/traces if it has no path; none when empty", all, otlpURL},
 	{"web-ui", "", "base `URL` of Temporal's Web UI, for links", API, httpURL(func(c *Config) *string { return &c.WebUI })},
 	{"codec-origins", "", "`origins` of Web UIs of Temporal that may have payloads of histories opened (/codec), comma-separated; that of --web-ui when empty", API, origins(func(c *Config) *[]string { return &c.CodecOrigins })},
 	{"audit-keep", "2160h", "`duration` for which audit records are kept, at least 24h; give it to all processes alike, as each drops those of all: the longest one counts", Both, auditKeep},
@@ -626,6 +626,17 @@ func httpURL(at func(*Config) *string) func(*Config, string) error {
 		}
 		return nil
 	}
+}
+
+// otlpURL never repeats what it refuses: it may hold a password.
+func otlpURL(c *Config, v string) error {
+	if err := httpURL(func(c *Config) *string { return &c.OTLPEndpoint })(c, v); err != nil {
+		return err
+	}
+	if u, err := url.Parse(v); err == nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+		return errors.New("is more than a host, a port and a path; a token goes into OTEL_EXPORTER_OTLP_HEADERS")
+	}
+	return nil
 }
 
 // mongoURI never repeats the value: it may hold a password.

@@ -205,6 +205,7 @@ func TestWhatIsWrong(t *testing.T) {
 		"no level":          {config.API, keys, []string{"--log-level", "loud"}, []string{"--log-level (DROVER_LOG_LEVEL)", "loud"}},
 		"no format":         {config.API, keys, []string{"--log-format", "xml"}, []string{`"xml" is none of text, json`}},
 		"no URL":            {config.API, keys, []string{"--web-ui", "host:80"}, []string{"--web-ui (DROVER_WEB_UI)", "is not an http or https URL"}},
+		"a user":            {config.API, keys, []string{"--otlp-endpoint", "http://me:sesame@o:4318"}, []string{"--otlp-endpoint (DROVER_OTLP_ENDPOINT): is more than", "OTEL_EXPORTER_OTLP_HEADERS"}},
 		"no number":         {config.Worker, keys, []string{"--clusters", "12abc"}, []string{`"12abc" is not a positive number`}},
 		"not positive":      {config.API, keys, []string{"--operations", "0"}, []string{"is not a positive number"}},
 		"not storable":      {config.API, keys, []string{"--max-body", "1073741825"}, []string{"is not a number of 1 to 1073741824"}},

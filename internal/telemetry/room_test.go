@@ -72,6 +72,25 @@ func TestSpansThatFindNoRoom(t *testing.T) {
 	require.Equal(t, before[measure.Failed], after[measure.Failed])
 }
 
+// TestWhereSpansAreSent: to the path that collectors have, unless the endpoint names one. A slash is none.
+func TestWhereSpansAreSent(t *testing.T) {
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
+	var at atomic.Value
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		at.Store(r.URL.Path)
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	t.Cleanup(server.Close)
+	for path, want := range map[string]string{"": "/v1/traces", "/": "/v1/traces", "/ingest/v1/traces": "/ingest/v1/traces", "/ingest/": "/ingest"} {
+		tracing, err := telemetry.Start(t.Context(), server.URL+path, "test", slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		_, s := otel.GetTracerProvider().Tracer("test").Start(t.Context(), "one")
+		s.End()
+		require.NoError(t, tracing.Stop(t.Context()))
+		require.Equal(t, want, at.Load(), "%q", path)
+	}
+}
+
 // TestACollectorThatRefuses is logged when it begins to and when it has ended to, however many spans it has refused; what else goes wrong is a
 // line of the log, too.
 func TestACollectorThatRefuses(t *testing.T) {

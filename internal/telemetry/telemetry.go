@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -26,7 +27,7 @@ type Tracing struct {
 	provider *sdktrace.TracerProvider
 }
 
-// Start sends the process's traces to an OTLP endpoint over HTTP; "" makes a Tracing that records nothing. The process is called
+// Start sends the process's traces to an OTLP endpoint over HTTP, below /v1/traces if it has no path; "" makes a Tracing that records nothing. The process is called
 // drover-<name> there. Which traces are recorded, OTEL_TRACES_SAMPLER says: all, when it is not set. What goes wrong with traces and metrics is
 // logged like all else, whether or not there is an endpoint.
 func Start(ctx context.Context, endpoint, name string, log *slog.Logger) (Tracing, error) {
@@ -34,7 +35,7 @@ func Start(ctx context.Context, endpoint, name string, log *slog.Logger) (Tracin
 	if endpoint == "" {
 		return Tracing{}, nil
 	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(strings.TrimRight(endpoint, "/"))) // a slash alone would be a path
 	if err != nil {
 		return Tracing{}, fmt.Errorf("start tracing: %w", err)
 	}
