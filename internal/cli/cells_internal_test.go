@@ -41,3 +41,12 @@ func TestFilesOfWindows(t *testing.T) {
 	_, err = poolOf(file)
 	require.ErrorContains(t, err, "has no certificates (PEM)")
 }
+
+// TestFoldersWhereCaseDoesNotCount: files of two documents have two folders there, too.
+func TestFoldersWhereCaseDoesNotCount(t *testing.T) {
+	e := &exported{}
+	require.Equal(t, filepath.Join("files", "projects", "p", "apps", "web"), e.folder("projects/p/apps/web"))
+	require.Equal(t, filepath.Join("files", "projects", "p", "apps", "Web~2"), e.folder("projects/p/apps/Web"))
+	require.Equal(t, filepath.Join("files", "projects", "p", "apps", "WEB~3"), e.folder("projects/p/apps/WEB"))
+	require.Equal(t, filepath.Join("files", "projects", "p", "apps", "sink"), e.folder("projects/p/apps/sink"))
+}

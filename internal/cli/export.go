@@ -101,6 +101,23 @@ type exported struct {
 	path string
 	root *os.Root // what the API names cannot lead out of it
 	made []string // files and folders in it, in their order; "" for itself
+	// taken are the folders of files, as a file system sees them to which a and A are one.
+	taken map[string]bool
+}
+
+// folder is that of the files of a document, of which there is one such name: where another document's differs by case alone, as of the apps web and Web,
+// a number is behind it.
+func (e *exported) folder(key domain.Key) string {
+	wanted := filepath.Join(slices.Concat([]string{"files"}, key.Segments())...)
+	folder := wanted
+	for n := 2; e.taken[strings.ToLower(folder)]; n++ {
+		folder = fmt.Sprintf("%s~%d", wanted, n)
+	}
+	if e.taken == nil {
+		e.taken = map[string]bool{}
+	}
+	e.taken[strings.ToLower(folder)] = true
+	return folder
 }
 
 // openExport opens a folder that has no export yet.
@@ -233,7 +250,7 @@ func (s *session) exportFiles(ctx context.Context, api *client.API, n *domain.No
 	}
 	// A folder of its own keeps files of one name apart, and the names as they are. It is of the whole path: what is below two composite apps, or
 	// below two versions of one, may have the same last parts.
-	folder := filepath.Join(slices.Concat([]string{"files"}, key.Segments())...)
+	folder := to.folder(key)
 	// Of files that come with one document several may have one name, and each has a folder of its own then. Where letters do not count, two
 	// names may be one, too.
 	apart, known := false, map[string]bool{}
