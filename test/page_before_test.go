@@ -111,3 +111,31 @@ func TestThePageOfAClusterStays(t *testing.T) {
 	p.Until("the same is shown", "window.shown.isConnected && document.querySelector('main .facts').innerText.includes('Reports: agent')")
 	require.Empty(t, p.Wrong())
 }
+
+// TestThePageKeepsWhatIsSaid: of why a group is not as wished only what changes is written anew, such as how long ago something was.
+func TestThePageKeepsWhatIsSaid(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	browser, h := harness.NewBrowser(ctx, t), newKeptHost(ctx, t, oneCell)
+	var asked atomic.Int32
+	h.answer("GET "+keptGroup+"/explain", func(w http.ResponseWriter, r *http.Request) {
+		saying(fmt.Sprintf(`{"resource":"g","kind":"deployment intent group","asWished":false,"summary":"not as wished: it was stopped","reasons":[
+			{"kind":"Stopped","text":"it was stopped %ds ago"},{"kind":"WorkGaveUp","text":"a cluster refused it","error":"no room"}],"may":["terminate"]}`, asked.Add(1)))(w, r)
+	})
+	p := browser.Tab(h.URL+"/#/groups/demo/shop/v1/web", harness.BypassPolicy())
+	h.tell(h.next(), "status", `{"name":"web","states":{"actions":[]},"deployedStatus":"InstantiateFailed","apps":[`+cellsOf("site", "Failed")+`]}`)
+	p.Says(".why", "a cluster refused it")
+	p.Ask(`(() => {
+		const reasons = document.querySelectorAll('.why details');
+		reasons.forEach((d) => { d.open = true; });
+		window.kept = reasons[1].querySelector('.error').firstChild;
+		getSelection().selectAllChildren(reasons[1].querySelector('.error'));
+		return true;
+	})()`, nil)
+	before := asked.Load()
+	look(p, false)
+	look(p, true)
+	p.Says(".why", fmt.Sprintf("it was stopped %ds ago", before+1))
+	p.Until("what was marked is", "window.kept.isConnected && getSelection().toString() === 'no room' && document.querySelectorAll('.why details[open]').length === 2")
+	require.Empty(t, p.Wrong())
+}

@@ -67,6 +67,25 @@ export function fill(e, ...children) {
   return e;
 }
 
+/**
+ * renew fills an element as fill does. What says the same as before stays as it is, down to what is below details of the same key: a mark that
+ * somebody has put there, and what is about to be pressed.
+ */
+export function renew(e, ...children) {
+  const next = [...h('div', {}, ...children).childNodes];
+  const had = [...e.childNodes];
+  const same = (a, b) => a.nodeName === b.nodeName && a.dataset?.key === b.dataset?.key;
+  if (had.length !== next.length || had.some((a, i) => !same(a, next[i]))) return fill(e, next);
+  had.forEach((a, i) => {
+    const b = next[i];
+    if (a.isEqualNode(b)) return;
+    if (a.nodeType === Node.TEXT_NODE) a.data = b.data;
+    else if (a.nodeName === 'DETAILS') renew(a, [...b.childNodes]);
+    else fill(a, [...b.childNodes]);
+  });
+  return e;
+}
+
 /** scroll is a box for what may be wider than the screen: with the keyboard, too, one gets to what is beyond its edge. */
 export const scroll = (...children) => h('div', { class: 'scroll', role: 'group', 'aria-label': 'Table', tabIndex: 0 }, ...children);
 

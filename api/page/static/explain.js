@@ -1,6 +1,6 @@
 // An explanation: why something is not as it was asked to be, in plain words.
 
-import { fill, h, icon } from './dom.js';
+import { h, icon, renew } from './dom.js';
 import { count, when } from './words.js';
 
 /** link leads to another site, such as Temporal's Web UI; nothing but http is one. */
@@ -14,7 +14,7 @@ export function showExplanation(box, e, hrefOf) {
   const state = e.asWished ? 'ready' : working ? 'working' : 'notready';
   box.hidden = false;
   box.className = `why is-${state}`;
-  fill(box,
+  renew(box,
     h('p', { class: 'lead' }, icon(state), h('span', {}, e.summary)),
     e.reasons?.map((r) => reason(r, open, hrefOf, before)),
     e.moreReasons ? h('p', { class: 'dim' }, `and ${count(e.moreReasons, 'reason')} more`) : null,
