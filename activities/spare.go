@@ -118,7 +118,7 @@ func (a *attempt) sparedAs(i int, data []byte) (string, error) {
 		if why := a.definedBefore(i, plan.DefinitionIn(data), plan.DefinitionIn(r.Manifest), own); why != "" || own || label == "" || !plan.SaysAll(data, r.Manifest) {
 			return why, nil
 		}
-		return fmt.Sprintf("the deployment %s has it, as the chart has it: it is left as it is", label), nil
+		return "another deployment has it, as the chart has it: it is left as it is", nil // which one is not told: it may be another project's
 	case certifies && label != a.in.deploymentID():
 		why := "the namespace was there before the logical cloud: it is left as it is, and stays"
 		if least := enforcedBy(r.Manifest); least != "" && least != domain.PodPrivileged && !domain.PodSecurity(live.Labels[domain.PodSecurityEnforce]).AtLeast(least) {

@@ -176,7 +176,7 @@ func TestOfTwoWithOneDefinitionTheFirstHasIt(t *testing.T) {
 	first := label
 	leaf, label = apply("second", "")
 	require.Equal(t, "1K", leaf.Marks)
-	require.Contains(t, leaf.Notes[0].Message, "the deployment "+first+" has it, as the chart has it: it is left as it is")
+	require.Contains(t, leaf.Notes[0].Message, "another deployment has it, as the chart has it: it is left as it is")
 	require.Equal(t, first, label)
 	leaf, label = apply("first", "")
 	require.Equal(t, "1A", leaf.Marks, "its own is applied again")
