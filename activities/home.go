@@ -290,25 +290,42 @@ func (m *Match) left(ctx context.Context, name string, matches []domain.Match) (
 	if len(all) == 0 {
 		return nil, nil
 	}
+	// Of all homes one of which nobody knows whether it was left stays, and the others go on.
+	passes := func(err error) (unread []string, _ error) {
+		if name != "" {
+			return nil, err
+		}
+		return domain.UnreadableOf(err)
+	}
 	tenants, err := m.tenants(ctx, name)
+	unread, err := passes(err)
 	if err != nil {
 		return nil, err
 	}
 	var left []domain.Home
 	for _, h := range all {
+		if slices.Contains(unread, string(domain.TenantKey(h.Tenant))) {
+			continue
+		}
 		t := tenants[h.Tenant]
 		is := h.Leaving
 		switch {
 		case is:
 		case h.Operators():
-			if is, err = m.vacated(ctx, &h); err != nil {
+			is, err = m.vacated(ctx, &h)
+			if _, err = passes(err); err != nil {
 				return nil, err
 			}
 		case h.Left(t):
 			of := matches
 			if name == "" && h.App == "" { // a report is kept by none
-				if of, err = m.Store.Matches(ctx, h.Tenant); err != nil {
+				var unknown []string
+				of, err = m.Store.Matches(ctx, h.Tenant)
+				if unknown, err = passes(err); err != nil {
 					return nil, err
+				}
+				if len(unknown) > 0 {
+					continue
 				}
 			}
 			is = !slices.ContainsFunc(of, func(o domain.Match) bool { return keeps(&h, &o) })

@@ -530,6 +530,36 @@ func TestTenantsOfAllHomesAreReadAtOnce(t *testing.T) {
 	require.NotContains(t, asked, domain.Tenants.Kind)
 }
 
+// damagedStore has a tenant that cannot be read.
+type damagedStore struct {
+	*store.Store
+	name string
+}
+
+func (s damagedStore) List(ctx context.Context, n *domain.Noun, parent domain.Key) ([]domain.Object, error) {
+	all, err := s.Store.List(ctx, n, parent)
+	if n != domain.Tenants {
+		return all, err
+	}
+	all = slices.DeleteFunc(all, func(o domain.Object) bool { return o.LocalName() == s.name })
+	return all, domain.And(err, &domain.Unreadable{IDs: []string{string(domain.TenantKey(s.name))}, Cause: domain.ErrUnreadable})
+}
+
+// TestATenantThatCannotBeReadIsNoOthersAffair: what other tenants have left is settled, and of that one nobody says that it has left anything.
+func TestATenantThatCannotBeReadIsNoOthersAffair(t *testing.T) {
+	m := newMatches(t)
+	m.match.Settler = &settler{}
+	of := *m.tenant
+	for _, name := range []string{m.tenant.Name, "gone"} {
+		of.Name, of.ContextID = name, m.tenant.ContextID+name
+		require.NoError(t, m.store.PutHome(t.Context(), domain.HomeOf(&of)))
+	}
+	m.match.Store = damagedStore{m.store, m.tenant.Name}
+	behind, err := m.match.SettleBehind(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, behind)
+}
+
 // TestWhatIsKnownIsNotReadAgain: the tenant, its hosts and rules as long as nobody changes them, and what it has in clusters.
 func TestWhatIsKnownIsNotReadAgain(t *testing.T) {
 	m := newMatches(t)
