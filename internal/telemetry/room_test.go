@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -76,8 +77,10 @@ func TestSpansThatFindNoRoom(t *testing.T) {
 func TestWhereSpansAreSent(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
 	var at atomic.Value
+	var size atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at.Store(r.URL.Path)
+		size.Store(r.ContentLength)
 		w.Header().Set("Content-Type", "application/x-protobuf")
 	}))
 	t.Cleanup(server.Close)
@@ -85,9 +88,11 @@ func TestWhereSpansAreSent(t *testing.T) {
 		tracing, err := telemetry.Start(t.Context(), server.URL+path, "test", slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		_, s := otel.GetTracerProvider().Tracer("test").Start(t.Context(), "one")
+		s.SetAttributes(attribute.String("url.path", strings.Repeat("x", 64<<10)))
 		s.End()
 		require.NoError(t, tracing.Stop(t.Context()))
 		require.Equal(t, want, at.Load(), "%q", path)
+		require.Less(t, size.Load(), int64(4<<10), "what a caller makes as long as he likes is cut")
 	}
 }
 

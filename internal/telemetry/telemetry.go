@@ -39,12 +39,24 @@ func Start(ctx context.Context, endpoint, name string, log *slog.Logger) (Tracin
 	if err != nil {
 		return Tracing{}, fmt.Errorf("start tracing: %w", err)
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(send(exporter, log)), sdktrace.WithIDGenerator(ids{}),
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(send(exporter, log)), sdktrace.WithIDGenerator(ids{}), sdktrace.WithRawSpanLimits(bounds()),
 		sdktrace.WithResource(resource.NewSchemaless(semconv.ServiceName("drover-"+name), semconv.ServiceVersion(version.Of().Version))))
 	otel.SetTracerProvider(provider)
 	otel.SetTextMapPropagator(propagation.TraceContext{})
 	span.Record(true)
 	return Tracing{provider: provider}, nil
+}
+
+// longestValue bounds what spans say, in bytes, where OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT bounds nothing: a path and the name of a client are as long as
+// whoever asks makes them, and thousands of spans wait in memory.
+const longestValue = 1 << 10
+
+func bounds() sdktrace.SpanLimits {
+	limits := sdktrace.NewSpanLimits()
+	if limits.AttributeValueLengthLimit < 0 {
+		limits.AttributeValueLengthLimit = longestValue
+	}
+	return limits
 }
 
 // Propagators carry what workflows and activities are done for, beside what they are given.
