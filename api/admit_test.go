@@ -269,3 +269,11 @@ func TestWhoTakesNothingHoldsNoSlot(t *testing.T) {
 		t.Fatal("who takes nothing is written to for ever")
 	}
 }
+
+// TestLinesOfTheLogAreBounded: anybody may ask for a path of any length, by a method of any length.
+func TestLinesOfTheLogAreBounded(t *testing.T) {
+	w := newWorld(t)
+	do(t, w.router, call{method: strings.Repeat("M", 40_000), url: "/v2/" + strings.Repeat("x", 60_000)})
+	require.Contains(t, w.log.String(), "msg=request")
+	require.Less(t, len(w.log.String()), 4<<10)
+}

@@ -115,6 +115,9 @@ const headerOperation = "Drover-Operation"
 // maxID bounds what is kept of the id that a client gives to a request, in bytes.
 const maxID = 128
 
+// maxPath bounds what the log has of a request's path, in bytes: anybody may ask for one of 64 KiB, and no path of ours is as long as this.
+const maxPath = 1 << 10
+
 // identify gives a request its id, which no client has a say in: audit records are told by it. The answer names it, the operation that
 // was begun, and what was noted to warn of.
 func identify(next echo.HandlerFunc) echo.HandlerFunc {

@@ -74,7 +74,7 @@ func (e *edge) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if theirs := r.Header.Get(echo.HeaderXRequestID); theirs != "" {
 			ids = append(ids, slog.String("clientRequestId", cut(theirs, maxID)))
 		}
-		e.log.With(ids...).InfoContext(r.Context(), "request", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
+		e.log.With(ids...).InfoContext(r.Context(), "request", slog.String("method", cut(r.Method, maxID)), slog.String("path", cut(r.URL.Path, maxPath)), slog.Int("status", status),
 			slog.Int64("bytes", c.Response().Size), slog.Duration("took", took), slog.String("remote", caller.RemoteOf(r.Context())))
 		return nil
 	}
