@@ -201,11 +201,7 @@ func (d *differ) app(next, old *App) {
 		return idle
 	})
 	if len(left) > 0 {
-		where := fmt.Sprintf("cluster %s", left[0])
-		if more := len(left) - 1; more > 0 {
-			where += fmt.Sprintf(" and %d more", more)
-		}
-		d.leaving = append(d.leaving, fmt.Sprintf("app %q leaves %s, where nothing of it is to be deleted", next.Name, where))
+		d.leaving = append(d.leaving, fmt.Sprintf("app %q leaves %s, where nothing of it is to be deleted", next.Name, firstOf(left)))
 	}
 	if len(leaves) == 0 {
 		return

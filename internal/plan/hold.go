@@ -270,19 +270,24 @@ func (d *differ) hold(of Held, by *resident, c domain.ClusterName) {
 	d.holding.of = append(d.holding.of, &held{of, by})
 }
 
+// firstOf names the first of some clusters, and says how many there are beside it.
+func firstOf(clusters []domain.ClusterName) string {
+	where := fmt.Sprintf("cluster %s", clusters[0])
+	if more := len(clusters) - 1; more > 0 {
+		where += fmt.Sprintf(" and %d more", more)
+	}
+	return where
+}
+
 // warnings say what stays, and why.
 func (h *holding) warnings() (out []string) {
 	for _, h := range h.of {
 		if h.by == nil {
 			continue
 		}
-		where := fmt.Sprintf("cluster %s", h.Clusters[0])
-		if more := len(h.Clusters) - 1; more > 0 {
-			where += fmt.Sprintf(" and %d more", more)
-		}
 		by, app := h.by.names()
 		text := fmt.Sprintf("%s %q, which app %q does not have any more, stays on %s: with it would go %s %q of app %q",
-			h.Resource.Kind, h.Resource.Name, h.App, where, by.Kind, by.Name, app)
+			h.Resource.Kind, h.Resource.Name, h.App, firstOf(h.Clusters), by.Kind, by.Name, app)
 		if h.Kept {
 			text += ", which is to be kept"
 		}
