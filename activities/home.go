@@ -290,15 +290,11 @@ func (m *Match) left(ctx context.Context, name string, matches []domain.Match) (
 	if len(all) == 0 {
 		return nil, nil
 	}
-	// Of all homes one of which nobody knows whether it was left stays, and the others go on.
-	passes := func(err error) (unread []string, _ error) {
-		if name != "" {
-			return nil, err
-		}
-		return domain.UnreadableOf(err)
-	}
 	tenants, err := m.tenants(ctx, name)
-	unread, err := passes(err)
+	var unread []string
+	if name == "" {
+		unread, err = domain.UnreadableOf(err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -307,36 +303,40 @@ func (m *Match) left(ctx context.Context, name string, matches []domain.Match) (
 		if slices.Contains(unread, string(domain.TenantKey(h.Tenant))) {
 			continue
 		}
-		t := tenants[h.Tenant]
-		is := h.Leaving
-		switch {
-		case is:
-		case h.Operators():
-			is, err = m.vacated(ctx, &h)
-			if _, err = passes(err); err != nil {
-				return nil, err
-			}
-		case h.Left(t):
-			of := matches
-			if name == "" && h.App == "" { // a report is kept by none
-				var unknown []string
-				of, err = m.Store.Matches(ctx, h.Tenant)
-				if unknown, err = passes(err); err != nil {
-					return nil, err
-				}
-				if len(unknown) > 0 {
-					continue
-				}
-			}
-			is = !slices.ContainsFunc(of, func(o domain.Match) bool { return keeps(&h, &o) })
-		case h.App != "":
-			is = name != "" && !slices.ContainsFunc(matches, func(o domain.Match) bool { return h.Needs(&o) })
+		is, err := m.isLeft(ctx, &h, tenants[h.Tenant], name, matches)
+		if name == "" { // of all homes one of which nobody knows stays, and the others go on
+			_, err = domain.UnreadableOf(err)
+		}
+		if err != nil {
+			return nil, err
 		}
 		if is {
 			left = append(left, h)
 		}
 	}
 	return left, nil
+}
+
+// isLeft is left of one home, whose tenant is t now, nil for none.
+func (m *Match) isLeft(ctx context.Context, h *domain.Home, t *domain.Tenant, name string, matches []domain.Match) (bool, error) {
+	switch {
+	case h.Leaving:
+		return true, nil
+	case h.Operators():
+		return m.vacated(ctx, h)
+	case h.Left(t):
+		if name == "" && h.App == "" { // a report is kept by none
+			var err error
+			if matches, err = m.Store.Matches(ctx, h.Tenant); err != nil {
+				return false, err
+			}
+		}
+		return !slices.ContainsFunc(matches, func(o domain.Match) bool { return keeps(h, &o) }), nil
+	case h.App != "":
+		return name != "" && !slices.ContainsFunc(matches, func(o domain.Match) bool { return h.Needs(&o) }), nil
+	default:
+		return false, nil
+	}
 }
 
 // keeps says whether a match keeps the namespace of its tenant, which nobody needs any more: not that of an earlier tenant of the name, for the end of which

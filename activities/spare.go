@@ -115,10 +115,11 @@ func (a *attempt) sparedAs(i int, data []byte) (string, error) {
 	switch {
 	case r.Keep:
 		own := label == a.in.deploymentID()
-		if why := a.definedBefore(i, plan.DefinitionIn(data), plan.DefinitionIn(r.Manifest), own); why != "" || own || label == "" || !plan.SaysAll(data, r.Manifest) {
-			return why, nil
+		why := a.definedBefore(i, plan.DefinitionIn(data), plan.DefinitionIn(r.Manifest), own)
+		if why == "" && !own && label != "" && plan.SaysAll(data, r.Manifest) {
+			why = "another deployment has it, as the chart has it: it is left as it is" // which one is not told: it may be another project's
 		}
-		return "another deployment has it, as the chart has it: it is left as it is", nil // which one is not told: it may be another project's
+		return why, nil
 	case certifies && label != a.in.deploymentID():
 		why := "the namespace was there before the logical cloud: it is left as it is, and stays"
 		if least := enforcedBy(r.Manifest); least != "" && least != domain.PodPrivileged && !domain.PodSecurity(live.Labels[domain.PodSecurityEnforce]).AtLeast(least) {

@@ -115,14 +115,11 @@ const maxReason = 256
 // maxUnheard is the part of a status that reasons may take, where there are many: one to so many.
 const maxUnheard = 8
 
-// shortened are the same with reasons that take no more than room together.
+// shortened are the same with reasons of maxReason at most, that take no more than room together.
 func shortened(all []Unheard, room int) []Unheard {
-	if len(all)*maxReason <= room {
-		return all
-	}
 	all = slices.Clone(all)
 	for i := range all {
-		if most := room / len(all); len(all[i].Reason) > most {
+		if most := min(maxReason, room/len(all)); len(all[i].Reason) > most {
 			all[i].Reason = cut(all[i].Reason, most)
 		}
 	}
@@ -137,9 +134,6 @@ func encodeUnheard(head *Head) (string, error) {
 	list := make([]unheard, 0, len(head.Unheard))
 	for _, u := range head.Unheard {
 		w := unheard{Kind: u.String(), Reason: u.Reason}
-		if len(w.Reason) > maxReason {
-			w.Reason = cut(w.Reason, maxReason)
-		}
 		if !u.Since.IsZero() {
 			since := u.Since.UTC()
 			w.Since = &since
@@ -208,21 +202,7 @@ func Unwritten(head Head, count int, cause error) (json.RawMessage, error) {
 func envelope(head Head) int {
 	n := 1 << 10 // the names of the members
 	for _, k := range head.Kinds {
-		n += quoted(k.String()) + 1
-	}
-	return n
-}
-
-// quoted is how long a text is as JSON.
-func quoted(text string) int {
-	n := 2
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c < ' ', c >= 0x7f, c == '"', c == '\\', c == '<', c == '>', c == '&':
-			n += 6
-		default:
-			n++
-		}
+		n += size(k.String()) + 1
 	}
 	return n
 }

@@ -752,46 +752,57 @@ func (d *decision) summary(e *Explanation) string {
 
 // stay says what a terminate has left on purpose, and names some of it: each resource once for all clusters, and for all apps that have it.
 func (d *decision) stay() string {
-	left, clusters, names := map[plan.ResourceID]struct{}{}, map[domain.ClusterName]struct{}{}, []string(nil)
+	var kept named
 	for p := range d.s.View.Places(view.Ask{Order: view.AsPlanned}) {
 		for r := range p.Rows() {
-			if r.Mark != domain.MarkKept {
-				continue
-			}
-			clusters[p.Cluster.ClusterName] = struct{}{}
-			id := plan.Place(*r.Resource, d.s.View.Namespace)
-			if _, ok := left[id]; !ok {
-				left[id] = struct{}{}
-				names = append(names, name(r.Resource))
+			if r.Mark == domain.MarkKept {
+				kept.add(p, r.Resource, d.s.View.Namespace)
 			}
 		}
 	}
-	if len(names) == 0 {
+	if len(kept.names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" but %s on %s that %s meant to stay: %s", count(len(names), "resource"), count(len(clusters), "cluster"), is(len(names)), some(names))
+	return fmt.Sprintf(" but %s that %s meant to stay: %s", kept.where(), is(len(kept.names)), some(kept.names))
+}
+
+// named are resources, each once for all clusters and for all apps that have it.
+type named struct {
+	seen     map[plan.ResourceID]bool
+	clusters map[domain.ClusterName]bool
+	names    []string
+}
+
+func (n *named) add(p *view.Place, r *plan.ResourceID, namespace string) {
+	if n.seen == nil {
+		n.seen, n.clusters = map[plan.ResourceID]bool{}, map[domain.ClusterName]bool{}
+	}
+	n.clusters[p.Cluster.ClusterName] = true
+	if id := plan.Place(*r, namespace); !n.seen[id] {
+		n.seen[id] = true
+		n.names = append(n.names, name(r))
+	}
+}
+
+// where says how many there are, and on how many clusters.
+func (n *named) where() string {
+	return fmt.Sprintf("%s on %s", count(len(n.names), "resource"), count(len(n.clusters), "cluster"))
 }
 
 // left names what a terminate counts as deleted and warns of: an object that is another's now, for example. Each is named once for all clusters.
 func (d *decision) left() string {
-	var names []string
-	seen, clusters := map[plan.ResourceID]bool{}, map[domain.ClusterName]bool{}
+	var left named
 	for p := range d.s.View.Places(view.Ask{Order: view.AsPlanned}) {
 		for _, n := range p.Cluster.Warnings {
-			if n.Index < 0 || n.Index >= len(p.App.Resources) {
-				continue
-			}
-			clusters[p.Cluster.ClusterName] = true
-			if id := plan.Place(p.App.Resources[n.Index], d.s.View.Namespace); !seen[id] {
-				seen[id] = true
-				names = append(names, name(&p.App.Resources[n.Index]))
+			if n.Index >= 0 && n.Index < len(p.App.Resources) {
+				left.add(p, &p.App.Resources[n.Index], d.s.View.Namespace)
 			}
 		}
 	}
-	if len(names) == 0 {
+	if len(left.names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; the warnings tell of %s on %s: %s", count(len(names), "resource"), count(len(clusters), "cluster"), some(names))
+	return fmt.Sprintf("; the warnings tell of %s: %s", left.where(), some(left.names))
 }
 
 // some are the first of the names, and how many there are beside them.

@@ -66,20 +66,26 @@ func (r *run) awaitServed(ctx context.Context) {
 			continue
 		}
 		d := plan.DefinitionIn(r.Resources[i].Manifest)
-		for _, version := range d.Served {
-			id := plan.ResourceID{Group: d.Group, Version: version, Kind: d.Kind}
-			for served := false; !served; {
-				var err error
-				served, err = r.Serves(ctx, id)
-				if err != nil && !fail.KindOf(err).Retryable() {
-					return
-				}
-				if !served && (time.Now().After(deadline) || pause.For(ctx, policy.DiscoverAgain) != nil) {
-					return
-				}
+		for {
+			served, err := r.servesAll(ctx, d)
+			if served {
+				break
+			}
+			if err != nil && !fail.KindOf(err).Retryable() || time.Now().After(deadline) || pause.For(ctx, policy.DiscoverAgain) != nil {
+				return
 			}
 		}
 	}
+}
+
+// servesAll says whether the cluster serves a kind in all versions that its CRD has served. Errors are those of Serves.
+func (c *Cluster) servesAll(ctx context.Context, d plan.Definition) (bool, error) {
+	for _, version := range d.Served {
+		if served, err := c.Serves(ctx, plan.ResourceID{Group: d.Group, Version: version, Kind: d.Kind}); err != nil || !served {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // guardsAlready says whether resource i guards others, and the app has it in the cluster: one that is not there yet guards nothing before what answers for it
@@ -133,12 +139,8 @@ func (r *run) hasDefinition(ctx context.Context, i int) bool {
 		return false
 	}
 	d := plan.DefinitionIn(r.Resources[i].Manifest)
-	for _, version := range d.Served {
-		if served, err := r.Serves(ctx, plan.ResourceID{Group: d.Group, Version: version, Kind: d.Kind}); err != nil || !served {
-			return false
-		}
-	}
-	return len(d.Served) > 0
+	served, err := r.servesAll(ctx, d)
+	return err == nil && served && len(d.Served) > 0
 }
 
 func isForbidden(err error) bool {

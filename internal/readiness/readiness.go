@@ -116,6 +116,11 @@ func observed(u *unstructured.Unstructured) *unstructured.Unstructured {
 	} else {
 		delete(status, "observedGeneration")
 	}
+	return withStatus(u, status)
+}
+
+// withStatus is the object with another status.
+func withStatus(u *unstructured.Unstructured, status map[string]any) *unstructured.Unstructured {
 	u = &unstructured.Unstructured{Object: maps.Clone(u.Object)}
 	u.Object["status"] = status
 	return u
@@ -123,15 +128,10 @@ func observed(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 // unconditioned is a custom resource without what it has in the place of conditions, such as a map, which kstatus cannot read: it says nothing that kstatus knows.
 func unconditioned(u *unstructured.Unstructured) *unstructured.Unstructured {
-	u = &unstructured.Unstructured{Object: maps.Clone(u.Object)}
-	if said, ok := u.Object["status"].(map[string]any); ok {
-		said = maps.Clone(said)
-		delete(said, "conditions")
-		u.Object["status"] = said
-	} else {
-		delete(u.Object, "status")
-	}
-	return u
+	status, _ := u.Object["status"].(map[string]any)
+	status = maps.Clone(status)
+	delete(status, "conditions")
+	return withStatus(u, status)
 }
 
 // halted begins the reason why an object is not ready with that somebody holds it up, "" for nobody: what kstatus says then is about Pods.
@@ -246,8 +246,7 @@ func replaced(kind schema.GroupKind, u *unstructured.Unstructured) *unstructured
 	status, _, _ := unstructured.NestedMap(u.Object, "status") // a copy
 	if desired, ok := status["desiredNumberScheduled"]; ok {
 		status["updatedNumberScheduled"] = desired
-		u = &unstructured.Unstructured{Object: maps.Clone(u.Object)}
-		u.Object["status"] = status
+		return withStatus(u, status)
 	}
 	return u
 }
